@@ -1,0 +1,48 @@
+PYTHON ?= python3
+SOURCES := _config.yml _toc.yml $(shell find book posenc_course -mindepth 1 -not -path '*/.*' -not -path '*__pycache__*')
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' Makefile
+
+book: _build/complete  ## build the course, set up before where needed
+	@echo "Open $(CURDIR)/_build/html/index.html"
+
+test: .venv/complete  ## run all tests
+	.venv/bin/pytest
+
+test-elsewhere: .venv/complete  ## run the chapters' tests in what stands for another computer
+	.venv/bin/python tools/elsewhere.py
+
+lint: .venv/complete  ## style and types
+	.venv/bin/ruff check
+	.venv/bin/ruff format --check
+	.venv/bin/mypy
+
+lab: .venv/complete  ## open the chapters in JupyterLab
+	.venv/bin/jupyter-lab --LabApp.default_url=/lab/tree/book
+
+execute: .venv/complete  ## run the chapters anew and store their outputs; one of them: make execute CHAPTER=01_order
+	.venv/bin/python tools/execute.py $(CHAPTER)
+
+serve: _build/complete  ## serve the built course on this machine; elsewhere than at port 8000: make serve PORT=8001
+	.venv/bin/python -m http.server --bind 127.0.0.1 --directory _build/html $(or $(PORT),8000)
+
+site: _build/complete  ## make _site for any static host; with full addresses: make site SITE_URL=https://…
+	.venv/bin/python tools/site.py _build/html _site $(SITE_URL)
+
+lock: .venv/complete  ## pin the newest allowed packages in requirements.lock
+	.venv/bin/uv pip compile --quiet --upgrade --extra plot --extra test requirements.txt pyproject.toml
+
+clean:  ## remove what was built; the environment .venv stays
+	rm -rf _build _site
+
+.venv/complete: requirements.lock pyproject.toml tools/setup_env.py
+	@$(PYTHON) tools/setup_env.py
+
+# From nothing, always: after a failure or a rename, leftovers would pass.
+_build/complete: .venv/complete $(SOURCES)
+	rm -rf _build
+	.venv/bin/jupyter-book build . -W -n --keep-going
+	@touch $@
+
+.PHONY: help book test test-elsewhere lint lab execute serve site lock clean

@@ -1,0 +1,8 @@
+// On paper the page is light: without its background the dark theme's text would be pale on white.
+const page = document.documentElement.dataset;
+let theme;
+addEventListener("beforeprint", () => { theme = page.theme; page.theme = "light"; });
+addEventListener("afterprint", () => { page.theme = theme; });
+
+// docutils gives citations a role that ARIA has withdrawn; in a list they are its items.
+document.querySelectorAll('[role="doc-biblioentry"]').forEach((entry) => entry.setAttribute("role", "listitem"));

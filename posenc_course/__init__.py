@@ -1,0 +1,18 @@
+"""The companion package of the course: every formula of the book as a small, tested function.
+
+Position reaches a Transformer through one of three doors (`schemes.PositionScheme`): the embedding, the query and key,
+or the score. Each scheme is a module named after its topic, pure functions first and a thin `torch.nn.Module` around them:
+
+    naive        counting, scaling to [0, 1], bits                     (chapter 02)
+    sinusoidal   sines and cosines of geometric frequencies            (chapter 03)
+
+and is used by
+
+    attention    scaled dot-product and multi-head attention           (chapter 01)
+    transformer  an encoder and a decoder that take any scheme         (chapters 01 and 02)
+    training     a training loop that records loss and gradient norms  (chapter 02)
+    plotting     the look of the book's figures
+    checks       verdicts on answers to the exercises
+"""
+
+__version__ = "0.1.0"

@@ -1,0 +1,385 @@
+"""The one look of the book's figures, and the numbers that a figure draws.
+
+Call :func:`use_style` once, in a chapter's first cell, then plot with matplotlib as usual.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+from cycler import cycler
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.collections import PathCollection, QuadMesh
+from matplotlib.colors import Colormap, LinearSegmentedColormap, to_rgb
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.text import Annotation
+from matplotlib.ticker import LogFormatter, MaxNLocator, ScalarFormatter
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = [
+    "COLORS",
+    "DIVERGING",
+    "SCHEMES",
+    "SEQUENTIAL",
+    "SchemeStyle",
+    "drawn_data",
+    "drawn_differences",
+    "heatmap",
+    "label_ends",
+    "plot_seeds",
+    "position_colors",
+    "scheme_style",
+    "use_style",
+]
+
+# Okabe and Ito's palette (2008), told apart with every common colour blindness. Its yellow is left out: it
+# cannot be seen on white.
+COLORS: dict[str, str] = {
+    "blue": "#0072B2",
+    "orange": "#E69F00",
+    "green": "#009E73",
+    "vermillion": "#D55E00",
+    "purple": "#CC79A7",
+    "sky": "#56B4E9",
+    "black": "#000000",
+}
+GREY = "#595959"
+
+
+class SchemeStyle(NamedTuple):
+    """How one scheme looks in every chapter; ten schemes share seven colours, so the line style counts too."""
+
+    label: str
+    color: str
+    marker: str
+    linestyle: str
+
+
+SCHEMES: dict[str, SchemeStyle] = {
+    "none": SchemeStyle("no position", COLORS["black"], "x", ":"),
+    "normalized": SchemeStyle("normalized", COLORS["sky"], "v", "-"),
+    "linear": SchemeStyle("linear", COLORS["vermillion"], "^", "-"),
+    "binary": SchemeStyle("binary", COLORS["purple"], "s", "-"),
+    "sinusoidal": SchemeStyle("sinusoidal", COLORS["blue"], "o", "-"),
+    "learned": SchemeStyle("learned", COLORS["orange"], "D", "-"),
+    "shaw": SchemeStyle("Shaw", COLORS["purple"], "<", "--"),
+    "t5": SchemeStyle("T5 bias", COLORS["sky"], ">", "--"),
+    "rope": SchemeStyle("RoPE", COLORS["green"], "P", "-"),
+    "alibi": SchemeStyle("ALiBi", COLORS["vermillion"], "X", "--"),
+}
+
+# Blue below zero, grey at zero, vermillion above: equally dark on both sides, so that print and grey scale lose
+# the sign only. For values without a sign, and for positions: cividis, perceptually even.
+DIVERGING: Colormap = LinearSegmentedColormap.from_list(
+    "posenc_diverging", ["#004B75", COLORS["blue"], "#DADADA", COLORS["vermillion"], "#8F3F00"]
+)
+SEQUENTIAL: Colormap = mpl.colormaps["cividis"]
+
+# Six inches at 12 points: as large as the page's text in a 40rem column, still 10 pixels high on a phone.
+STYLE: Any = {
+    "figure.figsize": (6.0, 3.4),
+    "figure.dpi": 150,
+    "figure.constrained_layout.use": True,
+    "figure.facecolor": "white",
+    "savefig.facecolor": "white",
+    "savefig.pad_inches": 0.12,
+    "font.size": 12,
+    "axes.labelsize": 12,
+    "xtick.labelsize": 11,
+    "ytick.labelsize": 11,
+    "legend.fontsize": 11,
+    "legend.frameon": False,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": GREY,
+    "xtick.color": GREY,
+    "ytick.color": GREY,
+    "axes.prop_cycle": cycler(color=list(COLORS.values())),
+    "lines.linewidth": 2.0,
+    "lines.markersize": 6,
+    "image.interpolation": "nearest",
+    "image.aspect": "auto",
+    "image.cmap": SEQUENTIAL.name,
+}
+
+
+def use_style() -> None:
+    """Set the book's look; in a notebook, also store with every figure the numbers that it draws."""
+    mpl.rcParams.update(STYLE)
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if shell is not None:
+        # A backend registers its own PNG formatter when it is first used: use it now, so that ours is the last.
+        plt.switch_backend(mpl.get_backend())
+        shell.display_formatter.formatters["image/png"].for_type(Figure, _png_with_drawn_data)
+
+
+def scheme_style(scheme: str) -> dict[str, Any]:
+    """Keyword arguments for ``ax.plot``: ``ax.plot(x, y, **scheme_style("rope"))``.
+
+    Raises ValueError for a name that is not in :data:`SCHEMES`.
+    """
+    if scheme not in SCHEMES:
+        raise ValueError(f"scheme={scheme!r} is not known: use one of {', '.join(SCHEMES)}")
+    return SCHEMES[scheme]._asdict()
+
+
+def position_colors(count: int) -> NDArray[np.float64]:
+    """One colour for each of ``count`` positions, dark to light, perceptually even, shape (count, 4)."""
+    if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
+        raise ValueError(f"count={count!r} must be a positive integer: give the number of positions")
+    return np.asarray(SEQUENTIAL(np.linspace(0.0, 0.85, count)))  # its last, yellow part is too light on white
+
+
+def heatmap(
+    ax: Axes,
+    table: ArrayLike | torch.Tensor,
+    *,
+    x_label: str,
+    y_label: str,
+    value_label: str = "",
+    limits: tuple[float, float] = (-1.0, 1.0),
+    x_ticks: Sequence[str] | None = None,
+    y_ticks: Sequence[str] | None = None,
+    color_bar: bool = True,
+) -> None:
+    """Draw ``table`` (rows, columns) as colours, row 0 at the top.
+
+    Limits (-v, v) take the diverging map with grey at zero, other limits the even one. ``x_ticks`` and
+    ``y_ticks`` name the columns and the rows (for example by their tokens).
+    Raises ValueError for a table that is not a finite matrix, and for values outside of the limits.
+    """
+    values = _numbers(table, "table")
+    low, high = (float(limit) for limit in limits)
+    if values.ndim != 2 or values.size == 0:
+        raise ValueError(f"table has shape {values.shape}, it must be (rows, columns): index or reshape it first")
+    if not low < high:
+        raise ValueError(f"limits={limits!r} must be (low, high) with low < high: for example (-1, 1)")
+    slack = 1e-6 * (high - low)
+    if values.min() < low - slack or values.max() > high + slack:
+        raise ValueError(
+            f"table holds values from {values.min():.4g} to {values.max():.4g}, outside of "
+            f"limits=({low:g}, {high:g}), which would hide them: give wider limits"
+        )
+    for name, ticks, size in (("x_ticks", x_ticks, values.shape[1]), ("y_ticks", y_ticks, values.shape[0])):
+        if ticks is not None and len(ticks) != size:
+            raise ValueError(f"{name} has {len(ticks)} names for {size} places in the table: give one for each")
+    image = ax.imshow(values, cmap=DIVERGING if low == -high else SEQUENTIAL, vmin=low, vmax=high)
+    ax.set(xlabel=x_label, ylabel=y_label)
+    for axis in (ax.xaxis, ax.yaxis):
+        if isinstance(locator := axis.get_major_locator(), MaxNLocator):
+            locator.set_params(integer=True)  # there is no row 2.5
+    if x_ticks is not None:
+        ax.set_xticks(range(len(x_ticks)), list(x_ticks))
+    if y_ticks is not None:
+        ax.set_yticks(range(len(y_ticks)), list(y_ticks))
+    ax.spines[:].set_visible(False)
+    if color_bar:
+        bar = ax.figure.colorbar(image, ax=ax, label=value_label, ticks=[low, (low + high) / 2, high])
+        bar.outline.set_visible(False)
+
+
+def plot_seeds(ax: Axes, x: ArrayLike | torch.Tensor, runs: ArrayLike | torch.Tensor, **style: Any) -> None:
+    """Draw the mean of ``runs`` (seeds, points) over ``x`` (points,), and every seed faintly under it.
+
+    ``style`` goes to ``ax.plot``; give a colour, for example by ``**scheme_style("sinusoidal")``.
+    """
+    points, curves = _numbers(x, "x"), _numbers(runs, "runs")
+    if points.ndim != 1 or curves.ndim != 2 or curves.shape[1] != len(points) or len(curves) == 0:
+        raise ValueError(
+            f"runs has shape {curves.shape} and x has shape {points.shape}: give runs of shape (seeds, points) "
+            "and x of shape (points,)"
+        )
+    (mean,) = ax.plot(points, curves.mean(axis=0), **style)
+    for curve in curves:
+        ax.plot(points, curve, color=mean.get_color(), alpha=0.4, linewidth=0.8, marker=".", markersize=3, zorder=1.9)
+
+
+def label_ends(ax: Axes) -> None:
+    """Write each labelled line's label at its right end, instead of a legend. Call it when all is drawn.
+
+    Labels that would overlap are moved apart. Raises ValueError when no line has a label.
+    """
+    lines = [line for line in ax.get_lines() if not str(line.get_label()).startswith("_")]
+    if not lines:
+        raise ValueError("no line of these axes has a label: plot with label=... first, then call label_ends")
+    texts: list[Annotation] = []
+    for line in lines:
+        points = np.asarray(line.get_xydata(), dtype=float)
+        points = points[np.isfinite(points).all(axis=1)]
+        end = points[points[:, 0].argmax()]
+        shade = tuple(0.6 * part for part in to_rgb(line.get_color()))  # dark enough to be read on white
+        texts.append(
+            ax.annotate(str(line.get_label()), (end[0], end[1]), (6, 0), color=shade,
+                        textcoords="offset points", va="center", annotation_clip=False)
+        )  # fmt: skip
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    figure.draw_without_rendering()  # the layout makes room for the labels before their distances are measured
+    ends = np.array([ax.transData.transform(text.xy)[1] for text in texts])
+    places = _spread(ends, gap=1.15 * max(text.get_window_extent().height for text in texts))
+    for text, shift in zip(texts, (places - ends) * 72 / figure.dpi, strict=True):
+        text.xyann = (6, shift)
+
+
+def drawn_data(fig: Figure) -> dict[str, Any]:
+    """Return the numbers and words that ``fig`` draws, for JSON: one entry per axes.
+
+    Numbers have six significant digits and stand in strings, a row of an array in each, so that a change can
+    be read in a diff. An array of more than 20,000 values is stored as the means of blocks, with its shape.
+    """
+    return {"axes": [_drawn_by_axes(ax) for ax in fig.axes]}
+
+
+def drawn_differences(stored: dict[str, Any], drawn: dict[str, Any]) -> list[str]:
+    """Say where two results of :func:`drawn_data` differ; the list is empty when they agree.
+
+    Words must be equal; numbers may differ by 0.1 %, or by a millionth of their array's largest magnitude.
+    """
+    return list(_differences(stored, drawn, "figure"))
+
+
+def _png_with_drawn_data(fig: Figure) -> tuple[str, dict[str, Any]] | None:
+    """Format ``fig`` as IPython does, with its drawn data in the metadata of the output."""
+    from IPython.core.pylabtools import print_figure
+
+    png = print_figure(fig, "png", base64=True, metadata={"Software": None})
+    return None if png is None else (png, {"drawn": drawn_data(fig)})
+
+
+def _drawn_by_axes(ax: Axes) -> dict[str, Any]:
+    drawn: dict[str, Any] = {"x": _drawn_by_axis(ax.xaxis), "y": _drawn_by_axis(ax.yaxis)}
+    if hasattr(ax, "_colorbar"):  # its gradient says no more than its limits
+        return drawn
+    parts: dict[str, list[dict[str, Any]]] = {
+        "lines": [
+            ({"label": label} if not (label := str(line.get_label())).startswith("_") else {})
+            | _pairs(line.get_xydata())
+            for line in ax.get_lines()
+        ],
+        "points": [_pairs(c.get_offsets()) for c in ax.collections if isinstance(c, PathCollection)],
+        "images": [
+            _array(image.get_array()) | {"limits": _row(image.get_clim())}
+            for image in (*ax.images, *(c for c in ax.collections if isinstance(c, QuadMesh)))
+        ],
+        "bars": [
+            {"box": _row((*bar.get_xy(), bar.get_width(), bar.get_height()))}
+            for bar in ax.patches
+            if isinstance(bar, Rectangle)
+        ],
+        "areas": [
+            _pairs(vertices)
+            for vertices in (
+                *(patch.get_patch_transform().transform(patch.get_path().vertices)
+                  for patch in ax.patches if not isinstance(patch, Rectangle)),
+                *(path.vertices for c in ax.collections
+                  if not isinstance(c, (PathCollection, QuadMesh)) for path in c.get_paths()),
+            )
+        ],
+        "texts": [
+            {"text": text.get_text(), "at": _row(text.xy if isinstance(text, Annotation) else text.get_position())}
+            for text in ax.texts
+        ],
+    }  # fmt: skip
+    return drawn | {kind: found for kind, found in parts.items() if found}
+
+
+def _drawn_by_axis(axis: Axis) -> dict[str, Any]:
+    drawn: dict[str, Any] = {
+        "label": axis.get_label_text(),
+        "scale": axis.get_scale(),
+        "limits": _row(axis.get_view_interval()),
+    }
+    formatter = axis.get_major_formatter()
+    if not isinstance(formatter, (ScalarFormatter, LogFormatter)):  # words, not numbers found by matplotlib
+        drawn["ticks"] = formatter.format_ticks(list(axis.get_majorticklocs()))
+    return drawn
+
+
+def _pairs(points: ArrayLike) -> dict[str, Any]:
+    x, y = _filled(points).reshape(-1, 2).T
+    return {"x": _array(x), "y": _array(y)}
+
+
+def _array(values: ArrayLike | None, most: int = 20_000) -> dict[str, Any]:
+    array = _filled(values)
+    if array.ndim > 2:  # an image in RGB
+        array = array.reshape(len(array), -1)
+    shape = array.shape
+    while array.size > most:
+        axis = int(np.argmax(array.shape))
+        pairs = np.array_split(array, range(2, array.shape[axis], 2), axis=axis)
+        array = np.stack([pair.mean(axis=axis) for pair in pairs], axis=axis)
+    return {"shape": list(shape), "values": [_row(row) for row in np.atleast_2d(array)]}
+
+
+def _differences(stored: Any, drawn: Any, where: str) -> Iterator[str]:
+    if isinstance(stored, dict) and isinstance(drawn, dict) and stored.keys() == drawn.keys():
+        for key in stored:
+            compare = _number_differences if key in ("values", "limits", "box", "at") else _differences
+            yield from compare(stored[key], drawn[key], f"{where} > {key}")
+    elif isinstance(stored, list) and isinstance(drawn, list) and len(stored) == len(drawn):
+        for number, pair in enumerate(zip(stored, drawn, strict=True), start=1):
+            yield from _differences(*pair, f"{where} {number}")
+    elif stored != drawn:
+        yield f"{where}: stored {_brief(stored)}, drawn now {_brief(drawn)}"
+
+
+def _number_differences(stored: str | list[str], drawn: str | list[str], where: str) -> Iterator[str]:
+    old, new = (np.array(" ".join(np.atleast_1d(rows)).split(), dtype=float) for rows in (stored, drawn))
+    if old.size != new.size:
+        yield f"{where}: stored {old.size} numbers, drawn now {new.size}"
+        return
+    scale = np.abs(old[np.isfinite(old)]).max(initial=0.0)
+    differ = ~np.isclose(new, old, rtol=1e-3, atol=1e-6 * scale + 1e-12, equal_nan=True)
+    if differ.any():
+        first = int(differ.argmax())
+        yield (
+            f"{where}: {differ.sum()} of {old.size} numbers differ, the first is number {first + 1}: "
+            f"stored {old[first]:g}, drawn now {new[first]:g}"
+        )
+
+
+def _brief(part: Any) -> str:
+    if isinstance(part, dict):
+        return f"{{{', '.join(sorted(part))}}}"
+    return f"{len(part)} of them" if isinstance(part, list) else repr(part)
+
+
+def _filled(values: ArrayLike | None) -> NDArray[np.float64]:
+    """Return ``values`` as floats, with NaN where a masked array hides them."""
+    array = np.ma.array(values, dtype=float)  # type: ignore[var-annotated]
+    return np.asarray(array.filled(np.nan))
+
+
+def _row(values: Iterable[Any]) -> str:
+    return " ".join(f"{float(value) + 0.0:.6g}" for value in values)  # + 0.0 takes the sign from a zero
+
+
+def _spread(places: NDArray[np.float64], gap: float) -> NDArray[np.float64]:
+    """Move ``places`` apart, each as little as possible, until neighbours are ``gap`` away from each other."""
+    moved = places.copy()
+    order = np.argsort(places, kind="stable")
+    for _ in range(100):
+        for low, high in pairwise(order):
+            overlap = gap - (moved[high] - moved[low])
+            if overlap > 0:
+                moved[low], moved[high] = moved[low] - overlap / 2, moved[high] + overlap / 2
+    return moved
+
+
+def _numbers(values: ArrayLike | torch.Tensor, name: str) -> NDArray[np.float64]:
+    if isinstance(values, torch.Tensor):
+        values = values.detach().cpu().double().numpy()
+    array = np.asarray(values, dtype=float)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} holds NaN or infinity, which have no place in a figure: give finite numbers")
+    return array

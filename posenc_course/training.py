@@ -1,0 +1,77 @@
+"""A plain training loop that keeps what the chapters want to look at: loss and gradient norm of every step."""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from posenc_course._validation import check_integer, check_number
+
+
+class History(NamedTuple):
+    """What `train` saw, one number per step: the loss in nats, and the length of the whole gradient before clipping."""
+
+    losses: list[float]
+    gradient_norms: list[float]
+
+
+def train(
+    model: nn.Module,
+    sample: Callable[[torch.Generator], tuple[Tensor, Tensor]],
+    *,
+    steps: int,
+    learning_rate: float = 3e-3,
+    clip: float = 1.0,
+    seed: int = 0,
+) -> History:
+    """Train `model` in place with AdamW on fresh batches; clips the gradient to length `clip`.
+
+    sample(generator) returns inputs (batch, L) and target ids (batch, L), -100 for a token that does not count, for the model's
+    outputs (batch, L, classes); it draws from the generator only, so that one seed gives the same batches to every model.
+    clip=math.inf leaves the gradient as it is. Raises ValueError for arguments out of range and for batches that do not fit.
+    """
+    if not isinstance(model, nn.Module) or not callable(sample):
+        raise ValueError(
+            f"train needs a torch module and a function, got {model!r} and {sample!r}: pass train(model, sample, …)"
+        )
+    steps = check_integer("steps", steps, minimum=1, hint="each step is one batch, e.g. 300")
+    learning_rate = check_number("learning_rate", learning_rate, above=0, hint="3e-3 suits small models")
+    if clip != math.inf:
+        clip = check_number("clip", clip, above=0, hint="it is a length; 1 is usual, math.inf clips nothing")
+    seed = check_integer("seed", seed, minimum=0, hint="it numbers the run, e.g. 0")
+    generator = torch.Generator().manual_seed(seed)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate)
+    history = History([], [])
+    for _ in range(steps):
+        loss = _loss(model, sample(generator))
+        optimizer.zero_grad()
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_(model.parameters(), clip)
+        optimizer.step()
+        history.losses.append(loss.item())
+        history.gradient_norms.append(norm.item())
+    return history
+
+
+def _loss(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
+    """Mean cross-entropy of one batch in nats, or a ValueError that says how the batch does not fit the model."""
+    if not isinstance(batch, tuple) or [isinstance(part, Tensor) for part in batch] != [True, True]:
+        raise ValueError(
+            f"sample must return two tensors, inputs and targets, got {batch!r}: end it with return inputs, targets"
+        )
+    inputs, targets = batch
+    outputs = model(inputs)
+    if outputs.ndim != 3 or outputs.shape[:2] != targets.shape or targets.dtype != torch.int64:
+        raise ValueError(
+            f"targets must be int64 ids of shape (batch, L) beside outputs (batch, L, classes), got {targets.dtype} of shape "
+            f"{tuple(targets.shape)} beside {tuple(outputs.shape)}: give one target per output row"
+        )
+    wrong = targets[(targets != -100) & ((targets < 0) | (targets >= outputs.shape[-1]))]
+    if wrong.numel():
+        raise ValueError(
+            f"target id {wrong[0].item()} is outside 0 … {outputs.shape[-1] - 1}: check sample or the model's num_outputs"
+        )
+    return F.cross_entropy(outputs.flatten(end_dim=-2), targets.flatten())

@@ -1,0 +1,121 @@
+"""A small Transformer, encoder and decoder, that takes any position scheme (chapters 01 and 02).
+
+Blocks normalize before each sublayer ("pre-LN", Xiong et al. 2020), which trains without learning-rate warm-up tricks.
+Token vectors start as N(0, 1) in every channel; the paper reaches the same size from N(0, 1/d) by its factor √d_model.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from posenc_course._validation import check_embedding, check_integer, check_tensor
+from posenc_course.attention import Cache, MultiHeadAttention
+from posenc_course.schemes import PositionScheme
+
+
+class Block(nn.Module):
+    """Attention, then an MLP of four times the width, each added to its input."""
+
+    def __init__(self, d_model: int, num_heads: int, scheme: PositionScheme, *, causal: bool) -> None:
+        super().__init__()
+        self.attention = MultiHeadAttention(d_model, num_heads, scheme, causal=causal)
+        self.attention_norm = nn.LayerNorm(d_model)
+        self.mlp = nn.Sequential(nn.Linear(d_model, 4 * d_model), nn.GELU(), nn.Linear(4 * d_model, d_model))
+        self.mlp_norm = nn.LayerNorm(d_model)
+
+    def forward(self, x: Tensor, positions: Tensor, cache: Cache | None = None) -> Tensor:
+        """x (batch, L, d_model) at positions (L,) or (batch, L) -> the same shape."""
+        check_embedding(x, positions, self.attention.d_model)
+        x = x + self.attention(self.attention_norm(x), positions, cache)
+        return x + self.mlp(self.mlp_norm(x))
+
+
+class Transformer(nn.Module):
+    """Token ids in, one row of outputs per token out; `Encoder` and `Decoder` fix who may look at whom.
+
+    Args:
+        vocab_size: how many tokens there are; ids run from 0 to vocab_size - 1.
+        d_model, num_heads, num_layers: width, heads (d_model must be a multiple of it) and depth.
+        scheme: any `PositionScheme`; without one the model gets no positions at all.
+        num_outputs: outputs per token, by default one score per token of the vocabulary.
+    """
+
+    causal: bool
+
+    def __init__(
+        self,
+        vocab_size: int,
+        d_model: int,
+        num_heads: int,
+        num_layers: int,
+        scheme: PositionScheme | None = None,
+        *,
+        num_outputs: int | None = None,
+    ) -> None:
+        super().__init__()
+        if type(self) is Transformer:
+            raise ValueError("Transformer leaves open who may look at whom: use Encoder or Decoder")
+        self.vocab_size = check_integer("vocab_size", vocab_size, minimum=1, hint="count the different tokens")
+        check_integer("num_layers", num_layers, minimum=1, hint="one layer is the least, e.g. 2")
+        if num_outputs is None:
+            num_outputs = vocab_size
+        check_integer("num_outputs", num_outputs, minimum=1, hint="give 1 for a yes/no answer, None for one per token id")
+        self.scheme = PositionScheme() if scheme is None else scheme
+        self.blocks = nn.ModuleList(Block(d_model, num_heads, self.scheme, causal=self.causal) for _ in range(num_layers))
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, num_outputs)
+
+    def forward(self, tokens: Tensor, positions: Tensor | None = None, caches: list[Cache] | None = None) -> Tensor:
+        """Token ids (batch, L) -> outputs (batch, L, num_outputs).
+
+        positions, (L,) or (batch, L), default to 0 … L-1, counted on from the caches' tokens where there are any.
+        Raises ValueError for ids outside the vocabulary and for shapes that do not fit.
+        """
+        self._check_tokens(tokens)
+        if caches is not None:
+            self._check_caches(caches)
+        if positions is None:
+            seen = 0 if caches is None or caches[0].keys is None else caches[0].keys.shape[-2]
+            positions = torch.arange(seen, seen + tokens.shape[1], device=tokens.device)
+        if check_tensor("positions", positions).shape not in ((tokens.shape[1],), tokens.shape):
+            raise ValueError(
+                f"positions of shape {tuple(positions.shape)} do not fit tokens of shape {tuple(tokens.shape)}: "
+                "give one per token"
+            )
+        x = self.scheme.embed(self.embedding(tokens), positions)
+        for layer, block in enumerate(self.blocks):
+            x = block(x, positions, None if caches is None else caches[layer])
+        return self.head(self.norm(x))
+
+    def _check_caches(self, caches: list[Cache]) -> None:
+        if not self.causal:
+            raise ValueError(f"{type(self).__name__} takes no caches: its first tokens look at the last, so use a Decoder")
+        if not isinstance(caches, list) or [type(cache) for cache in caches] != [Cache] * len(self.blocks):
+            raise ValueError(f"caches must be a list of {len(self.blocks)}, one per layer, got {caches!r}: take new_caches()")
+
+    def _check_tokens(self, tokens: Tensor) -> None:
+        check_tensor("tokens", tokens)
+        if tokens.ndim != 2 or tokens.numel() == 0 or tokens.dtype not in (torch.int64, torch.int32):
+            raise ValueError(
+                f"tokens must be integer ids of shape (batch, L) with L >= 1, got {tokens.dtype} of shape "
+                f"{tuple(tokens.shape)}: for one sequence pass tokens[None, :]"
+            )
+        if tokens.min() < 0 or tokens.max() >= self.vocab_size:
+            wrong = tokens.min() if tokens.min() < 0 else tokens.max()
+            raise ValueError(f"token id {wrong.item()} is outside 0 … {self.vocab_size - 1}: check the tokens or vocab_size")
+
+
+class Encoder(Transformer):
+    """Every token may look at every token."""
+
+    causal = False
+
+
+class Decoder(Transformer):
+    """Every token may look at itself and at what came before; decodes token by token with `new_caches()`."""
+
+    causal = True
+
+    def new_caches(self) -> list[Cache]:
+        """One empty cache per layer, to be passed to `forward` call after call."""
+        return [Cache() for _ in self.blocks]

@@ -1,0 +1,288 @@
+"""Attention and the Transformer: equal to PyTorch's, blind to order without positions, and the same with a cache."""
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from posenc_course.attention import Cache, MultiHeadAttention, attention, attention_weights, causal_mask
+from posenc_course.naive import BinaryPositions, LinearPositions, NormalizedPositions
+from posenc_course.schemes import PositionScheme
+from posenc_course.sinusoidal import SinusoidalPositions
+from posenc_course.transformer import Decoder, Encoder, Transformer
+
+torch.set_num_threads(1)  # on tensors this small two threads only wait for each other
+
+# All sizes differ, so that a mixed-up axis cannot go unseen.
+BATCH, HEADS, LENGTH, D_HEAD, VOCAB = 2, 3, 5, 4, 11
+D_MODEL = HEADS * D_HEAD
+
+
+class ToyRotation(PositionScheme):
+    """Second door: turns each pair of channels by the position, and reports where it was called."""
+
+    def rotate(self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor) -> tuple[Tensor, Tensor]:
+        return self._turn(q, q_positions), self._turn(k, k_positions)
+
+    @staticmethod
+    def _turn(x: Tensor, positions: Tensor) -> Tensor:
+        angle = positions.to(x)[..., None, :, None]  # (1 or batch, 1, L, 1)
+        a, b = x.chunk(2, dim=-1)
+        return torch.cat((a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()), dim=-1)
+
+
+class ToyBias(PositionScheme):
+    """Third door: minus the distance, times another slope per head."""
+
+    def bias(self, q: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor:
+        distance = (q_positions[..., :, None] - k_positions[..., None, :]).abs()  # (L_query, L_key) or with the batch first
+        slopes = torch.arange(1, q.shape[1] + 1).to(q)[:, None, None]  # (heads, 1, 1)
+        return -slopes * distance.reshape(-1, 1, *distance.shape[-2:])
+
+
+CACHEABLE: dict[str, Callable[[], PositionScheme]] = {
+    "none": PositionScheme,
+    "linear": lambda: LinearPositions(D_MODEL),
+    "binary": lambda: BinaryPositions(D_MODEL, num_bits=7),
+    "sinusoidal": lambda: SinusoidalPositions(D_MODEL),
+    "rotation": ToyRotation,
+    "bias": ToyBias,
+}
+
+
+def generator() -> torch.Generator:
+    return torch.Generator().manual_seed(0)
+
+
+def normal(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    return torch.randn(*shape, dtype=dtype, generator=generator())
+
+
+def model(kind: type[Encoder] | type[Decoder], scheme: PositionScheme | None = None, layers: int = 2) -> Transformer:
+    torch.manual_seed(0)
+    return kind(VOCAB, D_MODEL, HEADS, layers, scheme).double().eval()
+
+
+def tokens() -> Tensor:
+    """Different ones in each sequence, so that every permutation matters."""
+    rng = generator()
+    return torch.stack([torch.randperm(VOCAB, generator=rng)[:LENGTH] for _ in range(BATCH)])
+
+
+# ── attention against PyTorch ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("bias_shape", [None, (LENGTH, 7), (HEADS, LENGTH, 7), (BATCH, 1, LENGTH, 7)])
+@pytest.mark.parametrize("masked", [False, True])
+def test_attention_equals_pytorch(bias_shape: tuple[int, ...] | None, masked: bool) -> None:
+    """softmax(q·k/√d_head + bias)·v, with a bias of any broadcastable shape and a boolean mask; L_key = 7 ≠ L_query."""
+    rng = generator()
+    q, k, v = (torch.randn(BATCH, HEADS, n, d, generator=rng) for n, d in ((LENGTH, D_HEAD), (7, D_HEAD), (7, 6)))
+    bias = None if bias_shape is None else torch.randn(bias_shape, generator=rng)
+    mask = (torch.rand(LENGTH, 7, generator=rng) < 0.6) | (torch.arange(7) == 0) if masked else None
+    additive = torch.zeros(LENGTH, 7) if bias is None else bias
+    expected = F.scaled_dot_product_attention(q, k, v, additive if mask is None else additive.masked_fill(~mask, -math.inf))
+    torch.testing.assert_close(attention(q, k, v, bias=bias, mask=mask), expected, rtol=0, atol=2e-6)
+
+
+def test_a_boolean_mask_and_a_causal_one_mean_what_they_mean_in_pytorch() -> None:
+    q = k = v = normal(BATCH, HEADS, LENGTH, D_HEAD)
+    mask = causal_mask(torch.arange(LENGTH), torch.arange(LENGTH))
+    ours = attention(q, k, v, mask=mask)
+    for theirs in (F.scaled_dot_product_attention(q, k, v, mask), F.scaled_dot_product_attention(q, k, v, is_causal=True)):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=2e-6)
+
+
+def test_weights_are_a_distribution_and_0_where_masked() -> None:
+    mask = causal_mask(torch.arange(LENGTH), torch.arange(LENGTH))
+    weights = attention_weights(normal(LENGTH, D_HEAD), normal(LENGTH, D_HEAD), mask=mask)
+    torch.testing.assert_close(weights.sum(dim=-1), torch.ones(LENGTH))
+    assert (weights[~mask] == 0).all()
+    assert (weights[mask] > 0).all()
+
+
+def test_a_float64_bias_leaves_float32_attention_float32() -> None:
+    q = normal(LENGTH, D_HEAD)
+    assert attention(q, q, q, bias=torch.zeros(LENGTH, LENGTH, dtype=torch.float64)).dtype == torch.float32
+
+
+def test_causal_mask_compares_positions_not_indices() -> None:
+    """Row: query. A cached decoder asks at position 3 about 0 … 3; each sequence of a batch may have positions of its own."""
+    assert causal_mask(torch.tensor([3, 1]), torch.arange(4)).tolist() == [[True] * 4, [True, True, False, False]]
+    assert causal_mask(torch.tensor([[0, 1], [9, 8]]), torch.tensor([[0, 1], [9, 8]])).tolist() == [
+        [[True, False], [True, True]],
+        [[True, True], [False, True]],
+    ]
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_multi_head_attention_equals_pytorch_with_the_same_weights(causal: bool) -> None:
+    ours = MultiHeadAttention(D_MODEL, HEADS, PositionScheme(), causal=causal)
+    theirs = nn.MultiheadAttention(D_MODEL, HEADS, bias=False, batch_first=True)
+    with torch.no_grad():
+        theirs.in_proj_weight.copy_(torch.cat([ours.query.weight, ours.key.weight, ours.value.weight]))
+        theirs.out_proj.weight.copy_(ours.output.weight)
+    x = normal(BATCH, LENGTH, D_MODEL)
+    forbidden = torch.ones(LENGTH, LENGTH, dtype=torch.bool).triu(1) if causal else None
+    expected, _ = theirs(x, x, x, attn_mask=forbidden, need_weights=False)
+    torch.testing.assert_close(ours(x, torch.arange(LENGTH)), expected, rtol=0, atol=2e-6)
+
+
+# ── order ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_attention_without_positions_is_permutation_equivariant() -> None:
+    """attention(Px) = P attention(x), for every query, key and value that come from x row by row."""
+    x, permutation = normal(LENGTH, D_HEAD, dtype=torch.float64), torch.randperm(LENGTH, generator=generator())
+    torch.testing.assert_close(attention(x[permutation], x[permutation], x[permutation]), attention(x, x, x)[permutation])
+
+
+def test_an_encoder_without_positions_is_permutation_equivariant() -> None:
+    encoder, permutation = model(Encoder), torch.randperm(LENGTH, generator=generator())
+    torch.testing.assert_close(encoder(tokens()[:, permutation]), encoder(tokens())[:, permutation], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", [name for name in CACHEABLE if name != "none"])
+def test_every_scheme_breaks_the_equivariance_of_an_encoder(name: str) -> None:
+    encoder, permutation = model(Encoder, CACHEABLE[name]()), torch.randperm(LENGTH, generator=generator())
+    assert (encoder(tokens()[:, permutation]) - encoder(tokens())[:, permutation]).abs().max() > 1e-3
+
+
+def test_a_causal_mask_lets_order_in_from_the_second_layer_on() -> None:
+    """The last token sees the set of all; after one layer that is all, after two it sees who saw whom."""
+    swapped = tokens()[:, [1, 0, *range(2, LENGTH)]]
+    one, two = model(Decoder, layers=1), model(Decoder, layers=2)
+    torch.testing.assert_close(one(swapped)[:, -1], one(tokens())[:, -1], rtol=0, atol=1e-12)
+    assert (two(swapped)[:, -1] - two(tokens())[:, -1]).abs().max() > 1e-4
+
+
+@pytest.mark.parametrize("name", CACHEABLE)
+def test_a_decoder_does_not_look_ahead(name: str) -> None:
+    """Changing the last token leaves every earlier output as it was; in an encoder it does not."""
+    changed = tokens()
+    changed[:, -1] = (changed[:, -1] + 1) % VOCAB
+    decoder, encoder = model(Decoder, CACHEABLE[name]()), model(Encoder, CACHEABLE[name]())
+    assert torch.equal(decoder(changed)[:, :-1], decoder(tokens())[:, :-1])
+    assert (encoder(changed)[:, :-1] - encoder(tokens())[:, :-1]).abs().max() > 1e-4
+
+
+# ── the three doors ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_base_scheme_adds_nothing_at_any_door() -> None:
+    q, k, positions = normal(BATCH, HEADS, LENGTH, D_HEAD), normal(BATCH, HEADS, LENGTH, D_HEAD) + 1, torch.arange(LENGTH)
+    scheme = PositionScheme()
+    assert scheme.embed(q, positions) is q
+    assert scheme.rotate(q, k, positions, positions) == (q, k)
+    assert scheme.bias(q, positions, positions) is None
+
+
+def test_first_door_reaches_the_embedding() -> None:
+    """A scheme that overwrites the token vectors leaves nothing of the tokens."""
+
+    class Overwrite(PositionScheme):
+        def embed(self, x: Tensor, positions: Tensor) -> Tensor:
+            return positions[..., None].to(x).expand_as(x) * torch.linspace(-1, 1, D_MODEL).to(x)
+
+    encoder = model(Encoder, Overwrite())
+    assert torch.equal(encoder(tokens()), encoder((tokens() + 1) % VOCAB))
+    assert not torch.equal(encoder(tokens())[:, 0], encoder(tokens())[:, 1])
+
+
+@pytest.mark.parametrize("name", ["rotation", "bias"])
+@pytest.mark.parametrize("positions", [torch.arange(3, 3 + LENGTH), torch.tensor([[0, 2, 1, 7, 4], [5, 5, 0, 1, 9]])])
+def test_second_and_third_door_against_the_formula(name: str, positions: Tensor) -> None:
+    """softmax((Rq)·(Rk)/√d_head + bias): the bias comes after the division, the rotation spares the values."""
+    scheme = CACHEABLE[name]()
+    module = MultiHeadAttention(D_MODEL, HEADS, scheme, causal=False).double()
+    x = normal(BATCH, LENGTH, D_MODEL, dtype=torch.float64)
+    rows = []
+    for b in range(BATCH):
+        where = (positions if positions.ndim == 1 else positions[b]).double()
+        heads = []
+        for h in range(HEADS):
+            part = slice(h * D_HEAD, (h + 1) * D_HEAD)
+            q, k, v = (x[b] @ layer.weight[part].T for layer in (module.query, module.key, module.value))
+            if name == "rotation":
+                turn = torch.polar(torch.ones(LENGTH, 1, dtype=torch.float64), where[:, None])
+                q, k = (
+                    torch.cat(((z := torch.complex(t[:, : D_HEAD // 2], t[:, D_HEAD // 2 :]) * turn).real, z.imag), dim=-1)
+                    for t in (q, k)
+                )
+            scores = q @ k.T / math.sqrt(D_HEAD)
+            if name == "bias":
+                scores = scores - (h + 1) * (where[:, None] - where).abs()
+            heads.append(scores.softmax(dim=-1) @ v)
+        rows.append(torch.cat(heads, dim=-1) @ module.output.weight.T)
+    torch.testing.assert_close(module(x, positions), torch.stack(rows), rtol=0, atol=1e-12)
+
+
+def test_one_scheme_serves_all_layers() -> None:
+    scheme = ToyBias()
+    used = [part.scheme for part in model(Decoder, scheme).modules() if isinstance(part, MultiHeadAttention)]
+    assert len(used) == 2
+    assert all(each is scheme for each in used)
+
+
+# ── cached decoding ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def decode(decoder: Transformer, ids: Tensor, chunks: list[int], positions: Tensor | None = None) -> Tensor:
+    """Outputs of decoding chunk by chunk."""
+    assert isinstance(decoder, Decoder)
+    caches, outputs, start = decoder.new_caches(), [], 0
+    for size in chunks:
+        part = slice(start, start + size)
+        outputs.append(decoder(ids[:, part], None if positions is None else positions[..., part], caches))
+        start += size
+    return torch.cat(outputs, dim=1)
+
+
+@pytest.mark.parametrize("chunks", [[1] * LENGTH, [2, 1, 2], [LENGTH]], ids=str)
+@pytest.mark.parametrize("name", CACHEABLE)
+def test_cached_decoding_equals_one_pass(name: str, chunks: list[int]) -> None:
+    """With positions left out, shared with an offset, and per sequence."""
+    decoder = model(Decoder, CACHEABLE[name]())
+    own = torch.stack([torch.arange(LENGTH), torch.arange(40, 40 + 2 * LENGTH, 2)])
+    for positions in (None, torch.arange(17, 17 + LENGTH), own):
+        whole = decoder(tokens(), positions)
+        torch.testing.assert_close(decode(decoder, tokens(), chunks, positions), whole, rtol=0, atol=1e-12)
+
+
+def test_normalized_positions_cannot_be_cached() -> None:
+    """Each new token is the last one when it comes: the one pass and the cached one differ, from the second token on."""
+    decoder = model(Decoder, NormalizedPositions(D_MODEL))
+    difference = (decode(decoder, tokens(), [1] * LENGTH) - decoder(tokens())).abs().amax(dim=(0, 2))
+    assert difference[0] < 1e-12
+    assert (difference[1:-1] > 1e-3).all()
+
+
+def test_positions_count_not_the_place_in_memory() -> None:
+    """A sequence written backwards, with its positions, gives the same numbers backwards."""
+    decoder = model(Decoder, SinusoidalPositions(D_MODEL))
+    reversed_order = torch.arange(LENGTH - 1, -1, -1)
+    torch.testing.assert_close(
+        decoder(tokens()[:, reversed_order], reversed_order), decoder(tokens())[:, reversed_order], rtol=0, atol=1e-12
+    )
+
+
+def test_a_cache_keeps_what_it_was_given() -> None:
+    cache, k, v = Cache(), normal(BATCH, HEADS, 3, D_HEAD), normal(BATCH, HEADS, 3, 6)
+    cache.extend(k[:, :, :2], v[:, :, :2], torch.arange(2))
+    for returned, kept, expected in zip(
+        cache.extend(k[:, :, 2:], v[:, :, 2:], torch.tensor([2])),
+        (cache.keys, cache.values, cache.positions),
+        (k, v, torch.arange(3)),
+        strict=True,
+    ):
+        assert kept is not None
+        assert torch.equal(returned, expected)
+        assert torch.equal(kept, expected)
+
+
+def test_the_head_gives_num_outputs_per_token_and_by_default_one_per_token_id() -> None:
+    assert Encoder(VOCAB, D_MODEL, HEADS, 1)(tokens()).shape == (BATCH, LENGTH, VOCAB)
+    assert Encoder(VOCAB, D_MODEL, HEADS, 1, num_outputs=2)(tokens()).shape == (BATCH, LENGTH, 2)

@@ -1,0 +1,104 @@
+"""Counting, scaling and digits: values against Python's own arithmetic, and what chapter 02 says of each scheme."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from posenc_course.naive import BinaryPositions, LinearPositions, NormalizedPositions, binary, linear, modulo, normalized
+
+settings.load_profile("ci")  # no deadline, the same examples on every run, nothing stored
+torch.set_num_threads(1)  # on tensors this small two threads only wait for each other
+
+far = st.integers(0, 2**52 - 1)
+some_positions = st.lists(far, min_size=1, max_size=9)
+
+
+@given(some_positions, st.integers(2, 10**6))
+def test_linear_and_modulo_are_integer_arithmetic(positions: list[int], period: int) -> None:
+    assert linear(positions).tolist() == positions
+    assert modulo(positions, period).tolist() == [m % period for m in positions]
+
+
+@given(some_positions, st.integers(0, 10))
+def test_binary_is_pythons_bin_fastest_digit_first(positions: list[int], spare: int) -> None:
+    num_bits = min(max(1, *(m.bit_length() for m in positions)) + spare, 52)
+    expected = [[int(digit) for digit in reversed(f"{m:0{num_bits}b}")] for m in positions]
+    assert binary(positions, num_bits).tolist() == expected
+
+
+@given(some_positions)
+def test_the_digits_weighted_by_powers_of_two_give_the_position_back(positions: list[int]) -> None:
+    powers = 2.0 ** torch.arange(52, dtype=torch.float64)
+    assert (binary(positions, 52) @ powers).tolist() == positions
+
+
+def test_digit_b_is_a_square_wave_of_period_2_to_the_b_plus_1() -> None:
+    digits = binary(torch.arange(64), 6)
+    for b in range(6):
+        assert torch.equal(digits[:, b], (modulo(torch.arange(64), 2 ** (b + 1)) >= 2**b).double())
+    assert (digits[1:, 0] != digits[:-1, 0]).all()  # the first flips at every step
+
+
+@given(st.integers(2, 10**6))
+def test_normalized_runs_from_0_to_1_in_equal_steps_that_shrink_with_the_length(length: int) -> None:
+    first, second, last = normalized([0, 1, length - 1], length).tolist()
+    assert (first, last) == (0, 1)
+    assert second == 1 / (length - 1)
+
+
+def test_one_normalized_value_means_different_places() -> None:
+    """The middle of 5 tokens and of 101 tokens have the same value; a sequence of one token has position 0."""
+    assert normalized([2], 5).item() == normalized([50], 101).item() == 0.5
+    assert normalized([0], 1).item() == 0
+
+
+@pytest.mark.parametrize("positions", [[3, 1, 2], torch.tensor([[0, 1], [5, 3]]), torch.arange(4, dtype=torch.float32).numpy()])
+def test_positions_of_every_kind_give_float64_of_their_shape(positions: list[int]) -> None:
+    """Lists, arrays and tensors, (L,) and (batch, L)."""
+    shape = torch.as_tensor(positions).shape
+    for values in (linear(positions), normalized(positions, 9), modulo(positions, 2), binary(positions, 3)[..., 0]):
+        assert (values.shape, values.dtype) == (shape, torch.float64)
+
+
+def test_positions_in_a_list_keep_all_their_digits() -> None:
+    """2²⁴ + 1 is the first whole number that float32 cannot hold, and a read-only or reversed array is as good as any."""
+    assert linear([2.0**24 + 1]).item() == 2**24 + 1
+    array = torch.arange(3).numpy()[::-1]
+    array.flags.writeable = False
+    assert linear(array).tolist() == [2, 1, 0]
+
+
+@pytest.mark.parametrize("positions", [torch.arange(3, 8), torch.tensor([[0, 1, 2, 3, 4], [9, 7, 5, 3, 1]])])
+def test_modules_add_their_formula_to_every_sequence(positions: torch.Tensor) -> None:
+    """x + m·u, x + m/(m_max)·u, x + digits in the first channels; x keeps its dtype."""
+    x = torch.randn(2, 5, 6, generator=torch.Generator().manual_seed(0))
+    u, m = torch.linspace(-1, 1, 6), positions.float().unsqueeze(-1)
+    torch.testing.assert_close(LinearPositions(6, u).embed(x, positions), x + m * u)
+    torch.testing.assert_close(NormalizedPositions(6, u).embed(x, positions), x + m / m.max() * u)
+    alternating = torch.tensor([1.0, -1, 1, -1, 1, -1])
+    torch.testing.assert_close(LinearPositions(6).embed(x, positions), x + m * alternating)
+    added = BinaryPositions(6, num_bits=4).embed(x, positions) - x
+    torch.testing.assert_close(added[..., :4], binary(positions, 4).float().expand(2, 5, 4))
+    assert (added[..., 4:] == 0).all()
+    assert LinearPositions(6).embed(x.bfloat16(), positions).dtype == torch.bfloat16
+
+
+def test_layer_norm_subtracts_a_number_added_to_all_channels() -> None:
+    """Which is why the default direction alternates."""
+    x, norm = torch.randn(1, 4, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0)), nn.LayerNorm(6).double()
+    same, alternating = LinearPositions(6, torch.ones(6)), LinearPositions(6)
+    torch.testing.assert_close(norm(same.embed(x, torch.arange(4))), norm(x))
+    assert (norm(alternating.embed(x, torch.arange(4))) - norm(x)).abs()[:, 1:].amax(dim=-1).min() > 0.1
+
+
+def test_integers_drown_the_token() -> None:
+    """At position 1000 two different tokens point the same way: their cosine passes from about 0 to about 1."""
+    x = torch.randn(1, 2, 64, generator=torch.Generator().manual_seed(0))
+    cosines = []
+    for m in (0, 1000):
+        first, second = LinearPositions(64).embed(x, torch.tensor([m, m]))[0]
+        cosines.append(torch.cosine_similarity(first, second, dim=0).item())
+    assert abs(cosines[0]) < 0.5
+    assert cosines[1] > 0.999

@@ -1,0 +1,589 @@
+"""What the committed notebooks must hold, read without running them; nbval runs them and compares.
+
+Each rule takes a notebook and yields its problems. The second half breaks a good notebook in every way the rules know,
+so that each is seen to report.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from nbformat.v4.rwbase import rejoin_lines
+
+ROOT = Path(__file__).resolve().parent.parent
+CHAPTERS = {path.stem: path for path in sorted((ROOT / "book").glob("[0-9][0-9]_*.ipynb"))}
+# Cells whose output nbval does not compare: live training and timing. Few, and each on purpose.
+IGNORED_CELLS = {"01_order": 1, "02_naive": 5, "03_sinusoidal": 0}
+VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+INSTALL = f"# Elsewhere than in the course's own environment, first:  %pip install posenc_course-{VERSION}-py3-none-any.whl"
+METADATA = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+EXECUTE = "make execute CHAPTER=…"
+
+Notebook = Any  # nbformat's NotebookNode: attributes for keys
+Rule = Callable[[Notebook], Iterator[str]]
+
+
+def read(path: Path) -> Notebook:
+    """Read a notebook as it is: nbformat.read would mend part of what the rules look for."""
+    return rejoin_lines(nbformat.from_dict(json.loads(path.read_text("utf-8"))))
+
+
+def code_cells(notebook: Notebook) -> Iterator[tuple[str, Any]]:
+    cells = (cell for cell in notebook.cells if cell.cell_type == "code")
+    yield from ((f"code cell {number}", cell) for number, cell in enumerate(cells, start=1))
+
+
+def tags(cell: Any) -> list[str]:
+    return list(cell.metadata.get("tags", []))
+
+
+def markdown(notebook: Notebook) -> str:
+    """The prose of a notebook, without code blocks, in which # begins no heading."""
+    text = "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    return re.sub(r"^(`{3,})(?!\{).*?^\1`*\s*$", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def section(text: str, word: str) -> str | None:
+    """The text under the first heading that holds ``word``, up to the next heading of the same or a higher level."""
+    found = re.search(rf"^(#+) [^\n]*\b{word}\w*\b[^\n]*$(.*)", text, re.MULTILINE | re.DOTALL | re.IGNORECASE)
+    if not found:
+        return None
+    return re.split(rf"^#{{1,{len(found[1])}}} ", found[2], maxsplit=1, flags=re.MULTILINE)[0]
+
+
+# --- The rules ---------------------------------------------------------------------------------------------------
+
+
+def valid(notebook: Notebook) -> Iterator[str]:
+    for error in nbformat.validator.iter_validate(notebook):
+        yield f"not a valid notebook: {error.message[:200]}: mend it, or restore the committed one"
+    for cell_id, count in Counter(cell.get("id") for cell in notebook.cells).items():
+        if count > 1:
+            yield f"{count} cells have the id {cell_id}: give each another one"
+
+
+def executed(notebook: Notebook) -> Iterator[str]:
+    for number, (where, cell) in enumerate(code_cells(notebook), start=1):
+        if cell.execution_count != number:
+            yield f"{where} has the execution count {cell.execution_count} instead of {number}: {EXECUTE}"
+
+
+def metadata(notebook: Notebook) -> Iterator[str]:
+    if notebook.metadata != METADATA:
+        yield f"the notebook's metadata are {notebook.metadata} instead of {METADATA}: {EXECUTE}"
+    for number, cell in enumerate(notebook.cells, start=1):
+        where = f"cell {number} of all"
+        allowed = {"tags", "mystnb"} if cell.cell_type == "code" else set()
+        if stray := set(cell.metadata) - allowed:
+            yield f"{where} has the metadata {', '.join(sorted(stray))}: {EXECUTE}"
+        if stray := set(tags(cell)) - {"nbval-ignore-output", "raises-exception"}:
+            yield f"{where} has the tag {', '.join(sorted(stray))}: only nbval-ignore-output and raises-exception may be used"
+        if "attachments" in cell or cell.cell_type == "raw":
+            yield f"{where} is raw or has attachments: use markdown, with pictures as files or as a cell's output"
+        keys = {(part, key) for part, keys in cell.metadata.get("mystnb", {}).items() for key in keys}
+        if stray := keys - {("image", "alt"), ("figure", "caption"), ("figure", "name")}:
+            yield f"{where} has mystnb {sorted(stray)}: only image: alt and figure: caption, name may be used"
+
+
+def outputs(notebook: Notebook) -> Iterator[str]:
+    for where, cell in code_cells(notebook):
+        kinds = [output.output_type for output in cell.outputs]
+        raises = "raises-exception" in tags(cell)
+        if ("error" in kinds) != raises:
+            yield f"{where} {'is tagged raises-exception but stores no' if raises else 'stores an'} error: mend it, {EXECUTE}"
+        if any(output.get("name") == "stderr" for output in cell.outputs):
+            yield f"{where} wrote to stderr: mend what it warns of, let a progress bar write with file=sys.stdout, {EXECUTE}"
+        if re.search(r"#\s*(NBVAL|PYTEST_VALIDATE)_", cell.source):
+            yield f"{where} steers nbval by a comment, which nobody counts: use the tag nbval-ignore-output"
+        if cell.source.rstrip().endswith(";"):
+            yield f"{where} ends with a semicolon, which nbval's run does not honour: end a plot with plt.show()"
+        for output in cell.outputs:
+            text = output.get("data", {}).get("text/plain", "") + output.get("text", "")
+            echo = output.output_type == "execute_result" and re.match(r"[\[(]*(Text\(|<(matplotlib|Figure|Axes))", text)
+            if echo or re.search(r" at 0x[0-9a-f]{6,}", text):
+                yield f"{where} shows an object, {text[:40]!r}: end a plot with plt.show(), print what you mean, {EXECUTE}"
+
+
+def figures(notebook: Notebook) -> Iterator[str]:
+    names = Counter(cell.metadata.get("mystnb", {}).get("figure", {}).get("name") for _, cell in code_cells(notebook))
+    for where, cell in code_cells(notebook):
+        images = [out for out in cell.outputs if any(mime.startswith("image/") for mime in out.get("data", {}))]
+        myst = cell.metadata.get("mystnb", {})
+        if not images:
+            if myst:
+                yield f"{where} has a caption or an alt text but stores no figure: {EXECUTE}, or take them away"
+            continue
+        if len(images) > 1:
+            yield f"{where} draws {len(images)} figures, one caption cannot tell them apart: one figure for each cell"
+        alt = myst.get("image", {}).get("alt", "").strip()
+        if len(alt) < 30 or re.search(r"\.(png|svg|jpe?g)\b", alt):
+            yield f"{where} has the alt text {alt!r}: mystnb: image: alt must say what is seen, in 30 characters or more"
+        if not myst.get("figure", {}).get("caption", "").strip():
+            yield f"{where} has no caption: mystnb: figure: caption must say what the figure finds"
+        name = myst.get("figure", {}).get("name", "")
+        if not re.fullmatch(r"fig-[a-z0-9-]+", name):
+            yield f"{where} has the figure name {name!r}: mystnb: figure: name must be fig-…, in small letters"
+        elif names[name] > 1:
+            yield f"{where} has the figure name {name}, as another cell has: give it another one"
+        for output in images:
+            if "drawn" not in output.metadata.get("image/png", {}):
+                yield (
+                    f"{where} draws a figure without the data it draws: show a matplotlib figure as PNG, after "
+                    f"posenc_course.plotting.use_style() in the first cell, then {EXECUTE}"
+                )
+
+
+NUMBER = r"(?<![\w.,])[-−+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-−+]?\d+)?"
+
+
+def value(number: str) -> float:
+    return float(number.replace(",", "").replace("−", "-"))
+
+
+def tied_numbers(notebook: Notebook) -> Iterator[str]:
+    """Compare each ``0.94<!--key-->`` with the number after ``key`` in the one output line that begins with it."""
+    lines = [
+        line.strip()
+        for _, cell in code_cells(notebook)
+        for output in cell.outputs
+        for line in (output.get("text", "") + "\n" + output.get("data", {}).get("text/plain", "")).splitlines()
+    ]
+    text = markdown(notebook)
+    ties = re.findall(rf"({NUMBER})?([^\w<>\n]{{0,4}})<!--(.*?)-->", text, re.DOTALL)
+    if not ties:
+        yield "no number in the prose is tied to an output: write for example 0.94<!--ratio--> for an output line 'ratio: 0.94'"
+    for number, _, comment in ties:
+        key, _, which = (part.strip() for part in comment.partition("@"))
+        tie = f"the prose's {number}<!--{comment}-->"
+        if not number or not key or not re.fullmatch(r"[1-9]?", which):
+            yield f"{tie} is no tie: write number<!--key--> or number<!--key @2-->, other comments have no place in a chapter"
+            continue
+        found = [line for line in lines if re.match(rf"{re.escape(key)}(?=[\s:=])", line)]
+        if len(found) != 1:
+            yield f"{tie}: {len(found)} output lines begin with {key!r}, it must be one: print it, or correct the key"
+            continue
+        numbers = re.findall(NUMBER, found[0][len(key) :])
+        place = int(which or 1)
+        if len(numbers) < place:
+            yield f"{tie}: the output line {found[0]!r} has no number {place} after its key: print it, or correct the tie"
+            continue
+        digits, _, exponent = re.sub("−", "-", number.lower()).partition("e")
+        step = 10.0 ** (int(exponent or 0) - len(digits.partition(".")[2]))
+        if abs(value(number) - value(numbers[place - 1])) > step * (0.5 + 1e-9):
+            yield f"{tie}, but the output line says {found[0]!r}: correct the prose, or, if the output is wrong, the cell"
+
+
+def shape(notebook: Notebook) -> Iterator[str]:
+    cells = list(notebook.cells)
+    first_code = next((index for index, cell in enumerate(cells) if cell.cell_type == "code"), None)
+    if first_code is None:
+        yield "there is no code cell: a chapter runs what it says"
+        return
+    top = "\n\n".join(cell.source for cell in cells[:first_code])
+    if not re.match(r"(\([\w-]+\)=\s+)?# \S", top):
+        yield "the first cell does not begin with the chapter's title: '# …'"
+    admonitions = re.findall(r"^([`:]{3,})\{\w+\}(.*?)^\1", top, re.MULTILINE | re.DOTALL)
+    if not any("minutes" in body and re.search(r"^[-*] ", body, re.MULTILINE) for _, body in admonitions):
+        yield "no admonition before the first code cell lists the goals and says how many minutes the chapter takes"
+    if INSTALL not in cells[first_code].source.splitlines():
+        yield f"the first code cell lacks this line, exactly: {INSTALL}"
+    predictions = [
+        index
+        for index, cell in enumerate(cells)
+        if cell.cell_type == "markdown" and re.search(r"^(#+|[`:]{3,}\{\w+\})[^\n]*\bPredict", cell.source, re.MULTILINE)
+    ]
+    if not any(cell.cell_type == "code" for index in predictions[:1] for cell in cells[index + 1 :]):
+        yield "no heading or admonition titled 'Predict…' comes before a code cell that settles it"
+    text = markdown(notebook)
+    exercise = section(text, "exercise")
+    if exercise is None or not re.search(r'<details class="solution">\s*<summary>Solution</summary>', exercise):
+        yield 'no section headed "Exercise" has a solution: <details class="solution"><summary>Solution</summary>'
+    summary = section(text, "summary")
+    items = re.findall(r"^(?:[-*]|\d+\.) ", summary or "", re.MULTILINE)
+    if not 1 <= len(items) <= 5:
+        yield f'the section headed "Summary" has {len(items)} list items: it must have one to five'
+
+
+def quiz(notebook: Notebook) -> Iterator[str]:
+    text = markdown(notebook)
+    questions = re.split(r"^\*\*(\d+)\. .*\?\*\*\s*$", section(text, "quiz") or "", flags=re.MULTILINE)[1:]
+    if not questions:
+        yield 'no section headed "Quiz" has a question: **1. …?**'
+    found = 0
+    for number, body in zip(questions[::2], questions[1::2], strict=True):
+        options = re.findall(
+            r'^<details class="quiz">\s*<summary>(.*?)</summary>\n\n(.*?)</details>', body, re.MULTILINE | re.DOTALL
+        )
+        found += len(options)
+        if len(options) < 2:
+            yield f"question {number} of the quiz has {len(options)} options: it needs two or more"
+        if (right := sum(reason.strip().startswith("**Yes.**") for _, reason in options)) != 1:
+            yield f"question {number} of the quiz has {right} options that begin with **Yes.**: it must be one"
+        for option, reason in options:
+            if not re.match(r"\*\*(Yes|No)\.\*\*\s+\S.{9,}", reason.strip(), re.DOTALL):
+                yield f"question {number} of the quiz, {option.strip()!r}: begin with **Yes.** or **No.**, then say why"
+    if (written := len(re.findall(r"<details[^>]*quiz", text))) != found:
+        yield (
+            f"{written - found} options of the quiz are not written as they must be: under a question of the quiz, "
+            '<details class="quiz"> at the line\'s beginning, <summary>…</summary>, an empty line, the reason, </details>'
+        )
+
+
+RULES: list[Rule] = [valid, executed, metadata, outputs, figures, tied_numbers, shape, quiz]
+
+
+# --- The book ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_chapter(chapter: str, rule: Rule) -> None:
+    problems = [problem.replace("CHAPTER=…", f"CHAPTER={chapter}") for problem in rule(read(CHAPTERS[chapter]))]
+    assert not problems, "\n".join(f"{chapter}: {problem}" for problem in problems)
+
+
+def test_table_of_contents() -> None:
+    listed = re.findall(r"^\s*(?:- file|root):\s*(\S+)", (ROOT / "_toc.yml").read_text("utf-8"), re.MULTILINE)
+    chapters = {name for name in listed if re.match(r"book/\d\d_", name)}
+    stored = {f"book/{chapter}" for chapter in CHAPTERS}
+    assert chapters, "_toc.yml lists no chapter: add - file: book/01_order"
+    assert chapters == stored, (
+        f"in _toc.yml but no notebook in book/: {sorted(chapters - stored)}; "
+        f"a notebook in book/ but not in _toc.yml: {sorted(stored - chapters)}: add the one or take away the other"
+    )
+    missing = [name for name in listed if not any((ROOT / f"{name}{suffix}").exists() for suffix in (".md", ".ipynb"))]
+    assert not missing, f"_toc.yml lists pages that do not exist: {missing}: write them or take them out"
+
+
+def test_ignored_cells_are_few_and_counted() -> None:
+    counted = {
+        chapter: sum("nbval-ignore-output" in tags(cell) for _, cell in code_cells(read(path)))
+        for chapter, path in CHAPTERS.items()
+    }
+    assert counted == IGNORED_CELLS, (
+        f"cells tagged nbval-ignore-output: {counted}, IGNORED_CELLS in {Path(__file__).name} allows {IGNORED_CELLS}: "
+        "take the tag away and print rounded numbers, or, for live training, change the table"
+    )
+
+
+def test_figure_names_are_unique_in_the_book() -> None:
+    names = Counter(
+        cell.metadata.get("mystnb", {}).get("figure", {}).get("name")
+        for path in CHAPTERS.values()
+        for _, cell in code_cells(read(path))
+    )
+    del names[None]
+    twice = [name for name, count in names.items() if count > 1]
+    assert not twice, f"figure names used in more than one cell: {twice}: a link to one of them would lead to another"
+
+
+# --- The rules themselves ----------------------------------------------------------------------------------------
+
+TOP = """# Why?
+
+:::{admonition} Goals
+After about 25 minutes you can
+- say why.
+:::
+"""
+PROSE = """## Predict
+
+Is it −0.94<!--ratio-->, **1,024**<!--steps-->, 37 %<!--share @2--> or 1.5e-3<!--small-->?
+"""
+END = """## Exercise
+
+Do it.
+
+<details class="solution"><summary>Solution</summary>
+
+```python
+# Summary of nothing
+```
+
+</details>
+
+## Summary
+
+- It is so.
+
+## Quiz
+
+**1. Is it?**
+
+<details class="quiz"><summary>It is.</summary>
+
+**Yes.** Because it is so.
+
+</details>
+<details class="quiz"><summary>It is not.</summary>
+
+**No.** It is, as was shown.
+
+</details>
+"""
+OUTPUT = "ratio: -0.9431\n  steps = 1024\nshare of all 2: 36.8 %\nsmall 0.00154\n"
+
+
+def good_chapter() -> Notebook:
+    drawn = {"axes": []}  # type: ignore[var-annotated]
+    figure = new_output(
+        "display_data", {"image/png": "", "text/plain": "<Figure size>"}, metadata={"image/png": {"drawn": drawn}}
+    )
+    myst = {
+        "image": {"alt": "A line that rises from zero to nine."},
+        "figure": {"caption": "It rises.", "name": "fig-rise"},
+    }
+    cells = [
+        new_markdown_cell(TOP),
+        new_code_cell(f"{INSTALL}\nimport torch", execution_count=1),
+        new_markdown_cell(PROSE),
+        new_code_cell("run()", execution_count=2, outputs=[new_output("stream", name="stdout", text=OUTPUT)]),
+        new_code_cell("draw()", execution_count=3, outputs=[figure], metadata={"mystnb": myst}),
+        new_markdown_cell(END),
+    ]
+    return new_notebook(cells=cells, metadata=copy.deepcopy(METADATA))
+
+
+def replace(old: str, new: str) -> Callable[[Notebook], None]:
+    def change(notebook: Notebook) -> None:
+        found = [cell for cell in notebook.cells if old in cell.source]
+        assert found, f"the good chapter does not hold {old!r}"
+        for cell in found:
+            cell.source = cell.source.replace(old, new)
+
+    return change
+
+
+def with_cell(index: int, **changes: Any) -> Callable[[Notebook], None]:
+    return lambda notebook: notebook.cells[index].update(nbformat.from_dict(changes))
+
+
+def printed(old: str, new: str) -> Callable[[Notebook], None]:
+    return with_cell(3, outputs=[new_output("stream", name="stdout", text=OUTPUT.replace(old, new))])
+
+
+def mystnb(part: str, key: str, text: str) -> Callable[[Notebook], None]:
+    return lambda notebook: notebook.cells[4].metadata.mystnb[part].update({key: text})
+
+
+ECHO = new_output("execute_result", {"text/plain": "Text(0, 1, 'b')"}, execution_count=2)
+ADDRESS = new_output("stream", name="stdout", text="<function f at 0x7f0012345678>")
+ERROR = new_output("error", ename="E", evalue="e", traceback=[])
+SVG = new_output("display_data", {"image/svg+xml": "<svg/>"})
+
+BROKEN: list[tuple[Rule, Callable[[Notebook], None], str]] = [
+    (valid, with_cell(1, source=None), "not a valid notebook"),
+    (valid, lambda notebook: notebook.cells[3].update(id=notebook.cells[1].id), "2 cells have the id"),
+    (executed, with_cell(3, execution_count=None), "code cell 2 has the execution count None instead of 2"),
+    (executed, with_cell(3, execution_count=7), "count 7 instead of 2"),
+    (metadata, lambda notebook: notebook.metadata.kernelspec.update(name="mine"), "the notebook's metadata"),
+    (metadata, lambda notebook: notebook.metadata.update(widgets={}), "the notebook's metadata"),
+    (metadata, with_cell(0, metadata={"editable": True}), "has the metadata editable"),
+    (metadata, with_cell(1, metadata={"collapsed": True}), "has the metadata collapsed"),
+    (metadata, with_cell(1, metadata={"tags": ["nbval-skip"]}), "has the tag nbval-skip"),
+    (metadata, with_cell(0, attachments={"a.png": {}}), "attachments"),
+    (metadata, mystnb("image", "width", "10px"), "('image', 'width')"),
+    (outputs, with_cell(3, outputs=[ERROR]), "stores an error"),
+    (outputs, with_cell(3, metadata={"tags": ["raises-exception"]}), "stores no error"),
+    (outputs, with_cell(3, outputs=[new_output("stream", name="stderr", text="w")]), "wrote to stderr"),
+    (outputs, with_cell(3, source="# NBVAL_SKIP\nrun()"), "by a comment"),
+    (outputs, with_cell(3, source="plt.plot();\n"), "ends with a semicolon"),
+    (outputs, with_cell(3, outputs=[ECHO]), "shows an object, \"Text(0, 1, 'b')\""),
+    (outputs, with_cell(3, outputs=[ADDRESS]), "shows an object"),
+    (figures, with_cell(4, outputs=[]), "stores no figure"),
+    (figures, lambda notebook: notebook.cells[4].outputs.append(notebook.cells[4].outputs[0]), "draws 2 figures"),
+    (figures, with_cell(4, metadata={}), "has the alt text ''"),
+    (figures, mystnb("image", "alt", "A line."), "has the alt text 'A line.'"),
+    (figures, mystnb("image", "alt", "_images/0123456789abcdef0123456789abcdef.png"), "has the alt text"),
+    (figures, mystnb("figure", "caption", " "), "has no caption"),
+    (figures, mystnb("figure", "name", "rise"), "has the figure name 'rise'"),
+    (figures, lambda notebook: notebook.cells.append(notebook.cells[4]), "as another cell has"),
+    (figures, lambda notebook: notebook.cells[4].outputs[0].update(metadata={}), "without the data it draws"),
+    (figures, with_cell(3, outputs=[SVG]), "without the data it draws"),
+    (tied_numbers, replace(PROSE, "## Predict"), "no number in the prose is tied"),
+    (tied_numbers, replace("−0.94<", "−0.95<"), "the output line says 'ratio: -0.9431'"),
+    (tied_numbers, replace("−0.94<", "0.94<"), "the output line says 'ratio: -0.9431'"),
+    (tied_numbers, replace("1,024", "1,025"), "the prose's 1,025<!--steps-->, but"),
+    (tied_numbers, replace("37 %", "36 %"), "the prose's 36<!--share @2-->, but"),
+    (tied_numbers, replace("share @2", "share"), "the prose's 37<!--share-->, but"),
+    (tied_numbers, replace("share @2", "share @3"), "has no number 3"),
+    (tied_numbers, replace("1.5e-3", "1.6e-3"), "the prose's 1.6e-3<!--small-->, but"),
+    (tied_numbers, replace("<!--ratio-->", "<!--rat-->"), "0 output lines begin with 'rat'"),
+    (tied_numbers, printed("steps", "ratio"), "2 output lines begin with 'ratio'"),
+    (tied_numbers, printed("-0.9431", "none"), "has no number 1"),
+    (tied_numbers, replace("Is it", "<!-- to do --> Is it"), "is no tie"),
+    (shape, lambda notebook: notebook.update(cells=notebook.cells[:1]), "no code cell"),
+    (shape, replace("# Why?", "Why?"), "title"),
+    (shape, replace("minutes", "pages"), "how many minutes"),
+    (shape, replace("- say", "say"), "lists the goals"),
+    (shape, replace(f"course-{VERSION}", "course-9.9.9"), "the first code cell lacks"),
+    (shape, replace("## Predict", "## Look"), "'Predict…'"),
+    (shape, lambda notebook: notebook.cells.append(notebook.cells.pop(2)), "'Predict…'"),
+    (shape, replace("## Exercise", "## Work"), 'headed "Exercise"'),
+    (shape, replace('class="solution"', ""), "has a solution"),
+    (shape, replace("## Summary", "## End"), "has 0 list items"),
+    (shape, replace("- It is so.", "- It is so.\n" * 6), "has 6 list items"),
+    (quiz, replace("## Quiz", "## Test"), 'no section headed "Quiz"'),
+    (quiz, replace("**1. Is it?**", "**1. Is it**"), "has a question"),
+    (quiz, replace("**No.** It is,", "**Yes.** It is,"), "has 2 options that begin with **Yes.**"),
+    (quiz, replace("**Yes.** Because", "**No.** Because"), "has 0 options that begin with **Yes.**"),
+    (quiz, replace("**No.** It is, as was shown.", "**No.**"), "then say why"),
+    (quiz, replace("**No.**", "Not so:"), "begin with **Yes.** or **No.**"),
+    (quiz, replace("It is not.</summary>\n\n", "It is not.</summary>\n"), "1 options of the quiz are not written"),
+    (quiz, replace(END[END.index('<details class="quiz"><summary>It is not') :], ""), "has 1 options"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_rule_accepts_a_good_chapter(rule: Rule) -> None:
+    assert list(rule(good_chapter())) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "change", "message"), BROKEN, ids=[f"{rule.__name__}-{message}" for rule, _, message in BROKEN]
+)
+def test_rule_reports(rule: Rule, change: Callable[[Notebook], None], message: str) -> None:
+    notebook = good_chapter()
+    change(notebook)
+    problems = list(rule(notebook))
+    assert any(message in problem for problem in problems), problems
+
+
+# --- The run: conftest.py and tools/execute.py, in a folder of their own ------------------------------------------
+
+DRAW = "fig, ax = plt.subplots()\nax.plot([0, 1, 2], [1, 4, 9])\nplt.show()"
+RUN = {
+    "style": "import random\nimport matplotlib.pyplot as plt\nfrom posenc_course import plotting\nplotting.use_style()",
+    "same": DRAW,
+    "other data": DRAW,
+    "no data": DRAW,
+    "cleared": DRAW,
+    "never run": "1 + 1",
+    "other text": "print('ratio: 0.94')",
+    "live": "print(random.random())",
+    "live, cleared": "print(random.random())",
+    "live figure": "plt.plot([0, 1], [0, random.random()])\nplt.show()",
+    "live, one figure less": "plt.plot([0, 1], [0, random.random()])\nplt.show()",
+}
+
+
+def run(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    inherited = {name: text for name, text in os.environ.items() if not name.startswith(("CI", "PYTEST_", "CHROMIUM"))}
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder, env=inherited | {"PYTHONPATH": str(ROOT)} | environment,
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+
+
+def course(folder: Path, *sources: str) -> Path:
+    """Make a small course with one chapter, 01_small, that has these code cells, and return the chapter's path."""
+    for name in ("tools/execute.py", "conftest.py"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, folder / name)
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    (folder / "book").mkdir()
+    path = folder / "book" / "01_small.ipynb"
+    cells = [new_code_cell(source) for source in sources]
+    for cell in cells:
+        if "random.random" in cell.source:
+            cell.metadata["tags"] = ["nbval-ignore-output"]
+    nbformat.write(new_notebook(cells=cells), path)
+    return path
+
+
+def test_run_reports_what_nbval_lets_pass(tmp_path: Path) -> None:
+    path = course(tmp_path, *RUN.values())
+    made = run(tmp_path, "tools/execute.py", "01_small")
+    assert made.returncode == 0, made.stderr
+    notebook = nbformat.read(path, as_version=4)
+    cell = dict(zip(RUN, notebook.cells, strict=True))
+    drawn = cell["other data"].outputs[0].metadata["image/png"]["drawn"]
+    drawn["axes"][0]["lines"][0]["y"]["values"] = ["1 4.1 9"]
+    cell["no data"].outputs[0].metadata = {}
+    cell["live, one figure less"].outputs *= 2
+    cell["cleared"].outputs = []
+    cell["never run"].update(outputs=[], execution_count=None)
+    cell["other text"].outputs[0].text = "ratio: 0.95\n"
+    cell["live, cleared"].outputs = []
+    nbformat.write(notebook, path)
+
+    result = run(tmp_path, "-m", "pytest", "--nbval", "--nbval-current-env", "-n", "2", "--dist", "loadscope", "-W", "error")
+    report = result.stdout
+    failed = [list(RUN)[int(number)] for number in re.findall(r"^FAILED book/01_small.ipynb::Cell (\d+)", report, re.MULTILINE)]
+    passed = {"style", "same", "live", "live figure"}
+    assert sorted(failed) == sorted(RUN.keys() - passed), report
+    for message in (
+        "figure: figure > axes 1 > lines 1 > y > values: 1 of 3 numbers differ, the first is number 2: stored 4.1, drawn now 4",
+        "its data are not stored",
+        "figures: 2 stored, 1 drawn now",
+        "the cell's stored output was cleared, or never made",
+        "01_small, code cell 7 (In [7]; nbval counts from 0: Cell 6): its outputs are not the stored ones.",
+        "make execute CHAPTER=01_small",
+    ):
+        assert message in report, f"{message!r} is not in:\n{report}"
+
+
+def test_run_fails_in_ci_when_anything_is_skipped(tmp_path: Path) -> None:
+    course(tmp_path)
+    (tmp_path / "test_browser.py").write_text("def test_page(chromium):\n    assert chromium\n")
+    arguments = ("-m", "pytest", "test_browser.py")
+    (tmp_path / "empty").mkdir()
+    at_home = run(tmp_path, *arguments, PATH=str(tmp_path / "empty"))
+    in_ci = run(tmp_path, *arguments, "-n", "1", PATH=str(tmp_path / "empty"), CI="true")
+    assert at_home.returncode == 0, at_home.stdout
+    assert "1 tests were skipped: no chromium: apt-get install chromium" in at_home.stdout
+    assert in_ci.returncode == 1, in_ci.stdout
+    assert "CI is set, so this run FAILED: 1 tests were skipped: no chromium" in in_ci.stdout
+    wrong = run(tmp_path, *arguments, CHROMIUM="no-such-program")
+    assert "CHROMIUM=no-such-program is not a program" in wrong.stdout
+
+
+def test_execute_leaves_a_failing_chapter_as_it_was(tmp_path: Path) -> None:
+    path = course(tmp_path, "1 + 1", "1 / 0")
+    before = path.read_bytes()
+    result = run(tmp_path, "tools/execute.py")
+    assert result.returncode == 1
+    assert "01_small, code cell 2 failed; the notebook is left as it was." in result.stderr
+    assert "ZeroDivisionError" in result.stderr
+    assert path.read_bytes() == before
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_execute_names_the_chapters_it_knows(tmp_path: Path) -> None:
+    course(tmp_path)
+    result = run(tmp_path, "tools/execute.py", "05_norm")
+    assert (result.returncode, result.stderr) == (1, "no chapter is called 05_norm: use 01_small\n")
+
+
+def test_execute_stores_what_the_rules_ask(tmp_path: Path) -> None:
+    path = course(tmp_path, "print('a', flush=True)\nprint('b')", "2")
+    notebook = nbformat.read(path, as_version=4)
+    notebook.metadata = {"kernelspec": {"name": "mine", "display_name": "Mine"}, "widgets": {}}
+    notebook.cells[0].metadata = {"collapsed": True, "tags": [], "execution": {"iopub.status.busy": "now"}}
+    ids = [cell.id for cell in notebook.cells]
+    nbformat.write(notebook, path)
+    result = run(tmp_path, "tools/execute.py", "01_small")
+    assert re.search(r"^01_small: 2 cells in \d+\.\d s$", result.stdout, re.MULTILINE), result.stdout + result.stderr
+    stored = read(path)
+    assert [cell.id for cell in stored.cells] == ids
+    assert [output.text for output in stored.cells[0].outputs] == ["a\nb\n"]
+    for rule in (valid, executed, metadata, outputs):
+        assert list(rule(stored)) == []

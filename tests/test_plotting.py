@@ -1,0 +1,197 @@
+"""The book's figures: that they record what they draw, that a change of any of it is reported, and that they look one way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from itertools import combinations
+from typing import Any
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle
+
+from posenc_course import plotting
+
+
+@pytest.fixture
+def ax() -> Iterator[Axes]:
+    with mpl.rc_context():
+        mpl.use("agg")
+        plotting.use_style()
+        _, axes = plt.subplots()
+        yield axes
+        plt.close("all")
+
+
+def drawn(ax: Axes) -> dict[str, Any]:
+    figure = ax.get_figure()
+    assert isinstance(figure, Figure)
+    return json.loads(json.dumps(plotting.drawn_data(figure)))  # as a notebook stores it
+
+
+# Each draws something, larger by `more` in one number.
+DRAWINGS: dict[str, Callable[[Axes, Any], object]] = {
+    "line": lambda ax, more: ax.plot([0, 1, 2], [1, 4 + more, 9]),
+    "line in x": lambda ax, more: ax.plot([0, 1 + more, 2], [1, 4, 9]),
+    "points": lambda ax, more: ax.scatter([0, 1], [1, 2 + more]),
+    "image": lambda ax, more: ax.imshow([[0, 1], [2, 3 + more]]),
+    "image in color": lambda ax, more: ax.imshow([[[0, 0.5, 0.5 + more], [0, 0, 0]]]),
+    "image's limits": lambda ax, more: ax.imshow([[0, 1]], vmax=1 + more),
+    "mesh": lambda ax, more: ax.pcolormesh([[0, 1], [2, 3 + more]]),
+    "bar": lambda ax, more: ax.bar([0, 1, 2], [3, 4 + more, 5]),
+    "horizontal bar": lambda ax, more: ax.barh([0, 1, 2], [3, 4 + more, 5]),
+    "area": lambda ax, more: ax.fill_between([0, 1], [0, 0], [1, 2 + more]),
+    "error bar": lambda ax, more: ax.errorbar([0, 1], [1, 2], [0.1, 0.2 + more]),
+    "circle": lambda ax, more: ax.add_patch(Circle((0, 0), 1 + more)),
+    "text": lambda ax, more: ax.text(0.5, 0.5 + more, "here"),
+    "words": lambda ax, more: ax.text(0.5, 0.5, f"{more:.2f}"),
+    "label of a line": lambda ax, more: ax.plot([0, 1], label=f"{more:.2f}"),
+    "annotation": lambda ax, more: ax.annotate("here", (0.5, 0.5 + more), (0.1, 0.1)),
+    "limits": lambda ax, more: ax.set_xlim(0, 1 + more),
+    "axis label": lambda ax, more: ax.set_ylabel(f"{more:.2f}"),
+    "scale": lambda ax, more: ax.set_xscale("log" if more else "linear"),
+    "tick labels": lambda ax, more: ax.set_xticks([0, 1], ["a", f"{more:.2f}"]),
+    "categories": lambda ax, more: ax.bar(["a", f"{more:.2f}"], [1, 2]),
+    "one line more": lambda ax, more: [ax.plot([0, 1]) for _ in range(2 if more else 1)],
+    "heatmap": lambda ax, more: plotting.heatmap(ax, torch.tensor([[0.0, 0.5 + more]]), x_label="", y_label=""),
+    "seeds": lambda ax, more: plotting.plot_seeds(ax, [1, 2], [[1, 2], [3, 4 + more]]),
+}
+
+
+@pytest.mark.parametrize("draw", DRAWINGS.values(), ids=DRAWINGS)
+def test_a_change_of_what_is_drawn_is_reported(ax: Axes, draw: Callable[[Axes, float], object]) -> None:
+    draw(ax, 0.0)
+    before, again = drawn(ax), drawn(ax)
+    ax.clear()
+    draw(ax, 0.01)
+    assert plotting.drawn_differences(before, again) == []
+    assert plotting.drawn_differences(before, drawn(ax))
+
+
+def test_the_difference_names_place_and_numbers(ax: Axes) -> None:
+    ax.set(xlim=(0, 2), ylim=(0, 10))
+    (line,) = ax.plot([0, 1, 2], [1, 4, 9])
+    before = drawn(ax)
+    line.set_ydata([1, 5, 9])
+    assert plotting.drawn_differences(before, drawn(ax)) == [
+        "figure > axes 1 > lines 1 > y > values: 1 of 3 numbers differ, the first is number 2: stored 4, drawn now 5"
+    ]
+    ax.plot([0, 1, 2], [0, 0, 0])
+    assert plotting.drawn_differences(before, drawn(ax)) == ["figure > axes 1 > lines: stored 1 of them, drawn now 2 of them"]
+    ax.text(0, 0, "here")
+    assert "stored {lines, x, y}, drawn now {lines, texts, x, y}" in plotting.drawn_differences(before, drawn(ax))[0]
+
+
+@pytest.mark.parametrize("noise", [1e-4, -1e-4])
+def test_rounding_of_another_processor_is_no_difference(ax: Axes, noise: float) -> None:
+    values = np.array([0.0, 1e-8, 0.5, 1000.0])
+    (line,) = ax.plot(values)
+    before = drawn(ax)
+    line.set_ydata(values * (1 + noise) + 1e-7)
+    assert plotting.drawn_differences(before, drawn(ax)) == []
+
+
+def test_gaps_and_infinities_are_kept(ax: Axes) -> None:
+    ax.set(xlim=(0, 3), ylim=(0, 3))
+    (line,) = ax.plot([1.0, np.nan, 3.0])
+    before = drawn(ax)
+    assert before["axes"][0]["lines"][0]["y"]["values"] == ["1 nan 3"]
+    assert plotting.drawn_differences(before, drawn(ax)) == []
+    line.set_ydata([1.0, 2.0, 3.0])
+    assert len(plotting.drawn_differences(before, drawn(ax))) == 1
+
+
+def test_large_arrays_are_stored_as_means_of_blocks(ax: Axes) -> None:
+    table = np.random.default_rng(0).random((301, 150))
+    image = ax.imshow(table)
+    stored = drawn(ax)["axes"][0]["images"][0]
+    means = np.array([row.split() for row in stored["values"]], dtype=float)
+    assert stored["shape"] == [301, 150]
+    assert means.shape == (76, 150)  # 301 rows, 151, 76
+    np.testing.assert_allclose(means[0], table[:4].mean(axis=0), rtol=1e-5)
+    np.testing.assert_allclose(means[-1], table[300], rtol=1e-5)
+    before = drawn(ax)
+    image.set_data(np.where(np.arange(150) == 7, table + 0.1, table))
+    assert plotting.drawn_differences(before, drawn(ax))
+
+
+def test_labels_stand_at_the_ends_and_apart(ax: Axes) -> None:
+    for shift in (0.0, 0.01, 0.02, 5.0):
+        ax.plot([0, 1, 2], [1, 2, 3 + shift], label=f"plus {shift}")
+    ax.plot([0, 1], [0, 1])  # without a label
+    plotting.label_ends(ax)
+    figure = ax.get_figure()
+    assert isinstance(figure, Figure)
+    figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in ax.texts]
+    assert [text.get_text() for text in ax.texts] == ["plus 0.0", "plus 0.01", "plus 0.02", "plus 5.0"]
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+    assert all(box.x0 > ax.transData.transform((2, 0))[0] and box.x1 < figure.bbox.x1 for box in boxes)
+
+
+def test_label_ends_needs_a_label(ax: Axes) -> None:
+    ax.plot([0, 1])
+    with pytest.raises(ValueError, match="plot with label="):
+        plotting.label_ends(ax)
+
+
+def test_heatmap_takes_the_diverging_map_around_zero(ax: Axes) -> None:
+    plotting.heatmap(ax, [[-1, 0, 1]], x_label="dimension", y_label="position", x_ticks=["a", "b", "c"], y_ticks=["d"])
+    (image,) = ax.images
+    grey = image.to_rgba(np.array([0.0]))[0, :3]
+    assert image.cmap is plotting.DIVERGING
+    assert np.ptp(grey) < 0.01
+    assert drawn(ax)["axes"][0]["x"]["ticks"] == ["a", "b", "c"]
+    plotting.heatmap(ax, [[0, 1]], limits=(0, 1), x_label="key", y_label="query", color_bar=False)
+    assert ax.images[-1].cmap is plotting.SEQUENTIAL
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "message"),
+    [
+        ([1.0, 2.0], {}, r"table has shape \(2,\)"),
+        ([[]], {}, r"table has shape \(1, 0\)"),
+        ([[float("nan")]], {}, "table holds NaN or infinity"),
+        ([[0.0, 1.5]], {}, r"from 0 to 1.5, outside of limits=\(-1, 1\).*give wider limits"),
+        ([[0.0]], {"limits": (1, 1)}, "low < high"),
+        ([[0.0, 1.0]], {"x_ticks": ["a"]}, "x_ticks has 1 names for 2 places"),
+        ([[0.0, 1.0]], {"y_ticks": ["a", "b"]}, "y_ticks has 2 names for 1 places"),
+    ],
+)
+def test_heatmap_refuses_what_it_cannot_show(ax: Axes, table: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        plotting.heatmap(ax, table, x_label="", y_label="", **options)
+
+
+def test_seeds_lie_under_their_mean(ax: Axes) -> None:
+    plotting.plot_seeds(ax, torch.arange(2), torch.tensor([[1.0, 2.0], [3.0, 6.0]]), **plotting.scheme_style("rope"))
+    mean, *seeds = ax.get_lines()
+    assert mean.get_label() == "RoPE"
+    assert np.asarray(mean.get_ydata()).tolist() == [2.0, 4.0]
+    assert [np.asarray(seed.get_ydata()).tolist() for seed in seeds] == [[1.0, 2.0], [3.0, 6.0]]
+    with pytest.raises(ValueError, match=r"runs has shape \(2,\)"):
+        plotting.plot_seeds(ax, [1, 2], [1, 2])
+
+
+def test_schemes_can_be_told_apart_and_keep_to_the_palette() -> None:
+    looks = [(style.color, style.linestyle) for style in plotting.SCHEMES.values()]
+    markers = [style.marker for style in plotting.SCHEMES.values()]
+    assert len(set(looks)) == len(set(markers)) == len(plotting.SCHEMES)
+    assert {color for color, _ in looks} <= set(plotting.COLORS.values())
+    with pytest.raises(ValueError, match="scheme='ropes' is not known: use one of none, normalized"):
+        plotting.scheme_style("ropes")
+
+
+def test_position_colors_grow_lighter() -> None:
+    colors = plotting.position_colors(16)
+    assert colors.shape == (16, 4)
+    assert (np.diff(colors[:, :3] @ [0.2126, 0.7152, 0.0722]) > 0).all()
+    for wrong in (0, -1, 2.5, True):
+        with pytest.raises(ValueError, match=r"count=.* positive integer"):
+            plotting.position_colors(wrong)  # type: ignore[arg-type]

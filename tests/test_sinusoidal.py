@@ -1,0 +1,204 @@
+"""The sinusoidal encoding: its theorems, and the formula in 50 digits, in another library and in a source's printout."""
+
+import itertools
+import math
+
+import mpmath  # type: ignore[import-untyped]
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from posenc_course.sinusoidal import SinusoidalPositions, frequencies, sinusoidal_table
+
+settings.load_profile("ci")  # no deadline, the same examples on every run, nothing stored
+torch.set_num_threads(1)  # on tensors this small two threads only wait for each other
+
+widths = st.integers(1, 33)
+even_widths = st.integers(1, 16).map(lambda pairs: 2 * pairs)
+bases = st.floats(1.5, 1e8)
+real_positions = st.floats(-1e4, 1e4)
+
+
+def close(a: Tensor, b: Tensor, atol: float = 1e-10) -> None:
+    torch.testing.assert_close(a, b, rtol=0, atol=atol)
+
+
+# ── the formula ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+POSITIONS = [0, 1, 2, 7, 255, 257, 2047, 4095, 65535, 131_073, 999_983, 1_000_000]
+
+
+def exact(positions: list[int], d_model: int, base: int) -> Tensor:
+    """The table from 50 digits, rounded once."""
+    rows = []
+    with mpmath.workdps(50):
+        for m, channel in itertools.product(positions, range(d_model)):
+            angle = m * mpmath.mpf(base) ** (-mpmath.mpf(channel - channel % 2) / d_model)
+            rows.append(float(mpmath.cos(angle) if channel % 2 else mpmath.sin(angle)))
+    return torch.tensor(rows, dtype=torch.float64).view(len(positions), d_model)
+
+
+@pytest.mark.parametrize("base", [10_000, 500_000])
+@pytest.mark.parametrize("d_model", [1, 2, 7, 64])
+def test_against_fifty_digits_up_to_position_a_million(d_model: int, base: int) -> None:
+    """float64 keeps 9 decimals, and a cast to float32 at the end nothing but its own rounding."""
+    truth = exact(POSITIONS, d_model, base)
+    close(sinusoidal_table(POSITIONS, d_model, base), truth, 1e-9)
+    close(sinusoidal_table(POSITIONS, d_model, base, dtype=torch.float32).double(), truth, 1e-7)
+
+
+def test_the_cast_comes_last() -> None:
+    """Angles in float32 are off by more than 1e-3 at a million; the table in float32 is not."""
+    angles = torch.tensor([1e6]) * frequencies(64).float()
+    truth = sinusoidal_table([1e6], 64)[:, 0::2]
+    assert (angles.sin() - truth).abs().max() > 1e-3
+    for dtype, half_unit in ((torch.float32, 2**-24), (torch.bfloat16, 2**-8), (torch.float16, 2**-11)):
+        table = sinusoidal_table([1e6], 64, dtype=dtype)
+        assert table.dtype == dtype
+        assert (table[:, 0::2].double() - truth).abs().max() < half_unit
+
+
+@pytest.mark.parametrize(("length", "d_model"), [(300, 64), (17, 7)])
+def test_against_transformers_in_the_concatenated_layout(length: int, d_model: int) -> None:
+    """Marian (Hugging Face) puts all sines first, for odd widths too, and rounds to float32."""
+    from transformers.models.marian.modeling_marian import MarianSinusoidalPositionalEmbedding
+
+    marian = MarianSinusoidalPositionalEmbedding(length, d_model).create_weight()
+    close(sinusoidal_table(torch.arange(length), d_model, interleaved=False, dtype=torch.float32), marian, 1e-7)
+
+
+def test_against_the_table_printed_by_a_source() -> None:
+    """Context 4, width 8, as a blog post prints it: angles, encodings and norms in PyTorch's five significant digits."""
+    angles = """
+        0.0000e+00 0.0000e+00 0.0000e+00 0.0000e+00   1.0000e+00 1.0000e-01 1.0000e-02 1.0000e-03
+        2.0000e+00 2.0000e-01 2.0000e-02 2.0000e-03   3.0000e+00 3.0000e-01 3.0000e-02 3.0000e-03"""
+    encodings = """
+        0.0000e+00  1.0000e+00 0.0000e+00 1.0000e+00 0.0000e+00 1.0000e+00 0.0000e+00 1.0000e+00
+        8.4147e-01  5.4030e-01 9.9833e-02 9.9500e-01 9.9998e-03 9.9995e-01 1.0000e-03 1.0000e+00
+        9.0930e-01 -4.1615e-01 1.9867e-01 9.8007e-01 1.9999e-02 9.9980e-01 2.0000e-03 1.0000e+00
+        1.4112e-01 -9.8999e-01 2.9552e-01 9.5534e-01 2.9995e-02 9.9955e-01 3.0000e-03 1.0000e+00"""
+
+    def printed(table: Tensor) -> list[str]:
+        return [f"{number:.4e}" for number in table.flatten().tolist()]
+
+    table = sinusoidal_table(range(4), 8, dtype=torch.float32)  # as printed: sin(0.03) lies on the edge of two roundings
+    assert printed(torch.arange(4)[:, None] * frequencies(8)) == angles.split()
+    assert printed(table) == encodings.split()
+    assert printed(table.norm(dim=1)) == ["2.0000e+00"] * 4
+
+
+@given(widths, bases)
+def test_frequencies_fall_geometrically_from_1(d_model: int, base: float) -> None:
+    """ω_i = base^(-2i/d), i over ⌈d/2⌉ pairs: the last of an even width is base^(-(d-2)/d), not 1/base."""
+    omega = frequencies(d_model, base)
+    assert omega.dtype == torch.float64
+    assert len(omega) == math.ceil(d_model / 2)
+    assert omega[0] == 1
+    expected = [math.exp(-2 * i / d_model * math.log(base)) for i in range(len(omega))]
+    torch.testing.assert_close(omega, torch.tensor(expected, dtype=torch.float64), rtol=1e-13, atol=0)
+    if d_model % 2 == 0:
+        assert math.isclose(omega[-1].item(), base ** (-(d_model - 2) / d_model), rel_tol=1e-13)
+
+
+# ── its theorems ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@given(real_positions, widths, bases)
+def test_every_even_encoding_has_norm_root_half_d(m: float, d_model: int, base: float) -> None:
+    """An odd width lacks the last cosine: its squared norm is (d-1)/2 + sin²(ω_last m)."""
+    squared = sinusoidal_table([m], d_model, base).square().sum().item()
+    if d_model % 2 == 0:
+        assert math.isclose(squared, d_model / 2, rel_tol=1e-14)
+    else:
+        last = frequencies(d_model, base)[-1].item()
+        assert math.isclose(squared, (d_model - 1) / 2 + math.sin(last * m) ** 2, abs_tol=1e-11)
+
+
+@given(st.lists(real_positions, min_size=1, max_size=5), real_positions, even_widths, bases)
+def test_a_shift_is_one_rotation_for_all_positions(positions: list[float], shift: float, d_model: int, base: float) -> None:
+    """PE(m + k) = R_k PE(m), with R_k orthogonal, block diagonal, and free of m."""
+    cos, sin = (f(shift * frequencies(d_model, base)) for f in (torch.cos, torch.sin))
+    blocks = torch.stack([torch.stack([cos, sin], dim=-1), torch.stack([-sin, cos], dim=-1)], dim=-2)  # (d/2, 2, 2)
+    rotation = torch.block_diag(*blocks)
+    close(rotation @ rotation.T, torch.eye(d_model, dtype=torch.float64))
+    moved = sinusoidal_table([m + shift for m in positions], d_model, base)
+    close(sinusoidal_table(positions, d_model, base) @ rotation.T, moved)
+
+
+@given(real_positions, real_positions, real_positions, even_widths, bases)
+def test_the_dot_product_depends_on_the_offset_only(m: float, offset: float, shift: float, d_model: int, base: float) -> None:
+    """PE(m)·PE(m + k) = Σ_i cos(ω_i k): the same anywhere, and the same for -k."""
+    expected = (frequencies(d_model, base) * offset).cos().sum()
+    for start, end in ((m, m + offset), (m + shift, m + shift + offset), (m + offset, m)):
+        a, b = sinusoidal_table([start, end], d_model, base)
+        close(a @ b, expected, 1e-9)
+
+
+@pytest.mark.parametrize("d_model", [2, 4, 5, 8, 64])
+def test_no_two_positions_share_an_encoding(d_model: int) -> None:
+    """ω_0 = 1 and π is irrational: no whole number of tokens is a full turn."""
+    table = sinusoidal_table(range(1000), d_model)
+    distances = torch.cdist(table, table) + 10 * torch.eye(1000, dtype=torch.float64)
+    assert distances.min() > 1e-5
+
+
+def test_width_1_and_2_repeat_themselves_almost() -> None:
+    """One clock alone comes near: 710 tokens are 113 turns and 6e-5 radians (355/113 is nearly π)."""
+    first, later = sinusoidal_table([0, 710], 2)
+    assert 1e-5 < (first - later).norm() < 1e-4
+
+
+# ── the table ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@given(st.lists(real_positions, min_size=1, max_size=5), widths)
+def test_the_layouts_are_permutations_of_each_other(positions: list[float], d_model: int) -> None:
+    """Concatenated: the even channels of the interleaved one, then the odd ones; exactly, and for odd widths too."""
+    interleaved = sinusoidal_table(positions, d_model)
+    order = [*range(0, d_model, 2), *range(1, d_model, 2)]
+    assert torch.equal(sinusoidal_table(positions, d_model, interleaved=False), interleaved[:, order])
+
+
+@given(st.lists(st.integers(0, 299), min_size=1, max_size=9), widths)
+def test_explicit_positions_are_rows_of_the_bigger_table(positions: list[int], d_model: int) -> None:
+    """In any order, repeated, and in two dimensions: each row depends on its own position alone."""
+    table = sinusoidal_table(torch.arange(300), d_model)
+    # Not bitwise: a vectorised sine may treat the end of an array apart.
+    close(sinusoidal_table(positions, d_model), table[positions], 1e-14)
+    grid = torch.tensor([positions, positions[::-1]])
+    close(sinusoidal_table(grid, d_model), table[grid], 1e-14)
+
+
+@given(real_positions, even_widths)
+def test_negative_positions_mirror_the_sines(m: float, d_model: int) -> None:
+    forward, backward = sinusoidal_table([m, -m], d_model)
+    close(backward, forward * torch.tensor([-1.0, 1.0]).repeat(d_model // 2))
+
+
+def test_fractions_are_positions_too() -> None:
+    """The angles of position 2.5 are half of those of position 5: sin 2a = 2 sin a cos a, cos 2a = cos² a - sin² a."""
+    half, whole = (sinusoidal_table([m], 6, interleaved=False) for m in (2.5, 5))
+    sin, cos = half.chunk(2, dim=-1)
+    close(whole, torch.cat((2 * sin * cos, cos**2 - sin**2), dim=-1), 1e-15)
+
+
+@pytest.mark.parametrize("interleaved", [True, False])
+@pytest.mark.parametrize("positions", [torch.arange(9, 14), torch.tensor([[0, 1, 2, 3, 4], [9, 7, 5, 10**6, 1]])])
+def test_the_module_adds_the_table_in_the_tokens_dtype(positions: Tensor, interleaved: bool) -> None:
+    x = torch.randn(2, 5, 7, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    scheme, table = (
+        SinusoidalPositions(7, 500.0, interleaved=interleaved),
+        sinusoidal_table(positions, 7, 500.0, interleaved=interleaved),
+    )
+    assert torch.equal(scheme.embed(x, positions), x + table)
+    assert torch.equal(scheme.embed(x.bfloat16(), positions), x.bfloat16() + table.bfloat16())
+
+
+def test_the_module_holds_nothing_that_a_cast_could_destroy() -> None:
+    """No parameter, no buffer: after .to(bfloat16), far positions are as exact as before."""
+    scheme, x, far = SinusoidalPositions(8), torch.zeros(1, 1, 8), torch.tensor([10**6])
+    assert scheme.state_dict() == {}
+    before = scheme.embed(x, far)
+    assert torch.equal(scheme.to(torch.bfloat16).embed(x, far), before)

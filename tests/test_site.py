@@ -1,0 +1,341 @@
+"""The site's gate: it is built once from nothing, its files are read, and every page is opened in a real browser."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from bs4 import BeautifulSoup, Tag
+from playwright.sync_api import Browser, Page, sync_playwright
+
+ROOT = Path(__file__).parent.parent
+SOURCES = {
+    document: next(ROOT.glob(f"{document}.*")).relative_to(ROOT).as_posix()
+    for document in re.findall(r"(?:root|file): (\S+)", (ROOT / "_toc.yml").read_text(encoding="utf-8"))
+}
+PAGES = [f"{document}.html" for document in SOURCES]
+CHAPTERS = [f"{document}.html" for document, source in SOURCES.items() if source.endswith(".ipynb")]
+GENERATED = {"index.html", "search.html"}  # Sphinx's own: the redirect to the first page, and the search
+ADDRESS = "https://example.org/course"
+
+WIDTHS = {"desktop": 1280, "phone": 390}
+# Scrolls the page sideways, or is cut off in silence. (MathJax keeps MathML, cut to nothing, for screen readers.)
+OVERFLOWING = """() => [...document.querySelectorAll('article *:not(mjx-assistive-mml, mjx-assistive-mml *)')].filter(e => {
+    const hidden = ['hidden', 'clip'].includes(getComputedStyle(e).overflowX) && e.scrollWidth > e.clientWidth + 1;
+    const inside = e.closest('pre, .pst-scrollable-table-container, .cell_output, .math');
+    return hidden || (!inside && e.getBoundingClientRect().right > innerWidth + 1);
+}).slice(0, 3).map(e => e.outerHTML.slice(0, 120))"""
+# Colours do not depend on the width, and looking at them takes the longest: once is enough.
+AXE = """async width => (await axe.run(document, {
+    preload: false, resultTypes: ['violations'], runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'],
+    rules: {'color-contrast': {enabled: width > 1000}},
+})).violations"""
+
+
+@cache
+def parsed(page: Path) -> BeautifulSoup:
+    return BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser")
+
+
+@dataclass
+class Site:
+    root: Path  # the copy of the repository that it was built in
+    returncode: int
+    log: str
+
+    @property
+    def html(self) -> Path:
+        return self.root / "_build" / "html"
+
+    def soup(self, page: str) -> BeautifulSoup:
+        return parsed(self.html / page)
+
+    def article(self, page: str) -> Tag:
+        article = self.soup(page).select_one("article")
+        assert article, f"{page} has no <article>: did the theme's layout change?"
+        return article
+
+    def target(self, page: str, link: str) -> tuple[str, str]:
+        """The file, relative to the site, and the fragment that an internal link means."""
+        url = urlsplit(link)
+        path = (self.html / page).parent / unquote(url.path) if url.path else self.html / page
+        return os.path.relpath(path, self.html), unquote(url.fragment)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
+    """Built from what git has or would take, so that no ignored or stale file can help."""
+    root = tmp_path_factory.mktemp("course")
+    listed = subprocess.check_output(["git", "ls-files", "-coz", "--exclude-standard"], cwd=ROOT, text=True)
+    for name in filter(None, listed.split("\0")):
+        if (ROOT / name).is_file():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / name, root / name)
+    command = [str(Path(sys.executable).with_name("jupyter-book")), "build", ".", "-W", "-n", "--keep-going"]
+    build = subprocess.run(command, cwd=root, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    built = Site(root, build.returncode, re.sub(rf"\x1b\[[\d;]*m|{re.escape(str(root))}/", "", build.stdout))
+    if missing := [page for page in PAGES if not (built.html / page).exists()]:
+        pytest.fail(f"the build left out {missing}; its last lines:\n{built.log[-3000:]}")
+    return built
+
+
+@pytest.fixture(scope="module")
+def published(site: Site) -> Path:
+    """The folder that `make site` makes for a host at ADDRESS."""
+    folder = site.root / "_site"
+    command = [sys.executable, "tools/site.py", str(site.html), str(folder), ADDRESS]
+    made = subprocess.run(command, cwd=site.root, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert made.returncode == 0, f"tools/site.py failed:\n{made.stdout}"
+    return folder
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: str) -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        quiet = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+        browser = playwright.chromium.launch(executable_path=chromium, args=quiet)
+        yield browser
+        browser.close()
+
+
+def opened(browser: Browser, site: Site, page: str, scheme: str = "light", width: int = WIDTHS["desktop"]) -> Page:
+    context = browser.new_context(
+        color_scheme="dark" if scheme == "dark" else "light", viewport={"width": width, "height": 900}, offline=True
+    )
+    tab = context.new_page()
+    tab.goto((site.html / page).as_uri())
+    tab.evaluate("() => window.MathJax && MathJax.startup.promise")
+    return tab
+
+
+# --- What the files say ---
+
+
+def test_build_from_nothing_is_clean(site: Site) -> None:
+    warnings = [line for line in site.log.splitlines() if re.search(r"\b(WARNING|ERROR|CRITICAL)\b", line)]
+    assert not warnings, "mend what the build warns of:\n" + "\n".join(warnings)
+    assert site.returncode == 0, f"the build returned {site.returncode}; its last lines:\n{site.log[-3000:]}"
+
+
+def test_pages_equal_the_table_of_contents(site: Site) -> None:
+    built = {path.relative_to(site.html).as_posix() for path in site.html.rglob("*.html")} - GENERATED
+    built = {page for page in built if not page.startswith("_static/")}
+    assert built == set(PAGES), f"pages and _toc.yml differ in {sorted(built ^ set(PAGES))}: list each page once in _toc.yml"
+    written = {
+        path.relative_to(site.root).as_posix() for path in site.root.glob("book/**/*") if path.suffix in (".md", ".ipynb")
+    }
+    unread = sorted(written - set(SOURCES.values()))
+    assert not unread, f"{unread} are in book/ but in no page: list them in _toc.yml, or remove them"
+    redirect = site.soup("index.html").find("meta", attrs={"http-equiv": "Refresh"})
+    assert PAGES[0] in str(redirect), f"index.html does not lead to {PAGES[0]}, the root of _toc.yml: {redirect}"
+
+
+def test_titles_are_unique(site: Site) -> None:
+    titles = {page: site.soup(page).title.get_text(strip=True) for page in PAGES}  # type: ignore[union-attr]
+    twice = sorted(page for page, title in titles.items() if list(titles.values()).count(title) > 1)
+    assert not twice, f"{twice} share a <title>: give each page a first heading of its own"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page_has_a_language_and_one_first_heading(site: Site, page: str) -> None:
+    english = site.soup(page).select_one("html[lang=en]")
+    assert english, f"{page}: <html> names no language: set language: en in _config.yml"
+    headings = [heading.get_text() for heading in site.article(page).find_all("h1")]
+    assert len(headings) == 1, f"{page} has the first-level headings {headings}: write one line with a single #"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_images_say_what_they_show(site: Site, page: str) -> None:
+    for image in site.soup(page).find_all("img"):
+        alt, source = str(image.get("alt") or "").strip(), str(image["src"])[:80]
+        advice = "cell metadata mystnb: {image: {alt: ...}}, or [text](file) in Markdown, says it in words"
+        assert alt, f"{page}: the image {source} has no alt text: {advice}"
+        assert not re.search(r"\.(png|svg|jpe?g|gif|webp)$", alt), f"{page}: alt text {alt!r} is a file name: {advice}"
+        if image.find_parent("article"):
+            assert len(alt) >= 20, f"{page}: alt text {alt!r} of {source} is under 20 characters: {advice}"
+            caption = figure.select_one("figcaption:not(:empty)") if (figure := image.find_parent("figure")) else None
+            advice = "cell metadata mystnb: {figure: {caption: ..., name: fig-...}} gives it one"
+            assert caption, f"{page}: the figure {alt!r} has no caption: {advice}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_markup_is_left_raw(site: Site, page: str) -> None:
+    article = copy(site.article(page))
+    for rendered in article.select("pre, code, script, .math"):
+        rendered.decompose()
+    raw = [line for line in article.get_text().splitlines() if re.search(r"\$|:::|\{[a-z:]+\}\s*$|\]\(", line)]
+    assert not raw, f"{page} shows raw markup: close the $...$, the role or the directive in {raw}"
+
+
+@pytest.mark.parametrize("page", [*PAGES, *sorted(GENERATED)])
+def test_internal_links_and_anchors_resolve(site: Site, page: str) -> None:
+    for element in site.soup(page).select("[href], [src]"):
+        link = str(element.get("href") or element.get("src"))
+        if urlsplit(link).scheme or link in ("", "#"):
+            continue
+        file, fragment = site.target(page, link)
+        assert (site.html / file).is_file(), f"{page}: the link {link} leads to no file: correct it, or add the page"
+        if fragment:
+            known = {str(place["id"]) for place in site.soup(file).select("[id]")}
+            assert fragment in known, f"{page}: the link {link} leads to no such place in {file}: correct the part after #"
+
+
+@pytest.mark.parametrize("page", [*PAGES, *sorted(GENERATED)])
+def test_page_loads_nothing_from_another_host(site: Site, page: str) -> None:
+    soup = site.soup(page)
+    loaded = [str(element["src"]) for element in soup.select("[src]")]
+    loaded += [str(element["srcset"]) for element in soup.select("[srcset]")]
+    loaded += [str(element["data"]) for element in soup.select("object[data]")]
+    loaded += [str(element["href"]) for element in soup.select("link[href]:not([rel=canonical]), use[href], image[href]")]
+    loaded += re.findall(r"(?:url\(|@import)\s*['\"]?([^'\")]+)", " ".join(map(str, soup.select("style, [style]"))))
+    foreign = [link for link in loaded if re.match(r"(https?:)?//", link.strip())]
+    assert not foreign, f"{page} loads {foreign}: keep a copy in book/_static, the site must work without a network"
+
+
+def test_stylesheets_load_nothing_from_another_host(site: Site) -> None:
+    for sheet in site.html.rglob("*.css"):
+        foreign = re.findall(r"(?:url\(|@import)\s*['\"]?((?:https?:)?//[^'\")]+)", sheet.read_text(encoding="utf-8"))
+        assert not foreign, f"{sheet.relative_to(site.html)} loads {foreign}: keep a copy in book/_static"
+
+
+@pytest.mark.parametrize("page", CHAPTERS)
+def test_chapter_can_be_downloaded_as_the_notebook_it_is(site: Site, page: str) -> None:
+    button = site.soup(page).select_one("a.btn-download-source-button")
+    assert button, f"{page} has no download button: leave use_download_button on in _config.yml"
+    file, _ = site.target(page, str(button["href"]))
+    source = ROOT / SOURCES[page.removesuffix(".html")]
+    assert file.endswith(source.name), f"{page}: the download button leads to {file}, not to {source.name}"
+    assert (site.html / file).read_bytes() == source.read_bytes(), f"{page}: the download differs from book/{source.name}"
+
+
+# --- What a reader sees ---
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("page", PAGES)
+def test_page_in_the_browser(browser: Browser, site: Site, page: str, scheme: str) -> None:
+    """Offline, from file://: nothing fails, everything shows, nothing overflows, and axe finds no barrier (WCAG A and AA)."""
+    tab = opened(browser, site, "search.html", scheme)  # any page, to listen from before this one is asked for
+    problems: list[str] = []
+    tab.on("request", lambda r: None if r.url.startswith(("file:", "data:")) else problems.append(f"asks for {r.url}"))
+    tab.on("requestfailed", lambda r: problems.append(f"cannot load {r.url}"))
+    tab.on("pageerror", lambda error: problems.append(f"script error: {error}"))
+    tab.on("console", lambda m: problems.append(f"console: {m.text}") if m.type == "error" else None)
+    tab.goto((site.html / page).as_uri())
+    tab.evaluate("() => window.MathJax && MathJax.startup.promise")
+    tab.evaluate("() => document.querySelectorAll('article details').forEach(answer => answer.open = true)")
+    if tab.evaluate("document.documentElement.dataset.theme") != scheme:
+        problems.append(f"is not shown {scheme} although the system asks for it")
+
+    formulas = tab.locator(".math:not(mjx-container *)").count()
+    if tab.locator(".math mjx-container").count() < formulas or (page in CHAPTERS and not formulas):
+        problems.append(f"shows {tab.locator('.math mjx-container').count()} of {formulas} formulas")
+    broken = tab.locator("mjx-merror, mjx-mtext[style*='color: red']").all_inner_texts()
+    problems += [f"has a formula that MathJax does not understand: {text!r}" for text in broken]
+    empty = tab.evaluate("() => [...document.images].filter(i => i.complete && !i.naturalWidth).map(i => i.src)")
+    problems += [f"shows no picture for {source}" for source in empty]
+
+    tab.evaluate((files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8"))
+    for device, width in WIDTHS.items():
+        tab.set_viewport_size({"width": width, "height": 900})
+        tab.wait_for_timeout(400)  # the theme waits 300 ms before it lets the keyboard into what now scrolls
+        if (wide := tab.evaluate("document.scrollingElement.scrollWidth")) > width:
+            problems.append(f"is {wide} pixels wide on a {device} of {width}")
+        problems += [f"overflows on a {device}: {element}" for element in tab.evaluate(OVERFLOWING)]
+        for violation in tab.evaluate(AXE, width):
+            node: dict[str, Any] = violation["nodes"][0]
+            problems.append(f"on a {device}: {violation['help']}: {node['html'][:120]} ({node['failureSummary']})")
+    tab.context.close()
+    assert not problems, f"{page} ({scheme}), mend each in its source or in book/_static/course.css:\n" + "\n".join(problems)
+
+
+@pytest.mark.parametrize("page", CHAPTERS)
+def test_quiz_answers_by_keyboard(browser: Browser, site: Site, page: str) -> None:
+    tab = opened(browser, site, page)
+    options = tab.locator("details.quiz")
+    assert options.count(), f"{page} has no quiz: end it with questions of <details class='quiz'> options"
+    for index in range(options.count()):
+        option = options.nth(index)
+        text = option.locator("summary").inner_text()
+        option.locator("summary").focus()
+        tab.keyboard.press("Enter")
+        shown = option.locator("p").first
+        assert shown.is_visible(), f"{page}: Enter on {text!r} shows no reason: leave a blank line after its <summary>"
+        assert re.match(r"(Yes|No)\.\s+\S", shown.inner_text()), f"{page}: {text!r} must answer **Yes.** or **No.** and why"
+        outline = option.locator("summary").evaluate("e => getComputedStyle(e).outlineStyle")
+        assert outline != "none", f"{page}: the focus on {text!r} is not to be seen: give it an outline in course.css"
+        tab.keyboard.press("Enter")
+        assert not shown.is_visible(), f"{page}: a second Enter does not close {text!r}"
+    tab.context.close()
+
+
+@pytest.mark.parametrize("page", CHAPTERS)
+def test_paper_is_light_and_shows_the_answers(browser: Browser, site: Site, page: str) -> None:
+    tab = opened(browser, site, page, "dark")
+    tab.emulate_media(media="print")
+    tab.evaluate("dispatchEvent(new Event('beforeprint'))")
+    hidden = "() => [...document.querySelectorAll('article details p')].filter(p => !p.checkVisibility()).length"
+    assert tab.evaluate(hidden) == 0, f"{page}: closed answers are not printed: see @media print in course.css"
+    assert tab.evaluate("document.documentElement.dataset.theme") == "light", f"{page} prints dark: see course.js"
+    tab.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert tab.evaluate("document.documentElement.dataset.theme") == "dark", f"{page} stays light after printing: see course.js"
+    tab.context.close()
+
+
+def test_switch_between_light_and_dark(browser: Browser, site: Site) -> None:
+    tab = opened(browser, site, PAGES[0])
+    switch = tab.locator("button.theme-switch-button").first
+    assert switch.is_visible(), f"{PAGES[0]} has no switch between light and dark: leave it in _config.yml"
+    seen = set()
+    for _ in range(3):  # auto, light, dark
+        switch.click()
+        seen.add(tab.evaluate("document.documentElement.dataset.theme"))
+    assert seen == {"light", "dark"}, f"{PAGES[0]}: the switch only reaches {seen}: leave theme-switch-button in _config.yml"
+    tab.context.close()
+
+
+def test_search_works_from_the_folder(browser: Browser, site: Site) -> None:
+    tab = opened(browser, site, "search.html")
+    heading = site.article(CHAPTERS[0]).h1
+    assert heading
+    word = max(re.findall(r"[A-Za-z]+", heading.get_text()), key=len)
+    tab.goto((site.html / "search.html").as_uri() + f"?q={word}")
+    tab.wait_for_function("/finished|did not match/.test(document.querySelector('#search-results').innerText)")
+    found = tab.locator("#search-results li a").evaluate_all("links => links.map(a => a.getAttribute('href'))")
+    assert any(str(link).startswith(CHAPTERS[0]) for link in found), f"searching {word!r} finds {found}, not {CHAPTERS[0]}"
+    tab.context.close()
+
+
+# --- What is published ---
+
+
+@pytest.mark.parametrize("page", CHAPTERS)
+def test_published_chapter_names_the_wheel_in_full(published: Path, page: str) -> None:
+    wheel = next(published.glob("*.whl")).name
+    line = f"%pip install {ADDRESS}/{wheel}"
+    notebook = json.loads((published / "_sources" / SOURCES[page.removesuffix(".html")]).read_text(encoding="utf-8"))
+    first = next("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code")
+    assert line in first, f"{page}: the first cell of the download must say {line!r}; it is:\n{first}"
+    text = parsed(published / page).get_text()
+    assert line in text, f"the published {page} does not show {line!r}: see tools/site.py"
+
+
+def test_published_wheel_installs_and_imports(published: Path, tmp_path: Path) -> None:
+    wheel = next(published.glob("*.whl"))
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", str(tmp_path), str(wheel)]
+    subprocess.run(pip, check=True)
+    command = [sys.executable, "-c", "import posenc_course; print(posenc_course.__file__)"]
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    imported = subprocess.run(command, cwd=tmp_path, env=environment, text=True, capture_output=True)
+    assert str(tmp_path) in imported.stdout, f"{wheel.name} installs but does not import alone:\n{imported.stderr}"

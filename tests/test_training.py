@@ -1,0 +1,92 @@
+"""The training loop: one seed, one history; the same batches for every scheme; the norm before the clip; and it learns."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from posenc_course.naive import BinaryPositions
+from posenc_course.schemes import PositionScheme
+from posenc_course.training import History, train
+from posenc_course.transformer import Encoder
+
+torch.set_num_threads(1)  # on tensors this small two threads only wait for each other
+
+VOCAB, LENGTH = 5, 6
+
+
+def first_token_everywhere(generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """A task that needs positions: each output names the first token."""
+    tokens = torch.randint(VOCAB, (16, LENGTH), generator=generator)
+    return tokens, tokens[:, :1].expand(-1, LENGTH)
+
+
+def encoder(scheme: PositionScheme | None = None) -> Encoder:
+    torch.manual_seed(0)
+    return Encoder(VOCAB, 16, 2, 1, scheme)
+
+
+def test_one_seed_one_history_and_another_seed_another() -> None:
+    def run(seed: int) -> History:
+        return train(encoder(), first_token_everywhere, steps=3, seed=seed)
+
+    assert run(0) == run(0)
+    assert run(0) != run(1)
+
+
+@pytest.mark.parametrize("scheme", [PositionScheme(), BinaryPositions(16, num_bits=3)])
+def test_every_scheme_sees_the_same_batches(scheme: PositionScheme) -> None:
+    """Whatever the model draws (dropout, say), the batches come from a generator of their own."""
+    seen = []
+
+    def recording(generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        seen.append(first_token_everywhere(generator))
+        return seen[-1]
+
+    torch.rand(len(scheme.state_dict()) + 7)  # the global generator stands anywhere
+    train(encoder(scheme), recording, steps=3, seed=4)
+    generator = torch.Generator().manual_seed(4)
+    for tokens, _ in seen:
+        assert torch.equal(tokens, first_token_everywhere(generator)[0])
+    assert not torch.equal(seen[0][0], seen[1][0])
+
+
+def test_the_first_step_against_autograd() -> None:
+    """The loss is the mean cross-entropy in nats; the norm is the whole gradient's, before clipping."""
+    model = encoder()
+    inputs, targets = first_token_everywhere(torch.Generator().manual_seed(0))
+    loss = F.cross_entropy(model(inputs).flatten(end_dim=1), targets.flatten())
+    gradients = torch.autograd.grad(loss, list(model.parameters()))
+    norm = math.sqrt(sum(gradient.square().sum().item() for gradient in gradients))
+    for clip in (norm / 1000, math.inf):
+        history = train(encoder(), first_token_everywhere, steps=1, clip=clip)
+        assert history.losses == pytest.approx([loss.item()], rel=1e-6)
+        assert history.gradient_norms == pytest.approx([norm], rel=1e-5)
+
+
+def test_clipping_bounds_what_the_optimizer_gets() -> None:
+    model, clip = encoder(), 0.01
+    assert train(model, first_token_everywhere, steps=1, clip=clip).gradient_norms[0] > clip
+    left = nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None])
+    assert left.item() == pytest.approx(clip, rel=1e-3)
+
+
+def test_the_loss_falls_where_positions_are_needed_and_given() -> None:
+    """With positions the task is learned; without, an encoder cannot know which token is first. log 5 is guessing."""
+    with_positions = train(encoder(BinaryPositions(16, num_bits=3)), first_token_everywhere, steps=200, learning_rate=1e-2)
+    without = train(encoder(), first_token_everywhere, steps=200, learning_rate=1e-2)
+    assert with_positions.losses[0] > 1.3
+    assert max(with_positions.losses[-10:]) < 0.2
+    assert min(without.losses[-10:]) > 0.8
+
+
+def test_tokens_with_target_minus_100_do_not_count() -> None:
+    def last_only(generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        tokens, targets = first_token_everywhere(generator)
+        return tokens, torch.where(torch.arange(LENGTH) == LENGTH - 1, targets, -100)
+
+    tokens, targets = last_only(torch.Generator().manual_seed(0))
+    expected = F.cross_entropy(encoder()(tokens)[:, -1], targets[:, -1]).item()
+    assert train(encoder(), last_only, steps=1).losses == pytest.approx([expected], rel=1e-6)

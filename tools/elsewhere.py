@@ -1,0 +1,65 @@
+"""Runs the chapters' tests in what stands for another computer: `make test-elsewhere` calls it.
+
+An older processor (no vector features in NumPy and torch, other matrix products), and one thread, then two.
+"""
+
+import os
+import platform
+import subprocess
+import sys
+
+import numpy as np
+import torch
+from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
+
+OLD_CORES = {"x86_64": ["Nehalem", "Prescott"], "aarch64": ["ARMV8", "CORTEXA57"]}  # as OpenBLAS calls them
+
+
+def vector_features() -> list[str]:
+    """NumPy's optional processor features that are on."""
+    return np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
+
+
+def openblas() -> tuple[str, int] | None:
+    """The processor core that NumPy's OpenBLAS computes for, and its threads; None where NumPy uses another library."""
+    found = [info for info in threadpool_info() if info["internal_api"] == "openblas"]
+    return (found[0]["architecture"].lower(), found[0]["num_threads"]) if found else None
+
+
+def computer() -> str:
+    """What this process computes with."""
+    return (
+        f"NumPy's vector features {vector_features()}, OpenBLAS {openblas()}, "
+        f"torch's processor {torch.backends.cpu.get_cpu_capability()}, torch's threads {torch.get_num_threads()}"
+    )
+
+
+def main() -> None:
+    here = openblas()
+    core = next((name for name in OLD_CORES.get(platform.machine(), []) if here and name.lower() != here[0]), None)
+    for threads in 1, 2:
+        settings = {
+            "OMP_NUM_THREADS": str(threads),
+            "ATEN_CPU_CAPABILITY": "default",
+            "MKL_CBWR": "COMPATIBLE",
+            "NPY_DISABLE_CPU_FEATURES": " ".join(vector_features()),
+            "OPENBLAS_CORETYPE": core or "",
+        }
+        environment = os.environ | {name: value for name, value in settings.items() if value}
+        # Unknown names in these variables are ignored in silence: so see what came of them.
+        wanted = (
+            f"NumPy's vector features [], OpenBLAS {(core.lower(), threads) if core else here}, "
+            f"torch's processor DEFAULT, torch's threads {threads}"
+        )
+        got = subprocess.run(
+            [sys.executable, __file__, "describe"], env=environment, check=True, capture_output=True, text=True
+        ).stdout.strip()
+        if got != wanted:
+            sys.exit(f"This machine cannot stand for another one. Asked for: {wanted}. Got: {got}.")
+        print(f"\n{got}", flush=True)
+        if status := subprocess.call([sys.executable, "-m", "pytest", "book"], env=environment):
+            sys.exit(status)
+
+
+if __name__ == "__main__":
+    print(computer()) if sys.argv[1:] == ["describe"] else main()

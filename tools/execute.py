@@ -1,0 +1,72 @@
+"""Run chapters from top to bottom and store their outputs in place; a chapter that fails is left as it was.
+
+`make execute` runs all chapters, `make execute CHAPTER=01_order` one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+from jupyter_client.manager import AsyncKernelManager
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, DeadKernelError
+from nbval.kernel import CURRENT_ENV_KERNEL_NAME, NbvalKernelspecManager  # type: ignore[import-untyped]
+from tqdm import tqdm  # type: ignore[import-untyped]
+
+BOOK = Path(__file__).resolve().parent.parent / "book"
+METADATA = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+CELL_METADATA = ("mystnb", "tags")
+
+
+def main(names: list[str]) -> int:
+    chapters = {path.stem: path for path in sorted(BOOK.glob("*.ipynb"))}
+    unknown = [name for name in names if name not in chapters]
+    if unknown:
+        print(f"no chapter is called {', '.join(unknown)}: use {', '.join(chapters)}", file=sys.stderr)
+        return 1
+    return max((execute(chapters[name]) for name in names or chapters), default=0)
+
+
+def execute(path: Path) -> int:
+    """Run one chapter with this environment's Python; return 0, or 1 after saying which cell failed and why."""
+    notebook = nbformat.read(path, as_version=4)
+    # nbval's kernel, so that the tests compare with outputs that came about in the same way.
+    kernel = AsyncKernelManager(kernel_name=CURRENT_ENV_KERNEL_NAME, kernel_spec_manager=NbvalKernelspecManager())
+    client = NotebookClient(
+        notebook,
+        km=kernel,
+        timeout=None,
+        coalesce_streams=True,
+        record_timing=False,
+        resources={"metadata": {"path": str(path.parent)}},
+    )
+    code_cells = [(index, cell) for index, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
+    start = time.perf_counter()
+    with client.setup_kernel(cleanup_kc=True):
+        for number, (index, cell) in enumerate(tqdm(code_cells, desc=path.stem, unit="cell"), start=1):
+            try:
+                client.execute_cell(cell, index)
+            except (CellExecutionError, DeadKernelError) as error:
+                print(f"\n{path.stem}, code cell {number} failed; the notebook is left as it was.\n{error}", file=sys.stderr)
+                return 1
+    notebook.metadata = METADATA
+    for cell in notebook.cells:
+        cell.metadata = {key: cell.metadata[key] for key in CELL_METADATA if cell.metadata.get(key)}
+    whole = path.with_suffix(".ipynb.part")
+    nbformat.write(notebook, whole)
+    whole.replace(path)
+    print(f"{path.stem}: {len(code_cells)} cells in {time.perf_counter() - start:.1f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("chapter", nargs="*", help="for example 01_order; without any, all chapters")
+    sys.exit(main(parser.parse_args().chapter))
