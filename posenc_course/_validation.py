@@ -35,7 +35,8 @@ def check_base(base: object) -> float:
 def check_tensor(name: str, value: object) -> Tensor:
     """Return `value`, or raise a ValueError unless it is a tensor."""
     if not isinstance(value, Tensor):
-        raise ValueError(f"{name} must be a torch.Tensor, got {value!r}: convert it with torch.as_tensor")
+        given = " ".join(repr(value).split())  # an array's lines as one
+        raise ValueError(f"{name} must be a torch.Tensor, got {given}: convert it with torch.as_tensor")
     return value
 
 

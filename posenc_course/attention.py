@@ -146,7 +146,9 @@ class MultiHeadAttention(nn.Module):
         d_model = check_integer("d_model", d_model, minimum=1, hint="it is the width of the token vectors, e.g. 64")
         self.num_heads = check_integer("num_heads", num_heads, minimum=1, hint="one head is the least, e.g. 4")
         if d_model % num_heads:
-            raise ValueError(f"d_model={d_model} must be a multiple of num_heads={num_heads}, so that each head gets as much")
+            raise ValueError(
+                f"d_model={d_model} is no multiple of num_heads={num_heads}: each head takes as many channels, so change one"
+            )
         if not isinstance(scheme, PositionScheme):
             raise ValueError(f"scheme must be a PositionScheme, got {scheme!r}: PositionScheme() itself adds no positions")
         self.d_model = d_model

@@ -33,17 +33,17 @@ def train(
     outputs (batch, L, classes); it draws from the generator only, so that one seed gives the same batches to every model.
     clip=math.inf leaves the gradient as it is. Raises ValueError for arguments out of range and for batches that do not fit.
     """
-    if not isinstance(model, nn.Module) or not callable(sample):
-        raise ValueError(
-            f"train needs a torch module and a function, got {model!r} and {sample!r}: pass train(model, sample, …)"
-        )
+    if not isinstance(model, nn.Module):
+        raise ValueError(f"model must be a torch.nn.Module, got {model!r}: pass an Encoder or a Decoder for example")
+    if not callable(sample):
+        raise ValueError(f"sample must be a function, got {sample!r}: pass one that takes a generator and returns a batch")
     steps = check_integer("steps", steps, minimum=1, hint="each step is one batch, e.g. 300")
     learning_rate = check_number("learning_rate", learning_rate, above=0, hint="3e-3 suits small models")
     if clip != math.inf:
         clip = check_number("clip", clip, above=0, hint="it is a length; 1 is usual, math.inf clips nothing")
     seed = check_integer("seed", seed, minimum=0, hint="it numbers the run, e.g. 0")
     generator = torch.Generator().manual_seed(seed)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, fused=True)
     history = History([], [])
     for _ in range(steps):
         loss = _loss(model, sample(generator))

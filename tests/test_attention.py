@@ -131,6 +131,25 @@ def test_multi_head_attention_equals_pytorch_with_the_same_weights(causal: bool)
     torch.testing.assert_close(ours(x, torch.arange(LENGTH)), expected, rtol=0, atol=2e-6)
 
 
+def test_an_encoder_equals_pytorchs_pre_ln_layers_with_the_same_weights() -> None:
+    """Both residual sums, both norms, the MLP, the last norm and the head; PyTorch's attention biases are 0."""
+    encoder = model(Encoder)
+    x = encoder.embedding(tokens())
+    for block in encoder.blocks:
+        layer = nn.TransformerEncoderLayer(D_MODEL, HEADS, 4 * D_MODEL, 0.0, "gelu", batch_first=True, norm_first=True).double()
+        ours, theirs = block.state_dict(), layer.state_dict()
+        for name in ("self_attn.in_proj_bias", "self_attn.out_proj.bias"):
+            theirs[name].zero_()
+        theirs["self_attn.in_proj_weight"] = torch.cat([ours[f"attention.{name}.weight"] for name in ("query", "key", "value")])
+        theirs["self_attn.out_proj.weight"] = ours["attention.output.weight"]
+        for name, part in {"norm1": "attention_norm", "norm2": "mlp_norm", "linear1": "mlp.0", "linear2": "mlp.2"}.items():
+            for kind in ("weight", "bias"):
+                theirs[f"{name}.{kind}"] = ours[f"{part}.{kind}"]
+        layer.load_state_dict(theirs)
+        x = layer(x)
+    torch.testing.assert_close(encoder(tokens()), encoder.head(encoder.norm(x)), rtol=0, atol=1e-12)
+
+
 # ── order ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

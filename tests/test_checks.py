@@ -100,10 +100,17 @@ WRONG: dict[str, dict[str, tuple[Answer, str]]] = {
         "no permutation": (equivariant_for(lambda x: torch.arange(len(x))), "all six equivariant"),
         "always True": (lambda f, x: True, "all six equivariant"),
         "always False": (lambda f, x: False, "nothing equivariant"),
-        "the inverse permutation": (lambda f, x: torch.allclose(f(x[[1, 2, 3, 4, 0]]), f(x)[[4, 0, 1, 2, 3]]), "wrong about: attention"),
+        "the inverse permutation": (
+            lambda f, x: torch.allclose(f(x[[1, 2, 3, 4, 0]]), f(x)[[4, 0, 1, 2, 3]]),
+            "wrong about: attention",
+        ),
         "only the reversal": (equivariant_for(lambda _: [4, 3, 2, 1, 0]), "taken in by the reversed sequence"),
         "a swap of the ends": (equivariant_for(lambda _: [4, 1, 2, 3, 0]), "taken in by the reversed sequence"),
         "channels permuted": (lambda f, x: torch.allclose(f(x[:, [1, 0, 2, 3]]), f(x)[:, [1, 0, 2, 3]]), "all six"),
+        "exact comparison": (
+            lambda f, x: all(torch.equal(f(x[p]), f(x)[p]) for p in (permuted(x, seed) for seed in range(20))),
+            "compare with torch.allclose",
+        ),
         "sums compared": (lambda f, x: torch.allclose(f(x[permuted(x)]).sum(0), f(x).sum(0)), "wrong about: "),
         "elementwise": (equivariant_for(permuted, torch.isclose), "torch.allclose compares whole tensors"),
         "a difference": (

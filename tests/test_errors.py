@@ -63,7 +63,7 @@ NOT_TABLES = [(p, shown) for p, shown in NOT_REAL_POSITIONS if isinstance(p, tor
 ]
 NOT_INPUTS = [  # for x of shape (2, 3, 6)
     *NOT_TENSORS,
-    (np.ones((2, 3, 6)), "array("),
+    (np.ones((2, 3, 6)), "array([[[1."),
     (x(3, 6), "(3, 6)"),
     (x(2, 3, 5), "(2, 3, 5)"),
     (x(2, 4, 6), "(2, 4, 6)"),
@@ -98,12 +98,9 @@ class Row(NamedTuple):
     bad: dict[str, list[Any]]
 
 
-SCHEME_ROWS = {
-    "embed": ({"x": x(2, 3, 6), "positions": L}, {"x": NOT_INPUTS, "positions": NOT_TABLES}),
-}
 WHOLE = [(torch.tensor([0, -1, 2]), "-1"), (torch.tensor([0, 0.5, 1]), "0.5")]
 QKV = {"query": x(2, 3, 4), "key": x(2, 3, 4)}
-MODEL = {"vocab_size": 5, "d_model": 6, "num_heads": 2, "num_layers": 1, "scheme": None, "num_outputs": 3}
+MODEL: dict[str, Any] = {"vocab_size": 5, "d_model": 6, "num_heads": 2, "num_layers": 1, "scheme": None, "num_outputs": 3}
 BAD_MODEL = {
     "vocab_size": NOT_COUNTS,
     "d_model": [*NOT_COUNTS, (7, "d_model=7")],
@@ -166,7 +163,6 @@ ATTEND = {"d_model": 6, "num_heads": 2, "scheme": PositionScheme(), "causal": Tr
 BAD_ATTEND = {"d_model": BAD_MODEL["d_model"], "num_heads": BAD_MODEL["num_heads"], "scheme": [*NOT_SCHEMES, None]}
 FORWARD = ({"x": x(2, 3, 6), "positions": L}, {"x": NOT_INPUTS, "positions": NOT_TABLES})
 decoder = Decoder(**MODEL)
-caches = {"tokens": IDS, "caches": None}
 
 ROWS: dict[str, Row] = {
     "attention.attention_weights": Row(
@@ -195,7 +191,12 @@ ROWS: dict[str, Row] = {
         {"keys": x(2, 2, 1, 4), "values": x(2, 2, 1, 5), "positions": torch.tensor([3])},
         {
             "keys": [*NOT_TENSORS, (x(2, 1, 4), "(2, 1, 4)"), (x(2, 2, 1, 6), "(2, 2, 1, 6)"), (x(2, 2, 2, 4), "(2, 2, 2, 4)")],
-            "values": [*NOT_TENSORS, (x(()), "()"), (x(2, 2, 1, 9), "(2, 2, 1, 9)"), (x(1, 2, 1, 5), "(1, 2, 1, 5)")],
+            "values": [
+                *NOT_TENSORS,
+                (torch.tensor(1.0), "()"),
+                (x(2, 2, 1, 9), "(2, 2, 1, 9)"),
+                (x(1, 2, 1, 5), "(1, 2, 1, 5)"),
+            ],
             "positions": [*NOT_TENSORS, (L, "(3,)"), (torch.zeros(2, 1), "(2, 1)"), (torch.tensor(3), "()")],
         },
     ),
@@ -325,10 +326,10 @@ def case(bad: Any) -> tuple[Any, str]:
 
 
 CASES = [
-    pytest.param(row, argument, *case(bad), id=f"{name}-{argument}-{case(bad)[1][:30]}")
+    pytest.param(row, argument, *case(bad), id=f"{name}-{argument}-{number}")
     for name, row in ROWS.items()
     for argument, values in row.bad.items()
-    for bad in values
+    for number, bad in enumerate(values)
 ]
 
 

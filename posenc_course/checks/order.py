@@ -46,4 +46,6 @@ def equivariance(is_equivariant: Callable[[Callable[[Tensor], Tensor], Tensor], 
             "Your test is taken in by the reversed sequence: a permutation that commutes with reversal cannot catch it. "
             "Draw one at random, or try several."
         )
+    if set(missed) <= {"attention", "each row minus the mean row"}:
+        return "Your test is too strict: sums in another order differ in the last digit, so compare with torch.allclose."
     return f"Your test is wrong about: {', '.join(missed)}."
