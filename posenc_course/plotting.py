@@ -77,11 +77,9 @@ SCHEMES: dict[str, SchemeStyle] = {
     "alibi": SchemeStyle("ALiBi", COLORS["vermillion"], "X", "--"),
 }
 
-# Blue below zero, grey at zero, vermillion above: equally dark on both sides, so that print and grey scale lose
-# the sign only. For values without a sign, and for positions: cividis, perceptually even.
-DIVERGING: Colormap = LinearSegmentedColormap.from_list(
-    "posenc_diverging", ["#004B75", COLORS["blue"], "#DADADA", COLORS["vermillion"], "#8F3F00"]
-)
+# Blue below zero, grey at zero, vermillion above, and nothing stronger than the ends: the eye takes the strongest colour
+# for the largest value. For values without a sign, and for positions: cividis, perceptually even.
+DIVERGING: Colormap = LinearSegmentedColormap.from_list("posenc_diverging", [COLORS["blue"], "#DADADA", COLORS["vermillion"]])
 SEQUENTIAL: Colormap = mpl.colormaps["cividis"]
 
 # Six inches at 12 points: as large as the page's text in a 40rem column, still 10 pixels high on a phone.
