@@ -76,7 +76,7 @@ def _unseen_by_nbval(item: IPyNbCell) -> Generator[str]:
 
     stored, drawn = item.cell.outputs, item.test_outputs
     if item.cell.execution_count is None or (drawn and not stored):
-        yield "the cell's stored output was cleared, or never made"
+        yield "the cell's stored output is empty: it was cleared, or never made"
         return
     old, new = ([out for out in outputs if "image/png" in out.get("data", {})] for outputs in (stored, drawn))
     if len(old) != len(new):

@@ -175,3 +175,20 @@ def test_workflow_tests_the_oldest_and_the_newest_python() -> None:
     assert matrix
     assert re.findall(r"[\d.]+", matrix[1]) == ["3.11", "3.14"]  # the two that tools/setup_env.py names
     assert PROJECT["requires-python"] == ">=3.11"
+
+
+@pytest.mark.parametrize("file", ["README.md", "CONTRIBUTING.md", "exercises/README.md"])
+def test_what_a_guide_names_exists(file: str) -> None:
+    text, makefile = (ROOT / file).read_text(), (ROOT / "Makefile").read_text()
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
+    for target in re.findall(r"(?:`|^)make\s+([a-z-]+)", text, re.MULTILINE):
+        assert target in targets, f"{file} names make {target}, which the Makefile has not: it has {sorted(targets)}"
+    for path in re.findall(r"\]\(([^):#]+)\)|`((?:tests|tools|book|posenc_course)/[\w./]+)", text):
+        named = (ROOT / file).parent / "".join(path)
+        assert named.exists(), f"{file} names {''.join(path)}, which is not there: correct it"
+
+
+def test_readme_code_runs() -> None:
+    for block in re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL):
+        done = run(sys.executable, "-c", block)
+        assert done.returncode == 0, f"code of README.md fails, mend it:\n{block}\n{done.stderr}"

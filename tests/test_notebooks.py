@@ -109,6 +109,8 @@ def outputs(notebook: Notebook) -> Iterator[str]:
         raises = "raises-exception" in tags(cell)
         if ("error" in kinds) != raises:
             yield f"{where} {'is tagged raises-exception but stores no' if raises else 'stores an'} error: mend it, {EXECUTE}"
+        if "site-packages" in str(cell.outputs):
+            yield f"{where} stores a path of the machine that ran it: print less, for example only the error's message"
         if any(output.get("name") == "stderr" for output in cell.outputs):
             yield f"{where} wrote to stderr: mend what it warns of, let a progress bar write with file=sys.stdout, {EXECUTE}"
         if re.search(r"#\s*(NBVAL|PYTEST_VALIDATE)_", cell.source):
@@ -170,6 +172,8 @@ def tied_numbers(notebook: Notebook) -> Iterator[str]:
     ties = re.findall(rf"({NUMBER})?([^\w<>\n]{{0,4}})<!--(.*?)-->", text, re.DOTALL)
     if not ties:
         yield "no number in the prose is tied to an output: write for example 0.94<!--ratio--> for an output line 'ratio: 0.94'"
+    for bare in re.findall(r"\d\.\d{3,}(?!\d|[^\w<>\n]{0,4}<!--)", re.sub(r"\$[^$]*\$|`[^`]*`", "", text)):
+        yield f"the prose's {bare} is so exact that a cell must have printed it, but no key says which: write {bare}<!--key-->"
     for number, _, comment in ties:
         key, _, which = (part.strip() for part in comment.partition("@"))
         tie = f"the prose's {number}<!--{comment}-->"
@@ -404,6 +408,7 @@ BROKEN: list[tuple[Rule, Callable[[Notebook], None], str]] = [
     (outputs, with_cell(3, outputs=[ERROR]), "stores an error"),
     (outputs, with_cell(3, metadata={"tags": ["raises-exception"]}), "stores no error"),
     (outputs, with_cell(3, outputs=[new_output("stream", name="stderr", text="w")]), "wrote to stderr"),
+    (outputs, with_cell(3, outputs=[new_output("stream", text="/x/site-packages/a.py")]), "stores a path"),
     (outputs, with_cell(3, source="# NBVAL_SKIP\nrun()"), "by a comment"),
     (outputs, with_cell(3, source="plt.plot();\n"), "ends with a semicolon"),
     (outputs, with_cell(3, outputs=[ECHO]), "shows an object, \"Text(0, 1, 'b')\""),
@@ -426,6 +431,7 @@ BROKEN: list[tuple[Rule, Callable[[Notebook], None], str]] = [
     (tied_numbers, replace("share @2", "share"), "the prose's 37<!--share-->, but"),
     (tied_numbers, replace("share @2", "share @3"), "has no number 3"),
     (tied_numbers, replace("1.5e-3", "1.6e-3"), "the prose's 1.6e-3<!--small-->, but"),
+    (tied_numbers, replace("Is it", "1.234 is"), "the prose's 1.234 is so exact"),
     (tied_numbers, replace("<!--ratio-->", "<!--rat-->"), "0 output lines begin with 'rat'"),
     (tied_numbers, printed("steps", "ratio"), "2 output lines begin with 'ratio'"),
     (tied_numbers, printed("-0.9431", "none"), "has no number 1"),
@@ -535,7 +541,7 @@ def test_run_reports_what_nbval_lets_pass(tmp_path: Path) -> None:
         "figure: figure > axes 1 > lines 1 > y > values: 1 of 3 numbers differ, the first is number 2: stored 4.1, drawn now 4",
         "its data are not stored",
         "figures: 2 stored, 1 drawn now",
-        "the cell's stored output was cleared, or never made",
+        "the cell's stored output is empty: it was cleared, or never made",
         "01_small, code cell 7 (In [7]; nbval counts from 0: Cell 6): its outputs are not the stored ones.",
         "make execute CHAPTER=01_small",
     ):

@@ -197,7 +197,7 @@ def test_internal_links_and_anchors_resolve(site: Site, page: str) -> None:
         assert (site.html / file).is_file(), f"{page}: the link {link} leads to no file: correct it, or add the page"
         if fragment:
             known = {str(place["id"]) for place in site.soup(file).select("[id]")}
-            assert fragment in known, f"{page}: the link {link} leads to no such place in {file}: correct the part after #"
+            assert fragment in known, f"{page}: the link {link} leads to no page of the book and no place in {file}: correct it"
 
 
 @pytest.mark.parametrize("page", [*PAGES, *sorted(GENERATED)])
