@@ -142,6 +142,8 @@ WRONG: dict[str, dict[str, tuple[Answer, str]]] = {
         "2c/d": (two_loops(lambda m, c, d: m / 10_000 ** (2 * c / d)), "exponent counts dimensions, not pairs"),
         "c/d": (two_loops(lambda m, c, d: m / 10_000 ** (c / d)), "take different angles"),
         "a stray i·π": (two_loops(lambda m, c, d: pair_angle(m, c, d) * (c // 2) * math.pi), "stray factor"),
+        "4i/d": (two_loops(lambda m, c, d: m / 10_000 ** (2 * (c - c % 2) / d)), "has its 2 twice"),
+        "divided by d/2 - 1": (two_loops(lambda m, c, d: m / 10_000 ** (c // 2 / (d // 2 - 1))), "exactly 1/10000"),
         "exponent positive": (two_loops(lambda m, c, d: m * 10_000 ** ((c - c % 2) / d)), "wrong sign"),
         "degrees": (two_loops(lambda m, c, d: math.radians(pair_angle(m, c, d))), "angles are degrees"),
         "transposed": (lambda m, d: sinusoidal_table(m, d).T, "has shape (8, 12), it should be (12, 8). It looks transposed"),

@@ -61,6 +61,10 @@ def _mistakes(positions: Tensor, d_model: int) -> list[tuple[Tensor, str]]:
          "Sine and cosine of a pair take different angles: both columns of pair i take the exponent 2i/d."),
         (waves(m * (omega.repeat_interleave(2) * math.pi * (channel // 2))),
          "Each frequency carries a stray factor of i·π, so pair 0 never moves: the angle is ω_i·m and nothing else."),
+        (waves(m * omega.repeat_interleave(2) ** 2),
+         "Your exponent has its 2 twice: the even column of a pair already is 2i, and the exponent is 2i/d."),
+        (waves(m * (10_000.0 ** (-torch.arange(d_model // 2) / (d_model // 2 - 1))).repeat_interleave(2)),
+         "Your slowest frequency is exactly 1/10000: that is tensor2tensor's table, the paper's exponent is divided by d/2."),
         (waves(m / omega.repeat_interleave(2)), "The exponent has the wrong sign: your frequencies grow, they should fall."),
         (waves((m * omega.repeat_interleave(2)) * math.pi / 180), "The angles are degrees: sine and cosine take radians."),
     ]  # fmt: skip
