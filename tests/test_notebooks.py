@@ -217,6 +217,8 @@ def shape(notebook: Notebook) -> Iterator[str]:
     if not any(cell.cell_type == "code" for index in predictions[:1] for cell in cells[index + 1 :]):
         yield "no heading or admonition titled 'Predict…' comes before a code cell that settles it"
     text = markdown(notebook)
+    for word in re.findall(r"\b(?:obviously|simply)\b", text, re.IGNORECASE):
+        yield f"the prose says {word!r}, which helps nobody who does not see it yet: leave the word out, or give the step"
     exercise = section(text, "exercise")
     if exercise is None or not re.search(r'<details class="solution">\s*<summary>Solution</summary>', exercise):
         yield 'no section headed "Exercise" has a solution: <details class="solution"><summary>Solution</summary>'
@@ -438,6 +440,7 @@ BROKEN: list[tuple[Rule, Callable[[Notebook], None], str]] = [
     (tied_numbers, replace("Is it", "<!-- to do --> Is it"), "is no tie"),
     (shape, lambda notebook: notebook.update(cells=notebook.cells[:1]), "no code cell"),
     (shape, replace("# Why?", "Why?"), "title"),
+    (shape, replace("Is it", "Obviously it is"), "the prose says 'Obviously'"),
     (shape, replace("minutes", "pages"), "how many minutes"),
     (shape, replace("- say", "say"), "lists the goals"),
     (shape, replace(f"course-{VERSION}", "course-9.9.9"), "the first code cell lacks"),
