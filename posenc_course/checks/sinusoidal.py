@@ -42,29 +42,30 @@ def _same(a: Tensor, b: Tensor) -> bool:
 
 def _mistakes(positions: Tensor, d_model: int) -> list[tuple[Tensor, str]]:
     right = sinusoidal_table(positions, d_model)
-    omega = frequencies(d_model)
     channel = torch.arange(d_model)
+    pair = channel // 2
+    omega = frequencies(d_model)[pair]  # (d_model,): both columns of a pair
 
-    def waves(angles: Tensor) -> Tensor:
-        """Sines in the even columns and cosines in the odd ones, of one angle per column."""
+    def waves(rates: Tensor) -> Tensor:
+        """Sines in the even columns and cosines in the odd ones, of one rate per column in radians per token."""
+        angles = torch.outer(positions.double(), rates)
         return torch.where(channel % 2 == 0, angles.sin(), angles.cos())
 
-    m = positions[:, None].double()
     return [
         (sinusoidal_table(positions, d_model, interleaved=False),
          "All sines, then all cosines: the concatenated layout. Here sine and cosine alternate."),
         (right.unflatten(-1, (-1, 2)).flip(-1).flatten(-2), "Sine and cosine have changed places: a sine comes first."),
         (sinusoidal_table(positions + 1, d_model), "Your first row belongs to position 1: take the positions as given."),
-        (waves(m * 10_000.0 ** (-2.0 * channel / d_model)),
+        (waves(10_000.0 ** (-2 * channel.double() / d_model)),
          "Your exponent counts dimensions, not pairs: both columns of pair i take 2i/d, so columns 2 and 3 share one angle."),
-        (waves(m * 10_000.0 ** (-1.0 * channel / d_model)),
+        (waves(10_000.0 ** (-channel.double() / d_model)),
          "Sine and cosine of a pair take different angles: both columns of pair i take the exponent 2i/d."),
-        (waves(m * (omega.repeat_interleave(2) * math.pi * (channel // 2))),
+        (waves(omega * math.pi * pair),
          "Each frequency carries a stray factor of i·π, so pair 0 never moves: the angle is ω_i·m and nothing else."),
-        (waves(m * omega.repeat_interleave(2) ** 2),
+        (waves(omega**2),
          "Your exponent has its 2 twice: the even column of a pair already is 2i, and the exponent is 2i/d."),
-        (waves(m * (10_000.0 ** (-torch.arange(d_model // 2) / (d_model // 2 - 1))).repeat_interleave(2)),
+        (waves(10_000.0 ** (-pair.double() / (d_model // 2 - 1))),
          "Your slowest frequency is exactly 1/10000: that is tensor2tensor's table, the paper's exponent is divided by d/2."),
-        (waves(m / omega.repeat_interleave(2)), "The exponent has the wrong sign: your frequencies grow, they should fall."),
-        (waves((m * omega.repeat_interleave(2)) * math.pi / 180), "The angles are degrees: sine and cosine take radians."),
+        (waves(1 / omega), "The exponent has the wrong sign: your frequencies grow, they should fall."),
+        (waves(omega * math.pi / 180), "The angles are degrees: sine and cosine take radians."),
     ]  # fmt: skip
