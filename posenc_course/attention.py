@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from posenc_course._validation import check_embedding, check_integer, check_positions, check_tensor
+from posenc_course._validation import check_embedding, check_integer, check_padding, check_query_and_key_positions, check_tensor
 from posenc_course.schemes import PositionScheme
 
 
@@ -36,13 +36,16 @@ def attention_weights(query: Tensor, key: Tensor, *, bias: Tensor | None = None,
         if mask.dtype != torch.bool:
             raise ValueError(f"mask must be boolean, True where a query may look, got {mask.dtype}: pass mask.bool()")
         scores = scores.masked_fill(~mask, -math.inf)
-    blind = scores.isneginf().all(dim=-1)
-    if blind.any():
-        raise ValueError(
-            f"query {tuple(blind.nonzero()[0].tolist())} in scores of shape {tuple(scores.shape)} has no key to look at: "
-            "let mask and bias leave it at least one, itself for example"
-        )
-    return scores.softmax(dim=-1)
+    weights = scores.softmax(dim=-1)
+    # 0/0 in one weight is 0/0 in its whole row, so that one column tells; only then are all scores looked at.
+    if (mask is not None or bias is not None) and weights[..., 0].isnan().any():
+        blind = scores.isneginf().all(dim=-1)
+        if blind.any():
+            raise ValueError(
+                f"query {tuple(blind.nonzero()[0].tolist())} in scores of shape {tuple(scores.shape)} has no key to look at: "
+                "let mask and bias leave it at least one, itself for example"
+            )
+    return weights
 
 
 def attention(query: Tensor, key: Tensor, value: Tensor, *, bias: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
@@ -62,12 +65,8 @@ def attention(query: Tensor, key: Tensor, value: Tensor, *, bias: Tensor | None 
 def causal_mask(q_positions: Tensor, k_positions: Tensor) -> Tensor:
     """True where the key is not later than the query: positions (..., L_query) and (..., L_key) -> (..., L_query, L_key)."""
     for positions in (q_positions, k_positions):
-        check_positions(check_tensor("positions", positions), integer=False)
-    if q_positions.ndim == k_positions.ndim == 2 and len(q_positions) != len(k_positions):
-        raise ValueError(
-            f"positions of shape {tuple(q_positions.shape)} and {tuple(k_positions.shape)} are of two batches: "
-            "give queries and keys the same batch"
-        )
+        check_tensor("positions", positions)
+    check_query_and_key_positions(q_positions, k_positions)
     return k_positions.unsqueeze(-2) <= q_positions.unsqueeze(-1)
 
 
@@ -105,7 +104,7 @@ def _check_broadcast(name: str, tensor: Tensor, scores: Tensor) -> None:
 
 @dataclass
 class Cache:
-    """Keys, values and positions of the tokens that one attention layer has seen, for decoding token by token."""
+    """Keys, values and positions of the tokens that one attention layer has seen, for decoding token by token. Chapter 10."""
 
     keys: Tensor | None = None  # (batch, heads, L, d_head), already rotated
     values: Tensor | None = None  # (batch, heads, L, d_head)
@@ -159,19 +158,24 @@ class MultiHeadAttention(nn.Module):
         self.value = nn.Linear(d_model, d_model, bias=False)
         self.output = nn.Linear(d_model, d_model, bias=False)
 
-    def forward(self, x: Tensor, positions: Tensor, cache: Cache | None = None) -> Tensor:
-        """x (batch, L, d_model) at positions (L,) or (batch, L) -> the same shape; with a cache, after the tokens in it."""
+    def forward(self, x: Tensor, positions: Tensor, cache: Cache | None = None, *, padding: Tensor | None = None) -> Tensor:
+        """x (batch, L, d_model) at positions (L,) or (batch, L) -> the same shape; with a cache, after the tokens in it.
+
+        padding, (batch, L_key), is True where a key, cached ones first, is padding: only padding looks at it.
+        """
         check_embedding(x, positions, self.d_model)
         q, k, v = (self._split(project(x)) for project in (self.query, self.key, self.value))
         q, k = self.scheme.rotate(q, k, positions, positions)
         k_positions = positions
         if cache is not None:
             k, v, k_positions = cache.extend(k, v, positions)
-        mask = None
-        if self.causal:
-            mask = causal_mask(positions, k_positions)
-            if mask.ndim == 3:
-                mask = mask.unsqueeze(1)  # (batch, 1, L_query, L_key): the same for all heads
+        mask = causal_mask(positions, k_positions) if self.causal else None  # (L, L_key) or (batch, L, L_key)
+        if padding is not None:
+            check_padding(padding, len(x), k.shape[-2])
+            seen = ~padding.unsqueeze(-2) | padding[:, -x.shape[1] :].unsqueeze(-1)  # (batch, L, L_key)
+            mask = seen if mask is None else mask & seen
+        if mask is not None and mask.ndim == 3:
+            mask = mask.unsqueeze(1)  # the same for all heads
         mixed = attention(q, k, v, bias=self.scheme.bias(q, positions, k_positions), mask=mask)  # (batch, heads, L, d_head)
         return self.output(mixed.transpose(1, 2).flatten(start_dim=2))  # (batch, L, d_model)
 

@@ -1,9 +1,11 @@
 """The sinusoidal encoding of "Attention Is All You Need" (Vaswani et al. 2017, section 3.5; chapter 03)."""
 
+import math
+
 import torch
 from torch import Tensor
 
-from posenc_course._validation import Positions, check_base, check_embedding, check_integer, check_positions
+from posenc_course._validation import Positions, check_base, check_dtype, check_embedding, check_integer, check_positions
 from posenc_course.schemes import PositionScheme
 
 
@@ -36,15 +38,32 @@ def sinusoidal_table(
     An odd d_model gets one cosine fewer. Raises ValueError for bad arguments.
     """
     exact = check_positions(positions, integer=False)
-    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
-        raise ValueError(f"dtype must be a floating-point torch.dtype, got {dtype!r}: take torch.float32 for example")
     angles = exact.unsqueeze(-1) * frequencies(d_model, base).to(exact.device)  # (..., L, ⌈d_model/2⌉)
     sin, cos = angles.sin(), angles.cos()
     if interleaved:
         table = torch.stack((sin, cos), dim=-1).flatten(start_dim=-2)  # (..., L, 2⌈d_model/2⌉)
     else:
         table = torch.cat((sin, cos), dim=-1)
-    return table[..., :d_model].to(dtype)  # an odd d_model drops the last cosine
+    return table[..., :d_model].to(check_dtype(dtype))  # an odd d_model drops the last cosine
+
+
+def angle_addition_table(length: int, d_model: int, base: float = 10_000.0, *, start: int = 0) -> Tensor:
+    """`sinusoidal_table(range(start, start + length), d_model, base)` in float32, by angle addition: the fast form.
+
+    A pair is one complex number, PE_i(m) = sin(ω_i m) + i·cos(ω_i m) = i·e^{-iω_i m}, and so a shift is a product:
+    PE_i(256a + b) = e^{-iω_i·256a}·PE_i(b). Sines and cosines are computed for every 256th position and for 256 neighbours, the
+    rest is one multiplication per pair, whose rounding adds about 1e-7 at any position. Chapter 06.
+    """
+    length = check_integer("length", length, minimum=1, hint="it counts the tokens of the sequence")
+    start = check_integer("start", start, minimum=0, hint="it is the first position")
+    omega = frequencies(d_model, base)
+    step = min(length, 256)
+    coarse = (start + step * torch.arange(math.ceil(length / step), dtype=torch.float64)).unsqueeze(-1) * omega
+    fine = torch.arange(step, dtype=torch.float64).unsqueeze(-1) * omega  # (step, pairs)
+    turns = torch.complex(coarse.cos(), -coarse.sin()).to(torch.complex64)
+    first = torch.complex(fine.sin(), fine.cos()).to(torch.complex64)
+    table = torch.view_as_real(turns.unsqueeze(1) * first)  # (blocks, step, pairs, 2)
+    return table.flatten(start_dim=2).flatten(end_dim=1)[:length, :d_model]
 
 
 class SinusoidalPositions(PositionScheme):

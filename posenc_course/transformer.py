@@ -7,7 +7,7 @@ Token vectors start as N(0, 1) in every channel; the paper reaches the same size
 import torch
 from torch import Tensor, nn
 
-from posenc_course._validation import check_embedding, check_integer, check_tensor
+from posenc_course._validation import check_embedding, check_integer, check_padding, check_tensor
 from posenc_course.attention import Cache, MultiHeadAttention
 from posenc_course.schemes import PositionScheme
 
@@ -22,10 +22,10 @@ class Block(nn.Module):
         self.mlp = nn.Sequential(nn.Linear(d_model, 4 * d_model), nn.GELU(), nn.Linear(4 * d_model, d_model))
         self.mlp_norm = nn.LayerNorm(d_model)
 
-    def forward(self, x: Tensor, positions: Tensor, cache: Cache | None = None) -> Tensor:
-        """x (batch, L, d_model) at positions (L,) or (batch, L) -> the same shape."""
+    def forward(self, x: Tensor, positions: Tensor, cache: Cache | None = None, *, padding: Tensor | None = None) -> Tensor:
+        """x (batch, L, d_model) at positions (L,) or (batch, L) -> the same shape; the rest as in `MultiHeadAttention`."""
         check_embedding(x, positions, self.attention.d_model)
-        x = x + self.attention(self.attention_norm(x), positions, cache)
+        x = x + self.attention(self.attention_norm(x), positions, cache, padding=padding)
         return x + self.mlp(self.mlp_norm(x))
 
 
@@ -65,26 +65,42 @@ class Transformer(nn.Module):
         self.norm = nn.LayerNorm(d_model)
         self.head = nn.Linear(d_model, num_outputs)
 
-    def forward(self, tokens: Tensor, positions: Tensor | None = None, caches: list[Cache] | None = None) -> Tensor:
+    def forward(
+        self,
+        tokens: Tensor,
+        positions: Tensor | None = None,
+        caches: list[Cache] | None = None,
+        *,
+        padding: Tensor | None = None,
+    ) -> Tensor:
         """Token ids (batch, L) -> outputs (batch, L, num_outputs).
 
-        positions, (L,) or (batch, L), default to 0 … L-1, counted on from the caches' tokens where there are any.
+        Args:
+            positions: (L,) or (batch, L); by default 0 … L-1, counted on from the caches' tokens, padding not counted.
+            caches: one per layer, from `Decoder.new_caches`; they hold the tokens before these.
+            padding: (batch, tokens so far), True where a token, cached ones first, is padding: no other looks at it.
+
         Raises ValueError for ids outside the vocabulary and for shapes that do not fit.
         """
         self._check_tokens(tokens)
         if caches is not None:
             self._check_caches(caches)
-        if positions is None:
-            seen = 0 if caches is None or caches[0].keys is None else caches[0].keys.shape[-2]
-            positions = torch.arange(seen, seen + tokens.shape[1], device=tokens.device)
-        if check_tensor("positions", positions).shape not in ((tokens.shape[1],), tokens.shape):
+        length = tokens.shape[1]
+        seen = 0 if caches is None or caches[0].keys is None else caches[0].keys.shape[-2]
+        if padding is not None:
+            check_padding(padding, len(tokens), seen + length)
+        if positions is None and padding is not None:
+            positions = ((~padding).cumsum(dim=-1) - 1).clamp(min=0)[:, seen:]
+        elif positions is None:
+            positions = torch.arange(seen, seen + length, device=tokens.device)
+        if check_tensor("positions", positions).shape not in ((length,), tokens.shape):
             raise ValueError(
                 f"positions of shape {tuple(positions.shape)} do not fit tokens of shape {tuple(tokens.shape)}: "
                 "give one per token"
             )
         x = self.scheme.embed(self.embedding(tokens), positions)
         for layer, block in enumerate(self.blocks):
-            x = block(x, positions, None if caches is None else caches[layer])
+            x = block(x, positions, None if caches is None else caches[layer], padding=padding)
         return self.head(self.norm(x))
 
     def _check_caches(self, caches: list[Cache]) -> None:

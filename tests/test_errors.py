@@ -45,7 +45,7 @@ NOT_REAL_POSITIONS: list[Any] = [
     ([0.0, NAN], "nan"),
     ([INF], "inf"),
     ([-INF], "-inf"),
-    (True, "()"),
+    (True, "torch.bool"),
     ([True, False], "torch.bool"),
     ([1j], "torch.complex128"),
     (5, "()"),

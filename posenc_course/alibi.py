@@ -1,0 +1,91 @@
+"""Attention with linear biases: a penalty on the score that grows with the distance (Press et al. 2022; chapter 11).
+
+Slopes are per token; a head with slope s gives a key Δ tokens away e^{-sΔ} times the weight of one that is here.
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from posenc_course._validation import (
+    Positions,
+    check_dtype,
+    check_integer,
+    check_vectors,
+)
+from posenc_course.relative import offsets
+from posenc_course.schemes import PositionScheme
+
+
+def alibi_slopes(num_heads: int) -> Tensor:
+    """Each head's slope, steepest first for a power of two: 2^(-8h/num_heads), h = 1 … num_heads; float64, (num_heads,).
+
+    Otherwise the slopes of the next smaller power of two, then every other one of twice as many heads, as the paper's code has
+    it: these lie between the first ones, so that the whole is not sorted. Chapter 11.
+    """
+    num_heads = check_integer("num_heads", num_heads, minimum=1, hint="give the model's")
+    power = 2 ** (num_heads.bit_length() - 1)  # the largest power of two that is not more
+    exponents = torch.arange(1, power + 1, dtype=torch.float64) * 8 / power
+    between = (2 * torch.arange(num_heads - power, dtype=torch.float64) + 1) * 4 / power
+    return 2.0 ** -torch.cat((exponents, between))
+
+
+def alibi_bias(q_positions: Positions, k_positions: Positions, slopes: Tensor, *, dtype: torch.dtype = torch.float32) -> Tensor:
+    """-slope·|m - n| of every head, query m and key n, shape (1 or batch, heads, L_query, L_key).
+
+    Positions in tokens, (L,) or (batch, L); slopes (heads,). Symmetric, so that it also serves attention to both sides; under a
+    causal mask only n ≤ m counts. Since softmax forgets what is added to a whole row, slope·n would do as well there.
+    Chapter 11.
+    """
+    distance = offsets(q_positions, k_positions).abs()  # (L_query, L_key), or with the batch first
+    slopes = check_vectors("slopes", slopes, "(heads,)").to(distance)
+    return (-slopes[:, None, None] * distance.view(-1, 1, *distance.shape[-2:])).to(check_dtype(dtype))
+
+
+def alibi_attention(query: Tensor, key: Tensor, value: Tensor, slopes: Tensor) -> Tensor:
+    """Causal attention over a whole sequence with ALiBi, without any tensor of L×L: the fast form.
+
+    query, key and value (batch, heads, L, d_head), of positions 0 … L-1; slopes (heads,). Under the causal mask the bias is
+    -slope·m + slope·n, a product of two coordinates of the query, (-slope·m, slope), with two of the key, (1, n). They stand
+    before the others, so that these two large terms meet first, and what is left of them is no larger than the bias itself.
+    In half precision, which cannot count tokens, the sums are taken in float32. Raises ValueError for shapes that differ.
+    Chapter 11.
+    """
+    given = {"query": query, "key": key, "value": value}
+    for name, tensor in given.items():
+        if check_vectors(name, tensor, "(batch, heads, L, d_head)").shape != query.shape or tensor.dtype != query.dtype:
+            raise ValueError(
+                "query, key and value must agree in shape and dtype, got "
+                + " and ".join(f"{each.dtype} of shape {tuple(each.shape)}" for each in given.values())
+                + ": project all three from the same tokens"
+            )
+    batch, heads, length, d_head = query.shape
+    if check_vectors("slopes", slopes, "(heads,)").shape != (heads,):
+        raise ValueError(f"slopes of shape {tuple(slopes.shape)} do not fit {heads} heads: take alibi_slopes({heads})")
+    real = torch.promote_types(query.dtype, torch.float32)
+    position = torch.arange(length, dtype=torch.float64, device=query.device)
+    slope = slopes.to(position)[:, None].expand(heads, length)
+    one_each = torch.ones_like(slope)
+    of_query, of_key = (
+        torch.stack(pair, dim=-1).to(real).expand(batch, heads, length, 2)
+        for pair in ((-slope * position, slope), (one_each, one_each * position))
+    )
+    # The division by √d_head is for q·k alone, hence done here; the zeros give the values the width that the kernel wants.
+    q = torch.cat((of_query, query.to(real) / math.sqrt(d_head)), dim=-1)
+    k = torch.cat((of_key, key.to(real)), dim=-1)
+    v = F.pad(value.to(real), (0, 2))
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=1.0)[..., :d_head].to(query.dtype)
+
+
+class AlibiPositions(PositionScheme):
+    """Subtracts slope·distance from the score of each head; nothing is learned. Chapter 11."""
+
+    def __init__(self, num_heads: int) -> None:
+        super().__init__()
+        self.slopes = alibi_slopes(num_heads)
+
+    def bias(self, q: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor:
+        """q (batch, heads, L_query, d_head) -> (1 or batch, heads, L_query, L_key)."""
+        return alibi_bias(q_positions, k_positions, self.slopes, dtype=q.dtype)

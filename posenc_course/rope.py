@@ -1,0 +1,180 @@
+"""Rotary position embedding: query and key are turned, one pair of channels at a time (Su et al. 2024; chapter 10).
+
+Pair i of a head turns by ω_i radians per token; the score of query and key then depends on their offset alone. Which channels
+make a pair is a matter of layout: neighbours (interleaved) or halves (channel i with channel i + d_head/2).
+"""
+
+import torch
+from torch import Tensor
+
+from posenc_course._validation import (
+    Positions,
+    check_dtype,
+    check_frequencies,
+    check_integer,
+    check_number,
+    check_positions,
+    check_tensor,
+    check_vectors,
+)
+from posenc_course.schemes import PositionScheme
+
+
+def rope_tables(positions: Positions, frequencies: Tensor, *, dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
+    """cos(ω_i·m) and sin(ω_i·m), each of shape (*positions.shape, d_head/2).
+
+    Args:
+        positions: finite real numbers, in tokens, (L,) or (batch, L).
+        frequencies: ω in radians per token, (d_head/2,): `sinusoidal.frequencies(d_head)`, or stretched by `rope_scaling`.
+        dtype: of the result; angles are computed in float64 and cast last. float32 also serves queries in bfloat16; take
+            float64 for queries in float64.
+
+    Chapter 10.
+    """
+    exact = check_positions(positions, integer=False)
+    omega = check_frequencies(frequencies).to(exact.device)
+    angles = exact.unsqueeze(-1) * omega  # (..., L, d_head/2)
+    return angles.cos().to(check_dtype(dtype)), angles.sin().to(dtype)
+
+
+def axial_rope_tables(
+    rows: Positions, columns: Positions, frequencies: Tensor, *, dtype: torch.dtype = torch.float32
+) -> tuple[Tensor, Tensor]:
+    """Tables for tokens in a plane: the first half of the pairs turns by the row, the second by the column.
+
+    rows and columns of one shape, (L,) or (batch, L); frequencies (d_head/4,), used for both. Each table has shape
+    (*rows.shape, d_head/2); scores then depend on the two offsets alone. Chapter 10.
+    """
+    by_row, by_column = (rope_tables(positions, frequencies, dtype=dtype) for positions in (rows, columns))
+    if by_row[0].shape != by_column[0].shape:
+        raise ValueError(
+            f"rows and columns must have one shape, got tables of shape {tuple(by_row[0].shape)} and "
+            f"{tuple(by_column[0].shape)}: give each token one of each"
+        )
+    cos, sin = (torch.cat(pair, dim=-1) for pair in zip(by_row, by_column, strict=True))
+    return cos, sin
+
+
+def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, *, interleaved: bool) -> Tensor:
+    """Turn each pair (a, b) of channels by its angle θ: (a cos θ - b sin θ, a sin θ + b cos θ), counterclockwise.
+
+    x (batch, heads, L, d_head); cos and sin (L, d_head/2) or (batch, L, d_head/2), from `rope_tables`. Pairs are channels
+    (2i, 2i+1) if interleaved, else (i, i + d_head/2). Keeps the dtype of x; the arithmetic is in the wider one of x and tables.
+    Raises ValueError for an odd d_head and for shapes that do not fit. Chapter 10.
+    """
+    cos, sin = _fit_tables(x, cos, sin)
+    a, b = x.unflatten(-1, (-1, 2)).unbind(-1) if interleaved else x.chunk(2, dim=-1)
+    turned = a * cos - b * sin, a * sin + b * cos
+    joined = torch.stack(turned, dim=-1).flatten(start_dim=-2) if interleaved else torch.cat(turned, dim=-1)
+    return joined.to(x.dtype)
+
+
+def apply_rope_complex(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """`apply_rope` with interleaved=True as one product of complex numbers, (a + ib)·e^{iθ}: the fast form.
+
+    It makes no tensor of the size of x but the result. For eager mode: torch.compile makes no code for complex numbers.
+    Chapter 10.
+    """
+    cos, sin = _fit_tables(x, cos, sin)
+    real = torch.promote_types(torch.promote_types(x.dtype, cos.dtype), torch.float32)  # no complex numbers of two bfloat16
+    pairs = x.to(real).unflatten(-1, (-1, 2))
+    if pairs.stride(-1) != 1 or pairs.storage_offset() % 2 or any(stride % 2 for stride in pairs.stride()[:-1]):
+        pairs = pairs.contiguous()  # a complex number is two neighbours in memory that begin at an even place
+    turned = torch.view_as_complex(pairs) * torch.complex(cos.to(real), sin.to(real))
+    return torch.view_as_real(turned).flatten(start_dim=-2).to(x.dtype)
+
+
+def layout_permutation(d_head: int, *, interleaved: bool) -> Tensor:
+    """Where each channel of one layout stands in the other: x[..., layout_permutation(d, interleaved=True)] is x interleaved.
+
+    `interleaved` is the layout wanted, from the other one; int64, shape (d_head,). Both layouts turn alike:
+    apply_rope(x, interleaved=True)[..., p] equals apply_rope(x[..., p], interleaved=False), p being the permutation to halves.
+    Chapter 10.
+    """
+    d_head = check_integer("d_head", d_head, minimum=2, hint="it is the width of one head, d_model / num_heads")
+    _check_pairs("d_head", d_head)
+    channels = torch.arange(d_head)
+    return (channels.view(2, -1) if interleaved else channels.view(-1, 2)).T.flatten()
+
+
+def convert_projection(weight: Tensor, num_heads: int, *, interleaved: bool, rotary_dim: int | None = None) -> Tensor:
+    """A query or key projection trained for one layout, made for the other: the rows of each head permuted, as a copy.
+
+    Args:
+        weight: (num_heads·d_head, d_model).
+        interleaved: the layout wanted.
+        rotary_dim: how many channels of each head are turned, by default all; the others keep their place.
+
+    Convert the query's projection and the key's: both change places together, and every score stays. Chapter 10.
+    """
+    num_heads = check_integer("num_heads", num_heads, minimum=1, hint="give the model's; for grouped keys, that of the keys")
+    rows = len(check_vectors("weight", weight, "(num_heads*d_head, d_model)"))
+    if rows % num_heads:
+        raise ValueError(f"weight of {rows} rows is not split evenly by num_heads={num_heads}: give the heads it was made for")
+    d_head = rows // num_heads
+    rotary_dim = d_head if rotary_dim is None else rotary_dim
+    turned = layout_permutation(rotary_dim, interleaved=interleaved)
+    if rotary_dim > d_head:
+        raise ValueError(f"rotary_dim={rotary_dim} channels do not fit into a head of {d_head}: give as many as are turned")
+    order = torch.arange(d_head)
+    order[:rotary_dim] = turned
+    return weight.unflatten(0, (num_heads, d_head))[:, order].flatten(end_dim=1)
+
+
+class RotaryPositions(PositionScheme):
+    """Turns queries and keys by their positions; values stay as they are. Chapter 10.
+
+    Args:
+        frequencies: ω in radians per token, `sinusoidal.frequencies(d_head)` or stretched ones (`rope_scaling`). Fewer than
+            d_head/2 are a partial rotation: the first 2·len(frequencies) channels of each head turn, the others never.
+        interleaved: which channels make a pair, as in `apply_rope`. Both train alike; weights fit the one they were made for.
+        attention_factor: multiplies the turned channels of query and key, so that their part of the score grows by its square
+            (`rope_scaling.yarn_attention_factor`).
+
+    Frequencies are constants in float64, no buffer and no parameter: a cast of the model leaves them as they are.
+    """
+
+    def __init__(self, frequencies: Tensor, *, interleaved: bool = True, attention_factor: float = 1.0) -> None:
+        super().__init__()
+        self.frequencies = check_frequencies(frequencies)
+        self.interleaved = interleaved
+        self.attention_factor = check_number("attention_factor", attention_factor, above=0, hint="1 leaves scores as they are")
+
+    def rotate(self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor) -> tuple[Tensor, Tensor]:
+        """q and k (batch, heads, L, d_head) at positions (L,) or (batch, L) -> the same shapes."""
+        return self._turn(q, q_positions, self.frequencies), self._turn(k, k_positions, self.frequencies)
+
+    def _turn(self, x: Tensor, positions: Tensor, frequencies: Tensor) -> Tensor:
+        check_vectors("query and key", x, "(batch, heads, L, d_head)")
+        rotary_dim = 2 * len(frequencies)
+        if rotary_dim > x.shape[-1]:
+            raise ValueError(
+                f"{len(frequencies)} frequencies turn {rotary_dim} channels, and a head has {x.shape[-1]}: "
+                f"take frequencies({x.shape[-1]}), or fewer for a partial rotation"
+            )
+        cos, sin = rope_tables(positions, frequencies, dtype=torch.promote_types(x.dtype, torch.float32))
+        cos, sin = cos * self.attention_factor, sin * self.attention_factor
+        turned = apply_rope(x[..., :rotary_dim], cos.to(x.device), sin.to(x.device), interleaved=self.interleaved)
+        return torch.cat((turned, x[..., rotary_dim:]), dim=-1)
+
+
+def _check_pairs(name: str, width: int) -> None:
+    if width % 2:
+        raise ValueError(f"{name} must be even, got {width}: rotations take channels in pairs, so add or leave one out")
+
+
+def _fit_tables(x: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
+    """Return cos and sin as they broadcast to the pairs of x, or raise a ValueError."""
+    check_vectors("x", x, "(batch, heads, L, d_head)")
+    _check_pairs("d_head", x.shape[-1])
+    batch, _, length, d_head = x.shape
+    for name, table in (("cos", cos), ("sin", sin)):
+        shape = check_tensor(name, table).shape
+        if shape not in ((length, d_head // 2), (batch, length, d_head // 2)) or not table.is_floating_point():
+            raise ValueError(
+                f"{name} must be a floating-point tensor of shape ({length}, {d_head // 2}) or ({batch}, {length}, "
+                f"{d_head // 2}) beside x of shape {tuple(x.shape)}, got {table.dtype} of shape {tuple(shape)}: take "
+                "rope_tables of the tokens' positions"
+            )
+    cos, sin = (table if table.ndim == 2 else table.unsqueeze(1) for table in (cos, sin))  # the same for all heads
+    return cos, sin
