@@ -1,5 +1,6 @@
 """Preconditions, checked once at the public edge: each error names the value, the rule and a way out."""
 
+import math
 import sys
 from collections.abc import Sequence
 from numbers import Integral, Real
@@ -19,11 +20,12 @@ def check_integer(name: str, value: object, *, minimum: int, hint: str) -> int:
     return int(value)
 
 
-def check_number(name: str, value: object, *, above: float, hint: str) -> float:
+def check_number(name: str, value: object, *, above: float = -math.inf, hint: str) -> float:
     """Return `value` as a float, or raise a ValueError unless it is a finite number > above."""
     largest = sys.float_info.max  # NaN is not <= it
     if isinstance(value, bool) or not isinstance(value, Real) or not value <= largest or value <= above:
-        raise ValueError(f"{name} must be a finite number > {above:g}, got {value!r}: {hint}")
+        bound = "" if above == -math.inf else f" > {above:g}"
+        raise ValueError(f"{name} must be a finite number{bound}, got {value!r}: {hint}")
     return float(value)
 
 
@@ -161,6 +163,13 @@ def check_embedding(x: Tensor, positions: Tensor, d_model: int) -> None:
             f"positions of shape {tuple(positions.shape)} do not fit x of shape {tuple(x.shape)}: give one position per token, "
             f"shape ({x.shape[1]},) for the whole batch or ({x.shape[0]}, {x.shape[1]}) for each sequence its own"
         )
+
+
+def check_heads(query: Tensor, heads: int) -> None:
+    """Raise a ValueError unless query is (batch, heads, L_query, d_head)."""
+    given = check_vectors("q", query, "(batch, heads, L_query, d_head)").shape[1]
+    if given != heads:
+        raise ValueError(f"the scheme is made for {heads} heads, q has {given}: build it with num_heads={given}")
 
 
 def check_padding(padding: object, batch: int, length: int) -> None:

@@ -12,6 +12,7 @@ from torch import Tensor
 from posenc_course._validation import (
     Positions,
     check_dtype,
+    check_heads,
     check_integer,
     check_vectors,
 )
@@ -88,4 +89,5 @@ class AlibiPositions(PositionScheme):
 
     def bias(self, q: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor:
         """q (batch, heads, L_query, d_head) -> (1 or batch, heads, L_query, L_key)."""
+        check_heads(q, len(self.slopes))
         return alibi_bias(q_positions, k_positions, self.slopes, dtype=q.dtype)

@@ -81,8 +81,8 @@ def shift_matrix(offset: float, d_model: int, base: float = 10_000.0, *, interle
     shift by -Δ. `interleaved` is the layout of the encoding, as in `sinusoidal.sinusoidal_table`. Raises ValueError for an
     odd d_model, whose last sine lacks the cosine that it would need. Chapter 06.
     """
-    exact = check_offsets([offset], integer=False)
-    angles = exact * _paired_frequencies(d_model, base)  # (d_model/2,)
+    offset = check_number("offset", offset, hint="it is in tokens, e.g. 1 for the next position")
+    angles = offset * _paired_frequencies(d_model, base)  # (d_model/2,)
     cos, sin = angles.cos(), angles.sin()
     channels = torch.arange(d_model)
     sines, cosines = channels.view(-1, 2).T if interleaved else channels.view(2, -1)

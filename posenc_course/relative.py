@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from posenc_course._validation import (
     Positions,
+    check_heads,
     check_integer,
     check_offsets,
     check_query_and_key_positions,
@@ -155,4 +156,5 @@ class T5Positions(PositionScheme):
 
     def bias(self, q: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor:
         """q (batch, heads, L_query, d_head) -> (1 or batch, heads, L_query, L_key)."""
+        check_heads(q, self.table.shape[1])
         return t5_bias(self.table, q_positions, k_positions, self.max_distance, causal=self.causal).to(q)

@@ -1,17 +1,26 @@
 """Attention and the Transformer: equal to PyTorch's, blind to order without positions, and the same with a cache."""
 
+import importlib
 import math
-from collections.abc import Callable
+import pkgutil
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+import posenc_course
+from posenc_course.alibi import AlibiPositions
 from posenc_course.attention import Cache, MultiHeadAttention, attention, attention_weights, causal_mask
+from posenc_course.learned import LearnedPositions
 from posenc_course.naive import BinaryPositions, LinearPositions, NormalizedPositions
+from posenc_course.nope import NoPositions
+from posenc_course.relative import ShawPositions, T5Positions
+from posenc_course.rope import RotaryPositions
+from posenc_course.rope_scaling import DynamicNTKPositions, yarn, yarn_attention_factor
 from posenc_course.schemes import PositionScheme
-from posenc_course.sinusoidal import SinusoidalPositions
+from posenc_course.sinusoidal import SinusoidalPositions, frequencies
 from posenc_course.transformer import Decoder, Encoder, Transformer
 
 torch.set_num_threads(1)  # on tensors this small two threads only wait for each other
@@ -43,14 +52,30 @@ class ToyBias(PositionScheme):
         return -slopes * distance.reshape(-1, 1, *distance.shape[-2:])
 
 
+TOYS: dict[str, Callable[[], PositionScheme]] = {"rotation": ToyRotation, "bias": ToyBias}
+
+# Every scheme of the package that can be decoded token by token; the other two have tests of their own below.
 CACHEABLE: dict[str, Callable[[], PositionScheme]] = {
-    "none": PositionScheme,
+    "none": NoPositions,
     "linear": lambda: LinearPositions(D_MODEL),
     "binary": lambda: BinaryPositions(D_MODEL, num_bits=7),
     "sinusoidal": lambda: SinusoidalPositions(D_MODEL),
-    "rotation": ToyRotation,
-    "bias": ToyBias,
+    "learned": lambda: LearnedPositions(64, D_MODEL, std=1.0),
+    "shaw": lambda: ShawPositions(D_HEAD, max_offset=2),
+    "t5": lambda: scaled(T5Positions(HEADS, num_buckets=6, max_distance=9, causal=False)),
+    "rope": lambda: RotaryPositions(frequencies(D_HEAD)),
+    "rope-half": lambda: RotaryPositions(frequencies(D_HEAD), interleaved=False),
+    "rope-partial": lambda: RotaryPositions(frequencies(2)),
+    "rope-yarn": lambda: RotaryPositions(yarn(frequencies(D_HEAD), 4, 16), attention_factor=yarn_attention_factor(4)),
+    "alibi": lambda: AlibiPositions(HEADS),
 }
+
+
+def scaled(scheme: T5Positions) -> T5Positions:
+    """Far from its start, where it says next to nothing."""
+    with torch.no_grad():
+        scheme.table.mul_(50)
+    return scheme
 
 
 def generator() -> torch.Generator:
@@ -215,7 +240,7 @@ def test_first_door_reaches_the_embedding() -> None:
 @pytest.mark.parametrize("positions", [torch.arange(3, 3 + LENGTH), torch.tensor([[0, 2, 1, 7, 4], [5, 5, 0, 1, 9]])])
 def test_second_and_third_door_against_the_formula(name: str, positions: Tensor) -> None:
     """softmax((Rq)·(Rk)/√d_head + bias): the bias comes after the division, the rotation spares the values."""
-    scheme = CACHEABLE[name]()
+    scheme = TOYS[name]()
     module = MultiHeadAttention(D_MODEL, HEADS, scheme, causal=False).double()
     x = normal(BATCH, LENGTH, D_MODEL, dtype=torch.float64)
     rows = []
@@ -277,6 +302,70 @@ def test_normalized_positions_cannot_be_cached() -> None:
     difference = (decode(decoder, tokens(), [1] * LENGTH) - decoder(tokens())).abs().amax(dim=(0, 2))
     assert difference[0] < 1e-12
     assert (difference[1:-1] > 1e-3).all()
+
+
+def test_dynamic_ntk_cannot_be_cached_beyond_its_length() -> None:
+    """Within the original length it can; beyond, cached keys keep the turn that they got for a shorter sequence."""
+    difference = {}
+    for original_length in (LENGTH, 2):
+        decoder = model(Decoder, DynamicNTKPositions(frequencies(D_HEAD, base=2), original_length))
+        difference[original_length] = (decode(decoder, tokens(), [1] * LENGTH) - decoder(tokens())).abs().max()
+    assert difference[LENGTH] < 1e-12
+    assert difference[2] > 1e-3
+
+
+def test_every_scheme_of_the_package_is_tried() -> None:
+    """None is left out of the tests above."""
+    for info in pkgutil.iter_modules(posenc_course.__path__, "posenc_course."):
+        importlib.import_module(info.name)
+    tried = {type(make()) for make in CACHEABLE.values()} | {NormalizedPositions, DynamicNTKPositions}
+    assert {kind for kind in every_subclass(PositionScheme) if kind.__name__[0] != "_"} == tried
+
+
+def every_subclass(kind: type[PositionScheme]) -> Iterator[type[PositionScheme]]:
+    """Those of the package, at any depth."""
+    for child in kind.__subclasses__():
+        if child.__module__.startswith("posenc_course."):
+            yield child
+            yield from every_subclass(child)
+
+
+# ── padding ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def padded(kind: type[Encoder] | type[Decoder], name: str, side: str) -> tuple[Tensor, Tensor]:
+    """Outputs of the first three tokens of the second sequence, alone and beside a longer one, padded with token 7."""
+    network, ids = model(kind, CACHEABLE[name]()), tokens()
+    short, fill = ids[1, :3], torch.full((LENGTH - 3,), 7)
+    row = torch.cat((fill, short) if side == "left" else (short, fill))
+    padding = torch.zeros(BATCH, LENGTH, dtype=torch.bool)
+    padding[1] = torch.arange(LENGTH) < LENGTH - 3 if side == "left" else torch.arange(LENGTH) >= 3
+    both = network(torch.stack((ids[0], row)), padding=padding)
+    torch.testing.assert_close(both[:1], network(ids[:1]), rtol=0, atol=1e-12)
+    return network(short[None])[0], both[1][~padding[1]]
+
+
+@pytest.mark.parametrize("kind", [Encoder, Decoder])
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("name", CACHEABLE)
+def test_padding_changes_nothing(kind: type[Encoder] | type[Decoder], name: str, side: str) -> None:
+    """A sequence padded on either side comes out as it does alone: nobody looks at padding, and positions do not count it."""
+    alone, beside = padded(kind, name, side)
+    torch.testing.assert_close(beside, alone, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", CACHEABLE)
+def test_decoding_after_a_left_padded_prompt_equals_each_sequence_alone(name: str) -> None:
+    decoder = model(Decoder, CACHEABLE[name]())
+    assert isinstance(decoder, Decoder)
+    padding = torch.zeros(BATCH, LENGTH, dtype=torch.bool)
+    padding[1, :2] = True
+    caches = decoder.new_caches()
+    prompt = decoder(tokens()[:, :3], caches=caches, padding=padding[:, :3])
+    steps = [decoder(tokens()[:, i : i + 1], caches=caches, padding=padding[:, : i + 1]) for i in range(3, LENGTH)]
+    decoded = torch.cat((prompt, *steps), dim=1)
+    torch.testing.assert_close(decoded[:1], decoder(tokens()[:1]), rtol=0, atol=1e-12)
+    torch.testing.assert_close(decoded[1:, 2:], decoder(tokens()[1:, 2:]), rtol=0, atol=1e-12)
 
 
 def test_positions_count_not_the_place_in_memory() -> None:

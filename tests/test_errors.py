@@ -15,10 +15,40 @@ import torch
 from torch import nn
 
 import posenc_course
+from posenc_course.alibi import AlibiPositions, alibi_attention, alibi_bias, alibi_slopes
 from posenc_course.attention import Cache, MultiHeadAttention, attention, attention_weights, causal_mask
+from posenc_course.geometry import (
+    distance,
+    norms,
+    shift_matrix,
+    similarity,
+    similarity_by_pair,
+    turning_pairs,
+    wavelengths,
+)
+from posenc_course.learned import LearnedPositions, learned_encoding
 from posenc_course.naive import BinaryPositions, LinearPositions, NormalizedPositions, binary, linear, modulo, normalized
+from posenc_course.relative import ShawPositions, T5Positions, offsets, shaw_bias, t5_bias, t5_buckets
+from posenc_course.rope import (
+    RotaryPositions,
+    apply_rope,
+    apply_rope_complex,
+    axial_rope_tables,
+    convert_projection,
+    layout_permutation,
+    rope_tables,
+)
+from posenc_course.rope_scaling import (
+    DynamicNTKPositions,
+    dynamic_ntk,
+    llama3,
+    ntk_aware,
+    position_interpolation,
+    yarn,
+    yarn_attention_factor,
+)
 from posenc_course.schemes import PositionScheme
-from posenc_course.sinusoidal import SinusoidalPositions, frequencies, sinusoidal_table
+from posenc_course.sinusoidal import SinusoidalPositions, angle_addition_table, frequencies, sinusoidal_table
 from posenc_course.training import train
 from posenc_course.transformer import Block, Decoder, Encoder, Transformer
 
@@ -48,10 +78,13 @@ NOT_REAL_POSITIONS: list[Any] = [
     (True, "torch.bool"),
     ([True, False], "torch.bool"),
     ([1j], "torch.complex128"),
+    (torch.zeros(3, dtype=torch.bfloat16), "torch.bfloat16"),
+    (torch.zeros(3, dtype=torch.float16), "torch.float16"),
     (5, "()"),
     ([], "(0,)"),
     (x(2, 3, 4), "(2, 3, 4)"),
 ]
+NOT_PAIRS = [(p, shown) for p, shown in NOT_REAL_POSITIONS if shown != "(2, 3, 4)"]
 NOT_POSITIONS = [*NOT_REAL_POSITIONS, ([0, -3], "-3"), ([0.5], "0.5")]
 NOT_TABLES = [(p, shown) for p, shown in NOT_REAL_POSITIONS if isinstance(p, torch.Tensor)] + [
     *((value, repr(value)) for value in ([0, 1, 2], "text", None)),
@@ -79,6 +112,31 @@ NOT_VECTORS = [
     (x(2, 3, 4, dtype=torch.int64), "torch.int64"),
     (x(2, 3, 4, dtype=torch.float64), "torch.float64"),
 ]
+NOT_OFFSETS = [(p, shown) for p, shown in NOT_REAL_POSITIONS if shown not in ("()", "(2, 3, 4)")]
+NOT_WHOLE_OFFSETS = [*NOT_OFFSETS, ([0.5], "0.5")]
+NOT_EVEN = [*NOT_COUNTS, (7, "got 7")]
+NOT_DTYPES: list[Any] = [torch.int64, torch.bool, torch.complex64, "float32", float, None]
+NOT_FREQUENCIES: list[Any] = [
+    64,
+    None,
+    [1.0, 0.1],
+    (x(3), "torch.float32"),
+    (x(2, 3, dtype=torch.float64), "(2, 3)"),
+    (x(0, dtype=torch.float64), "(0,)"),
+    (torch.tensor([1.0, NAN], dtype=torch.float64), "nan"),
+    (torch.tensor([1.0, -0.5], dtype=torch.float64), "-0.5"),
+]
+NOT_GEOMETRIC = [*NOT_FREQUENCIES, (torch.tensor([1.0, 0.5, 0.1], dtype=torch.float64), "[1.0, 0.5, 0.1]")]
+NOT_FACTORS = [*NOT_POSITIVE, INF, (0.5, "0.5")]
+NOT_HEADS_OF: list[Any] = [  # for q or k of shape (2, 2, 3, 4)
+    *NOT_TENSORS,
+    (x(2, 3, 4), "(2, 3, 4)"),
+    (x(2, 2, 3, 4, dtype=torch.int64), "torch.int64"),
+    (x(2, 2, 0, 4), "(2, 2, 0, 4)"),
+]
+NOT_SLOPES = [*NOT_TENSORS, (x(2, 1), "(2, 1)"), (x(2, dtype=torch.int64), "torch.int64")]
+NOT_TURNED = [*NOT_HEADS_OF, (x(2, 2, 3, 5), "got 5"), (x(2, 2, 4, 4), "(2, 2, 4, 4)")]
+NOT_TURNS = [*NOT_TENSORS, (x(3, 3), "(3, 3)"), (x(4, 3, 2), "(4, 3, 2)"), (x(3, 2, dtype=torch.int64), "torch.int64")]
 BLIND = torch.ones(3, 3, dtype=torch.bool).tril(-1)
 NOT_BIASES: list[Any] = [
     *(value for value in NOT_TENSORS if value is not None),
@@ -98,6 +156,11 @@ class Row(NamedTuple):
     bad: dict[str, list[Any]]
 
 
+OMEGA = frequencies(4)
+Q = x(2, 2, 3, 4)
+TURNS: dict[str, Any] = {"cos": x(3, 2), "sin": x(3, 2)}
+STRETCH: dict[str, Any] = {"frequencies": OMEGA, "factor": 2.0}
+BIAS: dict[str, Any] = {"q": Q, "q_positions": L, "k_positions": L}
 WHOLE = [(torch.tensor([0, -1, 2]), "-1"), (torch.tensor([0, 0.5, 1]), "0.5")]
 QKV = {"query": x(2, 3, 4), "key": x(2, 3, 4)}
 MODEL: dict[str, Any] = {"vocab_size": 5, "d_model": 6, "num_heads": 2, "num_layers": 1, "scheme": None, "num_outputs": 3}
@@ -146,6 +209,14 @@ def scheme_rows(
         name: Row(kind, arguments, bad),
         f"{name}.embed": Row(scheme.embed, {"x": x(2, 3, 6), "positions": L}, {"x": NOT_INPUTS, "positions": positions}),
     }
+
+
+def bias_rows(
+    name: str, kind: type[PositionScheme], arguments: dict[str, Any], bad: dict[str, list[Any]], q: Any
+) -> dict[str, Row]:
+    """The rows of a scheme that uses the third door; q: what it must not be besides."""
+    wrong = {"q": [*NOT_HEADS_OF, q], "q_positions": NOT_PAIRS, "k_positions": NOT_PAIRS}
+    return {name: Row(kind, arguments, bad), f"{name}.bias": Row(kind(**arguments).bias, BIAS, wrong)}
 
 
 def transformer_rows(name: str, kind: type[Transformer]) -> dict[str, Row]:
@@ -254,8 +325,210 @@ ROWS: dict[str, Row] = {
             "positions": NOT_REAL_POSITIONS,
             "d_model": NOT_COUNTS,
             "base": NOT_BASES,
-            "dtype": [torch.int64, torch.bool, torch.complex64, "float32", float, None],
+            "dtype": NOT_DTYPES,
         },
+    ),
+    "sinusoidal.angle_addition_table": Row(
+        angle_addition_table,
+        {"length": 3, "d_model": 6},
+        {"length": NOT_COUNTS, "d_model": NOT_COUNTS, "base": NOT_BASES, "start": [-1, 0.5, NAN, True, "0", None]},
+    ),
+    **{
+        f"geometry.{function.__name__}": Row(
+            function, {"offsets": [1.0], "d_model": 6}, {"offsets": NOT_OFFSETS, "d_model": NOT_EVEN, "base": NOT_BASES}
+        )
+        for function in (similarity, similarity_by_pair, distance)
+    },
+    "geometry.wavelengths": Row(wavelengths, {"d_model": 6}, {"d_model": NOT_COUNTS, "base": NOT_BASES}),
+    "geometry.turning_pairs": Row(
+        turning_pairs,
+        {"length": 3, "d_model": 6},
+        {"length": NOT_COUNTS, "d_model": NOT_COUNTS, "base": NOT_BASES, "angle": NOT_POSITIVE},
+    ),
+    "geometry.norms": Row(
+        norms,
+        {"positions": L, "d_model": 6},
+        {"positions": NOT_REAL_POSITIONS, "d_model": NOT_COUNTS, "base": NOT_BASES},
+    ),
+    "geometry.shift_matrix": Row(
+        shift_matrix,
+        {"offset": 1, "d_model": 6},
+        {"offset": [NAN, INF, "1", None, 1j, True, [1]], "d_model": NOT_EVEN, "base": NOT_BASES},
+    ),
+    "learned.learned_encoding": Row(
+        learned_encoding,
+        {"table": x(4, 6), "positions": L},
+        {
+            "table": [*NOT_TENSORS, (x(4), "(4,)"), (x(4, 0), "(4, 0)"), (x(4, 6, dtype=torch.int64), "torch.int64")],
+            "positions": [*NOT_POSITIONS, ([4], "position 4")],
+        },
+    ),
+    **scheme_rows(
+        "learned.LearnedPositions",
+        LearnedPositions,
+        {"max_length": 4, "d_model": 6},
+        {"max_length": NOT_COUNTS, "d_model": NOT_COUNTS, "std": NOT_POSITIVE},
+        whole=True,
+    ),
+    "relative.offsets": Row(
+        offsets,
+        {"q_positions": torch.zeros(2, 3), "k_positions": torch.zeros(2, 4)},
+        {name: [*NOT_PAIRS, (torch.zeros(3, 3), "(3, 3)")] for name in ("q_positions", "k_positions")},
+    ),
+    "relative.shaw_bias": Row(
+        shaw_bias,
+        {"query": Q, "table": x(5, 4), "q_positions": L, "k_positions": L},
+        {
+            "query": [*NOT_HEADS_OF, (x(2, 2, 3, 5), "(2, 2, 3, 5)")],
+            "table": [*NOT_TENSORS, (x(4, 4), "(4, 4)"), (x(5, 3), "(5, 3)"), (x(5), "(5,)")],
+            "q_positions": [*NOT_POSITIONS, ([0, 1], "(2,)"), (x(3, 3), "(3, 3)")],
+            "k_positions": [*NOT_POSITIONS, (x(3, 3), "(3, 3)")],
+        },
+    ),
+    **bias_rows(
+        "relative.ShawPositions",
+        ShawPositions,
+        {"d_head": 4, "max_offset": 2},
+        {"d_head": NOT_COUNTS, "max_offset": NOT_COUNTS},
+        (x(2, 2, 3, 5), "(2, 2, 3, 5)"),
+    ),
+    "relative.t5_buckets": Row(
+        t5_buckets,
+        {"offsets": [[1, -1]], "num_buckets": 8, "max_distance": 9, "causal": False},
+        {
+            "offsets": NOT_WHOLE_OFFSETS,
+            "num_buckets": [*NOT_COUNTS, (3, "got 3"), (9, "got 9")],
+            "max_distance": [*NOT_COUNTS, 2],
+        },
+    ),
+    "relative.t5_bias": Row(
+        t5_bias,
+        {"table": x(8, 2), "q_positions": L, "k_positions": L, "max_distance": 9, "causal": True},
+        {
+            "table": [*NOT_TENSORS, (x(8), "(8,)"), (x(1, 2), "got 1")],
+            "q_positions": NOT_POSITIONS[:-2],
+            "k_positions": [*NOT_POSITIONS[:-3], *NOT_POSITIONS[-2:]],
+            "max_distance": [*NOT_COUNTS, 4],
+        },
+    ),
+    **bias_rows(
+        "relative.T5Positions",
+        T5Positions,
+        {"num_heads": 2, "num_buckets": 8, "max_distance": 9, "causal": True},
+        {"num_heads": NOT_COUNTS, "num_buckets": [*NOT_COUNTS, 1], "max_distance": [*NOT_COUNTS, 4]},
+        (x(2, 3, 3, 4), "q has 3"),
+    ),
+    "rope.rope_tables": Row(
+        rope_tables,
+        {"positions": L, "frequencies": OMEGA},
+        {"positions": NOT_REAL_POSITIONS, "frequencies": NOT_FREQUENCIES, "dtype": NOT_DTYPES},
+    ),
+    "rope.axial_rope_tables": Row(
+        axial_rope_tables,
+        {"rows": L, "columns": L, "frequencies": OMEGA},
+        {
+            "rows": [*NOT_REAL_POSITIONS, ([1], "(1, 2)")],
+            "columns": [*NOT_REAL_POSITIONS, ([1], "(1, 2)")],
+            "frequencies": NOT_FREQUENCIES,
+            "dtype": NOT_DTYPES,
+        },
+    ),
+    "rope.apply_rope": Row(
+        apply_rope, {"x": Q, **TURNS, "interleaved": True}, {"x": NOT_TURNED, "cos": NOT_TURNS, "sin": NOT_TURNS}
+    ),
+    "rope.apply_rope_complex": Row(
+        apply_rope_complex, {"x": Q, **TURNS}, {"x": NOT_TURNED, "cos": NOT_TURNS, "sin": NOT_TURNS}
+    ),
+    "rope.layout_permutation": Row(layout_permutation, {"d_head": 4, "interleaved": True}, {"d_head": [*NOT_EVEN, 1]}),
+    "rope.convert_projection": Row(
+        convert_projection,
+        {"weight": x(8, 6), "num_heads": 2, "interleaved": True, "rotary_dim": 2},
+        {
+            "weight": [*NOT_TENSORS, (x(8), "(8,)"), (x(7, 6), "7 rows"), (x(8, 6, dtype=torch.int64), "torch.int64")],
+            "num_heads": [*NOT_COUNTS, (3, "num_heads=3")],
+            "rotary_dim": [*(value for value in NOT_COUNTS if value is not None), (3, "got 3"), (6, "rotary_dim=6")],
+        },
+    ),
+    "rope.RotaryPositions": Row(
+        RotaryPositions,
+        {"frequencies": OMEGA},
+        {"frequencies": NOT_FREQUENCIES, "attention_factor": [*NOT_POSITIVE, INF]},
+    ),
+    **{
+        name: Row(
+            scheme.rotate,
+            {"q": Q, "k": Q, "q_positions": L, "k_positions": L},
+            {
+                "q": [*NOT_HEADS_OF, (x(2, 2, 3, 2), "has 2")],
+                "k": [*NOT_HEADS_OF, (x(2, 2, 3, 2), "has 2")],
+                "q_positions": [*positions, ([0, 1], "(2, 2)")],
+                "k_positions": [*positions, ([0, 1], "(2, 2)")],
+            },
+        )
+        for name, scheme, positions in (
+            ("rope.RotaryPositions.rotate", RotaryPositions(OMEGA), NOT_REAL_POSITIONS),
+            ("rope_scaling.DynamicNTKPositions.rotate", DynamicNTKPositions(OMEGA, 2), NOT_POSITIONS),
+        )
+    },
+    **{
+        f"rope_scaling.{function.__name__}": Row(function, STRETCH, {"frequencies": NOT_FREQUENCIES, "factor": NOT_FACTORS})
+        for function in (position_interpolation, ntk_aware)
+    },
+    "rope_scaling.dynamic_ntk": Row(
+        dynamic_ntk,
+        {"length": 8, "original_length": 4, **STRETCH},
+        {"frequencies": NOT_FREQUENCIES, "factor": NOT_FACTORS, "length": NOT_COUNTS, "original_length": NOT_COUNTS},
+    ),
+    "rope_scaling.yarn": Row(
+        yarn,
+        {"original_length": 4, "truncate": True, **STRETCH},
+        {
+            "frequencies": NOT_GEOMETRIC,
+            "factor": NOT_FACTORS,
+            "original_length": NOT_COUNTS,
+            "fast": [*NOT_POSITIVE, INF, (1, "got 1")],
+            "slow": [*NOT_POSITIVE, INF, (32, "> 32")],
+        },
+    ),
+    "rope_scaling.llama3": Row(
+        llama3,
+        {"original_length": 4, **STRETCH},
+        {
+            "frequencies": NOT_FREQUENCIES,
+            "factor": NOT_FACTORS,
+            "original_length": NOT_COUNTS,
+            "fast": [*NOT_POSITIVE, INF, (1, "got 1")],
+            "slow": [*NOT_POSITIVE, INF, (4, "> 4")],
+        },
+    ),
+    "rope_scaling.yarn_attention_factor": Row(yarn_attention_factor, {"factor": 2}, {"factor": NOT_FACTORS}),
+    "rope_scaling.DynamicNTKPositions": Row(
+        DynamicNTKPositions,
+        {"original_length": 4, **STRETCH},
+        {"frequencies": NOT_FREQUENCIES, "original_length": NOT_COUNTS, "factor": NOT_FACTORS},
+    ),
+    "alibi.alibi_slopes": Row(alibi_slopes, {"num_heads": 2}, {"num_heads": NOT_COUNTS}),
+    "alibi.alibi_bias": Row(
+        alibi_bias,
+        {"q_positions": torch.zeros(2, 3), "k_positions": torch.zeros(2, 4), "slopes": x(2)},
+        {
+            "q_positions": [*NOT_PAIRS, (torch.zeros(3, 3), "(3, 3)")],
+            "k_positions": [*NOT_PAIRS, (torch.zeros(3, 3), "(3, 3)")],
+            "slopes": NOT_SLOPES,
+            "dtype": NOT_DTYPES,
+        },
+    ),
+    "alibi.alibi_attention": Row(
+        alibi_attention,
+        {"query": Q, "key": Q, "value": Q, "slopes": x(2)},
+        {
+            name: [*NOT_HEADS_OF, (x(2, 2, 5, 4), "(2, 2, 5, 4)"), (Q.double(), "torch.float64")]
+            for name in ("query", "key", "value")
+        }
+        | {"slopes": [*NOT_SLOPES, (x(3), "(3,)")]},
+    ),
+    **bias_rows(
+        "alibi.AlibiPositions", AlibiPositions, {"num_heads": 2}, {"num_heads": NOT_COUNTS}, (x(2, 3, 3, 4), "q has 3")
     ),
     "training.train": Row(
         train,
@@ -299,6 +572,7 @@ MORE: dict[str, tuple[Callable[[], Any], str]] = {
 
 # What computes nothing from its arguments, or answers in words: nothing in it can be wrong.
 EXEMPT = {
+    "nope.NoPositions": "takes no argument",
     "schemes.PositionScheme": "takes no argument",
     "schemes.PositionScheme.embed": "returns its argument",
     "schemes.PositionScheme.rotate": "returns its arguments",
@@ -401,7 +675,7 @@ def test_every_public_callable_has_a_row() -> None:
 
 def test_every_argument_of_a_row_is_tried() -> None:
     """But for flags, which take whatever Python takes for true, and what MORE tries."""
-    tried_elsewhere = {"causal", "interleaved", "cache", "caches", "self"}
+    tried_elsewhere = {"causal", "interleaved", "truncate", "cache", "caches", "self"}
     for name, row in ROWS.items():
         target = row.function.forward if isinstance(row.function, nn.Module) else row.function
         arguments = {*inspect.signature(target).parameters} - tried_elsewhere
