@@ -181,6 +181,12 @@ NOT_IDS: list[Any] = [
     (torch.tensor([[0, 5, 1], [1, 1, 1]]), "token id 5"),
     (torch.tensor([[0, -1, 1], [1, 1, 1]]), "token id -1"),
 ]
+NOT_PADDING: list[Any] = [  # for tokens of shape (2, 3)
+    *(value for value in NOT_TENSORS if value is not None),
+    (x(2, 3), "torch.float32"),
+    (x(2, 4, dtype=torch.bool), "(2, 4)"),
+    (x(3, dtype=torch.bool), "(3,)"),
+]
 NOT_IDS_POSITIONS = [case for case in NOT_TABLES if case[0] is not None]
 IDS = torch.zeros(2, 3, dtype=torch.int64)
 
@@ -223,7 +229,11 @@ def transformer_rows(name: str, kind: type[Transformer]) -> dict[str, Row]:
     model = kind(**MODEL)
     return {
         name: Row(kind, MODEL, BAD_MODEL | {"scheme": NOT_SCHEMES}),
-        f"{name}.forward": Row(model, {"tokens": IDS, "positions": L}, {"tokens": NOT_IDS, "positions": NOT_IDS_POSITIONS}),
+        f"{name}.forward": Row(
+            model,
+            {"tokens": IDS, "positions": L},
+            {"tokens": NOT_IDS, "positions": NOT_IDS_POSITIONS, "padding": NOT_PADDING},
+        ),
     }
 
 
@@ -232,7 +242,7 @@ attend = MultiHeadAttention(6, 2, PositionScheme(), causal=True)
 block = Block(6, 2, PositionScheme(), causal=True)
 ATTEND = {"d_model": 6, "num_heads": 2, "scheme": PositionScheme(), "causal": True}
 BAD_ATTEND = {"d_model": BAD_MODEL["d_model"], "num_heads": BAD_MODEL["num_heads"], "scheme": [*NOT_SCHEMES, None]}
-FORWARD = ({"x": x(2, 3, 6), "positions": L}, {"x": NOT_INPUTS, "positions": NOT_TABLES})
+FORWARD = ({"x": x(2, 3, 6), "positions": L}, {"x": NOT_INPUTS, "positions": NOT_TABLES, "padding": NOT_PADDING})
 decoder = Decoder(**MODEL)
 
 ROWS: dict[str, Row] = {
@@ -353,7 +363,7 @@ ROWS: dict[str, Row] = {
     "geometry.shift_matrix": Row(
         shift_matrix,
         {"offset": 1, "d_model": 6},
-        {"offset": [NAN, INF, "1", None, 1j, True, [1]], "d_model": NOT_EVEN, "base": NOT_BASES},
+        {"offset": [NAN, INF, -INF, "1", None, 1j, True, [1]], "d_model": NOT_EVEN, "base": NOT_BASES},
     ),
     "learned.learned_encoding": Row(
         learned_encoding,
