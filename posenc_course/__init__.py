@@ -3,16 +3,23 @@
 Position reaches a Transformer through one of three doors (`schemes.PositionScheme`): the embedding, the query and key,
 or the score. Each scheme is a module named after its topic, pure functions first and a thin `torch.nn.Module` around them:
 
-    naive        counting, scaling to [0, 1], bits                     (chapter 02)
-    sinusoidal   sines and cosines of geometric frequencies            (chapter 03)
+    naive         counting, scaling to [0, 1], bits                     (chapter 02)
+    sinusoidal    sines and cosines of geometric frequencies            (chapter 03)
+    learned       a free vector per position                            (chapter 08)
+    rope          queries and keys turned by their positions            (chapter 10)
+    rope_scaling  RoPE stretched beyond the length it was trained at    (chapter 13)
+    relative      Shaw's vectors and T5's numbers per offset            (chapter 09)
+    alibi         a penalty that grows with the distance                (chapter 11)
+    nope          none of the three                                     (chapter 14)
 
-and is used by
+Around them stand
 
-    attention    scaled dot-product and multi-head attention           (chapter 01)
-    transformer  an encoder and a decoder that take any scheme         (chapters 01 and 02)
-    training     a training loop that records loss and gradient norms  (chapter 02)
-    plotting     the look of the book's figures
-    checks       verdicts on answers to the exercises
+    geometry      lengths, distances and shifts of sinusoids            (chapters 04 to 07)
+    attention     scaled dot-product and multi-head attention           (chapter 01)
+    transformer   an encoder and a decoder that take any scheme         (chapters 01 and 02)
+    training      a training loop that records loss and gradient norms  (chapter 02)
+    plotting      the look of the book's figures
+    checks        verdicts on answers to the exercises
 """
 
 __version__ = "0.1.0"

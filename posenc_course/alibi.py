@@ -34,7 +34,7 @@ def alibi_slopes(num_heads: int) -> Tensor:
 
 
 def alibi_bias(q_positions: Positions, k_positions: Positions, slopes: Tensor, *, dtype: torch.dtype = torch.float32) -> Tensor:
-    """-slope·|m - n| of every head, query m and key n, shape (1 or batch, heads, L_query, L_key).
+    """`-slope·|m - n|` of every head, query m and key n, shape (1 or batch, heads, L_query, L_key).
 
     Positions in tokens, (L,) or (batch, L); slopes (heads,). Symmetric, so that it also serves attention to both sides; under a
     causal mask only n ≤ m counts. Since softmax forgets what is added to a whole row, slope·n would do as well there.

@@ -15,7 +15,7 @@ def attention_weights(query: Tensor, key: Tensor, *, bias: Tensor | None = None,
 
     query (..., L_query, d_head), key (..., L_key, d_head); bias is added to the scores; mask is boolean, True where a query
     may look. Both broadcast to the weights' shape. Raises ValueError for shapes and dtypes that do not fit, and for a query
-    that may look nowhere (its softmax would be 0/0).
+    that may look nowhere (its softmax would be 0/0). Chapter 01.
     """
     _check_vectors(query=query, key=key)
     if query.shape[-1] != key.shape[-1]:
@@ -51,7 +51,7 @@ def attention_weights(query: Tensor, key: Tensor, *, bias: Tensor | None = None,
 def attention(query: Tensor, key: Tensor, value: Tensor, *, bias: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
     """Scaled dot-product attention: each query's weighted mean of the values, shape (..., L_query, d_value).
 
-    value (..., L_key, d_value); the other arguments and the errors are those of `attention_weights`.
+    value (..., L_key, d_value); the other arguments and the errors are those of `attention_weights`. Chapter 01.
     """
     _check_vectors(query=query, key=key, value=value)
     if value.shape[-2] != key.shape[-2]:
@@ -63,7 +63,10 @@ def attention(query: Tensor, key: Tensor, value: Tensor, *, bias: Tensor | None 
 
 
 def causal_mask(q_positions: Tensor, k_positions: Tensor) -> Tensor:
-    """True where the key is not later than the query: positions (..., L_query) and (..., L_key) -> (..., L_query, L_key)."""
+    """True where the key is not later than the query: positions (..., L_query) and (..., L_key) -> (..., L_query, L_key).
+
+    Chapter 01.
+    """
     for positions in (q_positions, k_positions):
         check_tensor("positions", positions)
     check_query_and_key_positions(q_positions, k_positions)
@@ -138,6 +141,7 @@ class MultiHeadAttention(nn.Module):
     """Multi-head self-attention that lets a scheme in through its second and third door.
 
     d_model is split evenly over num_heads; no projection has a bias term, so that nothing but x and the scheme matters.
+    Chapter 01.
     """
 
     def __init__(self, d_model: int, num_heads: int, scheme: PositionScheme, *, causal: bool) -> None:

@@ -46,7 +46,7 @@ def norms(positions: Positions, d_model: int, base: float = 10_000.0) -> Tensor:
 
 
 def similarity_by_pair(offsets: Positions, d_model: int, base: float = 10_000.0) -> Tensor:
-    """What each pair adds to the dot product of two encodings Δ tokens apart: cos(ω_i·Δ), shape (*offsets.shape, d_model/2).
+    """What each pair adds to the dot product of two encodings Δ tokens apart: cos(ω_i·Δ), shape `(*offsets.shape, d_model/2)`.
 
     Offsets are real numbers of any shape. Raises ValueError for an odd d_model, where the dot product depends
     on more than the offset. Chapter 04.
@@ -66,7 +66,7 @@ def similarity(offsets: Positions, d_model: int, base: float = 10_000.0) -> Tens
 def distance(offsets: Positions, d_model: int, base: float = 10_000.0) -> Tensor:
     """How far two encodings Δ tokens apart lie from each other, ‖PE(m) - PE(m+Δ)‖, for every m; shape of offsets.
 
-    Each pair contributes a chord of the unit circle, 2·|sin(ω_i·Δ/2)|. Raises ValueError as `similarity_by_pair`. Chapter 05.
+    Each pair contributes a chord of the unit circle, `2·|sin(ω_i·Δ/2)|`. Raises ValueError as `similarity_by_pair`. Chapter 05.
     """
     # Not √(d_model - 2·similarity): for a small Δ that would subtract two nearly equal numbers.
     exact = check_offsets(offsets, integer=False)

@@ -8,7 +8,7 @@ from posenc_course.schemes import PositionScheme
 
 
 def learned_encoding(table: Tensor, positions: Tensor) -> Tensor:
-    """The rows of table (max_length, d_model) at positions (L,) or (batch, L), shape (*positions.shape, d_model).
+    """The rows of table (max_length, d_model) at positions (L,) or (batch, L), shape `(*positions.shape, d_model)`.
 
     Raises ValueError for a position beyond the last row: there is nothing to look up, and no formula to go on with.
     Chapter 08.

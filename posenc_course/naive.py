@@ -12,7 +12,7 @@ from posenc_course.schemes import PositionScheme
 
 
 def linear(positions: Positions) -> Tensor:
-    """The position itself: p(m) = m. Shape of the result: that of positions, (L,) or (batch, L)."""
+    """The position itself: p(m) = m. Shape of the result: that of positions, (L,) or (batch, L). Chapter 02."""
     return check_positions(positions, integer=True)
 
 
@@ -20,6 +20,7 @@ def normalized(positions: Positions, length: int) -> Tensor:
     """The position as a fraction of the sequence: p(m) = m / (length - 1), from 0 for the first token to 1 for the last.
 
     A sequence of one token gets 0. Shape of the result: that of positions. Raises ValueError for a position >= length.
+    Chapter 02.
     """
     exact = check_positions(positions, integer=True)
     length = check_integer("length", length, minimum=1, hint="it counts the tokens of the sequence")
@@ -32,7 +33,7 @@ def normalized(positions: Positions, length: int) -> Tensor:
 
 
 def modulo(positions: Positions, period: int) -> Tensor:
-    """The position on a dial with `period` marks: p(m) = m mod period. Shape of the result: that of positions."""
+    """The position on a dial with `period` marks: p(m) = m mod period. Shape of the result: that of positions. Chapter 02."""
     exact = check_positions(positions, integer=True)
     return exact % check_integer("period", period, minimum=2, hint="a dial needs two marks to tell anything")
 
@@ -40,7 +41,7 @@ def modulo(positions: Positions, period: int) -> Tensor:
 def binary(positions: Positions, num_bits: int) -> Tensor:
     """The binary digits of the position, fastest first: p(m)_b = ⌊m / 2^b⌋ mod 2. Shape: that of positions, plus (num_bits,).
 
-    Raises ValueError for a position that needs more digits.
+    Raises ValueError for a position that needs more digits. Chapter 02.
     """
     exact = check_positions(positions, integer=True)
     num_bits = check_integer("num_bits", num_bits, minimum=1, hint="num_bits digits tell 2**num_bits positions apart")
@@ -82,7 +83,10 @@ class _NumberTimesDirection(PositionScheme):
 
 
 class LinearPositions(_NumberTimesDirection):
-    """x + m·u: the position as an integer, along a fixed direction u of shape (d_model,), by default +1, -1, +1, …"""
+    """x + m·u: the position as an integer, along a fixed direction u of shape (d_model,), by default +1, -1, +1, …
+
+    Chapter 02.
+    """
 
     def number(self, positions: Tensor) -> Tensor:
         """m"""
@@ -93,7 +97,7 @@ class NormalizedPositions(_NumberTimesDirection):
     """x + m/(L-1)·u: the position as a fraction of the sequence seen so far, along a fixed direction u of shape (d_model,).
 
     The length L is the largest position given plus one. Hence decoding token by token differs from one pass: every new
-    token is the last one when it comes, and has position 1.
+    token is the last one when it comes, and has position 1. Chapter 02.
     """
 
     def number(self, positions: Tensor) -> Tensor:
@@ -103,7 +107,7 @@ class NormalizedPositions(_NumberTimesDirection):
 
 
 class BinaryPositions(PositionScheme):
-    """Adds the num_bits binary digits of the position to the first num_bits channels."""
+    """Adds the num_bits binary digits of the position to the first num_bits channels. Chapter 02."""
 
     def __init__(self, d_model: int, num_bits: int) -> None:
         super().__init__()

@@ -21,7 +21,7 @@ from posenc_course.schemes import PositionScheme
 
 
 def rope_tables(positions: Positions, frequencies: Tensor, *, dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
-    """cos(ω_i·m) and sin(ω_i·m), each of shape (*positions.shape, d_head/2).
+    """cos(ω_i·m) and sin(ω_i·m), each of shape `(*positions.shape, d_head/2)`.
 
     Args:
         positions: finite real numbers, in tokens, (L,) or (batch, L).
@@ -43,7 +43,7 @@ def axial_rope_tables(
     """Tables for tokens in a plane: the first half of the pairs turns by the row, the second by the column.
 
     rows and columns of one shape, (L,) or (batch, L); frequencies (d_head/4,), used for both. Each table has shape
-    (*rows.shape, d_head/2); scores then depend on the two offsets alone. Chapter 10.
+    `(*rows.shape, d_head/2)`; scores then depend on the two offsets alone. Chapter 10.
     """
     by_row, by_column = (rope_tables(positions, frequencies, dtype=dtype) for positions in (rows, columns))
     if by_row[0].shape != by_column[0].shape:
@@ -85,11 +85,10 @@ def apply_rope_complex(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 def layout_permutation(d_head: int, *, interleaved: bool) -> Tensor:
-    """Where each channel of one layout stands in the other: x[..., layout_permutation(d, interleaved=True)] is x interleaved.
+    """The order of channels that brings one layout into the other, int64 of shape (d_head,).
 
-    `interleaved` is the layout wanted, from the other one; int64, shape (d_head,). Both layouts turn alike:
-    apply_rope(x, interleaved=True)[..., p] equals apply_rope(x[..., p], interleaved=False), p being the permutation to halves.
-    Chapter 10.
+    `interleaved` is the layout wanted. Both turn alike: with p = layout_permutation(d_head, interleaved=False),
+    `apply_rope(x, cos, sin, interleaved=True)[..., p]` is `apply_rope(x[..., p], cos, sin, interleaved=False)`. Chapter 10.
     """
     d_head = check_integer("d_head", d_head, minimum=2, hint="it is the width of one head, d_model / num_heads")
     _check_pairs("d_head", d_head)

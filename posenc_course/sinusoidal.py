@@ -13,7 +13,7 @@ def frequencies(d_model: int, base: float = 10_000.0) -> Tensor:
     """Angular frequencies ω_i = base^(-2i/d_model) in radians per token, fastest first, shape (⌈d_model/2⌉,), float64.
 
     i counts pairs of channels, not channels. ω_0 is 1 for every base; the last of an even d_model is
-    base^(-(d_model-2)/d_model).
+    base^(-(d_model-2)/d_model). Chapter 03.
     """
     d_model = check_integer("d_model", d_model, minimum=1, hint="it is the width of the token vectors, e.g. 64")
     pair = torch.arange((d_model + 1) // 2, dtype=torch.float64)
@@ -28,14 +28,14 @@ def sinusoidal_table(
     interleaved: bool = True,
     dtype: torch.dtype = torch.float64,
 ) -> Tensor:
-    """PE(m)_{2i} = sin(ω_i m) and PE(m)_{2i+1} = cos(ω_i m), shape (*positions.shape, d_model).
+    """PE(m)_{2i} = sin(ω_i m) and PE(m)_{2i+1} = cos(ω_i m), shape `(*positions.shape, d_model)`.
 
     Args:
         positions: finite real numbers, in tokens, of shape (L,) or (batch, L). Any will do: far ones, fractions, negatives.
         interleaved: sin, cos, sin, cos, … as in the paper; False puts all sines first, then all cosines.
         dtype: of the result. Angles are computed in float64 and cast last: in float32 they lose digits as positions grow.
 
-    An odd d_model gets one cosine fewer. Raises ValueError for bad arguments.
+    An odd d_model gets one cosine fewer. Raises ValueError for bad arguments. Chapter 03.
     """
     exact = check_positions(positions, integer=False)
     angles = exact.unsqueeze(-1) * frequencies(d_model, base).to(exact.device)  # (..., L, ⌈d_model/2⌉)
@@ -67,7 +67,7 @@ def angle_addition_table(length: int, d_model: int, base: float = 10_000.0, *, s
 
 
 class SinusoidalPositions(PositionScheme):
-    """x + PE(m), for any length and any positions: nothing is stored, so nothing can run out or be cast."""
+    """x + PE(m), for any length and any positions: nothing is stored, so nothing can run out or be cast. Chapter 03."""
 
     def __init__(self, d_model: int, base: float = 10_000.0, *, interleaved: bool = True) -> None:
         super().__init__()

@@ -12,7 +12,10 @@ from posenc_course._validation import check_integer, check_number
 
 
 class History(NamedTuple):
-    """What `train` saw, one number per step: the loss in nats, and the length of the whole gradient before clipping."""
+    """What `train` saw, one number per step: the loss in nats, and the length of the whole gradient before clipping.
+
+    Chapter 02.
+    """
 
     losses: list[float]
     gradient_norms: list[float]
@@ -32,6 +35,7 @@ def train(
     sample(generator) returns inputs (batch, L) and target ids (batch, L), -100 for a token that does not count, for the model's
     outputs (batch, L, classes); it draws from the generator only, so that one seed gives the same batches to every model.
     clip=math.inf leaves the gradient as it is. Raises ValueError for arguments out of range and for batches that do not fit.
+    Chapter 02.
     """
     if not isinstance(model, nn.Module):
         raise ValueError(f"model must be a torch.nn.Module, got {model!r}: pass an Encoder or a Decoder for example")

@@ -13,7 +13,7 @@ from posenc_course.schemes import PositionScheme
 
 
 class Block(nn.Module):
-    """Attention, then an MLP of four times the width, each added to its input."""
+    """Attention, then an MLP of four times the width, each added to its input. Chapter 02."""
 
     def __init__(self, d_model: int, num_heads: int, scheme: PositionScheme, *, causal: bool) -> None:
         super().__init__()
@@ -37,6 +37,8 @@ class Transformer(nn.Module):
         d_model, num_heads, num_layers: width, heads (d_model must be a multiple of it) and depth.
         scheme: any `PositionScheme`; without one the model gets no positions at all.
         num_outputs: outputs per token, by default one score per token of the vocabulary.
+
+    Chapter 02.
     """
 
     causal: bool
@@ -122,13 +124,13 @@ class Transformer(nn.Module):
 
 
 class Encoder(Transformer):
-    """Every token may look at every token."""
+    """Every token may look at every token. Chapter 01."""
 
     causal = False
 
 
 class Decoder(Transformer):
-    """Every token may look at itself and at what came before; decodes token by token with `new_caches()`."""
+    """Every token may look at itself and at what came before; decodes token by token with `new_caches()`. Chapter 02."""
 
     causal = True
 

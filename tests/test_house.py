@@ -1,7 +1,10 @@
 """The house is in order: style, types, pins, set-up, publishing, and the package without the book."""
 
 import ast
+import importlib
+import inspect
 import os
+import pkgutil
 import re
 import shutil
 import subprocess
@@ -168,6 +171,22 @@ def test_package_works_without_the_book(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert Path(done.stdout.strip()).is_relative_to(tmp_path / "installed")
     assert (tmp_path / "installed/posenc_course/py.typed").exists()
+
+
+def test_every_public_name_says_its_chapter_and_has_its_place_on_the_page_of_the_package() -> None:
+    import posenc_course
+
+    page = (ROOT / "book/reference/api.md").read_text()
+    for info in pkgutil.walk_packages(posenc_course.__path__, "posenc_course."):
+        module = importlib.import_module(info.name)
+        if "._" in info.name or info.name == "posenc_course.plotting":  # which draws for the book
+            continue
+        if not info.name.startswith("posenc_course.checks"):  # their readers meet them in the exercises
+            assert f"automodule:: {info.name}\n" in page, f"book/reference/api.md lacks {info.name}: add it under its door"
+        for name, value in vars(module).items():
+            if name[0] != "_" and callable(value) and getattr(value, "__module__", None) == info.name:
+                said = inspect.getdoc(value) or ""
+                assert re.search(r"[Cc]hapters? \d\d", said), f"{info.name}.{name} does not say its chapter: end with Chapter 03."
 
 
 def test_workflow_tests_the_oldest_and_the_newest_python() -> None:

@@ -25,7 +25,8 @@ SOURCES = {
     for document in re.findall(r"(?:root|file): (\S+)", (ROOT / "_toc.yml").read_text(encoding="utf-8"))
 }
 PAGES = [f"{document}.html" for document in SOURCES]
-CHAPTERS = [f"{document}.html" for document, source in SOURCES.items() if source.endswith(".ipynb")]
+NOTEBOOKS = [f"{document}.html" for document, source in SOURCES.items() if source.endswith(".ipynb")]
+CHAPTERS = [page for page in NOTEBOOKS if re.match(r"book/\d\d_", page)]
 GENERATED = {"index.html", "search.html"}  # Sphinx's own: the redirect to the first page, and the search
 Scheme = Literal["light", "dark"]
 ADDRESS = "https://example.org/course"
@@ -218,8 +219,8 @@ def test_stylesheets_load_nothing_from_another_host(site: Site) -> None:
         assert not foreign, f"{sheet.relative_to(site.html)} loads {foreign}: keep a copy in book/_static"
 
 
-@pytest.mark.parametrize("page", CHAPTERS)
-def test_chapter_can_be_downloaded_as_the_notebook_it_is(site: Site, page: str) -> None:
+@pytest.mark.parametrize("page", NOTEBOOKS)
+def test_notebook_can_be_downloaded_as_the_notebook_it_is(site: Site, page: str) -> None:
     button = site.soup(page).select_one("a.btn-download-source-button")
     assert button, f"{page} has no download button: leave use_download_button on in _config.yml"
     file, _ = site.target(page, str(button["href"]))
@@ -329,8 +330,8 @@ def test_search_works_from_the_folder(browser: Browser, site: Site) -> None:
 # --- What is published ---
 
 
-@pytest.mark.parametrize("page", CHAPTERS)
-def test_published_chapter_names_the_wheel_in_full(published: Path, page: str) -> None:
+@pytest.mark.parametrize("page", NOTEBOOKS)
+def test_published_notebook_names_the_wheel_in_full(published: Path, page: str) -> None:
     address = f"{ADDRESS}/{next(published.glob('*.whl')).name}"
     line = re.compile(rf"%pip install [^\n]*{re.escape(address)}")
     notebook = json.loads((published / "_sources" / SOURCES[page.removesuffix(".html")]).read_text(encoding="utf-8"))

@@ -26,7 +26,7 @@ CELL_METADATA = ("mystnb", "tags")
 
 
 def main(names: list[str]) -> int:
-    chapters = {path.stem: path for path in sorted(BOOK.glob("*.ipynb"))}
+    chapters = {path.stem: path for path in sorted(BOOK.rglob("*.ipynb"))}
     unknown = [name for name in names if name not in chapters]
     if unknown:
         print(f"no chapter is called {', '.join(unknown)}: use {', '.join(chapters)}", file=sys.stderr)

@@ -11,7 +11,7 @@ from posenc_course.naive import binary as truth
 
 
 def binary(bits: Callable[[int, int], Any]) -> str:
-    """Try bits(position, num_bits) -> num_bits digits, fastest first, on every position of six bits."""
+    """Try bits(position, num_bits) -> num_bits digits, fastest first, on every position of six bits. Chapter 02."""
     num_bits = 6
     positions = range(2**num_bits)
 

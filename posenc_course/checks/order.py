@@ -20,7 +20,10 @@ _FUNCTIONS: dict[str, tuple[Callable[[Tensor], Tensor], bool]] = {
 
 
 def equivariance(is_equivariant: Callable[[Callable[[Tensor], Tensor], Tensor], Any]) -> str:
-    """Try is_equivariant(f, x) -> bool on six functions of a sequence x of shape (5, 4), and say what it got wrong."""
+    """Try is_equivariant(f, x) -> bool on six functions of a sequence x of shape (5, 4), and say what it got wrong.
+
+    Chapter 01.
+    """
     x = torch.randn(5, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     try:
         verdicts = {}

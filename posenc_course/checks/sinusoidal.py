@@ -12,7 +12,10 @@ from posenc_course.sinusoidal import frequencies, sinusoidal_table
 
 
 def table(my_table: Callable[[Tensor, int], Any]) -> str:
-    """Try my_table(positions, d_model) -> (L, d_model), interleaved, base 10,000, on positions 0 … 11 and d_model = 8."""
+    """Try my_table(positions, d_model) -> (L, d_model), interleaved, base 10,000, on positions 0 … 11 and d_model = 8.
+
+    Chapter 03.
+    """
     length, d_model = 12, 8
     positions = torch.arange(length)
     call = f"my_table(torch.arange({length}), {d_model})"
