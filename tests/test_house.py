@@ -185,8 +185,8 @@ def test_every_public_name_says_its_chapter_and_has_its_place_on_the_page_of_the
             assert f"automodule:: {info.name}\n" in page, f"book/reference/api.md lacks {info.name}: add it under its door"
         for name, value in vars(module).items():
             if name[0] != "_" and callable(value) and getattr(value, "__module__", None) == info.name:
-                said = inspect.getdoc(value) or ""
-                assert re.search(r"[Cc]hapters? \d\d", said), f"{info.name}.{name} does not say its chapter: end with Chapter 03."
+                said = re.search(r"[Cc]hapters? \d\d", inspect.getdoc(value) or "")
+                assert said, f"the docstring of {info.name}.{name} does not say its chapter: end it with Chapter 03."
 
 
 def test_workflow_tests_the_oldest_and_the_newest_python() -> None:
