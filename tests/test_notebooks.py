@@ -288,8 +288,7 @@ def test_table_of_contents() -> None:
 
 def test_ignored_cells_are_few_and_counted() -> None:
     counted = {
-        name: sum("nbval-ignore-output" in tags(cell) for _, cell in code_cells(read(path)))
-        for name, path in NOTEBOOKS.items()
+        name: sum("nbval-ignore-output" in tags(cell) for _, cell in code_cells(read(path))) for name, path in NOTEBOOKS.items()
     }
     assert counted == IGNORED_CELLS, (
         f"cells tagged nbval-ignore-output: {counted}, IGNORED_CELLS in {Path(__file__).name} allows {IGNORED_CELLS}: "
