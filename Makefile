@@ -13,6 +13,12 @@ test: .venv/complete  ## run all tests
 test-elsewhere: .venv/complete  ## run the chapters' tests in what stands for another computer
 	.venv/bin/python tools/elsewhere.py
 
+coverage: .venv/complete  ## run the package's own tests and show which of its lines they reach
+	.venv/bin/pytest tests $(addprefix --ignore=tests/test_,house.py notebooks.py site.py) --cov=posenc_course --cov-report=term-missing --cov-fail-under=95
+
+bench: .venv/complete  ## time the package beside its peers, measure their errors, and store both; some minutes on idle cores
+	.venv/bin/python tools/bench.py
+
 lint: .venv/complete  ## style and types
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
@@ -45,4 +51,4 @@ _build/complete: .venv/complete $(SOURCES)
 	.venv/bin/jupyter-book build . -W -n --keep-going
 	@touch $@
 
-.PHONY: help book test test-elsewhere lint lab execute serve site lock clean
+.PHONY: help book test test-elsewhere coverage bench lint lab execute serve site lock clean

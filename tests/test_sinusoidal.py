@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from posenc_course.sinusoidal import SinusoidalPositions, frequencies, sinusoidal_table
+from posenc_course.sinusoidal import SinusoidalPositions, angle_addition_table, frequencies, sinusoidal_table
 
 settings.load_profile("ci")  # no deadline, the same examples on every run, nothing stored
 torch.set_num_threads(1)  # on tensors this small two threads only wait for each other
@@ -204,3 +204,38 @@ def test_the_module_holds_nothing_that_a_cast_could_destroy() -> None:
     assert scheme.state_dict() == {}
     before = scheme.embed(x, far)
     assert torch.equal(scheme.to(torch.bfloat16).embed(x, far), before)
+
+
+# ── the fast form ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("base", [10_000, 500_000])
+@pytest.mark.parametrize("d_model", [1, 2, 7, 64])
+@pytest.mark.parametrize("start", [0, 4095, 65535, 999_000])
+def test_angle_addition_gives_the_table_to_float32(start: int, d_model: int, base: int) -> None:
+    """For less than a block of 256 neighbours, for one, and for several of which the last is not full."""
+    truth = sinusoidal_table(range(start, start + 1000), d_model, base)
+    for length in (1, 2, 255, 256, 257, 512, 1000):
+        table = angle_addition_table(length, d_model, base, start=start)
+        assert table.dtype == torch.float32
+        assert table.shape == (length, d_model)
+        close(table.double(), truth[:length], 2e-7)
+
+
+@pytest.mark.parametrize("base", [10_000, 500_000])
+@pytest.mark.parametrize("d_model", [2, 7])
+def test_angle_addition_against_fifty_digits(d_model: int, base: int) -> None:
+    """On both sides of each seam between two blocks."""
+    rows = [0, 1, 255, 256, 257, 511, 512, 767, 768, 999]
+    table = angle_addition_table(1000, d_model, base, start=999_000)[rows].double()
+    close(table, exact([999_000 + row for row in rows], d_model, base), 2e-7)
+
+
+@given(st.integers(1, 600), st.integers(0, 10**6), widths, bases)
+def test_angle_addition_at_any_start(length: int, start: int, d_model: int, base: float) -> None:
+    truth = sinusoidal_table(range(start, start + length), d_model, base)
+    close(angle_addition_table(length, d_model, base, start=start).double(), truth, 2e-7)
+
+
+def test_angle_addition_starts_at_0_with_the_papers_base() -> None:
+    close(angle_addition_table(5, 6).double(), sinusoidal_table(range(5), 6), 1e-7)

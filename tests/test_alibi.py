@@ -1,0 +1,347 @@
+"""ALiBi: the slopes of the paper, the penalty by distance, and the fast form against attention with the bias written out."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from posenc_course.alibi import AlibiPositions, alibi_attention, alibi_bias, alibi_slopes
+from posenc_course.attention import attention, causal_mask
+
+settings.load_profile("ci")  # no deadline, the same examples on every run, nothing stored
+torch.set_num_threads(1)  # on tensors this small two threads only wait for each other
+
+X_TRANSFORMERS_WARNS = "ignore:.torch.jit.script. is deprecated:DeprecationWarning"  # when it is imported
+
+
+def normal(*shape: int, dtype: torch.dtype = torch.float64, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(seed))
+
+
+def close(a: Tensor, b: Tensor, atol: float) -> None:
+    torch.testing.assert_close(a, b, rtol=0, atol=atol)
+
+
+# ── slopes ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def slopes_by_recursion(num_heads: int) -> list[float]:
+    """As the paper's authors compute them.
+
+    A power of two has a geometric sequence whose first term is its ratio. Between two powers, the lower one's slopes come
+    first, then every other slope of the upper one, from its first on, until there are enough.
+    """
+    if num_heads & (num_heads - 1) == 0:
+        ratio = 2 ** (-8 / num_heads)
+        return [ratio**h for h in range(1, num_heads + 1)]
+    lower = 1
+    while 2 * lower < num_heads:
+        lower *= 2
+    return slopes_by_recursion(lower) + slopes_by_recursion(2 * lower)[0::2][: num_heads - lower]
+
+
+@pytest.mark.parametrize("num_heads", range(1, 113))
+def test_slopes_are_those_of_the_papers_recursion(num_heads: int) -> None:
+    slopes = alibi_slopes(num_heads)
+    assert slopes.dtype == torch.float64
+    expected = torch.tensor(slopes_by_recursion(num_heads), dtype=torch.float64)
+    torch.testing.assert_close(slopes, expected, rtol=2e-14, atol=0)
+
+
+def test_eight_heads_have_the_powers_of_a_half() -> None:
+    """1/2, 1/4, …, 1/256: the example of the paper."""
+    assert alibi_slopes(8).tolist() == [2.0**-h for h in range(1, 9)]
+
+
+@pytest.mark.parametrize("num_heads", range(1, 113))
+def test_every_head_has_a_slope_of_its_own_from_1_down_to_2_to_the_minus_8(num_heads: int) -> None:
+    """Sorted where the heads are a power of two, and only there: the slopes that fill up lie between the first ones."""
+    slopes = alibi_slopes(num_heads)
+    assert len(set(slopes.tolist())) == num_heads
+    assert slopes.max() < 1
+    assert slopes.min() == 2**-8
+    falling = bool((slopes.diff() < 0).all())
+    assert falling == (num_heads & (num_heads - 1) == 0)
+
+
+@pytest.mark.filterwarnings(X_TRANSFORMERS_WARNS)
+@pytest.mark.parametrize("num_heads", [1, 2, 3, 6, 8, 12, 40, 71, 112])
+def test_slopes_equal_those_of_three_models(num_heads: int) -> None:
+    """BLOOM and MPT (Hugging Face) and x-transformers, in float32: the bias of one token of distance."""
+    from transformers.models.bloom.modeling_bloom import build_alibi_tensor
+    from transformers.models.mpt.modeling_mpt import build_mpt_alibi_tensor
+    from x_transformers.x_transformers import AlibiPositionalBias  # type: ignore[import-untyped]
+
+    bloom = build_alibi_tensor(torch.ones(1, 2), num_heads, torch.float32)[:, 0, 1]
+    mpt = -build_mpt_alibi_tensor(num_heads, 2)[:, 0, 0]
+    x_transformers = -AlibiPositionalBias(num_heads)(1, 2)[:, 0, 0]
+    for theirs in (bloom, mpt, x_transformers):
+        torch.testing.assert_close(theirs.double(), alibi_slopes(num_heads), rtol=2e-6, atol=0)
+
+
+# ── the bias ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+# Heads, queries and keys differ in number, so that a mixed-up axis cannot go unseen.
+HEADS = 3
+PLACES = {
+    "whole": (torch.arange(4), torch.arange(4)),
+    "cached": (torch.arange(3, 7), torch.arange(7)),
+    "own": (torch.tensor([[0, 1, 2, 3], [9, 8, 7, 7]]), torch.tensor([[0, 1, 2, 3, 4, 5, 6], [9, 0, 8, 1, 7, 30, 2]])),
+    "own keys": (torch.arange(3, 7), torch.tensor([[0, 1, 2, 3, 4, 5, 6], [2, 3, 4, 5, 6, 7, 8]])),
+    "far": (torch.tensor([10**6, 2**40]), torch.tensor([10**6 - 1, 2**40 - 2, 0])),
+}
+
+
+@pytest.mark.parametrize(("q_positions", "k_positions"), PLACES.values(), ids=PLACES.keys())
+def test_the_bias_is_minus_slope_times_distance(q_positions: Tensor, k_positions: Tensor) -> None:
+    """-slope·|m - n|, one by one: from the positions, not from the places in memory."""
+    slopes = alibi_slopes(HEADS)
+    bias = alibi_bias(q_positions, k_positions, slopes, dtype=torch.float64)
+    batch = max(len(p) if p.ndim == 2 else 1 for p in (q_positions, k_positions))
+    assert bias.shape == (batch, HEADS, q_positions.shape[-1], k_positions.shape[-1])
+    for b in range(batch):
+        queries, keys = (p[b].tolist() if p.ndim == 2 else p.tolist() for p in (q_positions, k_positions))
+        expected = [[[-slope * abs(m - n) for n in keys] for m in queries] for slope in slopes.tolist()]
+        assert bias[b].tolist() == expected
+
+
+def test_the_bias_is_symmetric_zero_at_the_token_itself_and_falls_on_both_sides() -> None:
+    positions = torch.arange(20)
+    bias = alibi_bias(positions, positions, alibi_slopes(HEADS))[0]
+    assert torch.equal(bias, bias.mT)
+    assert (bias.diagonal(dim1=-2, dim2=-1) == 0).all()
+    for m in range(20):
+        assert (bias[:, m, : m + 1].diff() > 0).all()
+        assert (bias[:, m, m:].diff() < 0).all()
+
+
+@pytest.mark.filterwarnings(X_TRANSFORMERS_WARNS)
+@pytest.mark.parametrize("num_heads", [1, 6, 8])
+def test_the_bias_equals_that_of_x_transformers(num_heads: int) -> None:
+    """For a whole sequence, and for four queries at the end of nine keys."""
+    from x_transformers.x_transformers import AlibiPositionalBias
+
+    for queries in (9, 4):
+        ours = alibi_bias(torch.arange(9 - queries, 9), torch.arange(9), alibi_slopes(num_heads))[0]
+        torch.testing.assert_close(ours, AlibiPositionalBias(num_heads)(queries, 9), rtol=2e-6, atol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_the_cast_comes_last(dtype: torch.dtype) -> None:
+    """Slopes and distances rounded first, bfloat16 would be off by whole units at 2047 tokens."""
+    slopes = alibi_slopes(12)  # those of eight are powers of two, which every dtype has
+    bias = alibi_bias([2047], range(2048), slopes, dtype=dtype)
+    assert bias.dtype == dtype
+    assert torch.equal(bias, alibi_bias([2047], range(2048), slopes, dtype=torch.float64).to(dtype))
+    if dtype == torch.bfloat16:
+        early = -slopes.to(dtype)[:, None, None] * (2047 - torch.arange(2048)).to(dtype)
+        assert (early - bias).abs().max() >= 1
+
+
+def test_the_bias_is_float32_where_nothing_is_said() -> None:
+    assert alibi_bias([0], [0, 1], alibi_slopes(1)).dtype == torch.float32
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_the_module_is_the_bias_of_its_heads_and_holds_nothing_that_a_cast_could_destroy(dtype: torch.dtype) -> None:
+    scheme, q = AlibiPositions(9), normal(2, 9, 4, 5, dtype=dtype)  # the ninth slope, 2^-0.5, is exact in no dtype
+    for module in (scheme, scheme.to(torch.bfloat16)):
+        bias = module.bias(q, *PLACES["own"])
+        assert bias.dtype == dtype
+        assert torch.equal(bias, alibi_bias(*PLACES["own"], alibi_slopes(9), dtype=dtype))
+    assert scheme.state_dict() == {}
+
+
+# ── what softmax makes of it ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_key_weighs_e_to_the_minus_slope_times_distance_of_one_that_is_here() -> None:
+    """Where q·k is the same for all keys, head by head."""
+    slopes = alibi_slopes(HEADS)
+    weights = alibi_bias([9], range(10), slopes, dtype=torch.float64).softmax(dim=-1)[0, :, 0]
+    close(weights / weights[:, -1:], (-slopes[:, None] * torch.arange(9, -1, -1)).exp(), 1e-15)
+
+
+@given(
+    st.lists(st.floats(-30, 30), min_size=1, max_size=9),
+    st.floats(2**-8, 1),
+    st.floats(-100, 100),
+)
+def test_a_bias_of_0_1_2_is_one_of_minus_2_minus_1_0(scores: list[float], slope: float, constant: float) -> None:
+    """softmax(s + c) = softmax(s): the last token's row may count from the first key or from itself, or be moved anywhere."""
+    row, n = torch.tensor(scores, dtype=torch.float64), torch.arange(len(scores), dtype=torch.float64)
+    slopes = torch.tensor([slope], dtype=torch.float64)
+    by_distance = (row + alibi_bias([len(scores) - 1], n, slopes, dtype=torch.float64)[0, 0, 0]).softmax(dim=-1)
+    close((row + slope * n).softmax(dim=-1), by_distance, 1e-13)
+    close((row + slope * n + constant).softmax(dim=-1), by_distance, 1e-13)
+
+
+def test_the_row_form_equals_ours_under_a_causal_mask_and_not_without() -> None:
+    """Without the mask, slope·n favours the last key whoever asks, and not the nearest."""
+    positions, scores = torch.arange(6), normal(1, HEADS, 6, 6)
+    slopes = alibi_slopes(HEADS)
+    ours = scores + alibi_bias(positions, positions, slopes, dtype=torch.float64)
+    row = scores + slopes[:, None, None] * positions
+    hidden = ~causal_mask(positions, positions)
+    close(ours.masked_fill(hidden, -math.inf).softmax(dim=-1), row.masked_fill(hidden, -math.inf).softmax(dim=-1), 1e-14)
+    assert (ours.softmax(dim=-1) - row.softmax(dim=-1)).abs().max() > 0.1
+
+
+@pytest.mark.parametrize("num_heads", [6, 8])
+def test_the_causal_weights_equal_those_of_bloom_and_mpt(num_heads: int) -> None:
+    """Both (Hugging Face) add one row, +slope·n and slope·(n - L + 1), to all queries: the same after a causal softmax only.
+
+    BLOOM counts tokens and not padding. The second sequence has three places of padding before it, for which nobody asks.
+    """
+    from transformers.models.bloom.modeling_bloom import build_alibi_tensor
+    from transformers.models.mpt.modeling_mpt import build_mpt_alibi_tensor
+
+    length, slopes = 9, alibi_slopes(num_heads)
+    real = torch.ones(2, length, dtype=torch.bool)
+    real[1, :3] = False
+    positions = (real.cumsum(dim=-1) - 1).clamp(min=0)
+    scores = normal(2, num_heads, length, length)
+    hidden = ~(torch.ones(length, length).tril().bool() & real[:, None, None, :])
+
+    def weights(bias: Tensor) -> Tensor:
+        return (scores + bias).masked_fill(hidden, -math.inf).softmax(dim=-1)
+
+    ours = weights(alibi_bias(positions, positions, slopes, dtype=torch.float64))
+    bloom = weights(build_alibi_tensor(real.long(), num_heads, torch.float32).view(2, num_heads, 1, length))
+    mpt = weights(build_mpt_alibi_tensor(num_heads, length))
+    for theirs in (bloom, mpt):
+        close(theirs[0], ours[0], 1e-6)
+        close(theirs[1, :, 3:], ours[1, :, 3:], 1e-6)
+
+
+def test_a_single_query_after_a_cache_has_the_last_row_of_the_whole() -> None:
+    """Bitwise, at every step: a bias that is made from the query's place in memory would be 0 throughout."""
+    whole, slopes = torch.arange(12), alibi_slopes(HEADS)
+    bias = alibi_bias(whole, whole, slopes)
+    for m in range(12):
+        assert torch.equal(alibi_bias(whole[m : m + 1], whole[: m + 1], slopes), bias[:, :, m : m + 1, : m + 1])
+
+
+def test_a_left_padded_sequence_has_the_bias_that_it_has_alone() -> None:
+    """Positions count tokens, not padding: the second sequence has two places of padding before it."""
+    padded, alone = torch.tensor([[0, 1, 2, 3, 4], [0, 0, 0, 1, 2]]), torch.arange(3)
+    together = alibi_bias(padded, padded, alibi_slopes(HEADS))
+    assert torch.equal(together[1:, :, 2:, 2:], alibi_bias(alone, alone, alibi_slopes(HEADS)))
+
+
+# ── the fast form ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def some_rows(length: int) -> Tensor:
+    """All queries of a short sequence; of a long one 21, of which the last: a row of the truth does not need the others."""
+    return torch.arange(length) if length < 100 else torch.linspace(0, length - 1, 21).long()
+
+
+def truth(query: Tensor, key: Tensor, value: Tensor, slopes: Tensor, rows: Tensor) -> Tensor:
+    """Attention with the bias written out and a causal mask, for some of the queries, in float64."""
+    keys = torch.arange(key.shape[-2])
+    bias = alibi_bias(rows, keys, slopes, dtype=torch.float64)
+    return attention(query[..., rows, :].double(), key.double(), value.double(), bias=bias, mask=causal_mask(rows, keys))
+
+
+def inputs(heads: int, length: int, d_head: int, dtype: torch.dtype, batch: int = 1) -> tuple[Tensor, Tensor, Tensor]:
+    """Query, key and value."""
+    query, key, value = (normal(batch, heads, length, d_head, seed=seed).to(dtype).requires_grad_() for seed in range(3))
+    return query, key, value
+
+
+@pytest.mark.parametrize(("heads", "d_head"), [(8, 64), (12, 33)])
+@pytest.mark.parametrize(
+    ("dtype", "length"),
+    [
+        *((torch.float64, length) for length in (1, 2, 17, 1024)),
+        *((torch.float32, length) for length in (1, 2, 17, 1024, 4096)),
+    ],
+    ids=str,
+)
+def test_the_fast_form_equals_attention_with_the_bias(dtype: torch.dtype, length: int, heads: int, d_head: int) -> None:
+    """Within 1e-12 in float64; within 1e-5 of it in float32, at 4096 tokens too; and so do the gradients, in relative terms."""
+    qkv, rows, slopes = inputs(heads, length, d_head, dtype), some_rows(length), alibi_slopes(heads)
+    fast = alibi_attention(*qkv, slopes)
+    expected = truth(*qkv, slopes, rows)
+    assert fast.shape == qkv[0].shape
+    assert fast.dtype == dtype
+    tolerance = 1e-12 if dtype == torch.float64 else 1e-5
+    close(fast[..., rows, :].double(), expected, tolerance)
+
+    from_above = normal(1, heads, len(rows), d_head, seed=3)
+    ours = torch.autograd.grad((fast[..., rows, :] * from_above).sum(), qkv)
+    for our_gradient, gradient in zip(ours, torch.autograd.grad((expected * from_above).sum(), qkv), strict=True):
+        assert our_gradient.dtype == dtype
+        close(our_gradient, gradient, tolerance * max(1.0, gradient.abs().max().item()))
+
+
+def test_the_fast_form_keeps_the_sequences_of_a_batch_apart() -> None:
+    """And takes any slopes, those of a head that has none too."""
+    qkv, slopes = inputs(HEADS, 7, 5, torch.float64, batch=2), torch.tensor([0.0, 0.3, 2.0])
+    close(alibi_attention(*qkv, slopes), truth(*qkv, slopes, torch.arange(7)), 1e-14)
+    plain = F.scaled_dot_product_attention(*qkv, is_causal=True)
+    close(alibi_attention(*qkv, slopes)[:, 0], plain[:, 0], 1e-14)
+
+
+@pytest.mark.parametrize(("dtype", "half_unit"), [(torch.bfloat16, 2**-8), (torch.float16, 2**-11)])
+@pytest.mark.parametrize("length", [17, 4096])
+def test_half_precision_costs_one_rounding_at_the_end(length: int, dtype: torch.dtype, half_unit: float) -> None:
+    """bfloat16 cannot count beyond 256, nor float16 beyond 2048; the sums are float32's."""
+    qkv, rows, slopes = inputs(8, length, 16, dtype), some_rows(length), alibi_slopes(8)
+    fast, expected = alibi_attention(*qkv, slopes), truth(*qkv, slopes, rows)
+    assert fast.dtype == dtype
+    assert ((fast[..., rows, :].double() - expected).abs() <= half_unit * expected.abs() + 1e-5).all()
+
+
+class Largest(TorchDispatchMode):
+    """Keeps the number of elements of the largest tensor that any operation makes."""
+
+    elements = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for made in result if isinstance(result, (tuple, list)) else [result]:
+            if isinstance(made, Tensor):
+                self.elements = max(self.elements, made.numel())
+        return result
+
+
+def largest_of(function: Callable[..., Tensor], length: int, d_head: int, dtype: torch.dtype) -> int:
+    """Forward and backward."""
+    qkv, slopes = inputs(2, length, d_head, dtype), alibi_slopes(2)
+    with Largest() as watch:
+        function(*qkv, slopes).sum().backward()
+    return watch.elements
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("d_head", [6, 9])
+def test_the_fast_form_makes_no_tensor_of_l_by_l(d_head: int, dtype: torch.dtype) -> None:
+    """Its largest has two coordinates more than the query and grows like the length; the bias written out, like its square."""
+
+    def written_out(query: Tensor, key: Tensor, value: Tensor, slopes: Tensor) -> Tensor:
+        return truth(query, key, value, slopes, torch.arange(query.shape[-2]))
+
+    for length in (100, 300):
+        assert largest_of(alibi_attention, length, d_head, dtype) == 2 * length * (d_head + 2)
+        assert largest_of(written_out, length, d_head, dtype) == 2 * length * length
+
+
+def test_a_single_coordinate_would_lose_digits() -> None:
+    """slope·n alone is right in exact arithmetic, but grows to 2048 here and leaves float32 few digits for q·k beside it."""
+    slopes, rows = alibi_slopes(8)[:1], some_rows(4096)
+    query, key, value = (t.detach() for t in inputs(1, 4096, 64, torch.float32))
+    expected = truth(query, key, value, slopes, rows)
+    q = torch.cat((slopes.float().expand(1, 1, 4096, 1), query / 8), dim=-1)
+    k = torch.cat((torch.arange(4096.0).view(1, 1, 4096, 1), key), dim=-1)
+    single = F.scaled_dot_product_attention(q, k, F.pad(value, (0, 1)), is_causal=True, scale=1.0)[..., :64]
+    assert (single[..., rows, :] - expected).abs().max() > 1e-4
+    close(alibi_attention(query, key, value, slopes)[..., rows, :].double(), expected, 1e-5)

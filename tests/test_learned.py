@@ -1,0 +1,127 @@
+"""Learned positions: rows that are looked up, trained one by one, and come to an end."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from posenc_course.learned import LearnedPositions, learned_encoding
+
+torch.set_num_threads(1)  # on tensors this small two threads only wait for each other
+
+# All sizes differ, so that a mixed-up axis cannot go unseen.
+BATCH, LENGTH, ROWS, D_MODEL = 2, 4, 7, 3
+
+ONE_SEQUENCE = torch.tensor([6, 0, 2, 2])
+EACH_ITS_OWN = torch.tensor([[0, 1, 2, 3], [6, 5, 5, 0]])
+
+
+def normal(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    return torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(0))
+
+
+# ── looking up ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("positions", [ONE_SEQUENCE, EACH_ITS_OWN], ids=["one", "each"])
+def test_the_encoding_of_a_position_is_its_row(positions: Tensor) -> None:
+    """In any order and repeated; positions may be shared by the batch or each sequence's own."""
+    table = normal(ROWS, D_MODEL)
+    result = learned_encoding(table, positions)
+    assert result.shape == (*positions.shape, D_MODEL)
+    for where, row in zip(positions.flatten().tolist(), result.flatten(end_dim=-2), strict=True):
+        assert torch.equal(row, table[where])
+
+
+def test_the_encoding_equals_pytorchs_embedding() -> None:
+    table = normal(ROWS, D_MODEL)
+    assert torch.equal(learned_encoding(table, EACH_ITS_OWN), torch.nn.functional.embedding(EACH_ITS_OWN, table))
+
+
+@pytest.mark.parametrize("positions", [ONE_SEQUENCE, EACH_ITS_OWN], ids=["one", "each"])
+def test_the_module_adds_the_rows_of_its_table(positions: Tensor) -> None:
+    scheme, x = LearnedPositions(ROWS, D_MODEL), normal(BATCH, LENGTH, D_MODEL)
+    assert torch.equal(scheme.embed(x, positions), x + scheme.table[positions])
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_the_result_has_the_dtype_of_the_tokens(dtype: torch.dtype) -> None:
+    scheme, x = LearnedPositions(ROWS, D_MODEL), normal(BATCH, LENGTH, D_MODEL).to(dtype)
+    result = scheme.embed(x, ONE_SEQUENCE)
+    assert result.dtype == dtype
+    assert torch.equal(result, x + scheme.table[ONE_SEQUENCE].to(dtype))
+
+
+# ── the end of the table ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_last_row_is_a_position_and_the_next_is_an_error_that_names_both() -> None:
+    """There is no formula to go on with."""
+    table, x = normal(ROWS, D_MODEL), normal(BATCH, LENGTH, D_MODEL)
+    assert torch.equal(learned_encoding(table, torch.tensor([ROWS - 1])), table[-1:])
+    beyond = torch.tensor([0, ROWS, ROWS + 2, 1])
+    for call in (lambda: learned_encoding(table, beyond), lambda: LearnedPositions(ROWS, D_MODEL).embed(x, beyond)):
+        with pytest.raises(ValueError, match=f"position {ROWS + 2} lies beyond the table's last row, {ROWS - 1}"):
+            call()
+    with pytest.raises(ValueError, match=f"position {ROWS} lies beyond the table's last row, {ROWS - 1}"):
+        learned_encoding(table, torch.tensor([ROWS]))
+
+
+def test_a_table_may_have_one_row_and_one_channel() -> None:
+    scheme = LearnedPositions(1, 1)
+    assert torch.equal(scheme.embed(torch.ones(2, 1, 1), torch.tensor([0])), 1 + scheme.table.expand(2, 1, 1))
+
+
+# ── learning ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("positions", [ONE_SEQUENCE, EACH_ITS_OWN], ids=["one", "each"])
+def test_the_gradient_reaches_the_rows_used_and_no_others(positions: Tensor) -> None:
+    """A row receives the sum of what comes back from every token at its position; a row that no token has, 0."""
+    scheme, x = LearnedPositions(ROWS, D_MODEL), normal(BATCH, LENGTH, D_MODEL)
+    from_above = normal(BATCH, LENGTH, D_MODEL)
+    (scheme.embed(x, positions) * from_above).sum().backward()
+    expected = torch.zeros(ROWS, D_MODEL)
+    for where, gradient in zip(positions.expand(BATCH, -1).flatten(), from_above.flatten(end_dim=-2), strict=True):
+        expected[where] += gradient
+    assert scheme.table.grad is not None
+    torch.testing.assert_close(scheme.table.grad, expected)
+    unused = [row for row in range(ROWS) if row not in positions.flatten().tolist()]
+    assert unused
+    assert (scheme.table.grad[unused] == 0).all()
+
+
+def test_training_leaves_rows_beyond_the_training_length_as_they_were_drawn() -> None:
+    scheme, x = LearnedPositions(ROWS, D_MODEL), normal(BATCH, LENGTH, D_MODEL)
+    before = scheme.table.detach().clone()
+    optimizer = torch.optim.Adam(scheme.parameters())
+    scheme.embed(x, torch.arange(LENGTH)).square().sum().backward()
+    optimizer.step()
+    assert torch.equal(scheme.table[LENGTH:], before[LENGTH:])
+    assert (scheme.table[:LENGTH] != before[:LENGTH]).all()
+
+
+def test_it_costs_one_parameter_per_position_and_channel() -> None:
+    """n·d, all in one table."""
+    assert [tuple(parameter.shape) for parameter in LearnedPositions(ROWS, D_MODEL).parameters()] == [(ROWS, D_MODEL)]
+    assert sum(parameter.numel() for parameter in LearnedPositions(512, 768).parameters()) == 512 * 768
+
+
+@pytest.mark.parametrize("std", [None, 0.02, 1.5])
+def test_the_table_starts_normal_with_the_given_spread(std: float | None) -> None:
+    """N(0, std²), 0.02 where nothing is said; 200,000 draws show mean and spread within five standard errors."""
+    torch.manual_seed(0)
+    table = (LearnedPositions(1000, 200) if std is None else LearnedPositions(1000, 200, std=std)).table
+    std, count = 0.02 if std is None else std, table.numel()
+    assert abs(table.mean().item()) < 5 * std / math.sqrt(count)
+    assert abs(table.std().item() / std - 1) < 5 / math.sqrt(2 * count)
+    within_one = (table.abs() < std).float().mean().item()
+    assert abs(within_one - math.erf(math.sqrt(0.5))) < 5 * 0.5 / math.sqrt(count)
+
+
+def test_a_saved_table_gives_the_same_encoding_when_loaded() -> None:
+    saved, loaded, x = LearnedPositions(ROWS, D_MODEL), LearnedPositions(ROWS, D_MODEL), normal(BATCH, LENGTH, D_MODEL)
+    assert not torch.equal(saved.embed(x, ONE_SEQUENCE), loaded.embed(x, ONE_SEQUENCE))
+    loaded.load_state_dict(saved.state_dict())
+    assert torch.equal(saved.embed(x, ONE_SEQUENCE), loaded.embed(x, ONE_SEQUENCE))

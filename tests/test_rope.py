@@ -1,0 +1,740 @@
+"""Rotary positions: exact at any distance and in any dtype, a rotation in both layouts, and what other libraries compute."""
+
+import math
+from collections.abc import Callable
+
+import mpmath  # type: ignore[import-untyped]
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from posenc_course.attention import MultiHeadAttention
+from posenc_course.rope import (
+    RotaryPositions,
+    apply_rope,
+    apply_rope_complex,
+    axial_rope_tables,
+    convert_projection,
+    layout_permutation,
+    rope_tables,
+)
+from posenc_course.sinusoidal import frequencies
+from posenc_course.transformer import Decoder
+
+settings.load_profile("ci")  # no deadline, the same examples on every run, nothing stored
+torch.set_num_threads(1)  # on tensors this small two threads only wait for each other
+
+# All sizes differ, so that a mixed-up axis cannot go unseen.
+BATCH, HEADS, LENGTH, D_HEAD = 2, 3, 5, 8
+MILLION = 1_000_000
+
+Shape = tuple[int, int, int, int]
+seeds = st.integers(0, 2**32 - 1)
+shapes = st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(1, 5), st.integers(1, 8).map(lambda pairs: 2 * pairs))
+places = st.integers(0, MILLION)
+bases = st.floats(1.5, 1e8)
+layouts = st.booleans()
+
+both_layouts = pytest.mark.parametrize("interleaved", [True, False])
+# How far a rotation is from the exact one: channels of size 1, rounded a few times.
+roundings = pytest.mark.parametrize(
+    ("dtype", "atol"), [(torch.float64, 1e-9), (torch.float32, 1e-6), (torch.bfloat16, 2**-8)], ids=str
+)
+
+
+def close(a: Tensor, b: Tensor, atol: float = 1e-10) -> None:
+    torch.testing.assert_close(a, b, rtol=0, atol=atol)
+
+
+def normal(*shape: int, dtype: torch.dtype = torch.float64, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(seed))
+
+
+def scattered(length: int, seed: int = 0) -> Tensor:
+    """Whole positions up to a million, in any order."""
+    return torch.randint(MILLION, (length,), generator=torch.Generator().manual_seed(seed))
+
+
+def bounded(*shape: int, dtype: torch.dtype) -> Tensor:
+    """Every pair shorter than 1, so that one unit in the last place is the same for all."""
+    return (1.4 * torch.rand(*shape, generator=torch.Generator().manual_seed(0)) - 0.7).to(dtype)
+
+
+def tables64(positions: Tensor, d_head: int, base: float = 10_000.0) -> tuple[Tensor, Tensor]:
+    return rope_tables(positions, frequencies(d_head, base), dtype=torch.float64)
+
+
+def turned(x: Tensor, positions: Tensor, *, interleaved: bool = True, base: float = 10_000.0) -> Tensor:
+    """In float64."""
+    return apply_rope(x, *tables64(positions, x.shape[-1], base), interleaved=interleaved)
+
+
+def turned_by_matrices(x: Tensor, cos: Tensor, sin: Tensor, *, interleaved: bool) -> Tensor:
+    """R_m x, with one d_head × d_head matrix per position, written entry by entry, in float64."""
+    length, pairs = cos.shape
+    matrices = torch.zeros(length, 2 * pairs, 2 * pairs, dtype=torch.float64)
+    for m in range(length):
+        for i in range(pairs):
+            a, b = (2 * i, 2 * i + 1) if interleaved else (i, i + pairs)
+            matrices[m, a, a] = matrices[m, b, b] = cos[m, i]
+            matrices[m, a, b], matrices[m, b, a] = -sin[m, i], sin[m, i]
+    return torch.einsum("mij,bhmj->bhmi", matrices, x.double())
+
+
+def pairs_of(x: Tensor, *, interleaved: bool) -> Tensor:
+    """(..., d_head/2, 2)."""
+    return x.unflatten(-1, (-1, 2)) if interleaved else x.unflatten(-1, (2, -1)).mT
+
+
+def scores(q: Tensor, k: Tensor) -> Tensor:
+    """q·k/√d_head for every query and key."""
+    return q @ k.mT / math.sqrt(q.shape[-1])
+
+
+# ── the angles ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+POSITIONS = [0, 1, 2, 7, 255, 256, 257, 2047, 4095, 65535, 131_073, 999_983, MILLION]
+
+
+def exact(positions: list[int], d_head: int, base: int) -> tuple[Tensor, Tensor]:
+    """cos and sin of base^(-2i/d_head)·m from 50 digits, rounded once."""
+    with mpmath.workdps(50):
+        angles = [m * mpmath.mpf(base) ** (-mpmath.mpf(2 * i) / d_head) for m in positions for i in range(d_head // 2)]
+        cos, sin = ([float(f(angle)) for angle in angles] for f in (mpmath.cos, mpmath.sin))
+    shape = len(positions), d_head // 2
+    return torch.tensor(cos, dtype=torch.float64).view(shape), torch.tensor(sin, dtype=torch.float64).view(shape)
+
+
+@pytest.mark.parametrize("base", [10_000, 500_000])
+@pytest.mark.parametrize("d_head", [2, 8, 128])
+def test_tables_against_fifty_digits_up_to_position_a_million(d_head: int, base: int) -> None:
+    """float64 keeps 9 decimals, and a cast at the end adds nothing but its own rounding."""
+    omega = frequencies(d_head, base)
+    half_unit = {torch.float32: 2**-25 + 1e-9, torch.bfloat16: 2**-9 + 1e-9, torch.float16: 2**-12 + 1e-9}
+    for table, truth in zip(rope_tables(POSITIONS, omega, dtype=torch.float64), exact(POSITIONS, d_head, base), strict=True):
+        close(table, truth, 1e-9)
+    for table, truth in zip(rope_tables(POSITIONS, omega), exact(POSITIONS, d_head, base), strict=True):
+        assert table.dtype == torch.float32
+        close(table.double(), truth, 1e-7)
+    for dtype, atol in half_unit.items():
+        for table, truth in zip(rope_tables(POSITIONS, omega, dtype=dtype), exact(POSITIONS, d_head, base), strict=True):
+            assert table.dtype == dtype
+            close(table.double(), truth, atol)
+
+
+def test_angles_in_float32_would_be_off_by_a_thousandth_at_a_million() -> None:
+    """What the tables avoid: the digits that a product of a million lacks are digits of the angle."""
+    angles = torch.tensor([[float(MILLION)]]) * frequencies(128).float()
+    assert (angles.cos() - exact([MILLION], 128, 10_000)[0]).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_positions_that_skip_numbers_are_refused(dtype: torch.dtype) -> None:
+    """In bfloat16 position 257 is 256; nobody should find out from a loss curve."""
+    positions, x = torch.arange(LENGTH).to(dtype), normal(BATCH, HEADS, LENGTH, D_HEAD)
+    assert torch.tensor(257).bfloat16() == 256
+    with pytest.raises(ValueError, match="skips whole numbers"):
+        rope_tables(positions, frequencies(D_HEAD))
+    with pytest.raises(ValueError, match="skips whole numbers"):
+        RotaryPositions(frequencies(D_HEAD)).rotate(x, x, positions, positions)
+
+
+CASTS: dict[str, Callable[[RotaryPositions], RotaryPositions]] = {
+    "none": lambda scheme: scheme,
+    "to": lambda scheme: scheme.to(torch.bfloat16),
+    "bfloat16": lambda scheme: scheme.bfloat16(),
+    "half": lambda scheme: scheme.half(),
+    "model": lambda scheme: cast_inside_a_model(scheme),
+}
+
+
+def cast_inside_a_model(scheme: RotaryPositions) -> RotaryPositions:
+    decoder = Decoder(7, HEADS * D_HEAD, HEADS, 1, scheme).to(torch.bfloat16)
+    assert all(parameter.dtype == torch.bfloat16 for parameter in decoder.parameters())
+    assert isinstance(decoder.scheme, RotaryPositions)
+    return decoder.scheme
+
+
+@both_layouts
+@pytest.mark.parametrize("base", [10_000, 500_000])
+@pytest.mark.parametrize("cast", CASTS)
+def test_no_cast_of_the_module_costs_a_digit_of_the_angles(cast: str, base: int, interleaved: bool) -> None:
+    """Queries in bfloat16 are turned within their own rounding, 2^-9, up to position a million; float32 ones within 2^-22."""
+    scheme = CASTS[cast](RotaryPositions(frequencies(D_HEAD, base), interleaved=interleaved))
+    assert scheme.frequencies.dtype == torch.float64
+    assert scheme.state_dict() == {}
+    positions = torch.tensor(POSITIONS)
+    for dtype, atol in ((torch.float32, 2**-22), (torch.bfloat16, 2e-3)):
+        x = bounded(BATCH, HEADS, len(POSITIONS), D_HEAD, dtype=dtype)
+        truth = turned_by_matrices(x, *exact(POSITIONS, D_HEAD, base), interleaved=interleaved)
+        for result in scheme.rotate(x, x, positions, positions):
+            assert result.dtype == dtype
+            close(result.double(), truth, atol)
+
+
+# ── the rotation ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_quarter_turn_takes_the_first_channel_to_the_second() -> None:
+    """Counterclockwise: (1, 0) -> (0, 1) -> (-1, 0). nanochat, for one, turns the other way."""
+    x = torch.tensor([1.0, 0.0], dtype=torch.float64).expand(1, 1, 3, 2)
+    cos, sin = rope_tables(range(3), torch.tensor([math.pi / 2], dtype=torch.float64), dtype=torch.float64)
+    for interleaved in (True, False):
+        expected = torch.tensor([[[[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]]], dtype=torch.float64)
+        close(apply_rope(x, cos, sin, interleaved=interleaved), expected, 1e-15)
+
+
+@given(shapes, seeds, bases, layouts)
+def test_it_is_one_block_matrix_per_position(shape: Shape, seed: int, base: float, interleaved: bool) -> None:
+    """R_m x, the same R_m for all heads and sequences, whatever the sizes; heads = length included."""
+    x, cos_sin = normal(*shape, seed=seed), tables64(scattered(shape[2], seed), shape[-1], base)
+    expected = turned_by_matrices(x, *cos_sin, interleaved=interleaved)
+    close(apply_rope(x, *cos_sin, interleaved=interleaved), expected, 1e-13)
+
+
+@roundings
+@both_layouts
+@pytest.mark.parametrize(
+    "shape", [(1, 1, 1, 2), (1, 1, 4, 2), (1, 4, 1, 6), (2, 1, 3, 4), (2, 4, 4, 4), (BATCH, HEADS, LENGTH, D_HEAD)], ids=str
+)
+def test_any_size_and_dtype_near_a_million(shape: Shape, interleaved: bool, dtype: torch.dtype, atol: float) -> None:
+    """One token, one head, one pair; heads = length = d_head."""
+    x = bounded(*shape, dtype=dtype)
+    positions = torch.arange(MILLION - shape[2], MILLION)
+    q, k = RotaryPositions(frequencies(shape[-1]), interleaved=interleaved).rotate(x, -x, positions, positions)
+    truth = turned_by_matrices(x, *exact(positions.tolist(), shape[-1], 10_000), interleaved=interleaved)
+    assert q.dtype == k.dtype == dtype
+    assert q.shape == k.shape == shape
+    close(q.double(), truth, atol)
+    assert torch.equal(k, -q)
+
+
+@given(shapes, seeds, bases, layouts)
+def test_the_length_of_every_pair_is_kept(shape: Shape, seed: int, base: float, interleaved: bool) -> None:
+    x = normal(*shape, seed=seed)
+    after = turned(x, scattered(shape[2], seed), interleaved=interleaved, base=base)
+    close(pairs_of(after, interleaved=interleaved).norm(dim=-1), pairs_of(x, interleaved=interleaved).norm(dim=-1), 1e-13)
+
+
+@given(places, places, places, shapes, seeds, bases, layouts)
+def test_the_score_depends_on_the_offset_only(
+    m: int, n: int, shift: int, shape: Shape, seed: int, base: float, interleaved: bool
+) -> None:
+    """(R_m q)·(R_n k) = (R_(m+s) q)·(R_(n+s) k) = q·(R_(n-m) k)."""
+    batch, heads, _, d_head = shape
+    q, k = normal(2, batch, heads, 1, d_head, seed=seed)
+
+    def score(q_position: int, k_position: int) -> Tensor:
+        at_q, at_k = torch.tensor([q_position]), torch.tensor([k_position])
+        return scores(turned(q, at_q, interleaved=interleaved, base=base), turned(k, at_k, interleaved=interleaved, base=base))
+
+    close(score(m + shift, n + shift), score(m, n), 1e-8)
+    close(score(0, n - m), score(m, n), 1e-8)
+
+
+@both_layouts
+@pytest.mark.parametrize("shift", [256, 4096, 65_535, 131_073, MILLION])
+def test_scores_are_the_same_a_million_tokens_later_in_float32(shift: int, interleaved: bool) -> None:
+    """Nothing but the rounding of float32 tells the positions apart; with angles in float32 a hundredth does."""
+    q, k = normal(2, 1, 1, 64, 128, dtype=torch.float32)
+
+    def at(start: int, x: Tensor) -> Tensor:
+        return apply_rope(x, *rope_tables(torch.arange(start, start + 64), frequencies(128)), interleaved=interleaved)
+
+    def careless(start: int, x: Tensor) -> Tensor:
+        angles = torch.arange(start, start + 64).float()[:, None] * frequencies(128).float()
+        return apply_rope(x, angles.cos(), angles.sin(), interleaved=interleaved)
+
+    close(scores(at(shift, q), at(shift, k)), scores(at(0, q), at(0, k)), 1e-5)
+    if shift == MILLION:
+        assert (scores(careless(shift, q), careless(shift, k)) - scores(careless(0, q), careless(0, k))).abs().max() > 1e-2
+
+
+@both_layouts
+@pytest.mark.parametrize(("dtype", "atol"), [(torch.float64, 1e-8), (torch.float32, 1e-5), (torch.bfloat16, 6e-2)], ids=str)
+def test_the_module_gives_relative_scores_in_every_dtype(dtype: torch.dtype, atol: float, interleaved: bool) -> None:
+    """In bfloat16 each channel of q and k is rounded to 8 bits; positions themselves in bfloat16 would cost 1 and more."""
+    scheme = RotaryPositions(frequencies(64), interleaved=interleaved).to(dtype)
+    q, k = normal(2, BATCH, HEADS, 9, 64).to(dtype)
+    expected = scores(*(x.double() for x in scheme.rotate(q, k, torch.arange(9), torch.arange(9))))
+    for shift in (250, 65_535, MILLION - 4):
+        positions = torch.arange(shift, shift + 9)
+        close(scores(*(x.double() for x in scheme.rotate(q, k, positions, positions))), expected, atol)
+
+
+@given(places, places, shapes, seeds, layouts)
+def test_turning_by_m_and_then_by_n_is_turning_by_their_sum(m: int, n: int, shape: Shape, seed: int, interleaved: bool) -> None:
+    """R_n R_m = R_(m+n), and R_(-m) undoes R_m."""
+    x, length = normal(*shape, seed=seed), shape[2]
+
+    def by(position: int, x: Tensor) -> Tensor:
+        return turned(x, torch.full((length,), position), interleaved=interleaved)
+
+    close(by(n, by(m, x)), by(m + n, x), 1e-8)
+    close(by(-m, by(m, x)), x, 1e-13)
+
+
+@both_layouts
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_position_0_changes_nothing(dtype: torch.dtype, interleaved: bool) -> None:
+    """Bitwise."""
+    x, positions = normal(BATCH, HEADS, LENGTH, D_HEAD).to(dtype), torch.zeros(LENGTH, dtype=torch.int64)
+    q, k = RotaryPositions(frequencies(D_HEAD), interleaved=interleaved).rotate(x, x, positions, positions)
+    assert torch.equal(q, x)
+    assert torch.equal(k, x)
+
+
+@both_layouts
+def test_each_sequence_of_a_batch_may_have_positions_of_its_own(interleaved: bool) -> None:
+    """Positions (batch, L): row by row what positions (L,) give."""
+    scheme = RotaryPositions(frequencies(D_HEAD), interleaved=interleaved)
+    q, k = normal(2, BATCH, HEADS, LENGTH, D_HEAD)
+    own = torch.stack([scattered(LENGTH, seed) for seed in range(BATCH)])
+    together = scheme.rotate(q, k, own, own)
+    for b in range(BATCH):
+        for batch, alone in zip(together, scheme.rotate(q[b : b + 1], k[b : b + 1], own[b], own[b]), strict=True):
+            close(batch[b : b + 1], alone, 1e-14)
+
+
+def test_queries_and_keys_are_turned_by_their_own_positions() -> None:
+    """One query after a long prefix, keys with fewer heads than queries: each comes out as it does alone."""
+    scheme = RotaryPositions(frequencies(D_HEAD))
+    q, k = normal(BATCH, 4, 1, D_HEAD), normal(BATCH, 2, LENGTH, D_HEAD, seed=1)
+    q_positions, k_positions = torch.tensor([LENGTH - 1]), torch.arange(LENGTH)
+    turned_q, turned_k = scheme.rotate(q, k, q_positions, k_positions)
+    assert torch.equal(turned_q, turned(q, q_positions))
+    assert torch.equal(turned_k, turned(k, k_positions))
+
+
+@pytest.mark.parametrize("form", [lambda x, cos, sin: apply_rope(x, cos, sin, interleaved=True), apply_rope_complex])
+def test_the_arithmetic_is_in_the_wider_dtype(form: Callable[[Tensor, Tensor, Tensor], Tensor]) -> None:
+    """The result is rounded once, to the dtype of x, and so is as good as if x had been wider."""
+    x, (cos, sin) = normal(BATCH, HEADS, LENGTH, D_HEAD), tables64(scattered(LENGTH), D_HEAD)
+    for narrow, wide in ((torch.float32, torch.float64), (torch.bfloat16, torch.float32), (torch.float16, torch.float64)):
+        result = form(x.to(narrow), cos.to(wide), sin.to(wide))
+        assert result.dtype == narrow
+        assert torch.equal(result, form(x.to(narrow).to(wide), cos.to(wide), sin.to(wide)).to(narrow))
+
+
+# ── two layouts ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@given(shapes, seeds, st.sampled_from([torch.float64, torch.float32, torch.bfloat16]))
+def test_the_layouts_differ_by_a_permutation_alone(shape: Shape, seed: int, dtype: torch.dtype) -> None:
+    """Bitwise, there and back; scores are sums in another order."""
+    x = normal(*shape, seed=seed).to(dtype)
+    cos, sin = rope_tables(scattered(shape[2], seed), frequencies(shape[-1]))
+    to_halves, to_neighbours = (layout_permutation(shape[-1], interleaved=interleaved) for interleaved in (False, True))
+    neighbours, halves = (apply_rope(x, cos, sin, interleaved=interleaved) for interleaved in (True, False))
+    assert torch.equal(neighbours[..., to_halves], apply_rope(x[..., to_halves], cos, sin, interleaved=False))
+    assert torch.equal(halves[..., to_neighbours], apply_rope(x[..., to_neighbours], cos, sin, interleaved=True))
+
+
+@given(st.integers(1, 200).map(lambda pairs: 2 * pairs))
+def test_the_permutations_undo_each_other(d_head: int) -> None:
+    """To halves: the first channels of all pairs, then the second ones."""
+    to_halves, to_neighbours = (layout_permutation(d_head, interleaved=interleaved) for interleaved in (False, True))
+    assert to_halves.tolist() == [*range(0, d_head, 2), *range(1, d_head, 2)]
+    assert torch.equal(to_halves[to_neighbours], torch.arange(d_head))
+    assert torch.equal(to_neighbours[to_halves], torch.arange(d_head))
+
+
+def mixed_up(x: Tensor, positions: Tensor) -> Tensor:
+    """The common mistake: tables for neighbours (each value twice in a row), and a rotation of halves."""
+    cos, sin = (table.repeat_interleave(2, dim=-1) for table in tables64(positions, x.shape[-1]))
+    a, b = x.chunk(2, dim=-1)
+    return x * cos + torch.cat((-b, a), dim=-1) * sin
+
+
+def test_tables_of_one_layout_with_the_rotation_of_the_other_are_no_rotation() -> None:
+    """Two channels of a pair turn by different angles: lengths change, and so do scores at a fixed offset.
+
+    Neither shows in a shape or at position 0, and a model trained with it still learns something.
+    """
+    q, k = normal(2, 1, 1, LENGTH, D_HEAD)
+    positions = torch.arange(LENGTH)
+    before, after = (pairs_of(x, interleaved=False).norm(dim=-1) for x in (q, mixed_up(q, positions)))
+    close(before[..., 0, :], after[..., 0, :])
+    assert (before - after).abs().max() > 0.1
+    assert (q.norm(dim=-1) - mixed_up(q, positions).norm(dim=-1)).abs().max() > 0.1
+    here, there = (scores(mixed_up(q, at), mixed_up(k, at)) for at in (positions, positions + 7))
+    assert (here - there).abs().max() > 0.1
+    # With one pair there is nothing to mix up.
+    close(mixed_up(q[..., :2], positions), turned(q[..., :2], positions, interleaved=False))
+
+
+@both_layouts
+@pytest.mark.parametrize("rotary_dim", [None, 2, 4, 6])
+def test_a_converted_projection_gives_the_same_attention_in_the_other_layout(rotary_dim: int | None, interleaved: bool) -> None:
+    """Query and key converted both; the values and the output stay. Unconverted weights give another model."""
+    d_head, num_heads, d_model = 6, 3, 18
+    scheme, other = (
+        RotaryPositions(frequencies(rotary_dim or d_head), interleaved=wanted) for wanted in (not interleaved, interleaved)
+    )
+    trained, converted = (MultiHeadAttention(d_model, num_heads, each, causal=True).double() for each in (scheme, other))
+    x, positions = normal(BATCH, LENGTH, d_model), torch.arange(100, 100 + LENGTH)
+    converted.load_state_dict(trained.state_dict())
+    if rotary_dim != 2:  # one pair is the same in both
+        assert (converted(x, positions) - trained(x, positions)).abs().max() > 1e-5
+    with torch.no_grad():
+        for layer in (converted.query, converted.key):
+            layer.weight.copy_(convert_projection(layer.weight, num_heads, interleaved=interleaved, rotary_dim=rotary_dim))
+    close(converted(x, positions), trained(x, positions), 1e-13)
+
+
+@both_layouts
+def test_converting_moves_rows_within_their_heads_and_back(interleaved: bool) -> None:
+    """A copy, also for grouped keys with fewer heads; channels that are never turned keep their place."""
+    weight = torch.arange(2.0 * D_HEAD)[:, None].repeat(1, 3)
+    there = convert_projection(weight, 2, interleaved=interleaved, rotary_dim=6)
+    assert torch.equal(convert_projection(there, 2, interleaved=not interleaved, rotary_dim=6), weight)
+    for head, (before, after) in enumerate(zip(weight.split(D_HEAD), there.split(D_HEAD), strict=True)):
+        assert torch.equal(after[:6], before[layout_permutation(6, interleaved=interleaved)]), head
+        assert torch.equal(after[6:], before[6:]), head
+    there.zero_()
+    assert weight[1:].all()
+
+
+# ── the fast form ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def awkward(kind: str, dtype: torch.dtype) -> Tensor:
+    """x of shape (BATCH, HEADS, LENGTH, D_HEAD) that lies in memory in an unusual way."""
+    if kind == "odd offset":
+        return normal(BATCH, HEADS, LENGTH, D_HEAD + 2).to(dtype)[..., 1:-1]
+    if kind == "odd stride":
+        return normal(BATCH, HEADS, LENGTH, D_HEAD + 3).to(dtype)[..., :D_HEAD]
+    if kind == "from the middle of qkv":
+        return (
+            normal(BATCH, LENGTH, 3 * HEADS * D_HEAD + 1)
+            .to(dtype)[..., HEADS * D_HEAD : 2 * HEADS * D_HEAD]
+            .unflatten(-1, (HEADS, D_HEAD))
+            .transpose(1, 2)
+        )
+    if kind == "transposed heads":
+        return normal(BATCH, LENGTH, HEADS * D_HEAD).to(dtype).unflatten(-1, (HEADS, D_HEAD)).transpose(1, 2)
+    if kind == "channels first":
+        return normal(BATCH, HEADS, D_HEAD, LENGTH).to(dtype).mT
+    if kind == "every second channel":
+        return normal(BATCH, HEADS, LENGTH, 2 * D_HEAD).to(dtype)[..., ::2]
+    if kind == "one head for all":
+        return normal(BATCH, 1, LENGTH, D_HEAD).to(dtype).expand(-1, HEADS, -1, -1)
+    return normal(BATCH, HEADS, LENGTH, D_HEAD).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "plain",
+        "odd offset",
+        "odd stride",
+        "from the middle of qkv",
+        "transposed heads",
+        "channels first",
+        "every second channel",
+        "one head for all",
+    ],
+)
+def test_the_product_of_complex_numbers_equals_the_plain_form(kind: str, dtype: torch.dtype) -> None:
+    """Wherever x lies in memory; the last bit may differ, since a complex product may be rounded in another order."""
+    x = awkward(kind, dtype)
+    assert x.shape == (BATCH, HEADS, LENGTH, D_HEAD)
+    before = x.clone()
+    own = torch.stack([scattered(LENGTH, seed) for seed in range(BATCH)])
+    unit = torch.finfo(dtype).eps
+    for positions in (own, own[0]):
+        cos, sin = rope_tables(positions, frequencies(D_HEAD), dtype=torch.promote_types(dtype, torch.float32))
+        plain, fast = apply_rope(x, cos, sin, interleaved=True), apply_rope_complex(x, cos, sin)
+        assert fast.dtype == plain.dtype == dtype
+        torch.testing.assert_close(fast, plain, rtol=unit, atol=4 * torch.finfo(cos.dtype).eps)
+    assert torch.equal(x, before)
+
+
+@given(shapes, seeds, bases)
+def test_the_fast_form_equals_the_plain_one_for_any_size(shape: Shape, seed: int, base: float) -> None:
+    x, cos_sin = normal(*shape, seed=seed), tables64(scattered(shape[2], seed), shape[-1], base)
+    close(apply_rope_complex(x, *cos_sin), apply_rope(x, *cos_sin, interleaved=True), 1e-14)
+
+
+@pytest.mark.parametrize("kind", ["plain", "odd offset", "transposed heads", "one head for all"])
+def test_a_gradient_is_turned_back(kind: str) -> None:
+    """A rotation's transpose is its inverse: ∂(g·Rx)/∂x = R^(-1) g, in every form."""
+    upstream, positions = normal(BATCH, HEADS, LENGTH, D_HEAD, seed=1), scattered(LENGTH)
+    cos, sin = tables64(positions, D_HEAD)
+    for interleaved, form in (
+        (True, lambda x: apply_rope(x, cos, sin, interleaved=True)),
+        (True, lambda x: apply_rope_complex(x, cos, sin)),
+        (False, lambda x: apply_rope(x, cos, sin, interleaved=False)),
+    ):
+        x = awkward(kind, torch.float64).requires_grad_()
+        (gradient,) = torch.autograd.grad(form(x), x, upstream)
+        close(gradient, turned(upstream, -positions, interleaved=interleaved), 1e-14)
+
+
+# ── part of a head, louder scores, the plane ─────────────────────────────────────────────────────────────────────────────
+
+
+@both_layouts
+@pytest.mark.parametrize("rotary_dim", [2, 4, 6, 8])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_a_partial_rotation_leaves_the_last_channels_alone(dtype: torch.dtype, rotary_dim: int, interleaved: bool) -> None:
+    """The first ones turn as a head of that width does; the others stay bitwise, whatever the attention factor."""
+    q, k = normal(2, BATCH, HEADS, LENGTH, D_HEAD).to(dtype)
+    positions = scattered(LENGTH)
+    for factor in (1.0, 1.5):
+        scheme = RotaryPositions(frequencies(rotary_dim), interleaved=interleaved, attention_factor=factor)
+        whole = scheme.rotate(q, k, positions, positions)
+        narrow = scheme.rotate(q[..., :rotary_dim], k[..., :rotary_dim], positions, positions)
+        for x, result, part in zip((q, k), whole, narrow, strict=True):
+            assert torch.equal(result[..., rotary_dim:], x[..., rotary_dim:])
+            assert torch.equal(result[..., :rotary_dim], part)
+    cos, sin = tables64(positions, rotary_dim)
+    expected = factor * turned_by_matrices(q[..., :rotary_dim], cos, sin, interleaved=interleaved)
+    torch.testing.assert_close(whole[0][..., :rotary_dim].double(), expected, rtol=0, atol=8 * torch.finfo(dtype).eps)
+
+
+@given(st.floats(0.1, 10), seeds, layouts)
+def test_the_attention_factor_multiplies_scores_by_its_square(factor: float, seed: int, interleaved: bool) -> None:
+    q, k = normal(2, BATCH, HEADS, LENGTH, D_HEAD, seed=seed)
+    positions = scattered(LENGTH, seed)
+    plain, sharp = (
+        scores(
+            *RotaryPositions(frequencies(D_HEAD), interleaved=interleaved, attention_factor=f).rotate(
+                q, k, positions, positions
+            )
+        )
+        for f in (1.0, factor)
+    )
+    torch.testing.assert_close(sharp, factor**2 * plain, rtol=1e-10, atol=1e-12)
+
+
+@given(st.tuples(places, places), st.tuples(places, places), st.tuples(places, places), seeds, layouts)
+def test_in_the_plane_scores_depend_on_both_offsets_only(
+    q_place: tuple[int, int], k_place: tuple[int, int], shift: tuple[int, int], seed: int, interleaved: bool
+) -> None:
+    q, k = normal(2, BATCH, HEADS, 1, D_HEAD, seed=seed)
+
+    def score(shift: tuple[int, int]) -> Tensor:
+        sides = []
+        for x, (row, column) in ((q, q_place), (k, k_place)):
+            tables = axial_rope_tables([row + shift[0]], [column + shift[1]], frequencies(D_HEAD // 2), dtype=torch.float64)
+            sides.append(apply_rope(x, *tables, interleaved=interleaved))
+        return scores(*sides)
+
+    close(score(shift), score((0, 0)), 1e-8)
+
+
+def test_in_the_plane_row_and_column_each_matter() -> None:
+    """A step down, a step to the right, and both at once give three scores."""
+    q, k = normal(2, 1, 1, 1, D_HEAD)
+    found = []
+    for row, column in ((0, 0), (1, 0), (0, 1), (1, 1)):
+        tables = axial_rope_tables([row], [column], frequencies(D_HEAD // 2), dtype=torch.float64)
+        found.append(scores(q, apply_rope(k, *tables, interleaved=True)).item())
+    assert min(abs(a - b) for i, a in enumerate(found) for b in found[:i]) > 1e-2
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_in_the_plane_half_of_the_pairs_turns_by_the_row_and_half_by_the_column(batched: bool) -> None:
+    """With neighbours as pairs, the two halves of a head are two heads of half the width."""
+    x, omega = normal(BATCH, HEADS, LENGTH, D_HEAD), frequencies(D_HEAD // 2)
+    rows, columns = scattered(BATCH * LENGTH, 1).view(BATCH, -1), scattered(BATCH * LENGTH, 2).view(BATCH, -1)
+    if not batched:
+        rows, columns = rows[0], columns[0]
+    cos, sin = axial_rope_tables(rows, columns, omega, dtype=torch.float64)
+    assert cos.shape == sin.shape == (*rows.shape, D_HEAD // 2)
+    upper, lower = x.chunk(2, dim=-1)
+    alone = torch.cat((turned(upper, rows), turned(lower, columns)), dim=-1)
+    close(apply_rope(x, cos, sin, interleaved=True), alone, 1e-14)
+    close(apply_rope_complex(x, cos, sin), alone, 1e-14)
+    # In halves, a pair is still a pair: the same after the permutation.
+    order = layout_permutation(D_HEAD, interleaved=False)
+    close(apply_rope(x[..., order], cos, sin, interleaved=False), alone[..., order], 1e-14)
+    assert axial_rope_tables(rows, columns, omega)[0].dtype == torch.float32
+
+
+# ── in a model ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@both_layouts
+def test_a_decoder_with_rotary_positions_cannot_tell_where_a_text_begins(interleaved: bool) -> None:
+    """In float64 its outputs at positions from a million on are those from 0 on; in bfloat16 they differ by rounding alone."""
+    torch.manual_seed(0)
+    decoder = Decoder(11, 24, HEADS, 2, RotaryPositions(frequencies(8), interleaved=interleaved)).double().eval()
+    ids, positions = torch.arange(9)[None], torch.arange(9)
+    truth = decoder(ids, positions)
+    close(decoder(ids, positions + MILLION), truth, 1e-8)
+    assert (decoder(ids, 2 * positions) - truth).abs().max() > 1e-3
+    rounded = decoder.to(torch.bfloat16)
+    near, far = ((rounded(ids, where).double() - truth).abs().max() for where in (positions, positions + MILLION))
+    assert far < 2 * near
+
+
+# ── other libraries ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+# 1e-6 with our tables, the rounding of a few products; 1e-5 with theirs, whose angles are float32.
+no_script_warning = pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning")
+
+
+def ours(x: Tensor, positions: Tensor, *, interleaved: bool, base: float = 10_000.0) -> Tensor:
+    return apply_rope(x, *rope_tables(positions, frequencies(x.shape[-1], base)), interleaved=interleaved)
+
+
+@pytest.mark.parametrize("base", [10_000.0, 500_000.0])
+def test_halves_against_llama_in_transformers(base: float) -> None:
+    from transformers import LlamaConfig
+    from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
+
+    q, k = normal(2, BATCH, HEADS, 40, 64, dtype=torch.float32)
+    positions = torch.stack([torch.arange(40), torch.arange(3, 43)])
+    cos, sin = (torch.cat((table, table), dim=-1) for table in rope_tables(positions, frequencies(64, base)))
+    for x, theirs in zip((q, k), apply_rotary_pos_emb(q, k, cos, sin), strict=True):
+        close(ours(x, positions, interleaved=False, base=base), theirs, 1e-6)
+    config = LlamaConfig(head_dim=64, rope_parameters={"rope_type": "default", "rope_theta": base})
+    for x, theirs in zip((q, k), apply_rotary_pos_emb(q, k, *LlamaRotaryEmbedding(config)(q, positions)), strict=True):
+        close(ours(x, positions, interleaved=False, base=base), theirs, 1e-5)
+
+
+def test_neighbours_against_gptj_in_transformers() -> None:
+    """Its tensors are (batch, L, heads, d_head)."""
+    from transformers.models.gptj.modeling_gptj import apply_rotary_pos_emb, create_sinusoidal_positions
+
+    x = normal(BATCH, HEADS, 40, 64, dtype=torch.float32)
+    cos, sin = rope_tables(range(40), frequencies(64))
+    theirs = apply_rotary_pos_emb(x.transpose(1, 2), sin[None], cos[None]).transpose(1, 2)
+    close(ours(x, torch.arange(40), interleaved=True), theirs, 1e-6)
+    sin, cos = create_sinusoidal_positions(40, 64)[None].chunk(2, dim=-1)
+    theirs = apply_rotary_pos_emb(x.transpose(1, 2), sin, cos).transpose(1, 2)
+    close(ours(x, torch.arange(40), interleaved=True), theirs, 1e-5)
+
+
+def test_a_partial_rotation_against_gpt_neox_in_transformers() -> None:
+    """A quarter of each head, in halves."""
+    from transformers import GPTNeoXConfig
+    from transformers.models.gpt_neox.modeling_gpt_neox import GPTNeoXRotaryEmbedding, apply_rotary_pos_emb
+
+    q, k = normal(2, BATCH, HEADS, 40, 32, dtype=torch.float32)
+    positions = torch.arange(40)
+    parameters = {"rope_type": "default", "rope_theta": 10_000.0, "partial_rotary_factor": 0.25}
+    config = GPTNeoXConfig(hidden_size=32 * HEADS, num_attention_heads=HEADS, rope_parameters=parameters)
+    theirs = apply_rotary_pos_emb(q, k, *GPTNeoXRotaryEmbedding(config)(q, positions[None]))
+    scheme = RotaryPositions(frequencies(8), interleaved=False)
+    for x, expected in zip(scheme.rotate(q, k, positions, positions), theirs, strict=True):
+        close(x, expected, 1e-5)
+
+
+@both_layouts
+@pytest.mark.parametrize("rotary_dim", [16, 6])
+def test_both_layouts_whole_and_partial_against_the_reference_of_onnx(rotary_dim: int, interleaved: bool) -> None:
+    """The operator RotaryEmbedding of opset 23, as its specification computes it, in NumPy; positions per sequence."""
+    from onnx import TensorProto, helper
+    from onnx.reference import ReferenceEvaluator
+
+    x = normal(BATCH, HEADS, LENGTH, 16, dtype=torch.float32)
+    positions = torch.randint(300, (BATCH, LENGTH), generator=torch.Generator().manual_seed(0))
+    cos, sin = rope_tables(range(300), frequencies(rotary_dim))
+    feeds = {"x": x, "cos": cos, "sin": sin, "positions": positions}
+    node = helper.make_node(
+        "RotaryEmbedding", list(feeds), ["y"], interleaved=int(interleaved), rotary_embedding_dim=rotary_dim
+    )
+    inputs = [
+        helper.make_tensor_value_info(name, TensorProto.INT64 if name == "positions" else TensorProto.FLOAT, list(tensor.shape))
+        for name, tensor in feeds.items()
+    ]
+    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, list(x.shape))
+    model = helper.make_model(helper.make_graph([node], "rope", inputs, [output]), opset_imports=[helper.make_opsetid("", 23)])
+    (theirs,) = ReferenceEvaluator(model).run(None, {name: tensor.numpy() for name, tensor in feeds.items()})
+    q, _ = RotaryPositions(frequencies(rotary_dim), interleaved=interleaved).rotate(x, x, positions, positions)
+    close(q, torch.from_numpy(theirs), 1e-6)
+
+
+@no_script_warning
+@pytest.mark.parametrize("rotary_dim", [32, 8])
+def test_neighbours_whole_and_partial_against_x_transformers(rotary_dim: int) -> None:
+    from x_transformers.x_transformers import RotaryEmbedding, apply_rotary_pos_emb  # type: ignore[import-untyped]
+
+    x, positions = normal(BATCH, HEADS, 40, 32, dtype=torch.float32), torch.arange(40)
+    q, _ = RotaryPositions(frequencies(rotary_dim)).rotate(x, x, positions, positions)
+    their_angles, _ = RotaryEmbedding(rotary_dim, base=10_000).forward_from_seq_len(40)
+    our_angles = (positions.double()[:, None] * frequencies(rotary_dim)).repeat_interleave(2, dim=-1)[None]
+    close(q, apply_rotary_pos_emb(x, their_angles), 1e-5)
+    close(q.double(), apply_rotary_pos_emb(x.double(), our_angles), 1e-6)
+
+
+def test_neighbours_at_an_offset_against_rotary_embedding_torch() -> None:
+    from rotary_embedding_torch import RotaryEmbedding  # type: ignore[import-untyped]
+
+    x = normal(BATCH, HEADS, 17, 32, dtype=torch.float32)
+    for offset in (0, 23):
+        theirs = RotaryEmbedding(32).rotate_queries_or_keys(x, offset=offset)
+        close(ours(x, torch.arange(offset, offset + 17), interleaved=True), theirs, 1e-5)
+
+
+def test_the_plane_against_rotary_embedding_torch() -> None:
+    """Its grid is (rows, columns), ours a list of tokens."""
+    from rotary_embedding_torch import RotaryEmbedding, apply_rotary_emb
+
+    rows, columns = 3, 7
+    x = normal(BATCH, HEADS, rows, columns, 16, dtype=torch.float32)
+    theirs = apply_rotary_emb(RotaryEmbedding(8).get_axial_freqs(rows, columns), x).flatten(2, 3)
+    down, right = torch.arange(rows).repeat_interleave(columns), torch.arange(columns).repeat(rows)
+    close(apply_rope(x.flatten(2, 3), *axial_rope_tables(down, right, frequencies(8)), interleaved=True), theirs, 1e-5)
+
+
+# ── where other libraries are wrong ──────────────────────────────────────────────────────────────────────────────────────
+
+# Each of these fails once the difference is gone: then the library is right, and the course must say so.
+
+
+def test_rotary_embedding_torch_0_9_rounds_the_positions_of_bfloat16_queries_and_remembers_them() -> None:
+    """Positions take the dtype of the query; the wrong angles are cached and spoil a later call in float32 too."""
+    from rotary_embedding_torch import RotaryEmbedding
+
+    x, positions = bounded(1, 1, 300, 64, dtype=torch.bfloat16), torch.arange(300)
+    truth = ours(x.float(), positions, interleaved=True)
+    module = RotaryEmbedding(64)
+    theirs = module.rotate_queries_or_keys(x).float()
+    close(theirs[:, :, :257], truth[:, :, :257], 4e-3)
+    assert (theirs - truth).abs().max() > 0.5
+    assert (module.rotate_queries_or_keys(x.float()) - truth).abs().max() > 0.5
+    close(RotaryEmbedding(64).rotate_queries_or_keys(x.float()), truth, 1e-4)
+    close(ours(x, positions, interleaved=True).float(), truth, 2e-3)
+
+
+@no_script_warning
+def test_x_transformers_2_rounds_frequencies_and_positions_when_cast_to_bfloat16() -> None:
+    """Its frequencies are a buffer, even a saved one, and positions take their dtype."""
+    from x_transformers.x_transformers import RotaryEmbedding
+
+    module, (cos, _) = RotaryEmbedding(64), rope_tables(range(4097), frequencies(64))
+    close(module.forward_from_seq_len(4097)[0][0, :, ::2].cos(), cos, 1e-3)
+    assert list(module.state_dict()) == ["inv_freq"]
+    angles, _ = module.bfloat16().forward_from_seq_len(4097)
+    assert (angles[0, :, ::2].double().cos() - cos).abs().max() > 1.9
+
+
+def test_llama_in_transformers_5_rounds_its_frequencies_when_cast_to_bfloat16() -> None:
+    """Its frequencies are a buffer; that positions and angles are float32 comes too late."""
+    from transformers import LlamaConfig
+    from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
+
+    positions = torch.tensor([[0, 4096]])
+    cos, _ = rope_tables(positions, frequencies(64))
+    module = LlamaRotaryEmbedding(LlamaConfig(head_dim=64))
+    close(module(cos, positions)[0][..., :32], cos, 1e-3)
+    assert (module.bfloat16()(cos, positions)[0][..., :32] - cos).abs().max() > 0.1
+
+
+def test_llama_in_transformers_5_has_angles_in_float32() -> None:
+    """Off by a hundredth at position a million, without any cast."""
+    from transformers import LlamaConfig
+    from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
+
+    positions = torch.tensor([[999_983, MILLION]])
+    theirs, _ = LlamaRotaryEmbedding(LlamaConfig(head_dim=128))(torch.zeros(1), positions)
+    truth, _ = exact(positions[0].tolist(), 128, 10_000)
+    assert (theirs[0, :, :64] - truth).abs().max() > 1e-2
+    close(rope_tables(positions[0], frequencies(128))[0].double(), truth, 1e-7)

@@ -1,0 +1,461 @@
+"""Stretched RoPE: what each method does to each pair, in our words, in two other libraries' code, and with a cache."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import mpmath  # type: ignore[import-untyped]
+import pytest
+import torch
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from posenc_course.rope import RotaryPositions, rope_tables
+from posenc_course.rope_scaling import (
+    DynamicNTKPositions,
+    dynamic_ntk,
+    llama3,
+    ntk_aware,
+    position_interpolation,
+    yarn,
+    yarn_attention_factor,
+)
+from posenc_course.sinusoidal import frequencies
+from posenc_course.transformer import Decoder
+
+settings.load_profile("ci")  # no deadline, the same examples on every run, nothing stored
+torch.set_num_threads(1)  # on tensors this small two threads only wait for each other
+
+widths = st.integers(2, 64).map(lambda pairs: 2 * pairs)
+bases = st.floats(100, 1e7)
+factors = st.floats(1, 64)
+lengths = st.integers(7, 200_000)  # within 7 tokens the fastest pair makes its first full turn
+
+# Every method as (frequencies, factor, original length) -> frequencies; dynamic NTK for a sequence of so many times the length.
+METHODS: dict[str, Callable[[Tensor, float, int], Tensor]] = {
+    "linear": lambda omega, factor, _: position_interpolation(omega, factor),
+    "ntk": lambda omega, factor, _: ntk_aware(omega, factor),
+    "dynamic": lambda omega, factor, length: dynamic_ntk(omega, math.floor(factor * length), length),
+    "yarn": yarn,
+    "yarn-exact-ends": lambda omega, factor, length: yarn(omega, factor, length, truncate=False),
+    "llama3": llama3,
+}
+
+# d_head, base, factor, original length: small models, Llama 2, Llama 3 and longer stretches.
+SETTINGS = [
+    (8, 10_000.0, 2.0, 64),
+    (64, 10_000.0, 4.0, 2048),
+    (128, 10_000.0, 16.0, 4096),
+    (64, 500_000.0, 32.0, 8192),
+    (128, 500_000.0, 8.0, 8192),
+    (128, 1_000_000.0, 2.5, 32_768),
+]
+all_settings = pytest.mark.parametrize(("d_head", "base", "factor", "length"), SETTINGS)
+
+
+def same_ratio(a: Tensor, b: Tensor | Sequence[float], rtol: float = 1e-12) -> None:
+    torch.testing.assert_close(a, torch.as_tensor(b, dtype=torch.float64), rtol=rtol, atol=0)
+
+
+def turns(omega: Tensor, length: int) -> Tensor:
+    """How often each pair turns within `length` tokens."""
+    return omega * length / (2 * math.pi)
+
+
+# ── against transformers ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+# They compute in float32: a ratio of 1 within 2e-6.
+
+
+def by_transformers(
+    kind: str, d_head: int, base: float, length: int, *, sequence: int | None = None, **parameters: Any
+) -> tuple[Tensor, float]:
+    from transformers import LlamaConfig
+    from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+
+    rope_parameters = {"rope_type": kind, "rope_theta": base, "original_max_position_embeddings": length, **parameters}
+    config = LlamaConfig(head_dim=d_head, max_position_embeddings=length, rope_parameters=rope_parameters)
+    omega, attention_factor = ROPE_INIT_FUNCTIONS[kind](config, seq_len=sequence)
+    return omega.double(), attention_factor
+
+
+@all_settings
+def test_position_interpolation_against_transformers(d_head: int, base: float, factor: float, length: int) -> None:
+    theirs, attention_factor = by_transformers("linear", d_head, base, length, factor=factor)
+    same_ratio(position_interpolation(frequencies(d_head, base), factor), theirs, 2e-6)
+    assert attention_factor == 1
+
+
+@all_settings
+@pytest.mark.parametrize("stretch", [0.5, 1, 1.25, 4])
+def test_dynamic_ntk_against_transformers(d_head: int, base: float, factor: float, length: int, stretch: float) -> None:
+    """Before, at and after the original length."""
+    sequence = int(stretch * length)
+    theirs, attention_factor = by_transformers("dynamic", d_head, base, length, sequence=sequence, factor=factor)
+    same_ratio(dynamic_ntk(frequencies(d_head, base), sequence, length, factor), theirs, 2e-6)
+    assert attention_factor == 1
+
+
+@all_settings
+@pytest.mark.parametrize("truncate", [True, False])
+@pytest.mark.parametrize("ends", [{}, {"fast": 16.0, "slow": 2.0}], ids=str)
+def test_yarn_against_transformers(
+    d_head: int, base: float, factor: float, length: int, truncate: bool, ends: dict[str, Any]
+) -> None:
+    """Frequencies here, the attention factor below: engines have been wrong in either."""
+    named: dict[str, Any] = {f"beta_{name}": turns for name, turns in ends.items()}
+    theirs, _ = by_transformers("yarn", d_head, base, length, factor=factor, truncate=truncate, **named)
+    same_ratio(yarn(frequencies(d_head, base), factor, length, truncate=truncate, **ends), theirs, 2e-6)
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.5, 4.0, 32.0])
+def test_yarns_attention_factor_against_transformers(factor: float) -> None:
+    _, theirs = by_transformers("yarn", 64, 10_000.0, 2048, factor=factor)
+    assert math.isclose(yarn_attention_factor(factor), theirs, rel_tol=1e-15)
+
+
+@all_settings
+@pytest.mark.parametrize(("fast", "slow"), [(4.0, 1.0), (8.0, 0.5)])
+def test_llama3_against_transformers(d_head: int, base: float, factor: float, length: int, fast: float, slow: float) -> None:
+    theirs, attention_factor = by_transformers(
+        "llama3", d_head, base, length, factor=factor, high_freq_factor=fast, low_freq_factor=slow
+    )
+    same_ratio(llama3(frequencies(d_head, base), factor, length, fast=fast, slow=slow), theirs, 2e-6)
+    assert attention_factor == 1
+
+
+def test_llama3_is_as_published_by_default() -> None:
+    """Llama 3.1: base 500,000, eight times 8192 tokens, kept above 4 turns, divided below 1."""
+    published: dict[str, Any] = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+    theirs, _ = by_transformers("llama3", 128, 500_000.0, 8192, **published)
+    same_ratio(llama3(frequencies(128, 500_000.0)), theirs, 2e-6)
+
+
+def test_transformers_5_does_not_see_truncate_false_in_a_config_per_layer_type() -> None:
+    """It looks for it one level too high, and rounds. This fails once it does not: then drop it here and in the course."""
+    from transformers import Gemma3TextConfig
+    from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+
+    stretched = {"rope_type": "yarn", "rope_theta": 1e4, "factor": 8.0, "original_max_position_embeddings": 512}
+    flat, _ = by_transformers("yarn", 64, 1e4, 512, factor=8.0, truncate=False)
+    config = Gemma3TextConfig(
+        head_dim=64,
+        max_position_embeddings=4096,
+        num_hidden_layers=1,
+        layer_types=["full_attention"],
+        rope_parameters={
+            "full_attention": {**stretched, "truncate": False},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
+        },
+    )
+    nested, _ = ROPE_INIT_FUNCTIONS["yarn"](config, layer_type="full_attention")
+    omega = frequencies(64)
+    same_ratio(yarn(omega, 8, 512, truncate=False), flat, 2e-6)
+    same_ratio(yarn(omega, 8, 512, truncate=True), nested.double(), 2e-6)
+    assert (nested / flat - 1).abs().max() > 0.2
+
+
+# ── against a second source ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning")
+@all_settings
+def test_ntk_aware_against_two_libraries(d_head: int, base: float, factor: float, length: int) -> None:
+    """Both change the base instead."""
+    from rotary_embedding_torch import RotaryEmbedding as Second  # type: ignore[import-untyped]
+    from x_transformers.x_transformers import RotaryEmbedding as First  # type: ignore[import-untyped]
+
+    ours = ntk_aware(frequencies(d_head, base), factor)
+    same_ratio(ours, First(d_head, base=base, base_rescale_factor=factor).inv_freq.double(), 2e-6)
+    same_ratio(ours, Second(d_head, theta=base, theta_rescale_factor=factor).freqs.detach().double(), 2e-6)
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning")
+@all_settings
+def test_position_interpolation_against_two_libraries(d_head: int, base: float, factor: float, length: int) -> None:
+    """Angles at the first 30 positions; rotary-embedding-torch divides the positions, x-transformers the angles."""
+    from rotary_embedding_torch import RotaryEmbedding as Second
+    from x_transformers.x_transformers import RotaryEmbedding as First
+
+    angles = torch.arange(1, 30)[:, None] * position_interpolation(frequencies(d_head, base), factor)
+    first, _ = First(d_head, base=base, interpolation_factor=factor).forward_from_seq_len(30)
+    same_ratio(angles, first[0, 1:, ::2].double(), 2e-6)
+    second = Second(d_head, theta=base, interpolate_factor=factor)
+    same_ratio(angles, second(second.get_seq_pos(30))[1:, ::2].double(), 2e-6)
+
+
+def yarn_in_other_words(
+    d_head: int, base: float, factor: float, length: int, fast: float, slow: float, *, truncate: bool
+) -> list[float]:
+    """Pair by pair from the wavelengths, in 50 digits.
+
+    Some pair, counted in fractions, has a wavelength of length/32 tokens, and some later one of `length` tokens. Pairs before
+    the first are left alone, those after the second have a wavelength `factor` times as long; between, a mean of both
+    frequencies shifts evenly from one pair to the next.
+    """
+    with mpmath.workdps(50):
+        per_pair = mpmath.mpf(base) ** (mpmath.mpf(2) / d_head)  # the ratio of neighbouring wavelengths
+        begin, end = (mpmath.log(length / (turns * 2 * mpmath.pi), per_pair) for turns in (fast, slow))
+        if truncate:
+            begin, end = mpmath.floor(begin), mpmath.ceil(end)
+        begin, end = max(begin, 0), min(end, d_head - 1)
+        result = []
+        for i in range(d_head // 2):
+            frequency = per_pair**-i
+            if i <= begin:
+                result.append(frequency)
+            elif i >= end:
+                result.append(frequency / factor)
+            else:
+                result.append(((end - i) * frequency + (i - begin) * frequency / factor) / (end - begin))
+    return [float(frequency) for frequency in result]
+
+
+def llama3_in_other_words(d_head: int, base: float, factor: float, length: int, fast: float, slow: float) -> list[float]:
+    """Pair by pair from the wavelengths, as the published code names them, in 50 digits."""
+    with mpmath.workdps(50):
+        result = []
+        for i in range(d_head // 2):
+            wavelength = 2 * mpmath.pi * mpmath.mpf(base) ** (mpmath.mpf(2 * i) / d_head)
+            if wavelength < length / mpmath.mpf(fast):
+                stretch = mpmath.mpf(1)
+            elif wavelength > length / mpmath.mpf(slow):
+                stretch = mpmath.mpf(factor)
+            else:
+                smooth = (length / wavelength - slow) / (fast - slow)
+                stretch = 1 / (smooth + (1 - smooth) / factor)
+            result.append(2 * mpmath.pi / (wavelength * stretch))
+    return [float(frequency) for frequency in result]
+
+
+@all_settings
+@pytest.mark.parametrize(("fast", "slow"), [(32.0, 1.0), (16.0, 2.0)])
+def test_yarn_and_llama3_against_the_papers_in_other_words(
+    d_head: int, base: float, factor: float, length: int, fast: float, slow: float
+) -> None:
+    omega = frequencies(d_head, base)
+    for truncate in (True, False):
+        expected = yarn_in_other_words(d_head, base, factor, length, fast, slow, truncate=truncate)
+        same_ratio(yarn(omega, factor, length, fast=fast, slow=slow, truncate=truncate), expected)
+    expected = llama3_in_other_words(d_head, base, factor, length, fast, slow)
+    same_ratio(llama3(omega, factor, length, fast=fast, slow=slow), expected)
+
+
+@settings(max_examples=50)
+@given(widths, bases, factors, lengths, st.floats(1.5, 64), st.booleans())
+def test_yarn_and_llama3_are_the_same_for_any_setting(
+    d_head: int, base: float, factor: float, length: int, ratio: float, truncate: bool
+) -> None:
+    """Ends of other numbers of turns included. A pair on the very edge may fall to either side: no edge is drawn here."""
+    omega, slow = frequencies(d_head, base), 0.9
+    fast = ratio * slow
+    edges = [math.log(length / (2 * math.pi * end)) / (-omega.log()[1].item()) for end in (fast, slow)]
+    assume(all(abs(edge - round(edge)) > 1e-6 for edge in edges))
+    assume(edges[1] - max(edges[0], 0) > 0.01)
+    expected = yarn_in_other_words(d_head, base, factor, length, fast, slow, truncate=truncate)
+    same_ratio(yarn(omega, factor, length, fast=fast, slow=slow, truncate=truncate), expected, 1e-9)
+    expected = llama3_in_other_words(d_head, base, factor, length, fast, slow)
+    same_ratio(llama3(omega, factor, length, fast=fast, slow=slow), expected, 1e-9)
+
+
+# ── what every method keeps ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("method", METHODS)
+@given(d_head=widths, base=bases, length=lengths)
+def test_a_factor_of_1_changes_nothing(method: str, d_head: int, base: float, length: int) -> None:
+    omega = frequencies(d_head, base)
+    same_ratio(METHODS[method](omega, 1.0, length), omega, 1e-15)
+    assert yarn_attention_factor(1.0) == 1
+
+
+@pytest.mark.parametrize("method", METHODS)
+@given(d_head=widths, base=bases, factor=factors, length=lengths)
+def test_every_pair_is_slowed_by_at_most_the_factor_and_stays_in_its_place(
+    method: str, d_head: int, base: float, factor: float, length: int
+) -> None:
+    """ω/factor ≤ ω' ≤ ω, and the fastest first."""
+    omega = frequencies(d_head, base)
+    before = omega.clone()
+    stretched = METHODS[method](omega, factor, length)
+    assert stretched.dtype == torch.float64
+    assert stretched.shape == omega.shape
+    assert (stretched <= omega * (1 + 1e-12)).all()
+    assert (stretched >= omega / factor * (1 - 1e-12)).all()
+    assert (stretched.diff() < 0).all()
+    assert torch.equal(omega, before)
+
+
+# ── what each method does ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@given(widths, bases, factors)
+def test_interpolation_is_division_of_the_positions(d_head: int, base: float, factor: float) -> None:
+    """(m/s)·ω = m·(ω/s)."""
+    omega, positions = frequencies(d_head, base), torch.arange(0, 4096, 512).double()
+    slower = rope_tables(positions, position_interpolation(omega, factor), dtype=torch.float64)
+    for a, b in zip(slower, rope_tables(positions / factor, omega, dtype=torch.float64), strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-11)
+
+
+@given(widths, bases, factors)
+def test_ntk_aware_keeps_the_fastest_and_divides_the_slowest(d_head: int, base: float, factor: float) -> None:
+    """The fastest exactly; all of them are those of the base base·factor^(d/(d-2)), as bloc97 put it."""
+    omega = frequencies(d_head, base)
+    stretched = ntk_aware(omega, factor)
+    assert stretched[0] == omega[0] == 1
+    same_ratio(stretched[-1:], omega[-1:] / factor, 1e-14)
+    if d_head > 2:
+        same_ratio(stretched, frequencies(d_head, base * factor ** (d_head / (d_head - 2))))
+
+
+@given(widths, bases, factors, lengths, st.floats(0, 1))
+def test_dynamic_ntk_does_nothing_within_the_original_length(
+    d_head: int, base: float, factor: float, length: int, share: float
+) -> None:
+    omega = frequencies(d_head, base)
+    for sequence in {max(1, int(share * length)), length}:
+        same_ratio(dynamic_ntk(omega, sequence, length, factor), omega, 1e-13)
+
+
+@given(widths, bases, factors, lengths, st.integers(1, 20))
+def test_dynamic_ntk_grows_with_the_sequence(d_head: int, base: float, factor: float, length: int, times: int) -> None:
+    """At n times the length the slowest pair is divided by s·n - (s - 1), with s = 1 by n itself."""
+    omega = frequencies(d_head, base)
+    same_ratio(dynamic_ntk(omega, times * length, length), ntk_aware(omega, times))
+    slowest = dynamic_ntk(omega, times * length, length, factor)[-1:]
+    same_ratio(slowest, omega[-1:] / (1 + factor * (times - 1)))
+
+
+@pytest.mark.parametrize(("method", "fast"), [("yarn", 32), ("yarn-exact-ends", 32), ("llama3", 4)])
+@given(d_head=widths, base=bases, factor=factors, length=lengths)
+def test_fast_pairs_are_kept_and_slow_ones_interpolated(
+    method: str, fast: float, d_head: int, base: float, factor: float, length: int
+) -> None:
+    """Not the other way round: fast pairs tell neighbours apart, slow ones have never seen a full turn."""
+    omega = frequencies(d_head, base)
+    stretched, often = METHODS[method](omega, factor, length), turns(omega, length)
+    kept, divided = often > fast * (1 + 1e-9), often < 1 - 1e-9
+    same_ratio(stretched[kept], omega[kept], 1e-15)
+    same_ratio(stretched[divided], omega[divided] / factor, 1e-15)
+    assert kept.any() == bool(length / (2 * math.pi) > fast * (1 + 1e-9))  # ω_0 = 1: never an empty claim
+
+
+@pytest.mark.parametrize("method", ["yarn", "yarn-exact-ends", "llama3"])
+def test_between_its_ends_a_pair_is_stretched_in_part(method: str) -> None:
+    """And the more, the slower it is."""
+    omega = frequencies(128, 500_000.0)
+    stretch = omega / METHODS[method](omega, 8.0, 8192)
+    between = (stretch > 1 + 1e-9) & (stretch < 8 - 1e-9)
+    assert between.sum() > 3
+    assert stretch[0] == 1
+    assert math.isclose(stretch[-1].item(), 8, rel_tol=1e-12)
+    assert (stretch.diff() >= -1e-12).all()
+
+
+@given(factors)
+def test_yarns_attention_factor_makes_scores_grow_by_its_square(factor: float) -> None:
+    """(0.1 ln s + 1)², with s = 1 nothing."""
+    with mpmath.workdps(50):
+        expected = float(mpmath.log(factor) / 10 + 1)
+    assert math.isclose(yarn_attention_factor(factor), expected, rel_tol=1e-15)
+    omega, positions = yarn(frequencies(8), factor, 64), torch.arange(5)
+    q, k = torch.randn(2, 2, 3, 5, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    plain, sharp = (
+        torch.matmul(turned_q, turned_k.mT)
+        for turned_q, turned_k in (
+            RotaryPositions(omega, attention_factor=f).rotate(q, k, positions, positions)
+            for f in (1.0, yarn_attention_factor(factor))
+        )
+    )
+    torch.testing.assert_close(sharp, expected**2 * plain, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("first", ["yarn", "llama3"])
+def test_yarn_refuses_frequencies_that_were_stretched_unevenly(first: str) -> None:
+    """It finds its two ends by a step that must be the same from pair to pair; a second stretch would land anywhere."""
+    once = METHODS[first](frequencies(64), 4.0, 512)
+    with pytest.raises(ValueError, match="only once"):
+        yarn(once, 4.0, 512)
+
+
+@given(widths, bases, factors, lengths)
+def test_yarn_takes_what_is_still_geometric(d_head: int, base: float, factor: float, length: int) -> None:
+    """Another base is a base like any other: NTK-aware frequencies are those of one."""
+    assume(d_head > 4)
+    larger_base = frequencies(d_head, base * factor ** (d_head / (d_head - 2)))
+    edges = (math.log(length / (2 * math.pi * end)) / -larger_base.log()[1].item() for end in (32, 1))
+    assume(all(abs(edge - round(edge)) > 1e-6 for edge in edges))
+    same_ratio(yarn(ntk_aware(frequencies(d_head, base), factor), 4.0, length), yarn(larger_base, 4.0, length), 1e-9)
+
+
+# ── with a cache ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+VOCAB, HEADS, D_HEAD, LENGTH = 11, 3, 8, 9
+
+
+def decoder_with(scheme: RotaryPositions) -> Decoder:
+    torch.manual_seed(0)
+    decoder = Decoder(VOCAB, HEADS * D_HEAD, HEADS, 2, scheme).double().eval()
+    assert isinstance(decoder, Decoder)
+    return decoder
+
+
+def decoded(decoder: Decoder, ids: Tensor, chunks: list[int]) -> Tensor:
+    caches = decoder.new_caches()
+    return torch.cat([decoder(part, caches=caches) for part in ids.split(chunks, dim=1)], dim=1)
+
+
+def some_tokens() -> Tensor:
+    return torch.randint(VOCAB, (2, LENGTH), generator=torch.Generator().manual_seed(0))
+
+
+@pytest.mark.parametrize("chunks", [[1] * LENGTH, [4, 1, 4]], ids=str)
+@pytest.mark.parametrize("method", METHODS)
+def test_stretched_frequencies_that_are_fixed_can_be_cached(method: str, chunks: list[int]) -> None:
+    """Also far beyond the original length, here 8 tokens: what a key got when it came is right for good."""
+    omega = METHODS[method](frequencies(D_HEAD, base=20.0), 4.0, 8)
+    assert not torch.equal(omega, frequencies(D_HEAD, base=20.0))
+    decoder = decoder_with(RotaryPositions(omega, attention_factor=yarn_attention_factor(4.0)))
+    torch.testing.assert_close(decoded(decoder, some_tokens(), chunks), decoder(some_tokens()), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("factor", [1.0, 2.0])
+def test_dynamic_ntk_turns_as_if_fixed_for_the_longest_position_in_sight(factor: float) -> None:
+    """Within the original length bitwise as unstretched; the longest may be a key's, a query's, or another sequence's."""
+    omega = frequencies(D_HEAD, base=20.0)
+    q, k = torch.randn(2, 2, HEADS, 5, D_HEAD, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    near, far = torch.tensor([[0, 1, 2, 3, 4], [3, 0, 7, 1, 5]]), torch.tensor([[0, 1, 2, 3, 4], [3, 0, 19, 1, 5]])
+    scheme = DynamicNTKPositions(omega, 8, factor)
+    for q_positions, k_positions, longest in ((near, near, 8), (near, far, 20), (far, near, 20), (far, far, 20)):
+        fixed = RotaryPositions(dynamic_ntk(omega, longest, 8, factor))
+        results, expected = (each.rotate(q, k, q_positions, k_positions) for each in (scheme, fixed))
+        assert all(torch.equal(a, b) for a, b in zip(results, expected, strict=True))
+        assert torch.equal(fixed.frequencies, omega) == (longest == 8)
+
+
+@pytest.mark.parametrize("interleaved", [True, False])
+def test_dynamic_ntk_forgets_a_longer_sequence(interleaved: bool) -> None:
+    """Short, long, short again: the first and the last are the same, bitwise."""
+    decoder = decoder_with(DynamicNTKPositions(frequencies(D_HEAD, base=20.0), 4, interleaved=interleaved))
+    short = some_tokens()[:, :4]
+    before = decoder(short)
+    decoder(some_tokens())
+    assert torch.equal(decoder(short), before)
+    unstretched = decoder_with(RotaryPositions(frequencies(D_HEAD, base=20.0), interleaved=interleaved))
+    assert torch.equal(before, unstretched(short))
+
+
+def test_dynamic_ntk_with_a_cache_differs_from_one_pass_beyond_the_original_length() -> None:
+    """A prompt of 4 tokens, then more: those keys were turned unstretched, and one pass would stretch them too.
+
+    Within the original length, or in one chunk, the cache changes nothing.
+    """
+    ids = some_tokens()
+    short, long = (decoder_with(DynamicNTKPositions(frequencies(D_HEAD, base=20.0), n)) for n in (4, LENGTH))
+    torch.testing.assert_close(decoded(long, ids, [4, 1, 4]), long(ids), rtol=0, atol=1e-12)
+    torch.testing.assert_close(decoded(short, ids, [LENGTH]), short(ids), rtol=0, atol=1e-12)
+    torch.testing.assert_close(decoded(short, ids, [4, 5])[:, :4], short(ids[:, :4]), rtol=0, atol=1e-12)
+    assert (decoded(short, ids, [4, 5]) - short(ids))[:, 4:].abs().max() > 1e-3
+    assert (decoded(short, ids, [4, 5]) - decoded(short, ids, [4, 1, 4]))[:, 5:].abs().max() > 1e-4

@@ -1,0 +1,573 @@
+"""How fast and how exact the package is, beside its peers: `make bench` calls it.
+
+Times are ratios of one run: each stands beside a plain copy of the same tensors, or beside what its group names. Candidates
+take turns, and the median of each one's rounds counts. speed.json and accuracy.json in posenc_course/data take the results.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import math
+import os
+import pkgutil
+import platform
+import random
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from datetime import UTC, datetime
+from functools import partial
+from importlib import import_module
+from importlib.metadata import version
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+import posenc_course
+from posenc_course import alibi, attention, learned, naive, relative, rope, rope_scaling, sinusoidal, training, transformer
+from posenc_course.nope import NoPositions
+from posenc_course.schemes import PositionScheme
+
+DATA = Path(posenc_course.__file__).parent / "data"
+PACKAGES = ["torch", "numpy", "transformers", "x-transformers", "rotary-embedding-torch", "mpmath"]
+LEAST_ROUNDS, MOST_ROUNDS = 3, 15
+ENOUGH = 0.7  # seconds spent on a candidate, after which its least rounds suffice; who takes longer has one round
+SAMPLE = 0.005  # seconds that a sample lasts: quicker calls are repeated
+COMPILED = "apply_rope, half, compiled"
+READABLE, READABLE_UP_TO = "attention, alibi_bias", 4096  # tokens; beyond, its scores take tens of GiB
+
+Call: TypeAlias = Callable[[], object]
+Record: TypeAlias = dict[str, Any]
+
+
+# ── what is timed: functions of the sizes that give the candidates, the reference first ──────────────────────────────────
+
+
+def with_rope(shape: list[int], dtype: str, backward: bool) -> dict[str, Call]:
+    """RoPE of a query and a key, tables given, beside a clone of both; with backward, of their gradients too."""
+    import rotary_embedding_torch  # type: ignore[import-untyped]
+    import x_transformers.x_transformers as x_transformers  # type: ignore[import-untyped]
+    from transformers import LlamaConfig
+    from transformers.models.gptj import modeling_gptj as gptj
+    from transformers.models.llama import modeling_llama as llama
+
+    def each(turn: Callable[[Tensor], Tensor]) -> Callable[[Tensor, Tensor], tuple[Tensor, ...]]:
+        return lambda q, k: (turn(q), turn(k))
+
+    def run(way: Callable[[Tensor, Tensor], tuple[Tensor, ...]], q: Tensor, k: Tensor, *gradients: Tensor) -> object:
+        turned = way(q, k)
+        return torch.autograd.grad(turned, (q, k), gradients) if gradients else turned
+
+    _, heads, length, d_head = shape
+    given = [torch.randn(shape).to(getattr(torch, dtype)) for _ in range(4 if backward else 2)]
+    positions = torch.arange(length)
+    cos, sin = rope.rope_tables(positions, sinusoidal.frequencies(d_head))
+    turn = partial(rope.apply_rope, cos=cos, sin=sin)
+    # Llama's and GPT-J's tables are in the dtype of the model.
+    config = LlamaConfig(hidden_size=heads * d_head, num_attention_heads=heads)
+    llama_tables = llama.LlamaRotaryEmbedding(config)(given[0], positions[None])
+    gptj_sin, gptj_cos = gptj.create_sinusoidal_positions(length, d_head).to(given[0])[None].chunk(2, dim=-1)
+    angles, scale = x_transformers.RotaryEmbedding(d_head)(positions)
+    ways = {
+        "apply_rope_complex": each(partial(rope.apply_rope_complex, cos=cos, sin=sin)),
+        "apply_rope, interleaved": each(partial(turn, interleaved=True)),
+        "apply_rope, half": each(partial(turn, interleaved=False)),
+        "transformers Llama, half": lambda q, k: llama.apply_rotary_pos_emb(q, k, *llama_tables),
+        "transformers GPT-J, interleaved": each(partial(gptj.apply_rotary_pos_emb, sin=gptj_sin, cos=gptj_cos)),
+        "x-transformers, interleaved": each(partial(x_transformers.apply_rotary_pos_emb, freqs=angles, scale=scale)),
+        "rotary-embedding-torch, interleaved": each(rotary_embedding_torch.RotaryEmbedding(d_head).rotate_queries_or_keys),
+    }
+    if length >= 512:  # a quick run has no time to compile
+        ways[COMPILED] = torch.compile(each(partial(turn, interleaved=False)), dynamic=False)
+    calls: dict[str, Call] = {"clone": lambda: [tensor.clone() for tensor in given]}
+    for name, way in ways.items():
+        swapped = "GPT-J" in name  # it has the heads behind the tokens
+        q, k, *gradients = ((x.transpose(1, 2) if swapped else x).clone(memory_format=torch.contiguous_format) for x in given)
+        calls[name] = partial(run, way, q.requires_grad_(backward), k.requires_grad_(backward), *gradients)
+    try:
+        calls.get(COMPILED, list)()  # compiles
+    except torch._dynamo.exc.BackendCompilerFailed as error:
+        print(f"  {COMPILED}: left out, torch.compile finds no C++ compiler that works ({type(error).__name__})")
+        del calls[COMPILED]
+    return calls
+
+
+def with_table(length: int, d_model: int) -> dict[str, Call]:
+    """The sinusoidal table in float32, beside NumPy's copy of one."""
+    from transformers.models.marian.modeling_marian import MarianSinusoidalPositionalEmbedding
+
+    positions = torch.arange(length)
+    calls: dict[str, Call] = {
+        "numpy copy": tutorial_table(length, d_model).numpy().copy,
+        "sinusoidal_table": partial(sinusoidal.sinusoidal_table, positions, d_model, dtype=torch.float32),
+        "angle_addition_table": partial(sinusoidal.angle_addition_table, length, d_model),
+        "tutorials, float32": partial(tutorial_table, length, d_model),
+    }
+    if length * d_model < 2**24:  # a list of all entries, made by a loop in Python: beyond, minutes and gigabytes
+        calls["transformers Marian"] = MarianSinusoidalPositionalEmbedding(length, d_model).create_weight
+    return calls
+
+
+def tutorial_table(length: int, d_model: int) -> Tensor:
+    """The table as most tutorials make it: float32 throughout, sines and cosines written into zeros."""
+    table = torch.zeros(length, d_model)
+    angles = torch.arange(length).float()[:, None] / 10_000 ** (torch.arange(0, d_model, 2).float() / d_model)
+    table[:, 0::2], table[:, 1::2] = angles.sin(), angles.cos()
+    return table
+
+
+def with_alibi(length: int, heads: int) -> dict[str, Call]:
+    """Causal attention with ALiBi, beside the same without a bias. The dense bias is made once: it serves all layers."""
+    return {**alibi_ways(vectors(length, heads))}
+
+
+def vectors(length: int, heads: int) -> Tensor:
+    """Query, key and value (1, heads, L, 64), the same ones each time."""
+    return torch.randn(3, 1, heads, length, 64, generator=torch.Generator().manual_seed(0))
+
+
+def alibi_ways(given: Tensor) -> dict[str, Callable[[], Tensor]]:
+    (q, k, v), kept = given, list[Tensor]()
+    heads, length = q.shape[1:3]
+    slopes, positions = alibi.alibi_slopes(heads), torch.arange(length)
+
+    def dense() -> Tensor:
+        if not kept:
+            distance = (positions[:, None] - positions).float()
+            kept.append((-slopes.float()[:, None, None] * distance.masked_fill_(distance < 0, math.inf))[None])
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=kept[0])
+
+    def readable() -> Tensor:
+        bias, mask = alibi.alibi_bias(positions, positions, slopes), attention.causal_mask(positions, positions)
+        return attention.attention(q, k, v, bias=bias, mask=mask)
+
+    calls: dict[str, Callable[[], Tensor]] = {
+        "no bias": partial(F.scaled_dot_product_attention, q, k, v, is_causal=True),
+        "alibi_attention": partial(alibi.alibi_attention, q, k, v, slopes),
+        "dense bias": dense,
+    }
+    return calls | ({READABLE: readable} if length <= READABLE_UP_TO else {})
+
+
+def with_t5_buckets(length: int) -> dict[str, Call]:
+    """The buckets of all offsets of a sequence, beside a clone of L×L buckets."""
+    from transformers.models.t5.modeling_t5 import T5Attention
+
+    m = torch.arange(length)
+    return {
+        "clone": torch.zeros(length, length, dtype=torch.int64).clone,
+        "t5_buckets, 2L-1 offsets": lambda: relative.t5_buckets(torch.arange(1 - length, length), causal=True),
+        "t5_buckets, L×L offsets": lambda: relative.t5_buckets(relative.offsets(m, m), causal=True),
+        "transformers T5, L×L offsets": lambda: T5Attention._relative_position_bucket(m - m[:, None], bidirectional=False),
+    }
+
+
+def with_t5_bias(length: int, heads: int) -> dict[str, Call]:
+    """The whole bias (1, heads, L, L), beside a clone of it."""
+    from transformers import T5Config
+    from transformers.models.t5.modeling_t5 import T5Attention
+
+    config = T5Config(num_heads=heads, is_decoder=True)
+    peer = T5Attention(config, has_relative_attention_bias=True, layer_idx=0).requires_grad_(False)
+    ours = partial(relative.t5_bias, torch.randn(32, heads), torch.arange(length), torch.arange(length), causal=True)
+    return {"clone": ours().clone, "t5_bias": ours, "transformers T5": partial(peer.compute_bias, length, length)}
+
+
+def with_shaw(length: int, heads: int) -> dict[str, Call]:
+    """Shaw's bias, beside a clone of it; the other way has a vector for every pair of tokens."""
+    query, table, m = torch.randn(1, heads, length, 64), torch.randn(33, 64), torch.arange(length)
+
+    def by_pairs() -> Tensor:
+        return torch.einsum("bhmd,mnd->bhmn", query, table[(m[:, None] - m).clamp(-16, 16) + 16]) / 8
+
+    ours = partial(relative.shaw_bias, query, table, m, m)
+    return {"clone": ours().clone, "shaw_bias": ours, "einsum of L×L×d_head": by_pairs}
+
+
+def with_scheme(length: int, batch: int, d_model: int, heads: int) -> dict[str, Call]:
+    """Five training steps of a Decoder with each scheme, beside one without positions; and the same without input checks."""
+    omega = sinusoidal.frequencies(d_model // heads)
+    schemes: list[PositionScheme] = [
+        NoPositions(),
+        naive.LinearPositions(d_model),
+        naive.NormalizedPositions(d_model),
+        naive.BinaryPositions(d_model, num_bits=10),
+        sinusoidal.SinusoidalPositions(d_model),
+        learned.LearnedPositions(length, d_model),
+        relative.ShawPositions(d_model // heads, max_offset=16),
+        relative.T5Positions(heads, causal=True),
+        rope.RotaryPositions(omega),
+        rope_scaling.DynamicNTKPositions(omega, length),
+        alibi.AlibiPositions(heads),
+    ]
+
+    def sample(generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        tokens = torch.randint(32, (batch, length + 1), generator=generator)
+        return tokens[:, :-1], tokens[:, 1:]
+
+    calls: dict[str, Call] = {}
+    for scheme in schemes:
+        name, model = type(scheme).__name__, transformer.Decoder(32, d_model, heads, 2, scheme)
+        calls[name] = partial(training.train, model, sample, steps=5)
+        calls[f"{name}, unchecked"] = unchecked(calls[name])
+    return calls
+
+
+def unchecked(call: Call) -> Call:
+    """The call with the functions that check input replaced by ones that hand it on; few checks stand elsewhere."""
+
+    def hand_on(*given: object, **_: object) -> object:  # checks begin with the argument, or with its name before it
+        return next((argument for argument in given if not isinstance(argument, str)), None)
+
+    def exact(positions: Tensor, **_: object) -> Tensor:
+        return positions.double()
+
+    def both_exact(queries: Tensor, keys: Tensor, **_: object) -> tuple[Tensor, Tensor]:
+        return queries.double(), keys.double()
+
+    special = {"check_positions": exact, "check_offsets": exact, "check_query_and_key_positions": both_exact}
+    modules = [import_module(info.name) for info in pkgutil.iter_modules(posenc_course.__path__, "posenc_course.")]
+    checks = [(module, name) for module in modules for name in vars(module) if name.startswith(("check_", "_check_"))]
+    originals = [getattr(*place) for place in checks]
+
+    def run() -> None:
+        for module, name in checks:
+            setattr(module, name, special.get(name, hand_on))
+        try:
+            call()
+        finally:
+            for (module, name), original in zip(checks, originals, strict=True):
+                setattr(module, name, original)
+
+    return run
+
+
+# ── timing, and memory ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def cases(*, quick: bool) -> list[tuple[Callable[..., dict[str, Call]], Record]]:
+    """Each function above with each of its sizes."""
+    shapes = [[1, 2, 16, 8]] if quick else [[1, 32, 4096, 128], [1, 8, 512, 64]]
+    dtypes, length = ["float32", "bfloat16"], 32 if quick else 2048
+    ropes = itertools.product(shapes, dtypes, [False, True])
+    tables = [(32, 16)] if quick else [(4096, 512), (65536, 1024)]
+    small = {"length": 8, "batch": 2} if quick else {"length": 64, "batch": 16}
+    return [
+        *((with_rope, {"shape": shape, "dtype": dtype, "backward": backward}) for shape, dtype, backward in ropes),
+        *((with_table, {"length": length, "d_model": d_model}) for length, d_model in tables),
+        *((with_alibi, {"length": length, "heads": 8}) for length in alibi_lengths(quick=quick)),
+        (with_t5_buckets, {"length": length}),
+        (with_t5_bias, {"length": length, "heads": 8}),
+        (with_shaw, {"length": length, "heads": 8}),
+        (with_scheme, {**small, "d_model": 64, "heads": 4}),
+    ]
+
+
+def alibi_lengths(*, quick: bool) -> list[int]:
+    return [32] if quick else [1024, 2048, 4096, 8192]
+
+
+def seconds(call: Call, calls: int = 1) -> float:
+    """Of one call, the mean of `calls`."""
+    start = time.perf_counter()
+    for _ in range(calls):
+        call()
+    return (time.perf_counter() - start) / calls
+
+
+def race(candidates: dict[str, Call], *, quick: bool) -> dict[str, float]:
+    """The median seconds of each candidate. They take turns, so that what else the machine does hits all of them."""
+    first = {name: seconds(call) for name, call in candidates.items()}  # much is loaded and made on first use
+    calls = {
+        name: 1 if quick or first[name] > SAMPLE * 10 else math.ceil(SAMPLE / seconds(call))
+        for name, call in candidates.items()
+    }
+    taken: dict[str, list[float]] = {name: [] for name in candidates}
+    for turn in range(1 if quick else MOST_ROUNDS):
+        for name, call in candidates.items():
+            if turn < (LEAST_ROUNDS if first[name] < ENOUGH else 1) or sum(taken[name]) * calls[name] < ENOUGH:
+                taken[name].append(seconds(call, calls[name]))
+    return {name: statistics.median(samples) for name, samples in taken.items()}
+
+
+def time_all(threads: int, quick: bool) -> dict[str, list[Record]]:
+    """Every case with so many threads."""
+    torch.set_num_threads(threads)
+    torch.manual_seed(0)
+    results: dict[str, list[Record]] = {}
+    todo = cases(quick=quick)
+    for number, (build, sizes) in enumerate(todo, start=1):
+        group = build.__name__.removeprefix("with_")
+        announce(f"speed with threads={threads}, {number} of {len(todo)}: {group}", sizes)
+        times = race(build(**sizes), quick=quick)
+        reference = next(iter(times.values()))
+        new = [{"candidate": name, "milliseconds": 1000 * spent, "ratio": spent / reference} for name, spent in times.items()]
+        show(new)
+        results.setdefault(group, []).extend({"threads": threads, **sizes, **record} for record in new)
+    return results
+
+
+def peak_growth(candidate: str, length: int, heads: int) -> float:
+    """MiB by which one call of a way to attend, its bias included, raises the peak of this process."""
+    mib = 2**20 if sys.platform == "darwin" else 2**10  # the system counts bytes, or KiB
+    with_alibi(64, heads)[candidate]()
+    call = with_alibi(length, heads)[candidate]
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    call()
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / mib
+
+
+def measure_memory(*, quick: bool) -> list[Record]:
+    """The peaks of attention with ALiBi, each in a process of its own."""
+    records: list[Record] = []
+    sizes = [{"length": length, "heads": 8} for length in alibi_lengths(quick=quick)]
+    for number, size in enumerate(sizes, start=1):
+        announce(f"memory, {number} of {len(sizes)}: alibi", size)
+        names = [*alibi_ways(vectors(64, 1))][: 3 if size["length"] > READABLE_UP_TO else 4]
+        new = [{"candidate": name, "mebibytes": apart(peak_growth, name, *size.values())} for name in names]
+        show(new)
+        records += [size | record for record in new]
+    return records
+
+
+# ── accuracy ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+LIMITS = [256, 2048, 4096, 32768, 131072, 1_000_000]
+D_HEAD = 128
+Angles: TypeAlias = tuple[Tensor, Tensor]  # cosines and sines, (positions, D_HEAD/2)
+
+
+def some_positions(limits: list[int]) -> Tensor:
+    """Each limit, and 24 positions from the one before it on, the same in every run."""
+    draw = random.Random(0)
+    drawn = {m for low, high in itertools.pairwise([0, *limits]) for m in (high, *draw.sample(range(low, high), 24))}
+    return torch.tensor(sorted(drawn))
+
+
+def exact_angles(positions: Tensor, base: int) -> Angles:
+    """From 50 digits, rounded once to float64."""
+    import mpmath  # type: ignore[import-untyped]
+
+    with mpmath.workdps(50):
+        omega = [mpmath.mpf(base) ** (-mpmath.mpf(2 * i) / D_HEAD) for i in range(D_HEAD // 2)]
+        pairs = [mpmath.cos_sin(m * each) for m, each in itertools.product(positions.tolist(), omega)]
+    cos, sin = torch.tensor([[float(part) for part in pair] for pair in pairs], dtype=torch.float64).T
+    return cos.view(-1, D_HEAD // 2), sin.view(-1, D_HEAD // 2)
+
+
+def our_angles(positions: Tensor, base: int) -> dict[str, Angles]:
+    """The package's three tables in float32."""
+    table = sinusoidal.sinusoidal_table(positions, D_HEAD, base, dtype=torch.float32)
+    fast = sinusoidal.angle_addition_table(int(positions.max()) + 1, D_HEAD, base)[positions]
+    return {
+        "rope_tables": rope.rope_tables(positions, sinusoidal.frequencies(D_HEAD, base)),
+        "sinusoidal_table": (table[:, 1::2], table[:, 0::2]),
+        "angle_addition_table": (fast[:, 1::2], fast[:, 0::2]),
+    }
+
+
+def peer_angles(positions: Tensor, base: int) -> dict[str, Angles]:
+    """The peers' tables, each as it is used."""
+    import rotary_embedding_torch
+    from transformers import LlamaConfig
+    from transformers.models.gptj.modeling_gptj import create_sinusoidal_positions
+    from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
+    from x_transformers.x_transformers import RotaryEmbedding
+
+    config = LlamaConfig(head_dim=D_HEAD, rope_parameters={"rope_type": "default", "rope_theta": float(base)})
+    freqs, _ = RotaryEmbedding(D_HEAD, base=base)(positions)
+    found = {"x-transformers": (freqs[0, :, ::2].cos(), freqs[0, :, ::2].sin())}
+    for name, dtype in (("", torch.float32), (", bfloat16", torch.bfloat16)):
+        cos, sin = LlamaRotaryEmbedding(config).to(dtype)(torch.zeros(1, dtype=dtype), positions[None])
+        found[f"transformers Llama{name}"] = cos[0, :, : D_HEAD // 2], sin[0, :, : D_HEAD // 2]
+        peer = rotary_embedding_torch.RotaryEmbedding(D_HEAD, theta=base)
+        one = torch.tensor([1, 0], dtype=dtype).repeat(1, 1, 1, D_HEAD // 2)  # turned, (1, 0) is (cos, sin)
+        turned = torch.cat([peer.rotate_queries_or_keys(one, offset=m) for m in positions.tolist()]).flatten(end_dim=2)
+        found[f"rotary-embedding-torch{name}"] = turned[:, 0::2], turned[:, 1::2]
+    if base == 10_000:  # it knows no other
+        sin, cos = create_sinusoidal_positions(int(positions.max()) + 1, D_HEAD)[positions].chunk(2, dim=-1)
+        found["transformers GPT-J"] = cos, sin
+    return found
+
+
+def angle_errors(found: dict[str, Angles], positions: Tensor, base: int, limits: list[int]) -> list[Record]:
+    """The largest error of any cosine or sine at positions up to each limit."""
+    truth = torch.stack(exact_angles(positions, base))
+    records = []
+    for name, angles in found.items():
+        error = (torch.stack(angles).double() - truth).abs().amax(dim=(0, 2))
+        records += [
+            {"base": base, "candidate": name, "positions_to": limit, "error": error[positions <= limit].max().item()}
+            for limit in limits
+        ]
+    return records
+
+
+def alibi_errors(length: int, heads: int) -> list[Record]:
+    """The largest error of attention with ALiBi in float32, and up to READABLE_UP_TO tokens of its gradients.
+
+    The truth is in float64, 64 queries at a time; the gradients are those of outputs · values, turned around.
+    """
+    backward = length <= READABLE_UP_TO
+    given, upstream = vectors(length, heads).requires_grad_(backward), vectors(length, heads)[2].flip(-1)
+    truth, positions = torch.zeros(4, heads, length, 64, dtype=torch.float64), torch.arange(length)
+    q, k, v = given[:, 0].detach().double()
+    slopes, later = alibi.alibi_slopes(heads)[:, None, None], torch.full((64, 64), -math.inf, dtype=torch.float64).triu(1)
+    for rows in positions.split(64):
+        end = int(rows[-1]) + 1
+        some = [each.clone().requires_grad_(backward) for each in (q[:, rows], k[:, :end], v[:, :end])]
+        scores = torch.baddbmm(-slopes * (rows[:, None] - positions[:end]), some[0], some[1].mT, alpha=1 / 8)
+        scores[..., rows] += later[: len(rows), : len(rows)]
+        output = scores.softmax(dim=-1) @ some[2]
+        truth[0, :, rows] = output.detach()
+        if backward:
+            of_q, of_k, of_v = torch.autograd.grad(output, some, upstream[0, :, rows].double())
+            truth[1, :, rows] = of_q
+            truth[2, :, :end] += of_k
+            truth[3, :, :end] += of_v
+    records = []
+    for name, way in alibi_ways(given).items():
+        if name != "no bias":
+            output = way()
+            error = (output[0].detach() - truth[0]).abs().max().item()
+            gradient = torch.autograd.grad(output, given, upstream)[0][:, 0] if backward else None
+            of_gradient = None if gradient is None else (gradient - truth[1:]).abs().max().item()
+            records.append({"candidate": name, "error": error, "gradient_error": of_gradient})
+    return records
+
+
+def measure_accuracy(*, quick: bool) -> dict[str, list[Record]]:
+    """Everything that needs no clock."""
+    torch.set_num_threads(1)
+    limits = LIMITS[:2] if quick else LIMITS
+    positions, results = some_positions(limits), dict[str, list[Record]](angles=[], alibi=[])
+    for number, base in enumerate((10_000, 500_000), start=1):
+        announce(f"accuracy, {number} of 2: cos and sin, largest error at positions up to …", {"base": base, "d_head": D_HEAD})
+        new = angle_errors(our_angles(positions, base) | peer_angles(positions, base), positions, base, limits)
+        by_name = itertools.groupby(new, key=lambda record: record["candidate"])
+        show([{"candidate": name} | {str(each["positions_to"]): each["error"] for each in some} for name, some in by_name])
+        results["angles"] += new
+    sizes = [{"length": length, "heads": heads} for length in alibi_lengths(quick=quick) for heads in (8, 12)]
+    for number, size in enumerate(sizes, start=1):
+        announce(f"accuracy, {number} of {len(sizes)}: alibi", size)
+        new = alibi_errors(**size)
+        show(new)
+        results["alibi"] += [size | record for record in new]
+    return results
+
+
+# ── what is done with it ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+BIG: Record = {"shape": [1, 32, 4096, 128], "dtype": "float32"}
+FORWARD, BOTH = BIG | {"backward": False}, BIG | {"backward": True}
+FASTEST, HALF = "apply_rope_complex", "apply_rope, half"
+ROPE_PEERS = [f"{name}, interleaved" for name in ("transformers GPT-J", "x-transformers", "rotary-embedding-torch")]
+ROPE_PEERS.append("transformers Llama, half")
+AIMS: list[tuple[str, Record, str, float, str]] = [  # so many times the time of the other is the most that is aimed at
+    ("rope", FORWARD, FASTEST, 1.25, "clone"),
+    *(("rope", FORWARD, FASTEST, 1.0, peer) for peer in ROPE_PEERS),
+    ("rope", FORWARD, COMPILED, 1.25, "clone"),
+    ("rope", FORWARD, HALF, 1.0, "transformers Llama, half"),
+    ("rope", BOTH, FASTEST, 1.5, "clone"),
+    ("rope", BOTH, COMPILED, 1.5, "clone"),
+    ("table", {"length": 65536}, "angle_addition_table", 2.0, "numpy copy"),
+    *(("alibi", {"length": length}, "alibi_attention", 1.3, "no bias") for length in (1024, 2048, 4096, 8192)),
+    ("t5_buckets", {}, "t5_buckets, 2L-1 offsets", 0.01, "t5_buckets, L×L offsets"),
+    ("t5_buckets", {}, "t5_buckets, 2L-1 offsets", 0.01, "transformers T5, L×L offsets"),
+]
+
+
+def verdicts(results: dict[str, list[Record]]) -> list[Record]:
+    """Each aim beside what was measured; left out where a candidate was."""
+    found = []
+    for (group, sizes, candidate, aim, other), threads in itertools.product(AIMS, (1, 2)):
+        records = [record for record in results[group] if record.items() >= {**sizes, "threads": threads}.items()]
+        taken = {record["candidate"]: record["milliseconds"] for record in records}
+        if candidate in taken:
+            what = f"{candidate} / {other}" + "".join(f", {name}={value}" for name, value in sizes.items() if name not in BIG)
+            share = taken[candidate] / taken[other]
+            found.append({"threads": threads, "aim": what, "at most": aim, "is": share, "": "" if share <= aim else "missed"})
+    return found
+
+
+def store(name: str, results: dict[str, list[Record]]) -> None:
+    """Write results with where they come from, one record per line, or nothing at all."""
+    made = {
+        "command": f"python tools/bench.py {name}",
+        "date": datetime.now(UTC).date().isoformat(),
+        "machine": {"processor": processor(), "logical_cores": os.cpu_count()},
+        "versions": {"python": platform.python_version()} | {package: version(package) for package in PACKAGES},
+    }
+    groups = [
+        f"{json.dumps(group)}: [\n" + ",\n".join(json.dumps(rounded(record), ensure_ascii=False) for record in records) + "\n]"
+        for group, records in results.items()
+    ]
+    DATA.mkdir(exist_ok=True)
+    part = DATA / f"{name}.json.part"
+    part.write_text(
+        f'{{"made": {json.dumps(made, indent=1)},\n"results": {{\n' + ",\n".join(groups) + "\n}}\n", encoding="utf-8"
+    )
+    part.replace(part.with_suffix(""))
+    print(f"\nwritten: posenc_course/data/{name}.json", flush=True)
+
+
+def rounded(record: Record) -> Record:
+    return {name: float(f"{value:.4g}") if isinstance(value, float) else value for name, value in record.items()}
+
+
+def processor() -> str:
+    """The processor's name as the system knows it."""
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def apart(function: Callable[..., Any], *arguments: object) -> Any:
+    """The result of a call in a fresh process, with threads and memory of its own."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(function, *arguments).result()
+
+
+def announce(what: str, sizes: Record) -> None:
+    print(f"\n{what}, {', '.join(f'{name}={value}' for name, value in sizes.items())}", flush=True)
+
+
+def show(records: list[Record]) -> None:
+    """Print records as a table."""
+    rows = [[f"{value:.3g}" if isinstance(value, float) else str(value) for value in record.values()] for record in records]
+    rows.insert(0, list(records[0]))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print("  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip(), flush=True)
+
+
+def main(what: str | None, *, quick: bool) -> None:
+    if what != "accuracy":
+        timed = [apart(time_all, threads, quick) for threads in (1, 2)]
+        results = {group: [record for each in timed for record in each[group]] for group in timed[0]}
+        results["alibi_memory"] = measure_memory(quick=quick)
+        if not quick:
+            store("speed", results)
+            show(verdicts(results))
+    if what != "speed":
+        results = measure_accuracy(quick=quick)
+        if not quick:
+            store("accuracy", results)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Time the package and its peers, and measure their errors.")
+    parser.add_argument("what", nargs="?", choices=["speed", "accuracy"], help="by default both")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, one round; writes nothing")
+    options = parser.parse_args()
+    main(options.what, quick=options.quick)
