@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from posenc_course.attention import attention
-from posenc_course.checks import naive, order, sinusoidal
+from posenc_course.checks import naive, order, pendulums, sinusoidal
 from posenc_course.naive import binary
 from posenc_course.sinusoidal import frequencies, sinusoidal_table
 
@@ -19,6 +19,7 @@ CHECKS: dict[str, Callable[[Answer], str]] = {
     "order": order.equivariance,
     "naive": naive.binary,
     "sinusoidal": sinusoidal.table,
+    "pendulums": pendulums.offset,
 }
 
 
@@ -65,6 +66,51 @@ def shifting_in_place(positions: Tensor, d_model: int) -> Tensor:
     return sinusoidal_table(positions, d_model)
 
 
+def hands(row: Tensor) -> Tensor:
+    return torch.atan2(row[0::2], row[1::2])
+
+
+def read(angles: Tensor, omega: Tensor) -> float:
+    """The position that a row of clocks shows, from the slowest to the fastest."""
+    m = angles[-1] / omega[-1]
+    for hand, rate in zip(angles.flip(0)[1:], omega.flip(0)[1:], strict=True):
+        m = (hand + 2 * math.pi * torch.round((m * rate - hand) / (2 * math.pi))) / rate
+    return float(m)
+
+
+def turned(row_m: Tensor, row_n: Tensor) -> Tensor:
+    """How far each hand turns from row n to row m, -π to π."""
+    angle = hands(row_m) - hands(row_n)
+    return torch.atan2(angle.sin(), angle.cos())
+
+
+def offset(row_m: Tensor, row_n: Tensor) -> int:
+    return round(read(turned(row_m, row_n), frequencies(len(row_m))))
+
+
+def numpy_offset(row_m: Tensor, row_n: Tensor) -> np.int64:
+    a, b = (row.numpy()[1::2] + 1j * row.numpy()[0::2] for row in (row_m, row_n))
+    omega = 10_000.0 ** (-np.arange(0, len(row_m), 2) / len(row_m))
+    far = np.arange(-int(np.pi / omega[-1]), int(np.pi / omega[-1]) + 1)
+    return far[np.cos(np.outer(far, omega) - np.angle(a * b.conj())).sum(axis=1).argmax()]
+
+
+def from_two_positions(row_m: Tensor, row_n: Tensor) -> int:
+    omega = frequencies(len(row_m))
+    m, n = (round(read(hands(row) % (2 * math.pi), omega)) for row in (row_m, row_n))
+    return m - n
+
+
+def unsigned_offset(row_m: Tensor, row_n: Tensor) -> int:
+    return round(read(turned(row_m, row_n) % (2 * math.pi), frequencies(len(row_m))))
+
+
+def looked_up(row_m: Tensor, row_n: Tensor) -> int:
+    table = sinusoidal_table(torch.arange(3000), len(row_m))
+    m, n = (int((table - row).norm(dim=1).argmin()) for row in (row_m, row_n))
+    return m - n
+
+
 RIGHT: dict[str, list[Answer]] = {
     "order": [
         equivariant_for(permuted),
@@ -90,6 +136,14 @@ RIGHT: dict[str, list[Answer]] = {
         lambda positions, d: two_loops(pair_angle)(positions, d).tolist(),
         lambda positions, d: list(numpy_table(positions, d)),
         lambda positions, d: np.asfortranarray(numpy_table(positions, d))[::-1][::-1],
+    ],
+    "pendulums": [
+        offset,
+        numpy_offset,
+        lambda a, b: -offset(b, a),
+        lambda a, b: float(offset(a, b)),
+        lambda a, b: torch.tensor([offset(a, b)]),
+        lambda a, b: np.array([[offset(a, b)]]),
     ],
 }
 
@@ -158,6 +212,50 @@ WRONG: dict[str, dict[str, tuple[Answer, str]]] = {
         "complex": (lambda m, d: torch.ones(len(m), d) * 1j, "returned complex numbers"),
         "text": (lambda m, d: "sin", "returned a str that is no table"),
         "ragged": (lambda m, d: [[0.0] * c for c in range(len(m))], "returned a list that is no table"),
+    },
+    "pendulums": {
+        "n - m": (lambda a, b: offset(b, a), "the sign is the other one"),
+        "hands anticlockwise": (
+            lambda a, b: offset(*(row.view(-1, 2).flip(1).flatten() for row in (a, b))),
+            "the sign is the other one",
+        ),
+        "no sign": (lambda a, b: abs(offset(a, b)), "the sign is lost"),
+        "cosines only": (
+            lambda a, b: round(read(turned(a, b).cos().acos(), frequencies(len(a)))),
+            "with rows of width 8 gives",
+        ),
+        "not rounded": (lambda a, b: read(turned(a, b), frequencies(len(a))), "so round the result"),
+        "only forwards": (unsigned_offset, "one whole turn of the slowest clock too much"),
+        "only forwards, not rounded": (
+            lambda a, b: read(turned(a, b) % (2 * math.pi), frequencies(len(a))),
+            "one whole turn of the slowest clock too much",
+        ),
+        "the fastest clock": (lambda a, b: turned(a, b)[0].item(), "what the fastest clock says alone"),
+        "the fastest clock, forwards": (lambda a, b: round(turned(a, b)[0].item() % (2 * math.pi)), "the fastest clock says"),
+        "the slowest clock": (
+            lambda a, b: round((turned(a, b)[-1] / frequencies(len(a))[-1]).item()),
+            "what the slowest clock says alone",
+        ),
+        "two positions": (from_two_positions, "Near the beginning all is well"),
+        "looked up in a table": (looked_up, "Near the beginning all is well"),
+        "the position": (
+            lambda a, b: round(read(hands(a) % (2 * math.pi), frequencies(len(a)))),
+            "offset(row 107, row 100) with rows of width 8 gives 107, it should be 7.",
+        ),
+        "one base for another": (
+            lambda a, b: round(read(turned(a, b), frequencies(len(a), 1000))),
+            "with rows of width 16 gives",
+        ),
+        "always 7": (lambda a, b: 7, "offset(row 93, row 100) with rows of width 8 gives 7, it should be -7."),
+        "degrees": (lambda a, b: round(read(torch.rad2deg(turned(a, b)), frequencies(len(a)))), "with rows of width 8 gives"),
+        "all hands": (turned, "returned (4,) numbers, it should be one"),
+        "all hands, NumPy": (lambda a, b: turned(a, b).numpy(), "returned (4,) numbers, it should be one"),
+        "a list": (lambda a, b: [offset(a, b)], "returned a list, it should be one number"),
+        "text": (lambda a, b: str(offset(a, b)), "returned a str, it should be one number"),
+        "a truth": (lambda a, b: a[0] > b[0], "returned a bool, it should be one number"),
+        "complex": (lambda a, b: torch.tensor(1j), "returned a complex, it should be one number"),
+        "not a number": (lambda a, b: math.nan, "returned nan"),
+        "tangent of a quotient": (lambda a, b: torch.atan(a[0] / (b[0] - b[0])).item() * math.inf, "returned inf"),
     },
 }
 

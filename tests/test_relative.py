@@ -311,10 +311,12 @@ def test_t5_bias_is_the_tables_entry_of_each_bucket(q_positions: Tensor, k_posit
 
 
 def test_t5_bias_reaches_as_far_as_128_where_nothing_is_said() -> None:
-    table, positions = normal(32, HEADS), torch.arange(0, 400, 3)
-    assert torch.equal(
-        t5_bias(table, positions, positions, causal=True), t5_bias(table, positions, positions, 128, causal=True)
-    )
+    """At every distance: the buckets of 127 and of 129 are other ones."""
+    table, query, keys = normal(32, HEADS), torch.tensor([300]), torch.arange(301)
+    of_127, of_128, of_129 = (t5_bias(table, query, keys, reach, causal=True) for reach in (127, 128, 129))
+    assert torch.equal(t5_bias(table, query, keys, causal=True), of_128)
+    assert not torch.equal(of_127, of_128)
+    assert not torch.equal(of_129, of_128)
 
 
 @pytest.mark.parametrize("causal", [True, False])

@@ -42,9 +42,11 @@ METHODS: dict[str, Callable[[Tensor, float, int], Tensor]] = {
     "llama3": llama3,
 }
 
-# d_head, base, factor, original length: small models, Llama 2, Llama 3 and longer stretches.
+# d_head, base, factor, original length: small models, Llama 2, Llama 3 and longer stretches. With base 100 even the slowest
+# pair turns more than once, and YaRN's ramp would end beyond the last pair.
 SETTINGS = [
     (8, 10_000.0, 2.0, 64),
+    (16, 100.0, 4.0, 4096),
     (64, 10_000.0, 4.0, 2048),
     (128, 10_000.0, 16.0, 4096),
     (64, 500_000.0, 32.0, 8192),

@@ -3,6 +3,6 @@
 One module per topic, one function per exercise; each takes the reader's function and returns the verdict as text.
 """
 
-from posenc_course.checks import naive, order, sinusoidal
+from posenc_course.checks import naive, order, pendulums, sinusoidal
 
-__all__ = ["naive", "order", "sinusoidal"]
+__all__ = ["naive", "order", "pendulums", "sinusoidal"]
