@@ -72,7 +72,8 @@ def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, *, interleaved: bool) -> Ten
 def apply_rope_complex(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """`apply_rope` with interleaved=True as one product of complex numbers, (a + ib)·e^{iθ}: the fast form.
 
-    It makes no tensor of the size of x but the result. For eager mode: torch.compile makes no code for complex numbers.
+    It makes no tensor of the size of x but the result, and computes in float32 at least. For eager mode: torch.compile makes no
+    code for complex numbers.
     Chapter 10.
     """
     cos, sin = _fit_tables(x, cos, sin)
@@ -91,8 +92,7 @@ def layout_permutation(d_head: int, *, interleaved: bool) -> Tensor:
     `apply_rope(x, cos, sin, interleaved=True)[..., p]` is `apply_rope(x[..., p], cos, sin, interleaved=False)`. Chapter 10.
     """
     d_head = check_integer("d_head", d_head, minimum=2, hint="it is the width of one head, d_model / num_heads")
-    _check_pairs("d_head", d_head)
-    channels = torch.arange(d_head)
+    channels = torch.arange(_check_pairs("d_head", d_head))
     return (channels.view(2, -1) if interleaved else channels.view(-1, 2)).T.flatten()
 
 
@@ -111,12 +111,13 @@ def convert_projection(weight: Tensor, num_heads: int, *, interleaved: bool, rot
     if rows % num_heads:
         raise ValueError(f"weight of {rows} rows is not split evenly by num_heads={num_heads}: give the heads it was made for")
     d_head = rows // num_heads
-    rotary_dim = d_head if rotary_dim is None else rotary_dim
-    turned = layout_permutation(rotary_dim, interleaved=interleaved)
+    rotary_dim = check_integer(
+        "rotary_dim", d_head if rotary_dim is None else rotary_dim, minimum=2, hint="give as many channels as are turned"
+    )
     if rotary_dim > d_head:
         raise ValueError(f"rotary_dim={rotary_dim} channels do not fit into a head of {d_head}: give as many as are turned")
     order = torch.arange(d_head)
-    order[:rotary_dim] = turned
+    order[:rotary_dim] = layout_permutation(_check_pairs("rotary_dim", rotary_dim), interleaved=interleaved)
     return weight.unflatten(0, (num_heads, d_head))[:, order].flatten(end_dim=1)
 
 
@@ -135,7 +136,7 @@ class RotaryPositions(PositionScheme):
 
     def __init__(self, frequencies: Tensor, *, interleaved: bool = True, attention_factor: float = 1.0) -> None:
         super().__init__()
-        self.frequencies = check_frequencies(frequencies)
+        self.frequencies = check_frequencies(frequencies).clone()
         self.interleaved = interleaved
         self.attention_factor = check_number("attention_factor", attention_factor, above=0, hint="1 leaves scores as they are")
 
@@ -157,9 +158,10 @@ class RotaryPositions(PositionScheme):
         return torch.cat((turned, x[..., rotary_dim:]), dim=-1)
 
 
-def _check_pairs(name: str, width: int) -> None:
+def _check_pairs(name: str, width: int) -> int:
     if width % 2:
         raise ValueError(f"{name} must be even, got {width}: rotations take channels in pairs, so add or leave one out")
+    return width
 
 
 def _fit_tables(x: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:

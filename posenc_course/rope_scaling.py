@@ -31,14 +31,14 @@ def ntk_aware(frequencies: Tensor, factor: float) -> Tensor:
 
 
 def dynamic_ntk(frequencies: Tensor, length: int, original_length: int, factor: float = 1.0) -> Tensor:
-    """`ntk_aware` by a factor that grows with the sequence: factor·length/original_length - (factor - 1), at least 1.
+    """`ntk_aware` by a factor that grows with the sequence, 1 + factor·(length/original_length - 1), and never shrinks.
 
     Up to `original_length` nothing changes. Keys that were turned for a shorter sequence do not fit the queries of a longer
     one: with a cache, outputs differ from those of one pass. Chapter 13.
     """
     length, original_length = _check_length("length", length), _check_length("original_length", original_length)
     factor = _check_factor(factor)
-    return ntk_aware(frequencies, max(1.0, factor * length / original_length - (factor - 1)))
+    return ntk_aware(frequencies, 1 + factor * max(0.0, length / original_length - 1))
 
 
 def yarn(
