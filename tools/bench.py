@@ -11,7 +11,6 @@ import itertools
 import json
 import math
 import os
-import pkgutil
 import platform
 import random
 import resource
@@ -22,7 +21,6 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
-from importlib import import_module
 from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
@@ -199,7 +197,7 @@ def with_shaw(length: int, heads: int) -> dict[str, Call]:
 
 
 def with_scheme(length: int, batch: int, d_model: int, heads: int) -> dict[str, Call]:
-    """Five training steps of a Decoder with each scheme, beside one without positions; and the same without input checks."""
+    """Five training steps of a Decoder with each scheme, beside one without positions."""
     omega = sinusoidal.frequencies(d_model // heads)
     schemes: list[PositionScheme] = [
         NoPositions(),
@@ -219,41 +217,8 @@ def with_scheme(length: int, batch: int, d_model: int, heads: int) -> dict[str, 
         tokens = torch.randint(32, (batch, length + 1), generator=generator)
         return tokens[:, :-1], tokens[:, 1:]
 
-    calls: dict[str, Call] = {}
-    for scheme in schemes:
-        name, model = type(scheme).__name__, transformer.Decoder(32, d_model, heads, 2, scheme)
-        calls[name] = partial(training.train, model, sample, steps=5)
-        calls[f"{name}, unchecked"] = unchecked(calls[name])
-    return calls
-
-
-def unchecked(call: Call) -> Call:
-    """The call with the functions that check input replaced by ones that hand it on; few checks stand elsewhere."""
-
-    def hand_on(*given: object, **_: object) -> object:  # checks begin with the argument, or with its name before it
-        return next((argument for argument in given if not isinstance(argument, str)), None)
-
-    def exact(positions: Tensor, **_: object) -> Tensor:
-        return positions.double()
-
-    def both_exact(queries: Tensor, keys: Tensor, **_: object) -> tuple[Tensor, Tensor]:
-        return queries.double(), keys.double()
-
-    special = {"check_positions": exact, "check_offsets": exact, "check_query_and_key_positions": both_exact}
-    modules = [import_module(info.name) for info in pkgutil.iter_modules(posenc_course.__path__, "posenc_course.")]
-    checks = [(module, name) for module in modules for name in vars(module) if name.startswith(("check_", "_check_"))]
-    originals = [getattr(*place) for place in checks]
-
-    def run() -> None:
-        for module, name in checks:
-            setattr(module, name, special.get(name, hand_on))
-        try:
-            call()
-        finally:
-            for (module, name), original in zip(checks, originals, strict=True):
-                setattr(module, name, original)
-
-    return run
+    models = (transformer.Decoder(32, d_model, heads, 2, scheme) for scheme in schemes)
+    return {type(model.scheme).__name__: partial(training.train, model, sample, steps=5) for model in models}
 
 
 # ── timing, and memory ───────────────────────────────────────────────────────────────────────────────────────────────────
