@@ -87,7 +87,7 @@ def t5_buckets(offsets: Positions, num_buckets: int = 32, max_distance: int = 12
     """
     exact = check_offsets(offsets, integer=True)
     edges = _t5_edges(num_buckets, max_distance, causal=causal).to(exact.device)
-    distance = exact.clamp(min=0) if causal else exact.abs()
+    distance = exact if causal else exact.abs()  # what is below all edges goes into bucket 0
     buckets = torch.bucketize(distance, edges, right=True)
     return buckets if causal else buckets + (exact < 0) * (num_buckets // 2)
 

@@ -280,3 +280,21 @@ def test_the_interleaved_matrix_is_made_of_blocks_on_the_diagonal() -> None:
         cos, sin = math.cos(7 * omega), math.sin(7 * omega)
         blocks.append(torch.tensor([[cos, sin], [-sin, cos]], dtype=torch.float64))
     close(shift_matrix(7, 6), torch.block_diag(*blocks), 1e-15)
+
+
+# ── the base ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_base_is_the_papers_where_nothing_is_said() -> None:
+    """10,000; a base of 9,999 gives other numbers."""
+    for function in (similarity, similarity_by_pair, distance):
+        assert torch.equal(function([100, 1000], 6), function([100, 1000], 6, 10_000))
+        assert not torch.equal(function([100, 1000], 6), function([100, 1000], 6, 9_999))
+    assert torch.equal(norms([1000], 5), norms([1000], 5, 10_000))
+    assert torch.equal(wavelengths(6), wavelengths(6, 10_000))
+    assert torch.equal(shift_matrix(1000, 6), shift_matrix(1000, 6, 10_000))
+    turn = 49 * frequencies(128)[40].item()  # of pair 40 in 50 tokens: it is the 41st to turn by nearly as much
+    assert turning_pairs(50, 128, angle=turn * (1 - 1e-6)) == 41
+    assert turning_pairs(50, 128, angle=turn * (1 + 1e-6)) == 40
+    assert turning_pairs(50, 128, 10_001, angle=turn * (1 - 1e-6)) == 40
+    assert turning_pairs(50, 128, 9_999, angle=turn * (1 + 1e-6)) == 41

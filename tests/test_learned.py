@@ -73,6 +73,13 @@ def test_a_table_may_have_one_row_and_one_channel() -> None:
     assert torch.equal(scheme.embed(torch.ones(2, 1, 1), torch.tensor([0])), 1 + scheme.table.expand(2, 1, 1))
 
 
+@pytest.mark.parametrize("shape", [(ROWS,), (BATCH, ROWS, D_MODEL)])
+def test_a_table_has_two_axes(shape: tuple[int, ...]) -> None:
+    """A table for each sequence of a batch would be looked up along the wrong axis, without a sound."""
+    with pytest.raises(ValueError, match=r"table must be .* shape \(max_length, d_model\)"):
+        learned_encoding(normal(*shape), torch.tensor([0, 1]))
+
+
 # ── learning ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

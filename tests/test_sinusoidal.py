@@ -198,6 +198,11 @@ def test_the_module_adds_the_table_in_the_tokens_dtype(positions: Tensor, interl
     assert torch.equal(scheme.embed(x.bfloat16(), positions), x.bfloat16() + table.bfloat16())
 
 
+def test_the_module_is_interleaved_with_the_papers_base_where_nothing_is_said() -> None:
+    x, far = torch.zeros(1, 1, 8, dtype=torch.float64), torch.tensor([1000])
+    assert torch.equal(SinusoidalPositions(8).embed(x, far)[0], sinusoidal_table(far, 8, 10_000, interleaved=True))
+
+
 def test_the_module_holds_nothing_that_a_cast_could_destroy() -> None:
     """No parameter, no buffer: after .to(bfloat16), far positions are as exact as before."""
     scheme, x, far = SinusoidalPositions(8), torch.zeros(1, 1, 8), torch.tensor([10**6])
