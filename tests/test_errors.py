@@ -571,6 +571,7 @@ MORE: dict[str, tuple[Callable[[], Any], str]] = {
     "caches that are none": (lambda: decoder(IDS, caches=[None]), "got [None]"),
     "caches in an encoder": (lambda: Encoder(**MODEL)(IDS, caches=[Cache()]), "Encoder"),
     "a cache of another batch": (lambda: attend(x(4, 1, 6), torch.tensor([3]), cached()), "(4, 2, 1, 3)"),
+    "one frequency to stretch": (lambda: ntk_aware(torch.ones(1, dtype=torch.float64), 2), "got 1"),
     "positions that a scheme cannot hold": (lambda: Decoder(5, 6, 2, 1, BinaryPositions(6, 1))(IDS), "take num_bits=2"),
     "more sequences of positions than of tokens": (lambda: decoder(IDS, torch.zeros(3, 3)), "(3, 3)"),
     "query and key of two dtypes": (lambda: attention_weights(x(3, 4), x(3, 4).double()), "torch.float64"),
