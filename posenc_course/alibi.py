@@ -51,6 +51,9 @@ def alibi_attention(query: Tensor, key: Tensor, value: Tensor, slopes: Tensor) -
     query, key and value (batch, heads, L, d_head), of positions 0 … L-1; slopes (heads,). Under the causal mask the bias is
     -slope·m + slope·n, a product of two coordinates of the query, (-slope·m, slope), with two of the key, (1, n). They stand
     before the others, so that these two large terms meet first, and what is left of them is no larger than the bias itself.
+    For their sum to be exact, a slope is split into its first 11 bits, whose product with a position up to 8192 float32 holds
+    without rounding, and the small rest, which has two coordinates of its own.
+
     In half precision, which cannot count tokens, the sums are taken in float32. Raises ValueError for shapes that differ.
     Chapter 11.
     """
@@ -67,16 +70,16 @@ def alibi_attention(query: Tensor, key: Tensor, value: Tensor, slopes: Tensor) -
         raise ValueError(f"slopes of shape {tuple(slopes.shape)} do not fit {heads} heads: take alibi_slopes({heads})")
     real = torch.promote_types(query.dtype, torch.float32)
     position = torch.arange(length, dtype=torch.float64, device=query.device)
-    slope = slopes.to(position)[:, None].expand(heads, length)
-    one_each = torch.ones_like(slope)
-    of_query, of_key = (
-        torch.stack(pair, dim=-1).to(real).expand(batch, heads, length, 2)
-        for pair in ((-slope * position, slope), (one_each, one_each * position))
-    )
+    mantissa, exponent = torch.frexp(slopes.to(position)[:, None])
+    coarse = torch.ldexp((mantissa * 2**11).round() / 2**11, exponent)  # (heads, 1)
+    fine = slopes.to(position)[:, None] - coarse
+    m, one = position.expand(heads, length), position.new_ones(heads, length)
+    of_query = torch.stack((-coarse * m, coarse * one, -fine * m, fine * one), dim=-1).to(real)  # (heads, L, 4)
+    of_key = torch.stack((one, m, one, m), dim=-1).to(real)
     # The division by √d_head is for q·k alone, hence done here; the zeros give the values the width that the kernel wants.
-    q = torch.cat((of_query, query.to(real) / math.sqrt(d_head)), dim=-1)
-    k = torch.cat((of_key, key.to(real)), dim=-1)
-    v = F.pad(value.to(real), (0, 2))
+    q = torch.cat((of_query.expand(batch, -1, -1, -1), query.to(real) / math.sqrt(d_head)), dim=-1)
+    k = torch.cat((of_key.expand(batch, -1, -1, -1), key.to(real)), dim=-1)
+    v = F.pad(value.to(real), (0, of_key.shape[-1]))
     return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=1.0)[..., :d_head].to(query.dtype)
 
 

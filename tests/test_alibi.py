@@ -325,13 +325,13 @@ def largest_of(function: Callable[..., Tensor], length: int, d_head: int, dtype:
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("d_head", [6, 9])
 def test_the_fast_form_makes_no_tensor_of_l_by_l(d_head: int, dtype: torch.dtype) -> None:
-    """Its largest has two coordinates more than the query and grows like the length; the bias written out, like its square."""
+    """Its largest has four coordinates more than the query and grows like the length; the bias written out, like its square."""
 
     def written_out(query: Tensor, key: Tensor, value: Tensor, slopes: Tensor) -> Tensor:
         return truth(query, key, value, slopes, torch.arange(query.shape[-2]))
 
     for length in (100, 300):
-        assert largest_of(alibi_attention, length, d_head, dtype) == 2 * length * (d_head + 2)
+        assert largest_of(alibi_attention, length, d_head, dtype) == 2 * length * (d_head + 4)
         assert largest_of(written_out, length, d_head, dtype) == 2 * length * length
 
 
