@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from posenc_course.attention import attention
-from posenc_course.checks import naive, order, pendulums, sinusoidal
+from posenc_course.checks import base, naive, norm, order, pendulums, shift, sinusoidal
+from posenc_course.geometry import shift_matrix
 from posenc_course.naive import binary
 from posenc_course.sinusoidal import frequencies, sinusoidal_table
 
@@ -20,6 +21,9 @@ CHECKS: dict[str, Callable[[Answer], str]] = {
     "naive": naive.binary,
     "sinusoidal": sinusoidal.table,
     "pendulums": pendulums.offset,
+    "shift": shift.looks_back,
+    "base": base.smallest,
+    "norm": norm.factor,
 }
 
 
@@ -111,6 +115,74 @@ def looked_up(row_m: Tensor, row_n: Tensor) -> int:
     return m - n
 
 
+def halves(top: tuple[Answer, Answer], bottom: tuple[Answer, Answer], *, omega: Answer = frequencies) -> Answer:
+    """A matrix [[C, S], [S, C]] of diagonals, each a function of the angles ω_i·back."""
+
+    def matrix(back: float, d_model: int) -> Tensor:
+        angles = back * omega(d_model)
+        return torch.cat([torch.cat([torch.diag(f(angles)) for f in row], dim=1) for row in (top, bottom)])
+
+    return matrix
+
+
+def minus_sin(angles: Tensor) -> Tensor:
+    return -angles.sin()
+
+
+def none(angles: Tensor) -> Tensor:
+    return 0 * angles
+
+
+def turning(offset: Callable[[float], float]) -> Answer:
+    return lambda back, d: shift_matrix(offset(back), d, interleaved=False)
+
+
+def entry_by_entry(back: int, d: int) -> list[list[float]]:
+    matrix = [[0.0] * d for _ in range(d)]
+    for i in range(d // 2):
+        angle, j = back / 10_000 ** (2 * i / d), i + d // 2
+        matrix[i][i] = matrix[j][j] = math.cos(angle)
+        matrix[i][j], matrix[j][i] = math.sin(angle), -math.sin(angle)
+    return matrix
+
+
+def weighted_by_pair(back: int, d: int) -> Tensor:
+    return torch.diag(frequencies(d).sqrt().repeat(2)) @ shift_matrix(back, d, interleaved=False)
+
+
+def remembered(back: int, d: int) -> Tensor:
+    """The sum of PE(m)·PE(m - back)ᵀ over the rows of one text."""
+    table = sinusoidal_table(range(200), d, interleaved=False)
+    return table[back:].T @ table[:-back]
+
+
+ROTATION = ((torch.cos, torch.sin), (minus_sin, torch.cos))
+
+
+def smallest_base(length: int, d: int, turn: float = math.pi) -> float:
+    return float(((length - 1) / turn) ** (d / (d - 2)))
+
+
+def bisected_base(length: int, d: int) -> float:
+    low, high = 1.0, 1e10
+    for _ in range(200):
+        middle = (low + high) / 2
+        too_fast = frequencies(d, middle)[-1] * (length - 1) > math.pi
+        low, high = (middle, high) if too_fast else (low, middle)
+    return high
+
+
+def factor(d_model: int, std: float, share: float) -> float:
+    """From share = p² / (p² + f²·x²), with the squared lengths p² = d/2 and x² = d·std²."""
+    position, word = d_model / 2, d_model * std**2
+    return math.sqrt(position * (1 - share) / share / word)
+
+
+def scaled(by: Callable[[int, float], float]) -> Answer:
+    """The right factor, times a wrong one."""
+    return lambda d, std, share: factor(d, std, share) * by(d, std)
+
+
 RIGHT: dict[str, list[Answer]] = {
     "order": [
         equivariant_for(permuted),
@@ -144,6 +216,32 @@ RIGHT: dict[str, list[Answer]] = {
         lambda a, b: float(offset(a, b)),
         lambda a, b: torch.tensor([offset(a, b)]),
         lambda a, b: np.array([[offset(a, b)]]),
+    ],
+    "shift": [
+        halves(*ROTATION),
+        lambda back, d: halves(*ROTATION)(back, d).float(),
+        lambda back, d: 40 * halves(*ROTATION)(back, d).numpy(),
+        entry_by_entry,
+        weighted_by_pair,
+        lambda back, d: turning(lambda b: b)(back, d) * (torch.arange(d) % (d // 2) < 3),  # the fast pairs only
+        lambda back, d: torch.linalg.matrix_power(shift_matrix(1, d, interleaved=False), back),
+        lambda back, d: shift_matrix(back, d)[order := [*range(0, d, 2), *range(1, d, 2)]][:, order],
+    ],
+    "base": [
+        smallest_base,
+        bisected_base,
+        lambda L, d: math.exp(d / (d - 2) * math.log((L - 1) / math.pi)),
+        lambda L, d: torch.tensor((L - 1) / torch.pi) ** (d / (d - 2)),  # float32
+        lambda L, d: np.array([smallest_base(L, d)]),
+        lambda L, d: np.power((L - 1) / np.pi, d / (d - 2)),
+    ],
+    "norm": [
+        factor,
+        lambda d, std, share: np.sqrt((1 - share) / (2 * share)) / std,
+        lambda d, std, share: torch.tensor([factor(d, std, share)]),
+        lambda d, std, share: np.float32(factor(d, std, share)),
+        lambda d, std, share: round(factor(d, std, share), 4),
+        lambda d, std, share: math.sqrt((d / 2 / share - d / 2) / (d * std**2)),
     ],
 }
 
@@ -256,6 +354,83 @@ WRONG: dict[str, dict[str, tuple[Answer, str]]] = {
         "complex": (lambda a, b: torch.tensor(1j), "returned a complex, it should be one number"),
         "not a number": (lambda a, b: math.nan, "returned nan"),
         "tangent of a quotient": (lambda a, b: torch.atan(a[0] / (b[0] - b[0])).item() * math.inf, "returned inf"),
+    },
+    "shift": {
+        "the other sign": (halves((torch.cos, minus_sin), (torch.sin, torch.cos)), "looks 3 tokens ahead"),
+        "transposed": (lambda back, d: halves(*ROTATION)(back, d).T, "looks 3 tokens ahead"),
+        "interleaved": (shift_matrix, "where the interleaved table has its pairs"),
+        "interleaved and ahead": (lambda back, d: shift_matrix(-back, d), "where the interleaved table has its pairs"),
+        "no minus": (halves((torch.cos, torch.sin), (torch.sin, torch.cos)), "needs a minus"),
+        "two minuses": (halves((torch.cos, minus_sin), (minus_sin, torch.cos)), "needs a minus"),
+        "cosines only": (halves((torch.cos, none), (none, torch.cos)), "3 back and 3 ahead get the same score"),
+        "sines only": (halves((none, torch.sin), (minus_sin, none)), "should be at 3"),
+        "sine and cosine exchanged": (halves((torch.sin, torch.cos), (lambda a: -a.cos(), torch.sin)), "should be at 3"),
+        "degrees": (turning(math.radians), "angles are degrees"),
+        "the identity": (lambda back, d: torch.eye(d), "every token looks at itself"),
+        "one back, always": (turning(lambda back: 1), "at m - n = 1 and should be at 3"),
+        "3 back, always": (turning(lambda back: 3), "at m - n = 3 and should be at 5"),
+        "one too far": (turning(lambda back: back + 1), "at m - n = 4 and should be at 3"),
+        "4i/d": (halves(*ROTATION, omega=lambda d: frequencies(d) ** 2), "does pair i turn by ω_i times `back`"),
+        "exponent positive": (halves(*ROTATION, omega=lambda d: 1 / frequencies(d)), "does pair i turn by"),
+        "blocks side by side": (halves(ROTATION[0], ROTATION[0]), "depends on more than the offset"),
+        "remembered from a text": (remembered, "depends on more than the offset"),
+        "random": (
+            lambda back, d: torch.randn(d, d, generator=torch.Generator().manual_seed(0)),
+            "for 3 back it is",
+        ),
+        "zeros": (lambda back, d: torch.zeros(d, d), "all zeros"),
+        "not a number": (lambda back, d: torch.full((d, d), math.nan), "NaN or infinity"),
+        "one block": (lambda back, d: shift_matrix(back, 2), "has shape (2, 2), it should be (16, 16)"),
+        "the angles": (lambda back, d: back * frequencies(d), "has shape (8,), it should be (16, 16)"),
+        "complex": (lambda back, d: torch.eye(d) * 1j, "returned complex numbers"),
+        "text": (lambda back, d: "R", "returned a str that is no table"),
+    },
+    "base": {
+        "a step too many": (lambda L, d: smallest_base(L + 1, d), "there are 99 steps"),
+        "a full turn": (lambda L, d: smallest_base(L, d, 2 * math.pi), "half of one was asked for"),
+        "rounded up": (lambda L, d: math.ceil(smallest_base(L, d)), "need not be one"),
+        "rounded": (lambda L, d: round(smallest_base(L, d)), "need not be one"),
+        "rounded down": (lambda L, d: int(smallest_base(L, d)), "need not be one"),
+        "one less": (lambda L, d: smallest_base(L, d) - 1, "too small, the slowest pair then turns by 1.01 half turns"),
+        "last frequency 1/base": (lambda L, d: (L - 1) / math.pi, "Where does the width come in?"),
+        "exponent upside down": (lambda L, d: ((L - 1) / math.pi) ** ((d - 2) / d), "upside down"),
+        "exponent d - 1": (lambda L, d: ((L - 1) / math.pi) ** (d / (d - 1)), "counts columns"),
+        "2 twice": (lambda L, d: ((L - 1) / math.pi) ** (d / (2 * (d - 2))), "a factor of 2 too many"),
+        "a quarter turn": (
+            lambda L, d: smallest_base(L, d, math.pi / 2),
+            "my_base(100, 8) gives 250.8151: a smaller one will do, with yours the slowest pair turns by only 0.5 half turns.",
+        ),
+        "10,000": (lambda L, d: 10_000, "a smaller one will do"),
+        "half turns counted as full, no width": (lambda L, d: (L - 1) / (2 * math.pi), "too small"),
+        "the frequency": (lambda L, d: math.pi / (L - 1), "a base is a finite number above 1"),
+        "not a number": (lambda L, d: math.nan, "returned nan"),
+        "two numbers": (lambda L, d: torch.ones(2), "returned (2,) numbers"),
+        "text": (lambda L, d: "10000", "returned a str"),
+        "a truth": (lambda L, d: True, "returned a bool"),
+    },
+    "norm": {
+        "negative": (scaled(lambda d, std: -1), "take the positive root"),
+        "the word's share": (lambda d, std, share: factor(d, std, 1 - share), "the share of the word"),
+        "always √d": (lambda d, std, share: math.sqrt(d), "the paper's factor"),
+        "one over": (lambda d, std, share: 1 / factor(d, std, share), "one over the factor"),
+        "squared": (lambda d, std, share: factor(d, std, share) ** 2, "the square of the factor"),
+        "no root": (lambda d, std, share: (1 / share - 1) / 2 / std, "A square root is missing"),
+        "lengths": (lambda d, std, share: (1 / share - 1) * math.sqrt(d / 2) / (std * math.sqrt(d)), "share out the lengths"),
+        "position √d long": (scaled(lambda d, std: math.sqrt(2)), "take the position for √d long"),
+        "ratio, not share": (lambda d, std, share: math.sqrt(1 / (2 * share)) / std, "with the word alone"),
+        "std left out": (scaled(lambda d, std: std), "std has to come in"),
+        "std multiplied": (scaled(lambda d, std: std**2), "on the wrong side"),
+        "variance": (scaled(lambda d, std: 1 / std), "divide by the variance"),
+        "word std long": (scaled(lambda d, std: math.sqrt(d)), "take a word vector for std long"),
+        "position √½ long": (scaled(lambda d, std: 1 / math.sqrt(d)), "take the position for √½ long"),
+        "always 1": (lambda d, std, share: 1, "factor(64, 1, 0.5) gives 1: then 33.3% of the squared length is position"),
+        "zero": (lambda d, std, share: 0, "then 100.0% of the squared length is position, it should be 50.0%"),
+        "percent": (lambda d, std, share: math.sqrt((100 / share - 1) / 2) / std, "it should be 50.0%"),
+        "not a number": (lambda d, std, share: math.nan, "returned nan"),
+        "one per channel": (lambda d, std, share: np.ones(d), "returned (64,) numbers, it should be one"),
+        "a list": (lambda d, std, share: [1.0], "returned a list, it should be one number"),
+        "a truth": (lambda d, std, share: std > share, "returned a bool, it should be one number"),
+        "complex": (lambda d, std, share: 1j, "returned a complex, it should be one number"),
     },
 }
 

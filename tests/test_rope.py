@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import mpmath  # type: ignore[import-untyped]
 import pytest
@@ -9,6 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from posenc_course.attention import MultiHeadAttention
 from posenc_course.rope import (
@@ -174,6 +176,15 @@ def test_no_cast_of_the_module_costs_a_digit_of_the_angles(cast: str, base: int,
             close(result.double(), truth, atol)
 
 
+def test_the_module_has_frequencies_of_its_own() -> None:
+    """What is done later to the tensor it was made with changes no turn."""
+    omega, x, positions = frequencies(D_HEAD), normal(BATCH, HEADS, LENGTH, D_HEAD), scattered(LENGTH)
+    scheme = RotaryPositions(omega)
+    omega.zero_()
+    for result in scheme.rotate(x, x, positions, positions):
+        assert torch.equal(result, turned(x, positions))
+
+
 # ── the rotation ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -308,6 +319,17 @@ def test_queries_and_keys_are_turned_by_their_own_positions() -> None:
     assert torch.equal(turned_k, turned(k, k_positions))
 
 
+@both_layouts
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_the_module_takes_tables_in_float32_and_in_float64_for_float64_alone(dtype: torch.dtype, interleaved: bool) -> None:
+    """Bitwise as with such tables: float32 queries cost no arithmetic in float64."""
+    x, positions = normal(BATCH, HEADS, LENGTH, D_HEAD).to(dtype), scattered(LENGTH)
+    tables = rope_tables(positions, frequencies(D_HEAD), dtype=torch.float64 if dtype == torch.float64 else torch.float32)
+    q, k = RotaryPositions(frequencies(D_HEAD), interleaved=interleaved).rotate(x, -x, positions, positions)
+    assert torch.equal(q, apply_rope(x, *tables, interleaved=interleaved))
+    assert torch.equal(k, -q)
+
+
 @pytest.mark.parametrize("form", [lambda x, cos, sin: apply_rope(x, cos, sin, interleaved=True), apply_rope_complex])
 def test_the_arithmetic_is_in_the_wider_dtype(form: Callable[[Tensor, Tensor, Tensor], Tensor]) -> None:
     """The result is rounded once, to the dtype of x, and so is as good as if x had been wider."""
@@ -404,8 +426,14 @@ def awkward(kind: str, dtype: torch.dtype) -> Tensor:
     """x of shape (BATCH, HEADS, LENGTH, D_HEAD) that lies in memory in an unusual way."""
     if kind == "odd offset":
         return normal(BATCH, HEADS, LENGTH, D_HEAD + 2).to(dtype)[..., 1:-1]
-    if kind == "odd stride":
-        return normal(BATCH, HEADS, LENGTH, D_HEAD + 3).to(dtype)[..., :D_HEAD]
+    if kind == "even offset":
+        return normal(BATCH, HEADS, LENGTH, D_HEAD + 4).to(dtype)[..., 2:-2]
+    if kind == "odd stride of sequences":
+        return normal(BATCH, HEADS * LENGTH * D_HEAD + 1).to(dtype)[:, :-1].unflatten(-1, (HEADS, LENGTH, D_HEAD))
+    if kind == "odd stride of heads":  # an even number of them, so that sequences are an even way apart
+        return normal(BATCH, HEADS + 1, LENGTH * D_HEAD + 1).to(dtype)[:, :-1, :-1].unflatten(-1, (LENGTH, D_HEAD))
+    if kind == "odd stride of tokens":
+        return normal(BATCH, HEADS, LENGTH + 1, D_HEAD + 3).to(dtype)[:, :, :-1, :D_HEAD]
     if kind == "from the middle of qkv":
         return (
             normal(BATCH, LENGTH, 3 * HEADS * D_HEAD + 1)
@@ -430,7 +458,10 @@ def awkward(kind: str, dtype: torch.dtype) -> Tensor:
     [
         "plain",
         "odd offset",
-        "odd stride",
+        "even offset",
+        "odd stride of sequences",
+        "odd stride of heads",
+        "odd stride of tokens",
         "from the middle of qkv",
         "transposed heads",
         "channels first",
@@ -457,6 +488,39 @@ def test_the_product_of_complex_numbers_equals_the_plain_form(kind: str, dtype: 
 def test_the_fast_form_equals_the_plain_one_for_any_size(shape: Shape, seed: int, base: float) -> None:
     x, cos_sin = normal(*shape, seed=seed), tables64(scattered(shape[2], seed), shape[-1], base)
     close(apply_rope_complex(x, *cos_sin), apply_rope(x, *cos_sin, interleaved=True), 1e-14)
+
+
+class Kept(TorchDispatchMode):
+    """Keeps every tensor that an operation makes, so that no later one gets its place in memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tensors: list[Tensor] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        self.tensors += [
+            made for made in (result if isinstance(result, (tuple, list)) else [result]) if isinstance(made, Tensor)
+        ]
+        return result
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("kind", ["plain", "even offset", "transposed heads"])
+def test_the_fast_form_makes_no_tensor_of_the_size_of_x_but_the_result(kind: str, dtype: torch.dtype) -> None:
+    """Where x already lies as complex numbers do, it is not copied; the plain form makes four products at least."""
+    x, (cos, sin) = awkward(kind, dtype), rope_tables(scattered(LENGTH), frequencies(D_HEAD), dtype=dtype)
+
+    def places_in_memory(form: Callable[[], Tensor]) -> tuple[set[int], int]:
+        with Kept() as kept:
+            result = form()
+        wide = [each.untyped_storage() for each in kept.tensors if each.untyped_storage().nbytes() >= x.nbytes // 2]
+        return {storage.data_ptr() for storage in wide} - {x.untyped_storage().data_ptr()}, result.untyped_storage().data_ptr()
+
+    made, result = places_in_memory(lambda: apply_rope_complex(x, cos, sin))
+    assert made == {result}
+    made, _ = places_in_memory(lambda: apply_rope(x, cos, sin, interleaved=True))
+    assert len(made) > 4
 
 
 @pytest.mark.parametrize("kind", ["plain", "odd offset", "transposed heads", "one head for all"])

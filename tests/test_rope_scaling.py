@@ -43,10 +43,11 @@ METHODS: dict[str, Callable[[Tensor, float, int], Tensor]] = {
 }
 
 # d_head, base, factor, original length: small models, Llama 2, Llama 3 and longer stretches. With base 100 even the slowest
-# pair turns more than once, and YaRN's ramp would end beyond the last pair.
+# pair turns more than once, and YaRN's ramp would end beyond the last pair; with base 20, beyond channel d_head - 1, its limit.
 SETTINGS = [
     (8, 10_000.0, 2.0, 64),
     (16, 100.0, 4.0, 4096),
+    (16, 20.0, 4.0, 2048),
     (64, 10_000.0, 4.0, 2048),
     (128, 10_000.0, 16.0, 4096),
     (64, 500_000.0, 32.0, 8192),
@@ -356,6 +357,24 @@ def test_between_its_ends_a_pair_is_stretched_in_part(method: str) -> None:
     assert (stretch.diff() >= -1e-12).all()
 
 
+@pytest.mark.parametrize("method", ["yarn", "yarn-exact-ends", "llama3"])
+@given(d_head=widths, base=bases, factor=factors, length=lengths)
+def test_nothing_but_the_number_of_turns_decides(method: str, d_head: int, base: float, factor: float, length: int) -> None:
+    """Half as fast for twice as long is as many turns: the result is half as fast too. The fastest pair need not be ω = 1."""
+    omega = frequencies(d_head, base)
+    same_ratio(METHODS[method](omega / 2, factor, 2 * length), METHODS[method](omega, factor, length) / 2, 1e-9)
+
+
+@pytest.mark.parametrize("width", [1.0, 0.1, 0.01])
+def test_yarns_exact_ends_may_be_closer_than_two_pairs_are(width: float) -> None:
+    """A pair halfway between them is blended half and half, its neighbours not at all."""
+    omega, length, middle = frequencies(64), 4096, 7
+    to_the_side = (omega[0] / omega[1]).item() ** (width / 2)
+    often = turns(omega, length)[middle].item()
+    stretched = yarn(omega, 4.0, length, fast=often * to_the_side, slow=often / to_the_side, truncate=False)
+    same_ratio(omega / stretched, [1.0] * middle + [1.6] + [4.0] * (31 - middle), 1e-9)
+
+
 @given(factors)
 def test_yarns_attention_factor_makes_scores_grow_by_its_square(factor: float) -> None:
     """(0.1 ln s + 1)², with s = 1 nothing."""
@@ -380,6 +399,15 @@ def test_yarn_refuses_frequencies_that_were_stretched_unevenly(first: str) -> No
     once = METHODS[first](frequencies(64), 4.0, 512)
     with pytest.raises(ValueError, match="only once"):
         yarn(once, 4.0, 512)
+
+
+@pytest.mark.parametrize("pair", [0, 1, 15, 31])
+def test_yarn_refuses_a_single_pair_that_is_off_by_a_ten_thousandth(pair: int) -> None:
+    """Whichever it is."""
+    omega = frequencies(64)
+    omega[pair] *= 1.0001
+    with pytest.raises(ValueError, match="fall geometrically"):
+        yarn(omega, 4.0, 512)
 
 
 @given(widths, bases, factors, lengths)

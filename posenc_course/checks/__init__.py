@@ -3,6 +3,6 @@
 One module per topic, one function per exercise; each takes the reader's function and returns the verdict as text.
 """
 
-from posenc_course.checks import naive, order, pendulums, sinusoidal
+from posenc_course.checks import base, naive, norm, order, pendulums, shift, sinusoidal
 
-__all__ = ["naive", "order", "pendulums", "sinusoidal"]
+__all__ = ["base", "naive", "norm", "order", "pendulums", "shift", "sinusoidal"]
