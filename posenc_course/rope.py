@@ -80,7 +80,8 @@ def apply_rope_complex(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     real = torch.promote_types(torch.promote_types(x.dtype, cos.dtype), torch.float32)  # no complex numbers of two bfloat16
     pairs = x.to(real).unflatten(-1, (-1, 2))
     if pairs.stride(-1) != 1 or pairs.storage_offset() % 2 or any(stride % 2 for stride in pairs.stride()[:-1]):
-        pairs = pairs.contiguous()  # a complex number is two neighbours in memory that begin at an even place
+        # A complex number is two neighbours in memory that begin at an even place; contiguous() would leave an odd beginning.
+        pairs = pairs.clone(memory_format=torch.contiguous_format)
     turned = torch.view_as_complex(pairs) * torch.complex(cos.to(real), sin.to(real))
     return torch.view_as_real(turned).flatten(start_dim=-2).to(x.dtype)
 

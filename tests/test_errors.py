@@ -456,7 +456,11 @@ ROWS: dict[str, Row] = {
         {
             "weight": [*NOT_TENSORS, (x(8), "(8,)"), (x(7, 6), "7 rows"), (x(8, 6, dtype=torch.int64), "torch.int64")],
             "num_heads": [*NOT_COUNTS, (3, "num_heads=3")],
-            "rotary_dim": [*(value for value in NOT_COUNTS if value is not None), (3, "got 3"), (6, "rotary_dim=6")],
+            "rotary_dim": [
+                *(value for value in NOT_COUNTS if value is not None),
+                (3, "rotary_dim must be even, got 3"),
+                (6, "rotary_dim=6"),
+            ],
         },
     ),
     "rope.RotaryPositions": Row(

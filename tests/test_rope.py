@@ -426,6 +426,8 @@ def awkward(kind: str, dtype: torch.dtype) -> Tensor:
     """x of shape (BATCH, HEADS, LENGTH, D_HEAD) that lies in memory in an unusual way."""
     if kind == "odd offset":
         return normal(BATCH, HEADS, LENGTH, D_HEAD + 2).to(dtype)[..., 1:-1]
+    if kind == "odd offset, in one piece":
+        return normal(BATCH * HEADS * LENGTH * D_HEAD + 1).to(dtype)[1:].view(BATCH, HEADS, LENGTH, D_HEAD)
     if kind == "even offset":
         return normal(BATCH, HEADS, LENGTH, D_HEAD + 4).to(dtype)[..., 2:-2]
     if kind == "odd stride of sequences":
@@ -458,6 +460,7 @@ def awkward(kind: str, dtype: torch.dtype) -> Tensor:
     [
         "plain",
         "odd offset",
+        "odd offset, in one piece",
         "even offset",
         "odd stride of sequences",
         "odd stride of heads",

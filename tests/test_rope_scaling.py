@@ -135,6 +135,12 @@ def test_llama3_is_as_published_by_default() -> None:
     same_ratio(llama3(frequencies(128, 500_000.0)), theirs, 2e-6)
 
 
+def test_yarn_rounds_its_ends_by_default() -> None:
+    """As transformers does when a config does not say."""
+    theirs, _ = by_transformers("yarn", 64, 10_000.0, 2048, factor=4.0)
+    same_ratio(yarn(frequencies(64), 4.0, 2048), theirs, 2e-6)
+
+
 def test_transformers_5_does_not_see_truncate_false_in_a_config_per_layer_type() -> None:
     """It looks for it one level too high, and rounds. This fails once it does not: then drop it here and in the course."""
     from transformers import Gemma3TextConfig
@@ -463,6 +469,14 @@ def test_dynamic_ntk_turns_as_if_fixed_for_the_longest_position_in_sight(factor:
         results, expected = (each.rotate(q, k, q_positions, k_positions) for each in (scheme, fixed))
         assert all(torch.equal(a, b) for a, b in zip(results, expected, strict=True))
         assert torch.equal(fixed.frequencies, omega) == (longest == 8)
+
+
+def test_the_module_of_dynamic_ntk_has_a_factor_of_1_by_default() -> None:
+    """As the function has: n times the length divides the slowest pair by n."""
+    x, positions = torch.ones(1, 1, 24, D_HEAD, dtype=torch.float64), torch.arange(24)
+    turned, _ = DynamicNTKPositions(frequencies(D_HEAD), 8).rotate(x, x, positions, positions)
+    expected, _ = RotaryPositions(ntk_aware(frequencies(D_HEAD), 3.0)).rotate(x, x, positions, positions)
+    torch.testing.assert_close(turned, expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("interleaved", [True, False])
