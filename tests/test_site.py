@@ -34,7 +34,9 @@ ADDRESS = "https://example.org/course"
 WIDTHS = {"desktop": 1280, "phone": 390}
 # Scrolls the page sideways, or is cut off in silence. (MathJax keeps MathML, cut to nothing, for screen readers, and cuts
 # the middle of a long brace to its length.)
-OVERFLOWING = """() => [...document.querySelectorAll('article *:not(mjx-assistive-mml, mjx-assistive-mml *, mjx-ext)')].filter(e => {
+OVERFLOWING = """() => [
+    ...document.querySelectorAll('article *:not(mjx-assistive-mml, mjx-assistive-mml *, mjx-ext)')
+].filter(e => {
     const hidden = ['hidden', 'clip'].includes(getComputedStyle(e).overflowX) && e.scrollWidth > e.clientWidth + 1;
     const inside = e.closest('pre, .pst-scrollable-table-container, .cell_output, .math');
     return hidden || (!inside && e.getBoundingClientRect().right > innerWidth + 1);
