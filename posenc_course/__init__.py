@@ -17,6 +17,7 @@ Around them stand
     geometry      lengths, distances and shifts of sinusoids            (chapters 04 to 07)
     attention     scaled dot-product and multi-head attention           (chapter 01)
     transformer   an encoder and a decoder that take any scheme         (chapters 01 and 02)
+    conventions   probes that ask code which layout and sign it has     (chapters 03 and 10)
     training      a training loop that records loss and gradient norms  (chapter 02)
     plotting      the look of the book's figures
     checks        verdicts on answers to the exercises

@@ -17,6 +17,7 @@ from torch import nn
 import posenc_course
 from posenc_course.alibi import AlibiPositions, alibi_attention, alibi_bias, alibi_slopes
 from posenc_course.attention import Cache, MultiHeadAttention, attention, attention_weights, causal_mask
+from posenc_course.conventions import read_rotation, read_table
 from posenc_course.geometry import (
     distance,
     norms,
@@ -449,6 +450,27 @@ ROWS: dict[str, Row] = {
     "rope.apply_rope_complex": Row(
         apply_rope_complex, {"x": Q, **TURNS}, {"x": NOT_TURNED, "cos": NOT_TURNS, "sin": NOT_TURNS}
     ),
+    "conventions.read_rotation": Row(
+        read_rotation,
+        {"rotate": lambda x: apply_rope(x, *rope_tables(range(2), frequencies(x.shape[-1])), interleaved=True), "d_head": 6},
+        {
+            "rotate": [
+                None,
+                "text",
+                (lambda x: x.tolist(), "[[[["),
+                (lambda x: x[0], "(3, 2, 6)"),
+                (lambda x: x[:, :2], "position 0"),
+                (lambda x: x, "turns nothing"),
+                (lambda x: 2 * x, "position 0"),
+            ],
+            "d_head": [*NOT_EVEN, 2],
+        },
+    ),
+    "conventions.read_table": Row(
+        read_table,
+        {"table": sinusoidal_table(L, 6)},
+        {"table": [*NOT_TENSORS, (x(6), "(6,)"), (x(1, 6), "(1, 6)"), (x(3, 7), "(3, 7)"), (x(3, 6), "unit circle")]},
+    ),
     "rope.layout_permutation": Row(layout_permutation, {"d_head": 4, "interleaved": True}, {"d_head": [*NOT_EVEN, 1]}),
     "rope.convert_projection": Row(
         convert_projection,
@@ -596,6 +618,8 @@ EXEMPT = {
     "transformer.Transformer": "in MORE: always an error",
     "transformer.Decoder.new_caches": "takes no argument",
     "training.History": "a record",
+    "conventions.RotaryConvention": "a record",
+    "conventions.TableConvention": "a record",
     "naive.LinearPositions.number": "is `linear`",
     "naive.NormalizedPositions.number": "is `normalized`",
     "checks.order.equivariance": "verdicts, in test_checks.py",
