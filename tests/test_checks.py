@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from posenc_course.attention import attention
-from posenc_course.checks import base, naive, norm, order, pendulums, shift, sinusoidal
+from posenc_course.checks import base, naive, nope, norm, order, pendulums, shift, sinusoidal
 from posenc_course.geometry import shift_matrix
 from posenc_course.naive import binary
 from posenc_course.sinusoidal import frequencies, sinusoidal_table
@@ -24,7 +24,9 @@ CHECKS: dict[str, Callable[[Answer], str]] = {
     "shift": shift.looks_back,
     "base": base.smallest,
     "norm": norm.factor,
+    "nope": lambda my_readout: nope.depth(BRACKETS.get, my_readout),
 }
+BRACKETS = {"^": [1.0, 0.0], "(": [0.0, 1.0], ")": [0.0, -1.0]}
 
 
 def two_loops(angle: Callable[[int, int, int], float], *, first: Answer = math.sin, second: Answer = math.cos) -> Answer:
@@ -243,6 +245,11 @@ RIGHT: dict[str, list[Answer]] = {
         lambda d, std, share: round(factor(d, std, share), 4),
         lambda d, std, share: math.sqrt((d / 2 / share - d / 2) / (d * std**2)),
     ],
+    "nope": [
+        lambda mean: mean[1] / mean[0],
+        lambda mean: float(mean[1]) * round(1 / float(mean[0])),
+        lambda mean: np.round(mean.numpy()[1] / mean.numpy()[0]),
+    ],
 }
 
 # Each wrong answer, by what is wrong with it, with a phrase of the verdict it must get.
@@ -432,6 +439,19 @@ WRONG: dict[str, dict[str, tuple[Answer, str]]] = {
         "a truth": (lambda d, std, share: std > share, "returned a bool, it should be one number"),
         "complex": (lambda d, std, share: 1j, "returned a complex, it should be one number"),
     },
+    "nope": {
+        "the share": (lambda mean: mean[1], "divided by the number of tokens"),
+        "the wrong way round": (lambda mean: -mean[1] / mean[0], "The sign is the wrong way round"),
+        "one too many": (lambda mean: mean[1] / mean[0] + 1, "One too many everywhere"),
+        "the number of tokens": (lambda mean: 1 / mean[0], "You return the number of tokens"),
+        "the position": (lambda mean: 1 / mean[0] - 1, "You return the position"),
+        "upside down": (lambda mean: mean[0] / (mean[1] + 1e-9), "After ^ the depth is 0"),
+        "always 1": (lambda mean: 1, "After ^ the depth is 0, and my_readout says 1."),
+        "division by zero": (lambda mean: mean[0] / (mean[1] * 0), "is not finite"),
+        "rounded": (lambda mean: round(float(mean[1])), "After ^( the depth is 1, and my_readout says 0."),
+        "the vector": (lambda mean: mean, "returned a Tensor, it should be one number"),
+        "text": (lambda mean: "deep", "returned a str, it should be one number"),
+    },
 }
 
 
@@ -475,6 +495,25 @@ def test_an_error_becomes_one_line(check: str, error: Exception, told: str) -> N
 @pytest.mark.parametrize("answer", [None, 3, lambda: 0])
 def test_what_cannot_be_called_so_gets_a_verdict_too(check: str, answer: Any) -> None:
     assert "raised TypeError" in CHECKS[check](answer)
+
+
+BRACKET_VALUES: dict[str, tuple[Any, str]] = {
+    "closing is nothing": ({**BRACKETS, ")": [0.0, 0.0]}, "never what was closed"),
+    "the first token is a bracket": ({**BRACKETS, "^": [1.0, 1.0]}, "One too many everywhere"),
+    "nothing to divide by": ({**BRACKETS, "^": [0.0, 0.0]}, "Does the first token leave something"),
+    "opening leads down": ({**BRACKETS, "(": [0.0, -1.0], ")": [0.0, 1.0]}, "The sign is the wrong way round"),
+    "two lengths": ({**BRACKETS, "(": [1.0]}, "they must be of one length"),
+    "a number": ({**BRACKETS, "^": 1.0}, "must be one vector of finite numbers"),
+    "not a number": ({**BRACKETS, "^": [math.nan, 0.0]}, "must be one vector of finite numbers"),
+    "text": ({**BRACKETS, "(": "up"}, "is no vector of numbers"),
+    "none": ({}, "Not tried yet"),
+}
+
+
+@pytest.mark.parametrize("name", BRACKET_VALUES)
+def test_wrong_values_of_brackets_get_their_diagnosis(name: str) -> None:
+    values, phrase = BRACKET_VALUES[name]
+    assert phrase in nope.depth(values.get, lambda mean: mean[1] / mean[0])
 
 
 def test_the_exercises_own_truths() -> None:
