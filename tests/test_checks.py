@@ -16,6 +16,7 @@ from posenc_course.naive import binary
 from posenc_course.sinusoidal import frequencies, sinusoidal_table
 
 Answer = Callable[..., Any]
+BRACKETS = {"^": [1.0, 0.0], "(": [0.0, 1.0], ")": [0.0, -1.0]}
 CHECKS: dict[str, Callable[[Answer], str]] = {
     "order": order.equivariance,
     "naive": naive.binary,
@@ -26,7 +27,6 @@ CHECKS: dict[str, Callable[[Answer], str]] = {
     "norm": norm.factor,
     "nope": lambda my_readout: nope.depth(BRACKETS.get, my_readout),
 }
-BRACKETS = {"^": [1.0, 0.0], "(": [0.0, 1.0], ")": [0.0, -1.0]}
 
 
 def two_loops(angle: Callable[[int, int, int], float], *, first: Answer = math.sin, second: Answer = math.cos) -> Answer:

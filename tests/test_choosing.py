@@ -52,7 +52,7 @@ def test_a_rotary_model_is_configured_as_the_table_says(model: str) -> None:
 
 
 def test_the_other_models_are_what_the_table_says() -> None:
-    stretched = transformers.GptOssConfig().rope_parameters
+    (stretched,) = parameters(transformers.GptOssConfig())
     assert table()["gpt-oss"][3] == f"YaRN from 4,096 tokens, factor {stretched['factor']:.0f}"
     assert (stretched["rope_type"], stretched["original_max_position_embeddings"]) == ("yarn", 4096)
     assert table()["T5"][0] == f"{transformers.T5Config().relative_attention_num_buckets} buckets"

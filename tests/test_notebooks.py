@@ -319,6 +319,49 @@ def test_figure_names_are_unique_in_the_book() -> None:
     assert not twice, f"figure names used in more than one cell: {twice}: a link to one of them would lead to another"
 
 
+# --- The pages to look things up in ------------------------------------------------------------------------------
+
+
+def glossary() -> dict[str, tuple[str, str]]:
+    """The entries by the end of their address: word and text."""
+    text = (ROOT / "book" / "reference" / "glossary.md").read_text("utf-8")
+    entries = re.findall(r"^### (.+?)\n(.*?)(?=^##|\Z)", text, re.MULTILINE | re.DOTALL)
+    return {re.sub(r"[^\w\- ]", "", word.lower()).replace(" ", "-"): (word, body) for word, body in entries}
+
+
+def test_glossary_lists_its_words_from_a_to_z() -> None:
+    text = (ROOT / "book" / "reference" / "glossary.md").read_text("utf-8")
+    listed = re.findall(r"^\[(.+?)\]\(#(.+?)\)(?: ·)?$", text, re.MULTILINE)
+    words = sorted(((word, address) for address, (word, _) in glossary().items()), key=lambda entry: entry[0].lower())
+    assert listed == words, f"the list from A to Z and the entries of glossary.md differ in {set(listed) ^ set(words)}"
+
+
+def test_glossary_words_are_linked_where_they_are_introduced() -> None:
+    introduced = {
+        (chapter, address) for address, (_, body) in glossary().items() for chapter in re.findall(r"\.\./(\w+)\.ipynb", body)
+    }
+    linked = {
+        (name, address)
+        for name, path in CHAPTERS.items()
+        for address in re.findall(r"\]\(reference/glossary\.md#([\w-]+)\)", markdown(read(path)))
+    }
+    assert not introduced - linked, (
+        f"glossary.md says that these chapters introduce these words, but they do not link to them: {introduced - linked}: "
+        "make the word's first use [word](reference/glossary.md#word)"
+    )
+    lost = {link for link in linked if link[1] not in glossary()}
+    assert not lost, f"these chapters link to words that glossary.md does not have: {lost}: correct them, or write the entries"
+
+
+def test_notation_gives_the_names_of_the_package() -> None:
+    package = "\n".join(path.read_text("utf-8") for path in (ROOT / "posenc_course").glob("*.py"))
+    rows = re.findall(r"^\|(.*)\|$", (ROOT / "book" / "reference" / "notation.md").read_text("utf-8"), re.MULTILINE)
+    names = [name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[2])]
+    assert names, "notation.md has no table with a third column of names"
+    unknown = [name for name in names if not re.search(rf"\b{name}\b", package)]
+    assert not unknown, f"notation.md says that the package has {unknown}: correct the names"
+
+
 # --- The rules themselves ----------------------------------------------------------------------------------------
 
 TOP = """# Why?
