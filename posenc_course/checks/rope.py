@@ -191,14 +191,14 @@ def _each(hint: str, **otherwise: Any) -> list[tuple[Rule, str]]:
 
 _RIGHT: list[tuple[Rule, str]] = [
     (_rule(True, 1), "Yours pairs neighbours and turns counterclockwise, as the paper does."),
-    (_rule(False, 1), "Yours pairs channel i with channel i + d/2 and turns counterclockwise, as Llama in transformers does."),
+    (_rule(False, 1), "Yours pairs channels i and i + d/2 and turns counterclockwise, as Llama in transformers does."),
     (
         _rule(True, -1),
         "Yours pairs neighbours and turns clockwise, against the paper: as good, if queries and keys turn alike.",
     ),
     (
         _rule(False, -1),
-        "Yours pairs channel i with channel i + d/2 and turns clockwise, as nanochat does: as good, if queries and keys turn alike.",
+        "Yours pairs channels i and i + d/2 and turns clockwise, as nanochat does: as good, if queries and keys turn alike.",
     ),
 ]
 
