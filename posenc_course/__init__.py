@@ -18,6 +18,7 @@ Around them stand
     attention     scaled dot-product and multi-head attention           (chapter 01)
     transformer   an encoder and a decoder that take any scheme         (chapters 01 and 02)
     training      a training loop that records loss and gradient norms  (chapter 02)
+    experiment    every scheme trained, and measured beyond its length  (chapter 12)
     plotting      the look of the book's figures
     checks        verdicts on answers to the exercises
 """
