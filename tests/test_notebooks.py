@@ -38,6 +38,7 @@ IGNORED_CELLS = {
     "07_base": 2,
     "bugs": 0,
     "conventions": 0,
+    "errata": 0,
     "speed": 0,
 }
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
