@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from posenc_course.attention import attention
-from posenc_course.checks import base, naive, norm, order, pendulums, shift, sinusoidal
+from posenc_course.checks import base, naive, norm, order, pendulums, rope, shift, sinusoidal
 from posenc_course.geometry import shift_matrix
 from posenc_course.naive import binary
+from posenc_course.rope import apply_rope, rope_tables
 from posenc_course.sinusoidal import frequencies, sinusoidal_table
 
 Answer = Callable[..., Any]
@@ -24,6 +25,7 @@ CHECKS: dict[str, Callable[[Answer], str]] = {
     "shift": shift.looks_back,
     "base": base.smallest,
     "norm": norm.factor,
+    "rope": rope.relative,
 }
 
 
@@ -183,6 +185,75 @@ def scaled(by: Callable[[int, float], float]) -> Answer:
     return lambda d, std, share: factor(d, std, share) * by(d, std)
 
 
+def rotated(
+    *,
+    halves: bool = False,
+    angle: Callable[[Tensor, Tensor], Tensor] = lambda m, rate: m * rate,
+    power: Callable[[int, int], float] = lambda i, d: -2 * i / d,
+    turn: Callable[..., tuple[Tensor, Tensor]] = lambda a, b, c, s: (a * c - b * s, a * s + b * c),
+    back: Callable[[Tensor, Tensor], Tensor] | None = None,
+) -> Answer:
+    """A rotary embedding as a beginner writes it, with one thing to be got wrong at a time."""
+
+    def my_rotate(x: Tensor, positions: Tensor) -> Tensor:
+        d = x.shape[1]
+        rate = torch.tensor([10_000.0 ** power(i, d) for i in range(d // 2)], dtype=torch.float64)
+        theta = angle(positions[:, None], rate)
+        a, b = (x[:, : d // 2], x[:, d // 2 :]) if halves else (x[:, 0::2], x[:, 1::2])
+        pair = turn(a, b, torch.cos(theta), torch.sin(theta))
+        if back is not None:
+            return back(*pair)
+        return torch.cat(pair, dim=1) if halves else torch.stack(pair, dim=2).reshape(x.shape)
+
+    return my_rotate
+
+
+def as_llama(x: Tensor, positions: Tensor, *, lay_out: Answer = lambda t: torch.cat((t, t), dim=-1)) -> Tensor:
+    """x·cos + rotate_half(x)·sin, in float32."""
+    angles = torch.outer(positions.float(), 1.0 / 10_000 ** (torch.arange(0, x.shape[-1], 2).float() / x.shape[-1]))
+    cos, sin = lay_out(angles.cos()), lay_out(angles.sin())
+    a, b = x.float().chunk(2, dim=-1)
+    return x.float() * cos + torch.cat((-b, a), dim=-1) * sin
+
+
+def as_gptj(x: Tensor, positions: Tensor, *, lay_out: Answer = lambda t: np.repeat(t, 2, axis=-1)) -> np.ndarray:
+    """x·cos + rotate_every_two(x)·sin, in NumPy."""
+    rows = x.numpy()
+    angles = np.outer(positions.numpy(), 10_000.0 ** (-np.arange(0, rows.shape[1], 2) / rows.shape[1]))
+    crossed = np.stack((-rows[:, 1::2], rows[:, 0::2]), axis=-1).reshape(rows.shape)
+    return rows * lay_out(np.cos(angles)) + crossed * lay_out(np.sin(angles))
+
+
+def as_complex(x: Tensor, positions: Tensor) -> Tensor:
+    pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())
+    angles = torch.outer(positions.double(), frequencies(x.shape[-1]))
+    return torch.view_as_real(pairs * torch.polar(torch.ones_like(angles), angles)).flatten(start_dim=-2)
+
+
+def row_by_row(x: Tensor, positions: Tensor) -> list[list[float]]:
+    rows = []
+    for row, m in zip(x.tolist(), positions.tolist(), strict=True):
+        new, d = list(row), len(row)
+        for i in range(d // 2):
+            c, s = math.cos(m * 10_000 ** (-2 * i / d)), math.sin(m * 10_000 ** (-2 * i / d))
+            new[2 * i], new[2 * i + 1] = row[2 * i] * c - row[2 * i + 1] * s, row[2 * i] * s + row[2 * i + 1] * c
+        rows.append(new)
+    return rows
+
+
+def rotated_in_place(x: Tensor, positions: Tensor) -> Tensor:
+    x[:] = rotated()(x, positions)
+    return x
+
+
+def first_overwritten(x: Tensor, positions: Tensor) -> Tensor:
+    new = x.clone()
+    theta = torch.outer(positions.double(), frequencies(x.shape[1]))
+    new[:, 0::2] = new[:, 0::2] * theta.cos() - new[:, 1::2] * theta.sin()
+    new[:, 1::2] = new[:, 0::2] * theta.sin() + new[:, 1::2] * theta.cos()
+    return new
+
+
 RIGHT: dict[str, list[Answer]] = {
     "order": [
         equivariant_for(permuted),
@@ -242,6 +313,19 @@ RIGHT: dict[str, list[Answer]] = {
         lambda d, std, share: np.float32(factor(d, std, share)),
         lambda d, std, share: round(factor(d, std, share), 4),
         lambda d, std, share: math.sqrt((d / 2 / share - d / 2) / (d * std**2)),
+    ],
+    "rope": [
+        rotated(),
+        rotated(halves=True),
+        rotated(angle=lambda m, rate: -m * rate),
+        rotated(halves=True, turn=lambda a, b, c, s: (a * c + b * s, b * c - a * s)),
+        as_llama,
+        as_gptj,
+        as_complex,
+        row_by_row,
+        lambda x, positions: apply_rope(x[None, None], *rope_tables(positions, frequencies(x.shape[1])), interleaved=False)[
+            0, 0
+        ],
     ],
 }
 
@@ -431,6 +515,62 @@ WRONG: dict[str, dict[str, tuple[Answer, str]]] = {
         "a list": (lambda d, std, share: [1.0], "returned a list, it should be one number"),
         "a truth": (lambda d, std, share: std > share, "returned a bool, it should be one number"),
         "complex": (lambda d, std, share: 1j, "returned a complex, it should be one number"),
+    },
+    "rope": {
+        "unturned": (lambda x, positions: x.clone(), "nothing has turned"),
+        "mixed, tables of neighbours": (
+            lambda x, positions: as_llama(x, positions, lay_out=lambda t: t.repeat_interleave(2, dim=-1)),
+            "The two halves of your table follow different layouts: the angles stand as if neighbours made a pair",
+        ),
+        "mixed, tables of halves": (
+            lambda x, positions: as_gptj(x, positions, lay_out=lambda t: np.concatenate((t, t), axis=-1)),
+            "The two halves of your table follow different layouts: the angles stand as if channels i and i + d/2",
+        ),
+        "exponent doubled": (rotated(power=lambda i, d: -4 * i / d), "Is it counted twice in the exponent?"),
+        "exponent halved": (rotated(halves=True, power=lambda i, d: -i / d), "where is the 2 of 2i/d?"),
+        "exponent without minus": (rotated(power=lambda i, d: 2 * i / d), "the exponent needs a minus"),
+        "one frequency": (rotated(power=lambda i, d: 0), "All pairs turn at the same speed"),
+        "radians from degrees": (rotated(angle=lambda m, rate: torch.deg2rad(m * rate)), "converted from degrees"),
+        "degrees": (rotated(halves=True, angle=lambda m, rate: torch.rad2deg(m * rate)), "converted to degrees"),
+        "positions ignored": (
+            rotated(angle=lambda m, rate: torch.arange(len(m))[:, None] * rate),
+            "does not look at positions",
+        ),
+        "counted from 1": (rotated(angle=lambda m, rate: (m + 1) * rate), "turned by one position too much"),
+        "two pluses": (rotated(turn=lambda a, b, c, s: (a * c + b * s, a * s + b * c)), "stretched, not turned"),
+        "two minuses": (rotated(halves=True, turn=lambda a, b, c, s: (a * c - b * s, b * c - a * s)), "stretched, not turned"),
+        "a reflection": (rotated(turn=lambda a, b, c, s: (a * c - b * s, -a * s - b * c)), "a reflection"),
+        "sine for cosine": (rotated(turn=lambda a, b, c, s: (a * s - b * c, a * c + b * s)), "have changed places"),
+        "first overwritten": (first_overwritten, "made from the first one after it has turned"),
+        "half of a pair": (rotated(halves=True, turn=lambda a, b, c, s: (a * c - b * s, b)), "a turn takes both"),
+        "cosine alone": (rotated(turn=lambda a, b, c, s: (a * c, b * c)), "where is the sine?"),
+        "neighbours back as halves": (rotated(back=lambda a, b: torch.cat((a, b), dim=1)), "put together as halves"),
+        "halves back as neighbours": (
+            rotated(halves=True, back=lambda a, b: torch.stack((a, b), dim=2).flatten(start_dim=1)),
+            "put together as neighbours",
+        ),
+        "pairs of tokens": (
+            lambda x, positions: rotated()(x.T, torch.arange(x.shape[1])).T if len(x) % 2 == 0 else x,
+            "Your pairs are pairs of tokens",
+        ),
+        "a table added": (lambda x, positions: x + sinusoidal_table(positions, x.shape[1]), "Here nothing is added"),
+        "in place": (rotated_in_place, "writes into its arguments"),
+        "one width only": (lambda x, positions: rotated()(x, positions) if x.shape[1] == 8 else x, "for d = 12 it is not"),
+        "another layout for another width": (
+            lambda x, positions: rotated(halves=x.shape[1] != 8)(x, positions),
+            "For d = 8 it is right, for d = 12 it is not",
+        ),
+        "position 0 moved": (lambda x, positions: rotated()(x, positions) + 1, "The token at position 0 has changed"),
+        "stretched": (
+            lambda x, positions: rotated()(x, positions) * (1 + positions[:, None] / 1000),
+            "No rotation: at position 3 a vector of length",
+        ),
+        "not relative": (rotated(angle=lambda m, rate: (m * rate) ** 2), "scores are not relative: the same query and key"),
+        "another base": (rotated(power=lambda i, d: -3 * i / d), "but the angles are others"),
+        "infinite": (lambda x, positions: x / positions[:, None], "returned NaN or infinity"),
+        "complex": (lambda x, positions: torch.polar(x.abs(), x), "returned complex numbers"),
+        "transposed": (lambda x, positions: rotated()(x, positions).T, "It looks transposed"),
+        "with a batch": (lambda x, positions: rotated()(x, positions)[None], "has shape (1, 6, 8), it should be (6, 8)"),
     },
 }
 

@@ -1,0 +1,178 @@
+"""The ledger of claims: every claim once, every verdict as the cells print it, every row with its evidence.
+
+Each rule takes the page's prose and what its cells print, and yields its problems; below, a good ledger is broken in every
+way that the rules know.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+CLAIMS = [f"{source}{n}" for source, count in {"A": 10, "B": 13, "C": 9, "D": 17}.items() for n in range(1, count + 1)]
+VERDICTS = {"holds": "●", "holds within limits": "◐", "fails": "○"}
+
+
+class Ledger(NamedTuple):
+    prose: str
+    printed: str  # by cells whose output nbval compares
+    code: list[str]
+
+
+def ledger() -> Ledger:
+    cells = json.loads((ROOT / "book/reference/claims.ipynb").read_text("utf-8"))["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    compared = [cell for cell in code if "nbval-ignore-output" not in cell["metadata"].get("tags", [])]
+    texts = ("".join(output.get("text", [])) for cell in compared for output in cell["outputs"])
+    prose = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    return Ledger(prose, "\n".join(texts), ["".join(cell["source"]) for cell in code])
+
+
+def rows(prose: str) -> list[tuple[str, ...]]:
+    """Label, claim, verdict and what is true, of every row of the tables."""
+    lines = re.findall(r"^\| *([A-D]\d+) *\|(.*)\|$", prose, re.MULTILINE)
+    return [(label, *(part.strip() for part in rest.split("|"))) for label, rest in lines]
+
+
+def settled(printed: str) -> list[tuple[str, str, list[bool]]]:
+    """Label, verdict, and the answer to each part, as the cells print them."""
+    found = []
+    for block in re.split(r"^(?=[A-D]\d+ )", printed, flags=re.MULTILINE)[1:]:
+        first = block.splitlines()[0].split(maxsplit=1)
+        found.append((first[0], first[1], [a == "yes" for a in re.findall(r"^ {5}(yes|no) {2,}", block, re.MULTILINE)]))
+    return found
+
+
+def every_claim_is_a_row_once(book: Ledger) -> Iterator[str]:
+    for where, labels in (("rows", rows(book.prose)), ("printed verdicts", settled(book.printed))):
+        count = Counter(row[0] for row in labels)
+        for label in sorted({*CLAIMS} | {*count}):
+            if count[label] != (label in CLAIMS):
+                yield f"{label} has {count[label]} {where}, it must be {int(label in CLAIMS)}"
+
+
+def verdicts_follow_from_their_parts(book: Ledger) -> Iterator[str]:
+    for label, verdict, parts in settled(book.printed):
+        if not parts:
+            yield f"{label} prints a verdict and no part that it rests on"
+        expected = "holds" if all(parts) else "holds within limits" if any(parts) else "fails"
+        if verdict != expected:
+            yield f"{label} prints {verdict!r}, its parts make it {expected!r}"
+
+
+def rows_say_what_the_cells_print(book: Ledger) -> Iterator[str]:
+    printed = {label: verdict for label, verdict, _ in settled(book.printed)}
+    for label, *row in rows(book.prose):
+        if len(row) != 3:
+            yield f"{label} has {len(row) + 1} columns: label, claim, verdict, and what is true"
+        elif row[1] not in (written := {f"{mark} {verdict}": verdict for verdict, mark in VERDICTS.items()}):
+            yield f"{label} has the verdict {row[1]!r}, it must be one of {', '.join(written)}"
+        elif written[row[1]] != printed.get(label):
+            yield f"{label} has the verdict {row[1]!r} in its row, and its cell prints {printed.get(label)!r}"
+
+
+def every_row_says_more(book: Ledger) -> Iterator[str]:
+    """What fails or has limits says what is true instead, and a row that holds leads on to a chapter or says something."""
+    for label, *row in rows(book.prose):
+        text = re.sub(r"\[[^]]*\]\([^)]*\)", "", row[-1]) if row else ""
+        if len(row) == 3 and row[1] != "● holds" and len(text.split()) < 8:
+            yield f"{label} {row[1]}, and its row does not say what is true instead"
+        if len(row) == 3 and not row[2]:
+            yield f"{label} says nothing but its verdict: link the chapter, or say what else there is to know"
+
+
+def no_verdict_is_typed(book: Ledger) -> Iterator[str]:
+    """Only the function that prints a verdict, and the cell that counts and draws them, know the words."""
+    knowing = [cell for cell in book.code if re.search(r"""["'](holds|holds within limits|fails)["']""", cell)]
+    for cell in knowing:
+        if re.search(r"^settle\(", cell, re.MULTILINE):
+            yield f"a cell that settles claims holds a verdict's words: {cell[:60]!r}"
+
+
+RULES = [
+    every_claim_is_a_row_once,
+    verdicts_follow_from_their_parts,
+    rows_say_what_the_cells_print,
+    every_row_says_more,
+    no_verdict_is_typed,
+]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_ledger(rule) -> None:  # type: ignore[no-untyped-def]
+    problems = list(rule(ledger()))
+    assert not problems, "book/reference/claims.ipynb:\n" + "\n".join(problems)
+
+
+def test_count_of_schemes_in_transformers() -> None:
+    """The count behind A5, repeated: in how many folders of models the code names a scheme."""
+    code = next(cell for cell in ledger().code if "FOLDERS" in cell)
+    version = importlib.metadata.version("transformers")
+    assert f"# Counted in transformers {version}:" in code, f"A5 was counted in another version than {version}: count again"
+    stored = {name: int(count) for name, count in re.findall(r'"(\w+)": (\d+)', code[code.index("FOLDERS") :].split("}")[0])}
+    names = {"rotary": "RotaryEmbedding|apply_rotary_pos_emb", "sinusoidal": "[sS]inusoidal", "alibi": "[aA]libi"}
+    spec = importlib.util.find_spec("transformers")
+    assert spec
+    assert spec.submodule_search_locations
+    folders: dict[Path, str] = {}
+    for file in (Path(spec.submodule_search_locations[0]) / "models").glob("*/modeling_*.py"):
+        folders[file.parent] = folders.get(file.parent, "") + file.read_text("utf-8")
+    counted = {name: sum(bool(re.search(what, text)) for text in folders.values()) for name, what in names.items()}
+    assert stored == {"all": len(folders), **counted}
+
+
+# --- The rules themselves ----------------------------------------------------------------------------------------
+
+
+def good_ledger() -> Ledger:
+    says = "One of its parts is true, and the other is true at even widths. [Chapter 1](../01_order.ipynb#why)"
+    prose = "\n".join(f"| {label} | It is so. | ◐ holds within limits | {says} |" for label in CLAIMS)
+    printed = "\n".join(f"{label:4s} holds within limits\n     yes  one part: 1\n     no   other part: 2" for label in CLAIMS)
+    return Ledger(prose, printed, ['def settle():\n    verdict = "fails"', "settle(1)"])
+
+
+def test_good_ledger_passes() -> None:
+    assert [problem for rule in RULES for problem in rule(good_ledger())] == []
+
+
+ROW = "| B4 | It is so. | ◐ holds within limits | One"
+BLOCK = "B4   holds within limits\n     yes  one part: 1\n     no   other part: 2"
+
+
+@pytest.mark.parametrize(
+    ("part", "old", "new", "said"),
+    [
+        ("prose", ROW, "One", "B4 has 0 rows, it must be 1"),
+        ("prose", ROW, f"{ROW} |\n{ROW}", "B4 has 2 rows"),
+        ("prose", "| D17 |", "| D18 |", "D18 has 1 rows, it must be 0"),
+        ("printed", BLOCK, "", "B4 has 0 printed verdicts"),
+        ("printed", BLOCK, f"{BLOCK}\n{BLOCK}", "B4 has 2 printed verdicts"),
+        ("printed", BLOCK, BLOCK.replace("no  ", "yes "), "prints 'holds within limits', its parts make it 'holds'"),
+        ("printed", BLOCK, BLOCK.replace("yes ", "no  "), "its parts make it 'fails'"),
+        ("printed", BLOCK, BLOCK[:24], "B4 prints a verdict and no part"),
+        ("prose", ROW, ROW.replace("◐ holds within limits", "● holds"), "B4 has the verdict '● holds' in its row, and its"),
+        ("prose", ROW, ROW.replace("◐", "●"), "B4 has the verdict '● holds within limits', it must be"),
+        ("prose", ROW, ROW.replace("| It", "| It | it"), "B4 has 5 columns"),
+        ("prose", ROW, ROW.replace("One", "No. |\n| No"), "does not say what is true instead"),
+        ("code", "settle(1)", 'settle("holds")', "a cell that settles claims holds a verdict's words"),
+    ],
+)
+def test_rules_report(part: str, old: str, new: str, said: str) -> None:
+    good = good_ledger()
+    if part == "code":
+        broken = good._replace(code=[cell.replace(old, new) for cell in good.code])
+    else:
+        text = getattr(good, part)
+        assert old in text
+        broken = good._replace(**{part: text.replace(old, new)})
+    problems = [problem for rule in RULES for problem in rule(broken)]
+    assert any(said in problem for problem in problems), problems
