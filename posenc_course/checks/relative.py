@@ -11,12 +11,12 @@ from posenc_course.checks._verdict import Wrong, answer
 from posenc_course.relative import t5_buckets
 
 _SETTINGS = ((32, 128), (12, 50))
-_OFFSETS = range(-300, 301)
+_OFFSETS = sorted(range(-200, 201), key=abs)
 _Said = dict[tuple[int, int, int], float]  # the answer for each offset, num_buckets and max_distance
 
 
 def bucket(my_bucket: Callable[[int, int, int], Any]) -> str:
-    """Try my_bucket(offset, num_buckets, max_distance) on the offsets from -300 to 300, in T5's setting and a smaller one.
+    """Try my_bucket(offset, num_buckets, max_distance) on the offsets from -200 to 200, in T5's setting and a smaller one.
 
     One whole number, the bucket of T5's encoder: half of the buckets for the past and the same token, half for the future.
     Chapter 09.
@@ -25,11 +25,15 @@ def bucket(my_bucket: Callable[[int, int, int], Any]) -> str:
         said = {
             (offset, num_buckets, max_distance): _said(my_bucket, offset, num_buckets, max_distance)
             for num_buckets, max_distance in _SETTINGS
-            for offset in sorted(_OFFSETS, key=abs)
+            for offset in _OFFSETS
         }
     except Wrong as wrong:
         return str(wrong)
-    should = {case: float(t5_buckets([case[0]], *case[1:], causal=False)) for case in said}
+    should = {
+        (offset, *setting): float(bucket)
+        for setting in _SETTINGS
+        for offset, bucket in zip(_OFFSETS, t5_buckets(_OFFSETS, *setting, causal=False).tolist(), strict=True)
+    }
     if said == should:
         return f"Right: all {len(_OFFSETS)} offsets, in T5's setting and in a smaller one."
     return next((hint for known, hint in _MISTAKES if known(said, should)), None) or _first_wrong(said, should)
@@ -125,7 +129,7 @@ _MISTAKES: tuple[tuple[Callable[[_Said, _Said], bool], str], ...] = (
     ),
     (
         _only(lambda offset, _b, far: abs(offset) >= far),
-        "Right below max_distance, wrong from there on: all that is as far or farther shares the last bucket of its side.",
+        "Well below max_distance, and wrong from there on: all that is as far or farther shares the side's last bucket.",
     ),
     (
         _signed(lambda b, far: _side(b, far, round)),
@@ -140,7 +144,7 @@ _MISTAKES: tuple[tuple[Callable[[_Said, _Said], bool], str], ...] = (
         "The logarithm starts at distance 1. The wide buckets start where the single ones end: divide the distance by that.",
     ),
     (
-        _signed(lambda b, far: _side(b, far, lambda place: place - b // 4) if b else abs),
+        _signed(lambda b, far: _side(b, far, lambda place: math.floor(place) - b // 4)),
         "The wide buckets are numbered from 0 again: the single ones come before them.",
     ),
     (
@@ -149,6 +153,6 @@ _MISTAKES: tuple[tuple[Callable[[_Said, _Said], bool], str], ...] = (
     ),
     (
         _only(_edge),
-        "Right but at the edges of some buckets, by one: is it < or <=, and does rounding push a logarithm over the edge?",
+        "Only the edges of some buckets are wrong: is it < or <=, and does rounding push a logarithm over the edge?",
     ),
 )
