@@ -384,6 +384,7 @@ RIGHT: dict[str, list[Answer]] = {
         lambda x, positions: apply_rope(x[None, None], *rope_tables(positions, frequencies(x.shape[1])), interleaved=False)[
             0, 0
         ],
+    ],
     "relative": [
         by_logarithm,
         exact_bucket,
