@@ -13,10 +13,8 @@ from posenc_course.attention import attention
 from posenc_course.checks import base, naive, nope, norm, order, pendulums, relative, rope, shift, sinusoidal
 from posenc_course.geometry import shift_matrix
 from posenc_course.naive import binary
-from posenc_course.rope import apply_rope, rope_tables
-from posenc_course.geometry import shift_matrix
-from posenc_course.naive import binary
 from posenc_course.relative import t5_buckets
+from posenc_course.rope import apply_rope, rope_tables
 from posenc_course.sinusoidal import frequencies, sinusoidal_table
 
 Answer = Callable[..., Any]
