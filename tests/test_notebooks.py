@@ -36,6 +36,7 @@ IGNORED_CELLS = {
     "05_norm": 4,
     "06_shift": 0,
     "07_base": 2,
+    "11_alibi": 3,
     "speed": 0,
 }
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
