@@ -119,10 +119,10 @@ def _slopes_hint(case: _Case, steps: Tensor) -> str:
         "The exponent is not divided by the number of heads.": 2 ** (-8 * h),
         "These are the slopes of 8 heads, continued: in the exponent stands 8h/num_heads.": 2**-h,
         "The base is e where it should be 2.": torch.exp(-8 * h / n),
-        "The slopes are right, but sorted. The paper's code appends those of the next power of two, and weights are stored for that order: "
-        "who loads them gives other heads their slopes.": right.sort(descending=True).values,
-        "This is the sequence of the paper's text, whose ratio fits any number of heads. For one that is no power of two its code, "
-        "and the models trained with it, do something else.": 2 ** (-8 * h / n),
+        "The slopes are right, but sorted. The paper's code appends those of the next power of two, and the heads of a stored "
+        "model stand in that order.": right.sort(descending=True).values,
+        "This is the sequence of the paper's text, whose ratio fits any number of heads. For one that is no power of two, its "
+        "code does something else, and so do the models trained with it.": 2 ** (-8 * h / n),
         "These are the first slopes of 16 heads. The paper's code begins with all of the next smaller power of two.": 2
         ** (-h / 2),
     }
@@ -139,7 +139,10 @@ def _slopes_hint(case: _Case, steps: Tensor) -> str:
 
 
 def _far_hint(case: _Case, steps: Tensor) -> str:
-    return "From position 0 on it is right, and wrong from 5000 on, where the distances are the same. Are numbers rounded in half precision?"
+    return (
+        "From position 0 on it is right, and wrong from 5000 on, where the distances are the same. Are numbers rounded in half "
+        "precision?"
+    )
 
 
 def _cached_hint(case: _Case, steps: Tensor) -> str:
@@ -155,6 +158,6 @@ def _cached_hint(case: _Case, steps: Tensor) -> str:
 
 def _gap_hint(case: _Case, steps: Tensor) -> str:
     return (
-        "From key 2 to key 9 are seven tokens, whatever lies between them was dropped from the cache. Yours counts places in the "
-        "tensor: take the distance from the positions."
+        "From key 2 to key 9 are seven tokens, though those between them were dropped from the cache. Yours counts places in "
+        "the tensor: take the distance from the positions."
     )
