@@ -85,13 +85,11 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def _change(text: str) -> tuple[str, Any]:
-    name, equals, value = text.partition("=")
+    name, _, value = text.partition("=")
     try:
         parsed = json.loads(value)
     except ValueError:
-        parsed = None
-    if not equals or parsed is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no change: give for example steps=100")
+        raise argparse.ArgumentTypeError(f"{text!r} is no change: give for example steps=100") from None
     return name, tuple(parsed) if isinstance(parsed, list) else parsed
 
 
