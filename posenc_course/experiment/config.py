@@ -42,10 +42,10 @@ class Run:
     setting: str = ""
 
     def __post_init__(self) -> None:
-        choose("part", self.part, PARTS)
-        choose("scheme", self.scheme, SCHEMES)
+        choose("part", (self.part,), PARTS)
+        choose("scheme", (self.scheme,), SCHEMES)
         check_integer("seed", self.seed, minimum=0, hint="it numbers the run, e.g. 0")
-        choose("setting", self.setting, {"rate": RATES, "scale": tuple(SCALES)}.get(self.part, ("",)))
+        choose("setting", (self.setting,), {"rate": RATES, "scale": tuple(SCALES)}.get(self.part, ("",)))
 
     @property
     def name(self) -> str:
