@@ -10,13 +10,15 @@ import torch
 from torch import Tensor
 
 from posenc_course.attention import attention
-from posenc_course.checks import base, naive, norm, order, pendulums, rope, shift, sinusoidal
+from posenc_course.checks import base, naive, nope, norm, order, pendulums, relative, rope, shift, sinusoidal
 from posenc_course.geometry import shift_matrix
 from posenc_course.naive import binary
+from posenc_course.relative import t5_buckets
 from posenc_course.rope import apply_rope, rope_tables
 from posenc_course.sinusoidal import frequencies, sinusoidal_table
 
 Answer = Callable[..., Any]
+BRACKETS = {"^": [1.0, 0.0], "(": [0.0, 1.0], ")": [0.0, -1.0]}
 CHECKS: dict[str, Callable[[Answer], str]] = {
     "order": order.equivariance,
     "naive": naive.binary,
@@ -25,7 +27,9 @@ CHECKS: dict[str, Callable[[Answer], str]] = {
     "shift": shift.looks_back,
     "base": base.smallest,
     "norm": norm.factor,
+    "nope": lambda my_readout: nope.depth(BRACKETS.get, my_readout),
     "rope": rope.relative,
+    "relative": relative.bucket,
 }
 
 
@@ -156,6 +160,53 @@ def remembered(back: int, d: int) -> Tensor:
     """The sum of PE(m)·PE(m - back)ᵀ over the rows of one text."""
     table = sinusoidal_table(range(200), d, interleaved=False)
     return table[back:].T @ table[:-back]
+
+
+def by_logarithm(
+    offset: int,
+    num_buckets: int,
+    max_distance: int,
+    *,
+    log: Answer = math.log,
+    place: Answer = int,
+    start: Answer = lambda single: single,
+    wide: Answer = lambda side, single: side - single,
+    most: Answer = min,
+    first: Answer = lambda single: single,
+) -> Any:
+    """T5's bucket as the solution writes it, with one part to be exchanged."""
+    side = num_buckets // 2
+    single, bucket = side // 2, abs(offset)
+    if bucket >= single:
+        share = log(bucket / start(single)) / log(max_distance / start(single))
+        bucket = most(side - 1, first(single) + place(share * wide(side, single)))
+    return bucket + (side if offset < 0 else 0)
+
+
+def exact_bucket(offset: int, num_buckets: int, max_distance: int, *, causal: bool = False) -> int:
+    return int(t5_buckets([offset], num_buckets, max_distance, causal=causal))
+
+
+def numpy_bucket(offset: int, num_buckets: int, max_distance: int) -> np.ndarray:
+    side, single, distance = num_buckets // 2, num_buckets // 4, np.abs(offset)
+    wide = single + np.floor(np.log(np.maximum(distance, 1) / single) / np.log(max_distance / single) * (side - single))
+    return np.where(distance < single, distance, np.minimum(wide, side - 1)) + side * (offset < 0)
+
+
+def torch_bucket(offset: int, num_buckets: int, max_distance: int) -> Tensor:
+    """As the libraries write it, in 32 bits, for the other sign."""
+    ahead, side, single = -torch.tensor(offset), num_buckets // 2, num_buckets // 4
+    distance = ahead.abs()
+    wide = single + (torch.log(distance.float() / single) / math.log(max_distance / single) * (side - single)).long()
+    return (ahead > 0) * side + torch.where(distance < single, distance, wide.clamp(max=side - 1))
+
+
+def counted_bucket(offset: int, num_buckets: int, max_distance: int) -> int:
+    """By whole numbers: how many edges lie at or below the distance."""
+    side, single, distance = num_buckets // 2, num_buckets // 4, abs(offset)
+    steps = side - single
+    wide = sum(distance**steps >= single ** (steps - j) * max_distance**j for j in range(1, steps))
+    return min(distance, single) + (wide if distance > single else 0) + side * (offset < 0)
 
 
 ROTATION = ((torch.cos, torch.sin), (minus_sin, torch.cos))
@@ -314,6 +365,11 @@ RIGHT: dict[str, list[Answer]] = {
         lambda d, std, share: round(factor(d, std, share), 4),
         lambda d, std, share: math.sqrt((d / 2 / share - d / 2) / (d * std**2)),
     ],
+    "nope": [
+        lambda mean: mean[1] / mean[0],
+        lambda mean: float(mean[1]) * round(1 / float(mean[0])),
+        lambda mean: np.round(mean.numpy()[1] / mean.numpy()[0]),
+    ],
     "rope": [
         rotated(),
         rotated(halves=True),
@@ -326,6 +382,17 @@ RIGHT: dict[str, list[Answer]] = {
         lambda x, positions: apply_rope(x[None, None], *rope_tables(positions, frequencies(x.shape[1])), interleaved=False)[
             0, 0
         ],
+    ],
+    "relative": [
+        by_logarithm,
+        exact_bucket,
+        numpy_bucket,
+        torch_bucket,
+        counted_bucket,
+        lambda o, b, far: by_logarithm(o, b, far, log=math.log2),
+        lambda o, b, far: by_logarithm(o, b, far, log=math.log10),
+        lambda o, b, far: float(by_logarithm(o, b, far)),
+        lambda o, b, far: torch.tensor([by_logarithm(o, b, far)]),
     ],
 }
 
@@ -516,6 +583,19 @@ WRONG: dict[str, dict[str, tuple[Answer, str]]] = {
         "a truth": (lambda d, std, share: std > share, "returned a bool, it should be one number"),
         "complex": (lambda d, std, share: 1j, "returned a complex, it should be one number"),
     },
+    "nope": {
+        "the share": (lambda mean: mean[1], "divided by the number of tokens"),
+        "the wrong way round": (lambda mean: -mean[1] / mean[0], "The sign is the wrong way round"),
+        "one too many": (lambda mean: mean[1] / mean[0] + 1, "One too many everywhere"),
+        "the number of tokens": (lambda mean: 1 / mean[0], "You return the number of tokens"),
+        "the position": (lambda mean: 1 / mean[0] - 1, "You return the position"),
+        "upside down": (lambda mean: mean[0] / (mean[1] + 1e-9), "After ^ the depth is 0"),
+        "always 1": (lambda mean: 1, "After ^ the depth is 0, and my_readout says 1."),
+        "division by zero": (lambda mean: mean[0] / (mean[1] * 0), "is not finite"),
+        "rounded": (lambda mean: round(float(mean[1])), "After ^( the depth is 1, and my_readout says 0."),
+        "the vector": (lambda mean: mean, "returned a Tensor, it should be one number"),
+        "text": (lambda mean: "deep", "returned a str, it should be one number"),
+    },
     "rope": {
         "unturned": (lambda x, positions: x.clone(), "nothing has turned"),
         "mixed, tables of neighbours": (
@@ -572,6 +652,33 @@ WRONG: dict[str, dict[str, tuple[Answer, str]]] = {
         "transposed": (lambda x, positions: rotated()(x, positions).T, "It looks transposed"),
         "with a batch": (lambda x, positions: rotated()(x, positions)[None], "has shape (1, 6, 8), it should be (6, 8)"),
     },
+    "relative": {
+        "the other sign": (lambda o, b, far: by_logarithm(-o, b, far), "Past and future are exchanged"),
+        "no direction": (lambda o, b, far: by_logarithm(abs(o), b, far), "the direction is lost"),
+        "a decoder's": (lambda o, b, far: exact_bucket(o, b, far, causal=True), "These are the buckets of a decoder"),
+        "all for the distance": (lambda o, b, far: by_logarithm(abs(o), 2 * b, far), "all of the buckets to the distance"),
+        "offset 0 in the future": (lambda o, b, far: by_logarithm(o, b, far) if o else b // 2, "Only offset 0 is wrong"),
+        "clipped": (lambda o, b, far: min(abs(o), b // 2 - 1) + (b // 2 if o < 0 else 0), "This is clipping"),
+        "no last bucket": (lambda o, b, far: by_logarithm(o, b, far, most=lambda _, bucket: bucket), "wrong from there on"),
+        "rounded": (lambda o, b, far: by_logarithm(o, b, far, place=round), "nearest whole number"),
+        "rounded up": (lambda o, b, far: by_logarithm(o, b, far, place=math.ceil), "Rounded up"),
+        "logarithm from 1": (lambda o, b, far: by_logarithm(o, b, far, start=lambda _: 1), "starts at distance 1"),
+        "from 0 again": (lambda o, b, far: by_logarithm(o, b, far, first=lambda _: 0), "numbered from 0 again"),
+        "last bucket at the end": (
+            lambda o, b, far: by_logarithm(o, b, far, wide=lambda side, single: side - single - 1),
+            "the last bucket begin at max_distance",
+        ),
+        "< and <=": (
+            lambda o, b, far: by_logarithm(o, b, far, place=lambda share: math.ceil(share - 1e-12) - 1 if share > 1e-9 else 0),
+            "Only the edges of some buckets",
+        ),
+        "not rounded": (lambda o, b, far: by_logarithm(o, b, far, place=float), "round down to a whole number"),
+        "always 0": (lambda o, b, far: 0, "my_bucket(-1, 32, 128) gives 0, it should be 17"),
+        "a list": (lambda o, b, far: [0], "returned a list, it should be one whole number"),
+        "two numbers": (lambda o, b, far: torch.tensor([0, 1]), "returned (2,) numbers, it should be one"),
+        "not a number": (lambda o, b, far: math.nan, "returned nan"),
+        "a truth": (lambda o, b, far: o < 0, "returned a bool"),
+    },
 }
 
 
@@ -615,6 +722,25 @@ def test_an_error_becomes_one_line(check: str, error: Exception, told: str) -> N
 @pytest.mark.parametrize("answer", [None, 3, lambda: 0])
 def test_what_cannot_be_called_so_gets_a_verdict_too(check: str, answer: Any) -> None:
     assert "raised TypeError" in CHECKS[check](answer)
+
+
+BRACKET_VALUES: dict[str, tuple[Any, str]] = {
+    "closing is nothing": ({**BRACKETS, ")": [0.0, 0.0]}, "never what was closed"),
+    "the first token is a bracket": ({**BRACKETS, "^": [1.0, 1.0]}, "One too many everywhere"),
+    "nothing to divide by": ({**BRACKETS, "^": [0.0, 0.0]}, "Does the first token leave something"),
+    "opening leads down": ({**BRACKETS, "(": [0.0, -1.0], ")": [0.0, 1.0]}, "The sign is the wrong way round"),
+    "two lengths": ({**BRACKETS, "(": [1.0]}, "they must be of one length"),
+    "a number": ({**BRACKETS, "^": 1.0}, "must be one vector of finite numbers"),
+    "not a number": ({**BRACKETS, "^": [math.nan, 0.0]}, "must be one vector of finite numbers"),
+    "text": ({**BRACKETS, "(": "up"}, "is no vector of numbers"),
+    "none": ({}, "Not tried yet"),
+}
+
+
+@pytest.mark.parametrize("name", BRACKET_VALUES)
+def test_wrong_values_of_brackets_get_their_diagnosis(name: str) -> None:
+    values, phrase = BRACKET_VALUES[name]
+    assert phrase in nope.depth(values.get, lambda mean: mean[1] / mean[0])
 
 
 def test_the_exercises_own_truths() -> None:
