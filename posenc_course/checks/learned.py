@@ -45,8 +45,8 @@ def _judge(yours: Tensor, table: Tensor, rows: int, call: str) -> None:
          "Each of your rows is one of the old ones, the nearest. What lies between two rows?"),
         (table[r * n // rows], "Each of your rows is one of the old ones. What lies between two rows?"),
         (_at(table, r * n / rows),
-         f"Row {rows - 1} should be the last of the table: from the first row to the last there are {rows - 1} steps, and in "
-         f"the table {n - 1}."),
+         (f"Row {rows - 1} should be the last of the table: from the first row to the last there are {rows - 1} steps, and in "
+          f"the table {n - 1}.")),
         (_at(table, (r + 0.5) * n / rows - 0.5),
          "The ends do not stay: your rows stand at the middles of intervals, as the pixels of a picture do (align_corners)."),
         (_at(table, torch.linspace(0, n - 1, rows)).flip(0), "It runs backwards: your first row is the table's last."),
