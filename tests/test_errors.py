@@ -317,7 +317,7 @@ def lab_rows() -> dict[str, Row]:
         ),
         "experiment.config.Config.of": Row(tiny.of, {"run": run}, {"run": NOT_RUNS}),
         "experiment.config.preset": Row(
-            preset, {"name": "quick"}, {"name": unknown("preset"), "changes": [(3, "unknown field 'changes'")]}
+            preset, {"which": "quick"}, {"which": unknown("preset"), "changes": [(3, "unknown field 'changes'")]}
         ),
         "experiment.config.build_scheme": Row(
             build_scheme, {"name": "t5", "config": tiny}, {"name": unknown("scheme"), "config": NOT_CONFIGS}
