@@ -17,6 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from posenc_course.attention import MultiHeadAttention
 from posenc_course.experiment import tasks
 from posenc_course.experiment.__main__ import main
 from posenc_course.experiment.config import PARTS, PRESETS, RATES, SCALES, SCHEMES, Config, Run, build_model
@@ -191,6 +192,8 @@ def test_a_window_hides_what_is_farther_and_nothing_else(scheme: str) -> None:
 
 def test_changes_are_the_packages_own_formulas() -> None:
     rope, learned = tiny_model("rope"), tiny_model("learned")
+    assert isinstance(rope.scheme, RotaryPositions)
+    assert isinstance(learned.scheme, LearnedPositions)
     omega = rope.scheme.frequencies
     expected = {
         "interpolation": position_interpolation(omega, 4),
@@ -203,7 +206,7 @@ def test_changes_are_the_packages_own_formulas() -> None:
         assert isinstance(model.scheme, RotaryPositions)
         assert torch.equal(model.scheme.frequencies, frequencies)
         assert model.scheme.attention_factor == (yarn_attention_factor(4) if "yarn" in change else 1)
-        assert all(block.attention.scheme is model.scheme for block in model.blocks)
+        assert all(layer.scheme is model.scheme for layer in model.modules() if isinstance(layer, MultiHeadAttention))
     longer = changed(learned, "interpolation", 2 * T - 1, T).scheme
     assert isinstance(longer, LearnedPositions)
     table = learned.scheme.table
@@ -482,7 +485,7 @@ def test_models_come_along_and_give_the_stored_numbers() -> None:
             assert losses.mean().item() == pytest.approx(scores(quick, run.scheme)[run.seed, 3].item(), abs=2e-3)
             assert losses.mean(dim=0).tolist() == pytest.approx(stored.tolist(), abs=2e-2)
         else:
-            assert token_losses(model, windows[:1, :65]).mean() < 3
+            assert token_losses(model, windows[:, :65]).mean() < 3.5  # untrained: ln 128 = 4.9
 
 
 @pytest.fixture(scope="module")
@@ -504,3 +507,104 @@ def test_the_committed_files_say_how_they_were_made_and_name_no_place() -> None:
         for how in load_results(name)["made"]:
             assert how["corpus"] == load_corpus().sha256
             assert {"date", "python", "torch", "processor", "device"} <= how.keys()
+
+
+def below(less: Tensor, more: Tensor) -> bool:
+    """Whether the means over seeds differ in this direction by three times the larger spread at least."""
+    (low, low_spread), (high, high_spread) = spread(less), spread(more)
+    return bool(high - low >= 3 * max(low_spread, high_spread) and high > low)
+
+
+def test_at_the_trained_length_positions_help_and_schemes_differ(full: dict[str, Any]) -> None:
+    at_1 = {scheme: scores(full, scheme)[:, 0] for scheme in SCHEMES}
+    for scheme in ("normalized", "sinusoidal", "learned", "shaw", "t5", "rope", "alibi"):
+        assert below(at_1[scheme], at_1["none"]), scheme
+    for scheme in ("normalized", "sinusoidal", "learned", "t5"):
+        assert below(at_1["rope"], at_1[scheme]), scheme
+        assert below(at_1["alibi"], at_1[scheme]), scheme
+    assert at_1["linear"].min() > at_1["none"].max()  # the widest spread of all: no more than that every seed says so
+
+
+def test_who_breaks_beyond_the_trained_length_and_who_does_not(full: dict[str, Any]) -> None:
+    for how in ("nonoverlapping", "sliding"):
+        at = {scheme: scores(full, scheme, how=how).T for scheme in SCHEMES}
+        for scheme in ("sinusoidal", "learned"):
+            assert below(at[scheme][0], at[scheme][1]), f"{scheme} breaks at 2T"
+        assert below(at["rope"][1], at["rope"][2]), "RoPE breaks between 2T and 4T"
+        for scheme in ("none", "normalized", "linear", "sinusoidal", "learned", "t5", "rope"):
+            assert below(at["alibi"][3], at[scheme][3]), f"ALiBi loses less than {scheme} at 8T"
+            assert below(at["shaw"][3], at[scheme][3]), f"Shaw, clipped, loses less than {scheme} at 8T"
+        assert (at["alibi"][3] - at["alibi"][0]).abs().max() < 0.05
+    sliding = scores(full, "alibi", how="sliding")
+    assert (sliding[:, 3] - sliding[:, 0]).min() > -0.02, "ALiBi gains nothing from more than T bytes of context"
+    drop = scores(full, "alibi")
+    assert below(drop[:, 3] - drop[:, 0], torch.zeros(3)), "what it seems to gain is bytes with little context, fewer of them"
+
+
+def test_the_window_tells_unseen_distances_from_unseen_positions(full: dict[str, Any]) -> None:
+    for scheme in ("rope", "alibi", "shaw"):  # only distances count, and the window shows no new ones
+        windowed = scores(full, scheme, change="window")
+        assert (windowed[:, 3] - windowed[:, 0]).max() < 0.03, scheme
+    assert below(scores(full, "rope", change="window")[:, 3], scores(full, "rope")[:, 3])
+    for scheme in ("normalized", "sinusoidal", "learned"):  # positions are new all the same
+        windowed = scores(full, scheme, change="window")
+        assert below(windowed[:, 0], windowed[:, 3]), scheme
+
+
+def test_where_in_the_text_they_break(full: dict[str, Any]) -> None:
+    """Paired with ALiBi on the same bytes: sinusoids break at T, RoPE does not yet."""
+    extra = {scheme: curve(full, scheme) - curve(full, "alibi") for scheme in ("sinusoidal", "rope")}
+    means = {
+        scheme: [curves[:, a:b].mean(dim=1) for a, b in ((48, 64), (72, 96), (256, 512))] for scheme, curves in extra.items()
+    }
+    assert below(means["sinusoidal"][0], means["sinusoidal"][1])
+    assert (means["sinusoidal"][1] - means["sinusoidal"][0]).min() > 0.4
+    assert (means["rope"][1] - means["rope"][0]).max() < 0.2
+    assert (means["rope"][2] - means["rope"][0]).min() > 0.5
+
+
+def test_what_stretching_does_without_training(full: dict[str, Any]) -> None:
+    raw = scores(full, "rope")
+    changes = {change: scores(full, "rope", change=change) for change in CHANGES}
+    for change in CHANGES:
+        assert torch.equal(changes[change][:, 0], raw[:, 0])
+    for change in ("ntk", "yarn", "yarn_fast_8"):
+        assert below(changes[change][:, 3], raw[:, 3]), change
+    assert below(raw[:, 1], changes["interpolation"][:, 1]), "interpolation hurts at 2T, where RoPE still holds"
+    for change in ("interpolation", "ntk", "yarn", "yarn_fast_8"):
+        assert below(changes["window"][:, 3], changes[change][:, 3]), f"{change} falls short of not looking far"
+    assert below(scores(full, "learned", change="interpolation")[:, 1], scores(full, "learned")[:, 1])
+
+
+def test_tasks_have_favourites(full: dict[str, Any]) -> None:
+    def right(task: str, scheme: str, multiple: int) -> Tensor:
+        return scores(full, scheme, part=task, how="accuracy")[:, (1, 2, 4, 8).index(multiple)]
+
+    for scheme in SCHEMES:
+        if scheme != "alibi":
+            assert below(right("nearest", scheme, 8), right("nearest", "alibi", 8)), scheme
+    for scheme in ("learned", "shaw", "t5"):
+        assert below(right("recall", "rope", 8), right("recall", scheme, 8)), scheme
+    for scheme in ("none", "linear", "sinusoidal", "learned", "t5"):
+        assert below(right("copy", scheme, 1), right("copy", "rope", 1)), scheme
+    assert below(right("copy", "rope", 2), right("copy", "rope", 1))
+    assert below(right("order", "none", 1), right("order", "normalized", 1))
+    assert scores(full, "none", part="order", how="loss").min() > math.log(2), "without positions the names come in no order"
+    assert right("order", "none", 8).max() < 0.6
+
+
+def test_the_factor_is_a_ratio_of_scales(full: dict[str, Any]) -> None:
+    at = {setting: scores(full, "sinusoidal", part="scale", setting=setting).T for setting in SCALES}
+    assert below(at["paper"][0], at["unscaled"][0]), "tokens fainter than positions"
+    assert below(at["paper"][0], at["overscaled"][0]), "positions fainter than tokens"
+    assert below(at["unit"][0], at["overscaled"][0])
+    assert below(at["overscaled"][3], at["unit"][3]), "what is hardly there cannot break"
+
+
+def test_learned_falls_behind_sinusoidal_at_the_best_rate_of_each(full: dict[str, Any]) -> None:
+    best = {}
+    for scheme in ("learned", "sinusoidal"):
+        by_rate = {rate: scores(full, scheme, part="rate", setting=rate)[:, 0] for rate in RATES}
+        best[scheme] = min(by_rate, key=lambda rate: by_rate[rate].mean().item())
+    at_best = {scheme: scores(full, scheme, part="rate", setting=rate)[:, 0] for scheme, rate in best.items()}
+    assert below(at_best["sinusoidal"], at_best["learned"]), best

@@ -20,7 +20,7 @@ def save_run(path: Path, model: Decoder, config: Config, record: dict[str, Any],
     """Write weights (float16), configuration, record and provenance as one .npz: whole, or not at all."""
     described = json.dumps({"config": config.as_json(), "made": made, "record": record})
     # Parameters, since state_dict names those of the scheme once for every layer.
-    arrays = {name: value.detach().cpu().numpy().astype(np.float16) for name, value in model.named_parameters()}
+    arrays: dict[str, Any] = {name: value.detach().cpu().numpy().astype(np.float16) for name, value in model.named_parameters()}
     buffer = io.BytesIO()
     np.savez_compressed(buffer, described=np.frombuffer(described.encode(), np.uint8), **arrays)
     write_whole(path, buffer.getvalue())

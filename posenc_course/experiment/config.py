@@ -42,10 +42,10 @@ class Run:
     setting: str = ""
 
     def __post_init__(self) -> None:
-        choose("part", self.part, PARTS)
-        choose("scheme", self.scheme, SCHEMES)
+        choose("part", (self.part,), PARTS)
+        choose("scheme", (self.scheme,), SCHEMES)
         check_integer("seed", self.seed, minimum=0, hint="it numbers the run, e.g. 0")
-        choose("setting", self.setting, {"rate": RATES, "scale": tuple(SCALES)}.get(self.part, ("",)))
+        choose("setting", (self.setting,), {"rate": RATES, "scale": tuple(SCALES)}.get(self.part, ("",)))
 
     @property
     def name(self) -> str:
@@ -65,7 +65,8 @@ class Config:
         evaluation_bytes: validation bytes that are the targets of non-overlapping windows, at every length the same.
         spans: stretches of 8T validation bytes that are the targets of sliding windows, at every length the same.
         parts: "text", the tasks' names, "rate" (two schemes at several learning rates), "scale" (the factor √d_model).
-        seeds, rope_seeds: rope_seeds are RoPE's in the part "text", by default the same.
+        seeds: one run each of every part, scheme and setting.
+        rope_seeds: RoPE's in the part "text", by default the same.
         task_length, task_steps: of the tasks, of which the hard ones take twice the steps; they have a decoder of width 64.
         side_steps: of "rate" and "scale", at the same width.
 

@@ -91,8 +91,8 @@ def _changed_scheme(scheme: PositionScheme, change: str, length: int, trained_le
             return RotaryPositions(position_interpolation(omega, factor), interleaved=scheme.interleaved)
         if change == "ntk":
             return RotaryPositions(ntk_aware(omega, factor), interleaved=scheme.interleaved)
-        turns = {"fast": 32.0, "truncate": True} if change == "yarn" else {"fast": 8.0, "truncate": False}
-        stretched = yarn(omega, factor, trained_length, **turns)
+        published = change == "yarn"
+        stretched = yarn(omega, factor, trained_length, fast=32 if published else 8, truncate=published)
         return RotaryPositions(stretched, interleaved=scheme.interleaved, attention_factor=yarn_attention_factor(factor))
     assert isinstance(scheme, LearnedPositions)
     rows = scheme.table[:trained_length].T.unsqueeze(0)  # (1, d_model, trained rows)

@@ -82,9 +82,9 @@ def evaluate_again(
     check_device(device)
     stored = [(path, read_run(path)) for path in _paths(folder)]
     for path, one in stored:
-        model, config, run = restore(one, device)
-        if run.scheme not in schemes or run.part not in parts:
+        if one["record"]["scheme"] not in schemes or one["record"]["part"] not in parts:
             continue
+        model, config, run = restore(one, device)
         record = one["record"] | {"evaluation": measure(model, config, run)}
         same = "as stored" if record == one["record"] else "not as stored"
         save_run(path, model, config, record, one["made"] | {"evaluated": _provenance(device)})
