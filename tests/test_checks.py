@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from posenc_course.alibi import alibi_bias, alibi_slopes
 from posenc_course.attention import attention
-from posenc_course.checks import alibi, base, naive, nope, norm, order, pendulums, relative, rope, shift, sinusoidal
+from posenc_course.checks import alibi, base, learned, naive, nope, norm, order, pendulums, relative, rope, shift, sinusoidal
 from posenc_course.geometry import shift_matrix
 from posenc_course.naive import binary
 from posenc_course.relative import t5_buckets
@@ -28,6 +29,7 @@ CHECKS: dict[str, Callable[[Answer], str]] = {
     "shift": shift.looks_back,
     "base": base.smallest,
     "norm": norm.factor,
+    "learned": learned.extend,
     "nope": lambda my_readout: nope.depth(BRACKETS.get, my_readout),
     "rope": rope.relative,
     "relative": relative.bucket,
@@ -47,6 +49,10 @@ def two_loops(angle: Callable[[int, int, int], float], *, first: Answer = math.s
 
 def pair_angle(m: float, c: int, d: int) -> float:
     return float(m / 10_000 ** ((c - c % 2) / d))
+
+
+def drawn_out(table: Tensor, rows: int) -> Tensor:
+    return F.interpolate(table.T[None], size=rows, mode="linear", align_corners=True)[0].T
 
 
 def permuted(x: Tensor, seed: int = 0) -> Tensor:
@@ -433,6 +439,19 @@ RIGHT: dict[str, list[Answer]] = {
         lambda o, b, far: float(by_logarithm(o, b, far)),
         lambda o, b, far: torch.tensor([by_logarithm(o, b, far)]),
     ],
+    "learned": [
+        drawn_out,
+        lambda table, rows: np.stack(
+            [np.interp(np.linspace(0, len(table) - 1, rows), np.arange(len(table)), c) for c in table.T.numpy()], axis=1
+        ),
+        lambda table, rows: [
+            (
+                table[min(int(p), len(table) - 2)] * (1 - p + min(int(p), len(table) - 2))
+                + table[min(int(p), len(table) - 2) + 1] * (p - min(int(p), len(table) - 2))
+            ).tolist()
+            for p in (r * (len(table) - 1) / (rows - 1) for r in range(rows))
+        ],
+    ],
     "alibi": [
         linear_bias(alibi_slopes),
         numpy_bias,
@@ -728,6 +747,25 @@ WRONG: dict[str, dict[str, tuple[Answer, str]]] = {
         "two numbers": (lambda o, b, far: torch.tensor([0, 1]), "returned (2,) numbers, it should be one"),
         "not a number": (lambda o, b, far: math.nan, "returned nan"),
         "a truth": (lambda o, b, far: o < 0, "returned a bool"),
+    },
+    "learned": {
+        "padded": (lambda t, rows: torch.cat((t, torch.zeros(rows - len(t), t.shape[1]))), "You padded with zeros"),
+        "the last row again": (lambda t, rows: t[torch.arange(rows).clamp(max=len(t) - 1)], "You repeated the last row"),
+        "round and round": (lambda t, rows: t[torch.arange(rows) % len(t)], "You began again at row 0"),
+        "nearest": (lambda t, rows: t[torch.linspace(0, len(t) - 1, rows).round().long()], "the nearest. What lies between"),
+        "floor": (lambda t, rows: t[torch.arange(rows) * len(t) // rows], "What lies between two rows?"),
+        "pixels": (lambda t, rows: F.interpolate(t.T[None], size=rows, mode="linear")[0].T, "The ends do not stay"),
+        "a step too many": (lambda t, rows: drawn_out(torch.cat((t, t[-1:])), rows + 1)[:rows], "there are 6 steps"),
+        "backwards": (lambda t, rows: drawn_out(t.flip(0), rows), "It runs backwards"),
+        "transposed": (lambda t, rows: drawn_out(t, rows).T, "It looks transposed"),
+        "along the channels": (lambda t, rows: F.interpolate(t[None], size=rows, mode="linear")[0], "has shape (4, 7)"),
+        "too long": (lambda t, rows: 2 * drawn_out(t, rows), "the first row is not the table's first row"),
+        "curved": (
+            lambda t, rows: drawn_out(t, rows) * (1 + torch.linspace(0, 3.14159, rows).sin().clamp(min=0)[:, None]),
+            "row 1 should stand at 0.50 of the table",
+        ),
+        "not a number": (lambda t, rows: drawn_out(t, rows) * math.nan, "NaN or infinity"),
+        "unchanged": (lambda t, rows: t, "has shape (4, 3), it should be (7, 3)"),
     },
     "alibi": {
         "the other sign": (from_slopes(lambda s: -s), "It grows with the distance"),

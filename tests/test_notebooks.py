@@ -36,6 +36,7 @@ IGNORED_CELLS = {
     "05_norm": 5,
     "06_shift": 0,
     "07_base": 2,
+    "08_learned": 1,
     "14_choosing": 0,
     "bugs": 0,
     "conventions": 0,
