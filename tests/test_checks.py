@@ -11,12 +11,15 @@ import torch
 from torch import Tensor
 
 from posenc_course.attention import attention
-from posenc_course.checks import base, lengths, naive, norm, order, pendulums, shift, sinusoidal
+from posenc_course.checks import base, lengths, naive, nope, norm, order, pendulums, relative, rope, shift, sinusoidal
 from posenc_course.geometry import shift_matrix
 from posenc_course.naive import binary
+from posenc_course.relative import t5_buckets
+from posenc_course.rope import apply_rope, rope_tables
 from posenc_course.sinusoidal import frequencies, sinusoidal_table
 
 Answer = Callable[..., Any]
+BRACKETS = {"^": [1.0, 0.0], "(": [0.0, 1.0], ")": [0.0, -1.0]}
 CHECKS: dict[str, Callable[[Answer], str]] = {
     "order": order.equivariance,
     "naive": naive.binary,
@@ -26,6 +29,9 @@ CHECKS: dict[str, Callable[[Answer], str]] = {
     "base": base.smallest,
     "norm": norm.factor,
     "lengths": lengths.windows,
+    "nope": lambda my_readout: nope.depth(BRACKETS.get, my_readout),
+    "rope": rope.relative,
+    "relative": relative.bucket,
 }
 
 
@@ -158,6 +164,53 @@ def remembered(back: int, d: int) -> Tensor:
     return table[back:].T @ table[:-back]
 
 
+def by_logarithm(
+    offset: int,
+    num_buckets: int,
+    max_distance: int,
+    *,
+    log: Answer = math.log,
+    place: Answer = int,
+    start: Answer = lambda single: single,
+    wide: Answer = lambda side, single: side - single,
+    most: Answer = min,
+    first: Answer = lambda single: single,
+) -> Any:
+    """T5's bucket as the solution writes it, with one part to be exchanged."""
+    side = num_buckets // 2
+    single, bucket = side // 2, abs(offset)
+    if bucket >= single:
+        share = log(bucket / start(single)) / log(max_distance / start(single))
+        bucket = most(side - 1, first(single) + place(share * wide(side, single)))
+    return bucket + (side if offset < 0 else 0)
+
+
+def exact_bucket(offset: int, num_buckets: int, max_distance: int, *, causal: bool = False) -> int:
+    return int(t5_buckets([offset], num_buckets, max_distance, causal=causal))
+
+
+def numpy_bucket(offset: int, num_buckets: int, max_distance: int) -> np.ndarray:
+    side, single, distance = num_buckets // 2, num_buckets // 4, np.abs(offset)
+    wide = single + np.floor(np.log(np.maximum(distance, 1) / single) / np.log(max_distance / single) * (side - single))
+    return np.where(distance < single, distance, np.minimum(wide, side - 1)) + side * (offset < 0)
+
+
+def torch_bucket(offset: int, num_buckets: int, max_distance: int) -> Tensor:
+    """As the libraries write it, in 32 bits, for the other sign."""
+    ahead, side, single = -torch.tensor(offset), num_buckets // 2, num_buckets // 4
+    distance = ahead.abs()
+    wide = single + (torch.log(distance.float() / single) / math.log(max_distance / single) * (side - single)).long()
+    return (ahead > 0) * side + torch.where(distance < single, distance, wide.clamp(max=side - 1))
+
+
+def counted_bucket(offset: int, num_buckets: int, max_distance: int) -> int:
+    """By whole numbers: how many edges lie at or below the distance."""
+    side, single, distance = num_buckets // 2, num_buckets // 4, abs(offset)
+    steps = side - single
+    wide = sum(distance**steps >= single ** (steps - j) * max_distance**j for j in range(1, steps))
+    return min(distance, single) + (wide if distance > single else 0) + side * (offset < 0)
+
+
 ROTATION = ((torch.cos, torch.sin), (minus_sin, torch.cos))
 
 
@@ -212,6 +265,75 @@ def regular(first_of_all: Answer, first: Answer) -> Answer:
         (start, first(length, stride) if start else first_of_all(length, stride))
         for start in range(0, total - length + 1, stride)
     ]
+
+
+def rotated(
+    *,
+    halves: bool = False,
+    angle: Callable[[Tensor, Tensor], Tensor] = lambda m, rate: m * rate,
+    power: Callable[[int, int], float] = lambda i, d: -2 * i / d,
+    turn: Callable[..., tuple[Tensor, Tensor]] = lambda a, b, c, s: (a * c - b * s, a * s + b * c),
+    back: Callable[[Tensor, Tensor], Tensor] | None = None,
+) -> Answer:
+    """A rotary embedding as a beginner writes it, with one thing to be got wrong at a time."""
+
+    def my_rotate(x: Tensor, positions: Tensor) -> Tensor:
+        d = x.shape[1]
+        rate = torch.tensor([10_000.0 ** power(i, d) for i in range(d // 2)], dtype=torch.float64)
+        theta = angle(positions[:, None], rate)
+        a, b = (x[:, : d // 2], x[:, d // 2 :]) if halves else (x[:, 0::2], x[:, 1::2])
+        pair = turn(a, b, torch.cos(theta), torch.sin(theta))
+        if back is not None:
+            return back(*pair)
+        return torch.cat(pair, dim=1) if halves else torch.stack(pair, dim=2).reshape(x.shape)
+
+    return my_rotate
+
+
+def as_llama(x: Tensor, positions: Tensor, *, lay_out: Answer = lambda t: torch.cat((t, t), dim=-1)) -> Tensor:
+    """x·cos + rotate_half(x)·sin, in float32."""
+    angles = torch.outer(positions.float(), 1.0 / 10_000 ** (torch.arange(0, x.shape[-1], 2).float() / x.shape[-1]))
+    cos, sin = lay_out(angles.cos()), lay_out(angles.sin())
+    a, b = x.float().chunk(2, dim=-1)
+    return x.float() * cos + torch.cat((-b, a), dim=-1) * sin
+
+
+def as_gptj(x: Tensor, positions: Tensor, *, lay_out: Answer = lambda t: np.repeat(t, 2, axis=-1)) -> np.ndarray:
+    """x·cos + rotate_every_two(x)·sin, in NumPy."""
+    rows = x.numpy()
+    angles = np.outer(positions.numpy(), 10_000.0 ** (-np.arange(0, rows.shape[1], 2) / rows.shape[1]))
+    crossed = np.stack((-rows[:, 1::2], rows[:, 0::2]), axis=-1).reshape(rows.shape)
+    return rows * lay_out(np.cos(angles)) + crossed * lay_out(np.sin(angles))
+
+
+def as_complex(x: Tensor, positions: Tensor) -> Tensor:
+    pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())
+    angles = torch.outer(positions.double(), frequencies(x.shape[-1]))
+    return torch.view_as_real(pairs * torch.polar(torch.ones_like(angles), angles)).flatten(start_dim=-2)
+
+
+def row_by_row(x: Tensor, positions: Tensor) -> list[list[float]]:
+    rows = []
+    for row, m in zip(x.tolist(), positions.tolist(), strict=True):
+        new, d = list(row), len(row)
+        for i in range(d // 2):
+            c, s = math.cos(m * 10_000 ** (-2 * i / d)), math.sin(m * 10_000 ** (-2 * i / d))
+            new[2 * i], new[2 * i + 1] = row[2 * i] * c - row[2 * i + 1] * s, row[2 * i] * s + row[2 * i + 1] * c
+        rows.append(new)
+    return rows
+
+
+def rotated_in_place(x: Tensor, positions: Tensor) -> Tensor:
+    x[:] = rotated()(x, positions)
+    return x
+
+
+def first_overwritten(x: Tensor, positions: Tensor) -> Tensor:
+    new = x.clone()
+    theta = torch.outer(positions.double(), frequencies(x.shape[1]))
+    new[:, 0::2] = new[:, 0::2] * theta.cos() - new[:, 1::2] * theta.sin()
+    new[:, 1::2] = new[:, 0::2] * theta.sin() + new[:, 1::2] * theta.cos()
+    return new
 
 
 RIGHT: dict[str, list[Answer]] = {
@@ -282,10 +404,42 @@ RIGHT: dict[str, list[Answer]] = {
         lambda *case: sliding_windows(*case)[::-1],
         lambda *case: tuple(map(np.array, sliding_windows(*case))),
         # The short move comes first, not last.
-        lambda total, length, stride: [(0, 0)] + [
-            (total - length - k * stride, length - (min(stride, total - length - k * stride)))
-            for k in range(-(-(total - length) // stride) - 1, -1, -1)
+        lambda total, length, stride: (
+            [(0, 0)]
+            + [
+                (total - length - k * stride, length - (min(stride, total - length - k * stride)))
+                for k in range(-(-(total - length) // stride) - 1, -1, -1)
+            ]
+        ),
+    ],
+    "nope": [
+        lambda mean: mean[1] / mean[0],
+        lambda mean: float(mean[1]) * round(1 / float(mean[0])),
+        lambda mean: np.round(mean.numpy()[1] / mean.numpy()[0]),
+    ],
+    "rope": [
+        rotated(),
+        rotated(halves=True),
+        rotated(angle=lambda m, rate: -m * rate),
+        rotated(halves=True, turn=lambda a, b, c, s: (a * c + b * s, b * c - a * s)),
+        as_llama,
+        as_gptj,
+        as_complex,
+        row_by_row,
+        lambda x, positions: apply_rope(x[None, None], *rope_tables(positions, frequencies(x.shape[1])), interleaved=False)[
+            0, 0
         ],
+    ],
+    "relative": [
+        by_logarithm,
+        exact_bucket,
+        numpy_bucket,
+        torch_bucket,
+        counted_bucket,
+        lambda o, b, far: by_logarithm(o, b, far, log=math.log2),
+        lambda o, b, far: by_logarithm(o, b, far, log=math.log10),
+        lambda o, b, far: float(by_logarithm(o, b, far)),
+        lambda o, b, far: torch.tensor([by_logarithm(o, b, far)]),
     ],
 }
 
@@ -519,6 +673,102 @@ WRONG: dict[str, dict[str, tuple[Answer, str]]] = {
         "without end": (lambda *_: ((0, 0) for _ in itertools.count()), "times"),
         "text": (lambda *_: "every half window, from the middle on, and the first one from its very beginning", "..."),
     },
+    "nope": {
+        "the share": (lambda mean: mean[1], "divided by the number of tokens"),
+        "the wrong way round": (lambda mean: -mean[1] / mean[0], "The sign is the wrong way round"),
+        "one too many": (lambda mean: mean[1] / mean[0] + 1, "One too many everywhere"),
+        "the number of tokens": (lambda mean: 1 / mean[0], "You return the number of tokens"),
+        "the position": (lambda mean: 1 / mean[0] - 1, "You return the position"),
+        "upside down": (lambda mean: mean[0] / (mean[1] + 1e-9), "After ^ the depth is 0"),
+        "always 1": (lambda mean: 1, "After ^ the depth is 0, and my_readout says 1."),
+        "division by zero": (lambda mean: mean[0] / (mean[1] * 0), "is not finite"),
+        "rounded": (lambda mean: round(float(mean[1])), "After ^( the depth is 1, and my_readout says 0."),
+        "the vector": (lambda mean: mean, "returned a Tensor, it should be one number"),
+        "text": (lambda mean: "deep", "returned a str, it should be one number"),
+    },
+    "rope": {
+        "unturned": (lambda x, positions: x.clone(), "nothing has turned"),
+        "mixed, tables of neighbours": (
+            lambda x, positions: as_llama(x, positions, lay_out=lambda t: t.repeat_interleave(2, dim=-1)),
+            "The two halves of your table follow different layouts: the angles stand as if neighbours made a pair",
+        ),
+        "mixed, tables of halves": (
+            lambda x, positions: as_gptj(x, positions, lay_out=lambda t: np.concatenate((t, t), axis=-1)),
+            "The two halves of your table follow different layouts: the angles stand as if channels i and i + d/2",
+        ),
+        "exponent doubled": (rotated(power=lambda i, d: -4 * i / d), "Is it counted twice in the exponent?"),
+        "exponent halved": (rotated(halves=True, power=lambda i, d: -i / d), "where is the 2 of 2i/d?"),
+        "exponent without minus": (rotated(power=lambda i, d: 2 * i / d), "the exponent needs a minus"),
+        "one frequency": (rotated(power=lambda i, d: 0), "All pairs turn at the same speed"),
+        "radians from degrees": (rotated(angle=lambda m, rate: torch.deg2rad(m * rate)), "converted from degrees"),
+        "degrees": (rotated(halves=True, angle=lambda m, rate: torch.rad2deg(m * rate)), "converted to degrees"),
+        "positions ignored": (
+            rotated(angle=lambda m, rate: torch.arange(len(m))[:, None] * rate),
+            "does not look at positions",
+        ),
+        "counted from 1": (rotated(angle=lambda m, rate: (m + 1) * rate), "turned by one position too much"),
+        "two pluses": (rotated(turn=lambda a, b, c, s: (a * c + b * s, a * s + b * c)), "stretched, not turned"),
+        "two minuses": (rotated(halves=True, turn=lambda a, b, c, s: (a * c - b * s, b * c - a * s)), "stretched, not turned"),
+        "a reflection": (rotated(turn=lambda a, b, c, s: (a * c - b * s, -a * s - b * c)), "a reflection"),
+        "sine for cosine": (rotated(turn=lambda a, b, c, s: (a * s - b * c, a * c + b * s)), "have changed places"),
+        "first overwritten": (first_overwritten, "made from the first one after it has turned"),
+        "half of a pair": (rotated(halves=True, turn=lambda a, b, c, s: (a * c - b * s, b)), "a turn takes both"),
+        "cosine alone": (rotated(turn=lambda a, b, c, s: (a * c, b * c)), "where is the sine?"),
+        "neighbours back as halves": (rotated(back=lambda a, b: torch.cat((a, b), dim=1)), "put together as halves"),
+        "halves back as neighbours": (
+            rotated(halves=True, back=lambda a, b: torch.stack((a, b), dim=2).flatten(start_dim=1)),
+            "put together as neighbours",
+        ),
+        "pairs of tokens": (
+            lambda x, positions: rotated()(x.T, torch.arange(x.shape[1])).T if len(x) % 2 == 0 else x,
+            "Your pairs are pairs of tokens",
+        ),
+        "a table added": (lambda x, positions: x + sinusoidal_table(positions, x.shape[1]), "Here nothing is added"),
+        "in place": (rotated_in_place, "writes into its arguments"),
+        "one width only": (lambda x, positions: rotated()(x, positions) if x.shape[1] == 8 else x, "for d = 12 it is not"),
+        "another layout for another width": (
+            lambda x, positions: rotated(halves=x.shape[1] != 8)(x, positions),
+            "For d = 8 it is right, for d = 12 it is not",
+        ),
+        "position 0 moved": (lambda x, positions: rotated()(x, positions) + 1, "The token at position 0 has changed"),
+        "stretched": (
+            lambda x, positions: rotated()(x, positions) * (1 + positions[:, None] / 1000),
+            "No rotation: at position 3 a vector of length",
+        ),
+        "not relative": (rotated(angle=lambda m, rate: (m * rate) ** 2), "scores are not relative: the same query and key"),
+        "another base": (rotated(power=lambda i, d: -3 * i / d), "but the angles are others"),
+        "infinite": (lambda x, positions: x / positions[:, None], "returned NaN or infinity"),
+        "complex": (lambda x, positions: torch.polar(x.abs(), x), "returned complex numbers"),
+        "transposed": (lambda x, positions: rotated()(x, positions).T, "It looks transposed"),
+        "with a batch": (lambda x, positions: rotated()(x, positions)[None], "has shape (1, 6, 8), it should be (6, 8)"),
+    },
+    "relative": {
+        "the other sign": (lambda o, b, far: by_logarithm(-o, b, far), "Past and future are exchanged"),
+        "no direction": (lambda o, b, far: by_logarithm(abs(o), b, far), "the direction is lost"),
+        "a decoder's": (lambda o, b, far: exact_bucket(o, b, far, causal=True), "These are the buckets of a decoder"),
+        "all for the distance": (lambda o, b, far: by_logarithm(abs(o), 2 * b, far), "all of the buckets to the distance"),
+        "offset 0 in the future": (lambda o, b, far: by_logarithm(o, b, far) if o else b // 2, "Only offset 0 is wrong"),
+        "clipped": (lambda o, b, far: min(abs(o), b // 2 - 1) + (b // 2 if o < 0 else 0), "This is clipping"),
+        "no last bucket": (lambda o, b, far: by_logarithm(o, b, far, most=lambda _, bucket: bucket), "wrong from there on"),
+        "rounded": (lambda o, b, far: by_logarithm(o, b, far, place=round), "nearest whole number"),
+        "rounded up": (lambda o, b, far: by_logarithm(o, b, far, place=math.ceil), "Rounded up"),
+        "logarithm from 1": (lambda o, b, far: by_logarithm(o, b, far, start=lambda _: 1), "starts at distance 1"),
+        "from 0 again": (lambda o, b, far: by_logarithm(o, b, far, first=lambda _: 0), "numbered from 0 again"),
+        "last bucket at the end": (
+            lambda o, b, far: by_logarithm(o, b, far, wide=lambda side, single: side - single - 1),
+            "the last bucket begin at max_distance",
+        ),
+        "< and <=": (
+            lambda o, b, far: by_logarithm(o, b, far, place=lambda share: math.ceil(share - 1e-12) - 1 if share > 1e-9 else 0),
+            "Only the edges of some buckets",
+        ),
+        "not rounded": (lambda o, b, far: by_logarithm(o, b, far, place=float), "round down to a whole number"),
+        "always 0": (lambda o, b, far: 0, "my_bucket(-1, 32, 128) gives 0, it should be 17"),
+        "a list": (lambda o, b, far: [0], "returned a list, it should be one whole number"),
+        "two numbers": (lambda o, b, far: torch.tensor([0, 1]), "returned (2,) numbers, it should be one"),
+        "not a number": (lambda o, b, far: math.nan, "returned nan"),
+        "a truth": (lambda o, b, far: o < 0, "returned a bool"),
+    },
 }
 
 
@@ -562,6 +812,25 @@ def test_an_error_becomes_one_line(check: str, error: Exception, told: str) -> N
 @pytest.mark.parametrize("answer", [None, 3, lambda: 0])
 def test_what_cannot_be_called_so_gets_a_verdict_too(check: str, answer: Any) -> None:
     assert "raised TypeError" in CHECKS[check](answer)
+
+
+BRACKET_VALUES: dict[str, tuple[Any, str]] = {
+    "closing is nothing": ({**BRACKETS, ")": [0.0, 0.0]}, "never what was closed"),
+    "the first token is a bracket": ({**BRACKETS, "^": [1.0, 1.0]}, "One too many everywhere"),
+    "nothing to divide by": ({**BRACKETS, "^": [0.0, 0.0]}, "Does the first token leave something"),
+    "opening leads down": ({**BRACKETS, "(": [0.0, -1.0], ")": [0.0, 1.0]}, "The sign is the wrong way round"),
+    "two lengths": ({**BRACKETS, "(": [1.0]}, "they must be of one length"),
+    "a number": ({**BRACKETS, "^": 1.0}, "must be one vector of finite numbers"),
+    "not a number": ({**BRACKETS, "^": [math.nan, 0.0]}, "must be one vector of finite numbers"),
+    "text": ({**BRACKETS, "(": "up"}, "is no vector of numbers"),
+    "none": ({}, "Not tried yet"),
+}
+
+
+@pytest.mark.parametrize("name", BRACKET_VALUES)
+def test_wrong_values_of_brackets_get_their_diagnosis(name: str) -> None:
+    values, phrase = BRACKET_VALUES[name]
+    assert phrase in nope.depth(values.get, lambda mean: mean[1] / mean[0])
 
 
 def test_the_exercises_own_truths() -> None:

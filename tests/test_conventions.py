@@ -315,9 +315,9 @@ def falcon_mask_of_sdpa(monkeypatch: pytest.MonkeyPatch) -> Tensor:
     seen: list[Tensor] = []
     kernel = F.scaled_dot_product_attention
 
-    def listen(*arguments: Any, attn_mask: Tensor, **rest: Any) -> Tensor:
-        seen.append(attn_mask)
-        return kernel(*arguments, attn_mask=attn_mask, **rest)
+    def listen(*arguments: Any, **rest: Any) -> Tensor:
+        seen.append(rest["attn_mask"])
+        return kernel(*arguments, **rest)
 
     monkeypatch.setattr(F, "scaled_dot_product_attention", listen)
     FalconModel(falcon_config("sdpa")).eval()(torch.arange(LENGTH)[None])
@@ -327,7 +327,8 @@ def falcon_mask_of_sdpa(monkeypatch: pytest.MonkeyPatch) -> Tensor:
 def falcon_config(implementation: str) -> Any:
     from transformers import FalconConfig
 
-    return FalconConfig(
+    config: Any = FalconConfig  # its annotations leave out what every config takes
+    return config(
         hidden_size=HEADS * D_HEAD, num_attention_heads=HEADS, num_hidden_layers=1, vocab_size=LENGTH, alibi=True,
         new_decoder_architecture=False, multi_query=False, attn_implementation=implementation,
     )  # fmt: skip
@@ -339,8 +340,10 @@ def test_alibi_is_as_steep_as_the_page_says(monkeypatch: pytest.MonkeyPatch) -> 
     from x_transformers.x_transformers import AlibiPositionalBias
 
     width = HEADS * D_HEAD
-    bloom = BloomConfig(hidden_size=width, n_head=HEADS, n_layer=1, vocab_size=LENGTH, attn_implementation="eager")
-    mpt = MptConfig(d_model=width, n_heads=HEADS, n_layers=1, vocab_size=LENGTH, attn_implementation="eager")
+    bloom_config: Any = BloomConfig
+    mpt_config: Any = MptConfig
+    bloom = bloom_config(hidden_size=width, n_head=HEADS, n_layer=1, vocab_size=LENGTH, attn_implementation="eager")
+    mpt = mpt_config(d_model=width, n_heads=HEADS, n_layers=1, vocab_size=LENGTH, attn_implementation="eager")
     query = torch.zeros(1, HEADS, LENGTH, D_HEAD)
     m = torch.arange(LENGTH)
     bias = AlibiPositions(HEADS).bias(query, m, m)

@@ -22,7 +22,8 @@ def windows(my_windows: Callable[[int, int, int], Any]) -> str:
 
     def listed(*case: int) -> Any:
         result = my_windows(*case)
-        return list(islice(result, 10_000)) if isinstance(result, Iterator) else result  # what a generator raises, it raises here
+        # What a generator raises, it raises here, and one without an end ends.
+        return list(islice(result, 10_000)) if isinstance(result, Iterator) else result
 
     try:
         for case in _CASES:
