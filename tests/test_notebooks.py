@@ -43,6 +43,7 @@ IGNORED_CELLS = {
     "claims": 1,
     "10_rope": 0,
     "09_relative": 6,
+    "12_lengths": 1,
     "speed": 0,
 }
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
