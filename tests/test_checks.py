@@ -10,8 +10,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from posenc_course.alibi import alibi_bias, alibi_slopes
 from posenc_course.attention import attention
-from posenc_course.checks import base, lengths, naive, nope, norm, order, pendulums, relative, rope, shift, sinusoidal
+from posenc_course.checks import alibi, base, lengths, naive, nope, norm, order, pendulums, relative, rope, shift, sinusoidal
 from posenc_course.geometry import shift_matrix
 from posenc_course.naive import binary
 from posenc_course.relative import t5_buckets
@@ -32,6 +33,7 @@ CHECKS: dict[str, Callable[[Answer], str]] = {
     "nope": lambda my_readout: nope.depth(BRACKETS.get, my_readout),
     "rope": rope.relative,
     "relative": relative.bucket,
+    "alibi": alibi.bias,
 }
 
 
@@ -336,6 +338,43 @@ def first_overwritten(x: Tensor, positions: Tensor) -> Tensor:
     return new
 
 
+def linear_bias(slopes: Callable[[int], Tensor]) -> Answer:
+    """slope·(n - m) with these slopes."""
+    return lambda q, k, heads: slopes(heads).double()[:, None, None] * (k - q[:, None])
+
+
+def from_slopes(change: Callable[[Tensor], Tensor]) -> Answer:
+    return linear_bias(lambda heads: change(alibi_slopes(heads)))
+
+
+def from_exponents(exponent: Callable[[Tensor, int], Tensor]) -> Answer:
+    return linear_bias(lambda heads: 2.0 ** -exponent(torch.arange(1, heads + 1, dtype=torch.float64), heads))
+
+
+def from_places(q: Tensor, k: Tensor, heads: int) -> Tensor:
+    """Distances in the tensor, whatever the positions."""
+    return -alibi_slopes(heads)[:, None, None] * (torch.arange(len(q))[:, None] - torch.arange(len(k))).abs()
+
+
+def from_the_end(q: Tensor, k: Tensor, heads: int) -> Tensor:
+    """Distances in the tensor, whose last rows are the queries: good for a cache, not for a gap."""
+    rows = torch.arange(len(k) - len(q), len(k))
+    return -alibi_slopes(heads)[:, None, None] * (rows[:, None] - torch.arange(len(k)))
+
+
+def numpy_bias(q: Tensor, k: Tensor, heads: int) -> np.ndarray:
+    slopes = alibi_slopes(heads).numpy()
+    return -slopes[:, None, None] * np.abs(np.subtract.outer(q.numpy(), k.numpy()))
+
+
+def masked_bias(q: Tensor, k: Tensor, heads: int) -> Tensor:
+    return linear_bias(alibi_slopes)(q, k, heads).masked_fill(k > q[:, None], -math.inf)
+
+
+def in_a_loop(q: Tensor, k: Tensor, heads: int) -> list[list[list[float]]]:
+    return [[[float(-s * abs(m - n)) for n in k] for m in q] for s in alibi_slopes(heads)]
+
+
 RIGHT: dict[str, list[Answer]] = {
     "order": [
         equivariant_for(permuted),
@@ -440,6 +479,17 @@ RIGHT: dict[str, list[Answer]] = {
         lambda o, b, far: by_logarithm(o, b, far, log=math.log10),
         lambda o, b, far: float(by_logarithm(o, b, far)),
         lambda o, b, far: torch.tensor([by_logarithm(o, b, far)]),
+    ],
+    "alibi": [
+        linear_bias(alibi_slopes),
+        numpy_bias,
+        masked_bias,
+        in_a_loop,
+        lambda q, k, heads: alibi_bias(q, k, alibi_slopes(heads)),  # (1, heads, L_query, L_key), float32
+        lambda q, k, heads: alibi_slopes(heads)[:, None, None] * k,  # as BLOOM: one row for all queries
+        lambda q, k, heads: alibi_slopes(heads)[:, None, None] * (k - k[-1]),  # as MPT
+        lambda q, k, heads: (alibi_slopes(heads)[:, None, None] * k).float().expand(heads, len(q), -1),
+        lambda q, k, heads: alibi_slopes(heads)[:, None, None] * torch.minimum(k - q[:, None], torch.tensor(0)) + 7,
     ],
 }
 
@@ -768,6 +818,60 @@ WRONG: dict[str, dict[str, tuple[Answer, str]]] = {
         "two numbers": (lambda o, b, far: torch.tensor([0, 1]), "returned (2,) numbers, it should be one"),
         "not a number": (lambda o, b, far: math.nan, "returned nan"),
         "a truth": (lambda o, b, far: o < 0, "returned a bool"),
+    },
+    "alibi": {
+        "the other sign": (from_slopes(lambda s: -s), "It grows with the distance"),
+        "zeros": (from_slopes(lambda s: 0 * s), "the same for all keys"),
+        "slopes only": (lambda q, k, n: alibi_slopes(n), "has shape (8,), it should be (8, 12, 12)"),
+        "the factors": (lambda q, k, n: linear_bias(alibi_slopes)(q, k, n).exp(), "the exponential comes with the softmax"),
+        "squared distance": (lambda q, k, n: -alibi_slopes(n)[:, None, None] * (k - q[:, None]) ** 2, "no straight line"),
+        "logarithm of the distance": (
+            lambda q, k, n: -alibi_slopes(n)[:, None, None] * (1 + (k - q[:, None]).abs()).log(),
+            "no straight line",
+        ),
+        "heads from 0": (from_exponents(lambda h, n: 8 * (h - 1) / n), "are the heads counted from 0?"),
+        "flattest first": (from_slopes(lambda s: s.flip(0)), "the steepest comes first"),
+        "exponent positive": (from_slopes(lambda s: 1 / s), "slopes are below 1"),
+        "not divided": (from_exponents(lambda h, n: 8 * h), "not divided by the number of heads"),
+        "base e": (from_exponents(lambda h, n: 8 * h / n / math.log(2)), "The base is e"),
+        "one for all": (from_slopes(lambda s: 0 * s + 0.5), "All heads have the same slope, 0.5000"),
+        "halved": (from_slopes(lambda s: s / 2), "Head 1 of 8 (counted from 1) gains 0.2500 per token"),
+        "heads 1 … 8": (from_exponents(lambda h, n: h), "These are the slopes of 8 heads, continued"),
+        "one sequence for 12": (from_exponents(lambda h, n: 8 * h / n), "This is the sequence of the paper's text"),
+        "sorted": (from_slopes(lambda s: s.sort(descending=True).values), "but sorted"),
+        "of 16 heads": (linear_bias(lambda n: alibi_slopes(n if n == 8 else 16)[:n]), "first slopes of 16 heads"),
+        "the others appended in reverse": (
+            linear_bias(lambda n: torch.cat((alibi_slopes(n)[:8], alibi_slopes(n)[8:].flip(0)))),
+            "Head 9 of 12 (counted from 1) gains 0.0884 per token towards the query, it should be 0.7071",
+        ),
+        "always 8 heads": (lambda q, k, n: linear_bias(alibi_slopes)(q, k, 8), "Is the number of heads fixed somewhere?"),
+        "places in the tensor": (from_places, "the query stands in row 0 of the tensor"),
+        "keys counted as queries": (
+            lambda q, k, n: (alibi_slopes(n)[:, None, None] * torch.arange(len(q))).expand(n, len(q), len(q))[..., : len(k)],
+            "all keys get the same bias",
+        ),
+        "places from the end": (from_the_end, "From key 2 to key 9 are seven tokens"),
+        "rows from the end, half the slope in a cache": (
+            lambda q, k, n: linear_bias(alibi_slopes)(q, k, n) * (0.5 if len(q) == 1 else 1),
+            "a single query after a cache is not",
+        ),
+        "half precision": (
+            lambda q, k, n: (alibi_slopes(n)[:, None, None] * k).bfloat16(),
+            "wrong from 5000 on",
+        ),
+        "heads last": (lambda q, k, n: linear_bias(alibi_slopes)(q, k, n).permute(1, 2, 0), "The heads come first"),
+        "heads second": (lambda q, k, n: linear_bias(alibi_slopes)(q, k, n).permute(1, 0, 2), "The heads come first"),
+        "keys are rows": (
+            lambda q, k, n: linear_bias(alibi_slopes)(q, k, n).mT if len(q) == 1 else linear_bias(alibi_slopes)(q, k, n),
+            "Rows are queries",
+        ),
+        "no heads": (lambda q, k, n: (k - q[:, None]) / 2, "has no axis for the heads"),
+        "one head": (lambda q, k, n: ((k - q[:, None]) / 2)[None], "It has one head only"),
+        "not a number": (lambda q, k, n: linear_bias(alibi_slopes)(q, k, n) * math.nan, "holds NaN or infinity"),
+        "infinite": (lambda q, k, n: linear_bias(alibi_slopes)(q, k, n).log(), "holds NaN or infinity"),
+        "complex": (lambda q, k, n: linear_bias(alibi_slopes)(q, k, n) * 1j, "returned complex numbers"),
+        "text": (lambda q, k, n: "bias", "returned a str that is no table"),
+        "ragged": (lambda q, k, n: [[[0.0] * i for i in range(12)]] * n, "returned a list that is no table"),
     },
 }
 

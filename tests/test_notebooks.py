@@ -44,6 +44,7 @@ IGNORED_CELLS = {
     "10_rope": 0,
     "09_relative": 6,
     "12_lengths": 1,
+    "11_alibi": 3,
     "speed": 0,
 }
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
@@ -397,7 +398,7 @@ def test_misconceptions_say_what_chapters_print() -> None:
         if chapter not in CHAPTERS:
             problems.append(f"there is no chapter {chapter}: correct the ties")
             continue
-        ties = re.sub(r"<!--(\d\d_\w+): (.*?)-->", lambda tie, own=chapter: f"<!--{tie[2]}-->" if tie[1] == own else "", text)
+        ties = re.sub(rf"<!--(?!{chapter}: )\d\d_\w+: .*?-->", "", text).replace(f"<!--{chapter}: ", "<!--")
         cells = [cell for _, cell in code_cells(read(CHAPTERS[chapter]))]
         problems += [f"{chapter}: {problem}" for problem in tied_numbers(new_notebook(cells=[*cells, new_markdown_cell(ties)]))]
     assert not problems, "\n".join(f"misconceptions.md: {problem}" for problem in problems)
