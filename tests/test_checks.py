@@ -1,7 +1,8 @@
 """The checks are checked: a bank of wrong answers, each with its diagnosis, and of right ones written differently."""
 
+import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,21 @@ from torch import Tensor
 
 from posenc_course.alibi import alibi_bias, alibi_slopes
 from posenc_course.attention import attention
-from posenc_course.checks import alibi, base, learned, naive, nope, norm, order, pendulums, relative, rope, shift, sinusoidal
+from posenc_course.checks import (
+    alibi,
+    base,
+    learned,
+    lengths,
+    naive,
+    nope,
+    norm,
+    order,
+    pendulums,
+    relative,
+    rope,
+    shift,
+    sinusoidal,
+)
 from posenc_course.geometry import shift_matrix
 from posenc_course.naive import binary
 from posenc_course.relative import t5_buckets
@@ -30,6 +45,7 @@ CHECKS: dict[str, Callable[[Answer], str]] = {
     "base": base.smallest,
     "norm": norm.factor,
     "learned": learned.extend,
+    "lengths": lengths.windows,
     "nope": lambda my_readout: nope.depth(BRACKETS.get, my_readout),
     "rope": rope.relative,
     "relative": relative.bucket,
@@ -244,6 +260,35 @@ def scaled(by: Callable[[int, float], float]) -> Answer:
     return lambda d, std, share: factor(d, std, share) * by(d, std)
 
 
+def sliding_windows(total: int, length: int, stride: int) -> list[tuple[int, int]]:
+    plan, done = [(0, 0)], length
+    while done < total:
+        end = min(done + stride, total)
+        plan.append((end - length, length - (end - done)))
+        done = end
+    return plan
+
+
+def generated_windows(total: int, length: int, stride: int) -> Iterator[list[int]]:
+    yield [0, 0]
+    for done in range(length, total, stride):
+        start = min(done + stride, total) - length
+        yield [start, done - start]
+
+
+def planned(change: Callable[[int, int, int, int, int], tuple[Any, Any]]) -> Answer:
+    """The right plan with each pair but the first changed: change(start, first, total, length, stride)."""
+    return lambda *case: [(0, 0)] + [change(*pair, *case) for pair in sliding_windows(*case)[1:]]
+
+
+def regular(first_of_all: Answer, first: Answer) -> Answer:
+    """Windows at 0, stride, 2·stride, … as long as they fit, whatever remains."""
+    return lambda total, length, stride: [
+        (start, first(length, stride) if start else first_of_all(length, stride))
+        for start in range(0, total - length + 1, stride)
+    ]
+
+
 def rotated(
     *,
     halves: bool = False,
@@ -409,6 +454,22 @@ RIGHT: dict[str, list[Answer]] = {
         lambda d, std, share: np.float32(factor(d, std, share)),
         lambda d, std, share: round(factor(d, std, share), 4),
         lambda d, std, share: math.sqrt((d / 2 / share - d / 2) / (d * std**2)),
+    ],
+    "lengths": [
+        sliding_windows,
+        generated_windows,
+        lambda *case: torch.tensor(sliding_windows(*case)),
+        lambda *case: np.array(sliding_windows(*case), dtype=float),
+        lambda *case: sliding_windows(*case)[::-1],
+        lambda *case: tuple(map(np.array, sliding_windows(*case))),
+        # The short move comes first, not last.
+        lambda total, length, stride: (
+            [(0, 0)]
+            + [
+                (total - length - k * stride, length - (min(stride, total - length - k * stride)))
+                for k in range(-(-(total - length) // stride) - 1, -1, -1)
+            ]
+        ),
     ],
     "nope": [
         lambda mean: mean[1] / mean[0],
@@ -651,6 +712,49 @@ WRONG: dict[str, dict[str, tuple[Answer, str]]] = {
         "a list": (lambda d, std, share: [1.0], "returned a list, it should be one number"),
         "a truth": (lambda d, std, share: std > share, "returned a bool, it should be one number"),
         "complex": (lambda d, std, share: 1j, "returned a complex, it should be one number"),
+    },
+    "lengths": {
+        "every window counts all": (regular(lambda L, s: 0, lambda L, s: 0), "place 32 counts 2 times"),
+        "no overlap": (
+            lambda total, length, stride: [(start, 0) for start in range(0, total - length + 1, length)],
+            "your windows do not overlap",
+        ),
+        "the first window's beginning left out": (
+            regular(lambda L, s: L - s, lambda L, s: L - s),
+            "the first 32 losses count nowhere",
+        ),
+        "the rest left out": (regular(lambda L, s: 0, lambda L, s: L - s), "the last 4 losses count nowhere"),
+        "past the end": (
+            lambda total, length, stride: [
+                (start, length - stride if start else 0) for start in range(0, total - length + stride, stride)
+            ],
+            "the window at 64 reaches from 64 to 127, outside of 0 to 99",
+        ),
+        "every byte a window": (
+            lambda total, length, stride: [(start, length - stride if start else 0) for start in range(0, total, stride)],
+            "outside of 0 to 511",
+        ),
+        "place in the text": (planned(lambda start, first, *_: (start, start + first)), "counted inside of the window"),
+        "how many count": (planned(lambda start, first, total, length, stride: (start, length - first - 1)), "count"),
+        "one too many": (planned(lambda start, first, *_: (start, first - 1)), "count more than once"),
+        "one too few": (planned(lambda start, first, *_: (start, first + 1)), "count nowhere, the one at place 64"),
+        "the rest counted twice": (
+            planned(lambda start, first, total, length, stride: (start, length - stride)),
+            "windows(100, 64, 32): 28 of 100 losses count more than once, the one at place 68 is the first.",
+        ),
+        "too many windows": (lambda total, length, stride: sliding_windows(total, length, 1), "you use 449 windows and 15 do"),
+        "long moves": (
+            lambda total, length, stride: sliding_windows(total, length, stride + 8),
+            "place 64 has 24 tokens before it in its window, and should have 32",
+        ),
+        "outside of the window": (lambda *_: [(0, 64)], "first = 64"),
+        "three numbers": (lambda *_: [(0, 0, 64)], "pairs (start, first) of whole numbers, got [(0, 0, 64)]"),
+        "numbers": (lambda *_: [0, 32], "pairs (start, first)"),
+        "halves": (lambda *_: [(0, 0.5)], "pairs (start, first)"),
+        "a number": (lambda *_: 3, "pairs (start, first)"),
+        "nothing in it": (lambda *_: [], "pairs (start, first)"),
+        "without end": (lambda *_: ((0, 0) for _ in itertools.count()), "times"),
+        "text": (lambda *_: "every half window, from the middle on, and the first one from its very beginning", "..."),
     },
     "nope": {
         "the share": (lambda mean: mean[1], "divided by the number of tokens"),

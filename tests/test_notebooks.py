@@ -44,6 +44,7 @@ IGNORED_CELLS = {
     "claims": 1,
     "10_rope": 0,
     "09_relative": 6,
+    "12_lengths": 1,
     "11_alibi": 3,
     "speed": 0,
 }
