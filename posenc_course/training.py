@@ -29,13 +29,16 @@ def train(
     learning_rate: float = 3e-3,
     clip: float = 1.0,
     seed: int = 0,
+    schedule: Callable[[int], float] | None = None,
+    progress: Callable[[int, float], object] | None = None,
 ) -> History:
     """Train `model` in place with AdamW on fresh batches; clips the gradient to length `clip`.
 
     sample(generator) returns inputs (batch, L) and target ids (batch, L), -100 for a token that does not count, for the model's
     outputs (batch, L, classes); it draws from the generator only, so that one seed gives the same batches to every model.
-    clip=math.inf leaves the gradient as it is. Raises ValueError for arguments out of range and for batches that do not fit.
-    Chapter 02.
+    clip=math.inf leaves the gradient as it is. schedule(step), a factor such as `warm_up_and_cosine` gives, multiplies the
+    learning rate; progress(step, loss) is called after every step. Both count steps from 0. Raises ValueError for arguments out
+    of range and for batches that do not fit. Chapter 02.
     """
     if not isinstance(model, nn.Module):
         raise ValueError(f"model must be a torch.nn.Module, got {model!r}: pass an Encoder or a Decoder for example")
@@ -46,10 +49,16 @@ def train(
     if clip != math.inf:
         clip = check_number("clip", clip, above=0, hint="it is a length; 1 is usual, math.inf clips nothing")
     seed = check_integer("seed", seed, minimum=0, hint="it numbers the run, e.g. 0")
+    for name, function in (("schedule", schedule), ("progress", progress)):
+        if function is not None and not callable(function):
+            raise ValueError(f"{name} must be a function of the step, got {function!r}: leave it out for none")
     generator = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, fused=True)
     history = History([], [])
-    for _ in range(steps):
+    for step in range(steps):
+        if schedule is not None:
+            factor = check_number("schedule(step)", schedule(step), above=0, hint="it multiplies the learning rate")
+            optimizer.param_groups[0]["lr"] = learning_rate * factor
         loss = _loss(model, sample(generator))
         optimizer.zero_grad()
         loss.backward()
@@ -57,7 +66,31 @@ def train(
         optimizer.step()
         history.losses.append(loss.item())
         history.gradient_norms.append(norm.item())
+        if progress is not None:
+            progress(step, history.losses[-1])
     return history
+
+
+def warm_up_and_cosine(steps: int, warm_up: int = 0, *, floor: float = 0.05) -> Callable[[int], float]:
+    """A schedule for `train`: up in a straight line for `warm_up` steps, then down to `floor` along half a cosine.
+
+    factor(s) = (s+1)/warm_up while s < warm_up, then floor + (1-floor)·(1 + cos(π·(s-warm_up)/(steps-warm_up)))/2. Chapter 12.
+    """
+    steps = check_integer("steps", steps, minimum=1, hint="as many as train takes")
+    warm_up = check_integer("warm_up", warm_up, minimum=0, hint="a tenth of the steps is usual")
+    floor = check_number("floor", floor, above=0, hint="it is the last step's share of the learning rate, e.g. 0.05")
+    if warm_up > steps or floor > 1:
+        raise ValueError(
+            f"warm_up must be at most steps and floor at most 1, got warm_up={warm_up}, steps={steps}, floor={floor:g}: "
+            "the rate goes up first, then down"
+        )
+
+    def factor(step: int) -> float:
+        if step < warm_up:
+            return (step + 1) / warm_up
+        return floor + (1 - floor) * (1 + math.cos(math.pi * (step - warm_up) / (steps - warm_up))) / 2
+
+    return factor
 
 
 def _loss(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:

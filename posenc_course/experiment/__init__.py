@@ -1,0 +1,36 @@
+"""The extrapolation lab: one experiment, all schemes, several seeds; what happens beyond the training length (chapter 12).
+
+A decoder of this package learns bytes of Python source at length T with each scheme, and is measured at T, 2T, 4T and 8T. Four
+tasks with known answers and two side experiments go with it. From the command line
+
+    python -m posenc_course.experiment run --preset quick --folder runs
+    python -m posenc_course.experiment report runs
+
+or in Python, `run_experiment(preset("quick"), "runs")`. What was measured comes with the package: `load_results`, `load_model`.
+"""
+
+from posenc_course.experiment.config import PRESETS, SCHEMES, Config, Run, preset
+from posenc_course.experiment.corpus import load_corpus
+from posenc_course.experiment.evaluation import CHANGES, changed, linear_along_ones, token_losses
+from posenc_course.experiment.folder import load_model, load_results, run_experiment
+from posenc_course.experiment.report import bits_per_byte, curve, scores, spread
+
+__all__ = [
+    "CHANGES",
+    "PRESETS",
+    "SCHEMES",
+    "Config",
+    "Run",
+    "bits_per_byte",
+    "changed",
+    "curve",
+    "linear_along_ones",
+    "load_corpus",
+    "load_model",
+    "load_results",
+    "preset",
+    "run_experiment",
+    "scores",
+    "spread",
+    "token_losses",
+]

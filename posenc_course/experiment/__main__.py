@@ -1,0 +1,97 @@
+"""The lab's command line: python -m posenc_course.experiment run | evaluate | report."""
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+from posenc_course.experiment.config import PARTS, PRESETS, SCHEMES, preset
+from posenc_course.experiment.folder import evaluate_again, load_results, run_experiment, save_report
+from posenc_course.experiment.report import tables
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """One line; argparse adds its usage."""
+        print(f"error: {message}", file=sys.stderr)
+        sys.exit(2)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """0 if all went well, 2 for input that is impossible, 130 after Ctrl-C."""
+    parser = _Parser(prog="python -m posenc_course.experiment", description="Position schemes beyond their training length.")
+    commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
+    run = commands.add_parser("run", help="train and measure what the folder does not hold yet")
+    run.add_argument("--preset", default="quick", help=f"{', '.join(PRESETS)} (default: %(default)s)")
+    run.add_argument("--folder", type=Path, help="where the runs go, one file each (default: experiment-PRESET)")
+    run.add_argument("--schemes", type=_names, help=f"some of {','.join(SCHEMES)}")
+    run.add_argument("--parts", type=_names, help=f"some of {','.join(PARTS)}")
+    run.add_argument("--seeds", type=_numbers, help="for example 0,1,2")
+    run.add_argument("--set", action="append", default=[], type=_change, metavar="FIELD=VALUE", help="change the preset")
+    run.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1, ... (default: %(default)s)")
+    run.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time (default: one per core)")
+    evaluate = commands.add_parser("evaluate", help="measure the stored models anew")
+    evaluate.add_argument("folder", type=Path)
+    evaluate.add_argument("--device", default="cpu")
+    report = commands.add_parser(
+        "report", help="print tables of a folder, of a file, or of the package's quick or full results"
+    )
+    report.add_argument("results")
+    report.add_argument("--json", type=Path, help="also merge the folder's runs into this file")
+    options = parser.parse_args(arguments)
+    try:
+        if options.command == "run":
+            run_experiment(
+                preset(options.preset, **dict(options.set)),
+                options.folder or Path(f"experiment-{options.preset}"),
+                schemes=options.schemes,
+                seeds=options.seeds,
+                parts=options.parts,
+                device=options.device,
+                jobs=options.jobs,
+                say=_say,
+            )
+        elif options.command == "evaluate":
+            evaluate_again(options.folder, device=options.device, say=_say)
+        else:
+            print("\n".join(tables(load_results(options.results))))
+            if options.json:
+                save_report(options.results, options.json)
+    except ValueError as error:
+        parser.error(str(error))
+    except KeyboardInterrupt:
+        print("interrupted; what is done is kept, and the same command goes on from there", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split(","))
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(number) for number in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of numbers: give for example 0,1,2") from None
+
+
+def _change(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    try:
+        parsed = json.loads(value)
+    except ValueError:
+        parsed = None
+    if not equals or parsed is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no change: give for example steps=100")
+    return name, tuple(parsed) if isinstance(parsed, list) else parsed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

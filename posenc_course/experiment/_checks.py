@@ -1,0 +1,43 @@
+"""Preconditions that the lab's modules share: see `posenc_course._validation`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from posenc_course._validation import check_integer
+
+
+def choose(what: str, given: Sequence[str], possible: Sequence[str]) -> tuple[str, ...]:
+    """Return `given`, or raise a ValueError that names the first that is not possible."""
+    given = (given,) if isinstance(given, str) else tuple(given)
+    wrong = [name for name in given if name not in possible]
+    if wrong or not given:
+        named = f"unknown {what} {wrong[0]!r}" if wrong else f"no {what} given"
+        raise ValueError(f"{named}: take some of {', '.join(possible)}")
+    return given
+
+
+def check_device(name: str) -> torch.device:
+    """The device of this name, or a ValueError if this machine has none such."""
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device).item()
+    except (RuntimeError, TypeError, AssertionError, NotImplementedError) as error:
+        there = ["cpu", *(f"cuda:{n}" for n in range(torch.cuda.device_count()))]
+        raise ValueError(f"device {name!r} is not there: this machine has {', '.join(there)}") from error
+    return device
+
+
+def check_seeds(name: str, seeds: Sequence[int]) -> None:
+    if isinstance(seeds, str) or not seeds or len({*seeds}) < len(seeds):
+        raise ValueError(f"{name} must be different whole numbers, one at least, got {seeds!r}: three show a spread, (0, 1, 2)")
+    for seed in seeds:
+        check_integer(name, seed, minimum=0, hint="seeds number the runs, e.g. 0, 1, 2")
+
+
+def check_folder(folder: object) -> Path:
+    """Return `folder` as a path, or raise a ValueError unless it is a folder that exists."""
+    if not isinstance(folder, str | Path) or not Path(folder).is_dir():
+        raise ValueError(f"folder must be one that exists, got {str(folder)!r}: give the one that the files are in")
+    return Path(folder)

@@ -1,0 +1,47 @@
+"""The lab's text: a frozen slice of the Python standard library's source, the same bytes everywhere (chapter 12).
+
+It travels with the package, under the PSF licence that stands beside it, so that nothing is downloaded and a seed means the
+same run on every machine. `tools/corpus.py` made it; what the local Python brings along would differ from version to version.
+"""
+
+import hashlib
+import json
+import lzma
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from posenc_course.experiment._checks import check_folder
+
+DATA = Path(__file__).resolve().parent.parent / "data"
+VOCAB_SIZE = 128  # the files are pure ASCII: one byte, one character, one token
+
+
+class Corpus(NamedTuple):
+    """Bytes as uint8 tensors (bytes,), split by file: no validation byte stands in a file that was trained on. Chapter 12."""
+
+    train: Tensor
+    validation: Tensor
+    sha256: str
+
+
+def load_corpus(folder: str | Path | None = None) -> Corpus:
+    """The text in `folder`, by default the package's. Raises ValueError unless it is, byte for byte, what its sha256 says.
+
+    Chapter 12.
+    """
+    folder = DATA if folder is None else check_folder(folder)
+    try:
+        described = json.loads((folder / "corpus.json").read_text(encoding="utf-8"))
+        text = lzma.decompress((folder / "corpus.xz").read_bytes())
+        cut, expected = sum(described["files"]["train"].values()), described["sha256"]
+    except (OSError, lzma.LZMAError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"no whole text in {folder} ({' '.join(str(error).split())}): install the package anew") from error
+    found = hashlib.sha256(text).hexdigest()
+    if found != expected:
+        raise ValueError(f"the text in {folder} has sha256 {found[:12]}…, not {expected[:12]}…: install the package anew")
+    tokens = torch.from_numpy(np.frombuffer(text, dtype=np.uint8).copy())
+    return Corpus(tokens[:cut], tokens[cut:], found)

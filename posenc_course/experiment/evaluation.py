@@ -1,0 +1,206 @@
+"""What a trained decoder loses at one, two, four and eight times the length it was trained at (chapter 12).
+
+Losses are in nats per byte. At every length, and for every scheme, the targets are the same bytes: differences are paired, due
+to context and scheme, not to which text is easy.
+"""
+
+import copy
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from posenc_course._validation import check_integer
+from posenc_course.experiment import tasks
+from posenc_course.experiment._checks import choose
+from posenc_course.experiment.config import MULTIPLES, Config
+from posenc_course.learned import LearnedPositions
+from posenc_course.naive import LinearPositions
+from posenc_course.relative import offsets
+from posenc_course.rope import RotaryPositions
+from posenc_course.rope_scaling import ntk_aware, position_interpolation, yarn, yarn_attention_factor
+from posenc_course.schemes import PositionScheme
+from posenc_course.transformer import Decoder
+
+# What is tried on trained models without training them further. "window" is the control: no key is farther than in training.
+# YaRN's published constant keeps pairs that turn 32 times within the trained length; in 64 tokens none does, hence a second.
+CHANGES = ("window", "interpolation", "ntk", "yarn", "yarn_fast_8")
+
+
+class WindowedPositions(PositionScheme):
+    """Any scheme, with keys at a distance of `window` or more out of sight. Chapter 12."""
+
+    def __init__(self, scheme: PositionScheme, window: int) -> None:
+        super().__init__()
+        self.scheme = scheme
+        self.window = check_integer("window", window, minimum=1, hint="it is how many keys a query sees, itself included")
+
+    def embed(self, x: Tensor, positions: Tensor) -> Tensor:
+        """As the scheme does."""
+        return self.scheme.embed(x, positions)
+
+    def rotate(self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor) -> tuple[Tensor, Tensor]:
+        """As the scheme does."""
+        return self.scheme.rotate(q, k, q_positions, k_positions)
+
+    def bias(self, q: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor:
+        """The scheme's bias, -∞ for keys that are too far: (1 or batch, heads or 1, L_query, L_key)."""
+        far = offsets(q_positions, k_positions) >= self.window
+        far = far.view(-1, 1, *far.shape[-2:])  # (1 or batch, 1, L_query, L_key)
+        bias = self.scheme.bias(q, q_positions, k_positions)
+        bias = q.new_zeros(far.shape) if bias is None else bias
+        return bias.masked_fill(far, -math.inf)
+
+
+def possible_changes(scheme: PositionScheme) -> tuple[str, ...]:
+    """Which changes this scheme can take: all a window, RoPE the stretchings, a learned table interpolation. Chapter 12."""
+    if isinstance(scheme, RotaryPositions):
+        return CHANGES
+    return ("window", "interpolation") if isinstance(scheme, LearnedPositions) else ("window",)
+
+
+def changed(model: Decoder, change: str, length: int, trained_length: int) -> Decoder:
+    """A copy of the model under a changed scheme, made for sequences of `length` after training at `trained_length`.
+
+    Changes as in `CHANGES`; RoPE is stretched by length / trained_length, a learned table's trained rows are drawn out to
+    `length` rows, on straight lines between them. Raises ValueError where the scheme cannot take the change. Chapter 12.
+    """
+    if not isinstance(model, Decoder):
+        raise ValueError(f"model must be a Decoder, got {model!r}: take one from load_model")
+    length = check_integer("length", length, minimum=1, hint="it counts tokens")
+    trained_length = check_integer("trained_length", trained_length, minimum=1, hint="it counts tokens")
+    (change,) = choose("change", (change,), possible_changes(model.scheme))
+    model = copy.deepcopy(model)
+    model.scheme = _changed_scheme(model.scheme, change, length, trained_length)
+    for block in model.blocks:
+        block.attention.scheme = model.scheme  # type: ignore[union-attr]
+    return model
+
+
+def _changed_scheme(scheme: PositionScheme, change: str, length: int, trained_length: int) -> PositionScheme:
+    if change == "window":
+        return WindowedPositions(scheme, trained_length)
+    factor = max(1.0, length / trained_length)
+    if isinstance(scheme, RotaryPositions):
+        omega = scheme.frequencies
+        if change == "interpolation":
+            return RotaryPositions(position_interpolation(omega, factor), interleaved=scheme.interleaved)
+        if change == "ntk":
+            return RotaryPositions(ntk_aware(omega, factor), interleaved=scheme.interleaved)
+        stretched = yarn(omega, factor, trained_length, fast=32 if change == "yarn" else 8)
+        return RotaryPositions(stretched, interleaved=scheme.interleaved, attention_factor=yarn_attention_factor(factor))
+    assert isinstance(scheme, LearnedPositions)
+    rows = scheme.table[:trained_length].T.unsqueeze(0)  # (1, d_model, trained rows)
+    drawn_out = F.interpolate(rows, size=length, mode="linear", align_corners=True)[0].T
+    longer = LearnedPositions(length, scheme.d_model)
+    longer.table = torch.nn.Parameter(drawn_out)
+    return longer
+
+
+def token_losses(model: Decoder, windows: Tensor) -> Tensor:
+    """The loss of each target, in nats: windows (n, L+1) of token ids -> (n, L); the first is no target. Chapter 12."""
+    if not isinstance(windows, Tensor) or windows.ndim != 2 or windows.shape[1] < 2 or windows.is_floating_point():
+        given = tuple(windows.shape) if isinstance(windows, Tensor) else windows
+        raise ValueError(
+            f"windows must be token ids of shape (n, L+1) with L >= 1, got {given!r}: for one text pass text[None, :]"
+        )
+    return _scores(model, windows[:, :-1], windows[:, 1:])[0]
+
+
+def _scores(model: Decoder, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """Loss of each target (n, L), 0 where there is none, and whether it has the highest score."""
+    device = model.embedding.weight.device
+    at_once = max(1, (1024 if device.type == "cpu" else 65_536) // inputs.shape[1])  # small enough for a processor's cache
+    losses, hits = [], []
+    with torch.inference_mode():
+        for x, y in zip(inputs.split(at_once), targets.split(at_once), strict=True):
+            outputs, y = model(x.long().to(device)), y.long().to(device)
+            losses.append(F.cross_entropy(outputs.transpose(1, 2), y, reduction="none").cpu())
+            hits.append((outputs.argmax(dim=-1) == y).cpu())
+    return torch.cat(losses), torch.cat(hits)
+
+
+def evaluate_text(model: Decoder, config: Config, text: Tensor, changes: Sequence[str] = ()) -> dict[str, Any]:
+    """All measurements of one model on validation bytes, the scheme as trained ("plain") and with these changes.
+
+    Returns {change: {"nonoverlapping": {L: nats}, "sliding": {L: nats}, "last": {L: nats}, "by_position": [nats]}}:
+
+    - nonoverlapping: the text is cut into windows of L, and every byte counts, those with little context too.
+    - sliding: windows move on by T/2, and the last T/2 bytes of each count, so that context is L - T/2 at least.
+    - last: of these, the last byte alone, whose context is L bytes exactly.
+    - by_position: nats at each position of the longest non-overlapping windows.
+
+    Changed schemes are measured on non-overlapping windows; at T none of the changes changes anything. Chapter 12.
+    """
+    T, longest = config.length, MULTIPLES[-1] * config.length
+    blocks = _spread(text, config.evaluation_bytes // longest, longest + 1)
+    spans = _spread(text, config.spans, 2 * longest + 1)
+    results: dict[str, Any] = {}
+    for change in ("plain", *changes):
+        result: dict[str, Any] = {"nonoverlapping": {}}
+        for L in (multiple * T for multiple in MULTIPLES):
+            if change != "plain" and L == T:
+                result["nonoverlapping"][str(T)] = results["plain"]["nonoverlapping"][str(T)]
+                continue
+            candidate = model if change == "plain" else changed(model, change, L, T)
+            inputs, targets = blocks[:, :-1].reshape(-1, L), blocks[:, 1:].reshape(-1, L)
+            losses = _scores(candidate, inputs, targets)[0]
+            result["nonoverlapping"][str(L)] = _rounded(losses.mean())
+        result["by_position"] = [_rounded(loss) for loss in losses.mean(dim=0)]
+        results[change] = result
+    for name in ("sliding", "last"):
+        results["plain"][name] = {}
+    for L in (multiple * T for multiple in MULTIPLES):
+        # The second half of a span are its targets; the first window's last T/2 targets are the first of them.
+        windows = spans[:, longest + T // 2 - L :].unfold(1, L + 1, T // 2).flatten(end_dim=1)
+        losses = token_losses(model, windows)[:, -(T // 2) :]
+        results["plain"]["sliding"][str(L)] = _rounded(losses.mean())
+        results["plain"]["last"][str(L)] = _rounded(losses[:, -1].mean())
+    return results
+
+
+def evaluate_task(model: Decoder, config: Config, task: str) -> dict[str, Any]:
+    """Share of right answers and loss at each length: {"accuracy": {L: share}, "loss": {L: nats}}. Chapter 12."""
+    (task,) = choose("task", (task,), tuple(tasks.TASKS))
+    result: dict[str, Any] = {"accuracy": {}, "loss": {}}
+    for L in (multiple * config.length for multiple in MULTIPLES):
+        generator = torch.Generator().manual_seed(2**40)  # no seed of a run: what is measured was not trained on
+        inputs, targets = tasks.TASKS[task].draw(generator, tasks.TASKS[task].sequences, L)
+        losses, hits = _scores(model, inputs, targets)
+        asked = targets != tasks.NO_TARGET
+        result["accuracy"][str(L)] = _rounded(hits[asked].float().mean())
+        result["loss"][str(L)] = _rounded(losses[asked].mean())
+    return result
+
+
+def linear_along_ones(length: int = 512, d_model: int = 64, seed: int = 0) -> float:
+    """The largest difference that linear positions make to a decoder's outputs, when all channels get the same number m.
+
+    LayerNorm subtracts the mean of the channels, and so the position, whatever the weights: up to rounding (float64 here) the
+    decoder has no positions at all. Chapter 12.
+    """
+    length = check_integer("length", length, minimum=1, hint="it counts tokens")
+    d_model = check_integer("d_model", d_model, minimum=1, hint="it is the width of the token vectors, e.g. 64")
+    seed = check_integer("seed", seed, minimum=0, hint="it numbers the model, e.g. 0")
+    with torch.random.fork_rng(devices=[]), torch.inference_mode():
+        torch.manual_seed(seed)
+        model = Decoder(tasks.VOCAB_SIZE, d_model, 1, 2).double()
+        tokens = torch.randint(tasks.VOCAB_SIZE, (1, length))
+        without = model(tokens)
+        model.scheme = LinearPositions(d_model, torch.ones(d_model))  # it enters by the first door, which the blocks do not use
+        return (model(tokens) - without).abs().max().item()
+
+
+def _spread(text: Tensor, number: int, size: int) -> Tensor:
+    """`number` pieces of `size` bytes (number, size), spread evenly over the text, none overlapping another."""
+    if number * size > len(text):
+        raise ValueError(f"{number} pieces of {size} bytes do not fit into {len(text)} bytes: evaluate on fewer")
+    starts = torch.arange(number) * (len(text) // number)
+    return text[starts.unsqueeze(-1) + torch.arange(size)]
+
+
+def _rounded(loss: Tensor) -> float:
+    return round(loss.item(), 4)

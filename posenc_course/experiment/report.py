@@ -1,0 +1,115 @@
+"""Numbers out of the results, one row per seed, and the tables of the command line (chapter 12)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from posenc_course._validation import check_number, check_tensor
+from posenc_course.experiment import tasks
+from posenc_course.experiment._checks import choose
+from posenc_course.experiment.config import PARTS, SCHEMES
+
+HOW = ("nonoverlapping", "sliding", "last", "accuracy", "loss")
+
+
+def records(results: dict[str, Any], part: str, scheme: str, setting: str = "") -> list[dict[str, Any]]:
+    """The runs of one part, scheme and setting, in the order of their seeds; ValueError if there are none. Chapter 12."""
+    if not isinstance(results, dict) or "runs" not in results:
+        raise ValueError(f"results must be what load_results returns, got {results!r}: take load_results('full')")
+    choose("part", (part,), PARTS)
+    choose("scheme", (scheme,), SCHEMES)
+    wanted = {"part": part, "scheme": scheme, "setting": setting}
+    found = [run for run in results["runs"] if wanted.items() <= run.items()]
+    if not found:
+        raise ValueError(f"no run of part {part!r}, scheme {scheme!r}, setting {setting!r} in these results: see their 'runs'")
+    return sorted(found, key=lambda run: run["seed"])
+
+
+def scores(
+    results: dict[str, Any],
+    scheme: str,
+    *,
+    part: str = "text",
+    how: str = "nonoverlapping",
+    change: str = "plain",
+    setting: str = "",
+) -> Tensor:
+    """One measurement, (seeds, 4), at one, two, four and eight times the training length; float64.
+
+    Text in nats per byte: how is "nonoverlapping", "sliding" or "last" as in `evaluate_text`, change "plain" or one of
+    `CHANGES`. Tasks: how is "accuracy" or "loss". Rows are ordered by seed, so that rows of two schemes subtract as pairs.
+    Chapter 12.
+    """
+    choose("way to measure", (how,), HOW)
+    found = records(results, part, scheme, setting)
+    try:
+        tables = [run["evaluation"][how] if part in tasks.TASKS else run["evaluation"][change][how] for run in found]
+    except KeyError as error:
+        raise ValueError(f"scheme {scheme!r} in part {part!r} was not measured with {error}: see its record") from error
+    return torch.tensor([[*table.values()] for table in tables], dtype=torch.float64)
+
+
+def curve(results: dict[str, Any], scheme: str, *, change: str = "plain") -> Tensor:
+    """Nats per byte at each position of windows of eight times the training length, (seeds, 8T), float64.
+
+    Subtract another scheme's curve: both are means over the same bytes, and what these have of their own is gone. Chapter 12.
+    """
+    found = records(results, "text", scheme)
+    try:
+        return torch.tensor([run["evaluation"][change]["by_position"] for run in found], dtype=torch.float64)
+    except KeyError as error:
+        raise ValueError(f"scheme {scheme!r} was not measured with change {change!r}: see its record") from error
+
+
+def spread(values: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation (n - 1) over the first size, the seeds; of one seed it is NaN. Chapter 12."""
+    if check_tensor("values", values).ndim == 0 or not values.is_floating_point() or len(values) == 0:
+        raise ValueError(
+            f"values must be floating-point, seeds first, got {values.dtype} of shape {tuple(values.shape)}: stack them"
+        )
+    deviation = values.std(dim=0) if len(values) > 1 else torch.full_like(values[0], torch.nan)
+    return values.mean(dim=0), deviation
+
+
+def bits_per_byte(nats: float) -> float:
+    """A loss per byte in nats, in bits: nats / ln 2. Chapter 12."""
+    return check_number("nats", nats, hint="pass a loss") / math.log(2)
+
+
+def tables(results: dict[str, Any]) -> Iterator[str]:
+    """The lines of a report: mean ± standard deviation over seeds of every measurement. Chapter 12."""
+    lengths = None
+    groups = dict.fromkeys((run["part"], run["scheme"], run["setting"]) for run in results["runs"])
+    for part in dict.fromkeys(part for part, _, _ in groups):
+        members = [group[1:] for group in groups if group[0] == part]
+        if part in tasks.TASKS:
+            kinds = [("accuracy", "plain", "right answers"), ("loss", "plain", "nats per answer")]
+        else:
+            kinds = [(how, "plain", f"nats per byte, {how}") for how in ("nonoverlapping", "sliding", "last")]
+            changes = dict.fromkeys(change for run in results["runs"] if run["part"] == part for change in run["evaluation"])
+            kinds += [("nonoverlapping", change, f"nats per byte, {change}") for change in changes if change != "plain"]
+        for how, change, title in kinds:
+            rows = []
+            for scheme, setting in members:
+                found = records(results, part, scheme, setting)
+                evaluation = found[0]["evaluation"]
+                if part not in tasks.TASKS and change not in evaluation:
+                    continue
+                table = evaluation[how] if part in tasks.TASKS else evaluation[change][how]
+                lengths = list(table)
+                mean, deviation = spread(scores(results, scheme, part=part, how=how, change=change, setting=setting))
+                cells = [f"{m:6.3f} ± {s:.3f}" if s == s else f"{m:6.3f}" for m, s in zip(mean, deviation, strict=True)]
+                if how == "nonoverlapping":
+                    cells.append(f"{bits_per_byte(mean[-1].item()):6.3f}")
+                rows.append((f"{scheme} {setting}".strip(), len(found), cells))
+            if rows:
+                yield ""
+                bits = [f"bits at {lengths[-1]}"] if lengths and how == "nonoverlapping" else []
+                yield f"{part}: {title}".ljust(44) + "seeds  " + "".join(f"{name:>15}" for name in [*(lengths or []), *bits])
+                for label, seeds, cells in rows:
+                    yield f"  {label}".ljust(44) + f"{seeds:5}  " + "".join(f"{cell:>15}" for cell in cells)

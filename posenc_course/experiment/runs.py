@@ -1,0 +1,115 @@
+"""Training one run, and measuring it (chapter 12)."""
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from posenc_course.experiment import tasks
+from posenc_course.experiment._checks import check_device
+from posenc_course.experiment.config import Config, Run, build_model
+from posenc_course.experiment.corpus import Corpus, load_corpus
+from posenc_course.experiment.evaluation import evaluate_task, evaluate_text, possible_changes
+from posenc_course.training import train, warm_up_and_cosine
+from posenc_course.transformer import Decoder
+
+Progress = Callable[[int, int, float], object]  # step, steps, loss
+
+
+def train_run(
+    config: Config, run: Run, *, device: str = "cpu", progress: Progress | None = None
+) -> tuple[Decoder, dict[str, Any]]:
+    """Train and measure one run: the model, and the record of what was measured, ready for json.dumps.
+
+    The weights are rounded to float16 before anything is measured, so that a stored model gives the stored numbers. One thread:
+    on matrices this small a second one waits more than it helps, and the order of sums stays the same. Chapter 12.
+    """
+    where = check_device(device)
+    sizes = _check_config(config).of(_check_run(run))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        text = load_corpus() if run.part not in tasks.TASKS else None
+        model = build_model(run, config).to(where)
+        began, scale = time.process_time(), _token_rms(model)
+        history = train(
+            model,
+            _text_batches(text.train, sizes, where) if text else _task_batches(run.part, sizes, where),
+            steps=sizes.steps,
+            learning_rate=sizes.learning_rate,
+            schedule=warm_up_and_cosine(sizes.steps, min(sizes.warm_up, sizes.steps)),
+            seed=run.seed,
+            progress=None if progress is None else lambda step, loss: progress(step + 1, sizes.steps, loss),
+        )
+        for parameter in model.parameters():
+            parameter.data = parameter.data.half().float()
+        trained = time.process_time()
+        record = {"part": run.part, "scheme": run.scheme, "seed": run.seed, "setting": run.setting}
+        record |= {
+            "parameters": sum(parameter.numel() for parameter in model.parameters()),
+            "losses": [round(statistics.fmean(history.losses[n : n + 10]), 4) for n in range(0, sizes.steps, 10)],
+            "gradient_norm": {
+                "median": round(statistics.median(history.gradient_norms), 4),
+                "largest": round(max(history.gradient_norms), 4),
+            },
+        }
+        if run.part == "scale":
+            # Sinusoids have a root mean square of √½ in every token.
+            record["token_to_position"] = [round(rms / 0.5**0.5, 3) for rms in (scale, _token_rms(model))]
+        record["evaluation"] = measure(model, config, run, text)
+        record["cpu_seconds"] = [round(trained - began, 1), round(time.process_time() - trained, 1)]
+    finally:
+        torch.set_num_threads(threads)
+    return model, record
+
+
+def measure(model: Decoder, config: Config, run: Run, text: Corpus | None = None) -> dict[str, Any]:
+    """The run's evaluation of its trained model; `text` is the package's, where the run needs one. Chapter 12."""
+    sizes = _check_config(config).of(_check_run(run))
+    model.eval()
+    if run.part in tasks.TASKS:
+        return evaluate_task(model, sizes, run.part)
+    changes = possible_changes(model.scheme) if run.part == "text" else ()
+    return evaluate_text(model, sizes, (text or load_corpus()).validation, changes)
+
+
+def _text_batches(text: Tensor, sizes: Config, device: torch.device) -> Callable[[torch.Generator], tuple[Tensor, Tensor]]:
+    window = torch.arange(sizes.length + 1)
+
+    def sample(generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        starts = torch.randint(len(text) - sizes.length, (sizes.batch_size, 1), generator=generator)
+        tokens = text[starts + window].long().to(device)
+        return tokens[:, :-1], tokens[:, 1:]
+
+    return sample
+
+
+def _task_batches(task: str, sizes: Config, device: torch.device) -> Callable[[torch.Generator], tuple[Tensor, Tensor]]:
+    """Batches of T/2 to T tokens, each of one length: tasks are learned for all lengths up to T."""
+
+    def sample(generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        length = int(torch.randint(sizes.length // 2, sizes.length + 1, (1,), generator=generator))
+        inputs, targets = tasks.TASKS[task].draw(generator, sizes.batch_size, length)
+        return inputs.to(device), targets.to(device)
+
+    return sample
+
+
+def _token_rms(model: Decoder) -> float:
+    """Root mean square of a channel of the token vectors that positions are added to."""
+    return model.embedding.weight.square().mean().sqrt().item() * getattr(model.scheme, "factor", 1.0)
+
+
+def _check_config(config: object) -> Config:
+    if not isinstance(config, Config):
+        raise ValueError(f"config must be a Config, got {config!r}: take preset('quick')")
+    return config
+
+
+def _check_run(run: object) -> Run:
+    if not isinstance(run, Run):
+        raise ValueError(f"run must be a Run, got {run!r}: take one of config.runs()")
+    return run

@@ -1,0 +1,98 @@
+"""Four tasks whose right answers are known, each for any length (chapter 12).
+
+A task draws inputs (batch, L) and targets (batch, L), -100 where no answer is asked for, from a generator alone. L may come out
+a little smaller than `length`, since some tasks need an even number of tokens.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from posenc_course._validation import check_integer
+
+VOCAB_SIZE = 64
+NO_TARGET = -100
+
+
+class Task(NamedTuple):
+    """A way to draw batches, the depth of its model, its steps (times the usual), and how many sequences measure it.
+
+    Chapter 12.
+    """
+
+    draw: Callable[[torch.Generator, int, int], tuple[Tensor, Tensor]]
+    num_layers: int = 2
+    effort: int = 1
+    sequences: int = 64
+
+
+def nearest(generator: torch.Generator, batch: int, length: int) -> tuple[Tensor, Tensor]:
+    """Which token of a class of eight came last? One token in eight is of the class; the others ask. Guessing scores 1/8.
+
+    Chapter 12.
+    """
+    _check(generator, batch, length)
+    of_class = torch.rand(batch, length, generator=generator) < 1 / 8
+    of_class[:, 0] = True
+    tokens = torch.randint(8, VOCAB_SIZE, (batch, length), generator=generator)
+    tokens = torch.where(of_class, torch.randint(8, (batch, length), generator=generator), tokens)
+    last = torch.where(of_class, torch.arange(length), 0).cummax(dim=-1).values
+    return tokens, torch.where(of_class, NO_TARGET, tokens.gather(-1, last))
+
+
+def copy(generator: torch.Generator, batch: int, length: int) -> tuple[Tensor, Tensor]:
+    """A string of 16 letters, a separator (token 16), the string again: what comes next, in the second half? Chapter 12."""
+    _check(generator, batch, length)
+    string = torch.randint(16, (batch, length // 2), generator=generator)
+    tokens = torch.cat((string, torch.full((batch, 1), 16), string[:, :-1]), dim=-1)
+    return tokens, torch.cat((torch.full_like(string, NO_TARGET), string), dim=-1)
+
+
+def recall(generator: torch.Generator, batch: int, length: int) -> tuple[Tensor, Tensor]:
+    """Four pairs of a key and its value, other tokens, then the four keys in another order: at each of these, its value.
+
+    16 keys, 16 values. The longer the sequence, the farther away is what is asked for. Chapter 12.
+    """
+    _check(generator, batch, length)
+    keys = torch.rand(batch, 16, generator=generator).argsort(dim=-1)[:, :4]
+    values = torch.randint(16, 32, (batch, 4), generator=generator)
+    asked = torch.rand(batch, 4, generator=generator).argsort(dim=-1)
+    others = torch.randint(32, VOCAB_SIZE, (batch, max(length - 12, 0)), generator=generator)
+    pairs = torch.stack((keys, values), dim=-1).flatten(start_dim=1)
+    tokens = torch.cat((pairs, others, keys.gather(-1, asked)), dim=-1)
+    answers = values.gather(-1, asked)
+    return tokens, torch.cat((torch.full_like(tokens[:, :-4], NO_TARGET), answers), dim=-1)
+
+
+def order(generator: torch.Generator, batch: int, length: int) -> tuple[Tensor, Tensor]:
+    """Two of 16 names somewhere among other tokens, and a question mark (token 16) at the end: which name came first?
+
+    One layer must answer. To its last token the others are a set, so that without positions both names are equally likely, and
+    the loss is at least ln 2. Chapter 12.
+    """
+    _check(generator, batch, length)
+    tokens = torch.randint(17, VOCAB_SIZE, (batch, length), generator=generator)
+    tokens[:, -1] = 16
+    names = torch.rand(batch, 16, generator=generator).argsort(dim=-1)[:, :2]
+    places = torch.rand(batch, length - 1, generator=generator).argsort(dim=-1)[:, :2].sort(dim=-1).values
+    tokens.scatter_(-1, places, names)
+    targets = torch.full_like(tokens, NO_TARGET)
+    targets[:, -1] = names[:, 0]
+    return tokens, targets
+
+
+TASKS = {
+    "nearest": Task(nearest),
+    "copy": Task(copy, effort=2),
+    "recall": Task(recall, effort=2),
+    "order": Task(order, num_layers=1, sequences=256),
+}
+
+
+def _check(generator: object, batch: int, length: int) -> None:
+    if not isinstance(generator, torch.Generator):
+        raise ValueError(f"generator must be a torch.Generator, got {generator!r}: pass torch.Generator().manual_seed(0)")
+    check_integer("batch", batch, minimum=1, hint="it counts sequences, e.g. 32")
+    check_integer("length", length, minimum=4, hint="it counts tokens, and the tasks need four")
