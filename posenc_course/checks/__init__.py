@@ -3,6 +3,6 @@
 One module per topic, one function per exercise; each takes the reader's function and returns the verdict as text.
 """
 
-from posenc_course.checks import base, naive, norm, order, pendulums, shift, sinusoidal
+from posenc_course.checks import base, naive, norm, order, pendulums, rope_scaling, shift, sinusoidal
 
-__all__ = ["base", "naive", "norm", "order", "pendulums", "shift", "sinusoidal"]
+__all__ = ["base", "naive", "norm", "order", "pendulums", "rope_scaling", "shift", "sinusoidal"]
