@@ -1,4 +1,5 @@
 PYTHON ?= python3
+PRESET ?= quick
 SOURCES := _config.yml _toc.yml $(shell find book posenc_course -mindepth 1 -not -path '*/.*' -not -path '*__pycache__*')
 
 help:  ## this list
@@ -18,6 +19,10 @@ coverage: .venv/complete  ## run the package's own tests and show which of its l
 
 bench: .venv/complete  ## time the package beside its peers, measure their errors, and store both; some minutes on idle cores
 	.venv/bin/python tools/bench.py
+
+experiment: .venv/complete  ## train every scheme and look beyond the training length: PRESET=quick (minutes), full or gpu
+	.venv/bin/python -m posenc_course.experiment run --preset $(PRESET) --folder _experiment/$(PRESET) $(OPTIONS)
+	.venv/bin/python -m posenc_course.experiment report _experiment/$(PRESET)
 
 lint: .venv/complete  ## style and types
 	.venv/bin/ruff check
@@ -51,4 +56,4 @@ _build/complete: .venv/complete $(SOURCES)
 	.venv/bin/jupyter-book build . -W -n --keep-going
 	@touch $@
 
-.PHONY: help book test test-elsewhere coverage bench lint lab execute serve site lock clean
+.PHONY: help book test test-elsewhere coverage bench experiment lint lab execute serve site lock clean

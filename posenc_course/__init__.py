@@ -19,6 +19,7 @@ Around them stand
     transformer   an encoder and a decoder that take any scheme         (chapters 01 and 02)
     conventions   probes that ask code which layout and sign it has     (chapters 03 and 10)
     training      a training loop that records loss and gradient norms  (chapter 02)
+    experiment    every scheme trained, and measured beyond its length  (chapter 12)
     plotting      the look of the book's figures
     checks        verdicts on answers to the exercises
 """

@@ -18,6 +18,21 @@ import posenc_course
 from posenc_course.alibi import AlibiPositions, alibi_attention, alibi_bias, alibi_slopes
 from posenc_course.attention import Cache, MultiHeadAttention, attention, attention_weights, causal_mask
 from posenc_course.conventions import read_rotation, read_table
+from posenc_course.experiment import tasks
+from posenc_course.experiment.config import Config, Run, ScaledTokens, build_model, build_scheme, preset
+from posenc_course.experiment.corpus import load_corpus
+from posenc_course.experiment.evaluation import (
+    WindowedPositions,
+    changed,
+    evaluate_task,
+    evaluate_text,
+    linear_along_ones,
+    possible_changes,
+    token_losses,
+)
+from posenc_course.experiment.folder import load_model, load_results
+from posenc_course.experiment.report import bits_per_byte, curve, records, scores, spread, tables
+from posenc_course.experiment.runs import measure, train_run
 from posenc_course.geometry import (
     distance,
     norms,
@@ -50,7 +65,7 @@ from posenc_course.rope_scaling import (
 )
 from posenc_course.schemes import PositionScheme
 from posenc_course.sinusoidal import SinusoidalPositions, angle_addition_table, frequencies, sinusoidal_table
-from posenc_course.training import train
+from posenc_course.training import train, warm_up_and_cosine
 from posenc_course.transformer import Block, Decoder, Encoder, Transformer
 
 # A call that works, and for each argument the bad values, each with a part of the message that shows it was understood:
@@ -245,6 +260,171 @@ ATTEND = {"d_model": 6, "num_heads": 2, "scheme": PositionScheme(), "causal": Tr
 BAD_ATTEND = {"d_model": BAD_MODEL["d_model"], "num_heads": BAD_MODEL["num_heads"], "scheme": [*NOT_SCHEMES, None]}
 FORWARD = ({"x": x(2, 3, 6), "positions": L}, {"x": NOT_INPUTS, "positions": NOT_TABLES, "padding": NOT_PADDING})
 decoder = Decoder(**MODEL)
+
+# ── the lab ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+NOT_SEEDS: list[Any] = [-1, 0.5, NAN, True, "0", None]
+NOT_MODELS: list[Any] = ["rope", None, (nn.Linear(1, 1), "Linear(")]
+NOT_CONFIGS: list[Any] = ["quick", None, {}]
+NOT_RUNS: list[Any] = ["text-rope-0", None]
+NOT_SEED_LISTS: list[Any] = ["0,1", 3, [0, 0], ([0, True], "True"), ([0, -1], "-1"), ((), "()")]
+TINY: dict[str, Any] = {
+    "name": "tiny", "length": 16, "d_model": 8, "num_heads": 2, "num_layers": 1, "steps": 2, "batch_size": 2, "warm_up": 1,
+    "learning_rate": 1e-3, "evaluation_bytes": 128, "spans": 1, "parts": ("text",), "seeds": (0,), "rope_seeds": (0,),
+    "task_length": 16, "task_steps": 1, "side_steps": 1,
+}  # fmt: skip
+
+
+def unknown(what: str) -> list[Any]:
+    """What is no name of a scheme, part, ..."""
+    return [(name, f"unknown {what} {name!r}") for name in ("cosine", 3, None, ())]
+
+
+def unknown_among(what: str) -> list[Any]:
+    """The same where several may be given."""
+    return [*unknown(what)[:-1], ((), f"no {what} given"), (("cosine",), f"unknown {what} 'cosine'")]
+
+
+def lab_rows() -> dict[str, Row]:
+    tiny, run = Config(**TINY), Run("text", "rope", 0)
+    model, text = build_model(tiny, run), torch.arange(1000) % 128
+    results = {"runs": [{"part": "text", "scheme": "rope", "seed": 0, "setting": "", "evaluation": {"plain": {}}}]}
+    results["runs"][0]["evaluation"] = {"plain": {"nonoverlapping": {"16": 1.0}, "by_position": [1.0]}}
+    counts = ("d_model", "num_heads", "num_layers", "steps", "batch_size", "spans", "task_steps", "side_steps")
+    draw = {"generator": torch.Generator(), "batch": 2, "length": 16}
+    bad_draw = {"generator": [0, None], "batch": NOT_COUNTS, "length": [*NOT_COUNTS, 3]}
+    bias = WindowedPositions(AlibiPositions(2), 2).bias
+    found = {"results": [None, "full", {}], "scheme": unknown("scheme")}
+    # None is all of them here.
+    wrong = {what: [case for case in unknown_among(what) if case[0] is not None] for what in ("scheme", "part")}
+    return {
+        "experiment.config.Run": Row(
+            Run,
+            {"part": "scale", "scheme": "sinusoidal", "seed": 0, "setting": "unit"},
+            {"part": unknown("part"), "scheme": unknown("scheme"), "seed": NOT_SEEDS, "setting": unknown("setting")},
+        ),
+        "experiment.config.Config": Row(
+            Config,
+            TINY,
+            dict.fromkeys(counts, NOT_COUNTS)
+            | {"name": [None, 3], "d_model": [*NOT_COUNTS, (6, "d_model=6")], "num_heads": [*NOT_COUNTS, (3, "num_heads=6")]}
+            | {name: [*NOT_COUNTS, 8, 20] for name in ("length", "task_length")}
+            | {"learning_rate": [*NOT_POSITIVE, INF], "warm_up": NOT_SEEDS, "evaluation_bytes": [*NOT_COUNTS, 64, 130]}
+            | {"parts": unknown_among("part"), "seeds": [*NOT_SEED_LISTS, None], "rope_seeds": NOT_SEED_LISTS},
+        ),
+        "experiment.config.Config.runs": Row(
+            tiny.runs, {}, {"schemes": wrong["scheme"], "seeds": NOT_SEED_LISTS, "parts": wrong["part"]}
+        ),
+        "experiment.config.Config.of": Row(tiny.of, {"run": run}, {"run": NOT_RUNS}),
+        "experiment.config.preset": Row(
+            preset, {"name": "quick"}, {"name": unknown("preset"), "changes": [(3, "unknown field 'changes'")]}
+        ),
+        "experiment.config.build_scheme": Row(
+            build_scheme, {"name": "t5", "config": tiny}, {"name": unknown("scheme"), "config": NOT_CONFIGS}
+        ),
+        "experiment.config.build_model": Row(
+            build_model, {"config": tiny, "run": run}, {"config": NOT_CONFIGS, "run": NOT_RUNS}
+        ),
+        **scheme_rows(
+            "experiment.config.ScaledTokens",
+            ScaledTokens,
+            {"scheme": SinusoidalPositions(6), "factor": 2.0},
+            {"scheme": [*NOT_SCHEMES, None], "factor": NOT_POSITIVE},
+            whole=False,
+        ),
+        "experiment.corpus.load_corpus": Row(load_corpus, {}, {"folder": ["nowhere", (3, "'3'"), (".", "no whole text in .")]}),
+        **{f"experiment.tasks.{task}": Row(getattr(tasks, task), draw, bad_draw) for task in tasks.TASKS},
+        "experiment.evaluation.WindowedPositions": Row(
+            WindowedPositions, {"scheme": PositionScheme(), "window": 2}, {"scheme": [*NOT_SCHEMES, None], "window": NOT_COUNTS}
+        ),
+        "experiment.evaluation.WindowedPositions.bias": Row(
+            bias, BIAS, {"q": [*NOT_HEADS_OF, (x(2, 3, 3, 4), "q has 3")], "q_positions": NOT_PAIRS, "k_positions": NOT_PAIRS}
+        ),
+        "experiment.evaluation.possible_changes": Row(
+            possible_changes, {"scheme": PositionScheme()}, {"scheme": [*NOT_SCHEMES, None]}
+        ),
+        "experiment.evaluation.changed": Row(
+            changed,
+            {"model": model, "change": "ntk", "length": 32, "trained_length": 16},
+            {"model": NOT_MODELS, "change": unknown("change"), "length": NOT_COUNTS, "trained_length": NOT_COUNTS},
+        ),
+        "experiment.evaluation.token_losses": Row(
+            token_losses,
+            {"model": model, "windows": text[None, :9]},
+            {
+                "model": NOT_MODELS,
+                "windows": [
+                    "text",
+                    None,
+                    (text[:9], "(9,)"),
+                    (text[None, :1], "(1, 1)"),
+                    (x(2, 3), "(2, 3)"),
+                    (torch.tensor([[1, 128]]), "token id 128"),
+                    (torch.tensor([[128, 1]]), "token id 128"),
+                ],
+            },
+        ),
+        "experiment.evaluation.evaluate_text": Row(
+            evaluate_text,
+            {"model": model, "config": tiny, "text": text, "changes": ("ntk",)},
+            {
+                "model": NOT_MODELS,
+                "config": NOT_CONFIGS,
+                "text": [*NOT_TENSORS, (x(1000), "torch.float32"), (text[None], "(1, 1000)"), (text[:100], "100 bytes")],
+                "changes": unknown_among("change")[:-2],
+            },
+        ),
+        "experiment.evaluation.evaluate_task": Row(
+            evaluate_task,
+            {"model": model, "config": tiny, "task": "order"},
+            {"model": NOT_MODELS, "config": NOT_CONFIGS, "task": unknown("task")},
+        ),
+        "experiment.evaluation.linear_along_ones": Row(
+            linear_along_ones,
+            {"length": 4, "d_model": 8},
+            {"length": NOT_COUNTS, "d_model": NOT_COUNTS, "seed": NOT_SEEDS},
+        ),
+        "experiment.runs.train_run": Row(
+            train_run,
+            {"config": tiny, "run": Run("order", "none", 0)},
+            {
+                "config": NOT_CONFIGS,
+                "run": NOT_RUNS,
+                "device": [(name, f"device {name!r} is not there") for name in ("cuda:99", "tpu", "meta", 3.5)],
+                "progress": ["bar", 1],
+            },
+        ),
+        "experiment.runs.measure": Row(
+            measure,
+            {"model": model, "config": tiny, "run": run},
+            {"model": NOT_MODELS, "config": NOT_CONFIGS, "run": NOT_RUNS, "text": ["text", 3]},
+        ),
+        "experiment.folder.load_results": Row(load_results, {}, {"results": ["nothing", 3, None]}),
+        "experiment.folder.load_model": Row(
+            load_model,
+            {"scheme": "rope"},
+            {"scheme": unknown("scheme"), "seed": [*NOT_SEEDS, 7], "folder": ["nowhere", (3, "'3'")]},
+        ),
+        "experiment.report.records": Row(
+            records,
+            {"results": results, "part": "text", "scheme": "rope"},
+            found | {"part": [*unknown("part"), "copy"], "setting": ["unit"]},
+        ),
+        "experiment.report.scores": Row(
+            scores,
+            {"results": results, "scheme": "rope"},
+            found
+            | {"part": [*unknown("part"), "copy"], "setting": ["unit"], "how": [*unknown("way to measure"), "last"]}
+            | {"change": ["ntk"]},
+        ),
+        "experiment.report.curve": Row(curve, {"results": results, "scheme": "rope"}, found | {"change": ["ntk"]}),
+        "experiment.report.spread": Row(
+            spread, {"values": x(3, 4)}, {"values": [*NOT_TENSORS, (torch.tensor(1.0), "()"), (IDS, "torch.int64")]}
+        ),
+        "experiment.report.bits_per_byte": Row(bits_per_byte, {"nats": 2.0}, {"nats": [NAN, INF, "2", None, True]}),
+        "experiment.report.tables": Row(tables, {"results": {"runs": []}}, {"results": [None, "full", {}]}),
+    }
+
 
 ROWS: dict[str, Row] = {
     "attention.attention_weights": Row(
@@ -477,7 +657,7 @@ ROWS: dict[str, Row] = {
         {"weight": x(8, 6), "num_heads": 2, "interleaved": True, "rotary_dim": 2},
         {
             "weight": [*NOT_TENSORS, (x(8), "(8,)"), (x(7, 6), "7 rows"), (x(8, 6, dtype=torch.int64), "torch.int64")],
-            "num_heads": [*NOT_COUNTS, (3, "num_heads=3")],
+            "num_heads": [*NOT_COUNTS, (3, "num_heads=6")],
             "rotary_dim": [
                 *(value for value in NOT_COUNTS if value is not None),
                 (3, "rotary_dim must be even, got 3"),
@@ -584,9 +764,17 @@ ROWS: dict[str, Row] = {
             "steps": NOT_COUNTS,
             "learning_rate": [*NOT_POSITIVE, INF],
             "clip": [*NOT_POSITIVE, -INF],
-            "seed": [-1, 0.5, NAN, True, "0", None],
+            "seed": NOT_SEEDS,
+            "schedule": ["cosine", 1, (lambda step: 0.0, "got 0.0"), (lambda step: "1", "got '1'")],
+            "progress": ["bar", 1],
         },
     ),
+    "training.warm_up_and_cosine": Row(
+        warm_up_and_cosine,
+        {"steps": 10, "warm_up": 2},
+        {"steps": NOT_COUNTS, "warm_up": [*NOT_SEEDS, (11, "warm_up=11")], "floor": [*NOT_POSITIVE, (1.5, "floor=1.5")]},
+    ),
+    **lab_rows(),
 }
 
 # Calls that need more than one bad argument at a time.
@@ -620,6 +808,15 @@ EXEMPT = {
     "training.History": "a record",
     "conventions.RotaryConvention": "a record",
     "conventions.TableConvention": "a record",
+    "experiment.config.Config.as_json": "takes no argument",
+    "experiment.corpus.Corpus": "a record",
+    "experiment.tasks.Task": "a record",
+    "experiment.evaluation.WindowedPositions.embed": "as the scheme inside",
+    "experiment.evaluation.WindowedPositions.rotate": "as the scheme inside",
+    "experiment.folder.run_experiment": "in test_experiment.py",
+    "experiment.folder.evaluate_again": "in test_experiment.py",
+    "experiment.folder.merge": "in test_experiment.py",
+    "experiment.folder.save_report": "in test_experiment.py",
     "naive.LinearPositions.number": "is `linear`",
     "naive.NormalizedPositions.number": "is `normalized`",
     "checks.order.equivariance": "verdicts, in test_checks.py",

@@ -1,6 +1,7 @@
 """The training loop: one seed, one history; the same batches for every scheme; the norm before the clip; and it learns."""
 
 import math
+from itertools import pairwise
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor, nn
 
 from posenc_course.naive import BinaryPositions
 from posenc_course.schemes import PositionScheme
-from posenc_course.training import History, train
+from posenc_course.training import History, train, warm_up_and_cosine
 from posenc_course.transformer import Encoder
 
 torch.set_num_threads(1)  # on tensors this small two threads only wait for each other
@@ -90,3 +91,22 @@ def test_tokens_with_target_minus_100_do_not_count() -> None:
     tokens, targets = last_only(torch.Generator().manual_seed(0))
     expected = F.cross_entropy(encoder()(tokens)[:, -1], targets[:, -1]).item()
     assert train(encoder(), last_only, steps=1).losses == pytest.approx([expected], rel=1e-6)
+
+
+def test_the_schedule_goes_up_then_down_and_multiplies_the_learning_rate() -> None:
+    schedule = warm_up_and_cosine(100, 10, floor=0.1)
+    factors = [schedule(step) for step in range(100)]
+    assert factors[:10] == pytest.approx([(step + 1) / 10 for step in range(10)])
+    assert factors[10] == 1
+    assert all(later <= earlier for earlier, later in pairwise(factors[9:]))
+    assert factors[55] == pytest.approx(0.55)  # half way down, at the mean of 1 and the floor
+    assert 0.1 < factors[-1] < 0.101
+    constant = train(encoder(), first_token_everywhere, steps=3, learning_rate=1e-3, schedule=lambda step: 2.0)
+    assert constant == train(encoder(), first_token_everywhere, steps=3, learning_rate=2e-3)
+    assert constant != train(encoder(), first_token_everywhere, steps=3, learning_rate=2e-3, schedule=lambda step: step + 1)
+
+
+def test_progress_is_told_every_step() -> None:
+    told: list[tuple[int, float]] = []
+    history = train(encoder(), first_token_everywhere, steps=3, progress=lambda step, loss: told.append((step, loss)))
+    assert told == list(enumerate(history.losses))

@@ -36,15 +36,16 @@ def main() -> None:
     names = list(sources)
     split = {"validation": names[::10], "train": [name for number, name in enumerate(names) if number % 10]}
     text = b"".join(sources[name] for part in ("train", "validation") for name in split[part])
+    files = {part: {name: len(sources[name]) for name in split[part]} for part in ("train", "validation")}
     described = {
         "source": f"Lib/ of CPython {platform.python_version()}, pure ASCII files without tests and tables",
         "license": "PSF-2.0, see corpus_LICENSE.txt",
         "sha256": hashlib.sha256(text).hexdigest(),
-        "files": {part: {name: len(sources[name]) for name in split[part]} for part in ("train", "validation")},
+        "files": files,
     }
     (DATA / "corpus.xz").write_bytes(lzma.compress(text, preset=9 | lzma.PRESET_EXTREME))
     (DATA / "corpus.json").write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")
-    print({part: (len(files), sum(files.values())) for part, files in described["files"].items()}, described["sha256"])
+    print({part: (len(sizes), sum(sizes.values())) for part, sizes in files.items()}, described["sha256"])
 
 
 def by_hash(item: tuple[str, bytes]) -> str:

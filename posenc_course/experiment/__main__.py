@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
             print("\n".join(tables(load_results(options.results))))
             if options.json:
                 save_report(options.results, options.json)
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         parser.error(str(error))
     except KeyboardInterrupt:
         print("interrupted; what is done is kept, and the same command goes on from there", file=sys.stderr)

@@ -2,15 +2,28 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 import torch
 
 from posenc_course._validation import check_integer
 
+T = TypeVar("T")
 
-def choose(what: str, given: Sequence[str], possible: Sequence[str]) -> tuple[str, ...]:
+
+def check_type(name: str, value: object, kind: type[T], hint: str) -> T:
+    """Return `value`, or raise a ValueError unless it is one of `kind`."""
+    if not isinstance(value, kind):
+        raise ValueError(f"{name} must be a {kind.__name__}, got {' '.join(repr(value).split())}: {hint}")
+    return value
+
+
+def choose(what: str, given: Any, possible: Sequence[str]) -> tuple[str, ...]:
     """Return `given`, or raise a ValueError that names the first that is not possible."""
-    given = (given,) if isinstance(given, str) else tuple(given)
+    try:
+        given = (given,) if isinstance(given, str) else tuple(given)
+    except TypeError:
+        given = (given,)
     wrong = [name for name in given if name not in possible]
     if wrong or not given:
         named = f"unknown {what} {wrong[0]!r}" if wrong else f"no {what} given"
@@ -29,8 +42,8 @@ def check_device(name: str) -> torch.device:
     return device
 
 
-def check_seeds(name: str, seeds: Sequence[int]) -> None:
-    if isinstance(seeds, str) or not seeds or len({*seeds}) < len(seeds):
+def check_seeds(name: str, seeds: object) -> None:
+    if not isinstance(seeds, tuple | list) or not seeds or len({*map(repr, seeds)}) < len(seeds):
         raise ValueError(f"{name} must be different whole numbers, one at least, got {seeds!r}: three show a spread, (0, 1, 2)")
     for seed in seeds:
         check_integer(name, seed, minimum=0, hint="seeds number the runs, e.g. 0, 1, 2")

@@ -41,7 +41,7 @@ def read_run(path: Path) -> dict[str, Any]:
     Raises ValueError for a file that is no whole run.
     """
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as stored:
             weights = {name: stored[name] for name in stored.files}
         described = json.loads(weights.pop("described").tobytes())
         return {"config": described["config"], "made": described["made"], "record": described["record"], "weights": weights}
@@ -54,7 +54,7 @@ def restore(stored: dict[str, Any], device: str = "cpu") -> tuple[Decoder, Confi
     try:
         config = config_from(stored["config"])
         run = Run(*(stored["record"][key] for key in ("part", "scheme", "seed", "setting")))
-        model = build_model(run, config)
+        model = build_model(config, run)
         model.load_state_dict({name: torch.from_numpy(value).float() for name, value in stored["weights"].items()})
     except (KeyError, TypeError, AttributeError, RuntimeError) as error:
         raise ValueError(

@@ -14,7 +14,7 @@ Report: TypeAlias = Callable[[int, int, float], object]
 
 
 class News(NamedTuple):
-    """From a run: how far it is, or that it is done (step == steps and loss None)."""
+    """From a run: how far it is, or that it is done: loss None."""
 
     run: Run
     step: int
@@ -41,7 +41,9 @@ def spread(work: Callable[[Run, Report], object], runs: Sequence[Run], jobs: int
                 try:
                     news: Any = connection.recv()
                 except EOFError as error:
-                    raise RuntimeError(f"the process of {busy[connection].name} died") from error
+                    raise ChildProcessError(
+                        f"the process of {busy[connection].name} died; the same command goes on from there"
+                    ) from error
                 if isinstance(news, Exception):
                     raise news
                 yield news
@@ -65,7 +67,7 @@ def _serve(connection: Connection, work: Callable[[Run, Report], object]) -> Non
 
             def report(step: int, steps: int, loss: float, run: Run = run) -> None:
                 nonlocal last
-                if time.monotonic() > last + 2:  # a pipe that nobody reads would fill
+                if time.monotonic() > last + 5:  # a pipe that nobody reads would fill
                     last = time.monotonic()
                     connection.send(News(run, step, steps, loss))
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 
-from posenc_course._validation import check_integer, check_number
+from posenc_course._validation import check_integer, check_number, check_vectors
 from posenc_course.alibi import AlibiPositions
 from posenc_course.experiment import corpus, tasks
-from posenc_course.experiment._checks import check_seeds, choose
+from posenc_course.experiment._checks import check_seeds, check_type, choose
 from posenc_course.learned import LearnedPositions
 from posenc_course.naive import LinearPositions, NormalizedPositions
 from posenc_course.nope import NoPositions
@@ -40,6 +40,12 @@ class Run:
     scheme: str
     seed: int
     setting: str = ""
+
+    def __post_init__(self) -> None:
+        choose("part", self.part, PARTS)
+        choose("scheme", self.scheme, SCHEMES)
+        check_integer("seed", self.seed, minimum=0, hint="it numbers the run, e.g. 0")
+        choose("setting", self.setting, {"rate": RATES, "scale": tuple(SCALES)}.get(self.part, ("",)))
 
     @property
     def name(self) -> str:
@@ -85,6 +91,7 @@ class Config:
     side_steps: int = 250
 
     def __post_init__(self) -> None:
+        check_type("name", self.name, str, "any word will do")
         for name in ("length", "task_length"):
             value = check_integer(name, getattr(self, name), minimum=16, hint="it is the training length, e.g. 64")
             if value % 8:
@@ -136,7 +143,7 @@ class Config:
 
     def of(self, run: Run) -> Config:
         """This configuration with the sizes that the run's part has. Chapter 12."""
-        if run.part == "text":
+        if check_type("run", run, Run, "take one of config.runs()").part == "text":
             return self
         small = replace(self, d_model=64, num_heads=4, num_layers=2)
         if run.part in tasks.TASKS:
@@ -160,9 +167,7 @@ class Config:
 def preset(name: str, **changes: Any) -> Config:
     """The preset of this name, with these fields changed. Chapter 12."""
     (name,) = choose("preset", (name,), tuple(PRESETS))
-    unknown = set(changes) - set(PRESETS[name].as_json())
-    if unknown:
-        raise ValueError(f"a configuration has no {sorted(unknown)[0]!r}: its fields are {', '.join(PRESETS[name].as_json())}")
+    choose("field", tuple(changes) or ("name",), tuple(PRESETS[name].as_json()))
     return replace(PRESETS[name], **changes)
 
 
@@ -173,6 +178,7 @@ def build_scheme(name: str, config: Config) -> PositionScheme:
     vector and T5's last bucket therefore begin at T/2, and stand for half of the distances that training shows.
     """
     (name,) = choose("scheme", (name,), SCHEMES)
+    check_type("config", config, Config, "take preset('quick')")
     d_model, num_heads, half = config.d_model, config.num_heads, config.length // 2
     d_head = d_model // num_heads
     schemes = {
@@ -189,9 +195,9 @@ def build_scheme(name: str, config: Config) -> PositionScheme:
     return schemes[name]()
 
 
-def build_model(run: Run, config: Config) -> Decoder:
+def build_model(config: Config, run: Run) -> Decoder:
     """The run's decoder, untrained: a seed gives the same weights again, wherever torch's own generator stands. Chapter 12."""
-    sizes = config.of(run)
+    sizes = check_type("config", config, Config, "take preset('quick')").of(run)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
         scheme = build_scheme(run.scheme, sizes)
@@ -210,11 +216,12 @@ class ScaledTokens(PositionScheme):
 
     def __init__(self, scheme: PositionScheme, factor: float) -> None:
         super().__init__()
-        self.scheme = scheme
+        self.scheme = check_type("scheme", scheme, PositionScheme, "PositionScheme() itself adds no positions")
         self.factor = check_number("factor", factor, above=0, hint="the paper's is √d_model")
 
     def embed(self, x: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
         """x (batch, L, d_model) at positions (L,) or (batch, L) -> the same shape."""
+        check_vectors("x", x, "(batch, L, d_model)")
         return self.scheme.embed(self.factor * x, positions)
 
 

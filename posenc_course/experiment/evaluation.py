@@ -13,9 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from posenc_course._validation import check_integer
+from posenc_course._validation import check_integer, check_tensor, check_vectors
 from posenc_course.experiment import tasks
-from posenc_course.experiment._checks import choose
+from posenc_course.experiment._checks import check_type, choose
 from posenc_course.experiment.config import MULTIPLES, Config
 from posenc_course.learned import LearnedPositions
 from posenc_course.naive import LinearPositions
@@ -35,7 +35,7 @@ class WindowedPositions(PositionScheme):
 
     def __init__(self, scheme: PositionScheme, window: int) -> None:
         super().__init__()
-        self.scheme = scheme
+        self.scheme = check_type("scheme", scheme, PositionScheme, "PositionScheme() itself adds no positions")
         self.window = check_integer("window", window, minimum=1, hint="it is how many keys a query sees, itself included")
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
@@ -48,6 +48,7 @@ class WindowedPositions(PositionScheme):
 
     def bias(self, q: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor:
         """The scheme's bias, -∞ for keys that are too far: (1 or batch, heads or 1, L_query, L_key)."""
+        check_vectors("q", q, "(batch, heads, L_query, d_head)")
         far = offsets(q_positions, k_positions) >= self.window
         far = far.view(-1, 1, *far.shape[-2:])  # (1 or batch, 1, L_query, L_key)
         bias = self.scheme.bias(q, q_positions, k_positions)
@@ -57,7 +58,7 @@ class WindowedPositions(PositionScheme):
 
 def possible_changes(scheme: PositionScheme) -> tuple[str, ...]:
     """Which changes this scheme can take: all a window, RoPE the stretchings, a learned table interpolation. Chapter 12."""
-    if isinstance(scheme, RotaryPositions):
+    if isinstance(check_type("scheme", scheme, PositionScheme, "take model.scheme"), RotaryPositions):
         return CHANGES
     return ("window", "interpolation") if isinstance(scheme, LearnedPositions) else ("window",)
 
@@ -68,8 +69,7 @@ def changed(model: Decoder, change: str, length: int, trained_length: int) -> De
     Changes as in `CHANGES`; RoPE is stretched by length / trained_length, a learned table's trained rows are drawn out to
     `length` rows, on straight lines between them. Raises ValueError where the scheme cannot take the change. Chapter 12.
     """
-    if not isinstance(model, Decoder):
-        raise ValueError(f"model must be a Decoder, got {model!r}: take one from load_model")
+    check_type("model", model, Decoder, "take one from load_model")
     length = check_integer("length", length, minimum=1, hint="it counts tokens")
     trained_length = check_integer("trained_length", trained_length, minimum=1, hint="it counts tokens")
     (change,) = choose("change", (change,), possible_changes(model.scheme))
@@ -102,6 +102,7 @@ def _changed_scheme(scheme: PositionScheme, change: str, length: int, trained_le
 
 def token_losses(model: Decoder, windows: Tensor) -> Tensor:
     """The loss of each target, in nats: windows (n, L+1) of token ids -> (n, L); the first is no target. Chapter 12."""
+    check_type("model", model, Decoder, "take one from load_model")
     if not isinstance(windows, Tensor) or windows.ndim != 2 or windows.shape[1] < 2 or windows.is_floating_point():
         given = tuple(windows.shape) if isinstance(windows, Tensor) else windows
         raise ValueError(
@@ -112,6 +113,8 @@ def token_losses(model: Decoder, windows: Tensor) -> Tensor:
 
 def _scores(model: Decoder, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     """Loss of each target (n, L), 0 where there is none, and whether it has the highest score."""
+    if targets[targets != tasks.NO_TARGET].max() >= model.head.out_features:
+        raise ValueError(f"token id {targets.max().item()} is outside 0 … {model.head.out_features - 1}: check the text")
     device = model.embedding.weight.device
     at_once = max(1, (1024 if device.type == "cpu" else 65_536) // inputs.shape[1])  # small enough for a processor's cache
     losses, hits = [], []
@@ -135,11 +138,18 @@ def evaluate_text(model: Decoder, config: Config, text: Tensor, changes: Sequenc
 
     Changed schemes are measured on non-overlapping windows; at T none of the changes changes anything. Chapter 12.
     """
+    check_type("model", model, Decoder, "take one from load_model")
+    check_type("config", config, Config, "take preset('quick')")
+    if check_tensor("text", text).ndim != 1 or text.is_floating_point():
+        raise ValueError(
+            f"text must be token ids of shape (bytes,), got {text.dtype} of shape {tuple(text.shape)}: take load_corpus()"
+        )
+    names = choose("change", changes, possible_changes(model.scheme)) if changes not in ((), []) else ()
     T, longest = config.length, MULTIPLES[-1] * config.length
     blocks = _spread(text, config.evaluation_bytes // longest, longest + 1)
     spans = _spread(text, config.spans, 2 * longest + 1)
     results: dict[str, Any] = {}
-    for change in ("plain", *changes):
+    for change in ("plain", *names):
         result: dict[str, Any] = {"nonoverlapping": {}}
         for L in (multiple * T for multiple in MULTIPLES):
             if change != "plain" and L == T:
@@ -164,6 +174,8 @@ def evaluate_text(model: Decoder, config: Config, text: Tensor, changes: Sequenc
 
 def evaluate_task(model: Decoder, config: Config, task: str) -> dict[str, Any]:
     """Share of right answers and loss at each length: {"accuracy": {L: share}, "loss": {L: nats}}. Chapter 12."""
+    check_type("model", model, Decoder, "take one that was trained on the task")
+    check_type("config", config, Config, "take preset('quick')")
     (task,) = choose("task", (task,), tuple(tasks.TASKS))
     result: dict[str, Any] = {"accuracy": {}, "loss": {}}
     for L in (multiple * config.length for multiple in MULTIPLES):

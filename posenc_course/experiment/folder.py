@@ -15,9 +15,9 @@ from typing import Any
 import torch
 
 from posenc_course._validation import check_integer
-from posenc_course.experiment._checks import check_device
+from posenc_course.experiment._checks import check_device, check_folder, check_type
 from posenc_course.experiment._files import config_from, read_run, restore, save_run, write_whole
-from posenc_course.experiment._pool import Report, spread
+from posenc_course.experiment._pool import News, Report, spread
 from posenc_course.experiment.config import Config, Run
 from posenc_course.experiment.corpus import DATA, load_corpus
 from posenc_course.experiment.runs import measure, train_run
@@ -41,23 +41,20 @@ def run_experiment(
     progress. Raises ValueError, before anything is written, for arguments that are impossible, for a folder that another
     configuration was begun in, and for a run that is not whole. Chapter 12.
     """
-    runs = config.runs(schemes, seeds, parts)
+    runs = check_type("config", config, Config, "take preset('quick')").runs(schemes, seeds, parts)
     check_device(device)
     jobs = check_integer("jobs", jobs, minimum=1, hint="it is how many processes work; as many as there are cores is usual")
     load_corpus()
-    folder = Path(folder)
+    folder = _check_path(folder)
     _check_config_of(folder, config)
     missing = [run for run in runs if not _made(folder, run)]
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / "config.json", (json.dumps(config.as_json(), indent=1) + "\n").encode())
     say(f"{len(runs)} runs, {len(runs) - len(missing)} of them already in {folder}")
-    clock = _Clock(len(missing), jobs)
-    for run, step, steps, loss in spread(partial(_perform, config, folder, device), missing, jobs):
-        if loss is None:
-            record = read_run(folder / f"{run.name}.npz")["record"]
-            say(clock.done(f"{run.name}: {_summary(record)}"))
-        else:
-            say(f"  {run.name}: step {step} of {steps}, loss {loss:.3f} nats")
+    clock = _Clock(len(missing))
+    for news in spread(partial(_perform, config, folder, device), missing, jobs):
+        done = news.loss is None
+        say(clock.line(news, _summary(read_run(folder / f"{news.run.name}.npz")["record"]) if done else None))
 
 
 def _perform(config: Config, folder: Path, device: str, run: Run, report: Report) -> None:
@@ -104,7 +101,7 @@ def load_results(results: str | Path = "full") -> dict[str, Any]:
     "part", "scheme", "seed", "setting", "losses" (training, means of ten steps), "gradient_norm", "evaluation", "cpu_seconds".
     Raises ValueError if there are none, or not whole ones. Chapter 12.
     """
-    path = Path(results)
+    path = _check_path(results)
     if path.is_dir():
         return merge(path)
     packaged = DATA / "experiment" / f"{results}.json"
@@ -125,7 +122,7 @@ def load_model(scheme: str, seed: int = 0, *, folder: str | Path | None = None) 
     The package holds seed 0 of every scheme, and seeds 0, 1, 2 of RoPE. Raises ValueError for models that are not there.
     Chapter 12.
     """
-    where = DATA / "models" if folder is None else Path(folder)
+    where = DATA / "models" if folder is None else check_folder(folder)
     path = where / f"{Run('text', scheme, seed).name}.npz"
     if not path.is_file():
         there = sorted(other.stem.removeprefix("text-") for other in where.glob("text-*.npz"))
@@ -138,7 +135,7 @@ def save_report(folder: str | Path, path: str | Path) -> None:
     merged = merge(folder)
     lines = ",\n".join(json.dumps(run) for run in merged["runs"])
     head = f'"config": {json.dumps(merged["config"])},\n"made": {json.dumps(merged["made"])}'
-    write_whole(Path(path), f'{{{head},\n"runs": [\n{lines}\n]}}\n'.encode())
+    write_whole(_check_path(path), f'{{{head},\n"runs": [\n{lines}\n]}}\n'.encode())
 
 
 def _summary(record: dict[str, Any]) -> str:
@@ -169,20 +166,34 @@ def _provenance(device: str = "cpu") -> dict[str, Any]:
 
 
 class _Clock:
-    """How long the rest will take, if runs go on to take as long as those done took on average."""
+    """How long the rest will take, if it goes on as it went so far, a run being as long as another."""
 
-    def __init__(self, total: int, jobs: int) -> None:
-        self.total, self.jobs, self.finished, self.began = total, jobs, 0, time.monotonic()
+    def __init__(self, total: int) -> None:
+        self.total, self.finished, self.began = total, 0, time.monotonic()
+        self.under_way: dict[Run, float] = {}
 
-    def done(self, line: str) -> str:
-        self.finished += 1
-        passed = time.monotonic() - self.began
-        left = passed / self.finished * (self.total - self.finished)
-        return f"[{self.finished}/{self.total}, {passed:.0f} s, about {left:.0f} s left] {line}"
+    def line(self, news: News, result: str | None) -> str:
+        """What there is to say about the news, `result` if the run is done."""
+        if result is None:
+            self.under_way[news.run] = news.step / news.steps
+            said = f"step {news.step} of {news.steps}, loss {news.loss:.3f} nats"
+        else:
+            self.under_way.pop(news.run, None)
+            self.finished += 1
+            said = result
+        done, passed = self.finished + sum(self.under_way.values()), time.monotonic() - self.began
+        left = f"about {passed / done * (self.total - done):.0f} s left"
+        return f"[{self.finished}/{self.total}, {passed:.0f} s, {left}] {news.run.name}: {said}"
+
+
+def _check_path(path: object) -> Path:
+    if not isinstance(path, str | Path):
+        raise ValueError(f"a path must be text or a Path, got {path!r}: give for example 'runs'")
+    return Path(path)
 
 
 def _paths(folder: str | Path) -> list[Path]:
-    paths = sorted(Path(folder).glob("*.npz"))
+    paths = sorted(check_folder(folder).glob("*.npz"))
     if not paths:
         raise ValueError(f"no runs in {str(folder)!r}: make some with `run`")
     return paths

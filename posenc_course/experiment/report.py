@@ -19,8 +19,7 @@ HOW = ("nonoverlapping", "sliding", "last", "accuracy", "loss")
 
 def records(results: dict[str, Any], part: str, scheme: str, setting: str = "") -> list[dict[str, Any]]:
     """The runs of one part, scheme and setting, in the order of their seeds; ValueError if there are none. Chapter 12."""
-    if not isinstance(results, dict) or "runs" not in results:
-        raise ValueError(f"results must be what load_results returns, got {results!r}: take load_results('full')")
+    _check_results(results)
     choose("part", (part,), PARTS)
     choose("scheme", (scheme,), SCHEMES)
     wanted = {"part": part, "scheme": scheme, "setting": setting}
@@ -81,8 +80,13 @@ def bits_per_byte(nats: float) -> float:
     return check_number("nats", nats, hint="pass a loss") / math.log(2)
 
 
-def tables(results: dict[str, Any]) -> Iterator[str]:
+def tables(results: dict[str, Any]) -> list[str]:
     """The lines of a report: mean ± standard deviation over seeds of every measurement. Chapter 12."""
+    _check_results(results)
+    return [*_lines(results)]
+
+
+def _lines(results: dict[str, Any]) -> Iterator[str]:
     lengths = None
     groups = dict.fromkeys((run["part"], run["scheme"], run["setting"]) for run in results["runs"])
     for part in dict.fromkeys(part for part, _, _ in groups):
@@ -113,3 +117,8 @@ def tables(results: dict[str, Any]) -> Iterator[str]:
                 yield f"{part}: {title}".ljust(44) + "seeds  " + "".join(f"{name:>15}" for name in [*(lengths or []), *bits])
                 for label, seeds, cells in rows:
                     yield f"  {label}".ljust(44) + f"{seeds:5}  " + "".join(f"{cell:>15}" for cell in cells)
+
+
+def _check_results(results: object) -> None:
+    if not isinstance(results, dict) or "runs" not in results:
+        raise ValueError(f"results must be what load_results returns, got {results!r}: take load_results('full')")

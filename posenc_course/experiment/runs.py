@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from posenc_course.experiment import tasks
-from posenc_course.experiment._checks import check_device
+from posenc_course.experiment._checks import check_device, check_type
 from posenc_course.experiment.config import Config, Run, build_model
 from posenc_course.experiment.corpus import Corpus, load_corpus
 from posenc_course.experiment.evaluation import evaluate_task, evaluate_text, possible_changes
@@ -28,12 +28,14 @@ def train_run(
     on matrices this small a second one waits more than it helps, and the order of sums stays the same. Chapter 12.
     """
     where = check_device(device)
-    sizes = _check_config(config).of(_check_run(run))
+    if progress is not None and not callable(progress):
+        raise ValueError(f"progress must be a function of step, steps and loss, got {progress!r}: leave it out for none")
+    sizes = check_type("config", config, Config, "take preset('quick')").of(run)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         text = load_corpus() if run.part not in tasks.TASKS else None
-        model = build_model(run, config).to(where)
+        model = build_model(config, run).to(where)
         began, scale = time.process_time(), _token_rms(model)
         history = train(
             model,
@@ -68,8 +70,10 @@ def train_run(
 
 def measure(model: Decoder, config: Config, run: Run, text: Corpus | None = None) -> dict[str, Any]:
     """The run's evaluation of its trained model; `text` is the package's, where the run needs one. Chapter 12."""
-    sizes = _check_config(config).of(_check_run(run))
-    model.eval()
+    sizes = check_type("config", config, Config, "take preset('quick')").of(run)
+    check_type("model", model, Decoder, "take one from load_model").eval()
+    if text is not None:
+        check_type("text", text, Corpus, "take load_corpus()")
     if run.part in tasks.TASKS:
         return evaluate_task(model, sizes, run.part)
     changes = possible_changes(model.scheme) if run.part == "text" else ()
@@ -101,15 +105,3 @@ def _task_batches(task: str, sizes: Config, device: torch.device) -> Callable[[t
 def _token_rms(model: Decoder) -> float:
     """Root mean square of a channel of the token vectors that positions are added to."""
     return model.embedding.weight.square().mean().sqrt().item() * getattr(model.scheme, "factor", 1.0)
-
-
-def _check_config(config: object) -> Config:
-    if not isinstance(config, Config):
-        raise ValueError(f"config must be a Config, got {config!r}: take preset('quick')")
-    return config
-
-
-def _check_run(run: object) -> Run:
-    if not isinstance(run, Run):
-        raise ValueError(f"run must be a Run, got {run!r}: take one of config.runs()")
-    return run

@@ -1,0 +1,520 @@
+"""The lab: it measures what it says, a seed is a run, nothing is lost or overwritten; and what its committed results show."""
+
+import hashlib
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from posenc_course.experiment import tasks
+from posenc_course.experiment.config import PARTS, PRESETS, SCALES, SCHEMES, Config, Run, build_model
+from posenc_course.experiment.corpus import DATA, load_corpus
+from posenc_course.experiment.evaluation import (
+    CHANGES,
+    changed,
+    evaluate_text,
+    linear_along_ones,
+    possible_changes,
+    token_losses,
+)
+from posenc_course.experiment.folder import evaluate_again, load_model, load_results, merge, run_experiment, save_report
+from posenc_course.experiment.report import bits_per_byte, curve, scores, spread, tables
+from posenc_course.experiment.runs import measure, train_run
+from posenc_course.learned import LearnedPositions
+from posenc_course.naive import LinearPositions
+from posenc_course.plotting import SCHEMES as STYLES
+from posenc_course.rope import RotaryPositions
+from posenc_course.rope_scaling import ntk_aware, position_interpolation, yarn, yarn_attention_factor
+from posenc_course.transformer import Decoder
+
+torch.set_num_threads(1)  # on tensors this small two threads only wait for each other
+
+ROOT = Path(__file__).resolve().parent.parent
+TINY = Config(
+    "tiny", length=16, d_model=16, num_heads=2, num_layers=1, steps=3, batch_size=4, warm_up=1, evaluation_bytes=256, spans=2,
+    task_length=16, task_steps=1, side_steps=1,
+)  # fmt: skip
+T = TINY.length
+
+
+def silent(_: str) -> None:
+    pass
+
+
+def records(folder: Path) -> list[dict[str, Any]]:
+    """What a folder's runs measured, without how long it took."""
+    return [{key: value for key, value in run.items() if key != "cpu_seconds"} for run in merge(folder)["runs"]]
+
+
+# ── the text ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_text_is_the_frozen_one_and_split_by_file() -> None:
+    corpus = load_corpus()
+    described = json.loads((DATA / "corpus.json").read_text(encoding="utf-8"))
+    train, validation = described["files"]["train"], described["files"]["validation"]
+    assert (len(corpus.train), len(corpus.validation)) == (sum(train.values()), sum(validation.values()))
+    assert not train.keys() & validation.keys()
+    assert 7.5e6 < len(corpus.train) + len(corpus.validation) < 8e6
+    text = bytes(corpus.train.tolist()) + bytes(corpus.validation.tolist())
+    assert hashlib.sha256(text).hexdigest() == described["sha256"] == corpus.sha256
+    assert text.isascii()
+    assert "PYTHON SOFTWARE FOUNDATION LICENSE" in (DATA / "corpus_LICENSE.txt").read_text(encoding="utf-8")
+    assert (DATA / "corpus.xz").stat().st_size < 2.5e6
+
+
+def test_a_text_that_is_not_the_frozen_one_is_refused(tmp_path: Path) -> None:
+    for name in ("corpus.json", "corpus.xz"):
+        (tmp_path / name).write_bytes((DATA / name).read_bytes())
+    description = tmp_path / "corpus.json"
+    description.write_text(description.read_text().replace('"sha256": "0', '"sha256": "1'))
+    with pytest.raises(ValueError, match="has sha256 04"):
+        load_corpus(tmp_path)
+    (tmp_path / "corpus.xz").write_bytes((DATA / "corpus.xz").read_bytes()[:1000])
+    with pytest.raises(ValueError, match="no whole text"):
+        load_corpus(tmp_path)
+
+
+# ── the tasks ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("task", tasks.TASKS)
+@pytest.mark.parametrize("length", [4, 17, 32, 128])
+def test_the_right_answers_are_right(task: str, length: int) -> None:
+    generator = torch.Generator().manual_seed(length)
+    inputs, targets = tasks.TASKS[task].draw(generator, 20, length)
+    assert inputs.shape == targets.shape
+    assert inputs.max() < tasks.VOCAB_SIZE
+    for tokens, answers in zip(inputs.tolist(), targets.tolist(), strict=True):
+        asked = [place for place, answer in enumerate(answers) if answer != tasks.NO_TARGET]
+        assert asked or task == "nearest"
+        for place in asked:
+            before = tokens[: place + 1]
+            if task == "nearest":
+                right = [token for token in before if token < 8][-1]
+                assert tokens[place] >= 8
+            elif task == "copy":
+                right = tokens[place - tokens.index(16)]  # as far into the string as after the separator
+            elif task == "recall":
+                right = before[before.index(tokens[place]) + 1]
+                assert 16 <= right < 32
+            else:
+                right = next(token for token in before if token < 16)
+                assert sum(token < 16 for token in before) == 2
+            assert answers[place] == right
+
+
+def test_without_positions_one_layer_cannot_know_which_name_came_first() -> None:
+    """Proved: the last token looks at a set. So the sentence with the names exchanged gets the same outputs, trained or not."""
+    model, _ = train_run(replace(TINY, task_steps=20), Run("order", "none", 0))
+    tokens = tasks.order(torch.Generator().manual_seed(1), 8, 32)[0]
+    exchanged = tokens.clone()
+    for sentence in exchanged:
+        first, second = (sentence < 16).nonzero().flatten().tolist()
+        sentence[[first, second]] = sentence[[second, first]]
+    assert not torch.equal(tokens, exchanged)
+    assert torch.allclose(model(tokens)[:, -1], model(exchanged)[:, -1], atol=1e-5)
+
+
+# ── what is measured ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def tiny_model(scheme: str) -> Decoder:
+    return build_model(TINY, Run("text", scheme, 0)).eval()
+
+
+def loss_of(model: Decoder, context: Tensor, target: Tensor) -> float:
+    """Nats of one byte after a context, by itself."""
+    with torch.inference_mode():
+        return F.cross_entropy(model(context.long()[None])[0, -1], target.long()).item()
+
+
+@pytest.mark.parametrize("scheme", ["none", "normalized", "rope"])
+def test_evaluation_against_one_byte_at_a_time(scheme: str) -> None:
+    """Same targets at every length; non-overlapping context begins at the window, sliding context is L - T/2 bytes at least."""
+    model, text = tiny_model(scheme), load_corpus().validation
+    result = evaluate_text(model, TINY, text)["plain"]
+    blocks = [text[start : start + 8 * T + 1] for start in (0, len(text) // 2)]
+    spans = [text[start : start + 16 * T + 1] for start in (0, len(text) // 2)]
+    for L in (T, 2 * T):  # a window's loss at once is the loss of its bytes one by one, but for normalized positions
+        if scheme != "normalized":
+            losses = [
+                loss_of(model, block[place - place % L : place + 1], block[place + 1])
+                for block in blocks
+                for place in range(8 * T)
+            ]
+            assert result["nonoverlapping"][str(L)] == pytest.approx(sum(losses) / len(losses), abs=1e-4)
+        last = [
+            loss_of(model, span[place - L : place], span[place])
+            for span in spans
+            for place in range(8 * T + T // 2, 16 * T + 1, T // 2)
+        ]
+        assert result["last"][str(L)] == pytest.approx(sum(last) / len(last), abs=1e-4)
+    if scheme != "normalized":
+        for L in (T, 8 * T):
+            sliding = []
+            for span in spans:
+                for target in range(8 * T + 1, 16 * T + 1):
+                    end = 8 * T + math.ceil((target - 8 * T) / (T // 2)) * (T // 2)  # of the window that counts it
+                    sliding.append(loss_of(model, span[end - L : target], span[target]))
+            assert result["sliding"][str(L)] == pytest.approx(sum(sliding) / len(sliding), abs=1e-4)
+    positions = [token_losses(model, block[None])[0] for block in blocks]
+    assert result["by_position"] == pytest.approx(torch.stack(positions).mean(dim=0).tolist(), abs=1e-4)
+    assert result["nonoverlapping"][str(8 * T)] == pytest.approx(sum(result["by_position"]) / (8 * T), abs=1e-4)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_a_window_hides_what_is_farther_and_nothing_else(scheme: str) -> None:
+    model = tiny_model(scheme)
+    tokens = torch.randint(128, (2, 3 * T), generator=torch.Generator().manual_seed(0))
+    windowed = changed(model, "window", 3 * T, T)
+    with torch.inference_mode():
+        assert torch.allclose(model(tokens[:, :T]), windowed(tokens[:, :T]), atol=1e-5)
+        other = tokens.clone()
+        other[:, 0] = (other[:, 0] + 1) % 128
+        moved = (windowed(tokens) != windowed(other)).flatten(start_dim=2).any(dim=-1).any(dim=0)
+    assert moved[0]
+    assert moved[T - 1]
+    assert not moved[T:].any()  # one layer: what is T back or more is out of sight
+
+
+def test_changes_are_the_packages_own_formulas() -> None:
+    rope, learned = tiny_model("rope"), tiny_model("learned")
+    omega = rope.scheme.frequencies
+    expected = {
+        "interpolation": position_interpolation(omega, 4),
+        "ntk": ntk_aware(omega, 4),
+        "yarn": yarn(omega, 4, T),
+        "yarn_fast_8": yarn(omega, 4, T, fast=8),
+    }
+    for change, frequencies in expected.items():
+        model = changed(rope, change, 4 * T, T)
+        assert isinstance(model.scheme, RotaryPositions)
+        assert torch.equal(model.scheme.frequencies, frequencies)
+        assert model.scheme.attention_factor == (yarn_attention_factor(4) if "yarn" in change else 1)
+        assert all(block.attention.scheme is model.scheme for block in model.blocks)
+    longer = changed(learned, "interpolation", 2 * T - 1, T).scheme
+    assert isinstance(longer, LearnedPositions)
+    table = learned.scheme.table
+    assert torch.allclose(longer.table[::2], table[:T])
+    assert torch.allclose(longer.table[1::2], (table[: T - 1] + table[1:T]) / 2, atol=1e-6)
+    assert rope.scheme.frequencies is omega, "the model itself was changed"
+    assert possible_changes(rope.scheme) == CHANGES
+    assert possible_changes(tiny_model("alibi").scheme) == ("window",)
+
+
+def test_linear_positions_in_all_channels_alike_are_no_positions() -> None:
+    """LayerNorm subtracts them, exactly; along +1, -1, … it does not."""
+    assert linear_along_ones() < 1e-9
+    model = tiny_model("none")
+    tokens = torch.arange(32)[None]
+    with torch.inference_mode():
+        without = model(tokens)
+        model.scheme = LinearPositions(TINY.d_model)
+        assert (model(tokens) - without).abs().max() > 0.1
+
+
+# ── runs ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_every_scheme_has_its_look_and_every_part_its_runs() -> None:
+    assert set(SCHEMES) <= set(STYLES)
+    full = PRESETS["full"].runs()
+    assert len({run.name for run in full}) == len(full) == 9 * 3 + 4 * 9 * 3 + 2 * 3 * 3 + len(SCALES) * 3
+    assert {run.part for run in full} == set(PARTS)
+    quick = [(run.scheme, run.seed) for run in PRESETS["quick"].runs()]
+    assert sorted(quick) == sorted([(scheme, 0) for scheme in SCHEMES] + [("rope", 1), ("rope", 2)])
+    assert PRESETS["full"].runs(["alibi"], [5], ["text"]) == [Run("text", "alibi", 5)]
+
+
+def test_a_seed_is_a_run_and_the_record_is_of_the_stored_weights(tmp_path: Path) -> None:
+    run = Run("text", "learned", 3)
+    torch.rand(5)  # wherever torch's own generator stands
+    model, record = train_run(TINY, run)
+    again, same = train_run(TINY, run)
+    for one in (record, same):
+        del one["cpu_seconds"]
+    assert record == same
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), again.parameters(), strict=True))
+    assert train_run(TINY, Run("text", "learned", 4))[1]["losses"] != record["losses"]
+    run_experiment(TINY, tmp_path, schemes=["learned"], seeds=[3], say=silent)
+    assert records(tmp_path) == [record]
+    assert measure(load_model("learned", 3, folder=tmp_path), TINY, run) == record["evaluation"]
+
+
+def test_the_tokens_scale_is_what_its_setting_says() -> None:
+    root = 2**0.5  # sinusoids have a root mean square of √½, tokens one of 1 in "unit"; the side experiments' √d_model is 8
+    for setting, ratio in {"unscaled": root / 8, "paper": root, "unit": root, "overscaled": 8 * root}.items():
+        start, end = train_run(TINY, Run("scale", "sinusoidal", 0, setting))[1]["token_to_position"]
+        assert start == pytest.approx(ratio, rel=0.03)
+        assert end == pytest.approx(ratio, rel=0.2)
+
+
+def test_the_gpu_preset_goes_through_when_shrunk() -> None:
+    shrunk = replace(
+        PRESETS["gpu"], length=16, d_model=16, num_heads=2, num_layers=1, steps=2, batch_size=2, evaluation_bytes=128, spans=1
+    )
+    assert len(PRESETS["gpu"].runs()) == 27
+    _, record = train_run(shrunk, Run("text", "t5", 0))
+    assert set(record["evaluation"]["plain"]["nonoverlapping"]) == {"16", "32", "64", "128"}
+
+
+# ── a folder of runs ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with three runs, by two processes."""
+    folder = tmp_path_factory.mktemp("made")
+    run_experiment(TINY, folder, schemes=["none", "rope", "alibi"], jobs=2, say=silent)
+    return folder
+
+
+def copied(folder: Path, to: Path) -> Path:
+    to.mkdir(exist_ok=True)
+    for path in folder.iterdir():
+        (to / path.name).write_bytes(path.read_bytes())
+    return to
+
+
+def test_runs_are_independent_and_merge(made: Path, tmp_path: Path) -> None:
+    for scheme in ("rope", "alibi", "none"):  # another order, one process each
+        run_experiment(TINY, tmp_path / scheme, schemes=[scheme], say=silent)
+        copied(tmp_path / scheme, tmp_path / "all")
+    assert records(tmp_path / "all") == records(made)
+    save_report(tmp_path / "all", tmp_path / "report.json")
+    assert load_results(tmp_path / "report.json") == merge(tmp_path / "all")
+    assert load_results(made)["config"] == TINY.as_json()
+    (how,) = merge(made)["made"]
+    assert how["corpus"] == load_corpus().sha256
+    assert how["torch"] == torch.__version__
+
+
+def test_what_is_there_is_kept_and_what_is_missing_is_made(made: Path, tmp_path: Path) -> None:
+    copied(made, tmp_path)
+    (tmp_path / "text-rope-0.npz").unlink()
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.npz")}
+    lines: list[str] = []
+    run_experiment(TINY, tmp_path, schemes=["none", "rope", "alibi"], say=lines.append)
+    assert lines[0] == f"3 runs, 2 of them already in {tmp_path}"
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    assert records(tmp_path) == records(made)
+
+
+def test_evaluating_again_gives_the_same(made: Path, tmp_path: Path) -> None:
+    lines: list[str] = []
+    evaluate_again(copied(made, tmp_path), say=lines.append)
+    assert len(lines) == 3
+    assert all(line.endswith(", as stored") for line in lines)
+    assert records(tmp_path) == records(made)
+
+
+def test_tables_show_mean_and_spread(made: Path) -> None:
+    text = "\n".join(tables(load_results(made)))
+    rope = scores(load_results(made), "rope")[0, 0].item()
+    assert f"{rope:6.3f}" in text
+    assert "nats per byte, sliding" in text
+    assert "bits at 128" in text
+    mean, deviation = spread(torch.tensor([[1.0, 2.0], [3.0, 2.0], [5.0, 2.0]]))
+    assert (mean.tolist(), deviation.tolist()) == ([3, 2], [2, 0])
+    assert bits_per_byte(math.log(2)) == 1
+
+
+def spoiled(made: Path, to: Path) -> dict[str, tuple[Callable[[], object], str]]:
+    """What goes wrong with a folder, and what the message says."""
+    half = copied(made, to / "half") / "text-rope-0.npz"
+    half.write_bytes(half.read_bytes()[: half.stat().st_size // 2])
+    other = copied(made, to / "other")
+    report = to / "report.json"
+    save_report(made, report)
+    report.write_text(report.read_text()[:500])
+    (to / "a file").write_text("no folder")
+    alone = copied(made, to / "alone")
+    (alone / "config.json").unlink()
+    both = copied(made, to / "both")
+    run_experiment(replace(TINY, steps=1), to / "one step", schemes=["t5"], say=silent)
+    (both / "text-t5-0.npz").write_bytes((to / "one step/text-t5-0.npz").read_bytes())
+    return {
+        "a run cut in half": (
+            lambda: run_experiment(TINY, half.parent, say=silent),
+            "text-rope-0.npz holds no whole run: delete",
+        ),
+        "merging it": (lambda: merge(half.parent), "text-rope-0.npz holds no whole run: delete"),
+        "evaluating it": (lambda: evaluate_again(half.parent), "text-rope-0.npz holds no whole run: delete"),
+        "loading it": (lambda: load_model("rope", folder=half.parent), "text-rope-0.npz holds no whole run: delete"),
+        "another configuration": (
+            lambda: run_experiment(replace(TINY, steps=4), other, say=silent),
+            "was begun with another configuration, steps=3 instead of 4: give another folder",
+        ),
+        "no configuration": (lambda: run_experiment(TINY, alone, say=silent), "holds runs and no config.json"),
+        "a file": (lambda: run_experiment(TINY, to / "a file", say=silent), "is no folder"),
+        "runs of two": (lambda: merge(both), "several configurations, steps="),
+        "results cut in half": (lambda: load_results(report), "no whole results in"),
+        "no runs": (lambda: merge(to), "no runs in"),
+        "no folder": (lambda: merge(to / "nowhere"), "must be one that exists"),
+        "none given": (lambda: merge(None), "must be one that exists"),  # type: ignore[arg-type]
+        "jobs": (lambda: run_experiment(TINY, other, jobs=0, say=silent), "jobs must be an integer >= 1, got 0"),
+        "scheme": (
+            lambda: run_experiment(TINY, other, schemes=["rotary"], say=silent),
+            "unknown scheme 'rotary': take some of",
+        ),
+        "device": (lambda: run_experiment(TINY, other, device="cuda:99", say=silent), "device 'cuda:99' is not there: this"),
+        "config": (lambda: run_experiment("quick", other, say=silent), "config must be a Config, got 'quick'"),  # type: ignore[arg-type]
+        "path": (lambda: save_report(made, None), "a path must be text or a Path, got None"),  # type: ignore[arg-type]
+    }
+
+
+def test_a_spoiled_folder_is_named_and_nothing_is_overwritten(made: Path, tmp_path: Path) -> None:
+    calls = spoiled(made, tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    for what, (call, message) in calls.items():
+        with pytest.raises(ValueError, match=r".") as caught:
+            call()
+        assert message in str(caught.value), what
+        assert "\n" not in str(caught.value)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+# ── the command line ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+SMALL = "--set length=16 --set d_model=16 --set num_heads=2 --set evaluation_bytes=256 --set batch_size=4".split()
+
+
+def command(*options: str) -> list[str]:
+    return [sys.executable, "-m", "posenc_course.experiment", *options]
+
+
+def run(*options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command(*options), cwd=ROOT, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [
+        (["run", "--schemes", "rotary"], "unknown scheme 'rotary': take some of none, "),
+        (["run", "--set", "length=0"], "length must be an integer >= 16, got 0"),
+        (["run", "--device", "cuda:99"], "device 'cuda:99' is not there: this machine has cpu"),
+        (["run", "--preset", "huge"], "unknown preset 'huge': take some of quick, full, gpu"),
+        (["run", "--set", "heads=2"], "unknown field 'heads': take some of name, length"),
+        (["run", "--set", "steps"], "'steps' is no change: give for example steps=100"),
+        (["run", "--seeds", "one"], "'one' is no list of numbers"),
+        (["run", "--jobs", "0"], "jobs must be an integer >= 1, got 0"),
+        (["evaluate", "nowhere"], "folder must be one that exists, got 'nowhere'"),
+        (["report", "nowhere"], "no whole results in 'nowhere'"),
+        ([], "required: command"),
+    ],
+)
+def test_bad_options_end_in_one_line_and_code_2(
+    options: list[str], shown: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from posenc_course.experiment.__main__ import main
+
+    folder = tmp_path / "runs"
+    with pytest.raises(SystemExit) as stopped:
+        main([*options, "--folder", str(folder)] if "run" in options else options)
+    assert stopped.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: ")
+    assert shown in line
+    assert not folder.exists()
+
+
+def test_interrupted_it_goes_on_to_the_same_numbers(tmp_path: Path) -> None:
+    """Ctrl-C and kill -9 in the middle of a run; afterwards the numbers are those of a run that nobody disturbed."""
+    options = ["--folder", str(tmp_path / "disturbed"), "--schemes", "none,alibi", "--set", "steps=150", "--jobs", "1", *SMALL]
+    for sign in (signal.SIGINT, signal.SIGKILL):
+        process = subprocess.Popen(
+            command("run", *options),
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        assert process.stdout
+        for line in process.stdout:
+            if "step" in line:
+                break
+        os.killpg(process.pid, sign) if sign == signal.SIGINT else process.kill()
+        _, error = process.communicate(timeout=60)
+        if sign == signal.SIGINT:
+            assert process.returncode == 130, error
+            assert error.startswith("interrupted; ")
+            assert len(error.splitlines()) == 1
+        for _ in range(100):  # the processes that worked for it notice, and end
+            if not worker_of(process.pid):
+                break
+            time.sleep(0.1)
+        assert not worker_of(process.pid)
+    done = run("run", *options)
+    assert done.returncode == 0, done.stderr
+    assert "2 of them already" not in done.stdout
+    options[1] = str(tmp_path / "undisturbed")
+    assert run("run", *options).returncode == 0
+    assert records(tmp_path / "disturbed") == records(tmp_path / "undisturbed")
+
+
+def worker_of(session: int) -> list[str]:
+    """Processes of the session that are still there (Linux; elsewhere nobody looks)."""
+    there = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, _, of = stat.read_text().rpartition(") ")[2].split()[:4]
+        except OSError:
+            continue
+        if int(of) == session and state != "Z":
+            there.append(stat.parent.name)
+    return there
+
+
+# ── the committed results ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_models_come_along_and_give_the_stored_numbers() -> None:
+    quick, config = load_results("quick"), PRESETS["quick"]
+    assert quick["config"] == config.as_json()
+    assert sum(path.stat().st_size for path in (DATA / "models").glob("*.npz")) < 3e6
+    text = load_corpus().validation
+    windows = torch.stack([text[n * (len(text) // 32) :][: 512 + 1] for n in range(32)])
+    for run in config.runs():
+        model = load_model(run.scheme, run.seed)
+        if run.scheme == "alibi" or run.seed == 1:
+            losses = token_losses(model, windows)
+            stored = curve(quick, run.scheme)[run.seed]
+            assert losses.mean().item() == pytest.approx(scores(quick, run.scheme)[run.seed, 3].item(), abs=2e-3)
+            assert losses.mean(dim=0).tolist() == pytest.approx(stored.tolist(), abs=2e-2)
+        else:
+            assert token_losses(model, windows[:1, :65]).mean() < 3
+
+
+@pytest.fixture(scope="module")
+def full() -> dict[str, Any]:
+    results = load_results("full")
+    assert results["config"] == PRESETS["full"].as_json(), "the full preset was changed after its results were made"
+    wanted = {run.name for run in PRESETS["full"].runs()}
+    assert {Run(*(run[key] for key in ("part", "scheme", "seed", "setting"))).name for run in results["runs"]} == wanted
+    return results
+
+
+def test_the_committed_files_say_how_they_were_made_and_name_no_place() -> None:
+    for name in ("quick", "full"):
+        path = DATA / "experiment" / f"{name}.json"
+        text = path.read_text(encoding="utf-8")
+        assert len(text) < 500_000
+        assert "/tmp" not in text
+        assert "/home" not in text
+        for how in load_results(name)["made"]:
+            assert how["corpus"] == load_corpus().sha256
+            assert {"date", "python", "torch", "processor", "device"} <= how.keys()
