@@ -288,13 +288,15 @@ def unknown_among(what: str) -> list[Any]:
 def lab_rows() -> dict[str, Row]:
     tiny, run = Config(**TINY), Run("text", "rope", 0)
     model, text = build_model(tiny, run), torch.arange(1000) % 128
-    results = {"runs": [{"part": "text", "scheme": "rope", "seed": 0, "setting": "", "evaluation": {"plain": {}}}]}
+    results: dict[str, Any] = {
+        "runs": [{"part": "text", "scheme": "rope", "seed": 0, "setting": "", "evaluation": {"plain": {}}}]
+    }
     results["runs"][0]["evaluation"] = {"plain": {"nonoverlapping": {"16": 1.0}, "by_position": [1.0]}}
-    counts = ("d_model", "num_heads", "num_layers", "steps", "batch_size", "spans", "task_steps", "side_steps")
+    counts: tuple[str, ...] = ("d_model", "num_heads", "num_layers", "steps", "batch_size", "spans", "task_steps", "side_steps")
     draw = {"generator": torch.Generator(), "batch": 2, "length": 16}
-    bad_draw = {"generator": [0, None], "batch": NOT_COUNTS, "length": [*NOT_COUNTS, 3]}
+    bad_draw: dict[str, list[Any]] = {"generator": [0, None], "batch": NOT_COUNTS, "length": [*NOT_COUNTS, 3]}
     bias = WindowedPositions(AlibiPositions(2), 2).bias
-    found = {"results": [None, "full", {}], "scheme": unknown("scheme")}
+    found: dict[str, list[Any]] = {"results": [None, "full", {}], "scheme": unknown("scheme")}
     # None is all of them here.
     wrong = {what: [case for case in unknown_among(what) if case[0] is not None] for what in ("scheme", "part")}
     return {
@@ -306,8 +308,9 @@ def lab_rows() -> dict[str, Row]:
         "experiment.config.Config": Row(
             Config,
             TINY,
-            dict.fromkeys(counts, NOT_COUNTS)
-            | {"name": [None, 3], "d_model": [*NOT_COUNTS, (6, "d_model=6")], "num_heads": [*NOT_COUNTS, (3, "num_heads=6")]}
+            {"name": [None, 3]}
+            | {name: list(NOT_COUNTS) for name in counts}
+            | {"d_model": [*NOT_COUNTS, (6, "d_model=6")], "num_heads": [*NOT_COUNTS, (3, "num_heads=6")]}
             | {name: [*NOT_COUNTS, 8, 20] for name in ("length", "task_length")}
             | {"learning_rate": [*NOT_POSITIVE, INF], "warm_up": NOT_SEEDS, "evaluation_bytes": [*NOT_COUNTS, 64, 130]}
             | {"parts": unknown_among("part"), "seeds": [*NOT_SEED_LISTS, None], "rope_seeds": NOT_SEED_LISTS},
@@ -317,7 +320,7 @@ def lab_rows() -> dict[str, Row]:
         ),
         "experiment.config.Config.of": Row(tiny.of, {"run": run}, {"run": NOT_RUNS}),
         "experiment.config.preset": Row(
-            preset, {"name": "quick"}, {"name": unknown("preset"), "changes": [(3, "unknown field 'changes'")]}
+            preset, {"which": "quick"}, {"which": unknown("preset"), "changes": [(3, "unknown field 'changes'")]}
         ),
         "experiment.config.build_scheme": Row(
             build_scheme, {"name": "t5", "config": tiny}, {"name": unknown("scheme"), "config": NOT_CONFIGS}

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import math
-import os
 import signal
 import subprocess
 import sys
@@ -18,8 +17,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from posenc_course.attention import MultiHeadAttention
 from posenc_course.experiment import tasks
-from posenc_course.experiment.config import PARTS, PRESETS, SCALES, SCHEMES, Config, Run, build_model
+from posenc_course.experiment.__main__ import main
+from posenc_course.experiment.config import PARTS, PRESETS, RATES, SCALES, SCHEMES, Config, Run, build_model
 from posenc_course.experiment.corpus import DATA, load_corpus
 from posenc_course.experiment.evaluation import (
     CHANGES,
@@ -141,7 +142,7 @@ def loss_of(model: Decoder, context: Tensor, target: Tensor) -> float:
         return F.cross_entropy(model(context.long()[None])[0, -1], target.long()).item()
 
 
-@pytest.mark.parametrize("scheme", ["none", "normalized", "rope"])
+@pytest.mark.parametrize("scheme", ["normalized", "rope"])
 def test_evaluation_against_one_byte_at_a_time(scheme: str) -> None:
     """Same targets at every length; non-overlapping context begins at the window, sliding context is L - T/2 bytes at least."""
     model, text = tiny_model(scheme), load_corpus().validation
@@ -149,7 +150,7 @@ def test_evaluation_against_one_byte_at_a_time(scheme: str) -> None:
     blocks = [text[start : start + 8 * T + 1] for start in (0, len(text) // 2)]
     spans = [text[start : start + 16 * T + 1] for start in (0, len(text) // 2)]
     for L in (T, 2 * T):  # a window's loss at once is the loss of its bytes one by one, but for normalized positions
-        if scheme != "normalized":
+        if scheme != "normalized" and L == 2 * T:
             losses = [
                 loss_of(model, block[place - place % L : place + 1], block[place + 1])
                 for block in blocks
@@ -163,13 +164,12 @@ def test_evaluation_against_one_byte_at_a_time(scheme: str) -> None:
         ]
         assert result["last"][str(L)] == pytest.approx(sum(last) / len(last), abs=1e-4)
     if scheme != "normalized":
-        for L in (T, 8 * T):
-            sliding = []
-            for span in spans:
-                for target in range(8 * T + 1, 16 * T + 1):
-                    end = 8 * T + math.ceil((target - 8 * T) / (T // 2)) * (T // 2)  # of the window that counts it
-                    sliding.append(loss_of(model, span[end - L : target], span[target]))
-            assert result["sliding"][str(L)] == pytest.approx(sum(sliding) / len(sliding), abs=1e-4)
+        sliding = []
+        for span in spans:
+            for target in range(8 * T + 1, 16 * T + 1):
+                end = 8 * T + math.ceil((target - 8 * T) / (T // 2)) * (T // 2)  # of the window that counts it
+                sliding.append(loss_of(model, span[end - 4 * T : target], span[target]))
+        assert result["sliding"][str(4 * T)] == pytest.approx(sum(sliding) / len(sliding), abs=1e-4)
     positions = [token_losses(model, block[None])[0] for block in blocks]
     assert result["by_position"] == pytest.approx(torch.stack(positions).mean(dim=0).tolist(), abs=1e-4)
     assert result["nonoverlapping"][str(8 * T)] == pytest.approx(sum(result["by_position"]) / (8 * T), abs=1e-4)
@@ -192,19 +192,21 @@ def test_a_window_hides_what_is_farther_and_nothing_else(scheme: str) -> None:
 
 def test_changes_are_the_packages_own_formulas() -> None:
     rope, learned = tiny_model("rope"), tiny_model("learned")
+    assert isinstance(rope.scheme, RotaryPositions)
+    assert isinstance(learned.scheme, LearnedPositions)
     omega = rope.scheme.frequencies
     expected = {
         "interpolation": position_interpolation(omega, 4),
         "ntk": ntk_aware(omega, 4),
         "yarn": yarn(omega, 4, T),
-        "yarn_fast_8": yarn(omega, 4, T, fast=8),
+        "yarn_fast_8": yarn(omega, 4, T, fast=8, truncate=False),
     }
     for change, frequencies in expected.items():
         model = changed(rope, change, 4 * T, T)
         assert isinstance(model.scheme, RotaryPositions)
         assert torch.equal(model.scheme.frequencies, frequencies)
         assert model.scheme.attention_factor == (yarn_attention_factor(4) if "yarn" in change else 1)
-        assert all(block.attention.scheme is model.scheme for block in model.blocks)
+        assert all(layer.scheme is model.scheme for layer in model.modules() if isinstance(layer, MultiHeadAttention))
     longer = changed(learned, "interpolation", 2 * T - 1, T).scheme
     assert isinstance(longer, LearnedPositions)
     table = learned.scheme.table
@@ -232,7 +234,7 @@ def test_linear_positions_in_all_channels_alike_are_no_positions() -> None:
 def test_every_scheme_has_its_look_and_every_part_its_runs() -> None:
     assert set(SCHEMES) <= set(STYLES)
     full = PRESETS["full"].runs()
-    assert len({run.name for run in full}) == len(full) == 9 * 3 + 4 * 9 * 3 + 2 * 3 * 3 + len(SCALES) * 3
+    assert len({run.name for run in full}) == len(full) == 9 * 3 + 4 * 9 * 3 + 2 * len(RATES) * 3 + len(SCALES) * 3
     assert {run.part for run in full} == set(PARTS)
     quick = [(run.scheme, run.seed) for run in PRESETS["quick"].runs()]
     assert sorted(quick) == sorted([(scheme, 0) for scheme in SCHEMES] + [("rope", 1), ("rope", 2)])
@@ -316,7 +318,8 @@ def test_what_is_there_is_kept_and_what_is_missing_is_made(made: Path, tmp_path:
 def test_evaluating_again_gives_the_same(made: Path, tmp_path: Path) -> None:
     lines: list[str] = []
     evaluate_again(copied(made, tmp_path), say=lines.append)
-    assert len(lines) == 3
+    evaluate_again(tmp_path, schemes=["rope"], parts=["text"], say=lines.append)
+    assert len(lines) == 3 + 1
     assert all(line.endswith(", as stored") for line in lines)
     assert records(tmp_path) == records(made)
 
@@ -389,15 +392,7 @@ def test_a_spoiled_folder_is_named_and_nothing_is_overwritten(made: Path, tmp_pa
 
 # ── the command line ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-SMALL = "--set length=16 --set d_model=16 --set num_heads=2 --set evaluation_bytes=256 --set batch_size=4".split()
-
-
-def command(*options: str) -> list[str]:
-    return [sys.executable, "-m", "posenc_course.experiment", *options]
-
-
-def run(*options: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command(*options), cwd=ROOT, capture_output=True, text=True)
+COMMAND = [sys.executable, "-m", "posenc_course.experiment"]
 
 
 @pytest.mark.parametrize(
@@ -419,8 +414,6 @@ def run(*options: str) -> subprocess.CompletedProcess[str]:
 def test_bad_options_end_in_one_line_and_code_2(
     options: list[str], shown: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from posenc_course.experiment.__main__ import main
-
     folder = tmp_path / "runs"
     with pytest.raises(SystemExit) as stopped:
         main([*options, "--folder", str(folder)] if "run" in options else options)
@@ -433,40 +426,36 @@ def test_bad_options_end_in_one_line_and_code_2(
 
 def test_interrupted_it_goes_on_to_the_same_numbers(tmp_path: Path) -> None:
     """Ctrl-C and kill -9 in the middle of a run; afterwards the numbers are those of a run that nobody disturbed."""
-    options = ["--folder", str(tmp_path / "disturbed"), "--schemes", "none,alibi", "--set", "steps=150", "--jobs", "1", *SMALL]
-    for sign in (signal.SIGINT, signal.SIGKILL):
+    config = replace(TINY, steps=200)
+    changes = [f"--set={name}={json.dumps(value)}" for name, value in config.as_json().items()]
+    folder = tmp_path / "disturbed"
+    options = ["run", "--folder", str(folder), "--schemes", "none,alibi", *changes]
+    for sign, jobs in ((signal.SIGINT, "1"), (signal.SIGKILL, "2")):
         process = subprocess.Popen(
-            command("run", *options),
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
+            [*COMMAND, *options, "--jobs", jobs], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             start_new_session=True,
-        )
+        )  # fmt: skip
         assert process.stdout
         for line in process.stdout:
             if "step" in line:
                 break
-        os.killpg(process.pid, sign) if sign == signal.SIGINT else process.kill()
-        _, error = process.communicate(timeout=60)
+        process.send_signal(sign)
+        _, error = process.communicate(timeout=120)
         if sign == signal.SIGINT:
             assert process.returncode == 130, error
-            assert error.startswith("interrupted; ")
-            assert len(error.splitlines()) == 1
-        for _ in range(100):  # the processes that worked for it notice, and end
-            if not worker_of(process.pid):
+            assert error == "interrupted; what is done is kept, and the same command goes on from there\n"
+        for _ in range(600):  # the processes that worked for it notice, and end
+            if not others_of(process.pid):
                 break
             time.sleep(0.1)
-        assert not worker_of(process.pid)
-    done = run("run", *options)
-    assert done.returncode == 0, done.stderr
-    assert "2 of them already" not in done.stdout
-    options[1] = str(tmp_path / "undisturbed")
-    assert run("run", *options).returncode == 0
-    assert records(tmp_path / "disturbed") == records(tmp_path / "undisturbed")
+        assert not others_of(process.pid)
+    assert len(list(folder.glob("*.npz"))) < 2
+    for where in (folder, tmp_path / "undisturbed"):
+        run_experiment(config, where, schemes=["none", "alibi"], say=silent)
+    assert records(folder) == records(tmp_path / "undisturbed")
 
 
-def worker_of(session: int) -> list[str]:
+def others_of(session: int) -> list[str]:
     """Processes of the session that are still there (Linux; elsewhere nobody looks)."""
     there = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
@@ -496,7 +485,7 @@ def test_models_come_along_and_give_the_stored_numbers() -> None:
             assert losses.mean().item() == pytest.approx(scores(quick, run.scheme)[run.seed, 3].item(), abs=2e-3)
             assert losses.mean(dim=0).tolist() == pytest.approx(stored.tolist(), abs=2e-2)
         else:
-            assert token_losses(model, windows[:1, :65]).mean() < 3
+            assert token_losses(model, windows[:, :65]).mean() < 3.5  # untrained: ln 128 = 4.9
 
 
 @pytest.fixture(scope="module")
@@ -518,3 +507,104 @@ def test_the_committed_files_say_how_they_were_made_and_name_no_place() -> None:
         for how in load_results(name)["made"]:
             assert how["corpus"] == load_corpus().sha256
             assert {"date", "python", "torch", "processor", "device"} <= how.keys()
+
+
+def below(less: Tensor, more: Tensor) -> bool:
+    """Whether the means over seeds differ in this direction by three times the larger spread at least."""
+    (low, low_spread), (high, high_spread) = spread(less), spread(more)
+    return bool(high - low >= 3 * max(low_spread, high_spread) and high > low)
+
+
+def test_at_the_trained_length_positions_help_and_schemes_differ(full: dict[str, Any]) -> None:
+    at_1 = {scheme: scores(full, scheme)[:, 0] for scheme in SCHEMES}
+    for scheme in ("normalized", "sinusoidal", "learned", "shaw", "t5", "rope", "alibi"):
+        assert below(at_1[scheme], at_1["none"]), scheme
+    for scheme in ("normalized", "sinusoidal", "learned", "t5"):
+        assert below(at_1["rope"], at_1[scheme]), scheme
+        assert below(at_1["alibi"], at_1[scheme]), scheme
+    assert at_1["linear"].min() > at_1["none"].max()  # the widest spread of all: no more than that every seed says so
+
+
+def test_who_breaks_beyond_the_trained_length_and_who_does_not(full: dict[str, Any]) -> None:
+    for how in ("nonoverlapping", "sliding"):
+        at = {scheme: scores(full, scheme, how=how).T for scheme in SCHEMES}
+        for scheme in ("sinusoidal", "learned"):
+            assert below(at[scheme][0], at[scheme][1]), f"{scheme} breaks at 2T"
+        assert below(at["rope"][1], at["rope"][2]), "RoPE breaks between 2T and 4T"
+        for scheme in ("none", "normalized", "linear", "sinusoidal", "learned", "t5", "rope"):
+            assert below(at["alibi"][3], at[scheme][3]), f"ALiBi loses less than {scheme} at 8T"
+            assert below(at["shaw"][3], at[scheme][3]), f"Shaw, clipped, loses less than {scheme} at 8T"
+        assert (at["alibi"][3] - at["alibi"][0]).abs().max() < 0.05
+    sliding = scores(full, "alibi", how="sliding")
+    assert (sliding[:, 3] - sliding[:, 0]).min() > -0.02, "ALiBi gains nothing from more than T bytes of context"
+    drop = scores(full, "alibi")
+    assert below(drop[:, 3] - drop[:, 0], torch.zeros(3)), "what it seems to gain is bytes with little context, fewer of them"
+
+
+def test_the_window_tells_unseen_distances_from_unseen_positions(full: dict[str, Any]) -> None:
+    for scheme in ("rope", "alibi", "shaw"):  # only distances count, and the window shows no new ones
+        windowed = scores(full, scheme, change="window")
+        assert (windowed[:, 3] - windowed[:, 0]).max() < 0.03, scheme
+    assert below(scores(full, "rope", change="window")[:, 3], scores(full, "rope")[:, 3])
+    for scheme in ("normalized", "sinusoidal", "learned"):  # positions are new all the same
+        windowed = scores(full, scheme, change="window")
+        assert below(windowed[:, 0], windowed[:, 3]), scheme
+
+
+def test_where_in_the_text_they_break(full: dict[str, Any]) -> None:
+    """Paired with ALiBi on the same bytes: sinusoids break at T, RoPE does not yet."""
+    extra = {scheme: curve(full, scheme) - curve(full, "alibi") for scheme in ("sinusoidal", "rope")}
+    means = {
+        scheme: [curves[:, a:b].mean(dim=1) for a, b in ((48, 64), (72, 96), (256, 512))] for scheme, curves in extra.items()
+    }
+    assert below(means["sinusoidal"][0], means["sinusoidal"][1])
+    assert (means["sinusoidal"][1] - means["sinusoidal"][0]).min() > 0.4
+    assert (means["rope"][1] - means["rope"][0]).max() < 0.2
+    assert (means["rope"][2] - means["rope"][0]).min() > 0.5
+
+
+def test_what_stretching_does_without_training(full: dict[str, Any]) -> None:
+    raw = scores(full, "rope")
+    changes = {change: scores(full, "rope", change=change) for change in CHANGES}
+    for change in CHANGES:
+        assert torch.equal(changes[change][:, 0], raw[:, 0])
+    for change in ("ntk", "yarn", "yarn_fast_8"):
+        assert below(changes[change][:, 3], raw[:, 3]), change
+    assert below(raw[:, 1], changes["interpolation"][:, 1]), "interpolation hurts at 2T, where RoPE still holds"
+    for change in ("interpolation", "ntk", "yarn", "yarn_fast_8"):
+        assert below(changes["window"][:, 3], changes[change][:, 3]), f"{change} falls short of not looking far"
+    assert below(scores(full, "learned", change="interpolation")[:, 1], scores(full, "learned")[:, 1])
+
+
+def test_tasks_have_favourites(full: dict[str, Any]) -> None:
+    def right(task: str, scheme: str, multiple: int) -> Tensor:
+        return scores(full, scheme, part=task, how="accuracy")[:, (1, 2, 4, 8).index(multiple)]
+
+    for scheme in SCHEMES:
+        if scheme != "alibi":
+            assert below(right("nearest", scheme, 8), right("nearest", "alibi", 8)), scheme
+    for scheme in ("learned", "shaw", "t5"):
+        assert below(right("recall", "rope", 8), right("recall", scheme, 8)), scheme
+    for scheme in ("none", "linear", "sinusoidal", "learned", "t5"):
+        assert below(right("copy", scheme, 1), right("copy", "rope", 1)), scheme
+    assert below(right("copy", "rope", 2), right("copy", "rope", 1))
+    assert below(right("order", "none", 1), right("order", "normalized", 1))
+    assert scores(full, "none", part="order", how="loss").min() > math.log(2), "without positions the names come in no order"
+    assert right("order", "none", 8).max() < 0.6
+
+
+def test_the_factor_is_a_ratio_of_scales(full: dict[str, Any]) -> None:
+    at = {setting: scores(full, "sinusoidal", part="scale", setting=setting).T for setting in SCALES}
+    assert below(at["paper"][0], at["unscaled"][0]), "tokens fainter than positions"
+    assert below(at["paper"][0], at["overscaled"][0]), "positions fainter than tokens"
+    assert below(at["unit"][0], at["overscaled"][0])
+    assert below(at["overscaled"][3], at["unit"][3]), "what is hardly there cannot break"
+
+
+def test_learned_falls_behind_sinusoidal_at_the_best_rate_of_each(full: dict[str, Any]) -> None:
+    best = {}
+    for scheme in ("learned", "sinusoidal"):
+        by_rate = {rate: scores(full, scheme, part="rate", setting=rate)[:, 0] for rate in RATES}
+        best[scheme] = min(by_rate, key=lambda rate: by_rate[rate].mean().item())
+    at_best = {scheme: scores(full, scheme, part="rate", setting=rate)[:, 0] for scheme, rate in best.items()}
+    assert below(at_best["sinusoidal"], at_best["learned"]), best

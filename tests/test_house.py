@@ -166,7 +166,10 @@ def test_package_works_without_the_book(tmp_path: Path) -> None:
     pip_install = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-build-isolation", "--target"]
     done = run(*pip_install, str(tmp_path / "installed"), str(ROOT), PIP_DISABLE_PIP_VERSION_CHECK="1")
     assert done.returncode == 0, done.stderr
-    code = "import posenc_course, posenc_course.checks, posenc_course.sinusoidal as last; print(last.__file__)"
+    code = (
+        "import posenc_course, posenc_course.checks, posenc_course.experiment as last; print(last.__file__); "
+        "last.load_results('full'), last.load_model('rope', 2), last.load_corpus()"
+    )
     done = run(sys.executable, "-c", code, cwd=tmp_path, PYTHONPATH=str(tmp_path / "installed"))
     assert done.returncode == 0, done.stderr
     assert Path(done.stdout.strip()).is_relative_to(tmp_path / "installed")

@@ -1,7 +1,7 @@
 """The extrapolation lab: one experiment, all schemes, several seeds; what happens beyond the training length (chapter 12).
 
 A decoder of this package learns bytes of Python source at length T with each scheme, and is measured at T, 2T, 4T and 8T. Four
-tasks with known answers and two side experiments go with it. From the command line
+tasks with known answers and two side experiments go with it. From the command line::
 
     python -m posenc_course.experiment run --preset quick --folder runs
     python -m posenc_course.experiment report runs

@@ -34,6 +34,8 @@ def main(arguments: list[str] | None = None) -> int:
     run.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time (default: one per core)")
     evaluate = commands.add_parser("evaluate", help="measure the stored models anew")
     evaluate.add_argument("folder", type=Path)
+    evaluate.add_argument("--schemes", type=_names, help="only these")
+    evaluate.add_argument("--parts", type=_names, help="only these")
     evaluate.add_argument("--device", default="cpu")
     report = commands.add_parser(
         "report", help="print tables of a folder, of a file, or of the package's quick or full results"
@@ -54,7 +56,7 @@ def main(arguments: list[str] | None = None) -> int:
                 say=_say,
             )
         elif options.command == "evaluate":
-            evaluate_again(options.folder, device=options.device, say=_say)
+            evaluate_again(options.folder, schemes=options.schemes, parts=options.parts, device=options.device, say=_say)
         else:
             print("\n".join(tables(load_results(options.results))))
             if options.json:
@@ -83,13 +85,11 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def _change(text: str) -> tuple[str, Any]:
-    name, equals, value = text.partition("=")
+    name, _, value = text.partition("=")
     try:
         parsed = json.loads(value)
     except ValueError:
-        parsed = None
-    if not equals or parsed is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no change: give for example steps=100")
+        raise argparse.ArgumentTypeError(f"{text!r} is no change: give for example steps=100") from None
     return name, tuple(parsed) if isinstance(parsed, list) else parsed
 
 

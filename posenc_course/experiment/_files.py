@@ -19,7 +19,8 @@ from posenc_course.transformer import Decoder
 def save_run(path: Path, model: Decoder, config: Config, record: dict[str, Any], made: dict[str, Any]) -> None:
     """Write weights (float16), configuration, record and provenance as one .npz: whole, or not at all."""
     described = json.dumps({"config": config.as_json(), "made": made, "record": record})
-    arrays = {name: value.cpu().numpy().astype(np.float16) for name, value in model.state_dict().items()}
+    # Parameters, since state_dict names those of the scheme once for every layer.
+    arrays: dict[str, Any] = {name: value.detach().cpu().numpy().astype(np.float16) for name, value in model.named_parameters()}
     buffer = io.BytesIO()
     np.savez_compressed(buffer, described=np.frombuffer(described.encode(), np.uint8), **arrays)
     write_whole(path, buffer.getvalue())
@@ -55,7 +56,8 @@ def restore(stored: dict[str, Any], device: str = "cpu") -> tuple[Decoder, Confi
         config = config_from(stored["config"])
         run = Run(*(stored["record"][key] for key in ("part", "scheme", "seed", "setting")))
         model = build_model(config, run)
-        model.load_state_dict({name: torch.from_numpy(value).float() for name, value in stored["weights"].items()})
+        for name, parameter in model.named_parameters():
+            parameter.data.copy_(torch.from_numpy(stored["weights"][name]))
     except (KeyError, TypeError, AttributeError, RuntimeError) as error:
         raise ValueError(
             f"these weights do not fit what stands beside them ({type(error).__name__}): take read_run's"

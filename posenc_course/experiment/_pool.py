@@ -1,29 +1,35 @@
-"""Runs spread over processes, which end when the one that started them does, however it ends."""
+"""Runs one after another, or spread over processes, which end when the one that started them does, however it ends."""
 
 import contextlib
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from posenc_course.experiment.config import Run
 
 Report: TypeAlias = Callable[[int, int, float], object]
+Work: TypeAlias = Callable[[Run, Report], object]
+SECONDS = 5  # between two words of a run
 
 
 class News(NamedTuple):
-    """From a run: how far it is, or that it is done: loss None."""
+    """From a run: how far it is, or, without a loss, that it is done."""
 
     run: Run
-    step: int
-    steps: int
-    loss: float | None
+    step: int = 1
+    steps: int = 1
+    loss: float | None = None
 
 
-def spread(work: Callable[[Run, Report], object], runs: Sequence[Run], jobs: int) -> Iterator[News]:
-    """Do the work of all runs in `jobs` processes, and yield their news. An error in a run is raised here."""
+def spread(work: Work, runs: Sequence[Run], jobs: int, tell: Callable[[News], object]) -> None:
+    """Do the work of all runs, `jobs` at a time, and tell the news. An error in a run is raised here."""
+    if jobs == 1:
+        for run in runs:
+            _do(work, run, tell)
+        return
     waiting, context = list(runs), get_context("spawn")  # a forked torch may hang on its locks
     busy: dict[Connection, Run] = {}
     processes = []
@@ -39,14 +45,13 @@ def spread(work: Callable[[Run, Report], object], runs: Sequence[Run], jobs: int
             for connection in wait(list(busy)):
                 assert isinstance(connection, Connection)
                 try:
-                    news: Any = connection.recv()
-                except EOFError as error:
-                    raise ChildProcessError(
-                        f"the process of {busy[connection].name} died; the same command goes on from there"
-                    ) from error
+                    news = connection.recv()
+                except EOFError:
+                    died = f"the process of {busy[connection].name} died: the same command goes on from there"
+                    raise ChildProcessError(died) from None
                 if isinstance(news, Exception):
                     raise news
-                yield news
+                tell(news)
                 if news.loss is None:
                     busy.pop(connection)
                     if waiting:
@@ -57,23 +62,25 @@ def spread(work: Callable[[Run, Report], object], runs: Sequence[Run], jobs: int
             process.terminate()
 
 
-def _serve(connection: Connection, work: Callable[[Run, Report], object]) -> None:
+def _do(work: Work, run: Run, tell: Callable[[News], object]) -> None:
+    told = -float(SECONDS)
+
+    def report(step: int, steps: int, loss: float) -> None:
+        nonlocal told
+        if time.monotonic() >= told + SECONDS:
+            told = time.monotonic()
+            tell(News(run, step, steps, loss))
+
+    work(run, report)
+    tell(News(run))
+
+
+def _serve(connection: Connection, work: Work) -> None:
     """Work until the pipe's other end is gone: then the process that reads the news is no more, and this one ends too."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the first process decides
     with contextlib.suppress(EOFError, OSError):
         while True:
-            run: Run = connection.recv()
-            last = 0.0
-
-            def report(step: int, steps: int, loss: float, run: Run = run) -> None:
-                nonlocal last
-                if time.monotonic() > last + 5:  # a pipe that nobody reads would fill
-                    last = time.monotonic()
-                    connection.send(News(run, step, steps, loss))
-
             try:
-                work(run, report)
+                _do(work, connection.recv(), connection.send)
             except Exception as error:
                 connection.send(error)
-            else:
-                connection.send(News(run, 1, 1, None))

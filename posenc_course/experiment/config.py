@@ -25,7 +25,7 @@ from posenc_course.transformer import Decoder
 SCHEMES = ("none", "normalized", "linear", "sinusoidal", "learned", "shaw", "t5", "rope", "alibi")
 MULTIPLES = (1, 2, 4, 8)  # evaluation lengths, in training lengths
 
-RATES = ("0.001", "0.003", "0.01")  # learning rates, of learned against sinusoidal
+RATES = ("0.001", "0.003", "0.01", "0.03")  # learning rates, of learned against sinusoidal
 # Token vectors that sinusoids are added to: the size they start with and what multiplies them, as powers of d_model. The
 # paper's factor √d_model is for vectors that start small, and `Decoder` starts them as N(0, 1), "unit".
 SCALES = {"unscaled": (-0.5, 0.0), "paper": (-0.5, 0.5), "unit": (0.0, 0.0), "overscaled": (0.0, 0.5)}
@@ -42,10 +42,10 @@ class Run:
     setting: str = ""
 
     def __post_init__(self) -> None:
-        choose("part", self.part, PARTS)
-        choose("scheme", self.scheme, SCHEMES)
+        choose("part", (self.part,), PARTS)
+        choose("scheme", (self.scheme,), SCHEMES)
         check_integer("seed", self.seed, minimum=0, hint="it numbers the run, e.g. 0")
-        choose("setting", self.setting, {"rate": RATES, "scale": tuple(SCALES)}.get(self.part, ("",)))
+        choose("setting", (self.setting,), {"rate": RATES, "scale": tuple(SCALES)}.get(self.part, ("",)))
 
     @property
     def name(self) -> str:
@@ -65,7 +65,8 @@ class Config:
         evaluation_bytes: validation bytes that are the targets of non-overlapping windows, at every length the same.
         spans: stretches of 8T validation bytes that are the targets of sliding windows, at every length the same.
         parts: "text", the tasks' names, "rate" (two schemes at several learning rates), "scale" (the factor √d_model).
-        seeds, rope_seeds: rope_seeds are RoPE's in the part "text", by default the same.
+        seeds: one run each of every part, scheme and setting.
+        rope_seeds: RoPE's in the part "text", by default the same.
         task_length, task_steps: of the tasks, of which the hard ones take twice the steps; they have a decoder of width 64.
         side_steps: of "rate" and "scale", at the same width.
 
@@ -164,11 +165,11 @@ class Config:
         return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
 
 
-def preset(name: str, **changes: Any) -> Config:
+def preset(which: str, **changes: Any) -> Config:
     """The preset of this name, with these fields changed. Chapter 12."""
-    (name,) = choose("preset", (name,), tuple(PRESETS))
-    choose("field", tuple(changes) or ("name",), tuple(PRESETS[name].as_json()))
-    return replace(PRESETS[name], **changes)
+    (which,) = choose("preset", (which,), tuple(PRESETS))
+    choose("field", tuple(changes) or ("name",), tuple(PRESETS[which].as_json()))
+    return replace(PRESETS[which], **changes)
 
 
 def build_scheme(name: str, config: Config) -> PositionScheme:

@@ -26,7 +26,8 @@ from posenc_course.schemes import PositionScheme
 from posenc_course.transformer import Decoder
 
 # What is tried on trained models without training them further. "window" is the control: no key is farther than in training.
-# YaRN's published constant keeps pairs that turn 32 times within the trained length; in 64 tokens none does, hence a second.
+# YaRN's published constants keep pairs that turn 32 times within the trained length, rounded outwards to whole pairs; in 64
+# tokens none turns more than ten times, hence a second form: 8 turns, and nothing rounded.
 CHANGES = ("window", "interpolation", "ntk", "yarn", "yarn_fast_8")
 
 
@@ -90,7 +91,8 @@ def _changed_scheme(scheme: PositionScheme, change: str, length: int, trained_le
             return RotaryPositions(position_interpolation(omega, factor), interleaved=scheme.interleaved)
         if change == "ntk":
             return RotaryPositions(ntk_aware(omega, factor), interleaved=scheme.interleaved)
-        stretched = yarn(omega, factor, trained_length, fast=32 if change == "yarn" else 8)
+        published = change == "yarn"
+        stretched = yarn(omega, factor, trained_length, fast=32 if published else 8, truncate=published)
         return RotaryPositions(stretched, interleaved=scheme.interleaved, attention_factor=yarn_attention_factor(factor))
     assert isinstance(scheme, LearnedPositions)
     rows = scheme.table[:trained_length].T.unsqueeze(0)  # (1, d_model, trained rows)

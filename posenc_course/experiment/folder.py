@@ -15,10 +15,10 @@ from typing import Any
 import torch
 
 from posenc_course._validation import check_integer
-from posenc_course.experiment._checks import check_device, check_folder, check_type
+from posenc_course.experiment._checks import check_device, check_folder, check_type, choose
 from posenc_course.experiment._files import config_from, read_run, restore, save_run, write_whole
 from posenc_course.experiment._pool import News, Report, spread
-from posenc_course.experiment.config import Config, Run
+from posenc_course.experiment.config import PARTS, SCHEMES, Config, Run
 from posenc_course.experiment.corpus import DATA, load_corpus
 from posenc_course.experiment.runs import measure, train_run
 from posenc_course.transformer import Decoder
@@ -52,9 +52,12 @@ def run_experiment(
     write_whole(folder / "config.json", (json.dumps(config.as_json(), indent=1) + "\n").encode())
     say(f"{len(runs)} runs, {len(runs) - len(missing)} of them already in {folder}")
     clock = _Clock(len(missing))
-    for news in spread(partial(_perform, config, folder, device), missing, jobs):
-        done = news.loss is None
-        say(clock.line(news, _summary(read_run(folder / f"{news.run.name}.npz")["record"]) if done else None))
+
+    def tell(news: News) -> None:
+        result = None if news.loss is not None else _summary(read_run(folder / f"{news.run.name}.npz")["record"])
+        say(clock.line(news, result))
+
+    spread(partial(_perform, config, folder, device), missing, jobs, tell)
 
 
 def _perform(config: Config, folder: Path, device: str, run: Run, report: Report) -> None:
@@ -62,12 +65,25 @@ def _perform(config: Config, folder: Path, device: str, run: Run, report: Report
     save_run(folder / f"{run.name}.npz", model, config, record, _provenance(device))
 
 
-def evaluate_again(folder: str | Path, *, device: str = "cpu", say: Callable[[str], object] = print) -> None:
-    """Measure the stored models of a folder anew, and put the new measurements in place of the old. Chapter 12."""
+def evaluate_again(
+    folder: str | Path,
+    *,
+    schemes: Sequence[str] | None = None,
+    parts: Sequence[str] | None = None,
+    device: str = "cpu",
+    say: Callable[[str], object] = print,
+) -> None:
+    """Measure stored models of a folder anew, all or those of these schemes and parts, and replace the old measurements.
+
+    Raises ValueError, before anything is written, for runs that are not whole. Chapter 12.
+    """
+    schemes = choose("scheme", SCHEMES if schemes is None else schemes, SCHEMES)
+    parts = choose("part", PARTS if parts is None else parts, PARTS)
     check_device(device)
-    paths = _paths(folder)
-    stored = [read_run(path) for path in paths]
-    for path, one in zip(paths, stored, strict=True):
+    stored = [(path, read_run(path)) for path in _paths(folder)]
+    for path, one in stored:
+        if one["record"]["scheme"] not in schemes or one["record"]["part"] not in parts:
+            continue
         model, config, run = restore(one, device)
         record = one["record"] | {"evaluation": measure(model, config, run)}
         same = "as stored" if record == one["record"] else "not as stored"

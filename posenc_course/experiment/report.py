@@ -102,9 +102,9 @@ def _lines(results: dict[str, Any]) -> Iterator[str]:
             for scheme, setting in members:
                 found = records(results, part, scheme, setting)
                 evaluation = found[0]["evaluation"]
-                if part not in tasks.TASKS and change not in evaluation:
+                table = (evaluation if part in tasks.TASKS else evaluation.get(change, {})).get(how)
+                if table is None:
                     continue
-                table = evaluation[how] if part in tasks.TASKS else evaluation[change][how]
                 lengths = list(table)
                 mean, deviation = spread(scores(results, scheme, part=part, how=how, change=change, setting=setting))
                 cells = [f"{m:6.3f} ± {s:.3f}" if s == s else f"{m:6.3f}" for m, s in zip(mean, deviation, strict=True)]

@@ -76,8 +76,11 @@ def measure(model: Decoder, config: Config, run: Run, text: Corpus | None = None
         check_type("text", text, Corpus, "take load_corpus()")
     if run.part in tasks.TASKS:
         return evaluate_task(model, sizes, run.part)
-    changes = possible_changes(model.scheme) if run.part == "text" else ()
-    return evaluate_text(model, sizes, (text or load_corpus()).validation, changes)
+    validation = (text or load_corpus()).validation
+    if run.part == "text":
+        return evaluate_text(model, sizes, validation, possible_changes(model.scheme))
+    plain = evaluate_text(model, sizes, validation)["plain"]
+    return {"plain": {"nonoverlapping": plain["nonoverlapping"]}}  # the rest would rest on too few bytes
 
 
 def _text_batches(text: Tensor, sizes: Config, device: torch.device) -> Callable[[torch.Generator], tuple[Tensor, Tensor]]:
