@@ -501,7 +501,10 @@ WRONG: dict[str, dict[str, tuple[Answer, str]]] = {
         "not clamped": (lambda w, s, n: blend((turns(w, n) - 1) / 3, w, s), "leaves 0 to 1"),
         "a step at 1": (hard_step(1), "pairs below one turn are right"),
         "a step at 4": (hard_step(4), "pairs above four turns are right"),
-        "a step at 2": (hard_step(2), "pair 1 makes 3.22 turns within 64 tokens and is divided by 1; it should be divided in part"),
+        "a step at 2": (
+            hard_step(2),
+            "pair 1 makes 3.22 turns within 64 tokens and is divided by 1; it should be divided in part",
+        ),
         "mean of divisors": (
             lambda w, s, n: w / (kept(turns(w, n)) + s * (1 - kept(turns(w, n)))),
             "mean of the two divisors",
@@ -514,7 +517,10 @@ WRONG: dict[str, dict[str, tuple[Answer, str]]] = {
         "ramp from 0": (lambda w, s, n: blend((turns(w, n) / 4).clamp(0, 1), w, s), "should begin at one"),
         "YaRN's ends": (lambda w, s, n: yarn(w, s, n, truncate=False), "pair 1 makes 3.22 turns"),
         "half a turn": (lambda w, s, n: llama3(w, s, n, slow=0.5), "of 8 pairs: pair 1 makes 3.22 turns"),
-        "too slow at the end": (lambda w, s, n: llama3(w, s, n) * (turns(w, n) > 0.005), "and is stopped; it should be divided by 8"),
+        "too slow at the end": (
+            lambda w, s, n: llama3(w, s, n) * (turns(w, n) > 0.005),
+            "and is stopped; it should be divided by 8",
+        ),
         "two and a half times": (lambda w, s, n: llama3(w, 2.5, n), "it should be divided in part"),
         "omega changed": (changing_omega, "changed the omega that it was given"),
         "not a number": (lambda w, s, n: w * math.nan, "NaN or infinity"),
