@@ -25,6 +25,7 @@ from posenc_course.checks import (
     pendulums,
     relative,
     rope,
+    rope_scaling,
     shift,
     sinusoidal,
 )
@@ -32,6 +33,7 @@ from posenc_course.geometry import shift_matrix
 from posenc_course.naive import binary
 from posenc_course.relative import t5_buckets
 from posenc_course.rope import apply_rope, rope_tables
+from posenc_course.rope_scaling import llama3, ntk_aware, position_interpolation, yarn
 from posenc_course.sinusoidal import frequencies, sinusoidal_table
 
 Answer = Callable[..., Any]
@@ -50,6 +52,7 @@ CHECKS: dict[str, Callable[[Answer], str]] = {
     "rope": rope.relative,
     "relative": relative.bucket,
     "alibi": alibi.bias,
+    "rope_scaling": rope_scaling.by_parts,
 }
 
 
@@ -395,6 +398,47 @@ def in_a_loop(q: Tensor, k: Tensor, heads: int) -> list[list[list[float]]]:
     return [[[float(-s * abs(m - n)) for n in k] for m in q] for s in alibi_slopes(heads)]
 
 
+def turns(omega: Tensor, length: float) -> Tensor:
+    return length * omega / (2 * math.pi)
+
+
+def kept(n: Tensor) -> Tensor:
+    return ((n - 1) / 3).clamp(0, 1)
+
+
+def blend(keep: Tensor, omega: Tensor, factor: float) -> Tensor:
+    return keep * omega + (1 - keep) * omega / factor
+
+
+def pair_by_pair(omega: Tensor, factor: float, length: int) -> list[float]:
+    """As Llama 3.1's published code goes about it: wavelengths, and three cases."""
+    result = []
+    for w in omega.tolist():
+        wavelength = 2 * math.pi / w
+        if wavelength <= length / 4:
+            result.append(w)
+        elif wavelength >= length:
+            result.append(w / factor)
+        else:
+            smooth = (length / wavelength - 1) / 3
+            result.append((1 - smooth) * w / factor + smooth * w)
+    return result
+
+
+def numpy_by_parts(omega: Tensor, factor: float, length: int) -> np.ndarray:
+    w = omega.numpy()
+    return w / factor + np.clip((length * w / (2 * np.pi) - 1) / 3, 0, 1) * (w - w / factor)
+
+
+def hard_step(end: float) -> Answer:
+    return lambda w, s, n: torch.where(turns(w, n) <= end, w / s, w)
+
+
+def changing_omega(omega: Tensor, factor: float, length: int) -> Tensor:
+    omega[turns(omega, length) <= 1] /= factor
+    return omega
+
+
 RIGHT: dict[str, list[Answer]] = {
     "order": [
         equivariant_for(permuted),
@@ -523,6 +567,15 @@ RIGHT: dict[str, list[Answer]] = {
         lambda q, k, heads: alibi_slopes(heads)[:, None, None] * (k - k[-1]),  # as MPT
         lambda q, k, heads: (alibi_slopes(heads)[:, None, None] * k).float().expand(heads, len(q), -1),
         lambda q, k, heads: alibi_slopes(heads)[:, None, None] * torch.minimum(k - q[:, None], torch.tensor(0)) + 7,
+    ],
+    "rope_scaling": [
+        pair_by_pair,
+        numpy_by_parts,
+        llama3,
+        lambda w, s, n: blend(kept(turns(w, n)), w, s),
+        lambda w, s, n: blend(kept(turns(w, n)), w, s).float(),
+        lambda w, s, n: w / (1 / (kept(turns(w, n)) + (1 - kept(turns(w, n))) / s)),
+        lambda w, s, n: torch.lerp(w / s, w, kept(turns(w, n))),
     ],
 }
 
@@ -924,6 +977,51 @@ WRONG: dict[str, dict[str, tuple[Answer, str]]] = {
         "complex": (lambda q, k, n: linear_bias(alibi_slopes)(q, k, n) * 1j, "returned complex numbers"),
         "text": (lambda q, k, n: "bias", "returned a str that is no table"),
         "ragged": (lambda q, k, n: [[[0.0] * i for i in range(12)]] * n, "returned a list that is no table"),
+    },
+    "rope_scaling": {
+        "unchanged": (lambda w, s, n: w, "Nothing has changed"),
+        "interpolation": (lambda w, s, n: position_interpolation(w, s), "position interpolation"),
+        "NTK-aware": (lambda w, s, n: ntk_aware(w, s), "NTK-aware"),
+        "base times factor": (lambda w, s, n: frequencies(2 * len(w), s * float(w[1]) ** -len(w)), "no pair is divided by all"),
+        "reversed": (lambda w, s, n: blend(1 - kept(turns(w, n)), w, s), "The wrong way round"),
+        "wavelengths": (lambda w, s, n: 2 * math.pi / llama3(w, s, n), "These are wavelengths"),
+        "divisors": (lambda w, s, n: w / llama3(w, s, n), "by how much each pair is divided"),
+        "shares": (lambda w, s, n: kept(turns(w, n)), "the share that each pair keeps"),
+        "multiplied": (lambda w, s, n: blend(kept(turns(w, n)), w, 1 / s), "slow pairs have to become slower"),
+        "divided twice": (lambda w, s, n: llama3(w, s**2, n), "Divided twice"),
+        "radians for turns": (lambda w, s, n: blend(kept(n * w), w, s), "one turn is 2π of them"),
+        "the new length": (lambda w, s, n: llama3(w, s, s * n), "within the new length"),
+        "turns upside down": (lambda w, s, n: blend(kept(1 / turns(w, n)), w, s), "Upside down"),
+        "not clamped": (lambda w, s, n: blend((turns(w, n) - 1) / 3, w, s), "leaves 0 to 1"),
+        "a step at 1": (hard_step(1), "pairs below one turn are right"),
+        "a step at 4": (hard_step(4), "pairs above four turns are right"),
+        "a step at 2": (
+            hard_step(2),
+            "pair 1 makes 3.22 turns within 64 tokens and is divided by 1; it should be divided in part",
+        ),
+        "mean of divisors": (
+            lambda w, s, n: w / (kept(turns(w, n)) + s * (1 - kept(turns(w, n)))),
+            "mean of the two divisors",
+        ),
+        "ramp in wavelengths": (
+            lambda w, s, n: blend(((n - 2 * math.pi / w) / (n - n / 4)).clamp(0, 1), w, s),
+            "evenly with the wavelength",
+        ),
+        "ramp in pairs": (lambda w, s, n: yarn(w, s, n, fast=4, truncate=False), "evenly from pair to pair"),
+        "ramp from 0": (lambda w, s, n: blend((turns(w, n) / 4).clamp(0, 1), w, s), "should begin at one"),
+        "YaRN's ends": (lambda w, s, n: yarn(w, s, n, truncate=False), "pair 1 makes 3.22 turns"),
+        "half a turn": (lambda w, s, n: llama3(w, s, n, slow=0.5), "of 8 pairs: pair 1 makes 3.22 turns"),
+        "too slow at the end": (
+            lambda w, s, n: llama3(w, s, n) * (turns(w, n) > 0.005),
+            "and is stopped; it should be divided by 8",
+        ),
+        "two and a half times": (lambda w, s, n: llama3(w, 2.5, n), "it should be divided in part"),
+        "omega changed": (changing_omega, "changed the omega that it was given"),
+        "not a number": (lambda w, s, n: w * math.nan, "NaN or infinity"),
+        "angles": (lambda w, s, n: torch.outer(torch.arange(n), w), "has shape (64, 8), it should be (8,)"),
+        "one number": (lambda w, s, n: w[0] / s, "has shape (), it should be (8,)"),
+        "complex": (lambda w, s, n: w * 1j, "returned complex numbers"),
+        "text": (lambda w, s, n: "omega", "returned a str that is no table"),
     },
 }
 

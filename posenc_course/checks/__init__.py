@@ -15,6 +15,7 @@ from posenc_course.checks import (
     pendulums,
     relative,
     rope,
+    rope_scaling,
     shift,
     sinusoidal,
 )
@@ -31,6 +32,7 @@ __all__ = [
     "pendulums",
     "relative",
     "rope",
+    "rope_scaling",
     "shift",
     "sinusoidal",
 ]
