@@ -660,7 +660,7 @@ ROWS: dict[str, Row] = {
         {"weight": x(8, 6), "num_heads": 2, "interleaved": True, "rotary_dim": 2},
         {
             "weight": [*NOT_TENSORS, (x(8), "(8,)"), (x(7, 6), "7 rows"), (x(8, 6, dtype=torch.int64), "torch.int64")],
-            "num_heads": [*NOT_COUNTS, (3, "num_heads=6")],
+            "num_heads": [*NOT_COUNTS, (3, "num_heads=3")],
             "rotary_dim": [
                 *(value for value in NOT_COUNTS if value is not None),
                 (3, "rotary_dim must be even, got 3"),

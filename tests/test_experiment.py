@@ -504,6 +504,7 @@ def test_the_committed_files_say_how_they_were_made_and_name_no_place() -> None:
         assert len(text) < 500_000
         assert "/tmp" not in text
         assert "/home" not in text
+        assert load_results(name)["command"] == f"python -m posenc_course.experiment run --preset {name}"
         for how in load_results(name)["made"]:
             assert how["corpus"] == load_corpus().sha256
             assert {"date", "python", "torch", "processor", "device"} <= how.keys()

@@ -25,7 +25,7 @@ from posenc_course.transformer import Decoder
 SCHEMES = ("none", "normalized", "linear", "sinusoidal", "learned", "shaw", "t5", "rope", "alibi")
 MULTIPLES = (1, 2, 4, 8)  # evaluation lengths, in training lengths
 
-RATES = ("0.001", "0.003", "0.01", "0.03")  # learning rates, of learned against sinusoidal
+RATES = ("0.001", "0.003", "0.01", "0.03", "0.1")  # learning rates, of learned against sinusoidal
 # Token vectors that sinusoids are added to: the size they start with and what multiplies them, as powers of d_model. The
 # paper's factor √d_model is for vectors that start small, and `Decoder` starts them as N(0, 1), "unit".
 SCALES = {"unscaled": (-0.5, 0.0), "paper": (-0.5, 0.5), "unit": (0.0, 0.0), "overscaled": (0.0, 0.5)}

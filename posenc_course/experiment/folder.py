@@ -18,7 +18,7 @@ from posenc_course._validation import check_integer
 from posenc_course.experiment._checks import check_device, check_folder, check_type, choose
 from posenc_course.experiment._files import config_from, read_run, restore, save_run, write_whole
 from posenc_course.experiment._pool import News, Report, spread
-from posenc_course.experiment.config import PARTS, SCHEMES, Config, Run
+from posenc_course.experiment.config import PARTS, PRESETS, SCHEMES, Config, Run
 from posenc_course.experiment.corpus import DATA, load_corpus
 from posenc_course.experiment.runs import measure, train_run
 from posenc_course.transformer import Decoder
@@ -107,7 +107,9 @@ def merge(folder: str | Path) -> dict[str, Any]:
     runs = sorted((one["record"] for one in stored), key=lambda record: order.get(_run_of(record), len(order)))
     made = [one["made"] for one in stored]
     unique = [json.loads(text) for text in dict.fromkeys(json.dumps(one) for one in made)]
-    return {"config": config.as_json(), "made": unique, "runs": runs}
+    command = "python -m posenc_course.experiment run --preset " + config.name
+    known = {"command": command} if config == PRESETS.get(config.name) else {}
+    return known | {"config": config.as_json(), "made": unique, "runs": runs}
 
 
 def load_results(results: str | Path = "full") -> dict[str, Any]:
@@ -150,8 +152,8 @@ def save_report(folder: str | Path, path: str | Path) -> None:
     """Merge the runs of a folder into one file, a line for each run. Chapter 12."""
     merged = merge(folder)
     lines = ",\n".join(json.dumps(run) for run in merged["runs"])
-    head = f'"config": {json.dumps(merged["config"])},\n"made": {json.dumps(merged["made"])}'
-    write_whole(_check_path(path), f'{{{head},\n"runs": [\n{lines}\n]}}\n'.encode())
+    head = "".join(f"{json.dumps(key)}: {json.dumps(value)},\n" for key, value in merged.items() if key != "runs")
+    write_whole(_check_path(path), f'{{{head}"runs": [\n{lines}\n]}}\n'.encode())
 
 
 def _summary(record: dict[str, Any]) -> str:

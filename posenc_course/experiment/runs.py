@@ -2,7 +2,8 @@
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -31,9 +32,7 @@ def train_run(
     if progress is not None and not callable(progress):
         raise ValueError(f"progress must be a function of step, steps and loss, got {progress!r}: leave it out for none")
     sizes = check_type("config", config, Config, "take preset('quick')").of(run)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with _one_thread():
         text = load_corpus() if run.part not in tasks.TASKS else None
         model = build_model(config, run).to(where)
         began, scale = time.process_time(), _token_rms(model)
@@ -63,8 +62,6 @@ def train_run(
             record["token_to_position"] = [round(rms / 0.5**0.5, 3) for rms in (scale, _token_rms(model))]
         record["evaluation"] = measure(model, config, run, text)
         record["cpu_seconds"] = [round(trained - began, 1), round(time.process_time() - trained, 1)]
-    finally:
-        torch.set_num_threads(threads)
     return model, record
 
 
@@ -74,13 +71,24 @@ def measure(model: Decoder, config: Config, run: Run, text: Corpus | None = None
     check_type("model", model, Decoder, "take one from load_model").eval()
     if text is not None:
         check_type("text", text, Corpus, "take load_corpus()")
-    if run.part in tasks.TASKS:
-        return evaluate_task(model, sizes, run.part)
-    validation = (text or load_corpus()).validation
-    if run.part == "text":
-        return evaluate_text(model, sizes, validation, possible_changes(model.scheme))
-    plain = evaluate_text(model, sizes, validation)["plain"]
-    return {"plain": {"nonoverlapping": plain["nonoverlapping"]}}  # the rest would rest on too few bytes
+    with _one_thread():
+        if run.part in tasks.TASKS:
+            return evaluate_task(model, sizes, run.part)
+        validation = (text or load_corpus()).validation
+        if run.part == "text":
+            return evaluate_text(model, sizes, validation, possible_changes(model.scheme))
+        plain = evaluate_text(model, sizes, validation)["plain"]
+        return {"plain": {"nonoverlapping": plain["nonoverlapping"]}}  # the rest would rest on too few bytes
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _text_batches(text: Tensor, sizes: Config, device: torch.device) -> Callable[[torch.Generator], tuple[Tensor, Tensor]]:
