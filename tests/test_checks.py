@@ -8,15 +8,32 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from posenc_course.alibi import alibi_bias, alibi_slopes
 from posenc_course.attention import attention
-from posenc_course.checks import alibi, base, lengths, naive, nope, norm, order, pendulums, relative, rope, shift, sinusoidal
+from posenc_course.checks import (
+    alibi,
+    base,
+    learned,
+    lengths,
+    naive,
+    nope,
+    norm,
+    order,
+    pendulums,
+    relative,
+    rope,
+    rope_scaling,
+    shift,
+    sinusoidal,
+)
 from posenc_course.geometry import shift_matrix
 from posenc_course.naive import binary
 from posenc_course.relative import t5_buckets
 from posenc_course.rope import apply_rope, rope_tables
+from posenc_course.rope_scaling import llama3, ntk_aware, position_interpolation, yarn
 from posenc_course.sinusoidal import frequencies, sinusoidal_table
 
 Answer = Callable[..., Any]
@@ -29,11 +46,13 @@ CHECKS: dict[str, Callable[[Answer], str]] = {
     "shift": shift.looks_back,
     "base": base.smallest,
     "norm": norm.factor,
+    "learned": learned.extend,
     "lengths": lengths.windows,
     "nope": lambda my_readout: nope.depth(BRACKETS.get, my_readout),
     "rope": rope.relative,
     "relative": relative.bucket,
     "alibi": alibi.bias,
+    "rope_scaling": rope_scaling.by_parts,
 }
 
 
@@ -49,6 +68,10 @@ def two_loops(angle: Callable[[int, int, int], float], *, first: Answer = math.s
 
 def pair_angle(m: float, c: int, d: int) -> float:
     return float(m / 10_000 ** ((c - c % 2) / d))
+
+
+def drawn_out(table: Tensor, rows: int) -> Tensor:
+    return F.interpolate(table.T[None], size=rows, mode="linear", align_corners=True)[0].T
 
 
 def permuted(x: Tensor, seed: int = 0) -> Tensor:
@@ -375,6 +398,47 @@ def in_a_loop(q: Tensor, k: Tensor, heads: int) -> list[list[list[float]]]:
     return [[[float(-s * abs(m - n)) for n in k] for m in q] for s in alibi_slopes(heads)]
 
 
+def turns(omega: Tensor, length: float) -> Tensor:
+    return length * omega / (2 * math.pi)
+
+
+def kept(n: Tensor) -> Tensor:
+    return ((n - 1) / 3).clamp(0, 1)
+
+
+def blend(keep: Tensor, omega: Tensor, factor: float) -> Tensor:
+    return keep * omega + (1 - keep) * omega / factor
+
+
+def pair_by_pair(omega: Tensor, factor: float, length: int) -> list[float]:
+    """As Llama 3.1's published code goes about it: wavelengths, and three cases."""
+    result = []
+    for w in omega.tolist():
+        wavelength = 2 * math.pi / w
+        if wavelength <= length / 4:
+            result.append(w)
+        elif wavelength >= length:
+            result.append(w / factor)
+        else:
+            smooth = (length / wavelength - 1) / 3
+            result.append((1 - smooth) * w / factor + smooth * w)
+    return result
+
+
+def numpy_by_parts(omega: Tensor, factor: float, length: int) -> np.ndarray:
+    w = omega.numpy()
+    return w / factor + np.clip((length * w / (2 * np.pi) - 1) / 3, 0, 1) * (w - w / factor)
+
+
+def hard_step(end: float) -> Answer:
+    return lambda w, s, n: torch.where(turns(w, n) <= end, w / s, w)
+
+
+def changing_omega(omega: Tensor, factor: float, length: int) -> Tensor:
+    omega[turns(omega, length) <= 1] /= factor
+    return omega
+
+
 RIGHT: dict[str, list[Answer]] = {
     "order": [
         equivariant_for(permuted),
@@ -480,6 +544,19 @@ RIGHT: dict[str, list[Answer]] = {
         lambda o, b, far: float(by_logarithm(o, b, far)),
         lambda o, b, far: torch.tensor([by_logarithm(o, b, far)]),
     ],
+    "learned": [
+        drawn_out,
+        lambda table, rows: np.stack(
+            [np.interp(np.linspace(0, len(table) - 1, rows), np.arange(len(table)), c) for c in table.T.numpy()], axis=1
+        ),
+        lambda table, rows: [
+            (
+                table[min(int(p), len(table) - 2)] * (1 - p + min(int(p), len(table) - 2))
+                + table[min(int(p), len(table) - 2) + 1] * (p - min(int(p), len(table) - 2))
+            ).tolist()
+            for p in (r * (len(table) - 1) / (rows - 1) for r in range(rows))
+        ],
+    ],
     "alibi": [
         linear_bias(alibi_slopes),
         numpy_bias,
@@ -490,6 +567,15 @@ RIGHT: dict[str, list[Answer]] = {
         lambda q, k, heads: alibi_slopes(heads)[:, None, None] * (k - k[-1]),  # as MPT
         lambda q, k, heads: (alibi_slopes(heads)[:, None, None] * k).float().expand(heads, len(q), -1),
         lambda q, k, heads: alibi_slopes(heads)[:, None, None] * torch.minimum(k - q[:, None], torch.tensor(0)) + 7,
+    ],
+    "rope_scaling": [
+        pair_by_pair,
+        numpy_by_parts,
+        llama3,
+        lambda w, s, n: blend(kept(turns(w, n)), w, s),
+        lambda w, s, n: blend(kept(turns(w, n)), w, s).float(),
+        lambda w, s, n: w / (1 / (kept(turns(w, n)) + (1 - kept(turns(w, n))) / s)),
+        lambda w, s, n: torch.lerp(w / s, w, kept(turns(w, n))),
     ],
 }
 
@@ -819,6 +905,25 @@ WRONG: dict[str, dict[str, tuple[Answer, str]]] = {
         "not a number": (lambda o, b, far: math.nan, "returned nan"),
         "a truth": (lambda o, b, far: o < 0, "returned a bool"),
     },
+    "learned": {
+        "padded": (lambda t, rows: torch.cat((t, torch.zeros(rows - len(t), t.shape[1]))), "You padded with zeros"),
+        "the last row again": (lambda t, rows: t[torch.arange(rows).clamp(max=len(t) - 1)], "You repeated the last row"),
+        "round and round": (lambda t, rows: t[torch.arange(rows) % len(t)], "You began again at row 0"),
+        "nearest": (lambda t, rows: t[torch.linspace(0, len(t) - 1, rows).round().long()], "the nearest. What lies between"),
+        "floor": (lambda t, rows: t[torch.arange(rows) * len(t) // rows], "What lies between two rows?"),
+        "pixels": (lambda t, rows: F.interpolate(t.T[None], size=rows, mode="linear")[0].T, "The ends do not stay"),
+        "a step too many": (lambda t, rows: drawn_out(torch.cat((t, t[-1:])), rows + 1)[:rows], "there are 6 steps"),
+        "backwards": (lambda t, rows: drawn_out(t.flip(0), rows), "It runs backwards"),
+        "transposed": (lambda t, rows: drawn_out(t, rows).T, "It looks transposed"),
+        "along the channels": (lambda t, rows: F.interpolate(t[None], size=rows, mode="linear")[0], "has shape (4, 7)"),
+        "too long": (lambda t, rows: 2 * drawn_out(t, rows), "the first row is not the table's first row"),
+        "curved": (
+            lambda t, rows: drawn_out(t, rows) * (1 + torch.linspace(0, 3.14159, rows).sin().clamp(min=0)[:, None]),
+            "row 1 should stand at 0.50 of the table",
+        ),
+        "not a number": (lambda t, rows: drawn_out(t, rows) * math.nan, "NaN or infinity"),
+        "unchanged": (lambda t, rows: t, "has shape (4, 3), it should be (7, 3)"),
+    },
     "alibi": {
         "the other sign": (from_slopes(lambda s: -s), "It grows with the distance"),
         "zeros": (from_slopes(lambda s: 0 * s), "the same for all keys"),
@@ -872,6 +977,51 @@ WRONG: dict[str, dict[str, tuple[Answer, str]]] = {
         "complex": (lambda q, k, n: linear_bias(alibi_slopes)(q, k, n) * 1j, "returned complex numbers"),
         "text": (lambda q, k, n: "bias", "returned a str that is no table"),
         "ragged": (lambda q, k, n: [[[0.0] * i for i in range(12)]] * n, "returned a list that is no table"),
+    },
+    "rope_scaling": {
+        "unchanged": (lambda w, s, n: w, "Nothing has changed"),
+        "interpolation": (lambda w, s, n: position_interpolation(w, s), "position interpolation"),
+        "NTK-aware": (lambda w, s, n: ntk_aware(w, s), "NTK-aware"),
+        "base times factor": (lambda w, s, n: frequencies(2 * len(w), s * float(w[1]) ** -len(w)), "no pair is divided by all"),
+        "reversed": (lambda w, s, n: blend(1 - kept(turns(w, n)), w, s), "The wrong way round"),
+        "wavelengths": (lambda w, s, n: 2 * math.pi / llama3(w, s, n), "These are wavelengths"),
+        "divisors": (lambda w, s, n: w / llama3(w, s, n), "by how much each pair is divided"),
+        "shares": (lambda w, s, n: kept(turns(w, n)), "the share that each pair keeps"),
+        "multiplied": (lambda w, s, n: blend(kept(turns(w, n)), w, 1 / s), "slow pairs have to become slower"),
+        "divided twice": (lambda w, s, n: llama3(w, s**2, n), "Divided twice"),
+        "radians for turns": (lambda w, s, n: blend(kept(n * w), w, s), "one turn is 2π of them"),
+        "the new length": (lambda w, s, n: llama3(w, s, s * n), "within the new length"),
+        "turns upside down": (lambda w, s, n: blend(kept(1 / turns(w, n)), w, s), "Upside down"),
+        "not clamped": (lambda w, s, n: blend((turns(w, n) - 1) / 3, w, s), "leaves 0 to 1"),
+        "a step at 1": (hard_step(1), "pairs below one turn are right"),
+        "a step at 4": (hard_step(4), "pairs above four turns are right"),
+        "a step at 2": (
+            hard_step(2),
+            "pair 1 makes 3.22 turns within 64 tokens and is divided by 1; it should be divided in part",
+        ),
+        "mean of divisors": (
+            lambda w, s, n: w / (kept(turns(w, n)) + s * (1 - kept(turns(w, n)))),
+            "mean of the two divisors",
+        ),
+        "ramp in wavelengths": (
+            lambda w, s, n: blend(((n - 2 * math.pi / w) / (n - n / 4)).clamp(0, 1), w, s),
+            "evenly with the wavelength",
+        ),
+        "ramp in pairs": (lambda w, s, n: yarn(w, s, n, fast=4, truncate=False), "evenly from pair to pair"),
+        "ramp from 0": (lambda w, s, n: blend((turns(w, n) / 4).clamp(0, 1), w, s), "should begin at one"),
+        "YaRN's ends": (lambda w, s, n: yarn(w, s, n, truncate=False), "pair 1 makes 3.22 turns"),
+        "half a turn": (lambda w, s, n: llama3(w, s, n, slow=0.5), "of 8 pairs: pair 1 makes 3.22 turns"),
+        "too slow at the end": (
+            lambda w, s, n: llama3(w, s, n) * (turns(w, n) > 0.005),
+            "and is stopped; it should be divided by 8",
+        ),
+        "two and a half times": (lambda w, s, n: llama3(w, 2.5, n), "it should be divided in part"),
+        "omega changed": (changing_omega, "changed the omega that it was given"),
+        "not a number": (lambda w, s, n: w * math.nan, "NaN or infinity"),
+        "angles": (lambda w, s, n: torch.outer(torch.arange(n), w), "has shape (64, 8), it should be (8,)"),
+        "one number": (lambda w, s, n: w[0] / s, "has shape (), it should be (8,)"),
+        "complex": (lambda w, s, n: w * 1j, "returned complex numbers"),
+        "text": (lambda w, s, n: "omega", "returned a str that is no table"),
     },
 }
 

@@ -3,6 +3,36 @@
 One module per topic, one function per exercise; each takes the reader's function and returns the verdict as text.
 """
 
-from posenc_course.checks import alibi, base, lengths, naive, nope, norm, order, pendulums, relative, rope, shift, sinusoidal
+from posenc_course.checks import (
+    alibi,
+    base,
+    learned,
+    lengths,
+    naive,
+    nope,
+    norm,
+    order,
+    pendulums,
+    relative,
+    rope,
+    rope_scaling,
+    shift,
+    sinusoidal,
+)
 
-__all__ = ["alibi", "base", "lengths", "naive", "nope", "norm", "order", "pendulums", "relative", "rope", "shift", "sinusoidal"]
+__all__ = [
+    "alibi",
+    "base",
+    "learned",
+    "lengths",
+    "naive",
+    "nope",
+    "norm",
+    "order",
+    "pendulums",
+    "relative",
+    "rope",
+    "rope_scaling",
+    "shift",
+    "sinusoidal",
+]
