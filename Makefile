@@ -20,6 +20,9 @@ coverage: .venv/complete  ## run the package's own tests and show which of its l
 bench: .venv/complete  ## time the package beside its peers, measure their errors, and store both; some minutes on idle cores
 	.venv/bin/python tools/bench.py
 
+exercises: .venv/complete  ## make exercises/release, what students get, from exercises/source
+	cd exercises && PATH="$(CURDIR)/.venv/bin:$$PATH" nbgrader generate_assignment --assignment="*" --force --no-db
+
 experiment: .venv/complete  ## train every scheme and look beyond the training length: PRESET=quick (minutes), full or gpu
 	.venv/bin/python -m posenc_course.experiment run --preset $(PRESET) --folder _experiment/$(PRESET) $(OPTIONS)
 	.venv/bin/python -m posenc_course.experiment report _experiment/$(PRESET)
@@ -42,7 +45,7 @@ site: _build/complete  ## make _site for any static host; with full addresses: m
 	.venv/bin/python tools/site.py _build/html _site $(SITE_URL)
 
 lock: .venv/complete  ## pin the newest allowed packages in requirements.lock
-	.venv/bin/uv pip compile --quiet --upgrade --extra plot --extra test requirements.txt pyproject.toml
+	.venv/bin/uv pip compile --quiet --upgrade --extra plot --extra teach --extra test requirements.txt pyproject.toml
 
 clean:  ## remove what was built; the environment .venv stays
 	rm -rf _build _site
@@ -56,4 +59,4 @@ _build/complete: .venv/complete $(SOURCES)
 	.venv/bin/jupyter-book build . -W -n --keep-going
 	@touch $@
 
-.PHONY: help book test test-elsewhere coverage bench experiment lint lab execute serve site lock clean
+.PHONY: help book test test-elsewhere coverage bench exercises experiment lint lab execute serve site lock clean

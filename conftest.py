@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from nbval.plugin import IPyNbCell  # type: ignore[import-untyped]
 
+os.environ["POSENC_COURSE_SEED"] = "0"  # as tools/execute.py, which stored what the checks say
 NO_CHROMIUM = "no chromium: apt-get install chromium, or set CHROMIUM=path of a Chrome or Chromium"
 
 

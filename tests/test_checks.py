@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,10 @@ from torch import Tensor
 from posenc_course.alibi import alibi_bias, alibi_slopes
 from posenc_course.attention import attention
 from posenc_course.checks import (
+    _verdict,
     alibi,
     base,
+    grade,
     learned,
     lengths,
     naive,
@@ -54,6 +57,13 @@ CHECKS: dict[str, Callable[[Answer], str]] = {
     "alibi": alibi.bias,
     "rope_scaling": rope_scaling.by_parts,
 }
+
+
+@pytest.fixture(autouse=True)
+def _the_package_may_answer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bank is written with the package's functions, which a check would recognize."""
+    if "recognized" not in request.node.name:
+        monkeypatch.setattr(_verdict, "_recognized", lambda _call: nullcontext())
 
 
 def two_loops(angle: Callable[[int, int, int], float], *, first: Answer = math.sin, second: Answer = math.cos) -> Answer:
@@ -817,9 +827,9 @@ WRONG: dict[str, dict[str, tuple[Answer, str]]] = {
         "the position": (lambda mean: 1 / mean[0] - 1, "You return the position"),
         "upside down": (lambda mean: mean[0] / (mean[1] + 1e-9), "After ^ the depth is 0"),
         "always 1": (lambda mean: 1, "After ^ the depth is 0, and my_readout says 1."),
-        "division by zero": (lambda mean: mean[0] / (mean[1] * 0), "is not finite"),
+        "division by zero": (lambda mean: mean[0] / (mean[1] * 0), "returned inf"),
         "rounded": (lambda mean: round(float(mean[1])), "After ^( the depth is 1, and my_readout says 0."),
-        "the vector": (lambda mean: mean, "returned a Tensor, it should be one number"),
+        "the vector": (lambda mean: mean, "returned (2,) numbers, it should be one number"),
         "text": (lambda mean: "deep", "returned a str, it should be one number"),
     },
     "rope": {
@@ -1049,7 +1059,8 @@ def test_nothing_returned_is_not_tried_yet(check: str) -> None:
 @pytest.mark.parametrize(
     ("error", "told"),
     [
-        (NotImplementedError(), "raised NotImplementedError"),
+        (NotImplementedError(), "Not tried yet"),
+        (SystemExit(1), "raised SystemExit: 1"),
         (KeyError("x"), "raised KeyError: 'x'"),
         (RuntimeError("shapes differ\nsecond line"), "raised RuntimeError: shapes differ"),
     ],
@@ -1059,19 +1070,76 @@ def test_an_error_becomes_one_line(check: str, error: Exception, told: str) -> N
     def failing(*_: Any) -> None:
         raise error
 
-    assert CHECKS[check](failing).endswith(told)
+    verdict = CHECKS[check](failing)
+    assert told in verdict
+    assert "second line" not in verdict
 
 
 @pytest.mark.parametrize("check", CHECKS)
-@pytest.mark.parametrize("answer", [None, 3, lambda: 0])
-def test_what_cannot_be_called_so_gets_a_verdict_too(check: str, answer: Any) -> None:
-    assert "raised TypeError" in CHECKS[check](answer)
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [(None, "a NoneType"), (3, "an int"), (lambda: 0, "raised TypeError")],
+    ids=["none", "number", "no arguments"],
+)
+def test_what_cannot_be_called_so_gets_a_verdict_too(check: str, answer: Any, told: str) -> None:
+    assert told in CHECKS[check](answer)
+
+
+@pytest.mark.parametrize("answer", [sinusoidal_table, lambda positions, d: sinusoidal_table(positions, d).numpy()])
+def test_the_packages_own_answer_is_recognized(answer: Answer) -> None:
+    assert "the package's own posenc_course.sinusoidal.sinusoidal_table" in sinusoidal.table(answer)
+
+
+def stubborn(*_: Any) -> None:
+    while True:
+        with suppress(Exception):
+            sum(range(1000))
+
+
+def test_an_answer_that_never_returns_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_verdict, "SECONDS", 0.3)
+    assert sinusoidal.table(stubborn).endswith("had not returned after 0.3 seconds: does a loop never end?")
+    assert "Right" in sinusoidal.table(numpy_table), "the next answer is judged as if nothing had been"
+
+
+class Hostile:
+    """An answer that raises wherever it is looked at."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError("hands off")
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_no_answer_shows_our_insides(check: str) -> None:
+    verdict = CHECKS[check](lambda *_: Hostile())
+    assert "\n" not in verdict
+    assert not verdict.startswith("Right")
+
+
+def test_a_seed_repeats_a_verdict_and_nbgrader_has_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def said(*answers: Any, **seed: int) -> str:
+        return order.permutation(lambda p: torch.eye(len(p))[p] + (len(p) == 7), **seed)
+
+    assert said(seed=5) == said(seed=5) != said(seed=6)
+    assert said(seed=5).endswith("(seed 5)")
+    monkeypatch.delenv("POSENC_COURSE_SEED", raising=False)
+    assert len({said() for _ in range(4)}) > 1
+    monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
+    assert said().endswith("(seed 0)")
+
+
+def test_a_grader_gets_an_error_of_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    grade("Right: all of it.")
+    with pytest.raises(_verdict.NotYet) as caught:
+        grade("The exponent has the wrong sign.")
+    assert capsys.readouterr().out == "Right: all of it.\nThe exponent has the wrong sign.\n"
+    assert len(caught.value._render_traceback_()) == 1
 
 
 BRACKET_VALUES: dict[str, tuple[Any, str]] = {
     "closing is nothing": ({**BRACKETS, ")": [0.0, 0.0]}, "never what was closed"),
     "the first token is a bracket": ({**BRACKETS, "^": [1.0, 1.0]}, "One too many everywhere"),
-    "nothing to divide by": ({**BRACKETS, "^": [0.0, 0.0]}, "Does the first token leave something"),
+    "nothing to divide by": ({**BRACKETS, "^": [0.0, 0.0]}, "does the first token leave something"),
     "opening leads down": ({**BRACKETS, "(": [0.0, -1.0], ")": [0.0, 1.0]}, "The sign is the wrong way round"),
     "two lengths": ({**BRACKETS, "(": [1.0]}, "they must be of one length"),
     "a number": ({**BRACKETS, "^": 1.0}, "must be one vector of finite numbers"),

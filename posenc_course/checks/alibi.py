@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from posenc_course.alibi import alibi_slopes
-from posenc_course.checks._verdict import Wrong, answer, as_table
+from posenc_course.alibi import alibi_bias, alibi_slopes
+from posenc_course.checks._verdict import Wrong, answer, as_table, check
 
 
 class _Case(NamedTuple):
@@ -25,6 +25,7 @@ _GAP = _Case("query 12, keys 0, 1, 2, 9, 10, 11, 12", [12], [0, 1, 2, 9, 10, 11,
 _TWELVE = _Case("0 … 11", list(range(12)), list(range(12)), 12)
 
 
+@check(instead_of=[alibi_bias], draws=False)
 def bias(my_bias: Callable[[Tensor, Tensor, int], Any]) -> str:
     """Try my_bias(q_positions, k_positions, num_heads) -> what to add to the scores, (num_heads, L_query, L_key).
 
@@ -32,19 +33,16 @@ def bias(my_bias: Callable[[Tensor, Tensor, int], Any]) -> str:
     softmax forgets, makes no difference; what broadcasts to the shape will do. Tried on a text from 0 on and from 5000 on, with
     a single query after a cache, with a gap between the keys, and with 12 heads. Chapter 11.
     """
-    try:
-        for case, hint in (
-            (_WHOLE, _slopes_hint),
-            (_FAR, _far_hint),
-            (_CACHED, _cached_hint),
-            (_GAP, _gap_hint),
-            (_TWELVE, _slopes_hint),
-        ):
-            steps = _steps(my_bias, case)
-            if not _close(steps, alibi_slopes(case.num_heads)[:, None].expand_as(steps)):
-                raise Wrong(hint(case, steps))
-    except Wrong as wrong:
-        return str(wrong)
+    for case, hint in (
+        (_WHOLE, _slopes_hint),
+        (_FAR, _far_hint),
+        (_CACHED, _cached_hint),
+        (_GAP, _gap_hint),
+        (_TWELVE, _slopes_hint),
+    ):
+        steps = _steps(my_bias, case)
+        if not _close(steps, alibi_slopes(case.num_heads)[:, None].expand_as(steps)):
+            raise Wrong(hint(case, steps))
     return (
         "Right: with 8 and with 12 heads, near and far, with a cache and across a gap, a key loses its head's slope per token."
     )

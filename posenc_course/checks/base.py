@@ -4,23 +4,19 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-from torch import Tensor
+from posenc_course.checks._verdict import Wrong, answer, as_number, check
 
-from posenc_course.checks._verdict import Wrong, answer
-
+_NO_BASE = "a base is a finite number above 1, or the pairs do not slow down."
 _CASES = ((100, 8), (50, 4), (512, 64), (512, 512), (8192, 128), (131_072, 128))  # length, d_model
 
 
+@check(draws=False)
 def smallest(my_base: Callable[[int, int], Any]) -> str:
     """Try my_base(length, d_model) -> the smallest base whose slowest pair turns at most half a turn in `length` tokens.
 
     Chapter 07.
     """
-    try:
-        said = [_said(my_base, *case) for case in _CASES]
-    except Wrong as wrong:
-        return str(wrong)
+    said = [_said(my_base, *case) for case in _CASES]
     if _close(said, _bases()):
         return f"Right: all {len(_CASES)} bases, for narrow and wide tables, from 50 tokens to 131,072."
     return next((hint for known, hint in _mistakes() if _close(said, known)), None) or _first_wrong(said)
@@ -52,16 +48,10 @@ def _mistakes() -> list[tuple[Sequence[float], str]]:
 
 def _said(my_base: Callable[[int, int], Any], length: int, d_model: int) -> float:
     call = f"my_base({length}, {d_model})"
-    result = answer(my_base, length, d_model, call=call)
-    if isinstance(result, Tensor | np.ndarray | np.generic):
-        if math.prod(result.shape) != 1:
-            raise Wrong(f"{call} returned {tuple(result.shape)} numbers, it should be one.")
-        result = result.item()
-    if isinstance(result, bool) or not isinstance(result, int | float):
-        raise Wrong(f"{call} returned a {type(result).__name__}, it should be one number.")
-    if not (math.isfinite(result) and result > 1):
-        raise Wrong(f"{call} returned {result:g}: a base is a finite number above 1, or the pairs do not slow down.")
-    return float(result)
+    base = as_number(answer(my_base, length, d_model, call=call), call=call, finite=_NO_BASE)
+    if base <= 1:
+        raise Wrong(f"{call} returned {base:g}: {_NO_BASE}")
+    return base
 
 
 def _close(said: Sequence[float], known: Sequence[float]) -> bool:

@@ -6,25 +6,23 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from posenc_course.checks._verdict import Wrong, answer, as_table
+from posenc_course.checks._verdict import Wrong, answer, as_table, check
 
 _CASES = ((4, 7, 3), (5, 12, 4), (8, 64, 6))  # rows, rows wanted, d_model; the first two differ from it in all sizes
 
 
+@check(draws=False)
 def extend(my_extend: Callable[[Tensor, int], Any]) -> str:
     """Try my_extend(table, rows) -> (rows, d_model): the first and last row stay, the others lie between, evenly spaced.
 
     Row r of the result stands at r·(n - 1)/(rows - 1) in the table of n rows, on a straight line between the two rows beside
     it. Chapter 08.
     """
-    try:
-        for n, rows, d_model in _CASES:
-            table = torch.randn(n, d_model, generator=torch.Generator().manual_seed(n))
-            call = f"my_extend(table of {n} rows, {rows})"
-            yours = as_table(answer(my_extend, table.clone(), rows, call=call), (rows, d_model), call=call)
-            _judge(yours, table.double(), rows, call)
-    except Wrong as wrong:
-        return str(wrong)
+    for n, rows, d_model in _CASES:
+        table = torch.randn(n, d_model, generator=torch.Generator().manual_seed(n))
+        call = f"my_extend(table of {n} rows, {rows})"
+        yours = as_table(answer(my_extend, table.clone(), rows, call=call), (rows, d_model), call=call)
+        _judge(yours, table.double(), rows, call)
     return f"Right: {', '.join(f'{n} rows to {rows}' for n, rows, _ in _CASES)}, ends and all between."
 
 

@@ -9,26 +9,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from posenc_course.checks._verdict import Wrong, answer
+from posenc_course.checks._verdict import Wrong, answer, as_number, check
 
 _FIRST, _STEP = "^", {"^": 0, "(": 1, ")": -1}
 
 
+@check(draws=False)
 def depth(my_values: Callable[[str], Any], my_readout: Callable[[Tensor], Any]) -> str:
     """Try my_values(token) -> vector for the tokens "^", "(" and ")", and my_readout(mean) -> depth.
 
     Texts begin with "^". At every place my_readout gets the mean of the vectors up to there, float64, and must return how many
     brackets are open. Chapter 14.
     """
-    try:
-        vectors = {token: _vector(my_values, token) for token in _STEP}
-        if len({len(vector) for vector in vectors.values()}) != 1:
-            raise Wrong(
-                f"my_values returns vectors of {[len(v) for v in vectors.values()]} numbers: they must be of one length."
-            )
-        said = {text: [_number(my_readout, mean) for mean in _means(text, vectors)] for text in _texts()}
-    except Wrong as wrong:
-        return str(wrong)
+    vectors = {token: _vector(my_values, token) for token in _STEP}
+    if len({len(vector) for vector in vectors.values()}) != 1:
+        raise Wrong(f"my_values returns vectors of {[len(v) for v in vectors.values()]} numbers: they must be of one length.")
+    said = {text: [_number(my_readout, mean) for mean in _means(text, vectors)] for text in _texts()}
     if _agree(said, _depths):
         return f"Right: at every place of {len(said)} texts, up to {max(map(len, said))} tokens long."
     return next((hint for known, hint in _MISTAKES if _agree(said, known)), None) or _first_wrong(said)
@@ -92,10 +88,4 @@ def _vector(my_values: Callable[[str], Any], token: str) -> Tensor:
 def _number(my_readout: Callable[[Tensor], Any], mean: Tensor) -> float:
     call = f"my_readout({[round(x, 4) for x in mean.tolist()]})"
     result = answer(my_readout, mean.clone(), call=call)
-    try:
-        number = float(result)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise Wrong(f"{call} returned a {type(result).__name__}, it should be one number.") from error
-    if not np.isfinite(number):
-        raise Wrong(f"{call} is not finite. Does the first token leave something in the mean to divide by?")
-    return number
+    return as_number(result, call=call, finite="does the first token leave something in the mean to divide by?")

@@ -4,10 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-from torch import Tensor
-
-from posenc_course.checks._verdict import Wrong, answer
+from posenc_course.checks._verdict import answer, as_number, check
 
 # Width, standard deviation of the word vectors' channels, and the share of the squared length that shall be position.
 _CASES = (
@@ -20,12 +17,10 @@ _CASES = (
 )
 
 
+@check(draws=False)
 def factor(my_factor: Callable[[int, float, float], Any]) -> str:
     """Try my_factor(d_model, std, share) -> the factor of the word vectors that gives the position this share. Chapter 05."""
-    try:
-        said = [_said(my_factor, *case) for case in _CASES]
-    except Wrong as wrong:
-        return str(wrong)
+    said = [_said(my_factor, *case) for case in _CASES]
     if _agree(said, _right):
         return f"Right: all {len(_CASES)} shares come out as asked, and the width had no say in any of them."
     return next((hint for known, hint in _MISTAKES if _agree(said, known)), None) or _first_wrong(said)
@@ -34,15 +29,7 @@ def factor(my_factor: Callable[[int, float, float], Any]) -> str:
 def _said(my_factor: Callable[[int, float, float], Any], d_model: int, std: float, share: float) -> float:
     call = _call(d_model, std, share)
     result = answer(my_factor, d_model, std, share, call=call)
-    if isinstance(result, Tensor | np.ndarray | np.generic):
-        if math.prod(result.shape) != 1:
-            raise Wrong(f"{call} returned {tuple(result.shape)} numbers, it should be one: the same factor for all channels.")
-        result = result.item()
-    if isinstance(result, bool) or not isinstance(result, int | float):
-        raise Wrong(f"{call} returned a {type(result).__name__}, it should be one number.")
-    if not math.isfinite(result):
-        raise Wrong(f"{call} returned {result}: is something divided by zero?")
-    return float(result)
+    return as_number(result, call=call, should="one number, the same factor for all channels")
 
 
 def _call(d_model: int, std: float, share: float) -> str:

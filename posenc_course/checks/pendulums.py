@@ -4,10 +4,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from torch import Tensor
 
-from posenc_course.checks._verdict import Wrong, answer
+from posenc_course.checks._verdict import answer, as_number, check
 from posenc_course.geometry import wavelengths
 from posenc_course.sinusoidal import frequencies, sinusoidal_table
 
@@ -25,12 +24,10 @@ _CASES = (
 )
 
 
+@check(draws=False)
 def offset(my_offset: Callable[[Tensor, Tensor], Any]) -> str:
     """Try my_offset(row_m, row_n) -> m - n on rows of several widths, near and far, rounded to two decimals. Chapter 04."""
-    try:
-        said = [_said(my_offset, *case) for case in _CASES]
-    except Wrong as wrong:
-        return str(wrong)
+    said = [_said(my_offset, *case) for case in _CASES]
     if said == [float(delta) for _, _, delta in _CASES]:
         return f"Right: all {len(_CASES)} offsets, forwards and back, also between tokens too far out to be read."
     return next((hint for known, hint in _MISTAKES if known(said)), None) or _first_wrong(said)
@@ -39,16 +36,12 @@ def offset(my_offset: Callable[[Tensor, Tensor], Any]) -> str:
 def _said(my_offset: Callable[[Tensor, Tensor], Any], d_model: int, n: int, delta: int) -> float:
     row_m, row_n = sinusoidal_table([n + delta, n], d_model).round(decimals=2)
     call = _call(d_model, n, delta)
-    result = answer(my_offset, row_m.clone(), row_n.clone(), call=call)
-    if isinstance(result, Tensor | np.ndarray | np.generic):
-        if math.prod(result.shape) != 1:
-            raise Wrong(f"{call} returned {tuple(result.shape)} numbers, it should be one: what all the hands agree on.")
-        result = result.item()
-    if isinstance(result, bool) or not isinstance(result, int | float):
-        raise Wrong(f"{call} returned a {type(result).__name__}, it should be one number.")
-    if not math.isfinite(result):
-        raise Wrong(f"{call} returned {result}: is something divided by a sine that is 0? torch.atan2 takes the pair.")
-    return float(result)
+    return as_number(
+        answer(my_offset, row_m.clone(), row_n.clone(), call=call),
+        call=call,
+        should="one number, what all the hands agree on",
+        finite="is something divided by a sine that is 0? torch.atan2 takes the pair.",
+    )
 
 
 def _call(d_model: int, n: int, delta: int) -> str:

@@ -4,10 +4,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
-from torch import Tensor
-
-from posenc_course.checks._verdict import Wrong, answer
+from posenc_course.checks._verdict import Wrong, answer, as_number, check
 from posenc_course.relative import t5_buckets
 
 _SETTINGS = ((32, 128), (12, 50))
@@ -15,20 +12,18 @@ _OFFSETS = sorted(range(-200, 201), key=abs)
 _Said = dict[tuple[int, int, int], float]  # the answer for each offset, num_buckets and max_distance
 
 
+@check(instead_of=[t5_buckets], draws=False)
 def bucket(my_bucket: Callable[[int, int, int], Any]) -> str:
     """Try my_bucket(offset, num_buckets, max_distance) on the offsets from -200 to 200, in T5's setting and a smaller one.
 
     One whole number, the bucket of T5's encoder: half of the buckets for the past and the same token, half for the future.
     Chapter 09.
     """
-    try:
-        said = {
-            (offset, num_buckets, max_distance): _said(my_bucket, offset, num_buckets, max_distance)
-            for num_buckets, max_distance in _SETTINGS
-            for offset in _OFFSETS
-        }
-    except Wrong as wrong:
-        return str(wrong)
+    said = {
+        (offset, num_buckets, max_distance): _said(my_bucket, offset, num_buckets, max_distance)
+        for num_buckets, max_distance in _SETTINGS
+        for offset in _OFFSETS
+    }
     should = {
         (offset, *setting): float(bucket)
         for setting in _SETTINGS
@@ -41,18 +36,15 @@ def bucket(my_bucket: Callable[[int, int, int], Any]) -> str:
 
 def _said(my_bucket: Callable[[int, int, int], Any], *case: int) -> float:
     call = f"my_bucket{case}"
-    result = answer(my_bucket, *case, call=call)
-    if isinstance(result, Tensor | np.ndarray | np.generic):
-        if math.prod(result.shape) != 1:
-            raise Wrong(f"{call} returned {tuple(result.shape)} numbers, it should be one: the bucket of one offset.")
-        result = result.item()
-    if isinstance(result, bool) or not isinstance(result, int | float):
-        raise Wrong(f"{call} returned a {type(result).__name__}, it should be one whole number.")
-    if not math.isfinite(result):
-        raise Wrong(f"{call} returned {result}: the logarithm is for distances beyond the single buckets only.")
-    if result != int(result):
-        raise Wrong(f"{call} returned {result:.6g}: a bucket is a row of a table, so round down to a whole number.")
-    return float(result)
+    number = as_number(
+        answer(my_bucket, *case, call=call),
+        call=call,
+        should="one whole number, the bucket of one offset",
+        finite="the logarithm is for distances beyond the single buckets only.",
+    )
+    if number != int(number):
+        raise Wrong(f"{call} returned {number:.6g}: a bucket is a row of a table, so round down to a whole number.")
+    return number
 
 
 def _first_wrong(said: _Said, should: _Said) -> str:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from posenc_course.checks._verdict import Wrong, answer, as_table
+from posenc_course.checks._verdict import Wrong, answer, as_table, check
 from posenc_course.rope import apply_rope
 from posenc_course.sinusoidal import frequencies, sinusoidal_table
 
@@ -32,17 +32,15 @@ class _Case(NamedTuple):
 _CASES = (_Case(8, (3, 0, 1, 40, 700, 12)), _Case(12, (2, 1, 900, 30, 5)), _Case(6, (7,)), _Case(2, (0, 5, 1)))
 
 
+@check(instead_of=[apply_rope], draws=False)
 def relative(my_rotate: Callable[[Tensor, Tensor], Any]) -> str:
     """Try my_rotate(x, positions) -> x with pair i of row m turned by ω_i·positions[m], base 10,000; x of shape (L, d).
 
     Either layout and either direction is right, as long as it is one of each. Chapter 10.
     """
-    try:
-        rotated = [_rotated(my_rotate, case) for case in _CASES]
-        _judge(my_rotate, rotated)
-        return _praise(rotated)
-    except Wrong as wrong:
-        return str(wrong)
+    rotated = [_rotated(my_rotate, case) for case in _CASES]
+    _judge(my_rotate, rotated)
+    return _praise(rotated)
 
 
 def _rotated(my_rotate: Callable[[Tensor, Tensor], Any], case: _Case) -> Tensor:

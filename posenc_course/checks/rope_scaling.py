@@ -7,23 +7,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from posenc_course.checks._verdict import Wrong, answer, as_table
+from posenc_course.checks._verdict import Wrong, answer, as_table, check
 from posenc_course.rope_scaling import llama3, ntk_aware, yarn
 from posenc_course.sinusoidal import frequencies
 
 _CASES = ((16, 1e4, 8, 64), (64, 1e4, 4, 2048), (128, 5e5, 8, 8192))  # d_head, base, factor, length
 
 
+@check(instead_of=[llama3], draws=False)
 def by_parts(my_frequencies: Callable[[Tensor, float, int], Any]) -> str:
     """Try my_frequencies(omega, factor, length) -> stretched frequencies, as many as omega, on three heads of several widths.
 
     Pairs with four turns or more within `length` stay, those with one or fewer are divided by `factor`; between, the mean of
     both, weighted by a share that grows evenly with the turns. Chapter 13.
     """
-    try:
-        yours = [_tried(my_frequencies, *case) for case in _CASES]
-    except Wrong as wrong:
-        return str(wrong)
+    yours = [_tried(my_frequencies, *case) for case in _CASES]
     right = [llama3(frequencies(d, base), factor, length) for d, base, factor, length in _CASES]
     if _same(yours, right):
         return f"Right: all {sum(map(len, right))} pairs of three models, the last of them Llama 3.1's."

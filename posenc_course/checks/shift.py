@@ -7,26 +7,24 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from posenc_course.checks._verdict import Wrong, answer, as_table
+from posenc_course.checks._verdict import Wrong, answer, as_table, check
 from posenc_course.geometry import shift_matrix
 from posenc_course.sinusoidal import sinusoidal_table
 
 _D_MODEL, _LENGTH, _STARTS = 16, 64, (0, 5000)
 
 
+@check(draws=False)
 def looks_back(my_matrix: Callable[[int, int], Any]) -> str:
     """Try my_matrix(back, d_model) -> M of shape (d_model, d_model), for 3 and 5 back and d_model = 16.
 
     PE(m)ᵀ M PE(n), with the concatenated table of base 10,000, must depend on m - n only and be largest at m - n = back.
     Chapter 06.
     """
-    try:
-        for back in (3, 5):
-            call = f"looks_back({back}, {_D_MODEL})"
-            yours = as_table(answer(my_matrix, back, _D_MODEL, call=call), (_D_MODEL, _D_MODEL), call=call)
-            _judge(yours, back, call)
-    except Wrong as wrong:
-        return str(wrong)
+    for back in (3, 5):
+        call = f"looks_back({back}, {_D_MODEL})"
+        yours = as_table(answer(my_matrix, back, _D_MODEL, call=call), (_D_MODEL, _D_MODEL), call=call)
+        _judge(yours, back, call)
     return "Right: near 0 and near 5,000 alike the score depends on the offset only, and it is largest exactly there."
 
 

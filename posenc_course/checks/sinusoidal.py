@@ -7,10 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from posenc_course.checks._verdict import Wrong, answer, as_table
+from posenc_course.checks._verdict import answer, as_table, check
 from posenc_course.sinusoidal import frequencies, sinusoidal_table
 
 
+@check(instead_of=[sinusoidal_table], draws=False)
 def table(my_table: Callable[[Tensor, int], Any]) -> str:
     """Try my_table(positions, d_model) -> (L, d_model), interleaved, base 10,000, on positions 0 … 11 and d_model = 8.
 
@@ -19,10 +20,7 @@ def table(my_table: Callable[[Tensor, int], Any]) -> str:
     length, d_model = 12, 8
     positions = torch.arange(length)
     call = f"my_table(torch.arange({length}), {d_model})"
-    try:
-        yours = as_table(answer(my_table, positions.clone(), d_model, call=call), (length, d_model), call=call)
-    except Wrong as wrong:
-        return str(wrong)
+    yours = as_table(answer(my_table, positions.clone(), d_model, call=call), (length, d_model), call=call)
     right, norm = sinusoidal_table(positions, d_model), math.sqrt(d_model / 2)
     if _same(yours, right):
         return f"Right: every number agrees with the package's table, and every row has length {norm:g}."

@@ -1,0 +1,177 @@
+"""The assignments: their form, the release that students get, and the bank of answers that their checks are held to."""
+
+import importlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import nbformat
+import pytest
+from nbgrader.nbgraderformat import MetadataValidator  # type: ignore[import-untyped]
+
+from posenc_course import checks
+
+ROOT = Path(__file__).resolve().parent.parent
+EXERCISES = ROOT / "exercises"
+SOURCES = {path.stem: path for path in sorted((EXERCISES / "source").rglob("*.ipynb"))}
+Bank = dict[str, Any]
+
+
+def bank() -> Iterator[tuple[str, ModuleType]]:
+    for path in sorted((ROOT / "tests/answers").glob("[a-z]*.py")):
+        yield path.stem, importlib.import_module(f"tests.answers.{path.stem}")
+
+
+RIGHT: Bank = {check: answers for _, module in bank() for check, answers in module.RIGHT.items()}
+WRONG: Bank = {check: answers for _, module in bank() for check, answers in module.WRONG.items()}
+
+
+def named(check: str) -> Callable[..., str]:
+    module, function = check.split(".")
+    return getattr(getattr(checks, module), function)
+
+
+def verdict(check: str, answers: Any) -> str:
+    """The verdict on an answer, or on several that one check takes together."""
+    return named(check)(*(answers if isinstance(answers, tuple) else (answers,)))
+
+
+def cells(path: Path) -> list[Any]:
+    return list(nbformat.read(path, as_version=4).cells)
+
+
+def grader(cell: Any) -> dict[str, Any]:
+    return dict(cell.metadata.get("nbgrader", {}))
+
+
+def graded(path: Path) -> dict[str, Any]:
+    """The autograded cells by the check that each calls."""
+    found = {}
+    for cell in cells(path):
+        if cell.cell_type == "code" and grader(cell).get("grade"):
+            found[re.match(r"checks\.grade\(checks\.([\w.]+)\(", cell.source)[1]] = cell  # type: ignore[index]
+    return found
+
+
+# ── the bank of answers ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(("check", "number"), [(check, n) for check, answers in RIGHT.items() for n in range(len(answers))])
+def test_a_right_answer_passes_however_it_is_written(check: str, number: int) -> None:
+    assert verdict(check, RIGHT[check][number]).startswith("Right: ")
+
+
+@pytest.mark.parametrize(("check", "name"), [(check, name) for check, answers in WRONG.items() for name in answers])
+def test_a_wrong_answer_is_caught_and_a_known_one_by_its_name(check: str, name: str) -> None:
+    answer, words = WRONG[check][name]
+    said = verdict(check, answer)
+    assert not said.startswith("Right")
+    assert "\n" not in said
+    assert (words or "") in said
+
+
+@pytest.mark.parametrize("assignment", SOURCES)
+def test_every_exercise_has_its_bank(assignment: str) -> None:
+    for check in graded(SOURCES[assignment]):
+        assert len(RIGHT.get(check, [])) >= 3, f"{check}: three right answers, written differently"
+        assert len(WRONG.get(check, {})) >= 3, f"{check}: three wrong answers"
+
+
+# ── the form of a source ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("assignment", SOURCES)
+def test_source_is_in_nbgraders_form(assignment: str) -> None:
+    notebook = nbformat.read(SOURCES[assignment], as_version=4)
+    MetadataValidator().validate_nb(notebook)
+    for number, cell in enumerate((cell for cell in notebook.cells if cell.cell_type == "code"), start=1):
+        assert cell.execution_count == number, f"make execute CHAPTER=source/{assignment}"
+        assert ("### BEGIN SOLUTION" in cell.source) == bool(grader(cell).get("solution"))
+        lines = [line for line in cell.source.splitlines() if "#" not in line]
+        assert max(map(len, lines), default=0) <= 80, "the page's column has 80 characters"
+
+
+@pytest.mark.parametrize("assignment", SOURCES)
+def test_an_assignment_says_what_it_asks(assignment: str) -> None:
+    """Three to five exercises, minutes and points in each heading and in the sum, hints, a question in words."""
+    all_cells = cells(SOURCES[assignment])
+    text = "\n".join(cell.source for cell in all_cells if cell.cell_type == "markdown")
+    headings = re.findall(r"^## Exercise (\d): .+ \((\d+) minutes, (\d) points?\)$", text, re.MULTILINE)
+    assert [int(number) for number, _, _ in headings] == list(range(1, len(headings) + 1))
+    assert 3 <= len(headings) <= 5
+    points = [grader(cell)["points"] for cell in all_cells if grader(cell).get("grade")]
+    assert points == [int(points) for _, _, points in headings]
+    stated = re.search(r"(\d+) minutes, (\d+) points\.", text.partition("## Exercise")[0])
+    assert stated, "the goals say: …, 45 minutes, 10 points."
+    assert [int(number) for number in stated.groups()] == [sum(int(minutes) for _, minutes, _ in headings), sum(points)]
+    assert text.count('<details class="hint">') >= len(graded(SOURCES[assignment]))
+    assert "*Rubric.*" in text, "one question is answered in words, with a rubric"
+
+
+FRESH = """checks.grade(checks.{check}({answers}))
+### BEGIN HIDDEN TESTS
+# Once more, by checks that no cell of this notebook can have changed.
+import sys
+
+for module in [name for name in sys.modules if name[:13] == "posenc_course"]:
+    del sys.modules[module]
+import posenc_course.checks as fresh
+
+fresh.grade(fresh.{check}({answers}))
+### END HIDDEN TESTS"""
+
+
+@pytest.mark.parametrize("assignment", SOURCES)
+def test_points_are_given_by_checks_that_a_student_cannot_redefine(assignment: str) -> None:
+    for check, cell in graded(SOURCES[assignment]).items():
+        answers = re.match(r"checks\.grade\(checks\.[\w.]+\((.*)\)\)", cell.source)
+        assert answers
+        assert cell.source == FRESH.format(check=check, answers=answers[1])
+        assert cell.outputs[0].text.startswith("Right: ")
+
+
+# ── the release ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What nbgrader makes of the sources now."""
+    course = tmp_path_factory.mktemp("course")
+    shutil.copytree(EXERCISES / "source", course / "source")
+    shutil.copy(EXERCISES / "nbgrader_config.py", course)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    command = ["nbgrader", "generate_assignment", "--assignment=*", "--no-db"]
+    done = subprocess.run(command, cwd=course, env=os.environ | {"PATH": path}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return course / "release"
+
+
+def test_the_committed_release_is_current(release: Path) -> None:
+    made, committed = (
+        {path.relative_to(of): path for path in sorted(of.rglob("*.*"))} for of in (release, EXERCISES / "release")
+    )
+    assert made.keys() == committed.keys(), "make exercises"
+    for name in made:
+        assert json.loads(made[name].read_text()) == json.loads(committed[name].read_text()), f"{name} is old: make exercises"
+
+
+@pytest.mark.parametrize("assignment", SOURCES)
+def test_no_line_of_a_solution_is_released(assignment: str) -> None:
+    released = cells(EXERCISES / "release" / assignment / f"{assignment}.ipynb")
+    given = {line.strip() for cell in released for line in cell.source.splitlines()}
+    kept_back = set()
+    for cell in cells(SOURCES[assignment]):
+        if cell.cell_type == "markdown" and grader(cell).get("solution"):
+            kept_back |= set(cell.source.splitlines())
+        for part in re.findall(r"### BEGIN (?:SOLUTION|HIDDEN TESTS)\n(.*?)### END", cell.source, re.DOTALL):
+            kept_back |= {line.strip() for line in part.splitlines()}
+    shared = {line for line in kept_back & given if len(line) > 12}
+    assert not shared, f"these lines of a solution stand in what students get: {shared}"
+    assert not any(cell.get("outputs") for cell in released)
