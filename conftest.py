@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from nbval.plugin import IPyNbCell  # type: ignore[import-untyped]
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 os.environ["POSENC_COURSE_SEED"] = "0"  # as tools/execute.py, which stored what the checks say
 NO_CHROMIUM = "no chromium: apt-get install chromium, or set CHROMIUM=path of a Chrome or Chromium"
@@ -28,6 +29,17 @@ def chromium() -> str:
     if not found:
         pytest.skip(NO_CHROMIUM)
     return found
+
+
+class _ByFileOrPage(LoadScopeScheduling):  # type: ignore[misc]
+    """Tests of one file run in one process, one after the other; a page in the browser takes long, and may go anywhere."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return nodeid if "_in_the_browser[" in nodeid else str(super()._split_scope(nodeid))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    return _ByFileOrPage(config, log)
 
 
 @pytest.hookimpl(wrapper=True)

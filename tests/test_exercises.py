@@ -84,6 +84,17 @@ def test_every_exercise_has_its_bank(assignment: str) -> None:
         assert len(WRONG.get(check, {})) >= 3, f"{check}: three wrong answers"
 
 
+def test_the_teachers_guide_states_the_score() -> None:
+    guide = (ROOT / "book/teaching/classroom.md").read_text(encoding="utf-8")
+    wrong = [words for answers in WRONG.values() for _, words in answers.values()]
+    named = sum(words is not None for words in wrong)
+    right = sum(map(len, RIGHT.values()))
+    score = f"The bank holds {right} right answers to {len(RIGHT)} exercises, and {len(wrong)} wrong ones."
+    assert score in guide
+    assert f"{named} of them by name." in guide
+    assert named >= 0.9 * len(wrong)
+
+
 # ── the form of a source ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
