@@ -146,7 +146,7 @@ WRONG: dict[str, dict[str, tuple[Callable[..., Any], str | None]]] = {
         ),
         "nothing changed": (lambda f, x: seen(f, x, change=0.0) > 1e-9, "Nothing depends on anything"),
         "written into x": (lambda f, x: seen(f, x, clone=False) > 1e-9, "writes into its arguments"),
-        "only the past": (lambda f, x: torch.ones(len(x), len(x)).tril(), None),
+        "only the past": (lambda f, x: torch.ones(len(x), len(x)).tril(), "every layer looks at the past"),
         "one token": (lambda f, x: seen(f, x)[0] > 1e-9, "has shape"),
     },
     "order.orders_apart": {
