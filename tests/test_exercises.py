@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -21,16 +22,20 @@ from posenc_course import checks
 ROOT = Path(__file__).resolve().parent.parent
 EXERCISES = ROOT / "exercises"
 SOURCES = {path.stem: path for path in sorted((EXERCISES / "source").rglob("*.ipynb"))}
-Bank = dict[str, Any]
 
 
-def bank() -> Iterator[tuple[str, ModuleType]]:
-    for path in sorted((ROOT / "tests/answers").glob("[a-z]*.py")):
-        yield path.stem, importlib.import_module(f"tests.answers.{path.stem}")
+def bank() -> Iterator[ModuleType]:
+    for path in sorted((ROOT / "tests/answers").glob("*.py")):
+        yield importlib.import_module(f"tests.answers.{path.stem}")
 
 
-RIGHT: Bank = {check: answers for _, module in bank() for check, answers in module.RIGHT.items()}
-WRONG: Bank = {check: answers for _, module in bank() for check, answers in module.WRONG.items()}
+RIGHT: dict[str, list[Any]] = defaultdict(list)
+WRONG: dict[str, dict[str, tuple[Any, str | None]]] = defaultdict(dict)
+for _module in bank():
+    for _check in _module.RIGHT:
+        RIGHT[_check] += _module.RIGHT[_check]
+    for _check in _module.WRONG:
+        WRONG[_check] |= _module.WRONG[_check]
 
 
 def named(check: str) -> Callable[..., str]:
