@@ -307,10 +307,6 @@ WRONG: dict[str, dict[str, tuple[Callable[..., Any], str | None]]] = {
         ),
         "the last query": (lambda a, b: softmaxes(a, b, only=slice(-1, None)), "taken in by another number for the second"),
         "but the last query": (lambda a, b: softmaxes(a, b, only=slice(0, -1)), "taken in by another number for the last"),
-        "the first query's key": (
-            lambda a, b: softmaxes(a, b) and abs(float((a - a[1, 0])[0, 0] - (b - b[1, 0])[0, 0])) < 4,
-            "gets the weight 1",
-        ),
         "yes": (lambda a, b: True, "You say True to all pairs"),
         "no": (lambda a, b: False, "You say False to all pairs"),
         "a table": (lambda a, b: a == b, "one True or False"),
