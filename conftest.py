@@ -57,7 +57,8 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     if isinstance(item, IPyNbCell) and report.failed:
-        advice = _advice(item.path.stem, item.cell_num, str(call.excinfo.value) if call.excinfo else "")
+        source = "source/" if "exercises" in item.path.parts else ""
+        advice = _advice(source + item.path.stem, item.cell_num, str(call.excinfo.value) if call.excinfo else "")
         report.longrepr = f"{advice}\n\n{report.longrepr}"
     return report
 

@@ -227,18 +227,12 @@ def slope(my_slope: Callable[[int, int], Any], *, seed: int) -> str:
     return compare(my_slope, cases, right, mistakes, name="slope", praise=praise, tolerance=1e-5)
 
 
-def _prepare() -> None:
-    """Let torch import what `attention` needs, for seconds: in an answer's first call it would be at the cost of its time."""
-    torch.broadcast_shapes((1,), (1,))
-
-
 @check()
 def same_bias(my_same: Callable[[Tensor, Tensor], Any], *, seed: int) -> str:
     """Try my_same(a, b) -> whether two biases (L, L) give the same causal attention to all queries and keys.
 
     Fourteen pairs, each with its truth known by how it was made. Chapter 11.
     """
-    _prepare()
     generator = torch.Generator().manual_seed(seed)
     length = 5 + seed % 4
     m = torch.arange(length, dtype=torch.float64)[:, None]
@@ -397,7 +391,6 @@ def attend(my_attend: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Any], *
     q (heads, new, d) of the last tokens, keys and values (heads, all, d) of all of them, real (all,) False where a token is
     padding. Right if it gives what the text gives without its padding. Chapter 11.
     """
-    _prepare()
     generator = random.Random(seed)
     heads, d = 4, 8
     slopes = alibi_slopes(heads)
