@@ -39,7 +39,7 @@ class NotYet(AssertionError):
 
 
 def grade(verdict: str) -> None:
-    """Print a verdict, and raise `NotYet` unless it begins with "Right: ": what an assignment's graded cell calls. Chapter 01."""
+    """Print a verdict, and raise `NotYet` unless it begins with "Right: "; an assignment's graded cell calls it. Chapter 01."""
     print(verdict)
     if not verdict.startswith("Right: "):
         raise NotYet("this exercise has no points so far; the line above says why.")
