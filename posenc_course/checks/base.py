@@ -165,7 +165,8 @@ def _where(asked: Callable[[float], float], apart: float) -> float:
 
 
 _NEIGHBOURS: tuple[tuple[Callable[[int, float, float], float], str], ...] = (
-    (lambda d, base, apart: 1.1, "Your answer is always the smallest base that you try: in which half do you go on?"),
+    (lambda d, base, apart: 1.1,
+     "Your answer is always the smallest base that you try: is your distance too small, or do you go on in the wrong half?"),
     (lambda d, base, apart: 1e12, "Your answer is always the largest base that you try: in which half do you go on?"),
     (lambda d, base, apart: _where(lambda x: -_neighbours(d, x), -apart),
      "You go on in the wrong half, and so end at an end: if neighbours are far enough apart, is the base to grow or to fall?"),
@@ -176,8 +177,6 @@ _NEIGHBOURS: tuple[tuple[Callable[[int, float, float], float], str], ...] = (
      "You compare the square of the distance: a root is missing."),
     (lambda d, base, apart: _where(lambda x: _neighbours(d, x) / 2, apart),
      "Your distance has lost its factor of 2: a chord is 2·sin of half the angle."),
-    (lambda d, base, apart: _where(lambda x: _neighbours(d, x) / math.sqrt(d), apart),
-     "You divide by the root of the width: the distance itself shall be `apart`."),
     (lambda d, base, apart: _where(lambda x: float(frequencies(d, x).sin().square().sum().sqrt()) * 2, apart),
      "A chord is 2·sin of *half* the angle."),
     (lambda d, base, apart: _where(lambda x: float(frequencies(d, x).square().sum().sqrt()), apart),

@@ -329,5 +329,5 @@ def rows_until(my_rows: Callable[[int, float], Any], *, seed: int) -> str:
         (lambda d, share: fewest(d, share, full=1.0),
          "One row is its own mean and holds the whole squared length, which is d/2 and not d: so 1 is never the answer."),
     ]  # fmt: skip
-    praise = "all five, and none of the widths had much of a say."
+    praise = "all five, for narrow tables and wide ones."
     return compare(my_rows, cases, fewest, mistakes, name="rows_until", praise=praise)

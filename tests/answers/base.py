@@ -126,7 +126,7 @@ WRONG: dict[str, dict[str, tuple[Callable[..., Any], str | None]]] = {
         "one over": (lambda d, apart: 1 / halved(d, apart), "one over the base"),
         "squared": (lambda d, apart: halved(d, apart, lambda d, b: float(distance([1], d, b)) ** 2), "a root is missing"),
         "half a chord": (lambda d, apart: halved(d, apart, lambda d, b: near(d, b) / 2), "lost its factor of 2"),
-        "per channel": (lambda d, apart: halved(d, apart, lambda d, b: near(d, b) / d**0.5), "root of the width"),
+        "per channel": (lambda d, apart: halved(d, apart, lambda d, b: near(d, b) / d**0.5), "is your distance too small"),
         "the whole angle": (lambda d, apart: halved(d, apart, lambda d, b: float(distance([2], d, b))), "of *half* the angle"),
         "the arc": (lambda d, apart: halved(d, apart, arc), "along the arc"),
         "d frequencies": (lambda d, apart: halved(d, apart, lambda d, b: float(distance([1], 2 * d, b))), "d/2 pairs"),
