@@ -183,11 +183,7 @@ def base_for(my_base: Callable[[int, float, int, float], Any], *, seed: int) -> 
     """
     rng = random.Random(seed)
     # Not the first pairs of a wide head: theirs is a base beyond what 32 bits hold.
-<<<<<<< HEAD
-    cases: list[tuple[int, float, int, float]] = [(16, 1e4, 3, 8.0), (128, 5e5, 63, 8.0)]
-=======
     cases: list[tuple[int, float, int, float]] = [(32, 1e4, 6, 8.0), (128, 5e5, 63, 8.0)]
->>>>>>> exe
     cases += [
         (d, rng.choice((1e3, 1e4, 1e6)), rng.randrange(d // 8, d // 2 - 1), rng.choice((1.5, 2.0, 4.0))) for d in (32, 64)
     ]
