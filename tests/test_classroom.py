@@ -161,7 +161,7 @@ def said(course: Course, student: str, grade_id: str) -> str:
     [
         ("right", "kind-test", "Right: all nine functions"),
         ("wrong", "permutation-test", "Your P is the transpose"),
-        ("hostile", "permutation-test", "had not returned after 5 seconds"),
+        ("hostile", "permutation-test", "had not returned after 10 seconds"),
         ("hostile", "kind-test", "raised SystemExit"),
         ("hostile", "who-sees-whom-test", "A function is wanted, not a NoneType"),
         ("hostile", "orders-apart-test", "You count the orders"),

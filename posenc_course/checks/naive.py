@@ -83,6 +83,9 @@ def _layers(seed: int) -> dict[Layer, str]:
     def one_row_for_all(x: Tensor) -> Tensor:
         return 3 * x + rows(x.shape[1] + 1, x)[-1]
 
+    def a_count_that_runs_on_over_texts(x: Tensor) -> Tensor:
+        return x + torch.arange(x.shape[0] * x.shape[1]).to(x).view(x.shape[0], x.shape[1], 1)
+
     def nothing_added(x: Tensor) -> Tensor:
         return x
 
@@ -93,6 +96,7 @@ def _layers(seed: int) -> dict[Layer, str]:
         eight_x_plus_a_row_per_text: "text",
         the_count_in_the_last_number: "token",
         the_texts_number_in_the_last_number: "text",
+        a_count_that_runs_on_over_texts: "token",
         a_count_of_the_numbers: "neither",
         one_row_for_all: "neither",
         nothing_added: "neither",
@@ -101,7 +105,7 @@ def _layers(seed: int) -> dict[Layer, str]:
 
 @check()
 def counts_along(my_axis: Callable[[Layer], Any], *, seed: int) -> str:
-    """Try my_axis(f) -> "token", "text" or "neither" on nine layers that add something to x (batch, L, d). Chapter 02."""
+    """Try my_axis(f) -> "token", "text" or "neither" on ten layers that add something to x (batch, L, d). Chapter 02."""
     layers = _layers(seed)
 
     def renamed(words: dict[str, str]) -> Callable[[Layer], str]:
@@ -113,24 +117,30 @@ def counts_along(my_axis: Callable[[Layer], Any], *, seed: int) -> str:
          "x itself shows through where a layer multiplies it: feed it an x of which nothing is left."),
         (lambda f: "neither" if "last_number" in f.__name__ else layers[f],
          "A position that is written into the last number alone gets past you: compare whole rows."),
-        (lambda f: "token" if f.__name__.startswith(("a_count", "one_row")) else layers[f],
+        (lambda f: "token" if f.__name__.startswith(("a_count_of", "one_row")) else layers[f],
          "A row may have different numbers in it and be the same for all tokens: compare one token with another."),
-        (lambda f: "token" if f.__name__.startswith("a_count") else layers[f],
+        (lambda f: "token" if f.__name__.startswith("a_count_of") else layers[f],
          "a_count_of_the_numbers adds the same row to all tokens: compare one token with another, not one number."),
+        (lambda f: "text" if "runs_on" in f.__name__ else layers[f],
+         "a_count_that_runs_on_over_texts gives tokens of one text different rows: compare those first."),
         (renamed({"text": "neither"}), 'You find no layer "text": does your x hold two texts, and do you compare them?'),
         (renamed({"text": "token"}), 'You call "token" what differs from text to text alone: compare tokens of the same text.'),
         (renamed({"token": "neither"}), 'You find no layer "token": does a text of your x hold two, and do you compare them?'),
         (renamed({"token": "text"}), 'You call "text" what differs within a text: look at the tokens of one text first.'),
         (renamed({"neither": "text"}), 'You find no layer "neither": if no token differs, texts still may or may not.'),
-        (renamed({"neither": "token"}), 'You find no layer "neither": in three of the nine all tokens get the same.'),
+        (renamed({"neither": "token"}), 'You find no layer "neither": in three of the ten all tokens get the same.'),
         (lambda f: "neither" if f.__name__ == "nothing_added" else "token",
          'You call "token" whatever adds anything at all: compare what one token gets with what another gets.'),
-        *((lambda f, word=word: word, f'You call all nine "{word}": do you compare what is *added*, token with token?')
+        *((lambda f, word=word: word, f'You call all ten "{word}": do you compare what is *added*, token with token?')
           for word in ("token", "text", "neither")),
     ]  # fmt: skip
-    return compare(
-        my_axis, [(f,) for f in layers], layers.__getitem__, mistakes, name="counts_along", praise="all nine layers."
-    )
+
+    def but_running_on(mistake: Callable[[Layer], str], word: str) -> Callable[[Layer], str]:
+        """Where texts differ too, a mistake may give another word."""
+        return lambda f: word if "runs_on" in f.__name__ else mistake(f)
+
+    mistakes += [(but_running_on(mistake, word), hint) for mistake, hint in mistakes for word in ("token", "text")]
+    return compare(my_axis, [(f,) for f in layers], layers.__getitem__, mistakes, name="counts_along", praise="all ten layers.")
 
 
 @check(instead_of=[normalized])
@@ -197,12 +207,12 @@ def fractions(my_fractions: Callable[[Tensor], Any], *, seed: int) -> str:
 
 @check()
 def first_return(my_return: Callable[[list[int]], Any], *, seed: int) -> str:
-    """Try my_return(dials) -> the first position after 0 at which all dials show 0, on seven lists of dials. Chapter 02."""
+    """Try my_return(dials) -> the first position after 0 at which all dials show 0, on eight lists of dials. Chapter 02."""
     draw = random.Random(seed)
     shared = draw.randint(2, 4)  # both dials of this list can be divided by it
     # Fixed ones beside the drawn, so that no draw lets a product pass; one of three whose divisor is shared by two alone.
     drawn = [shared * factor for factor in draw.sample((2, 3, 5), 2)]
-    lists = ([8], [4, 6], [3, 5], [2, 4, 8], [4, 5, 6], [6, 10, 15], drawn)
+    lists = ([8], [4, 6], [3, 5], [2, 4, 8], [4, 5, 6], [6, 10, 15], [8, 11, 13], drawn)
 
     def until(dials: list[int], shown: Callable[[list[bool]], bool]) -> int:
         return next(m for m in range(1, 10_000) if shown([m % marks == 0 for marks in dials]))
@@ -258,14 +268,13 @@ def _dials(result: Any, marks: int, call: str) -> list[int]:
     return dials
 
 
-@check()
-def best_dials(my_dials: Callable[[int], Any], *, seed: int) -> str:
+@check(draws=False)
+def best_dials(my_dials: Callable[[int], Any]) -> str:
     """Try my_dials(marks) -> dials with at most so many marks in all that come back as late as any can, for 2 to 16 marks.
 
     Chapter 02.
     """
-    # 13 is the sum of which one mark is better not spent.
-    budgets = sorted({2, 5, 7, 9, 12, 13, 16, *random.Random(seed).sample((6, 8, 10, 11, 14, 15), 2)})
+    budgets = range(2, 17)
     said = {}
     for marks in budgets:
         call = f"best_dials({marks})"
@@ -276,7 +285,7 @@ def best_dials(my_dials: Callable[[int], Any], *, seed: int) -> str:
     marks = worse[0]
     if all(len(dials) == 1 for dials in said.values()):
         hint = "You always buy one dial: two of 2 and 3 marks come back after 6 tokens, for five marks."
-    elif all(math.lcm(*said[marks]) < math.prod(said[marks]) for marks in worse):
+    elif all(math.lcm(*said[marks]) < math.prod(said[marks]) for marks in worse if len(said[marks]) > 1):
         hint = "Dials that share a divisor come back together early: search for the latest return, not the largest product."
     elif all(len(dials) <= 2 for dials in said.values()):
         hint = "You buy two dials at most, and more of them can do better."

@@ -198,7 +198,7 @@ def moving(my_velocity: Callable[[Tensor, Tensor], Any], *, seed: int) -> str:
 
 @check()
 def bent_hand(my_clock: Callable[[Tensor], Any], *, seed: int) -> str:
-    """Try my_clock(row) -> which clock's hand is bent, in seven rows of tokens up to 999. Chapter 04."""
+    """Try my_clock(row) -> which clock's hand is bent, in nine rows of tokens up to 999. Chapter 04."""
     draw = random.Random(seed)
 
     def angle() -> float:
@@ -208,10 +208,11 @@ def bent_hand(my_clock: Callable[[Tensor], Any], *, seed: int) -> str:
     # first, like a token 628 further on, where there is none any more. The fourth is bent a little only.
     bends = [(8, 0, 0.98), (8, 3, 0.63), (16, 7, angle()), (12, 2, 0.12)]
     bends += [(d, draw.randrange(1, d // 2), angle()) for d in (10, 14, 16)]
+    tokens = [draw.randint(400, 600) for _ in bends] + [0, 999]  # the ends too: a search may leave them out
+    bends += [(10, 2, 0.6), (8, 1, angle())]
     cases: list[tuple[Tensor]] = []
     truth: dict[bytes, tuple[int, int]] = {}
-    for d_model, clock, by in bends:
-        m = draw.randint(400, 600)
+    for (d_model, clock, by), m in zip(bends, tokens, strict=True):
         hands = frequencies(d_model) * m
         hands[clock] += by
         row = torch.stack((hands.sin(), hands.cos()), dim=-1).flatten()
@@ -256,5 +257,5 @@ def bent_hand(my_clock: Callable[[Tensor], Any], *, seed: int) -> str:
         (lambda row: 0, "You say clock 0 each time: does the row of the right token come into it?"),
         (lambda row: len(row) // 2 - 1, "You say the slowest each time: does the row of the right token come into it?"),
     ]  # fmt: skip
-    praise = "seven rows, with the fastest and the slowest hand among the bent ones."
+    praise = "nine rows, with the fastest and the slowest hand among the bent ones."
     return compare(my_clock, cases, right, mistakes, name="bent_hand", praise=praise)

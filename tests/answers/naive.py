@@ -180,7 +180,7 @@ WRONG: dict[str, dict[str, tuple[Callable[..., Any], str | None]]] = {
         ),
         "the wrong dim": (lambda f: axis_by_spread(f(torch.zeros(3, 4, 5)).transpose(0, 1)), "have changed places"),
         "x subtracted": (subtracted, "x itself shows through"),
-        "x as it is": (lambda f: axis_by_spread(f(random_x(3, 4, 5))), 'call all nine "token"'),
+        "x as it is": (lambda f: axis_by_spread(f(random_x(3, 4, 5))), 'call all ten "token"'),
         "the first number": (lambda f: axis_by_spread(f(torch.zeros(3, 4, 5))[:, :, :1]), "last number alone"),
         "all numbers of a text": (
             lambda f: (
