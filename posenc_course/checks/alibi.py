@@ -231,7 +231,7 @@ def slope(my_slope: Callable[[int, int], Any], *, seed: int) -> str:
 def same_bias(my_same: Callable[[Tensor, Tensor], Any], *, seed: int) -> str:
     """Try my_same(a, b) -> whether two biases (L, L) give the same causal attention to all queries and keys.
 
-    Fourteen pairs, each with its truth known by how it was made. Chapter 11.
+    Sixteen pairs, each with its truth known by how it was made. Chapter 11.
     """
     generator = torch.Generator().manual_seed(seed)
     length = 5 + seed % 4
@@ -244,6 +244,10 @@ def same_bias(my_same: Callable[[Tensor, Tensor], Any], *, seed: int) -> str:
     noise = torch.randn(length, length, dtype=torch.float64, generator=generator)
     first, second, last = (torch.zeros(length, length, dtype=torch.float64) for _ in range(3))
     first[0, 0], second[1, 0], last[-1, 0] = 5.0, 0.5, 0.5
+    faint = alibi.clone()
+    faint[:, 0] = -50
+    fainter = faint.clone()
+    fainter[3:, 0] -= 20
     # What sets them apart: nothing, a number per row, the future (which nobody sees), or something that a query sees.
     pairs: list[tuple[str, Tensor, Tensor, bool]] = [
         ("twice the same", alibi, alibi.clone(), True),
@@ -260,6 +264,8 @@ def same_bias(my_same: Callable[[Tensor, Tensor], Any], *, seed: int) -> str:
         ("no bias", alibi, torch.zeros_like(alibi), False),
         ("another number for the last query's first key", alibi, alibi + last, False),
         ("another number for the second query's first key", alibi, alibi + second, False),
+        ("other numbers far below the largest", faint, fainter, False),
+        ("0.001·n more in every row", noise, noise + 0.001 * n, False),
     ]
     said = {}
     for name, a, b, _ in pairs:
@@ -269,6 +275,12 @@ def same_bias(my_same: Callable[[Tensor, Tensor], Any], *, seed: int) -> str:
         if not (torch.equal(given[0], a) and torch.equal(given[1], b)):
             raise Wrong(f"{call} writes into its arguments: whoever called it has lost them. Make new tensors.")
     missed = {name for name, _, _, truth in pairs if said[name] != truth}
+    if missed == {"other numbers far below the largest"}:
+        raise Wrong(
+            "You are taken in by a key whose numbers lie far below the largest of their row: a weight of nearly 0 is not 0, "
+            "and a larger score brings it back. Compare the biases for all scores, not the weights for some."
+        )
+    missed.discard("other numbers far below the largest")  # whoever misses more shall hear of that
     if not missed:
         return f"Right: all {len(pairs)} pairs, of which eight are one bias, though seven of these do not look it."
     same = {name for name, truth in said.items() if truth}
@@ -286,6 +298,9 @@ def same_bias(my_same: Callable[[Tensor, Tensor], Any], *, seed: int) -> str:
         raise Wrong("You forgive what is added to a column: a softmax runs along a row.")
     if "a number added to all" in same and not rows & same:
         raise Wrong("One number for all is forgiven, and one for each row is not: a softmax takes each row for itself.")
+    accepted = {name for name, _, _, truth in pairs if not truth and said[name]}
+    if "0.001·n more in every row" in missed and missed <= accepted - {"a number added to each column"}:
+        raise Wrong("Your tolerance is too large: 0.001 more per key is no rounding, which stays below 1e-5.")
     if missed == {"minus infinity in the future"}:
         raise Wrong("Infinity less infinity is no number: look at what a query sees, and at nothing else.")
     if missed <= futures:
@@ -309,7 +324,7 @@ def slope_for(my_slope_for: Callable[[int, float, int], Any], *, seed: int) -> s
     Judged by what they hold, added up from a softmax. Chapter 11.
     """
     generator = random.Random(seed)
-    cases = [(6, 0.75, 12), (1, 0.75, 2)]
+    cases = [(6, 0.75, 12), (1, 0.75, 2), (1, 0.95, 50)]
     for _ in range(5):
         # Short enough that the text's end is felt: the formula for an endless text is off by a hundredth at least.
         keys = generator.randrange(5, 40)
@@ -366,8 +381,12 @@ def slope_for(my_slope_for: Callable[[int, float, int], Any], *, seed: int) -> s
         raise Wrong("Your slopes are turned round: they give the share to the farthest keys, and are below 0.")
     if all(abs(1 - has - share) < 1e-3 for has, (_, share, _) in zip(held, cases, strict=True) if share != 0.5):
         raise Wrong("Your slopes leave the share to all the other keys: the nearest should hold it.")
-    if wrong == [1]:
-        hint = " All others are right: does your search end at 1? A slope may be larger."
+    alike = max(said[i] for i in wrong) - min(said[i] for i in wrong) < 1e-3
+    steep, flat = said[wrong[0]] > max(said) - 1e-3, said[wrong[0]] < min(said) + 1e-3
+    if alike and steep and 2 in wrong and held[2] < cases[2][1] - 0.01:
+        hint = f" All smaller ones are right: does your search end at {said[2]:.3g}? A slope may be larger."
+    elif alike and flat and all(held[i] > cases[i][1] for i in wrong) and held[-1] > cases[-1][1] + 0.05:
+        hint = f" All larger ones are right: does your search begin at {said[-1]:.3g}? A slope may be smaller."
     elif all(abs(held[i] - cases[i][1]) < 0.05 for i in wrong):
         hint = " That is near: search on, in smaller steps."
     else:
@@ -393,7 +412,6 @@ def attend(my_attend: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Any], *
     """
     generator = random.Random(seed)
     heads, d = 4, 8
-    slopes = alibi_slopes(heads)
 
     def case(number: int, real: list[int], new: int) -> tuple[Tensor, ...]:
         def draw(index: int, rows: int, size: float) -> Tensor:
@@ -401,6 +419,9 @@ def attend(my_attend: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Any], *
             return size * torch.randn(heads, rows, d, dtype=torch.float64, generator=torch_generator)
 
         length = len(real)
+        slopes = alibi_slopes(heads)
+        if number:  # of another model, in any order
+            slopes = torch.tensor([generator.uniform(0.05, 1) for _ in range(heads)], dtype=torch.float64)
         return draw(0, new, 1.5), draw(1, length, 1.5), draw(2, length, 1.0), slopes, torch.tensor(real, dtype=torch.bool)
 
     gap = generator.randrange(2, 5)
@@ -452,6 +473,12 @@ def attend(my_attend: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Any], *
     def by_rows(mask: Callable[[Tensor, int], Tensor]) -> Callable[..., Tensor]:
         return attention_but(of_query=rows, of_keys=places, mask=mask, bias=both_sides)
 
+    def from_the_left_if_any(real: Tensor, new: int) -> Tensor:
+        """With the last key for a row that would see none."""
+        mask = from_the_left(real, new) & real
+        mask[:, -1] |= ~mask.any(dim=1)
+        return mask
+
     def open_and_real(real: Tensor, new: int) -> Tensor:
         return all_open(real, new) & real
 
@@ -469,8 +496,9 @@ def attend(my_attend: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Any], *
         *((by_places(open_and_real, bias=bias),
            "Several new tokens see those after them, and padding is counted as distance.")
           for bias in (one_sided, both_sides)),
-        (attention_but(mask=lambda real, new: from_the_left(real, new) & real),
-         "Your mask counts rows from 0: row r of the new tokens stands after all cached ones, and sees those too."),
+        *((attention_but(mask=mask),
+           "Your mask counts rows from 0: row r of the new tokens stands after all cached ones, and sees those too.")
+          for mask in (from_the_left, lambda real, new: from_the_left(real, new) & real, from_the_left_if_any)),
         (by_rows(seen_and_real),
          "The distance is taken between rows and columns: row 0 of q is not token 0 of the text, but the first new one."),
         (by_rows(open_and_real),
@@ -481,6 +509,8 @@ def attend(my_attend: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Any], *
          "A far key gains by its distance: look at a sign."),
         (attention_but(bias=lambda distance, slopes: 0 * slopes[:, None, None] * distance), "The bias is missing."),
         (attention_but(bias=lambda distance, slopes: -slopes[0] * distance[None]), "All heads have the first one's slope."),
+        (attention_but(bias=lambda distance, slopes: one_sided(distance, alibi_slopes(len(slopes)))),
+         "You take the package's slopes for so many heads, whatever slopes says: take those that are handed over."),
         (attention_but(bias=lambda distance, slopes: -slopes.flip(0)[:, None, None] * distance), "The slopes are in reverse."),
         (attention_but(root=1.0), "The scores are not divided by √d."),
         (attention_but(bias=lambda distance, slopes: -slopes[:, None, None] * distance / math.sqrt(d)),

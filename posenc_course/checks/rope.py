@@ -587,11 +587,11 @@ def step(my_step: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Any], *, se
     """Try my_step(q, k, v, keys, values) -> output, keys, values on a text of 7 tokens that comes in pieces.
 
     q, k, v (new, d) are not turned yet, the cached keys are; what a step returns is fed to the next. Right if the outputs are
-    those of one pass, whatever the pieces, and the keys that are left have been turned. Chapter 10.
+    those of one pass, whatever the pieces, and row r of the keys that are left has been turned to r. Chapter 10.
     """
     _, k, _ = text = tuple(_normal(seed + number, 7, 8) * size for number, size in enumerate((1.5, 1.5, 1.0)))
     yours = [_in_pieces(partial(_asked, my_step), text, pieces) for pieces in _PIECES]
-    want, _ = _in_pieces(_one_step, text, _PIECES[0])
+    want, kept = _in_pieces(_one_step, text, _PIECES[0])
 
     def same(a: Tensor, b: Tensor) -> bool:
         return torch.allclose(a, b, rtol=1e-3, atol=1e-3)
@@ -602,6 +602,9 @@ def step(my_step: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Any], *, se
                 "The outputs are right, but your cache holds keys as they came, and each step turns all of them anew: turn a "
                 "key once, when it comes, and keep it turned."
             )
+        for pieces, (_, keys) in zip(_PIECES, yours, strict=True):
+            if not same(keys, kept):
+                _explain_cache(keys, k, kept, pieces)
         return f"Right: in pieces of {', of '.join(map(str, _PIECES[1:]))}, the outputs are those of one pass."
     for mistake, hint in _STEP_MISTAKES:
         if all(same(output, _in_pieces(mistake, text, p)[0]) for (output, _), p in zip(yours, _PIECES, strict=True)):
@@ -612,6 +615,27 @@ def step(my_step: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Any], *, se
     once = "" if wrong[0] == 0 else " In one piece it is right, so look at what a step does with the cache."
     raise Wrong(
         f"In pieces of {pieces}, the outputs differ from those of one pass from token {token} on (counted from 0).{once}"
+    )
+
+
+def _explain_cache(keys: Tensor, k: Tensor, kept: Tensor, pieces: Sequence[int]) -> None:
+    """Raise `Wrong` for keys that give the right outputs and are not those that another program expects in a cache."""
+    for start in (1, -1):
+        if torch.allclose(keys, _turned(k, start + torch.arange(len(k))), atol=1e-3):
+            raise Wrong(
+                f"The outputs are right, but your first token stands at position {start}: positions count from 0, and whoever "
+                "hands you a cache has turned row r of its keys to r."
+            )
+    near = torch.cdist(keys, kept)
+    if near.min(dim=1).values.max() < 1e-2:
+        raise Wrong(
+            f"In pieces of {list(pieces)} the outputs are right, but the keys come back in another order: row r is the token "
+            "at position r, so the new ones go to the end."
+        )
+    row = int(near.diagonal().argmax()) if near.diagonal()[0] < 1e-2 else 0
+    raise Wrong(
+        f"In pieces of {list(pieces)} the outputs are right, but row {row} of the keys is not key {row} turned to {row}: "
+        "a cache of another program, whose row r is turned to r, would not fit yours."
     )
 
 

@@ -83,11 +83,21 @@ def by_steps(a: Tensor, b: Tensor) -> Any:
     return np.allclose(np.tril(steps, k=-1), 0)
 
 
-def by_attention(a: Tensor, b: Tensor) -> bool:
+def by_some_scores(a: Tensor, b: Tensor) -> bool:
     q, k = torch.randn(2, len(a), 4, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
     past = torch.ones(len(a), len(a)).tril().bool()
     one, other = (attention_weights(q, k, bias=bias, mask=past) for bias in (a, b))
     return torch.allclose(one, other, atol=1e-6)
+
+
+def by_logarithms(a: Tensor, b: Tensor) -> bool:
+    future = torch.ones(a.shape).triu(1).bool()
+    a, b = (x.masked_fill(future, -math.inf).log_softmax(1).masked_fill(future, 0) for x in (a, b))
+    return torch.allclose(a, b, atol=1e-6)
+
+
+def within(tolerance: float) -> Callable[[Tensor, Tensor], bool]:
+    return lambda a, b: all(np.ptp((a[m, : m + 1] - b[m, : m + 1]).numpy()) < tolerance for m in range(len(a)))
 
 
 def constant(d: Tensor) -> bool:
@@ -204,6 +214,10 @@ def mistaken(mistake: str) -> Callable[..., Any]:
             mask = mask & real
         scores = q @ keys.mT / (1 if mistake == "not scaled" else math.sqrt(q.shape[2]))
         bias = -slopes[:, None, None] * (asking[:, None] - columns).abs()
+        if mistake == "from the left, or the last":
+            mask[:, -1] |= ~mask.any(dim=1)
+        if mistake == "package's slopes":
+            bias = alibi_slopes(len(slopes))[:, None, None] * bias / slopes[:, None, None]
         if mistake == "wrong sign":
             bias = -bias
         elif mistake == "no bias":
@@ -236,7 +250,7 @@ def by_the_package_from_the_left(q: Tensor, keys: Tensor, values: Tensor, slopes
 
 RIGHT: dict[str, list[Callable[..., Any]]] = {
     "alibi.slope": [by_list, by_code, by_bits, lambda head, num_heads: torch.tensor(by_list(head, num_heads))],
-    "alibi.same_bias": [by_differences, by_steps, by_attention, softmaxes],
+    "alibi.same_bias": [by_differences, by_steps, by_logarithms, within(1e-5)],
     "alibi.slope_for": [bisect, by_series, by_polynomial, by_grid],
     "alibi.attend": [attend_without_padding, attend_by_rows, attend_in_32_bits],
 }
@@ -305,6 +319,10 @@ WRONG: dict[str, dict[str, tuple[Callable[..., Any], str | None]]] = {
             lambda a, b: bool((((a - b) - (a - b)[:, :1]) * torch.ones(a.shape).tril()).abs().max() < 1e-6),
             "Infinity less infinity",
         ),
+        "weights for no scores": (softmaxes, "a weight of nearly 0 is not 0"),
+        "weights for some scores": (by_some_scores, "a weight of nearly 0 is not 0"),
+        "a tolerance of 1": (within(1), "Your tolerance is too large"),
+        "a tolerance of 0.1": (within(0.1), "Your tolerance is too large"),
         "the last query": (lambda a, b: softmaxes(a, b, only=slice(-1, None)), "taken in by another number for the second"),
         "but the last query": (lambda a, b: softmaxes(a, b, only=slice(0, -1)), "taken in by another number for the last"),
         "yes": (lambda a, b: True, "You say True to all pairs"),
@@ -329,6 +347,8 @@ WRONG: dict[str, dict[str, tuple[Callable[..., Any], str | None]]] = {
             "the share to all the other keys",
         ),
         "not above 1": (lambda keys, share, length: bisect(keys, share, length, high=1.0), "does your search end at 1"),
+        "not above 2": (lambda keys, share, length: bisect(keys, share, length, high=2.0), "does your search end at 2"),
+        "not below 0.01": (lambda keys, share, length: bisect(keys, share, length, low=0.01), "does your search begin at 0.01"),
         "few halvings": (lambda keys, share, length: bisect(keys, share, length, high=4.0, steps=9), "search on"),
         "rounded": (lambda keys, share, length: round(bisect(keys, share, length), 2), "and should hold"),
         "the share": (lambda keys, share, length: held(0.1, keys, length), None),
@@ -344,6 +364,8 @@ WRONG: dict[str, dict[str, tuple[Callable[..., Any], str | None]]] = {
         "no causal mask": (mistaken("no causal mask"), "the causal mask holds"),
         "no causal mask, padding counts": (mistaken("no causal mask, padding counts"), "padding is counted as distance"),
         "from the left": (mistaken("from the left"), "counts rows from 0"),
+        "from the left, or the last": (mistaken("from the left, or the last"), "counts rows from 0"),
+        "from the left, padding is seen": (mistaken("from the left, padding is seen"), "counts rows from 0"),
         "from the left, by the package": (by_the_package_from_the_left, "has no key to look at"),
         "rows": (mistaken("rows"), "between rows and columns"),
         "rows, no causal mask": (mistaken("rows, no causal mask"), "between rows and columns, and new tokens"),
@@ -351,6 +373,7 @@ WRONG: dict[str, dict[str, tuple[Callable[..., Any], str | None]]] = {
         "wrong sign": (mistaken("wrong sign"), "look at a sign"),
         "no bias": (mistaken("no bias"), "The bias is missing"),
         "one slope": (mistaken("one slope"), "the first one's slope"),
+        "package's slopes": (mistaken("package's slopes"), "whatever slopes says"),
         "slopes in reverse": (mistaken("slopes in reverse"), "in reverse"),
         "not scaled": (mistaken("not scaled"), "divided by √d"),
         "bias divided": (mistaken("bias divided"), "The bias has been divided"),

@@ -212,7 +212,7 @@ def step_token_by_token(q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: T
 
 def step_in_numpy(q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tensor) -> Three:
     old, new = len(keys), len(q)
-    at = torch.arange(old, old + new) + 1000  # any beginning will do, as long as it is always the same
+    at = torch.arange(old, old + new)
     all_keys = np.concatenate((keys.numpy(), turn(k, at).numpy())).astype(np.float32)
     all_values = np.concatenate((values.numpy(), v.numpy())).astype(np.float32)
     weights = np.exp(turn(q, at).numpy() @ all_keys.T / np.sqrt(q.shape[1])) * np.tri(new, old + new, old)
@@ -225,6 +225,10 @@ def mistaken_step(mistake: str) -> Callable[..., Any]:
         at = torch.arange(new) if "from 0" in mistake else torch.arange(new) + old
         if mistake == "counted after the cat":
             at = at + new
+        if mistake == "from 1":
+            at = at + 1
+        if mistake == "from 1000":
+            at = at + 1000
         if mistake == "one too early":
             at = torch.clamp(torch.arange(old - 1, old - 1 + new), min=0) if old else at
         if mistake == "all keys turned":
@@ -259,6 +263,8 @@ def mistaken_step(mistake: str) -> Callable[..., Any]:
             return output, keys[:old], values[:old]
         if mistake == "new keys alone":
             return output, keys[old:], values[old:]
+        if mistake == "new in front":
+            return output, torch.cat((keys[old:], keys[:old])), torch.cat((values[old:], values[:old]))
         if mistake == "raw key kept":
             keys = torch.cat((keys[:old], k))
         if mistake == "raw keys kept, all turned":
@@ -387,6 +393,9 @@ WRONG: dict[str, dict[str, tuple[Callable[..., Any], str | None]]] = {
     "rope.step": {
         "from 0": (mistaken_step("from 0"), "Every piece begins at position 0"),
         "counted after the cat": (mistaken_step("counted after the cat"), "count themselves twice"),
+        "from 1": (mistaken_step("from 1"), "your first token stands at position 1"),
+        "from 1000": (mistaken_step("from 1000"), "is not key 0 turned to 0"),
+        "new in front": (mistaken_step("new in front"), "in another order"),
         "one too early": (mistaken_step("one too early"), "one too early"),
         "all keys turned": (mistaken_step("all keys turned"), "turned once more in every step"),
         "raw keys kept, all turned": (mistaken_step("raw keys kept, all turned"), "The outputs are right, but"),
