@@ -1,12 +1,17 @@
 PYTHON ?= python3
 PRESET ?= quick
-SOURCES := _config.yml _toc.yml $(shell find book posenc_course -mindepth 1 -not -path '*/.*' -not -path '*__pycache__*')
+SOURCES := _config.yml _toc.yml $(shell find book exercises posenc_course -mindepth 1 -not -path '*/.*' -not -path '*__pycache__*')
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' Makefile
 
-book: _build/complete  ## build the course, set up before where needed
+ifndef SOLUTIONS
+book: _build/complete  ## build the course, set up before where needed; with the assignments' solutions: make book SOLUTIONS=1
 	@echo "Open $(CURDIR)/_build/html/index.html"
+else
+book: _solutions/complete
+	@echo "For teachers, not to be published: open $(CURDIR)/_solutions/_build/html/index.html"
+endif
 
 test: .venv/complete  ## run all tests
 	.venv/bin/pytest
@@ -48,7 +53,7 @@ lock: .venv/complete  ## pin the newest allowed packages in requirements.lock
 	.venv/bin/uv pip compile --quiet --upgrade --extra plot --extra teach --extra test requirements.txt pyproject.toml
 
 clean:  ## remove what was built; the environment .venv stays
-	rm -rf _build _site
+	rm -rf _build _site _solutions
 
 .venv/complete: requirements.lock pyproject.toml tools/setup_env.py
 	@$(PYTHON) tools/setup_env.py
@@ -57,6 +62,13 @@ clean:  ## remove what was built; the environment .venv stays
 _build/complete: .venv/complete $(SOURCES)
 	rm -rf _build
 	.venv/bin/jupyter-book build . -W -n --keep-going
+	@touch $@
+
+# A site of its own, so that the other one never held them.
+_solutions/complete: .venv/complete $(SOURCES)
+	rm -rf _solutions && mkdir _solutions
+	(cat _toc.yml; printf '  - caption: Solutions\n    chapters:\n'; sed -n 's:exercises/release:exercises/source:p' _toc.yml) > _solutions/_toc.yml
+	.venv/bin/jupyter-book build . --path-output _solutions --toc _solutions/_toc.yml -W -n --keep-going
 	@touch $@
 
 .PHONY: help book test test-elsewhere coverage bench exercises experiment lint lab execute serve site lock clean

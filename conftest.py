@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from nbval.plugin import IPyNbCell  # type: ignore[import-untyped]
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 os.environ["POSENC_COURSE_SEED"] = "0"  # as tools/execute.py, which stored what the checks say
 NO_CHROMIUM = "no chromium: apt-get install chromium, or set CHROMIUM=path of a Chrome or Chromium"
@@ -30,6 +31,17 @@ def chromium() -> str:
     return found
 
 
+class _ByFileOrPage(LoadScopeScheduling):  # type: ignore[misc]
+    """Tests of one file run in one process, one after the other; a page in the browser takes long, and may go anywhere."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return nodeid if "_in_the_browser[" in nodeid else str(super()._split_scope(nodeid))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    return _ByFileOrPage(config, log)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     yield  # nbval runs the cell and compares its text; what it passes over is compared here
@@ -45,7 +57,8 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     if isinstance(item, IPyNbCell) and report.failed:
-        advice = _advice(item.path.stem, item.cell_num, str(call.excinfo.value) if call.excinfo else "")
+        source = "source/" if "exercises" in item.path.parts else ""
+        advice = _advice(source + item.path.stem, item.cell_num, str(call.excinfo.value) if call.excinfo else "")
         report.longrepr = f"{advice}\n\n{report.longrepr}"
     return report
 

@@ -1,23 +1,31 @@
 """nbgrader's settings for this course; every nbgrader command that is run in this folder reads them."""
 
+from nbgrader.converters.autograde import Autograde
+from nbgrader.preprocessors import LimitOutput, NbGraderPreprocessor
 from traitlets.config import get_config
+
+
+class LimitCharacters(NbGraderPreprocessor):
+    """Cuts what a cell has printed; nbgrader's own limit counts lines, and a line may have ten million characters."""
+
+    def preprocess_cell(self, cell, resources, index):
+        for output in cell.get("outputs", []):
+            if len(output.get("text", "")) > 20_000:
+                output.text = output.text[:20_000] + "\n... Output truncated ..."
+        return cell, resources
+
 
 c = get_config()
 
 c.CourseDirectory.course_id = "where-is-a-token"
-# Of what is handed in, only the notebook counts: a posenc_course.py beside it would stand in for the package.
-c.CourseDirectory.ignore = [
-    ".ipynb_checkpoints",
-    "__pycache__",
-    "feedback",
-    "*.py",
-    "*.pyc",
-    "*.so",
-    "*.pyd",
-    "*.zip",
-]
 c.ClearSolutions.code_stub = {"python": "raise NotImplementedError  # your turn"}
 c.ClearSolutions.text_stub = "*Your answer.*"
+
+# A posenc_course.py that was handed in beside the notebook would stand in for the package.
+c.Execute.extra_arguments = ["--HistoryManager.hist_file=:memory:", "--InteractiveShellApp.ignore_cwd=True"]
 c.Execute.timeout = 60  # seconds for a cell: a loop that never ends costs its author the cell, and nobody else anything
 c.LimitOutput.max_lines = 500
 c.LimitOutput.max_traceback = 20
+steps = list(Autograde.autograde_preprocessors.default_args[0])
+steps.insert(steps.index(LimitOutput), LimitCharacters)
+c.Autograde.autograde_preprocessors = steps

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -21,16 +22,20 @@ from posenc_course import checks
 ROOT = Path(__file__).resolve().parent.parent
 EXERCISES = ROOT / "exercises"
 SOURCES = {path.stem: path for path in sorted((EXERCISES / "source").rglob("*.ipynb"))}
-Bank = dict[str, Any]
 
 
-def bank() -> Iterator[tuple[str, ModuleType]]:
-    for path in sorted((ROOT / "tests/answers").glob("[a-z]*.py")):
-        yield path.stem, importlib.import_module(f"tests.answers.{path.stem}")
+def bank() -> Iterator[ModuleType]:
+    for path in sorted((ROOT / "tests/answers").glob("*.py")):
+        yield importlib.import_module(f"tests.answers.{path.stem}")
 
 
-RIGHT: Bank = {check: answers for _, module in bank() for check, answers in module.RIGHT.items()}
-WRONG: Bank = {check: answers for _, module in bank() for check, answers in module.WRONG.items()}
+RIGHT: dict[str, list[Any]] = defaultdict(list)
+WRONG: dict[str, dict[str, tuple[Any, str | None]]] = defaultdict(dict)
+for _module in bank():
+    for _check in _module.RIGHT:
+        RIGHT[_check] += _module.RIGHT[_check]
+    for _check in _module.WRONG:
+        WRONG[_check] |= _module.WRONG[_check]
 
 
 def named(check: str) -> Callable[..., str]:
@@ -82,6 +87,16 @@ def test_every_exercise_has_its_bank(assignment: str) -> None:
     for check in graded(SOURCES[assignment]):
         assert len(RIGHT.get(check, [])) >= 3, f"{check}: three right answers, written differently"
         assert len(WRONG.get(check, {})) >= 3, f"{check}: three wrong answers"
+
+
+def test_the_teachers_guide_states_the_score() -> None:
+    guide = (ROOT / "book/teaching/classroom.md").read_text(encoding="utf-8")
+    wrong = [words for answers in WRONG.values() for _, words in answers.values()]
+    named = sum(words is not None for words in wrong)
+    right = sum(map(len, RIGHT.values()))
+    score = f"The bank holds {right} right answers to {len(RIGHT)} exercises, and {len(wrong)} wrong ones."
+    assert score in guide
+    assert f"{named} of them by name." in guide
 
 
 # ── the form of a source ─────────────────────────────────────────────────────────────────────────────────────────────────

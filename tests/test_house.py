@@ -101,7 +101,7 @@ def bare(tmp_path: Path) -> Path:
     for name in ["Makefile", "_config.yml", "_toc.yml", "pyproject.toml", "requirements.lock", "tools/setup_env.py"]:
         (clone / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, clone / name)
-    for folder in ["book", "posenc_course"]:
+    for folder in ["book", "exercises", "posenc_course"]:
         (clone / folder).mkdir()
     return clone
 
@@ -160,6 +160,18 @@ def test_book_is_built_when_it_must_be_and_only_then(bare: Path) -> None:
     assert (again.stdout, again.stderr) == (f"Open {bare}/_build/html/index.html\n", "")
     (bare / "book/01_order.ipynb").touch()
     assert "a page" in run("make", "book", cwd=bare).stdout
+
+
+def test_solutions_are_built_apart_and_only_when_asked_for(bare: Path) -> None:
+    (bare / ".venv").mkdir()
+    shutil.copy(ROOT / "requirements.lock", bare / ".venv/complete")
+    program(
+        bare / ".venv/bin/jupyter-book", 'for part in "$@"; do case $part in *.yml) grep exercises/source $part;; esac; done'
+    )
+    assert "source" not in run("make", "book", cwd=bare).stdout
+    told = run("make", "book", "SOLUTIONS=1", cwd=bare).stdout
+    assert "file: exercises/source/01_order/01_order" in told
+    assert "not to be published" in told
 
 
 def test_package_works_without_the_book(tmp_path: Path) -> None:

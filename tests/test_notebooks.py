@@ -130,7 +130,8 @@ def outputs(notebook: Notebook) -> Iterator[str]:
         raises = "raises-exception" in tags(cell)
         if ("error" in kinds) != raises:
             yield f"{where} {'is tagged raises-exception but stores no' if raises else 'stores an'} error: mend it, {EXECUTE}"
-        if "site-packages" in str(cell.outputs):
+        traceback = "\n".join(line for output in cell.outputs for line in output.get("traceback", []))
+        if "site-packages" in str(cell.outputs) or re.search(r"File (\x1b\[[\d;]*m)*/", traceback):
             yield f"{where} stores a path of the machine that ran it: print less, for example only the error's message"
         if any(output.get("name") == "stderr" for output in cell.outputs):
             yield f"{where} wrote to stderr: mend what it warns of, let a progress bar write with file=sys.stdout, {EXECUTE}"
@@ -498,6 +499,7 @@ def mystnb(part: str, key: str, text: str) -> Callable[[Notebook], None]:
 ECHO = new_output("execute_result", {"text/plain": "Text(0, 1, 'b')"}, execution_count=2)
 ADDRESS = new_output("stream", name="stdout", text="<function f at 0x7f0012345678>")
 ERROR = new_output("error", ename="E", evalue="e", traceback=[])
+FRAME = new_output("error", ename="E", evalue="e", traceback=["\x1b[36mFile \x1b[39m\x1b[32m/x/a.py:2\x1b[39m"])
 SVG = new_output("display_data", {"image/svg+xml": "<svg/>"})
 
 BROKEN: list[tuple[Rule, Callable[[Notebook], None], str]] = [
@@ -516,6 +518,7 @@ BROKEN: list[tuple[Rule, Callable[[Notebook], None], str]] = [
     (outputs, with_cell(3, metadata={"tags": ["raises-exception"]}), "stores no error"),
     (outputs, with_cell(3, outputs=[new_output("stream", name="stderr", text="w")]), "wrote to stderr"),
     (outputs, with_cell(3, outputs=[new_output("stream", text="/x/site-packages/a.py")]), "stores a path"),
+    (outputs, with_cell(3, outputs=[FRAME], metadata={"tags": ["raises-exception"]}), "stores a path"),
     (outputs, with_cell(3, source="# NBVAL_SKIP\nrun()"), "by a comment"),
     (outputs, with_cell(3, source="plt.plot();\n"), "ends with a semicolon"),
     (outputs, with_cell(3, outputs=[ECHO]), "shows an object, \"Text(0, 1, 'b')\""),
@@ -689,16 +692,21 @@ def test_execute_names_the_chapters_it_knows(tmp_path: Path) -> None:
 
 
 def test_execute_stores_what_the_rules_ask(tmp_path: Path) -> None:
-    path = course(tmp_path, "print('a', flush=True)\nprint('b')", "2")
+    path = course(tmp_path, "print('a', flush=True)\nprint('b')", "2", "import broken\nbroken.fail()")
+    (path.parent / "broken.py").write_text("def fail():\n    raise ValueError('on purpose')\n")
     notebook = nbformat.read(path, as_version=4)
+    notebook.cells[2].metadata["tags"] = ["raises-exception"]
     notebook.metadata = {"kernelspec": {"name": "mine", "display_name": "Mine"}, "widgets": {}}
     notebook.cells[0].metadata = {"collapsed": True, "tags": [], "execution": {"iopub.status.busy": "now"}}
     ids = [cell.id for cell in notebook.cells]
     nbformat.write(notebook, path)
     result = run(tmp_path, "tools/execute.py", "01_small")
-    assert re.search(r"^01_small: 2 cells in \d+\.\d s$", result.stdout, re.MULTILINE), result.stdout + result.stderr
+    assert re.search(r"^01_small: 3 cells in \d+\.\d s$", result.stdout, re.MULTILINE), result.stdout + result.stderr
     stored = read(path)
     assert [cell.id for cell in stored.cells] == ids
     assert [output.text for output in stored.cells[0].outputs] == ["a\nb\n"]
+    traceback = "".join(stored.cells[2].outputs[0].traceback)
+    assert "book/broken.py:2" in traceback
+    assert str(tmp_path) not in traceback
     for rule in (valid, executed, metadata, outputs):
         assert list(rule(stored)) == []

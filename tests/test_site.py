@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
 from functools import cache
+from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +19,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from bs4 import BeautifulSoup, Tag
 from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import TimeoutError as TooSlow
 
 ROOT = Path(__file__).parent.parent
 SOURCES = {
@@ -41,16 +43,23 @@ OVERFLOWING = """() => [
     const inside = e.closest('pre, .pst-scrollable-table-container, .cell_output, .math');
     return hidden || (!inside && e.getBoundingClientRect().right > innerWidth + 1);
 }).slice(0, 3).map(e => e.outerHTML.slice(0, 120))"""
-# Colours do not depend on the width, and looking at them takes the longest: once is enough.
-AXE = """async width => (await axe.run(document, {
-    preload: false, resultTypes: ['violations'], runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'],
-    rules: {'color-contrast': {enabled: width > 1000}},
+AXE = """async rules => (await axe.run(document, {
+    preload: false, resultTypes: ['violations'], ...rules,
 })).violations"""
+# Colours do not depend on the width, and looking at them takes the longest: once in each scheme is enough.
+WCAG = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
+NO_COLOURS = WCAG | {"rules": {"color-contrast": {"enabled": False}}}
+COLOURS = {"runOnly": {"type": "rule", "values": ["color-contrast"]}}
 
 
 @cache
 def parsed(page: Path) -> BeautifulSoup:
     return BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser")
+
+
+@cache
+def anchors(page: Path) -> set[str]:
+    return {str(place["id"]) for place in parsed(page).select("[id]")}
 
 
 @dataclass
@@ -81,7 +90,7 @@ class Site:
         return os.path.relpath(path, self.html), unquote(url.fragment)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     """Built from what git has or would take, so that no ignored or stale file can help."""
     root = tmp_path_factory.mktemp("course")
@@ -100,7 +109,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     return built
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def published(site: Site) -> Path:
     """The folder that `make site` makes for a host at ADDRESS."""
     folder = site.root / "_site"
@@ -110,7 +119,7 @@ def published(site: Site) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser(chromium: str) -> Iterator[Browser]:
     with sync_playwright() as playwright:
         quiet = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
@@ -200,8 +209,7 @@ def test_internal_links_and_anchors_resolve(site: Site, page: str) -> None:
         file, fragment = site.target(page, link)
         assert (site.html / file).is_file(), f"{page}: the link {link} leads to no file: correct it, or add the page"
         if fragment:
-            known = {str(place["id"]) for place in site.soup(file).select("[id]")}
-            assert fragment in known, f"{page}: the link {link} leads to no page of the book and no place in {file}: correct it"
+            assert fragment in anchors(site.html / file), f"{page}: the link {link} leads to no place in {file}: correct it"
 
 
 @pytest.mark.parametrize("page", [*PAGES, *sorted(GENERATED)])
@@ -232,14 +240,29 @@ def test_notebook_can_be_downloaded_as_the_notebook_it_is(site: Site, page: str)
     assert (site.html / file).read_bytes() == source.read_bytes(), f"{page}: the download differs from book/{source.name}"
 
 
+def test_no_solution_of_an_assignment_is_on_the_site(site: Site) -> None:
+    """Nor in its notebooks, nor in the search index: of each solution, the longest line is looked for."""
+    solutions = []
+    for notebook in (ROOT / "exercises/source").rglob("*.ipynb"):
+        for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+            if cell["metadata"].get("nbgrader", {}).get("solution"):
+                text = "".join(cell["source"])
+                lines = text.partition("### BEGIN SOLUTION")[2].partition("### END SOLUTION")[0] or text
+                solutions.append(max(map(str.strip, lines.splitlines()), key=len))
+    assert solutions
+    published = [path for path in site.html.rglob("*") if path.suffix in (".html", ".ipynb", ".js", ".txt")]
+    texts = {path: path.read_text(encoding="utf-8", errors="replace") for path in published if "_static" not in path.parts}
+    for line in solutions:
+        told = {line, json.dumps(line)[1:-1], escape(line)}
+        found = [path.name for path, text in texts.items() if any(form in text for form in told)]
+        assert not found, f"{found} hold a line of a solution: {line}"
+
+
 # --- What a reader sees ---
 
 
-def barriers(tab: Page, page: str, scheme: Scheme) -> Iterator[str]:
+def barriers(tab: Page, page: str) -> Iterator[str]:
     tab.evaluate("() => document.querySelectorAll('article details').forEach(answer => answer.open = true)")
-    if tab.evaluate("document.documentElement.dataset.theme") != scheme:
-        yield f"is not shown {scheme} although the system asks for it"
-
     formulas, shown = tab.locator(".math:not(mjx-container *)").count(), tab.locator(".math mjx-container").count()
     if shown < formulas or (page in CHAPTERS and not formulas):
         yield f"shows {shown} of {formulas} formulas"
@@ -256,22 +279,35 @@ def barriers(tab: Page, page: str, scheme: Scheme) -> Iterator[str]:
             yield f"is {wide} pixels wide on a {device} of {width}"
         for element in tab.evaluate(OVERFLOWING):
             yield f"overflows on a {device}: {element}"
-        for violation in tab.evaluate(AXE, width):
-            node: dict[str, Any] = violation["nodes"][0]
-            yield f"on a {device}: {violation['help']}: {node['html'][:120]} ({node['failureSummary']})"
+        yield from violations(tab, f"on a {device}", NO_COLOURS)
+    tab.set_viewport_size({"width": WIDTHS["desktop"], "height": 900})
+    tab.add_style_tag(
+        content="* { transition: none !important; }"
+    )  # else the colours of the last scheme are still on their way
+    schemes: tuple[Scheme, ...] = ("light", "dark")
+    for scheme in schemes:
+        tab.emulate_media(color_scheme=scheme)
+        try:
+            tab.wait_for_function(f"document.documentElement.dataset.theme === '{scheme}'", timeout=5000)
+        except TooSlow:
+            yield f"is not shown {scheme} although the system asks for it"
+        yield from violations(tab, f"when it is {scheme}", COLOURS)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+def violations(tab: Page, where: str, rules: dict[str, Any]) -> Iterator[str]:
+    for violation in tab.evaluate(AXE, rules):
+        node: dict[str, Any] = violation["nodes"][0]
+        yield f"{where}: {violation['help']}: {node['html'][:120]} ({node['failureSummary']})"
+
+
 @pytest.mark.parametrize("page", PAGES)
-def test_page_in_the_browser(browser: Browser, site: Site, page: str, scheme: Scheme) -> None:
+def test_page_in_the_browser(browser: Browser, site: Site, page: str) -> None:
     """Offline, from file://: nothing fails, everything shows, nothing overflows, and axe finds no barrier (WCAG A and AA)."""
     problems: list[str] = []
-    with opened(browser, site.address(page), scheme, problems) as tab:
-        problems += barriers(tab, page, scheme)
+    with opened(browser, site.address(page), problems=problems) as tab:
+        problems += barriers(tab, page)
         # said while it is open: closing a page breaks off what it still loads
-        assert not problems, f"{page} ({scheme}), mend each in its source or in book/_static/course.css:\n" + "\n".join(
-            problems
-        )
+        assert not problems, f"{page}, mend each in its source or in book/_static/course.css:\n" + "\n".join(problems)
 
 
 @pytest.mark.parametrize("page", CHAPTERS)

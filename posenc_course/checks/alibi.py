@@ -1,5 +1,7 @@
-"""Exercise of chapter 11: the bias of ALiBi from positions."""
+"""Exercises of chapter 11: the bias of ALiBi from positions, and the assignment on slopes, windows and caches."""
 
+import math
+import random
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -7,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from posenc_course.alibi import alibi_bias, alibi_slopes
-from posenc_course.checks._verdict import Wrong, answer, as_table, check
+from posenc_course.alibi import alibi_attention, alibi_bias, alibi_slopes
+from posenc_course.checks._verdict import Wrong, answer, as_number, as_table, as_truth, check, compare
 
 
 class _Case(NamedTuple):
@@ -159,3 +161,359 @@ def _gap_hint(case: _Case, steps: Tensor) -> str:
         "From key 2 to key 9 are seven tokens, though those between them were dropped from the cache. Yours counts places in "
         "the tensor: take the distance from the positions."
     )
+
+
+# ── the assignment ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@check(instead_of=[alibi_slopes])
+def slope(my_slope: Callable[[int, int], Any], *, seed: int) -> str:
+    """Try my_slope(head, num_heads) -> the slope of one head, counted from 0, as the authors' code has it. Chapter 11."""
+    generator = random.Random(seed)
+    sizes = [8, 12, 1, 16, 112, 5, generator.choice([20, 24, 40, 56, 71])]
+    cases = [(head, size) for size in sizes for head in sorted({0, 1, size // 2, 3 * size // 4, size - 1}) if head < size]
+
+    def right(head: int, num_heads: int) -> float:
+        return float(alibi_slopes(num_heads)[head])
+
+    def below(num_heads: int) -> int:
+        """The next smaller power of two, or the number itself."""
+        return 1 << (num_heads.bit_length() - 1)
+
+    def pattern(rest: Callable[[int, int], float], first: Callable[[int, int], float] = lambda h, p: 8 * (h + 1) / p) -> Any:
+        """2 to the minus first(head, power), or rest(head among the rest, power)."""
+
+        def slope(head: int, num_heads: int) -> float:
+            power = below(num_heads)
+            return float(2.0 ** -(first(head, power) if head < power else rest(head - power, power)))
+
+        return slope
+
+    def between(j: int, power: int) -> float:
+        return 4 * (2 * j + 1) / power
+
+    mistakes = [
+        (lambda head, size: 2 ** (-8 * (head + 1) / size),
+         "This is the formula of the paper's text. For 12 heads its code does something else: it begins with the slopes of 8."),
+        (lambda head, size: 2 ** (-8 * head / size),
+         "This is the formula of the paper's text, from h = 0 on: its h begins with 1, and for 12 heads its code has another."),
+        (lambda head, size: float(alibi_slopes(size).sort(descending=True).values[head]),
+         "The slopes are right, but sorted. A stored model has its heads in the order of the code: the additional ones last."),
+        (lambda head, size: float(torch.cat((alibi_slopes(size)[below(size):], alibi_slopes(size)[: below(size)]))[head]),
+         "The additional slopes come first for you: they come last."),
+        (lambda head, size: 2 ** (-8 * (head + 1) / (below(size) if below(size) == size else 2 * below(size))),
+         "With 12 heads these are the first slopes of 16. The code begins with all of the next smaller power of two."),
+        (pattern(lambda j, p: 8 * (j + 1) / (2 * p)),
+         "The first 8 of 12 are right. Of the slopes of 16 you take one after the other: every other one is there already."),
+        (pattern(lambda j, p: 8 * (j + 1) / p),
+         "The additional slopes repeat the first ones, and no two heads have the same: which ones of 16 heads are new?"),
+        (pattern(lambda j, p: 8 * (p + j + 1) / p),
+         "The first eight of 12 are right, and then the sequence runs on: the additional slopes lie between the first ones."),
+        (pattern(lambda j, p: 8 * (2 * (j + p) + 1) / (2 * p)),
+         "The additional head counts among all heads for you: for 12 heads, head 8 is the first of the additional ones."),
+        (pattern(lambda j, p: 4 * (2 * j) / p, lambda h, p: 8 * h / p),
+         "Your first slope is 1, and all are one step too steep: heads count from 0, and the h of the formula from 1."),
+        (pattern(between, lambda h, p: 8 * h / p),
+         "Your first slope is 1, and those of 8 heads are one step too steep: heads count from 0, the formula's h from 1."),
+        (pattern(between, lambda h, p: h + 1.0), "In the exponent of the first ones stands 8 divided by a number of heads."),
+        (lambda head, size: 1 / right(head, size), "The exponent lacks its minus: a slope is below 1."),
+        (lambda head, size: -right(head, size), "A slope is a positive number; the minus stands in the bias."),
+        (lambda head, size: math.log2(right(head, size)), "This is the exponent: the slope is 2 to it."),
+        (lambda head, size: -math.log2(right(head, size)), "This is the exponent, without its minus: the slope is 2 to it."),
+        (lambda head, size: right(size - 1 - head, size), "The heads are counted from the end: head 0 has the first slope."),
+        (lambda head, size: math.exp(math.log2(right(head, size))), "The base is e for you, and should be 2."),
+    ]  # fmt: skip
+    praise = "one head at a time, from 1 head to 112, in the order in which models have them."
+    return compare(my_slope, cases, right, mistakes, name="slope", praise=praise, tolerance=1e-5)
+
+
+@check()
+def same_bias(my_same: Callable[[Tensor, Tensor], Any], *, seed: int) -> str:
+    """Try my_same(a, b) -> whether two biases (L, L) give the same causal attention to all queries and keys.
+
+    Fourteen pairs, each with its truth known by how it was made. Chapter 11.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    length = 5 + seed % 4
+    m = torch.arange(length, dtype=torch.float64)[:, None]
+    n = m.T
+    slope = float(0.2 + torch.rand(1, generator=generator))
+    alibi = -slope * (m - n)
+    of_row, of_column = (3 * torch.randn(length, dtype=torch.float64, generator=generator) for _ in range(2))
+    future = n > m
+    noise = torch.randn(length, length, dtype=torch.float64, generator=generator)
+    first, second, last = (torch.zeros(length, length, dtype=torch.float64) for _ in range(3))
+    first[0, 0], second[1, 0], last[-1, 0] = 5.0, 0.5, 0.5
+    # What sets them apart: nothing, a number per row, the future (which nobody sees), or something that a query sees.
+    pairs: list[tuple[str, Tensor, Tensor, bool]] = [
+        ("twice the same", alibi, alibi.clone(), True),
+        ("a number added to all", alibi, alibi + 2.5, True),
+        ("a number added to each row", noise, noise + of_row[:, None], True),
+        ("slope·n in every row", alibi, (slope * n).expand(length, -1), True),
+        ("-slope·|m - n|", (slope * n).expand(length, -1), -slope * (m - n).abs(), True),
+        ("other numbers in the future", alibi, torch.where(future, noise, alibi), True),
+        ("minus infinity in the future", alibi.masked_fill(future, -math.inf), alibi + of_row[:, None], True),
+        ("another number at the first query's only key", noise, noise + first, True),
+        ("a number added to each column", alibi, alibi + of_column, False),
+        ("another sign", alibi, -alibi, False),
+        ("another slope", alibi, 1.5 * alibi, False),
+        ("no bias", alibi, torch.zeros_like(alibi), False),
+        ("another number for the last query's first key", alibi, alibi + last, False),
+        ("another number for the second query's first key", alibi, alibi + second, False),
+    ]
+    said = {}
+    for name, a, b, _ in pairs:
+        call = f"same_bias(a, b), {name},"
+        given = (a.clone(), b.clone())
+        said[name] = as_truth(answer(my_same, *given, call=call), call=call)
+        if not (torch.equal(given[0], a) and torch.equal(given[1], b)):
+            raise Wrong(f"{call} writes into its arguments: whoever called it has lost them. Make new tensors.")
+    missed = {name for name, _, _, truth in pairs if said[name] != truth}
+    if not missed:
+        return f"Right: all {len(pairs)} pairs, of which eight are one bias, though seven of these do not look it."
+    same = {name for name, truth in said.items() if truth}
+    rows = {"a number added to each row", "slope·n in every row"}
+    only_key = "another number at the first query's only key"
+    futures = {"other numbers in the future", "minus infinity in the future", "-slope·|m - n|", only_key}
+    if len(same) in (0, len(pairs)):
+        raise Wrong(f"You say {said['no bias']} to all pairs: what does a softmax make of each of the two?")
+    if same <= {"twice the same", "other numbers in the future", only_key}:
+        raise Wrong(
+            "Only equal numbers are the same for you: the softmax of a row forgets what is added to the whole row, and what "
+            "is then left may differ in the last digit."
+        )
+    if "a number added to each column" in missed and rows & missed:
+        raise Wrong("You forgive what is added to a column: a softmax runs along a row.")
+    if "a number added to all" in same and not rows & same:
+        raise Wrong("One number for all is forgiven, and one for each row is not: a softmax takes each row for itself.")
+    if missed == {"minus infinity in the future"}:
+        raise Wrong("Infinity less infinity is no number: look at what a query sees, and at nothing else.")
+    if missed <= futures:
+        raise Wrong("You compare the future too: a causal mask hides it, so that what stands there does not matter.")
+    if missed <= {f"another number for the {which} query's first key" for which in ("last", "second")}:
+        raise Wrong(f"You are taken in by {' and by '.join(sorted(missed))}: do you look at all keys of every query?")
+    name, truth = next((name, truth) for name, _, _, truth in pairs if name in missed)
+    raise Wrong(f"same_bias(a, b), {name}, gives {said[name]}, and should give {truth}.")
+
+
+def _share(slope: float, keys: int, length: int) -> float:
+    """What the nearest keys hold of the attention, by adding up."""
+    weights = (-slope * torch.arange(length, dtype=torch.float64)).softmax(dim=0)
+    return float(weights[:keys].sum())
+
+
+@check()
+def slope_for(my_slope_for: Callable[[int, float, int], Any], *, seed: int) -> str:
+    """Try my_slope_for(keys, share, length) -> the slope with which the nearest keys hold this share of a text of this length.
+
+    Judged by what they hold, added up from a softmax. Chapter 11.
+    """
+    generator = random.Random(seed)
+    cases = [(6, 0.75, 12), (1, 0.75, 2)]
+    for _ in range(5):
+        # Short enough that the text's end is felt: the formula for an endless text is off by a hundredth at least.
+        keys = generator.randrange(5, 40)
+        length = keys * generator.randrange(2, 4) + generator.randrange(4)
+        even = keys / length
+        cases.append((keys, round(even + (1 - even) * generator.uniform(0.2, 0.5), 2), length))
+    cases.append((590, 0.9, 2048))
+    said = [
+        as_number(answer(my_slope_for, *case, call=_slope_call(case)), call=_slope_call(case), should="one number, the slope")
+        for case in cases
+    ]
+    held = [_share(slope, keys, length) for slope, (keys, _, length) in zip(said, cases, strict=True)]
+    wrong = [i for i, (has, (_, share, _)) in enumerate(zip(held, cases, strict=True)) if abs(has - share) > 1.5e-3]
+    if not wrong:
+        return (
+            f"Right: {len(cases)} heads, and the nearest keys of each hold what they should. For 90 % on 590 of 2,048 the "
+            f"slope is 1/{1 / said[-1]:.0f}."
+        )
+
+    def means(rule: Callable[[int, float, int], float]) -> bool:
+        return all(math.isclose(s, rule(*case), rel_tol=0.01) for s, case in zip(said, cases, strict=True))
+
+    if means(lambda keys, share, length: math.log(1 / (1 - share)) / keys):
+        raise Wrong(
+            "This is the formula for a text without end. Where a text is short, the far keys that it counts are not there, and "
+            "the near ones hold too much."
+        )
+    if means(lambda keys, share, length: -math.log(1 / (1 - share)) / keys):
+        raise Wrong("The sign is turned round, and it is the formula for a text without end: this one has an end.")
+    if means(lambda keys, share, length: math.log2(1 / (1 - share)) / keys):
+        raise Wrong("The softmax has the base e, not 2; and this is the formula for a text without end.")
+    if means(lambda keys, share, length: math.log(1 / share) / keys):
+        raise Wrong(
+            "This leaves the share to all the other keys, in a text without end: share and 1 - share have changed places."
+        )
+    if means(lambda keys, share, length: math.log(2) / keys):
+        raise Wrong("This gives half of the attention, whatever share says, and in a text without end.")
+    if len(set(said)) == 1:
+        raise Wrong(f"You return {said[0]:.6g} whatever is asked: does your search move?")
+    for name, rule in (
+        ("keys - 1", lambda keys, length, slope: _share(slope, keys - 1, length)),
+        ("keys + 1", lambda keys, length, slope: _share(slope, keys + 1, length)),
+        ("length - 1", lambda keys, length, slope: _share(slope, keys, length - 1)),
+        ("length + 1", lambda keys, length, slope: _share(slope, keys, length + 1)),
+    ):  # fmt: skip
+        if all(
+            abs(rule(keys, length, slope) - share) < 1e-3
+            for slope, (keys, share, length) in zip(said, cases, strict=True)
+            if 1 < keys < length - 1
+        ):
+            raise Wrong(f"Your slopes would be right for {name}: the query's own key, at distance 0, is the first of the keys.")
+    if all(abs(1 - _share(slope, length - keys, length) - share) < 1e-3
+           for slope, (keys, share, length) in zip(said, cases, strict=True)):  # fmt: skip
+        raise Wrong("Your slopes are turned round: they give the share to the farthest keys, and are below 0.")
+    if all(abs(1 - has - share) < 1e-3 for has, (_, share, _) in zip(held, cases, strict=True) if share != 0.5):
+        raise Wrong("Your slopes leave the share to all the other keys: the nearest should hold it.")
+    if wrong == [1]:
+        hint = " All others are right: does your search end at 1? A slope may be larger."
+    elif all(abs(held[i] - cases[i][1]) < 0.05 for i in wrong):
+        hint = " That is near: search on, in smaller steps."
+    else:
+        hint = ""
+    keys, share, length = cases[wrong[0]]
+    nearest = f"the nearest {keys} keys hold" if keys > 1 else "the nearest key holds"
+    raise Wrong(
+        f"{_slope_call(cases[wrong[0]])} gives {said[wrong[0]]:.6g}; with it, {nearest} {held[wrong[0]]:.3f} of the "
+        f"attention, and should hold {share:g}.{hint}"
+    )
+
+
+def _slope_call(case: tuple[int, float, int]) -> str:
+    return "slope_for({}, {:g}, {})".format(*case)
+
+
+@check(instead_of=[alibi_attention])
+def attend(my_attend: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Any], *, seed: int) -> str:
+    """Try my_attend(q, keys, values, slopes, real) -> (heads, new, d), causal attention with ALiBi beside a cache with padding.
+
+    q (heads, new, d) of the last tokens, keys and values (heads, all, d) of all of them, real (all,) False where a token is
+    padding. Right if it gives what the text gives without its padding. Chapter 11.
+    """
+    generator = random.Random(seed)
+    heads, d = 4, 8
+    slopes = alibi_slopes(heads)
+
+    def case(number: int, real: list[int], new: int) -> tuple[Tensor, ...]:
+        def draw(index: int, rows: int, size: float) -> Tensor:
+            torch_generator = torch.Generator().manual_seed(10 * (seed + number) + index)
+            return size * torch.randn(heads, rows, d, dtype=torch.float64, generator=torch_generator)
+
+        length = len(real)
+        return draw(0, new, 1.5), draw(1, length, 1.5), draw(2, length, 1.0), slopes, torch.tensor(real, dtype=torch.bool)
+
+    gap = generator.randrange(2, 5)
+    cases = [
+        case(0, [1] * 7, 7),  # a prompt
+        case(1, [1] * 9, 1),  # a single token after a cache
+        case(2, [1] * 8, 3),
+        case(3, [0] * gap + [1] * 5, 1),  # padding in front
+        case(4, [1] * 4 + [0] * gap + [1] * 3, 1),  # and between prompt and answer
+        case(5, [0, 0, 1, 1, 1, 0, 1, 1, 1], 3),
+    ]
+
+    def attention_but(
+        of_query: Callable[[Tensor, int], Tensor] = lambda real, new: _counted(real)[-new:],
+        of_keys: Callable[[Tensor, int], Tensor] = lambda real, new: _counted(real),
+        bias: Callable[[Tensor, Tensor], Tensor] = lambda distance, slopes: -slopes[:, None, None] * distance,
+        mask: Callable[[Tensor, int], Tensor] = lambda real, new: _seen(real, new) & real,
+        root: float = math.sqrt(d),
+    ) -> Callable[..., Tensor]:
+        def attend(q: Tensor, keys: Tensor, values: Tensor, slopes: Tensor, real: Tensor) -> Tensor:
+            new = q.shape[1]
+            distance = (of_query(real, new)[:, None] - of_keys(real, new)).double()
+            scores = q @ keys.mT / root + bias(distance, slopes)
+            return scores.masked_fill(~mask(real, new), -math.inf).softmax(dim=-1) @ values
+
+        return attend
+
+    def places(real: Tensor, new: int) -> Tensor:
+        return torch.arange(len(real))
+
+    def rows(real: Tensor, new: int) -> Tensor:
+        return torch.arange(new)
+
+    def from_the_left(real: Tensor, new: int) -> Tensor:
+        return torch.ones(new, len(real)).tril().bool()
+
+    def one_sided(distance: Tensor, slopes: Tensor) -> Tensor:
+        return -slopes[:, None, None] * distance
+
+    def both_sides(distance: Tensor, slopes: Tensor) -> Tensor:
+        return -slopes[:, None, None] * distance.abs()
+
+    def all_open(real: Tensor, new: int) -> Tensor:
+        return torch.ones(new, len(real)).bool()
+
+    def by_places(mask: Callable[[Tensor, int], Tensor], bias: Any = one_sided) -> Callable[..., Tensor]:
+        return attention_but(of_query=lambda real, new: places(real, new)[-new:], of_keys=places, mask=mask, bias=bias)
+
+    def by_rows(mask: Callable[[Tensor, int], Tensor]) -> Callable[..., Tensor]:
+        return attention_but(of_query=rows, of_keys=places, mask=mask, bias=both_sides)
+
+    def open_and_real(real: Tensor, new: int) -> Tensor:
+        return all_open(real, new) & real
+
+    def seen_and_real(real: Tensor, new: int) -> Tensor:
+        return _seen(real, new) & real
+
+    mistakes = [
+        (by_places(seen_and_real),
+         "Without padding it is right, and with padding between two words it is not: count the words between them."),
+        (by_places(_seen), "The padding is looked at and counted: without it all is right."),
+        (attention_but(mask=_seen), "The padding is not counted, and is still looked at: real has to enter the mask too."),
+        *((attention_but(mask=open_and_real, bias=bias),
+           "Several new tokens see those after them: among the new ones the causal mask holds.")
+          for bias in (one_sided, both_sides)),
+        *((by_places(open_and_real, bias=bias),
+           "Several new tokens see those after them, and padding is counted as distance.")
+          for bias in (one_sided, both_sides)),
+        (attention_but(mask=lambda real, new: from_the_left(real, new) & real),
+         "Your mask counts rows from 0: row r of the new tokens stands after all cached ones, and sees those too."),
+        (by_rows(seen_and_real),
+         "The distance is taken between rows and columns: row 0 of q is not token 0 of the text, but the first new one."),
+        (by_rows(open_and_real),
+         "The distance is taken between rows and columns, and new tokens see those after them: row 0 of q is not token 0."),
+        (by_rows(_seen),
+         "The distance is taken between rows and columns, and padding is looked at: row 0 of q is not token 0."),
+        (attention_but(bias=lambda distance, slopes: slopes[:, None, None] * distance),
+         "A far key gains by its distance: look at a sign."),
+        (attention_but(bias=lambda distance, slopes: 0 * slopes[:, None, None] * distance), "The bias is missing."),
+        (attention_but(bias=lambda distance, slopes: -slopes[0] * distance[None]), "All heads have the first one's slope."),
+        (attention_but(bias=lambda distance, slopes: -slopes.flip(0)[:, None, None] * distance), "The slopes are in reverse."),
+        (attention_but(root=1.0), "The scores are not divided by √d."),
+        (attention_but(bias=lambda distance, slopes: -slopes[:, None, None] * distance / math.sqrt(d)),
+         "The bias has been divided by √d: that is for q·k alone."),
+    ]  # fmt: skip
+
+    def no_nan(*given: Any) -> Any:
+        """Where padding in front is all that a mistake sees, its row is 0/0, as is that of whoever makes it."""
+        result = my_attend(*given)
+        return torch.nan_to_num(result, nan=1e6) if isinstance(result, Tensor) else result
+
+    def same_nan(mistake: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        return lambda *given: torch.nan_to_num(mistake(*given), nan=1e6)
+
+    if not callable(my_attend):
+        answer(my_attend, call="attend")  # which says so
+    praise = "one token and several, beside a cache, with padding in front and in between: as if the padding were not there."
+    return compare(
+        no_nan,
+        cases,
+        attention_but(),
+        [(same_nan(mistake), hint) for mistake, hint in mistakes],
+        name="attend",
+        praise=praise,
+        tolerance=1e-3,
+    )
+
+
+def _counted(real: Tensor) -> Tensor:
+    """Positions that pass over the padding."""
+    return real.long().cumsum(dim=0) - 1
+
+
+def _seen(real: Tensor, new: int) -> Tensor:
+    """Whether a new token may look at a key, padding or not."""
+    return torch.ones(new, len(real)).tril(len(real) - new).bool()

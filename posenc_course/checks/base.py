@@ -1,10 +1,14 @@
-"""Exercise of chapter 07: the smallest base whose slowest pair orders a whole text."""
+"""Exercises of chapter 07: the smallest base that orders a whole text, and the assignment on bases and on lost digits."""
 
 import math
+import random
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any
 
-from posenc_course.checks._verdict import Wrong, answer, as_number, check
+from posenc_course.checks._verdict import Wrong, answer, as_number, check, compare
+from posenc_course.geometry import distance
+from posenc_course.sinusoidal import frequencies
 
 _NO_BASE = "a base is a finite number above 1, or the pairs do not slow down."
 _CASES = ((100, 8), (50, 4), (512, 64), (512, 512), (8192, 128), (131_072, 128))  # length, d_model
@@ -66,3 +70,153 @@ def _first_wrong(said: list[float]) -> str:
     if base < right:
         return f"{call}: too small, the slowest pair then turns by {half_turns:.3g} half turns."
     return f"{call}: a smaller one will do, with yours the slowest pair turns by only {half_turns:.3g} half turns."
+
+
+# ── the assignment ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@check()
+def for_turns(my_base: Callable[[int, int, int], Any], *, seed: int) -> str:
+    """Try my_base(length, d_model, count) -> the largest base for which count pairs turn fully in the text. Chapter 07."""
+    chance = random.Random(seed)
+    cases = [(100, 8, 2), (100, 8, 4), (4096, 128, 40)]
+    cases += [(chance.randrange(50, 9000), d, chance.randrange(d // 4, d // 2)) for d in (16, 64, 256)]
+
+    def largest(length: int, d: int, count: int, *, turn: float = 2 * math.pi) -> float:
+        """(length - 1)·base^(-2(count - 1)/d) = turn, solved for the base."""
+        return float(((length - 1) / turn) ** (d / (2 * (count - 1))))
+
+    mistakes = [
+        (lambda n, d, count: largest(n + 1, d, count), "Nearly: from the first of 100 tokens to the last there are 99 steps."),
+        (lambda n, d, count: largest(n, d, count + 1),
+         "You make pair i = count turn fully: counted from 0, that is one pair more than asked for."),
+        (lambda n, d, count: largest(n + 1, d, count + 1),
+         "Two things are off by one: the steps between the tokens, and the number of the pair that decides."),
+        (lambda n, d, count: largest(n, d, count, turn=math.pi),
+         "With this base they make half a turn: a full one was asked for."),
+        (lambda n, d, count: largest(n, d, count, turn=1), "A full turn is 2π radians: with this base, they turn by 1."),
+        (lambda n, d, count: largest(n, d, count, turn=360), "Something is in degrees here: a full turn is 2π radians."),
+        (lambda n, d, count: largest(n, d, d // 2), "This base lets all pairs turn fully; `count` of them are enough."),
+        (lambda n, d, count: largest(n, d, count) ** 2,
+         "Your exponent has lost a factor of 2: the frequency of pair i is base^(-2i/d)."),
+        (lambda n, d, count: largest(n, d, count) ** 0.5,
+         "Your exponent has a factor of 2 too many: it is 2i/d, with i counting pairs."),
+        (lambda n, d, count: 1 / largest(n, d, count), "This is one over the base: a sign of the exponent is the wrong way."),
+        (lambda n, d, count: ((n - 1) / (2 * math.pi)) ** (2 * (count - 1) / d),
+         "The exponent is upside down: base^(2i/d) has to grow with the text, so what is the base itself?"),
+        *((lambda n, d, count, whole=whole: float(whole(largest(n, d, count))), "You rounded: a base need not be whole.")
+          for whole in (math.floor, round, math.ceil)),
+    ]  # fmt: skip
+    praise = "all six bases: one pair decides, and the faster ones follow."
+    return compare(my_base, cases, largest, mistakes, name="base_for_turns", praise=praise, tolerance=1e-5)
+
+
+@check()
+def for_neighbours(my_base: Callable[[int, float], Any], *, seed: int) -> str:
+    """Try my_base(d_model, apart) -> the largest base that keeps neighbours this far apart, to one percent. Chapter 07."""
+    chance = random.Random(seed)
+    # A base is drawn, and its own distance asked for: so the answer is known, and lies in the range that the exercise names.
+    truth = [(64, 1e4), (128, 10.0), (128, 10 ** chance.uniform(2, 8)), (24, 10 ** chance.uniform(1, 3))]
+    truth += [(256, 10 ** chance.uniform(6, 10))]
+    cases = [(d, _neighbours(d, base)) for d, base in truth]
+    said = []
+    for d, apart in cases:
+        call = f"base_for_neighbours({d}, {apart:.6g})"
+        base = as_number(answer(my_base, d, apart, call=call), call=call, finite=_NO_BASE)
+        if base <= 0:
+            raise Wrong(f"{call} returned {base:g}: {_NO_BASE}")
+        said.append(base)
+
+    def agree(known: Callable[[int, float, float], float]) -> bool:
+        return all(
+            math.isclose(mine, known(d, base, apart), rel_tol=0.012)
+            for mine, (d, base), (_, apart) in zip(said, truth, cases, strict=True)
+        )
+
+    if agree(lambda d, base, apart: base):
+        return "Right: all five bases, narrow and wide, from 10 upwards."
+    for mistake, hint in _NEIGHBOURS:
+        if agree(mistake):
+            raise Wrong(hint)
+    number = next(
+        k for k, (mine, (_, base)) in enumerate(zip(said, truth, strict=True)) if not math.isclose(mine, base, rel_tol=0.012)
+    )
+    (d, apart), mine, (_, base) = cases[number], said[number], truth[number]
+    call = f"base_for_neighbours({d}, {apart:.6g}) gives {mine:,.5g}"
+    if mine <= 1:
+        raise Wrong(f"{call}: {_NO_BASE}")
+    got = _neighbours(d, mine)
+    if mine > base:
+        raise Wrong(f"{call}: too large, neighbours are then {got:.6g} apart.")
+    raise Wrong(f"{call}: a larger one will do by more than a percent, with yours neighbours are {got:.6g} apart.")
+
+
+def _neighbours(d_model: int, base: float) -> float:
+    return float(distance([1], d_model, base))
+
+
+def _where(asked: Callable[[float], float], apart: float) -> float:
+    """The largest base from 1.1 to 10¹² at which what is asked, which falls with the base, is at least apart; or an end."""
+    low, high = 1.1, 1e12
+    while high / low > 1.0005:
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if asked(middle) >= apart else (low, middle)
+    return low
+
+
+_NEIGHBOURS: tuple[tuple[Callable[[int, float, float], float], str], ...] = (
+    (lambda d, base, apart: 1.1,
+     "Your answer is always the smallest base that you try: is your distance too small, or do you go on in the wrong half?"),
+    (lambda d, base, apart: 1e12, "Your answer is always the largest base that you try: in which half do you go on?"),
+    (lambda d, base, apart: _where(lambda x: -_neighbours(d, x), -apart),
+     "You go on in the wrong half, and so end at an end: if neighbours are far enough apart, is the base to grow or to fall?"),
+    (lambda d, base, apart: math.log10(base), "This is the power of ten: the base itself was asked for."),
+    (lambda d, base, apart: math.log(base), "This is the logarithm of the base: the base itself was asked for."),
+    (lambda d, base, apart: 1 / base, "This is one over the base: the slowest frequency, nearly."),
+    (lambda d, base, apart: _where(lambda x: _neighbours(d, x) ** 2, apart),
+     "You compare the square of the distance: a root is missing."),
+    (lambda d, base, apart: _where(lambda x: _neighbours(d, x) / 2, apart),
+     "Your distance has lost its factor of 2: a chord is 2·sin of half the angle."),
+    (lambda d, base, apart: _where(lambda x: float(frequencies(d, x).sin().square().sum().sqrt()) * 2, apart),
+     "A chord is 2·sin of *half* the angle."),
+    (lambda d, base, apart: _where(lambda x: float(frequencies(d, x).square().sum().sqrt()), apart),
+     "You measure along the arc, and the distance is along the chord."),
+    (lambda d, base, apart: _where(lambda x: _neighbours(2 * d, x), apart),
+     "You take d frequencies: there are d/2 pairs."),
+)  # fmt: skip
+
+
+@check()
+def survivors(my_count: Callable[[int, int], Any], *, seed: int) -> str:
+    """Try my_count(length, bits) -> how many numbers positions become in so many binary digits, for 3 to 11. Chapter 07."""
+    chance = random.Random(seed)
+    cases = [(4096, 8), (4098, 8), (258, 8), (3000, 11), (20, 3), (8, 3), (1 + (chance.randrange(5, 30) * 2 + 1) * 16, 5)]
+    cases += [(chance.randrange(5000, 20_000), bits) for bits in (4, 6)]
+
+    def rounded(length: int, bits: int, nearest: Callable[[Fraction], int]) -> int:
+        """Each position as a fraction of its step, so that nothing but `nearest` rounds."""
+        steps = (2 ** max(m.bit_length() - bits, 0) for m in range(length))
+        return len({nearest(Fraction(m, step)) * step for m, step in zip(range(length), steps, strict=True)})
+
+    def right(length: int, bits: int) -> int:
+        return rounded(length, bits, round)
+
+    mistakes = [
+        (lambda n, bits: rounded(n, bits, math.floor),
+         "You cut digits off: rounding is to the nearest, which can be the one above."),
+        (lambda n, bits: rounded(n, bits, lambda x: math.floor(x + Fraction(1, 2))),
+         "Where two numbers are equally near you take the upper one: it is the one whose last digit is 0."),
+        (lambda n, bits: rounded(n, bits, math.ceil), "You always round up: rounding is to the nearest."),
+        (lambda n, bits: right(n, bits - 1),
+         "One digit too few: do you count digits after the point? The one before it counts too."),
+        (lambda n, bits: right(n, bits + 1), "One digit too many: m.bit_length() digits minus `bits` are to go."),
+        (lambda n, bits: right(n + 1, bits), "The positions end at length - 1."),
+        (lambda n, bits: right(n, bits) - 1, "One too few: is 0 among them?"),
+        (lambda n, bits: min(n, 2**bits),
+         "You stop where every number is exact. Beyond, some are left: every second, every fourth, …"),
+        (lambda n, bits: n, "Nothing is rounded: what happens to 9 = 1001₂, in 3 digits?"),
+        (lambda n, bits: n - right(n, bits), "You count those that are lost."),
+        (lambda n, bits: right(n, 8), "This is bfloat16, whatever `bits` is."),
+    ]  # fmt: skip
+    praise = "all nine counts, in 3 to 11 digits."
+    return compare(my_count, cases, right, mistakes, name="survivors", praise=praise)

@@ -108,13 +108,15 @@ _KINDS: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
     "causal attention": (_causal_layer, "neither"),
     "the running sum": (lambda x: x.cumsum(dim=0), "neither"),
     "the last row": (lambda x: x[-1], "neither"),
+    # Turning the sequence round, or moving it on in a ring, changes nothing here: other orders do.
+    "the mean of both neighbours": (lambda x: (x + x.roll(1, 0) + x.roll(-1, 0)) / 3, "neither"),
 }
 _SUMS = {"attention", "each row minus the mean row", "the mean row", "the mean row of attention"}  # rounded by their order
 
 
 @check()
 def kind(my_kind: Callable[[Callable[[Tensor], Tensor], Tensor], Any], *, seed: int) -> str:
-    """Try my_kind(f, x) -> "equivariant", "invariant" or "neither" on nine functions of x of shape (5, 4). Chapter 01."""
+    """Try my_kind(f, x) -> "equivariant", "invariant" or "neither" on ten functions of x of shape (5, 4). Chapter 01."""
     said = {}
     for number, (name, (f, _)) in enumerate(_KINDS.items()):
         said[name] = answer(my_kind, f, _draw(seed + number, 5, 4), call=f"kind({name}, x)")
@@ -122,16 +124,21 @@ def kind(my_kind: Callable[[Callable[[Tensor], Tensor], Tensor], Any], *, seed: 
             raise Wrong(f'kind({name}, x) returned {said[name]!r}, it should be "equivariant", "invariant" or "neither".')
     missed = {name: word for name, word in said.items() if word != _KINDS[name][1]}
     if not missed:
-        return "Right: all nine functions, also those that give one row for the whole sequence."
+        return "Right: all ten functions, also those that give one row for the whole sequence."
     if len(set(said.values())) == 1:
         raise Wrong(
-            f'You call all nine "{said["tanh"]}": does x come to f in another order, and is the result compared with '
+            f'You call all ten "{said["tanh"]}": does x come to f in another order, and is the result compared with '
             "torch.allclose?"
         )
     if all({word, _KINDS[name][1]} == {"equivariant", "invariant"} for name, word in missed.items()) and len(missed) == 6:
         raise Wrong(
             "The two words have changed places: an invariant result stays the same, an equivariant one is reordered too."
         )
+    if all(
+        word == ("invariant" if f(_draw(0, 5, 4)).ndim == 1 else "equivariant")
+        for word, f in zip(said.values(), (f for f, _ in _KINDS.values()), strict=True)
+    ):
+        raise Wrong("You judge by the shape of f(x): reorder the rows of x, and look what becomes of it.")
     for word, hint in (
         ("invariant", "some functions give one row for the whole sequence, and it has no rows to reorder."),
         ("equivariant", "reorder the output by the same order before you compare."),
@@ -141,7 +148,7 @@ def kind(my_kind: Callable[[Callable[[Tensor], Tensor], Tensor], Any], *, seed: 
             raise Wrong(f'You find no function "{word}": {hint}')
     if set(missed) <= _SUMS and set(missed.values()) == {"neither"}:
         raise Wrong("Too strict: sums in another order differ in the last digit, so compare with torch.allclose.")
-    if set(missed) <= {"causal attention", "the running sum", "the last row"}:
+    if set(missed) <= {name for name, (_, kind) in _KINDS.items() if kind == "neither"}:
         raise Wrong(
             f"You are taken in by {' and '.join(missed)}: one order can happen to change nothing there. Reorder all of the "
             "rows, or try several orders."
@@ -152,7 +159,7 @@ def kind(my_kind: Callable[[Callable[[Tensor], Tensor], Tensor], Any], *, seed: 
 
 @check()
 def who_sees_whom(my_table: Callable[[Callable[[Tensor], Tensor], Tensor], Any], *, seed: int) -> str:
-    """Try my_table(f, x) -> (L, L) of True where row m of f(x) depends on token n, on six layers and x of shape (6, 4).
+    """Try my_table(f, x) -> (L, L) of True where row m of f(x) depends on token n, on eight layers and x of shape (6, 4).
 
     Chapter 01.
     """
@@ -168,6 +175,26 @@ def who_sees_whom(my_table: Callable[[Callable[[Tensor], Tensor], Tensor], Any],
     def plus_the_first(x: Tensor) -> Tensor:
         return x + x[:1]
 
+    def half_of_the_token_before(x: Tensor) -> Tensor:
+        return torch.cat((x[:, :2], x.roll(1, dims=0)[:, 2:]), dim=1)
+
+    def row_minus_its_mean(x: Tensor) -> Tensor:
+        return x - x.mean(dim=1, keepdim=True)
+
+    def looking(f: Callable[[Tensor], Tensor], x: Tensor, change: Callable[[Tensor], Tensor], see: slice) -> Tensor:
+        """What they find who change a token in one way only, or look at some numbers of a row only."""
+        columns = []
+        for n in range(6):
+            changed = x.clone()
+            changed[n] = change(x[n])
+            columns.append(~torch.isclose(f(changed), f(x))[:, see].all(dim=1))
+        return torch.stack(columns, dim=1)
+
+    def by(change: Callable[[Tensor], Tensor], see: slice = slice(None)) -> Callable[[Any, Tensor], Tensor]:
+        return lambda f, x: looking(f, x, change, see)
+
+    first = torch.tensor([1.0, 0.0, 0.0, 0.0])
+    other = torch.tensor([1.0, 2.5, -1.5, 0.5])
     truth: dict[Callable[[Tensor], Tensor], Tensor] = {
         _attention_layer: everyone,
         _causal_layer: _past(6),
@@ -175,23 +202,32 @@ def who_sees_whom(my_table: Callable[[Callable[[Tensor], Tensor], Tensor], Any],
         token_before: itself.roll(1, dims=0),
         window_of_three: window,
         plus_the_first: itself | (torch.arange(6) == 0),
+        half_of_the_token_before: itself | itself.roll(1, dims=0),
+        row_minus_its_mean: itself,
     }
 
     def but(change: Callable[[Tensor], Tensor]) -> Callable[[Any, Tensor], Tensor]:
         return lambda f, _x: change(truth[f])
 
     mistakes = [
+        (by(torch.zeros_like), "To set a token to zero changes nothing if it is zero already, as one of these is."),
+        (by(lambda token: token + 1), "To add the same to all numbers of a token can go unseen: change them differently."),
+        (by(lambda token: token + first), "You change one number of a token: a layer may pass others on. Change all of them."),
+        (by(lambda token: token + other, slice(1)), "You look at one number of a row: others may have changed. Look at all."),
         (but(lambda t: t.T), "Your table is transposed: rows are outputs m, columns the tokens n that they depend on."),
         (but(lambda t: t & ~itself), "A token never depends on itself for you: what does changing token n do to row n?"),
         (but(lambda t: t | itself), "Every token depends on itself for you: token_before makes row m of token m - 1 alone."),
         (but(lambda t: everyone), "Everything depends on everything for you: compare row m alone, with torch.allclose."),
+        (but(lambda t: _past(6)), "You say that every layer looks at the past and at itself: ask f, by changing x."),
         (but(lambda t: ~t), "The table says where nothing changes: True should stand where something does."),
         (but(lambda t: ~everyone), "Nothing depends on anything for you: has x changed before f sees it, in a copy?"),
         (but(lambda t: t.any(dim=1, keepdim=True) & everyone), "You look whether row m changes, and not by which token."),
         (but(lambda t: t.any(dim=0, keepdim=True) & everyone), "You look whether token n changes anything, and not which row."),
     ]
-    cases = [(f, _draw(seed, 6, 4)) for f in truth]
-    return compare(my_table, cases, lambda f, _x: truth[f], mistakes, name="who_sees_whom", praise="all six layers.")
+    x = _draw(seed, 6, 4)
+    x[2] = 0
+    cases = [(f, x) for f in truth]
+    return compare(my_table, cases, lambda f, _x: truth[f], mistakes, name="who_sees_whom", praise="all eight layers.")
 
 
 @check()

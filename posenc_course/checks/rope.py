@@ -1,13 +1,16 @@
-"""Exercise of chapter 10: a rotation that makes scores relative."""
+"""Exercises of chapter 10: a rotation that makes scores relative, and the assignment on layouts and caches."""
 
-from collections.abc import Callable
+import math
+import random
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from posenc_course.checks._verdict import Wrong, answer, as_table, check
-from posenc_course.rope import apply_rope
+from posenc_course.checks._verdict import Wrong, answer, as_table, check, compare
+from posenc_course.rope import apply_rope, apply_rope_complex, convert_projection, layout_permutation, rope_tables
 from posenc_course.sinusoidal import frequencies, sinusoidal_table
 
 Rule = Callable[[Tensor, Tensor], Tensor]  # x (L, d) and positions (L,) -> (L, d)
@@ -280,3 +283,443 @@ _MISTAKES: list[tuple[Rule, str]] = [
         for interleaved in (True, False)
     ),
 ]
+
+
+# ── the assignment ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+Pairs = list[tuple[int, int]]  # a layout: pair i turns with ω_i
+
+
+def _neighbours(d: int) -> Pairs:
+    return [(2 * i, 2 * i + 1) for i in range(d // 2)]
+
+
+def _halves(d: int) -> Pairs:
+    return [(i, i + d // 2) for i in range(d // 2)]
+
+
+def _neither(d: int, generator: random.Random) -> Pairs:
+    """A layout that nobody has; its first pair is neither of the two usual ones, nor in order."""
+    channels = list(range(d))
+    while channels[0] < channels[1] or channels[0] - channels[1] in (1, d // 2):
+        generator.shuffle(channels)
+    return list(zip(channels[::2], channels[1::2], strict=True))
+
+
+def _normal(seed: int, *shape: int) -> Tensor:
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+_Speed = Callable[[int, int, int], float]  # i, the first channel of the pair, d -> ω
+
+
+def _rotated_by(
+    x: Tensor,
+    positions: Tensor,
+    pairs: Pairs,
+    sign: int,
+    *,
+    speed: _Speed = lambda i, a, d: 10_000.0 ** (-2 * i / d),
+    turn: Turn = _turn,
+    back_to: Callable[[int], Pairs] | None = None,
+) -> Tensor:
+    """x with pair i of each row turned, or with one thing done otherwise."""
+    turned = x.clone()
+    for i, (a, b) in enumerate(pairs):
+        theta = sign * positions.double() * speed(i, a, x.shape[1])
+        to_a, to_b = back_to(x.shape[1])[i] if back_to else (a, b)
+        turned[:, to_a], turned[:, to_b] = turn(x[:, a], x[:, b], theta.cos(), theta.sin())
+    return turned
+
+
+@check(instead_of=[apply_rope, apply_rope_complex])
+def rotate(my_rotate: Callable[[Tensor, Tensor, Pairs], Any], *, seed: int) -> str:
+    """Try my_rotate(x, positions, pairs) -> x with pair i = (a, b) of channels turned by ω_i·positions[m], base 10,000.
+
+    x (L, d), positions (L,), pairs a list of d/2; in neighbours, in halves, and in a layout that is drawn. Either direction is
+    right. Chapter 10.
+    """
+    generator = random.Random(seed)
+    cases = []
+    for number, (length, pairs) in enumerate(
+        ((4, _neighbours(8)), (3, _halves(6)), (2, _neighbours(2)), (5, _halves(8)), (4, _neither(8, generator)))
+    ):
+        # Never 0, 1, 2, …, and so small that in float32 even a frequency that grows with i is known by its angles.
+        positions = torch.tensor(generator.sample(range(2, 10), length))
+        cases.append((_normal(seed + number, length, 2 * len(pairs)), positions, pairs))
+    cases.append((_normal(seed + 5, 3, 4), torch.tensor([0, 40, 1]), _halves(4)))
+
+    probe = answer(my_rotate, *(part.clone() for part in cases[0][:2]), list(cases[0][2]), call="rotate(x, positions, pairs)")
+    clockwise = _agrees(lambda x, m, pairs: _rotated_by(x, m, pairs, -1), cases[0], probe)
+    sign = -1 if clockwise else 1
+
+    def right(x: Tensor, m: Tensor, pairs: Pairs) -> Tensor:
+        return _rotated_by(x, m, pairs, sign)
+
+    return compare(
+        my_rotate,
+        cases,
+        right,
+        _rotate_mistakes(),
+        name="rotate",
+        praise="neighbours, halves, and a layout that nobody has; all turn "
+        + ("clockwise." if clockwise else "counterclockwise."),
+        tolerance=2e-3,
+    )
+
+
+def _agrees(rule: Callable[..., Tensor], case: tuple[Any, ...], result: Any) -> bool:
+    """Whether the result, which may be anything, is the rule's."""
+    want = rule(*case)
+    try:
+        return torch.allclose(as_table(result, tuple(want.shape), call=""), want, rtol=1e-3, atol=1e-3)
+    except Wrong:
+        return False
+
+
+def _rotate_mistakes() -> Iterable[tuple[Callable[..., Tensor], str]]:
+    """Each in both directions, the most specific first."""
+
+    def in_the_order_of(layout: Callable[[int], Pairs]) -> Callable[[Tensor, Tensor, Pairs, int], Tensor]:
+        return lambda x, m, pairs, sign: _rotated_by(x, m, layout(x.shape[1]), sign)
+
+    def otherwise(**changes: Any) -> Callable[[Tensor, Tensor, Pairs, int], Tensor]:
+        return lambda x, m, pairs, sign: _rotated_by(x, m, pairs, sign, **changes)
+
+    def put_back_as(layout: Callable[[int], Pairs]) -> Callable[[Tensor, Tensor, Pairs, int], Tensor]:
+        return lambda x, m, pairs, sign: _rotated_by(x, m, pairs, sign, back_to=layout)
+
+    def nothing(x: Tensor, m: Tensor, pairs: Pairs, sign: int) -> Tensor:
+        return x
+
+    def rows(x: Tensor, m: Tensor, pairs: Pairs, sign: int) -> Tensor:
+        return _rotated_by(x, torch.arange(len(x)), pairs, sign)
+
+    def from_one(x: Tensor, m: Tensor, pairs: Pairs, sign: int) -> Tensor:
+        return _rotated_by(x, m + 1, pairs, sign)
+
+    def first_position(x: Tensor, m: Tensor, pairs: Pairs, sign: int) -> Tensor:
+        return _rotated_by(x, m[:1].expand(len(m)), pairs, sign)
+
+    known = [
+        (nothing, "x comes back as it was: nothing has turned."),
+        (rows, "You turn the rows by 0, 1, 2, …: the place of row r stands in positions[r]."),
+        (first_position, "You turn all rows by the first position: each row has its own."),
+        (from_one, "Every row is turned by one position too much: position 0 changes nothing."),
+        (in_the_order_of(_neighbours), "You pair neighbours whatever pairs says: right in that layout, wrong in all others."),
+        (in_the_order_of(_halves), "You pair i with i + d/2 whatever pairs says: right in that layout, wrong in all others."),
+        (put_back_as(_neighbours),
+         "The pairs are turned and come back as neighbours: what was taken from channels a and b belongs into a and b."),
+        (put_back_as(_halves),
+         "The pairs are turned and come back as halves: what was taken from channels a and b belongs into a and b."),
+        (otherwise(speed=lambda i, a, d: 10_000.0 ** (-a / d)),
+         "Your frequency goes by the channel: it belongs to the pair, whose number is its place in the list."),
+        (otherwise(speed=lambda i, a, d: 10_000.0 ** (-i / d)),
+         "Your frequencies fall half as fast as they should: where is the 2 of 2i/d?"),
+        (otherwise(speed=lambda i, a, d: 10_000.0 ** (-4 * i / d)),
+         "Your frequencies fall twice as fast as they should: i counts pairs, from 0. Is it doubled twice?"),
+        (otherwise(speed=lambda i, a, d: 10_000.0 ** (2 * i / d)), "Your frequencies grow with i: pair 0 is the fastest."),
+        (otherwise(speed=lambda i, a, d: 10_000.0 ** (-2 * (i + 1) / d)),
+         "All frequencies are one step too slow: pairs count from 0, and pair 0 turns by one radian per token."),
+        (otherwise(speed=lambda i, a, d: 1.0), "All pairs turn at one radian per token: where is ω_i?"),
+        (otherwise(speed=lambda i, a, d: math.radians(10_000.0 ** (-2 * i / d))),
+         "Your angles are taken for degrees: ω_i·m is in radians already."),
+        (otherwise(turn=_one_after_the_other),
+         "The second channel of a pair is made from the first one after it has turned: both need the pair as it was."),
+        (otherwise(turn=lambda a, b, cos, sin: (a * cos + b * sin, a * sin + b * cos)),
+         "One of the two sines needs a minus, and exactly one: with equal signs a pair is stretched, not turned."),
+        (otherwise(turn=lambda a, b, cos, sin: _turn(a, b, sin, cos)), "Sine and cosine have changed places."),
+        (otherwise(turn=lambda a, b, cos, sin: (a * cos - b * sin, b)),
+         "Only the first channel of each pair has changed: a turn takes both."),
+        (otherwise(turn=lambda a, b, cos, sin: (a * cos, b * cos)),
+         "Every channel is multiplied by its cosine: where is the sine?"),
+    ]  # fmt: skip
+    for mistake, hint in known:
+        for sign in (1, -1):
+            yield lambda x, m, pairs, mistake=mistake, sign=sign: mistake(x, m, pairs, sign), hint
+
+
+def _rows_moved(weight: Tensor, num_heads: int, old: Pairs, new: Pairs) -> Tensor:
+    d = len(weight) // num_heads
+    converted = weight.clone()
+    for head in range(num_heads):
+        for before, after in zip(old, new, strict=True):
+            for a, b in zip(before, after, strict=True):
+                converted[head * d + b] = weight[head * d + a]
+    return converted
+
+
+@check(instead_of=[convert_projection, layout_permutation])
+def convert(my_convert: Callable[[Tensor, int, Pairs, Pairs], Any], *, seed: int) -> str:
+    """Try my_convert(weight, num_heads, old, new) -> weight (num_heads·d_head, d_model), its rows as the new layout wants them.
+
+    Judged by the rows themselves, whatever the way to them, with one head and with several. Chapter 10.
+    """
+    generator = random.Random(seed)
+    # Widths from 6 on: with 4 channels the way between the two layouts is its own way back.
+    cases = [
+        (_normal(seed, 6, 6), 1, _neighbours(6), _halves(6)),
+        (_normal(seed + 1, 24, 24), 3, _halves(8), _neighbours(8)),
+        (_normal(seed + 2, 16, 9), 2, _neither(8, generator), _neighbours(8)),
+        (_normal(seed + 3, 24, 24), 2, _halves(12), _neither(12, generator)),
+    ]
+
+    def of_columns(weight: Tensor, num_heads: int, old: Pairs, new: Pairs) -> Tensor:
+        return _rows_moved(weight.T, num_heads, old, new).T if len(weight) == len(weight.T) else weight
+
+    def heads_inside(weight: Tensor, num_heads: int, old: Pairs, new: Pairs) -> Tensor:
+        """As if row c·num_heads + h were channel c of head h."""
+        apart = torch.arange(len(weight)).view(-1, num_heads).T.flatten()
+        return _rows_moved(weight[apart], num_heads, old, new)[apart.argsort()]
+
+    def first_head(weight: Tensor, num_heads: int, old: Pairs, new: Pairs) -> Tensor:
+        d = len(weight) // num_heads
+        return torch.cat((_rows_moved(weight[:d], 1, old, new), weight[d:]))
+
+    def first_head_alone(weight: Tensor, num_heads: int, old: Pairs, new: Pairs) -> Tensor:
+        converted = first_head(weight, num_heads, old, new)
+        converted[len(weight) // num_heads :] = 0
+        return converted
+
+    def to(layout: Callable[[int], Pairs]) -> Callable[[Tensor, int, Pairs, Pairs], Tensor]:
+        return lambda weight, num_heads, old, new: _rows_moved(weight, num_heads, old, layout(len(weight) // num_heads))
+
+    def out_of(layout: Callable[[int], Pairs]) -> Callable[[Tensor, int, Pairs, Pairs], Tensor]:
+        return lambda weight, num_heads, old, new: _rows_moved(weight, num_heads, layout(len(weight) // num_heads), new)
+
+    mistakes = [
+        (lambda weight, num_heads, old, new: weight, "The weights come back as they were."),
+        (lambda weight, num_heads, old, new: _rows_moved(weight, num_heads, new, old),
+         "The other way round: the row that makes channel old[i][0] now shall make channel new[i][0]."),
+        (first_head, "Only the first head has changed: each head has rows of its own."),
+        (first_head_alone, "Only the first head is there, the others are 0: each head has rows of its own."),
+        (of_columns, "You move columns: a column of the weight goes with a channel of x, and a row with one of the query."),
+        (heads_inside, "You take every num_heads-th row for a head: a head's d_head rows stand together."),
+        (to(_halves), "You go to halves, whatever new says."),
+        (to(_neighbours), "You go to neighbours, whatever new says."),
+        (out_of(_neighbours), "You come from neighbours, whatever old says."),
+        (out_of(_halves), "You come from halves, whatever old says."),
+        (lambda weight, num_heads, old, new: _rows_moved(weight, num_heads, old, [(b, a) for a, b in new]),
+         "The two channels of each pair have changed places: then the weights fit, and the turn runs backwards."),
+    ]  # fmt: skip
+    praise = "the rows are where the new layout looks for them, in every head."
+    return compare(my_convert, cases, _rows_moved, mistakes, name="convert", praise=praise)
+
+
+Step = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], tuple[Tensor, ...]]  # q, k, v, keys, values -> output, keys, values
+_PIECES = ([7], [1] * 7, [4, 1, 1, 1], [3, 4], [1, 2, 4])
+
+
+def _turned(x: Tensor, positions: Tensor) -> Tensor:
+    """As `turn` of the assignment."""
+    cos, sin = rope_tables(positions, frequencies(x.shape[1]), dtype=torch.float64)
+    return apply_rope(x[None, None], cos, sin, interleaved=True)[0, 0]
+
+
+def _one_step(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    *,
+    start: Callable[[int, int], int] = lambda old, new: old,  # where the new tokens begin
+    again: bool = False,
+    turns: str = "qk",
+    mask: Callable[[int, int], Tensor] = lambda old, new: torch.ones(new, old + new).tril(old),
+    scale: bool = True,
+    keeps: str = "turned",
+) -> tuple[Tensor, Tensor, Tensor]:
+    """A step of decoding, or the same with one thing done otherwise."""
+    old, new = len(keys), len(q)
+    at = start(old, new) + torch.arange(new)
+    q, raw, k, v = (_turned(x, at) if name in turns else x for name, x in zip("q-kv", (q, k, k, v), strict=True))
+    if again and old:
+        keys = _turned(keys, torch.arange(old))
+    seen = torch.cat((keys, k))
+    scores = q @ seen.T / (math.sqrt(q.shape[1]) if scale else 1)
+    weights = scores.masked_fill(mask(old, new) == 0, -math.inf).softmax(dim=1)
+    values = torch.cat((values, v))
+    kept = {"turned": seen, "raw": torch.cat((keys, raw)), "new": k, "old": keys}[keeps]
+    return weights @ values, kept, {"new": v, "old": values[:old]}.get(keeps, values)
+
+
+def _asked(my_step: Callable[..., Any], *given: Tensor) -> tuple[Tensor, ...]:
+    """One step of the reader's, or `Wrong`."""
+    q, k, v, keys, _ = given
+    call = f"step with {len(q)} new and {len(keys)} cached token{'s' if len(keys) != 1 else ''}"
+    theirs = [tensor.clone() for tensor in given]
+    result = answer(my_step, *theirs, call=call)
+    if not all(map(torch.equal, theirs, given)):
+        raise Wrong(f"{call} writes into its arguments: whoever called it has lost them. Make new tensors.")
+    if not isinstance(result, tuple | list) or len(result) != 3:
+        raise Wrong(f"{call} returned a {type(result).__name__}, it should be three things: output, keys, values.")
+    known = len(keys) + len(q)
+    shapes: list[tuple[int, ...]] = [(len(q), v.shape[1]), (known, k.shape[1]), (known, v.shape[1])]
+    tables = []
+    for name, shape, value in zip(("output", "keys", "values"), shapes, result, strict=True):
+        size = tuple(getattr(value, "shape", ()))
+        if name != "output" and size[1:] == shape[1:] and size[0] != known:
+            hint = {len(keys): "those of before", len(q): "the new ones"}.get(size[0], "too many or too few")
+            raise Wrong(
+                f"{call} returns {size[0]} {name}, and the next step needs {known}: the cached and the new ones. "
+                f"These are {hint}."
+            )
+        tables.append(as_table(value, shape, call=f"{name} of {call}"))
+        if not tables[-1].isfinite().all():
+            raise Wrong(f"{name} of {call} holds NaN or infinity: does the mask leave a token nothing, not even itself?")
+    return tuple(tables)
+
+
+def _in_pieces(step: Step, text: Sequence[Tensor], pieces: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """The outputs and the keys that are left, of a text whose pieces come one after the other."""
+    q, k, v = text
+    keys, values = k[:0], v[:0]
+    outputs = []
+    for part in torch.arange(len(q)).split(list(pieces)):
+        output, keys, values = step(q[part], k[part], v[part], keys, values)
+        outputs.append(output)
+    return torch.cat(outputs), keys
+
+
+@check()
+def step(my_step: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Any], *, seed: int) -> str:
+    """Try my_step(q, k, v, keys, values) -> output, keys, values on a text of 7 tokens that comes in pieces.
+
+    q, k, v (new, d) are not turned yet, the cached keys are; what a step returns is fed to the next. Right if the outputs are
+    those of one pass, whatever the pieces, and the keys that are left have been turned. Chapter 10.
+    """
+    _, k, _ = text = tuple(_normal(seed + number, 7, 8) * size for number, size in enumerate((1.5, 1.5, 1.0)))
+    yours = [_in_pieces(partial(_asked, my_step), text, pieces) for pieces in _PIECES]
+    want, _ = _in_pieces(_one_step, text, _PIECES[0])
+
+    def same(a: Tensor, b: Tensor) -> bool:
+        return torch.allclose(a, b, rtol=1e-3, atol=1e-3)
+
+    if all(same(output, want) for output, _ in yours):
+        if any(same(keys[1:], k[1:]) for _, keys in yours):
+            raise Wrong(
+                "The outputs are right, but your cache holds keys as they came, and each step turns all of them anew: turn a "
+                "key once, when it comes, and keep it turned."
+            )
+        return f"Right: in pieces of {', of '.join(map(str, _PIECES[1:]))}, the outputs are those of one pass."
+    for mistake, hint in _STEP_MISTAKES:
+        if all(same(output, _in_pieces(mistake, text, p)[0]) for (output, _), p in zip(yours, _PIECES, strict=True)):
+            raise Wrong(hint)
+    wrong = [index for index, (output, _) in enumerate(yours) if not same(output, want)]
+    pieces, output = _PIECES[wrong[0]], yours[wrong[0]][0]
+    token = next(m for m in range(7) if not same(output[m], want[m]))
+    once = "" if wrong[0] == 0 else " In one piece it is right, so look at what a step does with the cache."
+    raise Wrong(
+        f"In pieces of {pieces}, the outputs differ from those of one pass from token {token} on (counted from 0).{once}"
+    )
+
+
+def _step_but(**otherwise: Any) -> Step:
+    return lambda *given: _one_step(*given, **otherwise)
+
+
+def _open(old: int, new: int) -> Tensor:
+    return torch.ones(new, old + new)
+
+
+def _from_the_left(old: int, new: int) -> Tensor:
+    return torch.ones(new, old + new).tril()
+
+
+def _one_ahead(old: int, new: int) -> Tensor:
+    return torch.ones(new, old + new).tril(old + 1)
+
+
+def _only_new(old: int, new: int) -> Tensor:
+    return torch.cat((torch.zeros(new, old), torch.ones(new, new).tril()), dim=1)
+
+
+def _from_zero(old: int, new: int) -> int:
+    return 0
+
+
+_STEP_MISTAKES: list[tuple[Step, str]] = [
+    (
+        _step_but(turns=""),
+        "Nothing has turned: the outputs are those of attention without positions.",
+    ),
+    (
+        _step_but(start=_from_zero),
+        "Every piece begins at position 0: a new token has the position after the last one in the cache.",
+    ),
+    (
+        _step_but(start=lambda old, new: old + new),
+        "Your new tokens count themselves twice: how many stood before the first of them?",
+    ),
+    (
+        _step_but(start=lambda old, new: max(old - 1, 0)),
+        "New tokens begin at the position of the last cached one: one too early.",
+    ),
+    (_step_but(again=True), "The cached keys are turned once more in every step: they came turned, and stay so."),
+    (
+        _step_but(keeps="raw"),
+        "The first step is right, and then keys lack their turn: what you keep is the key as it came, not the turned one.",
+    ),
+    (_step_but(turns="k"), "The query has not been turned: then the score depends on where the key stands."),
+    (_step_but(turns="q"), "The new key has not been turned: then the score depends on where the query stands."),
+    (_step_but(turns="qkv"), "The values are turned as well: the absolute position comes back with them."),
+    (
+        _step_but(mask=_open),
+        "With several new tokens, each sees those after it: among the new ones the causal mask holds.",
+    ),
+    (
+        _step_but(mask=_from_the_left),
+        "Your mask counts rows from 0: row r of the new tokens stands after all cached ones, and sees those too.",
+    ),
+    (_step_but(mask=_one_ahead), "Each token sees one token after itself: its own is the last that it may see."),
+    (_step_but(mask=_only_new), "The new tokens see themselves alone: where are the cached keys?"),
+    (
+        _step_but(mask=_from_the_left, start=_from_zero),
+        "Positions and mask take each piece for a beginning: neither asks the cache.",
+    ),
+    (_step_but(mask=_open, start=_from_zero), "Positions begin at 0 in each piece, and the new tokens see those after them."),
+    (_step_but(scale=False), "The scores are not divided by √d."),
+]
+
+
+@check()
+def renumber(my_renumber: Callable[[Tensor, Tensor, Tensor], Any], *, seed: int) -> str:
+    """Try my_renumber(keys, old, new) -> keys (L, d), turned at the positions old, as they are when turned at new.
+
+    Judged by the keys themselves: those that were there before any turn, turned at the new places. Chapter 10.
+    """
+    generator = random.Random(seed)
+    shuffled = generator.sample(range(50), 12)
+    moves = [
+        (list(range(5, 12)), list(range(7))),  # the oldest five are gone
+        ([0, 1, 2, 40, 41, 42], list(range(6))),  # a gap is closed
+        (shuffled[:6], shuffled[6:]),
+        ([9], [generator.randrange(100, 200)]),
+    ]
+    raw = {tuple(old): _normal(seed + number, len(old), 8) for number, (old, _) in enumerate(moves)}
+    cases = [(_turned(raw[tuple(old)], torch.tensor(old)), torch.tensor(old), torch.tensor(new)) for old, new in moves]
+
+    def right(keys: Tensor, old: Tensor, new: Tensor) -> Tensor:
+        return _turned(raw[tuple(old.tolist())], new)
+
+    def by(angle: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+        return lambda keys, old, new: _turned(keys, angle(old, new))
+
+    mistakes = [
+        (by(lambda old, new: 0 * old), "The keys come back as they were."),
+        (by(lambda old, new: new), "You turn the keys by their new positions: they are turned by their old ones already."),
+        (by(lambda old, new: old - new), "The other way round: a key that moves up turns on, one that moves down turns back."),
+        (by(lambda old, new: -old), "All keys are turned back to position 0, and not on to their new places."),
+        (by(lambda old, new: -new), "You turn back by the new positions: which turn do the keys have?"),
+        (by(lambda old, new: old + new), "The turns add up: the old one shall go."),
+        (by(lambda old, new: (new - old)[:1].expand(len(old))),
+         "You move all keys by as much as the first: each moves by its own."),
+        (by(lambda old, new: (new - old)[-1:].expand(len(old))),
+         "You move all keys by as much as the last: each moves by its own."),
+        (by(lambda old, new: torch.arange(len(old)) - old), "The keys end up at 0, 1, 2, …: their places stand in new."),
+        (by(lambda old, new: new - torch.arange(len(old))),
+         "You take the keys for turned at 0, 1, 2, …: their places stand in old."),
+    ]  # fmt: skip
+    praise = "every key is where it would be had it been turned there at once; the unturned ones were never needed."
+    return compare(my_renumber, cases, right, mistakes, name="renumber", praise=praise, tolerance=1e-3)

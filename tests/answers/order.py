@@ -35,8 +35,8 @@ def kind_by_many(f: Layer, x: Tensor) -> str:
 def kind_by_numpy(f: Layer, x: Tensor) -> str:
     before, after = f(x).numpy(), f(x.flip(0)).numpy()
     if before.ndim == 2 and np.allclose(before[::-1], after) and not np.allclose(before, after):
-        shifted = f(x.roll(1, 0)).numpy()
-        return "equivariant" if np.allclose(np.roll(before, 1, axis=0), shifted) else "neither"
+        swap = [1, 0, *range(2, len(x))]
+        return "equivariant" if np.allclose(before[swap], f(x[swap]).numpy()) else "neither"
     return "invariant" if np.allclose(before, after) else "neither"
 
 
@@ -45,7 +45,7 @@ def seen(f: Layer, x: Tensor, *, change: float = 1.0, clone: bool = True) -> Ten
     y, columns = f(x), []
     for n in range(len(x)):
         changed = x.clone() if clone else x
-        changed[n] += change
+        changed[n] += change * torch.linspace(0.5, 2.0, x.shape[1])
         columns.append((f(changed) - y).abs().amax(dim=1))
     return torch.stack(columns, dim=1)
 
@@ -59,7 +59,7 @@ def seen_in_numpy(f: Layer, x: Tensor) -> list[list[bool]]:
     table = [[False] * len(x) for _ in x]
     for m, n in itertools.product(range(len(x)), repeat=2):
         changed = x.clone()
-        changed[n] = torch.full_like(x[n], 7.0)
+        changed[n] = torch.arange(x.shape[1]) ** 2 + 7.0
         table[m][n] = not np.allclose(f(changed)[m].numpy(), f(x)[m].numpy())
     return table
 
@@ -146,7 +146,7 @@ WRONG: dict[str, dict[str, tuple[Callable[..., Any], str | None]]] = {
         ),
         "nothing changed": (lambda f, x: seen(f, x, change=0.0) > 1e-9, "Nothing depends on anything"),
         "written into x": (lambda f, x: seen(f, x, clone=False) > 1e-9, "writes into its arguments"),
-        "only the past": (lambda f, x: torch.ones(len(x), len(x)).tril(), None),
+        "only the past": (lambda f, x: torch.ones(len(x), len(x)).tril(), "every layer looks at the past"),
         "one token": (lambda f, x: seen(f, x)[0] > 1e-9, "has shape"),
     },
     "order.orders_apart": {
