@@ -226,21 +226,20 @@ def by_chance(my_share: Callable[[Tensor, Tensor], Any], *, seed: int) -> str:
 
     Chapter 12.
     """
-    generator, rng = torch.Generator().manual_seed(seed), random.Random(seed)
+    generator = torch.Generator().manual_seed(seed)
     low, high = (torch.rand(3, generator=generator, dtype=torch.float64) + shift for shift in (1.5, 2.6))
     one = torch.rand(1, generator=generator, dtype=torch.float64)
     mixed = (torch.rand(9, generator=generator, dtype=torch.float64) + 1.5).round(decimals=4).sort().values
-    # By hand: three below three are 2 of 20 ways, two below four are 1 of 15 with its mirror image missing, and equal numbers
-    # differ by nothing in all ways. A grid of equal steps is full of ties, which rounding must not decide.
-    grid = rng.choice(([0, 3, 4], [1, 2, 5], [0, 2, 5], [1, 3, 4]))
-    steps = torch.arange(6, dtype=torch.float64) * 0.1 + 1.6
+    # By hand: three below three are 2 of 20 ways, and equal numbers differ by nothing in all ways. The last two cases are equal
+    # steps, full of ties in which rounding would decide, by whatever road the means are computed.
+    tied = [(torch.arange(0, 6, 2), torch.arange(1, 6, 2), 1.6), (torch.tensor([1, 3, 5]), torch.tensor([2, 4, 6, 7]), 0.0)]
     cases = [
         (low, high),
         (high, low),
         (mixed[[0, 2, 5]], mixed[[1, 3, 4, 6, 7, 8]]),
         (mixed[[8, 3, 5, 7]], mixed[[1, 6, 2, 4]]),
         (one.expand(2).clone(), one.expand(3).clone()),
-        (steps[grid], steps[[step for step in range(6) if step not in grid]]),
+        *((a.double() * 0.1 + least, b.double() * 0.1 + least) for a, b, least in tied),
     ]
 
     def differences(a: Tensor, b: Tensor) -> list[float]:

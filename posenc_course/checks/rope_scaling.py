@@ -351,7 +351,8 @@ def reach(my_reach: Callable[[Tensor, Tensor, int], Any], *, seed: int) -> str:
             # Where the last distance lies close to a whole number, or a pair has nearly come round, rounding would decide.
             new = (trained - 1) * omega < _CIRCLE
             limits = ((trained - 1) * omega / stretched)[new]
-            inside = len(cases) < 5 or {0, len(limits) - 1}.isdisjoint({int(limits.argmin()), int(limits.argmax())})
+            ends = limits[[0, -1]]
+            inside = len(cases) < 5 or bool((ends > limits.min() + 1).all() and (ends < limits.max() - 1).all())
             if inside and 0.05 < limits.min() % 1 < 0.95 and ((trained - 1) * omega / _CIRCLE - 1).abs().min() > 1e-3:
                 break
         cases.append((omega, stretched, trained))
