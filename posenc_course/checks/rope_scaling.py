@@ -234,7 +234,7 @@ _WORDS = ("none", "PI", "NTK-aware", "by parts", "other")
 
 @check()
 def which(my_which: Callable[[Tensor, Tensor], Any], *, seed: int) -> str:
-    """Try my_which(omega, stretched) -> "none", "PI", "NTK-aware", "by parts" or "other", on 12 pairs of tables. Chapter 13."""
+    """Try my_which(omega, stretched) -> "none", "PI", "NTK-aware", "by parts" or "other", on 17 pairs of tables. Chapter 13."""
     rng = random.Random(seed)
     width, length = rng.choice((16, 32, 64)), rng.choice((512, 1024))
     w, s = frequencies(width, 10_000.0), rng.choice((2.0, 3.0, 6.0, 8.0))
@@ -253,7 +253,14 @@ def which(my_which: Callable[[Tensor, Tensor], Any], *, seed: int) -> str:
         "NTK-aware scaling, then Llama 3's form": (llama3(ntk, s, length), "other"),
         "every pair multiplied": (w * s, "other"),
         "one pair in the middle divided": (torch.where(pair == len(w) // 2, w / s, w), "other"),
+        "a smaller base": (w * 2 ** (pair / (len(w) - 1)), "other"),
+        "every pair divided by 1.005": (position_interpolation(w, 1.005), "PI"),
     }
+    single = {
+        f"every pair divided by {s:g}, in single precision": (position_interpolation(w, s).float().double(), "PI"),
+        "Llama 3's form, in single precision": (parts.float().double(), "by parts"),
+    }
+    tables |= single
     said = {}
     for name, (stretched, _) in tables.items():
         given = w.clone(), stretched.clone()
@@ -271,6 +278,13 @@ def which(my_which: Callable[[Tensor, Tensor], Any], *, seed: int) -> str:
     for mistake, hint in _MISREADINGS:
         if all(mistake(w / stretched) == said[name] for name, (stretched, _) in tables.items()):
             raise Wrong(hint)
+    if missed == {"every pair divided by 1.005": "none"}:
+        raise Wrong("Two digits are too few: a divisor of 1.005 is not 1. Compare relatively, to 1e-5.")
+    if missed.keys() <= single.keys():
+        raise Wrong(
+            f'Numbers equal to five digits are equal: {", and ".join(missed)}, differs from what it is on paper by 1e-7 only, and '
+            "you tell it from that. Compare relatively, to 1e-5."
+        )
     if set(missed.values()) == {"other"}:
         raise Wrong(
             f'Too strict: you call {", and ".join(missed)}, "other". Divisors that are equal on paper differ in the last digit '
@@ -281,7 +295,13 @@ def which(my_which: Callable[[Tensor, Tensor], Any], *, seed: int) -> str:
 
 
 def _method(
-    by: Tensor, *, first: tuple[str, ...] = ("NTK-aware", "by parts"), ends: bool = False, last: bool = True, sums: bool = False
+    by: Tensor,
+    *,
+    first: tuple[str, ...] = ("NTK-aware", "by parts"),
+    ends: bool = False,
+    last: bool = True,
+    sums: bool = False,
+    grows: bool = True,
 ) -> str:
     """Which stretch has these divisors: right by default, and wrong where an option leaves a condition out or changes it."""
 
@@ -292,7 +312,7 @@ def _method(
     ratios = by.diff() if sums else by[1:] / by[:-1]
     if same(by):
         return "none" if math.isclose(by[0], 1, rel_tol=1e-6) else "PI" if by[0] > 1 else "other"
-    if kept["NTK-aware"] and by[-1] > by[0] and (not same(by[-2:]) if ends else same(ratios)):
+    if kept["NTK-aware"] and (by[-1] > by[0] or not grows) and (not same(by[-2:]) if ends else same(ratios)):
         return "NTK-aware"
     if kept["by parts"] and by[-1] > 1 + 1e-6 and (same(by[-2:]) or not last):
         return "by parts"
@@ -316,6 +336,8 @@ _MISREADINGS: list[tuple[Callable[[Tensor], str], str]] = [
      "From its two ends alone NTK-aware scaling cannot be told: look at the ratios between all neighbours."),
     (lambda by: _method(by, sums=True),
      "NTK-aware divisors grow by equal ratios, and you look for equal differences."),
+    (lambda by: _method(by, grows=False),
+     "Equal ratios alone are not NTK-aware: they must be more than 1, and under a smaller base every pair turns faster."),
     (lambda by: "PI" if _method(by) == "other" and math.isclose(by[0], by[-1], rel_tol=1e-6) and by[0] < 1 else _method(by),
      "To multiply every pair is not PI: it makes them faster."),
     (lambda by: "PI" if _method(by) == "none" else _method(by),
@@ -327,7 +349,7 @@ _MISREADINGS: list[tuple[Callable[[Tensor], str], str]] = [
 
 @check()
 def reach(my_reach: Callable[[Tensor, Tensor, int], Any], *, seed: int) -> str:
-    """Try my_reach(omega, stretched, trained) -> the largest number of tokens without an unseen angle, on six stretches.
+    """Try my_reach(omega, stretched, trained) -> the largest number of tokens without an unseen angle, on seven stretches.
 
     Chapter 13.
     """
@@ -356,6 +378,9 @@ def reach(my_reach: Callable[[Tensor, Tensor, int], Any], *, seed: int) -> str:
             if inside and 0.05 < limits.min() % 1 < 0.95 and ((trained - 1) * omega / _CIRCLE - 1).abs().min() > 1e-3:
                 break
         cases.append((omega, stretched, trained))
+    # Pair 4 needs 100.5 tokens for its circle: a text of 101 is longer than that, its largest distance is not.
+    omega = frequencies(16, (100.5 / _CIRCLE) ** 2)
+    cases.append((omega, omega / torch.tensor([1.505] * 5 + [4.0] * 3), 101))
 
     def right(omega: Tensor, stretched: Tensor, trained: int) -> int:
         """The lengths one after the other, and every pair asked."""
@@ -371,6 +396,10 @@ def reach(my_reach: Callable[[Tensor, Tensor, int], Any], *, seed: int) -> str:
 
     def tokens(distance: Tensor) -> int:
         return math.floor(distance.item()) + 1
+
+    def stretched_length(omega: Tensor, stretched: Tensor, trained: int) -> int:
+        """The smallest divisor times the tokens, of the right pairs."""
+        return math.floor(trained * (omega / stretched)[(trained - 1) * omega < _CIRCLE].min().item())
 
     mistakes: list[tuple[Callable[[Tensor, Tensor, int], int], str]] = [
         (lambda w, v, t: tokens((t - 1) * (w / v).min()),
@@ -390,6 +419,11 @@ def reach(my_reach: Callable[[Tensor, Tensor, int], Any], *, seed: int) -> str:
         (lambda w, v, t: tokens(limit(w, v, t).min()) - 1, "The first and the last of T tokens are not T apart."),
         (lambda w, v, t: tokens(limit(w, v, t).min()), "The first and the last of T tokens are not T apart."),
         (lambda w, v, t: tokens(limit(w, v, t).min()) + 1, "The first and the last of T tokens are not T apart."),
+        (lambda w, v, t: stretched_length(w, v, t), "The first and the last of T tokens are not T apart."),
+        (lambda w, v, t: stretched_length(w, v, t) + 1, "The first and the last of T tokens are not T apart."),
+        (lambda w, v, t: tokens((t - 1) * (w / v)[t * w < _CIRCLE].min()),
+         "Whether a pair has come round shows at the largest distance of training, and `trained` tokens are not that far "
+         "apart."),
         (lambda w, v, t: tokens((t - 1) * (v / w)[(t - 1) * w < _CIRCLE].min()),
          "Upside down: a pair that turns slower reaches further."),
         (lambda w, v, t: tokens((t - 1) * (v / w)[(t - 1) * w < _CIRCLE].max()),
