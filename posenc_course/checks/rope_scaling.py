@@ -282,7 +282,7 @@ def which(my_which: Callable[[Tensor, Tensor], Any], *, seed: int) -> str:
         raise Wrong("Two digits are too few: a divisor of 1.005 is not 1. Compare relatively, to 1e-5.")
     if missed.keys() <= single.keys():
         raise Wrong(
-            f'Numbers equal to five digits are equal: {", and ".join(missed)}, differs from what it is on paper by 1e-7 only, and '
+            f"Numbers equal to five digits are equal: {', and '.join(missed)}, differs from what it is on paper by 1e-7 only, and "
             "you tell it from that. Compare relatively, to 1e-5."
         )
     if set(missed.values()) == {"other"}:
