@@ -127,11 +127,11 @@ def which_by_first(omega: Tensor, stretched: Tensor, close: Callable[..., bool] 
 
 def which_by_ends(omega: Tensor, stretched: Tensor) -> str:
     by = (omega / stretched).tolist()
-    if by[0] > 1.01:
-        return "PI" if abs(by[0] - by[-1]) < 1e-6 else "other"
+    if by[0] > 1.001:
+        return "PI" if abs(by[0] - by[-1]) < 1e-5 else "other"
     if by[0] < 0.99:
         return "other"
-    if abs(by[-1] - by[-2]) > 1e-6:
+    if abs(by[-1] - by[-2]) > 1e-5:
         return "NTK-aware"
     return "by parts" if by[-1] > 1.01 else "none" if max(by) < 1.01 else "other"
 
@@ -146,6 +146,22 @@ def which_by_differences(omega: Tensor, stretched: Tensor) -> str:
     word, steps = which_in_torch(omega, stretched), (omega / stretched).diff()
     equal = torch.allclose(steps, steps[:1].expand_as(steps))
     return "other" if word == "NTK-aware" and not equal else word
+
+
+def which_to_digits(omega: Tensor, stretched: Tensor, rtol: float, growing: bool = True) -> str:
+    by = omega / stretched
+
+    def same(numbers: Tensor, number: Tensor | float) -> bool:
+        return bool(((numbers / number - 1).abs() <= rtol).all())
+
+    if same(by, by[0]):
+        return "none" if same(by, 1.0) else "PI" if by[0] > 1 else "other"
+    if not same(by[:1], 1.0):
+        return "other"
+    ratios = by[1:] / by[:-1]
+    if same(ratios, ratios[0]) and (ratios[0] > 1 or not growing):
+        return "NTK-aware"
+    return "by parts" if same(by[-2:], by[-1]) and by[-1] > 1 + rtol else "other"
 
 
 def instead(word: str, other: str) -> Callable[[Tensor, Tensor], str]:
@@ -234,7 +250,11 @@ WRONG: dict[str, dict[str, tuple[Callable[..., Any], str | None]]] = {
             lambda w, v: "other" if which_in_torch(w, v) in ("PI", "NTK-aware") else which_in_torch(w, v),
             "Too strict",
         ),
-        "two ends": (which_by_ends, "From its two ends"),
+        "by ==": (lambda w, v: which_to_digits(w, v, 0.0), "Too strict"),
+        "to eight digits": (lambda w, v: which_to_digits(w, v, 1e-8), "equal to five digits are equal"),
+        "to two digits": (lambda w, v: which_to_digits(w, v, 1e-2), "Two digits are too few"),
+        "a smaller base": (lambda w, v: which_to_digits(w, v, 1e-5, growing=False), "Equal ratios alone"),
+        "two ends": (which_by_ends, None),
         "not asked whether the last two agree": (which_by_first_alone, "last two pairs"),
         "equal differences": (which_by_differences, "equal differences"),
         "by multiplication": (lambda w, v: which_in_torch(v, w), "upside down"),
@@ -286,6 +306,14 @@ WRONG: dict[str, dict[str, tuple[Callable[..., Any], str | None]]] = {
         "come round afterwards": (
             lambda w, v, t: int(((t - 1) * (w / v)[v * (t - 1) < 2 * math.pi]).min()) + 1,
             "a matter of its training",
+        ),
+        "come round by the text's length": (
+            lambda w, v, t: int(((t - 1) * (w / v)[w * t < 2 * math.pi]).min()) + 1,
+            "shows at the largest distance",
+        ),
+        "the trained length, times the divisor": (
+            lambda w, v, t: math.floor(t * (w / v)[w * (t - 1) < 2 * math.pi].min()),
+            "are not T apart",
         ),
         "the trained length": (lambda w, v, t: t, "This is the trained length"),
         "never": (lambda w, v, t: math.inf, "returned inf"),
