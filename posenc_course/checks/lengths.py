@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from posenc_course.checks._verdict import Wrong, answer, check, compare
+from posenc_course.checks._verdict import Wrong, answer, called, check, compare
 
 _CASES = ((512, 64, 32), (100, 64, 32), (64, 64, 16), (256, 32, 32), (130, 32, 24), (200, 50, 1))  # total, length, stride
 Plan = list[tuple[int, int]]
@@ -123,6 +123,10 @@ def by_place(my_means: Callable[[Tensor, int], Any], *, seed: int) -> str:
     def whole(losses: Tensor, length: int) -> Tensor:
         return losses[: len(losses) // length * length]
 
+    def half(losses: Tensor, length: int) -> Tensor:
+        means, rest = whole(losses, length).view(-1, length).mean(dim=0), losses[len(whole(losses, length)) :]
+        return torch.cat([(means[: len(rest)] + rest) / 2, means[len(rest) :]])
+
     mistakes = [
         (lambda x, n: whole(x, n).view(-1, n).mean(dim=0), "The last window counts too, as far as it goes: you leave it out."),
         (lambda x, n: padded(x, n).mean(dim=0),
@@ -135,6 +139,8 @@ def by_place(my_means: Callable[[Tensor, int], Any], *, seed: int) -> str:
         (lambda x, n: right(x, n).cumsum(dim=0) / torch.arange(1, n + 1),
          "You average over all places up to each: take each place alone."),
         (lambda x, n: x.mean().expand(n), "The same number everywhere: this is the mean over all losses."),
+        (lambda x, n: x.unfold(0, n, 1).mean(dim=0), "Your windows overlap: the next one begins where the last one ends."),
+        (half, "The last window weighs as much as all others together: where it has a loss, that is one of many."),
     ]  # fmt: skip
     praise = "each place has its mean, also where the last window ends early."
     return compare(my_means, cases, right, mistakes, name="by_place", praise=praise)
@@ -177,6 +183,12 @@ def blind_mean(my_mean: Callable[[Tensor, float, int], Any], *, seed: int) -> st
         (lambda x, s, n: right(x, s, n) * n / len(x), "You divide by the number of losses: the window has another length."),
         (lambda x, s, n: (x.mean().item() + s) / 2, "You weigh both parts alike: they have different numbers of places."),
         (lambda x, s, n: (x[:n].mean().item() + s) / 2, "You weigh both parts alike: they have different numbers of places."),
+        (lambda x, s, n: (x.mean().item() + s) / 2 if n > len(x) else x[:n].mean().item(),
+         "You weigh both parts alike: they have different numbers of places."),
+        (lambda x, s, n: x[torch.arange(n) % len(x)].mean().item(),
+         "You begin anew where the losses end: it is one long window, and every place beyond them has `settled`."),
+        (lambda x, s, n: right(x[: n - 1], s, n),
+         "A window that is no longer than the losses has none of `settled`: its last place has a loss of its own."),
         (lambda x, s, n: x.mean().item(),
          "Your mean does not depend on the length: in longer windows the beginning gets rarer."),
         (lambda x, s, n: s, "This forgets the beginning: the first places have losses of their own."),
@@ -213,6 +225,7 @@ def contexts(my_contexts: Callable[[Tensor, Tensor, int], Any], *, seed: int) ->
         (lambda t, p, c: (p - c)[:, None] + torch.arange(c + 1), "These are places in the text: return the tokens there."),
         (lambda t, p, c: t[(p // (c + 1) * (c + 1))[:, None] + torch.arange(c + 1).clamp(max=89 % (c + 1))],
          "You cut the text into windows and take the one that holds the place: then the target stands anywhere in it."),
+        (lambda t, p, c: right(t, p.sort().values, c), "You sort the targets: the rows stand in the order of `places`."),
         (lambda t, p, c: t[: c + 1].expand(len(p), -1), "All rows are the beginning of the text: each target wants its own."),
         (lambda t, p, c: cut(t, p - c // 2, c + 1), "The target stands in the middle of your rows: it comes last."),
     ]  # fmt: skip
@@ -230,9 +243,13 @@ def by_chance(my_share: Callable[[Tensor, Tensor], Any], *, seed: int) -> str:
     low, high = (torch.rand(3, generator=generator, dtype=torch.float64) + shift for shift in (1.5, 2.6))
     one = torch.rand(1, generator=generator, dtype=torch.float64)
     mixed = (torch.rand(9, generator=generator, dtype=torch.float64) + 1.5).round(decimals=4).sort().values
-    # By hand: three below three are 2 of 20 ways, and equal numbers differ by nothing in all ways. The last two cases are equal
-    # steps, full of ties in which rounding would decide, by whatever road the means are computed.
+    # By hand: three below three are 2 of 20 ways, and equal numbers differ by nothing in all ways. Two cases are equal steps, full
+    # of ties in which rounding would decide, by whatever road the means are computed.
     tied = [(torch.arange(0, 6, 2), torch.arange(1, 6, 2), 1.6), (torch.tensor([1, 3, 5]), torch.tensor([2, 4, 6, 7]), 0.0)]
+    hundredths = torch.arange(161, 167, dtype=torch.float64) / 100  # however a mean is taken, these split its ties
+    # Of the next ones two or three are equal, and yet every way counts; the last two differ by less than a wide tolerance.
+    equal = torch.tensor([1.6, 1.6], dtype=torch.float64), torch.tensor([1.6, 1.7, 1.8], dtype=torch.float64)
+    close = torch.tensor([1.6, 1.7], dtype=torch.float64), torch.tensor([1.7 + 3e-7, 1.9], dtype=torch.float64)
     cases = [
         (low, high),
         (high, low),
@@ -240,6 +257,9 @@ def by_chance(my_share: Callable[[Tensor, Tensor], Any], *, seed: int) -> str:
         (mixed[[8, 3, 5, 7]], mixed[[1, 6, 2, 4]]),
         (one.expand(2).clone(), one.expand(3).clone()),
         *((a.double() * 0.1 + least, b.double() * 0.1 + least) for a, b, least in tied),
+        (hundredths[1:4], hundredths[[0, 4, 5]]),
+        equal,
+        close,
     ]
 
     def differences(a: Tensor, b: Tensor) -> list[float]:
@@ -254,15 +274,30 @@ def by_chance(my_share: Callable[[Tensor, Tensor], Any], *, seed: int) -> str:
     def share(holds: Sequence[bool]) -> float:
         return sum(holds) / len(holds)
 
-    def right(a: Tensor, b: Tensor) -> float:
+    def right(a: Tensor, b: Tensor, tolerance: float = 1e-9) -> float:
         ways = differences(a, b)
-        return share([abs(way) >= abs(ways[0]) - 1e-9 for way in ways])
+        return share([abs(way) >= abs(ways[0]) - tolerance for way in ways])
 
     def flipped(a: Tensor, b: Tensor) -> float:
         """The share for pairs, each of which may be turned round."""
         gaps = [x - y for x, y in zip(a.tolist(), b.tolist(), strict=False)]
         ways = [sum(s * g for s, g in zip(signs, gaps, strict=True)) for signs in itertools.product((1, -1), repeat=len(gaps))]
         return share([abs(way) >= abs(ways[0]) - 1e-9 for way in ways])
+
+    def seen_side(a: Tensor, b: Tensor) -> float:
+        ways = differences(a, b)
+        return share([math.copysign(1, ways[0]) * way >= abs(ways[0]) - 1e-9 for way in ways])
+
+    def alike_once(a: Tensor, b: Tensor) -> float:
+        numbers = torch.cat([a, b]).tolist()
+        ways = {tuple(sorted(way)) for way in itertools.combinations(numbers, len(a))}
+        means = [math.fsum(way) / len(a) - (math.fsum(numbers) - math.fsum(way)) / len(b) for way in ways]
+        return share([abs(way) >= abs(differences(a, b)[0]) - 1e-9 for way in means])
+
+    def halves(a: Tensor, b: Tensor) -> float:
+        numbers = torch.cat([a, b])
+        ways = differences(*numbers.tensor_split([len(numbers) // 2]))
+        return share([abs(way) >= abs(differences(a, b)[0]) - 1e-9 for way in ways])
 
     def by_sums(a: Tensor, b: Tensor) -> float:
         total = float(torch.cat([a, b]).sum())
@@ -279,6 +314,7 @@ def by_chance(my_share: Callable[[Tensor, Tensor], Any], *, seed: int) -> str:
 
         return exact
 
+    wide_hint = "Your tolerance is too wide: differences that are further apart than 1e-9 are not equally large."
     rounding = "Rounding decides in one of your ties: differences that agree up to 1e-9 are as large as each other."
     mistakes: list[tuple[Callable[[Tensor, Tensor], float], str]] = [
         (lambda a, b: share([way >= differences(a, b)[0] - 1e-9 for way in differences(a, b)]),
@@ -287,6 +323,14 @@ def by_chance(my_share: Callable[[Tensor, Tensor], Any], *, seed: int) -> str:
          "One direction only: a difference as large the other way round is as surprising."),
         (lambda a, b: share([way >= abs(differences(a, b)[0]) - 1e-9 for way in differences(a, b)]),
          "One direction only: a difference as large the other way round is as surprising."),
+        (seen_side, "One direction only: a difference as large the other way round is as surprising."),
+        (lambda a, b: min(1.0, 2 * seen_side(a, b)),
+         "You double one direction: where a and b are of different lengths, the other has another share."),
+        (lambda a, b: 2 * seen_side(a, b),
+         "You double one direction: where a and b are of different lengths, the other has another share."),
+        (alike_once, "Equal numbers are two numbers all the same: you count ways once that look alike."),
+        *((lambda a, b, wide=wide: right(a, b, wide), wide_hint) for wide in (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)),
+        (halves, "You call half of the numbers a: it should be `len(a)` of them."),
         (lambda a, b: share([abs(way) > abs(differences(a, b)[0]) + 1e-9 for way in differences(a, b)]),
          "Only larger differences count with you: the way that was seen is one of the ways, and so are its equals."),
         (lambda a, b: right(a, b) - 1 / len(differences(a, b)), "You leave out the way that was seen: it is one of the ways."),
@@ -312,8 +356,15 @@ def by_chance(my_share: Callable[[Tensor, Tensor], Any], *, seed: int) -> str:
     try:
         return compare(mine, cases, right, mistakes, name="by_chance", praise=praise)
     except Wrong as wrong:
+        if str(wrong).startswith((f"{called('by_chance', cases[4])} raised", f"{called('by_chance', cases[4])} returned nan")):
+            raise Wrong(f"{wrong} Do you choose numbers and not places? Then the equal ones get lost too.") from None
         if not str(wrong).startswith("by_chance(") or not all(isinstance(x, float | np.floating) for x in said):
             raise
+        off = [not math.isclose(x, right(*case), abs_tol=1e-4) for x, case in zip(said, cases, strict=False)]
+        if len(said) == len(cases) and sum(off) == 1 and off[-1]:
+            raise Wrong(wide_hint) from None
+        if len(said) == len(cases) and any(off) and not any(off[k] for k in range(len(off)) if k not in (5, 6, 7)):
+            raise Wrong(rounding) from None
         if len(said) == len(cases) and all(abs(x - right(*case)) < 0.05 for x, case in zip(said, cases, strict=True)):
             raise Wrong(
                 f"Close, but not exact: {wrong} Go through all ways, not a sample, and let no rounding decide."

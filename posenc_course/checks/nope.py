@@ -125,7 +125,7 @@ def _is_sum(scores: Tensor, tolerance: float = 1e-6) -> bool:
 
 @check()
 def is_sum(my_test: Callable[[Tensor], Any], *, seed: int) -> str:
-    """Try my_test(scores) -> whether the table is a part from the row plus a part from the column, on 13 tables. Chapter 14."""
+    """Try my_test(scores) -> whether the table is a part from the row plus a part from the column, on 16 tables. Chapter 14."""
     generator, rng = torch.Generator().manual_seed(seed), random.Random(seed)
     rows, columns = rng.randint(5, 6), rng.randint(7, 8)
     row, column = torch.meshgrid(torch.arange(rows) - 2.0, torch.arange(columns) - 3.0, indexing="ij")
@@ -136,6 +136,8 @@ def is_sum(my_test: Callable[[Tensor], Any], *, seed: int) -> str:
     f[0], f[1], g[0, 0], g[0, 1] = 0.5, 1.5, 0.5, 1.5
     corner = f + g
     corner[-1, -1] += 1
+    nearly = f + g
+    nearly[2, 3] += 1e-4
     tables = {
         "a sum of two random parts": (3.7 * f + g, True),
         "the same score everywhere": (torch.full_like(row, 0.3), True),
@@ -150,6 +152,9 @@ def is_sum(my_test: Callable[[Tensor], Any], *, seed: int) -> str:
         "one patch in the middle": (((row == 0) & (column == 0)).double(), False),
         "a product of two random parts": (f * g, False),
         "a sum with another number in its last corner": (corner, False),
+        "a product of two that rise": ((row + 2) * (column + 3) / 10, False),
+        "a product of one that rises and one that falls": ((row + 2) * (3 - column) / 10, False),
+        "a sum with one number that is 0.0001 too large": (nearly, False),
     }
     said = {}
     for name, (table, _) in tables.items():
@@ -172,7 +177,16 @@ def is_sum(my_test: Callable[[Tensor], Any], *, seed: int) -> str:
         (lambda t: abs(t[0, 0] + t[1, 1] - t[0, 1] - t[1, 0]).item() < 1e-6,
          "You look at one square of four patches: others may break the rule where this one keeps it."),
         (lambda t: abs(t[0, 0] + t[-1, -1] - t[0, -1] - t[-1, 0]).item() < 1e-6,
-         "You look at the four corners alone: other patches may break the rule where these keep it."),
+         "You look at the four corners alone, or at a mean, which comes to the same: other patches may break the rule."),
+        (lambda t: bool((t[1] - t[0] - t[1, 0] + t[0, 0]).abs().max() < 1e-6),
+         "You compare the first two rows alone: others may break the rule where these keep it."),
+        (lambda t: bool((t[:, 1] - t[:, 0] - t[0, 1] + t[0, 0]).abs().max() < 1e-6),
+         "You compare the first two columns alone: others may break the rule where these keep it."),
+        (lambda t: bool(max(float(t.diff(dim=k).max() - t.diff(dim=k).min()) for k in (0, 1)) < 1e-6),
+         "You want equal steps from row to row and from column to column: f and g may be any numbers."),
+        *((lambda t, sign=sign, rest=rest: bool((sign * rest(t)).max() < 1e-6),
+           "You take no absolute value: a square can break the rule in either direction.")
+          for sign in (1, -1) for rest in (steps, lambda t: t - t[:1] - t[:, :1] + t[0, 0])),
         (lambda t: bool(torch.linalg.matrix_rank(t) == 1),
          "You look for products, tables of rank 1: the two parts are added."),
         (lambda t: bool(torch.linalg.matrix_rank(t) <= 2),
@@ -188,24 +202,29 @@ def is_sum(my_test: Callable[[Tensor], Any], *, seed: int) -> str:
     for mistake, hint in mistakes:
         if all(mistake(table) == said[name] for name, (table, _) in tables.items()):
             raise Wrong(hint)
+    if missed == [list(tables)[-1]]:
+        raise Wrong(f"Your tolerance is too wide: {missed[0]} is none up to 1e-6.")
     if all(tables[name][1] for name in missed):
-        raise Wrong(
-            f"Too strict: you say False to {', and to '.join(missed)}. Numbers that are equal on paper differ in the last "
-            "digit here, so compare with a tolerance."
-        )
+        # The other sums are of whole numbers, with which there is nothing to round.
+        rounded = " Numbers that are equal on paper differ in the last digit here, so compare with a tolerance."
+        hint = rounded if set(missed) <= set(list(tables)[:4]) else " What are f and g there?"
+        raise Wrong(f"Too strict: you say False to {', and to '.join(missed)}.{hint}")
     raise Wrong(f"is_sum({missed[0]}) gives {said[missed[0]]}, and should give {tables[missed[0]][1]}.")
 
 
 @check()
 def told_apart(my_count: Callable[[str], Any], *, seed: int) -> str:
-    """Try my_count(text) -> how many different outputs one causal layer without positions can give on it, on eight texts.
+    """Try my_count(text) -> how many different outputs one causal layer without positions can give on it, on eleven texts.
 
     Chapter 14.
     """
     rng, generator = random.Random(seed), torch.Generator().manual_seed(seed)
     long = ["".join(rng.choices("abc", k=rng.randint(8, 14))) for _ in range(2)]
     # A fixed part in which every known mistake counts something else.
-    cases = [(text,) for text in ("aaaa", "abab", "^aaaaa", "abba", "aabbab", "abcacbbca", *long)]
+    cases = [
+        (text,)
+        for text in ("aaaa", "abab", "^aaaaa", "abba", "aabbab", "abcacbbca", "ababbbbba", "aabcabbc", "aabcacac", *long)
+    ]
     vectors = {letter: torch.randn(24, dtype=torch.float64, generator=generator) for letter in "^abc"}
     query, key, value = torch.randn(3, 24, 24, dtype=torch.float64, generator=generator) / 5
 
@@ -233,6 +252,12 @@ def told_apart(my_count: Callable[[str], Any], *, seed: int) -> str:
          "You look at which tokens were seen: attention averages, so their shares count as well."),
         (places(lambda text, m: shares(text[: m + 1])),
          "You look at the shares alone: which token asks makes a difference too, since it weighs them its own way."),
+        (places(lambda text, m: (text[m], tuple(sorted(shares(text[: m + 1]))))),
+         "You compare shares without their letters: two thirds `a` and a third `b` are not the same as the other way round."),
+        (places(lambda text, m: (text[m], round(text[: m + 1].count(text[m]) / (m + 1), 9))),
+         "You look at the share of the letter that asks: how the rest is shared among the others counts as well."),
+        (places(lambda text, m: (text[m], round(text[: m + 1].count(text[0]) / (m + 1), 9))),
+         "You look at the share of the first letter: how the rest is shared among the others counts as well."),
         (places(lambda text, m: (text[m], shares(text[:m]))), "Causal attention includes the token itself: you leave it out."),
         (places(lambda text, m: shares(text[:m])), "Causal attention includes the token itself: you leave it out."),
         (places(lambda text, m: text[max(m - 1, 0) : m + 1]),
@@ -285,6 +310,9 @@ def _packing(my_packing: Callable[[Tensor], Any], documents: Tensor) -> tuple[Te
         raise Wrong(f"{call} should return two things, positions and mask: return positions, mask.")
     if not torch.equal(given, documents):
         raise Wrong(f"{call} writes into its argument: whoever called it has lost it. Make a new tensor.")
+    shapes = [tuple(np.shape(part)) for part in result if isinstance(part, Tensor | np.ndarray)]
+    if shapes == [(length, length), (length,)]:
+        raise Wrong(f"{call} returns the mask first: return positions, mask.")
     positions = as_table(result[0], (length,), call=f"positions of {call}")
     mask = as_table(result[1], (length, length), call=f"mask of {call}")
     if not torch.isin(mask, torch.tensor([0.0, 1.0], dtype=mask.dtype)).all():
@@ -311,6 +339,12 @@ _POSITION_MISTAKES: list[tuple[Callable[[Tensor], Tensor], str]] = [
      "Your positions run backwards, down to 0 at a document's end."),
     (lambda names: torch.cat([torch.zeros(1), (names.diff() != 0).cumsum(dim=0)]).double(),
      "You number the documents: the place of each token within its own was asked for."),
+    (lambda names: torch.cat([torch.arange(int(n)) for n in names.unique(return_counts=True)[1]]).double(),
+     "Your lengths are in the order of the documents' numbers: these come in any order."),
+    (lambda names: (torch.arange(len(names)) - torch.searchsorted(names, names)).double(),
+     "Your positions take the documents' numbers for rising ones: these come in any order."),
+    (lambda names: (torch.arange(len(names)) % int((names == names[0]).sum())).double(),
+     "Your positions take all documents for as long as the first."),
 ]  # fmt: skip
 _MASK_MISTAKES: list[tuple[Callable[[Tensor], Tensor], str]] = [
     (lambda names: torch.ones(len(names), len(names)).tril().bool(),
