@@ -243,8 +243,8 @@ def by_chance(my_share: Callable[[Tensor, Tensor], Any], *, seed: int) -> str:
     low, high = (torch.rand(3, generator=generator, dtype=torch.float64) + shift for shift in (1.5, 2.6))
     one = torch.rand(1, generator=generator, dtype=torch.float64)
     mixed = (torch.rand(9, generator=generator, dtype=torch.float64) + 1.5).round(decimals=4).sort().values
-    # By hand: three below three are 2 of 20 ways, and equal numbers differ by nothing in all ways. Two cases are equal steps, full
-    # of ties in which rounding would decide, by whatever road the means are computed.
+    # By hand: three below three are 2 of 20 ways, and equal numbers differ by nothing in all ways. Two cases are equal steps,
+    # full of ties in which rounding would decide, by whatever road the means are computed.
     tied = [(torch.arange(0, 6, 2), torch.arange(1, 6, 2), 1.6), (torch.tensor([1, 3, 5]), torch.tensor([2, 4, 6, 7]), 0.0)]
     hundredths = torch.arange(161, 167, dtype=torch.float64) / 100  # however a mean is taken, these split its ties
     # Of the next ones two or three are equal, and yet every way counts; the last two differ by less than a wide tolerance.

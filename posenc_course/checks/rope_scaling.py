@@ -286,8 +286,8 @@ def which(my_which: Callable[[Tensor, Tensor], Any], *, seed: int) -> str:
         raise Wrong("Two digits are too few: a divisor of 1.005 is not 1. Compare relatively, to 1e-5.")
     if missed.keys() <= single.keys():
         raise Wrong(
-            f"Numbers equal to five digits are equal: {', and '.join(missed)}, differs from what it is on paper by 1e-7, "
-            "and you tell it from that. Compare relatively, to 1e-5."
+            f"Numbers equal to five digits are equal: {', and '.join(missed)}, differs by 1e-7 only from "
+            "what it is on paper. Compare relatively, to 1e-5."
         )
     if set(missed.values()) == {"other"}:
         raise Wrong(
@@ -337,6 +337,8 @@ _MISREADINGS: list[tuple[Callable[[Tensor], str], str]] = [
     (lambda by: _method(by, last=False),
      "By parts wants the last two pairs divided alike: one table here divides each pair by another number."),
     (lambda by: _method(by, ends=True),
+     "From its two ends alone NTK-aware scaling cannot be told: look at the ratios between all neighbours."),
+    (lambda by: _method(by, ends=True, grows=False),
      "From its two ends alone NTK-aware scaling cannot be told: look at the ratios between all neighbours."),
     (lambda by: _method(by, sums=True),
      "NTK-aware divisors grow by equal ratios, and you look for equal differences."),
@@ -426,8 +428,7 @@ def reach(my_reach: Callable[[Tensor, Tensor, int], Any], *, seed: int) -> str:
         (lambda w, v, t: stretched_length(w, v, t), "The first and the last of T tokens are not T apart."),
         (lambda w, v, t: stretched_length(w, v, t) + 1, "The first and the last of T tokens are not T apart."),
         (lambda w, v, t: tokens((t - 1) * (w / v)[t * w < _CIRCLE].min()),
-         ("Whether a pair has come round shows at the largest distance of training, and `trained` tokens are not that far "
-         "apart.")),
+         "Whether a pair has come round shows at the largest distance of training, and that is not `trained`."),
         (lambda w, v, t: tokens((t - 1) * (v / w)[(t - 1) * w < _CIRCLE].min()),
          "Upside down: a pair that turns slower reaches further."),
         (lambda w, v, t: tokens((t - 1) * (v / w)[(t - 1) * w < _CIRCLE].max()),
