@@ -833,7 +833,7 @@ WRONG: dict[str, dict[str, tuple[Answer, str | None]]] = {
         "straight and shorter": (straight_and_shorter, "the weight decay can be 1"),
         "columns": (per_column, None),
         "factor of the last row": (last_row_tells, "take the last row"),
-        "two channels": (first_channel_ratio, "You look at two channels"),
+        "two channels": (first_channel_ratio, "in all its channels"),
         "float32 too strict": (angle_float32, None),
     },
     "learned.positions": {
