@@ -116,7 +116,7 @@ def for_neighbours(my_base: Callable[[int, float], Any], *, seed: int) -> str:
     """Try my_base(d_model, apart) -> the largest base that keeps neighbours this far apart, to one percent. Chapter 07."""
     chance = random.Random(seed)
     # A base is drawn, and its own distance asked for: so the answer is known, and lies in the range that the exercise names.
-    truth = [(64, 1e4), (128, 10.0), (128, 10 ** chance.uniform(2, 8)), (24, 10 ** chance.uniform(1, 3))]
+    truth = [(64, 1e4), (128, 10.0), (64, 1.5), (128, 10 ** chance.uniform(2, 8)), (24, 10 ** chance.uniform(1, 3))]
     truth += [(256, 10 ** chance.uniform(6, 10))]
     cases = [(d, _neighbours(d, base)) for d, base in truth]
     said = []
@@ -128,13 +128,14 @@ def for_neighbours(my_base: Callable[[int, float], Any], *, seed: int) -> str:
         said.append(base)
 
     def agree(known: Callable[[int, float, float], float]) -> bool:
+        """Beyond the ends of the range all is one: who goes astray arrives at an end of his own."""
         return all(
-            math.isclose(mine, known(d, base, apart), rel_tol=0.012)
+            math.isclose(_held(mine), _held(known(d, base, apart)), rel_tol=0.012)
             for mine, (d, base), (_, apart) in zip(said, truth, cases, strict=True)
         )
 
     if agree(lambda d, base, apart: base):
-        return "Right: all five bases, narrow and wide, from 10 upwards."
+        return "Right: all six bases, narrow and wide, from 1.5 upwards."
     for mistake, hint in _NEIGHBOURS:
         if agree(mistake):
             raise Wrong(hint)
@@ -149,6 +150,11 @@ def for_neighbours(my_base: Callable[[int, float], Any], *, seed: int) -> str:
     if mine > base:
         raise Wrong(f"{call}: too large, neighbours are then {got:.6g} apart.")
     raise Wrong(f"{call}: a larger one will do by more than a percent, with yours neighbours are {got:.6g} apart.")
+
+
+def _held(base: float) -> float:
+    """Within the range that the exercise names, unless it is no base at all."""
+    return base if base < 0.9 else min(max(base, 1.1), 1e12)
 
 
 def _neighbours(d_model: int, base: float) -> float:
@@ -170,6 +176,9 @@ _NEIGHBOURS: tuple[tuple[Callable[[int, float, float], float], str], ...] = (
     (lambda d, base, apart: 1e12, "Your answer is always the largest base that you try: in which half do you go on?"),
     (lambda d, base, apart: _where(lambda x: -_neighbours(d, x), -apart),
      "You go on in the wrong half, and so end at an end: if neighbours are far enough apart, is the base to grow or to fall?"),
+    *((lambda d, base, apart, whole=whole: float(whole(base)),
+       "You rounded: a base need not be whole, and of a small one that is more than a percent.")
+      for whole in (math.floor, round, math.ceil)),
     (lambda d, base, apart: math.log10(base), "This is the power of ten: the base itself was asked for."),
     (lambda d, base, apart: math.log(base), "This is the logarithm of the base: the base itself was asked for."),
     (lambda d, base, apart: 1 / base, "This is one over the base: the slowest frequency, nearly."),
@@ -201,9 +210,16 @@ def survivors(my_count: Callable[[int, int], Any], *, seed: int) -> str:
     def right(length: int, bits: int) -> int:
         return rounded(length, bits, round)
 
+    def one_step(length: int, bits: int) -> int:
+        step = 2 ** max((length - 1).bit_length() - bits, 0)
+        return len({round(Fraction(m, step)) for m in range(length)})
+
+    def digits(length: int, bits: int) -> int:
+        return len({round(Fraction(m, 2 ** max(m.bit_length() - bits, 0))) for m in range(length)})
+
     mistakes = [
         (lambda n, bits: rounded(n, bits, math.floor),
-         "You cut digits off: rounding is to the nearest, which can be the one above."),
+         "You cut digits off, or count positions that stay as they are: the nearest can be the one above, also at the end."),
         (lambda n, bits: rounded(n, bits, lambda x: math.floor(x + Fraction(1, 2))),
          "Where two numbers are equally near you take the upper one: it is the one whose last digit is 0."),
         (lambda n, bits: rounded(n, bits, math.ceil), "You always round up: rounding is to the nearest."),
@@ -215,6 +231,8 @@ def survivors(my_count: Callable[[int, int], Any], *, seed: int) -> str:
         (lambda n, bits: min(n, 2**bits),
          "You stop where every number is exact. Beyond, some are left: every second, every fourth, …"),
         (lambda n, bits: n, "Nothing is rounded: what happens to 9 = 1001₂, in 3 digits?"),
+        (one_step, "You take one step for all positions, that of the last: the small ones are rounded less, or not at all."),
+        (digits, "You count the digits without their place: 1.01₂ · 2² and 1.01₂ · 2³ are two numbers."),
         (lambda n, bits: n - right(n, bits), "You count those that are lost."),
         (lambda n, bits: right(n, 8), "This is bfloat16, whatever `bits` is."),
     ]  # fmt: skip

@@ -142,6 +142,11 @@ def _by_angles(angles: Callable[[Tensor, int], Tensor]) -> _Maker:
     return make
 
 
+def _narrowed(width: int) -> _Maker:
+    """The right table, but for the last two columns at this width."""
+    return lambda positions, d: sinusoidal_table(positions, d) * (torch.arange(d) < d - 2 * (d == width))
+
+
 def _phases(positions: Tensor, d_model: int) -> Tensor:
     pair = torch.arange(d_model) // 2
     return positions[:, None] * (0.3 + (7.0 * pair).sin()) + 0.4 * pair
@@ -155,12 +160,13 @@ _RIGHT_TABLES: dict[str, _Maker] = {
     "a table of other frequencies and phases": _by_angles(_phases),
     "a table in 32 bits": lambda positions, d: sinusoidal_table(positions, d, dtype=torch.float32),
 }
-_AVERAGE, _LATE, _FIRST = (
+_AVERAGE, _SQUARES = (
     "a table whose rows are in turn too long and too short",
-    "a table of zeros from row 256 on",
-    ("a table whose row 0 is zero"),
+    "a table whose squared lengths are in turn too large and too small",
 )
-_WIDTH, _NAN = "a table whose last two columns are zero unless 4 divides the width", "a table that is NaN at width 2"
+_LATE, _FIRST, _LAST = "a table of zeros from row 256 on", "a table whose row 0 is zero", "a table whose row 299 is zero"
+_DOUBLE, _NEAR, _NAN = "a table of twice the length", "a table whose row 150 is 0.02 too long", "a table that is NaN at width 2"
+_WIDTHS = {f"a table whose last two columns are zero at width {width}": width for width in range(4, 17, 2)}
 _ANGLE, _UNIT = "a table whose sines and cosines take different angles", "a table of rows of length 1"
 _WRONG_TABLES: dict[str, _Maker] = {
     _ANGLE: _by_angles(lambda positions, d: positions[:, None] * 10_000.0 ** (-torch.arange(d) / d)),
@@ -168,14 +174,18 @@ _WRONG_TABLES: dict[str, _Maker] = {
     _AVERAGE: _scaled(lambda positions, d: torch.where(positions % 2 == 0, 1.2, 0.8)),
     _LATE: _scaled(lambda positions, d: positions < 256),
     _FIRST: _scaled(lambda positions, d: positions > 0),
-    _WIDTH: lambda positions, d: sinusoidal_table(positions, d) * (torch.arange(d) < d - d % 4),
+    _LAST: _scaled(lambda positions, d: positions < 299),
+    _SQUARES: _scaled(lambda positions, d: torch.where(positions % 2 == 0, 1.4, 0.6).sqrt()),
+    _DOUBLE: _scaled(lambda positions, d: torch.tensor(2.0)),
+    _NEAR: _scaled(lambda positions, d: 1 + (positions == 150) * 0.02 / math.sqrt(d / 2)),
+    **{name: _narrowed(width) for name, width in _WIDTHS.items()},
     _NAN: _scaled(lambda positions, d: torch.tensor(math.nan if d == 2 else 1.0)),
 }
 
 
 @check()
 def has_right_lengths(my_test: Callable[[_Maker], Any], *, seed: int) -> str:
-    """Try my_test(make_table) -> bool on six tables whose rows are √(d/2) long and on seven others. Chapter 05."""
+    """Try my_test(make_table) -> bool on six tables whose rows are √(d/2) long and on many others. Chapter 05."""
     makers = [*_RIGHT_TABLES.items(), *_WRONG_TABLES.items()]
     random.Random(seed).shuffle(makers)
     said = {}
@@ -185,7 +195,7 @@ def has_right_lengths(my_test: Callable[[_Maker], Any], *, seed: int) -> str:
     refused = [name for name in _RIGHT_TABLES if not said[name]]
     accepted = {name for name in _WRONG_TABLES if said[name]}
     if not refused and not accepted:
-        return "Right: your test lets all six right tables pass, and none of the seven wrong ones."
+        return "Right: your test lets all six right tables pass, and none of the wrong ones."
     if len(set(said.values())) == 1:
         raise Wrong(
             "Your test lets every table pass, also one of rows of length 1." if accepted else
@@ -205,8 +215,13 @@ def has_right_lengths(my_test: Callable[[_Maker], Any], *, seed: int) -> str:
         raise Wrong(
             f"Your test lets {_ANGLE} pass: they are right in row 0, where all angles are 0. Which rows do you look at?"
         )
-    if accepted == {_AVERAGE}:
-        raise Wrong(f"Your test lets {_AVERAGE} pass: their mean is right, and every row is off by a fifth.")
+    if accepted >= {_LATE, _FIRST, _LAST}:
+        raise Wrong(f"Your test lets {_LATE} pass: do you find rows that are too short as well as those that are too long?")
+    if accepted >= {_UNIT, _DOUBLE}:
+        raise Wrong(f"Your test lets {_DOUBLE} pass: that rows are equally long is not enough, how long are they to be?")
+    for name in (_AVERAGE, _SQUARES):
+        if name in accepted:
+            raise Wrong(f"Your test lets {name} pass: their mean is right, and every row is off by a tenth or more.")
     if accepted == {_NAN}:
         raise Wrong(
             f"Your test lets {_NAN} pass: did you try that width? And mind that no comparison with NaN is true, so that none "
@@ -214,9 +229,11 @@ def has_right_lengths(my_test: Callable[[_Maker], Any], *, seed: int) -> str:
         )
     for name, hint in (
         (_LATE, "positions go up to 299."),
+        (_LAST, "positions go up to 299, and include it."),
         (_FIRST, "positions begin with 0."),
-        (_WIDTH, "which widths did you try?"),
         (_UNIT, "at width 2 that is right. Which widths did you try?"),
+        *((name, "which widths did you try?") for name in _WIDTHS),
+        (_NEAR, "a wrong table is off by more than 0.01 in one row at least. Do you look at each, and how near is near?"),
     ):
         if name in accepted:
             raise Wrong(f"Your test lets {name} pass: {hint}")
@@ -244,6 +261,8 @@ def factor_for(my_factor: Callable[[Tensor, Tensor, float], Any], *, seed: int) 
     cases = []
     for width, std, lean, share in ((16, 1.0, 0.8, 0.3), (32, 0.2, 0.5, 0.5), (16, 1.0, -0.6, 0.4), (64, 0.1, -0.3, 0.8)):
         rows = sinusoidal_table(range(20), width)
+        if width == 32:  # no theorem holds for the lengths of a learned table
+            rows = 0.3 + 0.5 * torch.randn(20, width, generator=generator, dtype=torch.float64)
         words = torch.randn(30, width, generator=generator, dtype=torch.float64) * std + lean * rows.mean(dim=0)
         cases.append((words, rows, share))
     said = []
@@ -301,6 +320,16 @@ _FACTORS: tuple[tuple[Callable[[Tensor, Tensor, float], float], str], ...] = (
         (lambda a, b, c, s: _root(a, b, c, s) ** 2, "This is the square of the factor."),
         (lambda a, b, c, s: 1 / _root(a, b, c, s), "This is one over the factor: what the position would be multiplied by."),
     )),
+    (lambda words, rows, share: _root(*_means(words, rows)[:2], rows.shape[1] / 2, share),
+     "You take the rows to be √(d/2) long: those of other tables, learned ones, can have any length."),
+    (lambda words, rows, share: _root(
+        float(words.square().mean()), float((words @ rows.T).mean()), float(rows.square().mean()), share
+     ),
+     "A squared length is the sum of all squares in a vector, and not their mean."),
+    (lambda words, rows, share: _root(
+        float(words.norm(dim=1).mean()) ** 2, float((words @ rows.T).mean()), float(rows.norm(dim=1).mean()) ** 2, share
+     ),
+     "You square the mean length: the mean of the squared lengths is asked for, and is larger."),
     (_paired, "You pair word 0 with row 0, word 1 with row 1, and so on: the mean is over all pairs of a word and a row."),
     (lambda words, rows, share: math.sqrt((1 / share - 1) / 2) / float(words.std()),
      "This is the chapter's formula, with the spread of all numbers: it takes words and rows for perpendicular."),
@@ -311,15 +340,37 @@ _FACTORS: tuple[tuple[Callable[[Tensor, Tensor, float], float], str], ...] = (
 
 @check()
 def rows_until(my_rows: Callable[[int, float], Any], *, seed: int) -> str:
-    """Try my_rows(d_model, share) -> the fewest rows whose mean has less than this share of d/2, five times. Chapter 05."""
+    """Try my_rows(d_model, share) -> the fewest rows whose mean has less than this share of d/2, seven times. Chapter 05."""
     chance = random.Random(seed)
-    cases = [(8, 0.7), (64, 0.9), (32, 0.75), (chance.choice((12, 16, 24)), 0.8), (chance.choice((48, 64, 96)), 0.65)]
+    # The mean of a single pair shrinks to nothing when it has gone round, and grows again: more rows can have more in common.
+    cases = [
+        (8, 0.7),
+        (64, 0.9),
+        (32, 0.75),
+        (2, 0.01),
+        (4, chance.choice((0.35, 0.4))),
+        (chance.choice((12, 16, 24)), 0.8),
+        (chance.choice((48, 64, 96)), 0.65),
+    ]
+    risen = (
+        "The mean of few pairs shrinks and grows again: wanted is the smallest number of rows at all with less than the share."
+    )
 
-    def fewest(d: int, share: float, *, power: int = 2, full: float = 0.5, most: int = 1000) -> int:
-        """By a look at every number of rows."""
+    def enough(d: int, share: float, *, power: int = 2, full: float = 0.5, most: int = 1000) -> Tensor:
+        """For every number of rows, whether their mean has less than the share."""
         table = sinusoidal_table(range(most), d)
         means = table.cumsum(dim=0) / torch.arange(1, most + 1)[:, None]
-        return int((means.norm(dim=1) ** power < share * (full * d) ** (power / 2)).int().argmax()) + 1
+        return means.norm(dim=1) ** power < share * (full * d) ** (power / 2)
+
+    def fewest(d: int, share: float, *, power: int = 2, full: float = 0.5) -> int:
+        return int(enough(d, share, power=power, full=full).int().argmax()) + 1
+
+    def halved(d: int, share: float, most: int) -> int:
+        below, low, high = enough(d, share, most=most), 0, most
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if below[middle - 1] else (middle, high)
+        return high
 
     mistakes = [
         (lambda d, share: fewest(d, share) - 1,
@@ -328,6 +379,11 @@ def rows_until(my_rows: Callable[[int, float], Any], *, seed: int) -> str:
         (lambda d, share: fewest(d, share, power=1), "You compare lengths: the share is one of squared lengths."),
         (lambda d, share: fewest(d, share, full=1.0),
          "One row is its own mean and holds the whole squared length, which is d/2 and not d: so 1 is never the answer."),
+        (lambda d, share: 1, "One row is its own mean and holds the whole squared length: so 1 is never the answer."),
+        (lambda d, share: int((~enough(d, share)).nonzero()[-1]) + 2, risen),
+        *((lambda d, share, most=most: halved(d, share, most), risen) for most in (999, 1000, 1001, 1024, 2000)),
+        *((lambda d, share, most=most: min(fewest(d, share), most), f"You stop after {most} rows: up to 1,000 can be needed.")
+          for most in (99, 100, 128, 200)),
     ]  # fmt: skip
-    praise = "all five, for narrow tables and wide ones."
+    praise = "all seven, for narrow tables and wide ones."
     return compare(my_rows, cases, fewest, mistakes, name="rows_until", praise=praise)

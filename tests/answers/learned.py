@@ -97,7 +97,7 @@ RIGHT: dict[str, list[Callable[..., Any]]] = {
         lambda rows, d, words, layers: np.float32(1 / (1 + (words + layers * 12 * d) / rows)),
     ],
     "learned.room": [lambda prompt, rows: max(rows - prompt + 1, 0), room_by_reading, room_by_cases],
-    "learned.untrained": [by_cosine, by_ratios, by_units, by_rejection],
+    "learned.untrained": [by_cosine, by_units],
     "learned.positions": [counted, counted_in_numpy, counted_by_loops, from_the_first, lambda mask: counted(mask).float()],
 }
 
@@ -133,6 +133,8 @@ WRONG: dict[str, dict[str, tuple[Callable[..., Any], str | None]]] = {
         "a half": (lambda prompt, rows: rows / prompt, "a whole number"),
     },
     "learned.untrained": {
+        "one ratio, of any sign": (by_ratios, "points the other way"),
+        "nothing across, either way": (by_rejection, "points the other way"),
         "trained": (lambda b, a: ~by_cosine(b, a), "changed places"),
         "as they were": (lambda b, a: torch.isclose(b, a).all(dim=1), "as they were"),
         "equal": (lambda b, a: (b == a).all(dim=1), "as they were"),

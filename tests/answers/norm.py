@@ -171,7 +171,7 @@ WRONG: dict[str, dict[str, tuple[Callable[..., Any], str | None]]] = {
         "a tensor": (lambda f: (f(torch.arange(300), 8).norm(dim=1) - 2).abs() < 1e-3, "should be one True or False"),
         "too loose": (
             lambda f: lengths_hold(f, lambda lengths, wanted: bool(((lengths - wanted).abs() < 0.9).all())),
-            "off by a fifth",
+            "too long and too short",
         ),
     },
     "norm.factor_for": {
