@@ -159,7 +159,7 @@ def said(course: Course, student: str, grade_id: str) -> str:
 @pytest.mark.parametrize(
     ("student", "cell", "line"),
     [
-        ("right", "kind-test", "Right: all nine functions"),
+        ("right", "kind-test", "Right: all ten functions"),
         ("wrong", "permutation-test", "Your P is the transpose"),
         ("hostile", "permutation-test", "had not returned after 10 seconds"),
         ("hostile", "kind-test", "raised SystemExit"),
