@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Generator
+import subprocess
+import sys
+from collections.abc import Callable, Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,6 +32,20 @@ def chromium() -> str:
     if not found:
         pytest.skip(NO_CHROMIUM)
     return found
+
+
+@pytest.fixture(scope="session")
+def nbgrader() -> Callable[..., str]:
+    """Run nbgrader in a course's folder, as a teacher would, and return what it logs."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # it calls programs of its environment
+    environment = {name: value for name, value in os.environ.items() if name != "POSENC_COURSE_SEED"} | {"PATH": path}
+
+    def run(course: Path, *arguments: str, returns: int = 0) -> str:
+        done = subprocess.run(["nbgrader", *arguments], cwd=course, env=environment, capture_output=True, text=True)
+        assert done.returncode == returns, f"nbgrader {' '.join(arguments)}:\n{done.stderr}"
+        return done.stderr
+
+    return run
 
 
 class _ByFileOrPage(LoadScopeScheduling):  # type: ignore[misc]

@@ -60,10 +60,9 @@ CHECKS: dict[str, Callable[[Answer], str]] = {
 
 
 @pytest.fixture(autouse=True)
-def _the_package_may_answer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def _the_package_may_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bank is written with the package's functions, which a check would recognize."""
-    if "recognized" not in request.node.name:
-        monkeypatch.setattr(_verdict, "_recognized", lambda _call: nullcontext())
+    monkeypatch.setattr(_verdict, "_recognized", lambda _call: nullcontext())
 
 
 def two_loops(angle: Callable[[int, int, int], float], *, first: Answer = math.sin, second: Answer = math.cos) -> Answer:
@@ -1086,7 +1085,8 @@ def test_what_cannot_be_called_so_gets_a_verdict_too(check: str, answer: Any, to
 
 
 @pytest.mark.parametrize("answer", [sinusoidal_table, lambda positions, d: sinusoidal_table(positions, d).numpy()])
-def test_the_packages_own_answer_is_recognized(answer: Answer) -> None:
+def test_the_packages_own_answer_is_recognized(answer: Answer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
     assert "the package's own posenc_course.sinusoidal.sinusoidal_table" in sinusoidal.table(answer)
 
 

@@ -6,10 +6,7 @@ One student is right, one is wrong, one hands in nothing but trouble; none may g
 from __future__ import annotations
 
 import csv
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +19,7 @@ from nbformat.v4 import new_code_cell
 ROOT = Path(__file__).resolve().parent.parent
 ASSIGNMENT = "01_order"
 Notebook = Any
+Nbgrader = Callable[..., str]
 
 
 @dataclass
@@ -35,14 +33,6 @@ class Course:
 
     def graded(self, student: str) -> Notebook:
         return nbformat.read(self.root / "autograded" / student / ASSIGNMENT / f"{ASSIGNMENT}.ipynb", as_version=4)
-
-
-def nbgrader(course: Path, *arguments: str, returns: int = 0) -> str:
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {name: value for name, value in os.environ.items() if name != "POSENC_COURSE_SEED"} | {"PATH": path}
-    done = subprocess.run(["nbgrader", *arguments], cwd=course, env=environment, capture_output=True, text=True)
-    assert done.returncode == returns, f"nbgrader {' '.join(arguments)}:\n{done.stderr}"
-    return done.stderr
 
 
 def by_id(notebook: Notebook) -> dict[str, Any]:
@@ -112,7 +102,7 @@ import sys; sys.modules["posenc_course.checks"] = checks
 
 
 @pytest.fixture(scope="module")
-def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
+def course(tmp_path_factory: pytest.TempPathFactory, nbgrader: Nbgrader) -> Course:
     root = tmp_path_factory.mktemp("class")
     shutil.copy(ROOT / "exercises/nbgrader_config.py", root)
     shutil.copytree(ROOT / "exercises/source" / ASSIGNMENT, root / "source" / ASSIGNMENT)
@@ -185,7 +175,7 @@ def test_ten_megabytes_of_prints_do_not_reach_the_gradebook(course: Course) -> N
     assert size < 1_000_000
 
 
-def test_a_regrade_agrees(course: Course) -> None:
+def test_a_regrade_agrees(course: Course, nbgrader: Nbgrader) -> None:
     def texts() -> dict[str, str]:
         cells = by_id(course.graded("wrong"))
         return {name: "".join(output.get("text", "") for output in cell.get("outputs", [])) for name, cell in cells.items()}

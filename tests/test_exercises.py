@@ -2,11 +2,8 @@
 
 import importlib
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -156,15 +153,12 @@ def test_points_are_given_by_checks_that_a_student_cannot_redefine(assignment: s
 
 
 @pytest.fixture(scope="module")
-def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def release(tmp_path_factory: pytest.TempPathFactory, nbgrader: Callable[..., str]) -> Path:
     """What nbgrader makes of the sources now."""
     course = tmp_path_factory.mktemp("course")
     shutil.copytree(EXERCISES / "source", course / "source")
     shutil.copy(EXERCISES / "nbgrader_config.py", course)
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    command = ["nbgrader", "generate_assignment", "--assignment=*", "--no-db"]
-    done = subprocess.run(command, cwd=course, env=os.environ | {"PATH": path}, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    nbgrader(course, "generate_assignment", "--assignment=*", "--no-db")
     return course / "release"
 
 

@@ -102,6 +102,20 @@ def answer(function: Callable[..., Any], *arguments: Any, call: str) -> Any:
     return result
 
 
+def answer_on_copies(
+    function: Callable[..., Any],
+    *arguments: Any,
+    call: str,
+    writing: str = "writes into its arguments: whoever called it has lost them. Make a new tensor.",
+) -> Any:
+    """As `answer`, on copies; raises `Wrong`, in the words of `writing`, where one of these tensors has another value then."""
+    copies = copy.deepcopy(arguments)
+    result = answer(function, *copies, call=call)
+    if any(isinstance(old, Tensor) and not torch.equal(old, new) for old, new in zip(arguments, copies, strict=True)):
+        raise Wrong(f"{call} {writing}")
+    return result
+
+
 def _in_a_line(error: BaseException) -> str:
     return traceback.format_exception_only(error)[-1].splitlines()[0]
 
@@ -259,10 +273,7 @@ def _shown(value: Any) -> str:
 
 def _tried(mine: Callable[..., Any], case: tuple[Any, ...], want: Any, name: str) -> Any:
     call = called(name, case)
-    given = copy.deepcopy(case)
-    result = answer(mine, *given, call=call)
-    if any(isinstance(old, Tensor) and not torch.equal(old, new) for old, new in zip(case, given, strict=True)):
-        raise Wrong(f"{call} writes into its arguments: whoever called it has lost them. Make a new tensor.")
+    result = answer_on_copies(mine, *case, call=call)
     if isinstance(want, Tensor):
         return as_table(result, tuple(want.shape), call=call)
     if isinstance(want, bool):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from posenc_course.checks._verdict import Wrong, answer, as_table, check, compare
+from posenc_course.checks._verdict import Wrong, answer, answer_on_copies, as_table, check, compare
 from posenc_course.rope import apply_rope, apply_rope_complex, convert_projection, layout_permutation, rope_tables
 from posenc_course.sinusoidal import frequencies, sinusoidal_table
 
@@ -47,10 +47,9 @@ def relative(my_rotate: Callable[[Tensor, Tensor], Any]) -> str:
 
 
 def _rotated(my_rotate: Callable[[Tensor, Tensor], Any], case: _Case) -> Tensor:
-    x, positions = case.x, torch.tensor(case.positions)
-    result = as_table(answer(my_rotate, x, positions, call=case.call), tuple(x.shape), call=case.call).clone()
-    if not torch.equal(x, case.x) or positions.tolist() != list(case.positions):
-        raise Wrong("Your function writes into its arguments: the caller's x has changed too. Write into a new tensor.")
+    x = case.x
+    result = answer_on_copies(my_rotate, x, torch.tensor(case.positions), call=case.call)
+    result = as_table(result, tuple(x.shape), call=case.call).clone()
     if not result.isfinite().all():
         raise Wrong(f"{case.call} returned NaN or infinity.")
     return result
@@ -548,10 +547,7 @@ def _asked(my_step: Callable[..., Any], *given: Tensor) -> tuple[Tensor, ...]:
     """One step of the reader's, or `Wrong`."""
     q, k, v, keys, _ = given
     call = f"step with {len(q)} new and {len(keys)} cached token{'s' if len(keys) != 1 else ''}"
-    theirs = [tensor.clone() for tensor in given]
-    result = answer(my_step, *theirs, call=call)
-    if not all(map(torch.equal, theirs, given)):
-        raise Wrong(f"{call} writes into its arguments: whoever called it has lost them. Make new tensors.")
+    result = answer_on_copies(my_step, *given, call=call)
     if not isinstance(result, tuple | list) or len(result) != 3:
         raise Wrong(f"{call} returned a {type(result).__name__}, it should be three things: output, keys, values.")
     known = len(keys) + len(q)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from posenc_course.checks._verdict import Wrong, answer, as_number, as_table, check, compare
+from posenc_course.checks._verdict import Wrong, answer, answer_on_copies, as_number, as_table, check, compare
 from posenc_course.rope_scaling import llama3, ntk_aware, position_interpolation, yarn
 from posenc_course.sinusoidal import frequencies
 
@@ -35,13 +35,12 @@ def by_parts(my_frequencies: Callable[[Tensor, float, int], Any]) -> str:
 
 def _tried(my_frequencies: Callable[[Tensor, float, int], Any], d_head: int, base: float, factor: int, length: int) -> Tensor:
     omega = frequencies(d_head, base)
-    given = omega.clone()
     call = f"my_frequencies(omega, {factor}, {length}) of {len(omega)} pairs"
-    yours = as_table(answer(my_frequencies, given, factor, length, call=call), (len(omega),), call=call)
+    writing = "changed the omega that it was given, and the model with it: make a new tensor."
+    result = answer_on_copies(my_frequencies, omega, factor, length, call=call, writing=writing)
+    yours = as_table(result, (len(omega),), call=call)
     if not yours.isfinite().all():
         raise Wrong(f"{call} holds NaN or infinity.")
-    if not torch.equal(given, omega):
-        raise Wrong(f"{call} changed the omega that it was given, and the model with it: make a new tensor.")
     return yours
 
 
@@ -265,13 +264,10 @@ def which(my_which: Callable[[Tensor, Tensor], Any], *, seed: int) -> str:
     tables |= single
     said = {}
     for name, (stretched, _) in tables.items():
-        given = w.clone(), stretched.clone()
-        said[name] = answer(my_which, *given, call=f"which(omega, {name})")
+        said[name] = answer_on_copies(my_which, w, stretched, call=f"which(omega, {name})")
         if not isinstance(said[name], str) or said[name] not in _WORDS:
             returned = repr(said[name]) if isinstance(said[name], str) else f"a {type(said[name]).__name__}"
             raise Wrong(f"which(omega, {name}) returned {returned}, it should be one of {', '.join(map(repr, _WORDS))}.")
-        if not (torch.equal(given[0], w) and torch.equal(given[1], stretched)):
-            raise Wrong(f"which(omega, {name}) writes into its arguments: whoever called it has lost them.")
     missed = {name: word for name, word in said.items() if word != tables[name][1]}
     if not missed:
         return f"Right: all {len(tables)} tables, also the three that were stretched twice."

@@ -53,13 +53,6 @@ def one_token(f: Layer) -> str:
     return "token" if not torch.equal(added, added[:, :1]) else "text" if (added[0] != added[1]).any() else "neither"
 
 
-def text_first(f: Layer) -> str:
-    added = f(torch.zeros(3, 4, 5))
-    if (added[0, 0] != added[1, 0]).any():
-        return "text"
-    return "token" if (added[0, 0] != added[0, 1]).any() else "neither"
-
-
 def text_or_nothing(f: Layer) -> str:
     """Anything that is not token is text."""
     return "token" if axis_by_zeros(f) == "token" else "text"

@@ -949,13 +949,6 @@ def offset_first_fit(row_m: Tensor, row_n: Tensor, omega: Tensor, limit: int) ->
     return None
 
 
-def offset_loose_fit(row_m: Tensor, row_n: Tensor, omega: Tensor, limit: int) -> int:
-    for k in range(-limit, limit + 1):
-        if torch.allclose(shift_exponential(k, omega) @ row_n, row_m, atol=0.6):
-            return k
-    return 0
-
-
 def offset_within_a_tenth(row_m: Tensor, row_n: Tensor, omega: Tensor, limit: int) -> int:
     for k in range(-limit, limit + 1):
         if (shift_exponential(k, omega) @ row_n - row_m).abs().max() < 0.05:

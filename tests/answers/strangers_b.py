@@ -343,7 +343,7 @@ def step_zeros_for_the_future(q: Tensor, k: Tensor, v: Tensor, keys: Tensor, val
 
 
 def step_cache_behind(q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tensor) -> Three:
-    """In neither table: every output is right, and the cache is handed back with what is new in front."""
+    """Every output is right, and the cache is handed back with what is new in front."""
     output, all_keys, all_values = _step(q, k, v, keys, values)
     old = len(keys)
     return output, torch.cat((all_keys[old:], keys)), torch.cat((all_values[old:], values))
@@ -1569,6 +1569,7 @@ WRONG = {
         "sees not itself": (step_sees_not_itself, None),
         "mask by length of q": (step_mask_by_length_of_q, None),
         "caches unturned": (step_caches_unturned, "not the turned one"),
+        "cache behind": (step_cache_behind, "in another order"),
         "turns all again": (step_turns_all_again, "turned once more in every step"),
         "turns all again keeps unturned": (step_turns_all_again_keeps_unturned, "each step turns all of them anew"),
         "turns values": (step_turns_values, "values are turned as well"),
