@@ -35,7 +35,7 @@ def attention_weights(query: Tensor, key: Tensor, *, bias: Tensor | None = None,
         _check_broadcast("mask", mask, scores)
         if mask.dtype != torch.bool:
             raise ValueError(f"mask must be boolean, True where a query may look, got {mask.dtype}: pass mask.bool()")
-        scores = scores.masked_fill(~mask, -math.inf)
+        scores = torch.where(mask, scores, -math.inf)
     weights = scores.softmax(dim=-1)
     # 0/0 in one weight is 0/0 in its whole row, so that one column tells; only then are all scores looked at.
     if (mask is not None or bias is not None) and weights[..., 0].isnan().any():
