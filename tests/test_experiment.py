@@ -433,7 +433,8 @@ def test_interrupted_it_goes_on_to_the_same_numbers(tmp_path: Path) -> None:
     for sign, jobs in ((signal.SIGINT, "1"), (signal.SIGKILL, "2")):
         process = subprocess.Popen(
             [*COMMAND, *options, "--jobs", jobs], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            start_new_session=True,
+            # A shell's job in the background ignores Ctrl-C, and so would this.
+            start_new_session=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )  # fmt: skip
         assert process.stdout
         for line in process.stdout:

@@ -50,6 +50,15 @@ AXE = """async rules => (await axe.run(document, {
 WCAG = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
 NO_COLOURS = WCAG | {"rules": {"color-contrast": {"enabled": False}}}
 COLOURS = {"runOnly": {"type": "rule", "values": ["color-contrast"]}}
+# Thousands of tokens and formulas have the colours of the first of their kind, which stays; the others become plain text.
+WITHOUT_REPEATS = """() => {
+    const seen = new Set();
+    for (const part of document.querySelectorAll('pre span[class], mjx-container')) {
+        let kind = '';
+        for (let around = part; around; around = around.parentElement) kind += `${around.localName}.${around.className} `;
+        if (seen.has(kind)) part.replaceWith(part.textContent); else seen.add(kind);
+    }
+}"""
 
 
 @cache
@@ -284,6 +293,7 @@ def barriers(tab: Page, page: str) -> Iterator[str]:
     tab.add_style_tag(
         content="* { transition: none !important; }"
     )  # else the colours of the last scheme are still on their way
+    tab.evaluate(WITHOUT_REPEATS)
     schemes: tuple[Scheme, ...] = ("light", "dark")
     for scheme in schemes:
         tab.emulate_media(color_scheme=scheme)
