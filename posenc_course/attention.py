@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -81,9 +82,9 @@ def _check_vectors(**vectors: Tensor) -> None:
                 f"{tuple(tensor.shape)}: give each token a row"
             )
     try:
-        torch.broadcast_shapes(*(tensor.shape[:-2] for tensor in vectors.values()))
+        np.broadcast_shapes(*(tensor.shape[:-2] for tensor in vectors.values()))
         fit = len({tensor.dtype for tensor in vectors.values()}) == 1
-    except RuntimeError:
+    except ValueError:
         fit = False
     if not fit:
         given = " and ".join(f"{tensor.dtype} of shape {tuple(tensor.shape)}" for tensor in vectors.values())
@@ -95,8 +96,8 @@ def _check_vectors(**vectors: Tensor) -> None:
 def _check_broadcast(name: str, tensor: Tensor, scores: Tensor) -> None:
     check_tensor(name, tensor)
     try:
-        fits = torch.broadcast_shapes(tensor.shape, scores.shape) == scores.shape
-    except RuntimeError:
+        fits = np.broadcast_shapes(tensor.shape, scores.shape) == scores.shape
+    except ValueError:
         fits = False
     if not fits:
         raise ValueError(

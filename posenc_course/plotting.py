@@ -337,7 +337,7 @@ def _number_differences(stored: str | list[str], drawn: str | list[str], where: 
         yield f"{where}: stored {old.size} numbers, drawn now {new.size}"
         return
     scale = np.abs(old[np.isfinite(old)]).max(initial=0.0)
-    differ = ~np.isclose(new, old, rtol=2e-5, atol=1e-5 * scale + 1e-12, equal_nan=True)
+    differ = ~np.isclose(new, old, rtol=2e-5, atol=1e-6 * scale + 1e-12, equal_nan=True)
     if differ.any():
         first = int(differ.argmax())
         yield (

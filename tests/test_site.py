@@ -290,9 +290,8 @@ def barriers(tab: Page, page: str) -> Iterator[str]:
             yield f"overflows on a {device}: {element}"
         yield from violations(tab, f"on a {device}", NO_COLOURS)
     tab.set_viewport_size({"width": WIDTHS["desktop"], "height": 900})
-    tab.add_style_tag(
-        content="* { transition: none !important; }"
-    )  # else the colours of the last scheme are still on their way
+    # Else the colours of the last scheme are still on their way.
+    tab.add_style_tag(content="* { transition: none !important; }")
     tab.evaluate(WITHOUT_REPEATS)
     schemes: tuple[Scheme, ...] = ("light", "dark")
     for scheme in schemes:

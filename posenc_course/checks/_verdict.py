@@ -145,7 +145,7 @@ class _TooLong(BaseException):
 
 @functools.cache
 def _import_what_torch_imports_late() -> None:
-    """Broadcasting imports SymPy, for seconds, and stays broken if that is interrupted: not at the cost of an answer's time."""
+    """torch.broadcast_shapes imports SymPy, for seconds, and stays broken if interrupted: not in the time of an answer."""
     torch.broadcast_shapes((1,), (1,))
 
 
