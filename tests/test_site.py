@@ -53,7 +53,7 @@ COLOURS = {"runOnly": {"type": "rule", "values": ["color-contrast"]}}
 # Thousands of tokens and formulas have the colours of the first of their kind, which stays; the others become plain text.
 WITHOUT_REPEATS = """() => {
     const seen = new Set();
-    for (const part of document.querySelectorAll('pre span[class], mjx-container')) {
+    for (const part of document.querySelectorAll('pre span[class], .sig span[class], mjx-container')) {
         let kind = '';
         for (let around = part; around; around = around.parentElement) kind += `${around.localName}.${around.className} `;
         if (seen.has(kind)) part.replaceWith(part.textContent); else seen.add(kind);
