@@ -30,7 +30,7 @@ def learned_encoding(table: Tensor, positions: Tensor) -> Tensor:
 class LearnedPositions(PositionScheme):
     """x + table[m], with max_length·d_model parameters that start as N(0, std²). Chapter 08.
 
-    `std` is 0.02 as in BERT and GPT-2; a row that training never reaches stays what it was drawn as.
+    `std` is 0.02 as in BERT; a row that no gradient reaches stays what was drawn, but for an optimizer's weight decay.
     """
 
     def __init__(self, max_length: int, d_model: int, *, std: float = 0.02) -> None:

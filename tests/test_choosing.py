@@ -1,5 +1,6 @@
 """Chapter 14's table of models, against the configurations that transformers ships."""
 
+import inspect
 import json
 import re
 from pathlib import Path
@@ -62,3 +63,12 @@ def test_the_window_has_the_small_base_in_gemma_3() -> None:
     window, whole = parameters(transformers.Gemma3TextConfig())
     assert window["rope_theta"] < whole["rope_theta"]
     assert "partial_rotary_factor" not in window
+
+
+def test_layers_without_rope_lengthen_queries_in_llama_4() -> None:
+    from transformers.models.llama4.modeling_llama4 import Llama4TextAttention
+
+    config = transformers.Llama4TextConfig()
+    assert config.attn_temperature_tuning
+    assert config.floor_scale == 8192
+    assert "if self.attn_temperature_tuning and not self.use_rope" in inspect.getsource(Llama4TextAttention)

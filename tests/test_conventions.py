@@ -373,6 +373,8 @@ def test_falcon_in_transformers_5_gives_two_models_with_the_same_weights() -> No
         model = FalconModel(falcon_config(implementation)).eval()
         outputs.append(model(torch.arange(LENGTH)[None]).last_hidden_state)
     assert (outputs[0] - outputs[1]).abs().max() > 1e-3
+    shown = per_token_nearer(without_content(FalconModel(falcon_config("sdpa"))))  # asked for weights, it is written out
+    torch.testing.assert_close(shown, 2 * D_HEAD**-0.5 * alibi_slopes(HEADS), rtol=1e-3, atol=0)
 
 
 def scale_of(weights: Tensor, scores: Tensor) -> str:
