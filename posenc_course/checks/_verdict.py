@@ -143,16 +143,9 @@ class _TooLong(BaseException):
     """No `Exception`, so that an answer that catches all of those is stopped too."""
 
 
-@functools.cache
-def _import_what_torch_imports_late() -> None:
-    """torch.broadcast_shapes imports SymPy, for seconds, and stays broken if interrupted: not in the time of an answer."""
-    torch.broadcast_shapes((1,), (1,))
-
-
 @contextmanager
 def _stopped_after(seconds: float) -> Iterator[None]:
     """Raise `_TooLong` in this thread after so many seconds, on any system, between two steps of Python code."""
-    _import_what_torch_imports_late()
     thread, done, lock = ctypes.c_ulong(threading.get_ident()), threading.Event(), threading.Lock()
 
     def watch() -> None:
