@@ -1,13 +1,14 @@
 """Chapter 14's table of models, against the configurations that transformers ships."""
 
-import inspect
 import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 import transformers
+from transformers.models.llama4.modeling_llama4 import Llama4TextAttention
 
 CHAPTER = Path(__file__).resolve().parent.parent / "book" / "14_choosing.ipynb"
 ROTARY = {
@@ -66,9 +67,16 @@ def test_the_window_has_the_small_base_in_gemma_3() -> None:
 
 
 def test_layers_without_rope_lengthen_queries_in_llama_4() -> None:
-    from transformers.models.llama4.modeling_llama4 import Llama4TextAttention
-
-    config = transformers.Llama4TextConfig()
-    assert config.attn_temperature_tuning
-    assert config.floor_scale == 8192
-    assert "if self.attn_temperature_tuning and not self.use_rope" in inspect.getsource(Llama4TextAttention)
+    """From the 8,192nd token on; here from the fourth."""
+    config: Any = transformers.Llama4TextConfig  # its annotations leave out what every config takes
+    assert config().floor_scale == 8192
+    assert config().attn_temperature_tuning
+    torch.manual_seed(0)
+    small = config(hidden_size=8, num_attention_heads=1, num_key_value_heads=1, head_dim=8, num_hidden_layers=4, floor_scale=4,
+                   attn_implementation="eager")  # fmt: skip
+    layer, x = Llama4TextAttention(small, layer_idx=3), torch.randn(1, 6, 8)
+    assert not layer.use_rope
+    weights = []
+    for layer.attn_temperature_tuning in (True, False):
+        weights.append(layer(x, position_embeddings=None, attention_mask=None)[1][0, 0])
+    assert [torch.equal(a, b) for a, b in zip(*weights, strict=True)] == [True] * 3 + [False] * 3

@@ -50,7 +50,8 @@ AXE = """async rules => (await axe.run(document, {
 WCAG = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
 NO_COLOURS = WCAG | {"rules": {"color-contrast": {"enabled": False}}}
 COLOURS = {"runOnly": {"type": "rule", "values": ["color-contrast"]}}
-# Thousands of tokens and formulas have the colours of the first of their kind, which stays; the others become plain text.
+# Thousands of tokens and formulas have the colours of the first of their kind, which stays; the others become plain text,
+# and so do parts of signatures.
 WITHOUT_REPEATS = """() => {
     const seen = new Set();
     for (const part of document.querySelectorAll('pre span[class], .sig span[class], mjx-container')) {
