@@ -13,14 +13,14 @@ from torch import Tensor
 Positions: TypeAlias = Tensor | np.ndarray | Sequence[float]
 
 
-def check_integer(name: str, value: object, *, minimum: int, hint: str) -> int:
+def require_integer(name: str, value: object, *, minimum: int, hint: str) -> int:
     """Return `value` as an int, or raise a ValueError unless it is an integer >= minimum."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < minimum:
         raise ValueError(f"{name} must be an integer >= {minimum}, got {value!r}: {hint}")
     return int(value)
 
 
-def check_number(name: str, value: object, *, above: float = -math.inf, hint: str) -> float:
+def require_number(name: str, value: object, *, above: float = -math.inf, hint: str) -> float:
     """Return `value` as a float, or raise a ValueError unless it is a finite number > above."""
     largest = sys.float_info.max  # NaN is not <= it
     if isinstance(value, bool) or not isinstance(value, Real) or not value <= largest or value <= above:
@@ -29,19 +29,19 @@ def check_number(name: str, value: object, *, above: float = -math.inf, hint: st
     return float(value)
 
 
-def check_base(base: object) -> float:
+def require_base(base: object) -> float:
     """Return `base` as a float, or raise a ValueError unless it is a finite number > 1."""
-    return check_number("base", base, above=1, hint="frequencies base**(-2i/d) must fall with i (the paper uses 10000)")
+    return require_number("base", base, above=1, hint="frequencies base**(-2i/d) must fall with i (the paper uses 10000)")
 
 
-def check_dtype(dtype: object) -> torch.dtype:
+def require_dtype(dtype: object) -> torch.dtype:
     """Return `dtype`, or raise a ValueError unless it is a floating-point torch.dtype."""
     if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
         raise ValueError(f"dtype must be a floating-point torch.dtype, got {dtype!r}: take torch.float32 for example")
     return dtype
 
 
-def check_tensor(name: str, value: object) -> Tensor:
+def require_tensor(name: str, value: object) -> Tensor:
     """Return `value`, or raise a ValueError unless it is a tensor."""
     if not isinstance(value, Tensor):
         given = " ".join(repr(value).split())  # an array's lines as one
@@ -49,9 +49,9 @@ def check_tensor(name: str, value: object) -> Tensor:
     return value
 
 
-def check_vectors(name: str, value: object, shape: str) -> Tensor:
+def require_vectors(name: str, value: object, shape: str) -> Tensor:
     """Return `value`, or raise a ValueError unless it is a non-empty floating-point tensor of `shape`, e.g. "(L, d)"."""
-    tensor = check_tensor(name, value)
+    tensor = require_tensor(name, value)
     if tensor.ndim != shape.strip("(,)").count(",") + 1 or tensor.numel() == 0 or not tensor.is_floating_point():
         raise ValueError(
             f"{name} must be a floating-point tensor of shape {shape}, none of them 0, got {tensor.dtype} of shape "
@@ -60,7 +60,7 @@ def check_vectors(name: str, value: object, shape: str) -> Tensor:
     return tensor
 
 
-def check_frequencies(frequencies: object) -> Tensor:
+def require_frequencies(frequencies: object) -> Tensor:
     """Return `frequencies`, or raise a ValueError unless they are float64 of shape (pairs,), finite and >= 0."""
     if not isinstance(frequencies, Tensor) or frequencies.ndim != 1 or frequencies.numel() == 0:
         given = tuple(frequencies.shape) if isinstance(frequencies, Tensor) else frequencies
@@ -79,14 +79,14 @@ def check_frequencies(frequencies: object) -> Tensor:
     return frequencies
 
 
-def check_positions(positions: Positions, *, integer: bool) -> Tensor:
+def require_positions(positions: Positions, *, integer: bool) -> Tensor:
     """Return `positions` as a float64 tensor of shape (L,) or (batch, L).
 
     Accepts tensors, arrays and nested sequences of finite numbers; with `integer`, of whole numbers >= 0.
     """
     rule = "whole numbers >= 0 (0 is the first token)" if integer else "finite real numbers"
     way_out = "pass for example torch.arange(L), or torch.arange(start, start + L) for tokens after a cached prefix"
-    exact = _check_finite("positions", positions, rule, way_out)
+    exact = _require_finite("positions", positions, rule, way_out)
     if exact.ndim not in (1, 2):
         raise ValueError(f"positions must have shape (L,) or (batch, L) with L >= 1, got {tuple(exact.shape)}: {way_out}")
     if integer:
@@ -94,21 +94,21 @@ def check_positions(positions: Positions, *, integer: bool) -> Tensor:
     return exact
 
 
-def check_offsets(offsets: Positions, *, integer: bool) -> Tensor:
+def require_offsets(offsets: Positions, *, integer: bool) -> Tensor:
     """Return `offsets` as a float64 tensor of their own shape: finite numbers, with `integer` whole ones, of any sign."""
     rule = "whole numbers" if integer else "finite real numbers"
     way_out = "pass for example torch.arange(-L + 1, L)"
-    exact = _check_finite("offsets", offsets, rule, way_out)
+    exact = _require_finite("offsets", offsets, rule, way_out)
     if integer:
         _refuse("offsets", exact, exact != exact.floor(), rule, way_out)
     return exact
 
 
-def check_query_and_key_positions(
+def require_query_and_key_positions(
     q_positions: Positions, k_positions: Positions, *, integer: bool = False, query: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """Return both as float64 tensors, or raise a ValueError unless they are of one batch, and of that of `query` if given."""
-    queries, keys = (check_positions(positions, integer=integer) for positions in (q_positions, k_positions))
+    queries, keys = (require_positions(positions, integer=integer) for positions in (q_positions, k_positions))
     if queries.ndim == keys.ndim == 2 and len(queries) != len(keys):
         raise ValueError(
             f"positions of shape {tuple(queries.shape)} and {tuple(keys.shape)} are of two batches: "
@@ -124,7 +124,7 @@ def check_query_and_key_positions(
     return queries, keys
 
 
-def _check_finite(name: str, numbers: Positions, rule: str, way_out: str) -> Tensor:
+def _require_finite(name: str, numbers: Positions, rule: str, way_out: str) -> Tensor:
     try:
         # By way of NumPy, which reads a list of floats as float64; torch would round it to float32.
         tensor = numbers if isinstance(numbers, Tensor) else torch.as_tensor(np.array(numbers))
@@ -149,10 +149,10 @@ def _refuse(name: str, exact: Tensor, bad: Tensor, rule: str, way_out: str) -> N
         raise ValueError(f"{name} must be {rule}, got {exact[bad][0].item():g}: {way_out}")
 
 
-def check_embedding(x: Tensor, positions: Tensor, d_model: int) -> None:
+def require_embedding(x: Tensor, positions: Tensor, d_model: int) -> None:
     """Raise a ValueError unless x is (batch, L, d_model) in floating point and positions (L,) or (batch, L) fit it."""
-    check_tensor("x", x)
-    check_positions(check_tensor("positions", positions), integer=False)
+    require_tensor("x", x)
+    require_positions(require_tensor("positions", positions), integer=False)
     if x.ndim != 3 or x.shape[-1] != d_model or not x.is_floating_point():
         raise ValueError(
             f"x must be a floating-point tensor of shape (batch, L, {d_model}), got {x.dtype} of shape {tuple(x.shape)}: "
@@ -165,14 +165,14 @@ def check_embedding(x: Tensor, positions: Tensor, d_model: int) -> None:
         )
 
 
-def check_heads(query: Tensor, heads: int) -> None:
+def require_heads(query: Tensor, heads: int) -> None:
     """Raise a ValueError unless query is (batch, heads, L_query, d_head)."""
-    given = check_vectors("q", query, "(batch, heads, L_query, d_head)").shape[1]
+    given = require_vectors("q", query, "(batch, heads, L_query, d_head)").shape[1]
     if given != heads:
         raise ValueError(f"the scheme is made for {heads} heads, q has {given}: build it with num_heads={given}")
 
 
-def check_padding(padding: object, batch: int, length: int) -> None:
+def require_padding(padding: object, batch: int, length: int) -> None:
     """Raise a ValueError unless padding is boolean, of shape (batch, length)."""
     if not isinstance(padding, Tensor) or padding.dtype != torch.bool or padding.shape != (batch, length):
         given = f"{padding.dtype} of shape {tuple(padding.shape)}" if isinstance(padding, Tensor) else repr(padding)

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from posenc_course._validation import (
     Positions,
-    check_dtype,
-    check_heads,
-    check_integer,
-    check_vectors,
+    require_dtype,
+    require_heads,
+    require_integer,
+    require_vectors,
 )
 from posenc_course.relative import offsets
 from posenc_course.schemes import PositionScheme
@@ -26,7 +26,7 @@ def alibi_slopes(num_heads: int) -> Tensor:
     Otherwise the slopes of the next smaller power of two, then every other one of twice as many heads, as the paper's code has
     it: these lie between the first ones, so that the whole is not sorted. Chapter 11.
     """
-    num_heads = check_integer("num_heads", num_heads, minimum=1, hint="give the model's")
+    num_heads = require_integer("num_heads", num_heads, minimum=1, hint="give the model's")
     power = 2 ** (num_heads.bit_length() - 1)  # the largest power of two that is not more
     exponents = torch.arange(1, power + 1, dtype=torch.float64) * 8 / power
     between = (2 * torch.arange(num_heads - power, dtype=torch.float64) + 1) * 4 / power
@@ -41,8 +41,8 @@ def alibi_bias(q_positions: Positions, k_positions: Positions, slopes: Tensor, *
     Chapter 11.
     """
     distance = offsets(q_positions, k_positions).abs()  # (L_query, L_key), or with the batch first
-    slopes = check_vectors("slopes", slopes, "(heads,)").to(distance)
-    return (-slopes[:, None, None] * distance.view(-1, 1, *distance.shape[-2:])).to(check_dtype(dtype))
+    slopes = require_vectors("slopes", slopes, "(heads,)").to(distance)
+    return (-slopes[:, None, None] * distance.view(-1, 1, *distance.shape[-2:])).to(require_dtype(dtype))
 
 
 def alibi_attention(query: Tensor, key: Tensor, value: Tensor, slopes: Tensor) -> Tensor:
@@ -59,14 +59,14 @@ def alibi_attention(query: Tensor, key: Tensor, value: Tensor, slopes: Tensor) -
     """
     given = {"query": query, "key": key, "value": value}
     for name, tensor in given.items():
-        if check_vectors(name, tensor, "(batch, heads, L, d_head)").shape != query.shape or tensor.dtype != query.dtype:
+        if require_vectors(name, tensor, "(batch, heads, L, d_head)").shape != query.shape or tensor.dtype != query.dtype:
             raise ValueError(
                 "query, key and value must agree in shape and dtype, got "
                 + " and ".join(f"{each.dtype} of shape {tuple(each.shape)}" for each in given.values())
                 + ": project all three from the same tokens"
             )
     batch, heads, length, d_head = query.shape
-    if check_vectors("slopes", slopes, "(heads,)").shape != (heads,):
+    if require_vectors("slopes", slopes, "(heads,)").shape != (heads,):
         raise ValueError(f"slopes of shape {tuple(slopes.shape)} do not fit {heads} heads: take alibi_slopes({heads})")
     real = torch.promote_types(query.dtype, torch.float32)
     position = torch.arange(length, dtype=torch.float64, device=query.device)
@@ -92,5 +92,5 @@ class AlibiPositions(PositionScheme):
 
     def bias(self, q: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor:
         """q (batch, heads, L_query, d_head) -> (1 or batch, heads, L_query, L_key)."""
-        check_heads(q, len(self.slopes))
+        require_heads(q, len(self.slopes))
         return alibi_bias(q_positions, k_positions, self.slopes, dtype=q.dtype)

@@ -7,7 +7,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from posenc_course._validation import check_embedding, check_integer, check_padding, check_query_and_key_positions, check_tensor
+from posenc_course._validation import (
+    require_embedding,
+    require_integer,
+    require_padding,
+    require_query_and_key_positions,
+    require_tensor,
+)
 from posenc_course.schemes import PositionScheme
 
 
@@ -18,7 +24,7 @@ def attention_weights(query: Tensor, key: Tensor, *, bias: Tensor | None = None,
     may look. Both broadcast to the weights' shape. Raises ValueError for shapes and dtypes that do not fit, and for a query
     that may look nowhere (its softmax would be 0/0). Chapter 01.
     """
-    _check_vectors(query=query, key=key)
+    _require_vectors(query=query, key=key)
     if query.shape[-1] != key.shape[-1]:
         raise ValueError(
             f"query and key must have the same d_head, got shapes {tuple(query.shape)} and {tuple(key.shape)}: "
@@ -26,14 +32,14 @@ def attention_weights(query: Tensor, key: Tensor, *, bias: Tensor | None = None,
         )
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])  # (..., L_query, L_key)
     if bias is not None:
-        _check_broadcast("bias", bias, scores)
+        _require_broadcast("bias", bias, scores)
         if not bias.is_floating_point():
             raise ValueError(
                 f"bias must be floating-point, got {bias.dtype}: pass a boolean tensor as mask, others as bias.float()"
             )
         scores = scores + bias.to(scores)
     if mask is not None:
-        _check_broadcast("mask", mask, scores)
+        _require_broadcast("mask", mask, scores)
         if mask.dtype != torch.bool:
             raise ValueError(f"mask must be boolean, True where a query may look, got {mask.dtype}: pass mask.bool()")
         scores = torch.where(mask, scores, -math.inf)
@@ -54,7 +60,7 @@ def attention(query: Tensor, key: Tensor, value: Tensor, *, bias: Tensor | None 
 
     value (..., L_key, d_value); the other arguments and the errors are those of `attention_weights`. Chapter 01.
     """
-    _check_vectors(query=query, key=key, value=value)
+    _require_vectors(query=query, key=key, value=value)
     if value.shape[-2] != key.shape[-2]:
         raise ValueError(
             f"key and value must have one row per token, got shapes {tuple(key.shape)} and {tuple(value.shape)}: "
@@ -69,14 +75,14 @@ def causal_mask(q_positions: Tensor, k_positions: Tensor) -> Tensor:
     Chapter 01.
     """
     for positions in (q_positions, k_positions):
-        check_tensor("positions", positions)
-    check_query_and_key_positions(q_positions, k_positions)
+        require_tensor("positions", positions)
+    require_query_and_key_positions(q_positions, k_positions)
     return k_positions.unsqueeze(-2) <= q_positions.unsqueeze(-1)
 
 
-def _check_vectors(**vectors: Tensor) -> None:
+def _require_vectors(**vectors: Tensor) -> None:
     for name, tensor in vectors.items():
-        if check_tensor(name, tensor).ndim < 2 or tensor.numel() == 0 or not tensor.is_floating_point():
+        if require_tensor(name, tensor).ndim < 2 or tensor.numel() == 0 or not tensor.is_floating_point():
             raise ValueError(
                 f"{name} must be a floating-point tensor of shape (..., L, d) with L and d >= 1, got {tensor.dtype} of shape "
                 f"{tuple(tensor.shape)}: give each token a row"
@@ -93,8 +99,8 @@ def _check_vectors(**vectors: Tensor) -> None:
         )
 
 
-def _check_broadcast(name: str, tensor: Tensor, scores: Tensor) -> None:
-    check_tensor(name, tensor)
+def _require_broadcast(name: str, tensor: Tensor, scores: Tensor) -> None:
+    require_tensor(name, tensor)
     try:
         fits = np.broadcast_shapes(tensor.shape, scores.shape) == scores.shape
     except ValueError:
@@ -117,7 +123,7 @@ class Cache:
     def extend(self, keys: Tensor, values: Tensor, positions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Append the new tokens and return all tokens so far. Raises ValueError if they do not continue the cached ones."""
         new = {"keys": keys, "values": values, "positions": positions}
-        shapes = ", ".join(f"{name} {tuple(check_tensor(name, tensor).shape)}" for name, tensor in new.items())
+        shapes = ", ".join(f"{name} {tuple(require_tensor(name, tensor).shape)}" for name, tensor in new.items())
         batch, length = keys.shape[:1], keys.shape[-2:-1]
         if keys.ndim != 4 or keys.shape[:3] != values.shape[:3] or positions.shape not in (length, batch + length):
             raise ValueError(
@@ -147,8 +153,8 @@ class MultiHeadAttention(nn.Module):
 
     def __init__(self, d_model: int, num_heads: int, scheme: PositionScheme, *, causal: bool) -> None:
         super().__init__()
-        d_model = check_integer("d_model", d_model, minimum=1, hint="it is the width of the token vectors, e.g. 64")
-        self.num_heads = check_integer("num_heads", num_heads, minimum=1, hint="one head is the least, e.g. 4")
+        d_model = require_integer("d_model", d_model, minimum=1, hint="it is the width of the token vectors, e.g. 64")
+        self.num_heads = require_integer("num_heads", num_heads, minimum=1, hint="one head is the least, e.g. 4")
         if d_model % num_heads:
             raise ValueError(
                 f"d_model={d_model} is no multiple of num_heads={num_heads}: each head takes as many channels, so change one"
@@ -168,7 +174,7 @@ class MultiHeadAttention(nn.Module):
 
         padding, (batch, L_key), is True where a key, cached ones first, is padding: only padding looks at it.
         """
-        check_embedding(x, positions, self.d_model)
+        require_embedding(x, positions, self.d_model)
         q, k, v = (self._split(project(x)) for project in (self.query, self.key, self.value))
         q, k = self.scheme.rotate(q, k, positions, positions)
         k_positions = positions
@@ -176,7 +182,7 @@ class MultiHeadAttention(nn.Module):
             k, v, k_positions = cache.extend(k, v, positions)
         mask = causal_mask(positions, k_positions) if self.causal else None  # (L, L_key) or (batch, L, L_key)
         if padding is not None:
-            check_padding(padding, len(x), k.shape[-2])
+            require_padding(padding, len(x), k.shape[-2])
             seen = ~padding.unsqueeze(-2) | padding[:, -x.shape[1] :].unsqueeze(-1)  # (batch, L, L_key)
             mask = seen if mask is None else mask & seen
         if mask is not None and mask.ndim == 3:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from posenc_course._validation import check_integer, check_vectors
+from posenc_course._validation import require_integer, require_vectors
 
 
 class RotaryConvention(NamedTuple):
@@ -44,10 +44,10 @@ def read_rotation(rotate: Callable[[Tensor], Tensor], d_head: int) -> RotaryConv
     """
     if not callable(rotate):
         raise ValueError(f"rotate must be a function, got {rotate!r}: pass one that turns x (batch, heads, L, d_head)")
-    if check_integer("d_head", d_head, minimum=4, hint="with a single pair the two layouts are one") % 2:
+    if require_integer("d_head", d_head, minimum=4, hint="with a single pair the two layouts are one") % 2:
         raise ValueError(f"d_head must be even, got {d_head}: rotations take channels in pairs")
     x = torch.eye(d_head).view(d_head, 1, 1, d_head).repeat(1, 3, 2, 1)  # 3 heads: as many as neither tokens nor channels
-    turned = check_vectors("rotate(x)", rotate(x), "(batch, heads, L, d_head)").double()
+    turned = require_vectors("rotate(x)", rotate(x), "(batch, heads, L, d_head)").double()
     still, images = torch.eye(d_head, dtype=torch.float64), turned[:, 0, 1]  # row j: what channel j becomes at position 1
     if turned.shape != x.shape or not torch.allclose(turned[:, :, 0], still.unsqueeze(1), atol=1e-6):
         raise ValueError("rotate changes position 0: give x (batch, heads, L, d_head), turned along L by positions from 0 on")
@@ -88,7 +88,7 @@ def read_table(table: Tensor) -> TableConvention:
     The first position is found from the slowest pair and rounded to a whole number. Raises ValueError for a table whose pairs
     do not lie on the unit circle or turn by another angle from row to row. Chapter 03.
     """
-    rows = check_vectors("table", table, "(L, d)").double()
+    rows = require_vectors("table", table, "(L, d)").double()
     length, d_model = rows.shape
     if length < 2 or d_model < 4 or d_model % 2:
         raise ValueError(f"table must be (L, d) with L >= 2 and an even d >= 4, got shape {tuple(rows.shape)}: give more of it")

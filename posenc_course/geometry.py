@@ -8,7 +8,7 @@ import math
 import torch
 from torch import Tensor
 
-from posenc_course._validation import Positions, check_integer, check_number, check_offsets, check_positions
+from posenc_course._validation import Positions, require_integer, require_number, require_offsets, require_positions
 from posenc_course.sinusoidal import frequencies
 
 
@@ -26,8 +26,8 @@ def turning_pairs(length: int, d_model: int, base: float = 10_000.0, *, angle: f
 
     That is the number of i with ω_i·(length - 1) > angle. Chapter 07.
     """
-    length = check_integer("length", length, minimum=1, hint="it counts the tokens of the sequence")
-    angle = check_number("angle", angle, above=0, hint="it is in radians; a full turn is 2π")
+    length = require_integer("length", length, minimum=1, hint="it counts the tokens of the sequence")
+    angle = require_number("angle", angle, above=0, hint="it is in radians; a full turn is 2π")
     return int((frequencies(d_model, base) * (length - 1) > angle).sum())
 
 
@@ -37,7 +37,7 @@ def norms(positions: Positions, d_model: int, base: float = 10_000.0) -> Tensor:
     Each pair contributes sin² + cos² = 1, so an even d_model gives √(d_model/2) everywhere. An odd one lacks its last cosine:
     ‖PE(m)‖² = (d_model-1)/2 + sin²(ω_last·m). Chapter 05.
     """
-    exact = check_positions(positions, integer=False)
+    exact = require_positions(positions, integer=False)
     omega = frequencies(d_model, base).to(exact.device)
     squared = torch.full_like(exact, d_model // 2)
     if d_model % 2:
@@ -51,7 +51,7 @@ def similarity_by_pair(offsets: Positions, d_model: int, base: float = 10_000.0)
     Offsets are real numbers of any shape. Raises ValueError for an odd d_model, where the dot product depends
     on more than the offset. Chapter 04.
     """
-    exact = check_offsets(offsets, integer=False)
+    exact = require_offsets(offsets, integer=False)
     return (exact.unsqueeze(-1) * _paired_frequencies(d_model, base).to(exact.device)).cos()
 
 
@@ -69,7 +69,7 @@ def distance(offsets: Positions, d_model: int, base: float = 10_000.0) -> Tensor
     Each pair contributes a chord of the unit circle, `2·|sin(ω_i·Δ/2)|`. Raises ValueError as `similarity_by_pair`. Chapter 05.
     """
     # Not √(d_model - 2·similarity): for a small Δ that would subtract two nearly equal numbers.
-    exact = check_offsets(offsets, integer=False)
+    exact = require_offsets(offsets, integer=False)
     half_angles = exact.unsqueeze(-1) * _paired_frequencies(d_model, base).to(exact.device) / 2
     return 2 * half_angles.sin().square().sum(dim=-1).sqrt()
 
@@ -81,7 +81,7 @@ def shift_matrix(offset: float, d_model: int, base: float = 10_000.0, *, interle
     shift by -Δ. `interleaved` is the layout of the encoding, as in `sinusoidal.sinusoidal_table`. Raises ValueError for an
     odd d_model, whose last sine lacks the cosine that it would need. Chapter 06.
     """
-    offset = check_number("offset", offset, hint="it is in tokens, e.g. 1 for the next position")
+    offset = require_number("offset", offset, hint="it is in tokens, e.g. 1 for the next position")
     angles = offset * _paired_frequencies(d_model, base)  # (d_model/2,)
     cos, sin = angles.cos(), angles.sin()
     channels = torch.arange(d_model)

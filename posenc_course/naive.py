@@ -7,13 +7,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from posenc_course._validation import Positions, check_embedding, check_integer, check_positions, check_tensor
+from posenc_course._validation import Positions, require_embedding, require_integer, require_positions, require_tensor
 from posenc_course.schemes import PositionScheme
 
 
 def linear(positions: Positions) -> Tensor:
     """The position itself: p(m) = m. Shape of the result: that of positions, (L,) or (batch, L). Chapter 02."""
-    return check_positions(positions, integer=True)
+    return require_positions(positions, integer=True)
 
 
 def normalized(positions: Positions, length: int) -> Tensor:
@@ -22,8 +22,8 @@ def normalized(positions: Positions, length: int) -> Tensor:
     A sequence of one token gets 0. Shape of the result: that of positions. Raises ValueError for a position >= length.
     Chapter 02.
     """
-    exact = check_positions(positions, integer=True)
-    length = check_integer("length", length, minimum=1, hint="it counts the tokens of the sequence")
+    exact = require_positions(positions, integer=True)
+    length = require_integer("length", length, minimum=1, hint="it counts the tokens of the sequence")
     if exact.max() >= length:
         raise ValueError(
             f"position {exact.max().item():g} lies outside a sequence of length {length} (0 … {length - 1}): "
@@ -34,8 +34,8 @@ def normalized(positions: Positions, length: int) -> Tensor:
 
 def modulo(positions: Positions, period: int) -> Tensor:
     """The position on a dial with `period` marks: p(m) = m mod period. Shape of the result: that of positions. Chapter 02."""
-    exact = check_positions(positions, integer=True)
-    return exact % check_integer("period", period, minimum=2, hint="a dial needs two marks to tell anything")
+    exact = require_positions(positions, integer=True)
+    return exact % require_integer("period", period, minimum=2, hint="a dial needs two marks to tell anything")
 
 
 def binary(positions: Positions, num_bits: int) -> Tensor:
@@ -43,8 +43,8 @@ def binary(positions: Positions, num_bits: int) -> Tensor:
 
     Raises ValueError for a position that needs more digits. Chapter 02.
     """
-    exact = check_positions(positions, integer=True)
-    num_bits = check_integer("num_bits", num_bits, minimum=1, hint="num_bits digits tell 2**num_bits positions apart")
+    exact = require_positions(positions, integer=True)
+    num_bits = require_integer("num_bits", num_bits, minimum=1, hint="num_bits digits tell 2**num_bits positions apart")
     if num_bits > 52:
         raise ValueError(f"num_bits must be at most 52, got {num_bits}: float64 counts no further exactly")
     if exact.max() >= 2**num_bits:
@@ -61,11 +61,11 @@ class _NumberTimesDirection(PositionScheme):
 
     def __init__(self, d_model: int, direction: Tensor | None = None) -> None:
         super().__init__()
-        self.d_model = check_integer("d_model", d_model, minimum=1, hint="it is the width of the token vectors, e.g. 64")
+        self.d_model = require_integer("d_model", d_model, minimum=1, hint="it is the width of the token vectors, e.g. 64")
         if direction is None:
             # +1, -1, +1, ...: with the same number in all channels LayerNorm would subtract the position away (chapter 02).
             direction = (-1.0) ** torch.arange(self.d_model)
-        if check_tensor("direction", direction).shape != (self.d_model,) or not direction.is_floating_point():
+        if require_tensor("direction", direction).shape != (self.d_model,) or not direction.is_floating_point():
             raise ValueError(
                 f"direction must be a floating-point tensor of shape ({self.d_model},), got {direction.dtype} of shape "
                 f"{tuple(direction.shape)}: give one number per channel, e.g. torch.ones({self.d_model})"
@@ -74,7 +74,7 @@ class _NumberTimesDirection(PositionScheme):
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
         """x (batch, L, d_model) at positions (L,) or (batch, L) -> the same shape."""
-        check_embedding(x, positions, self.d_model)
+        require_embedding(x, positions, self.d_model)
         return x + self.number(positions).unsqueeze(-1).to(x) * self.direction.to(x)
 
     def number(self, positions: Tensor) -> Tensor:
@@ -102,7 +102,7 @@ class NormalizedPositions(_NumberTimesDirection):
 
     def number(self, positions: Tensor) -> Tensor:
         """m / (L - 1)"""
-        exact = check_positions(positions, integer=True)
+        exact = require_positions(positions, integer=True)
         return normalized(exact, int(exact.max().item()) + 1)
 
 
@@ -111,13 +111,13 @@ class BinaryPositions(PositionScheme):
 
     def __init__(self, d_model: int, num_bits: int) -> None:
         super().__init__()
-        self.d_model = check_integer("d_model", d_model, minimum=1, hint="it is the width of the token vectors, e.g. 64")
-        self.num_bits = check_integer("num_bits", num_bits, minimum=1, hint="num_bits digits reach 2**num_bits positions")
+        self.d_model = require_integer("d_model", d_model, minimum=1, hint="it is the width of the token vectors, e.g. 64")
+        self.num_bits = require_integer("num_bits", num_bits, minimum=1, hint="num_bits digits reach 2**num_bits positions")
         if num_bits > d_model:
             raise ValueError(f"num_bits={num_bits} digits do not fit into d_model={d_model} channels: take fewer digits")
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
         """x (batch, L, d_model) at positions (L,) or (batch, L) -> the same shape."""
-        check_embedding(x, positions, self.d_model)
+        require_embedding(x, positions, self.d_model)
         digits = binary(positions, self.num_bits).to(x)  # (..., L, num_bits)
         return x + F.pad(digits, (0, self.d_model - self.num_bits))

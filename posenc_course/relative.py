@@ -10,18 +10,18 @@ from torch import Tensor, nn
 
 from posenc_course._validation import (
     Positions,
-    check_heads,
-    check_integer,
-    check_offsets,
-    check_query_and_key_positions,
-    check_vectors,
+    require_heads,
+    require_integer,
+    require_offsets,
+    require_query_and_key_positions,
+    require_vectors,
 )
 from posenc_course.schemes import PositionScheme
 
 
 def offsets(q_positions: Positions, k_positions: Positions) -> Tensor:
     """Δ = m - n of every query m and key n in float64, (..., L_query) and (..., L_key) -> (..., L_query, L_key). Chapter 09."""
-    queries, keys = check_query_and_key_positions(q_positions, k_positions)
+    queries, keys = require_query_and_key_positions(q_positions, k_positions)
     return queries.unsqueeze(-1) - keys.unsqueeze(-2)
 
 
@@ -39,14 +39,14 @@ def shaw_bias(query: Tensor, table: Tensor, q_positions: Tensor, k_positions: Te
     Each query meets the 2K+1 vectors once, and the scores are then gathered: nothing of size L_query·L_key·d_head is ever made.
     Chapter 09.
     """
-    check_vectors("query", query, "(batch, heads, L_query, d_head)")
-    check_vectors("table", table, "(2K+1, d_head)")
+    require_vectors("query", query, "(batch, heads, L_query, d_head)")
+    require_vectors("table", table, "(2K+1, d_head)")
     if len(table) % 2 == 0 or table.shape[1] != query.shape[-1]:
         raise ValueError(
             f"table must have an odd number of rows, offsets -K … K, as wide as query, got shapes {tuple(table.shape)} and "
             f"{tuple(query.shape)}: take (2K+1, {query.shape[-1]})"
         )
-    check_query_and_key_positions(q_positions, k_positions, integer=True, query=query)
+    require_query_and_key_positions(q_positions, k_positions, integer=True, query=query)
     reach = len(table) // 2  # K
     rows = offsets(q_positions, k_positions).clamp(-reach, reach).long() + reach  # (L_query, L_key), or with the batch first
     products = query @ table.to(query).T / math.sqrt(query.shape[-1])  # (batch, heads, L_query, 2K+1)
@@ -63,8 +63,8 @@ class ShawPositions(PositionScheme):
 
     def __init__(self, d_head: int, max_offset: int) -> None:
         super().__init__()
-        d_head = check_integer("d_head", d_head, minimum=1, hint="it is the width of one head, d_model / num_heads")
-        max_offset = check_integer("max_offset", max_offset, minimum=1, hint="it is the farthest offset told apart, e.g. 16")
+        d_head = require_integer("d_head", d_head, minimum=1, hint="it is the width of one head, d_model / num_heads")
+        max_offset = require_integer("max_offset", max_offset, minimum=1, hint="it is the farthest offset told apart, e.g. 16")
         self.table = nn.Parameter(torch.randn(2 * max_offset + 1, d_head) / math.sqrt(d_head))
 
     def bias(self, q: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor:
@@ -85,7 +85,7 @@ def t5_buckets(offsets: Positions, num_buckets: int = 32, max_distance: int = 12
     Offsets are whole numbers of any shape. Computed in integers: logarithms in floating point misplace single distances at the
     edges for some settings. Raises ValueError for num_buckets and max_distance that leave no room. Chapter 09.
     """
-    exact = check_offsets(offsets, integer=True)
+    exact = require_offsets(offsets, integer=True)
     edges = _t5_edges(num_buckets, max_distance, causal=causal).to(exact.device)
     distance = exact if causal else exact.abs()  # what is below all edges goes into bucket 0
     buckets = torch.bucketize(distance, edges, right=True)
@@ -95,13 +95,13 @@ def t5_buckets(offsets: Positions, num_buckets: int = 32, max_distance: int = 12
 def _t5_edges(num_buckets: int, max_distance: int, *, causal: bool) -> Tensor:
     """The smallest distance of each bucket but the first."""
     least = 2 if causal else 4
-    num_buckets = check_integer("num_buckets", num_buckets, minimum=least, hint="T5 has 32")
+    num_buckets = require_integer("num_buckets", num_buckets, minimum=least, hint="T5 has 32")
     if not causal and num_buckets % 2:
         raise ValueError(f"num_buckets must be even for past and future, got {num_buckets}: take {num_buckets + 1}")
     one_sided = num_buckets if causal else num_buckets // 2
     single = one_sided // 2  # so many distances have a bucket of their own
     steps = one_sided - single
-    max_distance = check_integer(
+    max_distance = require_integer(
         "max_distance", max_distance, minimum=single + 1, hint=f"{single} buckets hold one distance each; T5 has 128"
     )
     # Bucket single + j begins where single·(max_distance/single)^(j/steps) ≤ distance, with both sides to the power of steps.
@@ -124,8 +124,8 @@ def t5_bias(table: Tensor, q_positions: Tensor, k_positions: Tensor, max_distanc
     Positions are whole numbers, (L,) or (batch, L). Where they are consecutive, as in one pass, all scores of one diagonal are
     equal, and only the L_query + L_key - 1 offsets that occur are sorted into buckets. Chapter 09.
     """
-    check_vectors("table", table, "(num_buckets, heads)")
-    queries, keys = check_query_and_key_positions(q_positions, k_positions, integer=True)
+    require_vectors("table", table, "(num_buckets, heads)")
+    queries, keys = require_query_and_key_positions(q_positions, k_positions, integer=True)
     if _consecutive(queries) and _consecutive(keys):
         first = queries[0] - keys[-1]  # the smallest offset
         occurring = first + torch.arange(queries.numel() + keys.numel() - 1, device=first.device)
@@ -148,7 +148,7 @@ class T5Positions(PositionScheme):
 
     def __init__(self, num_heads: int, num_buckets: int = 32, max_distance: int = 128, *, causal: bool) -> None:
         super().__init__()
-        num_heads = check_integer("num_heads", num_heads, minimum=1, hint="give the model's")
+        num_heads = require_integer("num_heads", num_heads, minimum=1, hint="give the model's")
         _t5_edges(num_buckets, max_distance, causal=causal)  # raises now what would else come at the first call
         self.max_distance = max_distance
         self.causal = causal
@@ -156,5 +156,5 @@ class T5Positions(PositionScheme):
 
     def bias(self, q: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor:
         """q (batch, heads, L_query, d_head) -> (1 or batch, heads, L_query, L_key)."""
-        check_heads(q, self.table.shape[1])
+        require_heads(q, self.table.shape[1])
         return t5_bias(self.table, q_positions, k_positions, self.max_distance, causal=self.causal).to(q)

@@ -9,13 +9,13 @@ from torch import Tensor
 
 from posenc_course._validation import (
     Positions,
-    check_dtype,
-    check_frequencies,
-    check_integer,
-    check_number,
-    check_positions,
-    check_tensor,
-    check_vectors,
+    require_dtype,
+    require_frequencies,
+    require_integer,
+    require_number,
+    require_positions,
+    require_tensor,
+    require_vectors,
 )
 from posenc_course.schemes import PositionScheme
 
@@ -31,10 +31,10 @@ def rope_tables(positions: Positions, frequencies: Tensor, *, dtype: torch.dtype
 
     Chapter 10.
     """
-    exact = check_positions(positions, integer=False)
-    omega = check_frequencies(frequencies).to(exact.device)
+    exact = require_positions(positions, integer=False)
+    omega = require_frequencies(frequencies).to(exact.device)
     angles = exact.unsqueeze(-1) * omega  # (..., L, d_head/2)
-    return angles.cos().to(check_dtype(dtype)), angles.sin().to(dtype)
+    return angles.cos().to(require_dtype(dtype)), angles.sin().to(dtype)
 
 
 def axial_rope_tables(
@@ -92,8 +92,8 @@ def layout_permutation(d_head: int, *, interleaved: bool) -> Tensor:
     `interleaved` is the layout wanted. Both turn alike: with p = layout_permutation(d_head, interleaved=False),
     `apply_rope(x, cos, sin, interleaved=True)[..., p]` is `apply_rope(x[..., p], cos, sin, interleaved=False)`. Chapter 10.
     """
-    d_head = check_integer("d_head", d_head, minimum=2, hint="it is the width of one head, d_model / num_heads")
-    channels = torch.arange(_check_pairs("d_head", d_head))
+    d_head = require_integer("d_head", d_head, minimum=2, hint="it is the width of one head, d_model / num_heads")
+    channels = torch.arange(_require_pairs("d_head", d_head))
     return (channels.view(2, -1) if interleaved else channels.view(-1, 2)).T.flatten()
 
 
@@ -107,18 +107,18 @@ def convert_projection(weight: Tensor, num_heads: int, *, interleaved: bool, rot
 
     Convert the query's projection and the key's: both change places together, and every score stays. Chapter 10.
     """
-    num_heads = check_integer("num_heads", num_heads, minimum=1, hint="give the model's; for grouped keys, that of the keys")
-    rows = len(check_vectors("weight", weight, "(num_heads*d_head, d_model)"))
+    num_heads = require_integer("num_heads", num_heads, minimum=1, hint="give the model's; for grouped keys, that of the keys")
+    rows = len(require_vectors("weight", weight, "(num_heads*d_head, d_model)"))
     if rows % num_heads:
         raise ValueError(f"weight of {rows} rows is not split evenly by num_heads={num_heads}: give the heads it was made for")
     d_head = rows // num_heads
-    rotary_dim = check_integer(
+    rotary_dim = require_integer(
         "rotary_dim", d_head if rotary_dim is None else rotary_dim, minimum=2, hint="give as many channels as are turned"
     )
     if rotary_dim > d_head:
         raise ValueError(f"rotary_dim={rotary_dim} channels do not fit into a head of {d_head}: give as many as are turned")
     order = torch.arange(d_head)
-    order[:rotary_dim] = layout_permutation(_check_pairs("rotary_dim", rotary_dim), interleaved=interleaved)
+    order[:rotary_dim] = layout_permutation(_require_pairs("rotary_dim", rotary_dim), interleaved=interleaved)
     return weight.unflatten(0, (num_heads, d_head))[:, order].flatten(end_dim=1)
 
 
@@ -137,16 +137,18 @@ class RotaryPositions(PositionScheme):
 
     def __init__(self, frequencies: Tensor, *, interleaved: bool = True, attention_factor: float = 1.0) -> None:
         super().__init__()
-        self.frequencies = check_frequencies(frequencies).clone()
+        self.frequencies = require_frequencies(frequencies).clone()
         self.interleaved = interleaved
-        self.attention_factor = check_number("attention_factor", attention_factor, above=0, hint="1 leaves scores as they are")
+        self.attention_factor = require_number(
+            "attention_factor", attention_factor, above=0, hint="1 leaves scores as they are"
+        )
 
     def rotate(self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor) -> tuple[Tensor, Tensor]:
         """q and k (batch, heads, L, d_head) at positions (L,) or (batch, L) -> the same shapes."""
         return self._turn(q, q_positions, self.frequencies), self._turn(k, k_positions, self.frequencies)
 
     def _turn(self, x: Tensor, positions: Tensor, frequencies: Tensor) -> Tensor:
-        check_vectors("query and key", x, "(batch, heads, L, d_head)")
+        require_vectors("query and key", x, "(batch, heads, L, d_head)")
         rotary_dim = 2 * len(frequencies)
         if rotary_dim > x.shape[-1]:
             raise ValueError(
@@ -159,7 +161,7 @@ class RotaryPositions(PositionScheme):
         return torch.cat((turned, x[..., rotary_dim:]), dim=-1)
 
 
-def _check_pairs(name: str, width: int) -> int:
+def _require_pairs(name: str, width: int) -> int:
     if width % 2:
         raise ValueError(f"{name} must be even, got {width}: rotations take channels in pairs, so add or leave one out")
     return width
@@ -167,11 +169,11 @@ def _check_pairs(name: str, width: int) -> int:
 
 def _fit_tables(x: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
     """Return cos and sin as they broadcast to the pairs of x, or raise a ValueError."""
-    check_vectors("x", x, "(batch, heads, L, d_head)")
-    _check_pairs("d_head", x.shape[-1])
+    require_vectors("x", x, "(batch, heads, L, d_head)")
+    _require_pairs("d_head", x.shape[-1])
     batch, _, length, d_head = x.shape
     for name, table in (("cos", cos), ("sin", sin)):
-        shape = check_tensor(name, table).shape
+        shape = require_tensor(name, table).shape
         if shape not in ((length, d_head // 2), (batch, length, d_head // 2)) or not table.is_floating_point():
             raise ValueError(
                 f"{name} must be a floating-point tensor of shape ({length}, {d_head // 2}) or ({batch}, {length}, "

@@ -9,13 +9,13 @@ import math
 import torch
 from torch import Tensor
 
-from posenc_course._validation import check_frequencies, check_integer, check_number, check_query_and_key_positions
+from posenc_course._validation import require_frequencies, require_integer, require_number, require_query_and_key_positions
 from posenc_course.rope import RotaryPositions
 
 
 def position_interpolation(frequencies: Tensor, factor: float) -> Tensor:
     """ω_i / factor: all pairs turn slower alike, as if positions were divided by `factor` (Chen et al. 2023). Chapter 13."""
-    return check_frequencies(frequencies) / _check_factor(factor)
+    return require_frequencies(frequencies) / _require_factor(factor)
 
 
 def ntk_aware(frequencies: Tensor, factor: float) -> Tensor:
@@ -24,10 +24,10 @@ def ntk_aware(frequencies: Tensor, factor: float) -> Tensor:
     The same as a base of base·factor^(d/(d-2)) with d = 2n (bloc97 2023). Raises ValueError for a single pair, which cannot be
     both the fastest and the slowest.
     """
-    omega = check_frequencies(frequencies)
+    omega = require_frequencies(frequencies)
     if len(omega) < 2:
         raise ValueError("frequencies must be two at least, got 1: the fastest stays and the slowest is stretched")
-    return omega * _check_factor(factor) ** -torch.linspace(0, 1, len(omega), dtype=torch.float64, device=omega.device)
+    return omega * _require_factor(factor) ** -torch.linspace(0, 1, len(omega), dtype=torch.float64, device=omega.device)
 
 
 def dynamic_ntk(frequencies: Tensor, length: int, original_length: int, factor: float = 1.0) -> Tensor:
@@ -36,8 +36,8 @@ def dynamic_ntk(frequencies: Tensor, length: int, original_length: int, factor: 
     Up to `original_length` nothing changes. Keys that were turned for a shorter sequence do not fit the queries of a longer
     one: with a cache, outputs differ from those of one pass. Chapter 13.
     """
-    length, original_length = _check_length("length", length), _check_length("original_length", original_length)
-    factor = _check_factor(factor)
+    length, original_length = _require_length("length", length), _require_length("original_length", original_length)
+    factor = _require_factor(factor)
     return ntk_aware(frequencies, 1 + factor * max(0.0, length / original_length - 1))
 
 
@@ -54,9 +54,9 @@ def yarn(
     Frequencies must be geometric, as `sinusoidal.frequencies` are. YaRN also sharpens attention: `yarn_attention_factor`.
     Chapter 13.
     """
-    omega = check_frequencies(frequencies)
-    factor, original_length = _check_factor(factor), _check_length("original_length", original_length)
-    fast, slow = _check_turns(fast, slow)
+    omega = require_frequencies(frequencies)
+    factor, original_length = _require_factor(factor), _require_length("original_length", original_length)
+    fast, slow = _require_turns(fast, slow)
     step = _logarithmic_step(omega)
     # The pair, counted in fractions, that makes so many turns within the original length: ω_0·e^(-step·i)·length = 2π·turns.
     first, last = (math.log(omega[0] * original_length / (2 * math.pi * turns)) / step for turns in (fast, slow))
@@ -70,7 +70,7 @@ def yarn(
 
 def yarn_attention_factor(factor: float) -> float:
     """0.1·ln(factor) + 1, by which YaRN multiplies query and key each, so that scores grow by its square. Chapter 13."""
-    return 0.1 * math.log(_check_factor(factor)) + 1
+    return 0.1 * math.log(_require_factor(factor)) + 1
 
 
 def llama3(
@@ -81,9 +81,9 @@ def llama3(
     Between, ω'_i = γ_i·ω_i + (1 - γ_i)·ω_i/factor, with γ_i = (turns_i - slow) / (fast - slow) and
     turns_i = original_length·ω_i/2π (Llama 3.1's published code; `fast` is its high_freq_factor). Chapter 13.
     """
-    omega = check_frequencies(frequencies)
-    factor, original_length = _check_factor(factor), _check_length("original_length", original_length)
-    fast, slow = _check_turns(fast, slow)
+    omega = require_frequencies(frequencies)
+    factor, original_length = _require_factor(factor), _require_length("original_length", original_length)
+    fast, slow = _require_turns(fast, slow)
     turns = original_length * omega / (2 * math.pi)
     keep = ((turns - slow) / (fast - slow)).clamp(0, 1)  # γ
     return keep * omega + (1 - keep) * omega / factor
@@ -103,26 +103,26 @@ class DynamicNTKPositions(RotaryPositions):
 
     def rotate(self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor) -> tuple[Tensor, Tensor]:
         """q and k (batch, heads, L, d_head) at positions (L,) or (batch, L) -> the same shapes."""
-        queries, keys = check_query_and_key_positions(q_positions, k_positions, integer=True)
+        queries, keys = require_query_and_key_positions(q_positions, k_positions, integer=True)
         length = int(max(queries.max(), keys.max()).item()) + 1
         frequencies = dynamic_ntk(self.frequencies, length, self.original_length, self.factor)
         return self._turn(q, q_positions, frequencies), self._turn(k, k_positions, frequencies)
 
 
-def _check_length(name: str, length: int) -> int:
-    return check_integer(name, length, minimum=1, hint="it counts tokens; original_length is the one trained at")
+def _require_length(name: str, length: int) -> int:
+    return require_integer(name, length, minimum=1, hint="it counts tokens; original_length is the one trained at")
 
 
-def _check_factor(factor: float) -> float:
-    factor = check_number("factor", factor, above=0, hint="it is how many times longer sequences become")
+def _require_factor(factor: float) -> float:
+    factor = require_number("factor", factor, above=0, hint="it is how many times longer sequences become")
     if factor < 1:
         raise ValueError(f"factor must be >= 1, got {factor:g}: it is how many times longer sequences become, e.g. 4")
     return factor
 
 
-def _check_turns(fast: float, slow: float) -> tuple[float, float]:
-    slow = check_number("slow", slow, above=0, hint="it counts turns within the original length, e.g. 1")
-    return check_number("fast", fast, above=slow, hint="it counts turns, more than slow, e.g. 32"), slow
+def _require_turns(fast: float, slow: float) -> tuple[float, float]:
+    slow = require_number("slow", slow, above=0, hint="it counts turns within the original length, e.g. 1")
+    return require_number("fast", fast, above=slow, hint="it counts turns, more than slow, e.g. 32"), slow
 
 
 def _logarithmic_step(omega: Tensor) -> float:

@@ -5,7 +5,14 @@ import math
 import torch
 from torch import Tensor
 
-from posenc_course._validation import Positions, check_base, check_dtype, check_embedding, check_integer, check_positions
+from posenc_course._validation import (
+    Positions,
+    require_base,
+    require_dtype,
+    require_embedding,
+    require_integer,
+    require_positions,
+)
 from posenc_course.schemes import PositionScheme
 
 
@@ -15,9 +22,9 @@ def frequencies(d_model: int, base: float = 10_000.0) -> Tensor:
     i counts pairs of channels, not channels. ω_0 is 1 for every base; the last of an even d_model is
     base^(-(d_model-2)/d_model). Chapter 03.
     """
-    d_model = check_integer("d_model", d_model, minimum=1, hint="it is the width of the token vectors, e.g. 64")
+    d_model = require_integer("d_model", d_model, minimum=1, hint="it is the width of the token vectors, e.g. 64")
     pair = torch.arange((d_model + 1) // 2, dtype=torch.float64)
-    return check_base(base) ** (-2 * pair / d_model)
+    return require_base(base) ** (-2 * pair / d_model)
 
 
 def sinusoidal_table(
@@ -37,14 +44,14 @@ def sinusoidal_table(
 
     An odd d_model gets one cosine fewer. Raises ValueError for bad arguments. Chapter 03.
     """
-    exact = check_positions(positions, integer=False)
+    exact = require_positions(positions, integer=False)
     angles = exact.unsqueeze(-1) * frequencies(d_model, base).to(exact.device)  # (..., L, ⌈d_model/2⌉)
     sin, cos = angles.sin(), angles.cos()
     if interleaved:
         table = torch.stack((sin, cos), dim=-1).flatten(start_dim=-2)  # (..., L, 2⌈d_model/2⌉)
     else:
         table = torch.cat((sin, cos), dim=-1)
-    return table[..., :d_model].to(check_dtype(dtype))  # an odd d_model drops the last cosine
+    return table[..., :d_model].to(require_dtype(dtype))  # an odd d_model drops the last cosine
 
 
 def angle_addition_table(length: int, d_model: int, base: float = 10_000.0, *, start: int = 0) -> Tensor:
@@ -54,8 +61,8 @@ def angle_addition_table(length: int, d_model: int, base: float = 10_000.0, *, s
     PE_i(256a + b) = e^{-iω_i·256a}·PE_i(b). Sines and cosines are computed for every 256th position and for 256 neighbours, the
     rest is one multiplication per pair, whose rounding adds about 1e-7 at any position. Chapter 06.
     """
-    length = check_integer("length", length, minimum=1, hint="it counts the tokens of the sequence")
-    start = check_integer("start", start, minimum=0, hint="it is the first position")
+    length = require_integer("length", length, minimum=1, hint="it counts the tokens of the sequence")
+    start = require_integer("start", start, minimum=0, hint="it is the first position")
     omega = frequencies(d_model, base)
     step = min(length, 256)
     coarse = (start + step * torch.arange(math.ceil(length / step), dtype=torch.float64)).unsqueeze(-1) * omega
@@ -71,11 +78,11 @@ class SinusoidalPositions(PositionScheme):
 
     def __init__(self, d_model: int, base: float = 10_000.0, *, interleaved: bool = True) -> None:
         super().__init__()
-        self.d_model = check_integer("d_model", d_model, minimum=1, hint="it is the width of the token vectors, e.g. 64")
-        self.base = check_base(base)
+        self.d_model = require_integer("d_model", d_model, minimum=1, hint="it is the width of the token vectors, e.g. 64")
+        self.base = require_base(base)
         self.interleaved = interleaved
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
         """x (batch, L, d_model) at positions (L,) or (batch, L) -> the same shape."""
-        check_embedding(x, positions, self.d_model)
+        require_embedding(x, positions, self.d_model)
         return x + sinusoidal_table(positions, self.d_model, self.base, interleaved=self.interleaved).to(x)

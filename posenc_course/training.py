@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from posenc_course._validation import check_integer, check_number
+from posenc_course._validation import require_integer, require_number
 
 
 class History(NamedTuple):
@@ -44,11 +44,11 @@ def train(
         raise ValueError(f"model must be a torch.nn.Module, got {model!r}: pass an Encoder or a Decoder for example")
     if not callable(sample):
         raise ValueError(f"sample must be a function, got {sample!r}: pass one that takes a generator and returns a batch")
-    steps = check_integer("steps", steps, minimum=1, hint="each step is one batch, e.g. 300")
-    learning_rate = check_number("learning_rate", learning_rate, above=0, hint="3e-3 suits small models")
+    steps = require_integer("steps", steps, minimum=1, hint="each step is one batch, e.g. 300")
+    learning_rate = require_number("learning_rate", learning_rate, above=0, hint="3e-3 suits small models")
     if clip != math.inf:
-        clip = check_number("clip", clip, above=0, hint="it is a length; 1 is usual, math.inf clips nothing")
-    seed = check_integer("seed", seed, minimum=0, hint="it numbers the run, e.g. 0")
+        clip = require_number("clip", clip, above=0, hint="it is a length; 1 is usual, math.inf clips nothing")
+    seed = require_integer("seed", seed, minimum=0, hint="it numbers the run, e.g. 0")
     for name, function in (("schedule", schedule), ("progress", progress)):
         if function is not None and not callable(function):
             raise ValueError(f"{name} must be a function of the step, got {function!r}: leave it out for none")
@@ -57,7 +57,7 @@ def train(
     history = History([], [])
     for step in range(steps):
         if schedule is not None:
-            factor = check_number("schedule(step)", schedule(step), above=0, hint="it multiplies the learning rate")
+            factor = require_number("schedule(step)", schedule(step), above=0, hint="it multiplies the learning rate")
             optimizer.param_groups[0]["lr"] = learning_rate * factor
         loss = _loss(model, sample(generator))
         optimizer.zero_grad()
@@ -76,9 +76,9 @@ def warm_up_and_cosine(steps: int, warm_up: int = 0, *, floor: float = 0.05) -> 
 
     factor(s) = (s+1)/warm_up while s < warm_up, then floor + (1-floor)·(1 + cos(π·(s-warm_up)/(steps-warm_up)))/2. Chapter 12.
     """
-    steps = check_integer("steps", steps, minimum=1, hint="as many as train takes")
-    warm_up = check_integer("warm_up", warm_up, minimum=0, hint="a tenth of the steps is usual")
-    floor = check_number("floor", floor, above=0, hint="it is the last step's share of the learning rate, e.g. 0.05")
+    steps = require_integer("steps", steps, minimum=1, hint="as many as train takes")
+    warm_up = require_integer("warm_up", warm_up, minimum=0, hint="a tenth of the steps is usual")
+    floor = require_number("floor", floor, above=0, hint="it is the last step's share of the learning rate, e.g. 0.05")
     if warm_up > steps or floor > 1:
         raise ValueError(
             f"warm_up must be at most steps and floor at most 1, got warm_up={warm_up}, steps={steps}, floor={floor:g}: "

@@ -7,7 +7,7 @@ Token vectors start as N(0, 1) in every channel; the paper reaches the same size
 import torch
 from torch import Tensor, nn
 
-from posenc_course._validation import check_embedding, check_integer, check_padding, check_tensor
+from posenc_course._validation import require_embedding, require_integer, require_padding, require_tensor
 from posenc_course.attention import Cache, MultiHeadAttention
 from posenc_course.schemes import PositionScheme
 
@@ -24,7 +24,7 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor, positions: Tensor, cache: Cache | None = None, *, padding: Tensor | None = None) -> Tensor:
         """x (batch, L, d_model) at positions (L,) or (batch, L) -> the same shape; the rest as in `MultiHeadAttention`."""
-        check_embedding(x, positions, self.attention.d_model)
+        require_embedding(x, positions, self.attention.d_model)
         x = x + self.attention(self.attention_norm(x), positions, cache, padding=padding)
         return x + self.mlp(self.mlp_norm(x))
 
@@ -56,11 +56,11 @@ class Transformer(nn.Module):
         super().__init__()
         if type(self) is Transformer:
             raise ValueError("Transformer leaves open who may look at whom: use Encoder or Decoder")
-        self.vocab_size = check_integer("vocab_size", vocab_size, minimum=1, hint="count the different tokens")
-        check_integer("num_layers", num_layers, minimum=1, hint="one layer is the least, e.g. 2")
+        self.vocab_size = require_integer("vocab_size", vocab_size, minimum=1, hint="count the different tokens")
+        require_integer("num_layers", num_layers, minimum=1, hint="one layer is the least, e.g. 2")
         if num_outputs is None:
             num_outputs = vocab_size
-        check_integer("num_outputs", num_outputs, minimum=1, hint="give 1 for a yes/no answer, None for one per token id")
+        require_integer("num_outputs", num_outputs, minimum=1, hint="give 1 for a yes/no answer, None for one per token id")
         self.scheme = PositionScheme() if scheme is None else scheme
         self.blocks = nn.ModuleList(Block(d_model, num_heads, self.scheme, causal=self.causal) for _ in range(num_layers))
         self.embedding = nn.Embedding(vocab_size, d_model)
@@ -84,18 +84,18 @@ class Transformer(nn.Module):
 
         Raises ValueError for ids outside the vocabulary and for shapes that do not fit.
         """
-        self._check_tokens(tokens)
+        self._require_tokens(tokens)
         if caches is not None:
-            self._check_caches(caches)
+            self._require_caches(caches)
         length = tokens.shape[1]
         seen = 0 if caches is None or caches[0].keys is None else caches[0].keys.shape[-2]
         if padding is not None:
-            check_padding(padding, len(tokens), seen + length)
+            require_padding(padding, len(tokens), seen + length)
         if positions is None and padding is not None:
             positions = ((~padding).cumsum(dim=-1) - 1).clamp(min=0)[:, seen:]
         elif positions is None:
             positions = torch.arange(seen, seen + length, device=tokens.device)
-        if check_tensor("positions", positions).shape not in ((length,), tokens.shape):
+        if require_tensor("positions", positions).shape not in ((length,), tokens.shape):
             raise ValueError(
                 f"positions of shape {tuple(positions.shape)} do not fit tokens of shape {tuple(tokens.shape)}: "
                 "give one per token"
@@ -105,14 +105,14 @@ class Transformer(nn.Module):
             x = block(x, positions, None if caches is None else caches[layer], padding=padding)
         return self.head(self.norm(x))
 
-    def _check_caches(self, caches: list[Cache]) -> None:
+    def _require_caches(self, caches: list[Cache]) -> None:
         if not self.causal:
             raise ValueError(f"{type(self).__name__} takes no caches: its first tokens look at the last, so use a Decoder")
         if not isinstance(caches, list) or [type(cache) for cache in caches] != [Cache] * len(self.blocks):
             raise ValueError(f"caches must be a list of {len(self.blocks)}, one per layer, got {caches!r}: take new_caches()")
 
-    def _check_tokens(self, tokens: Tensor) -> None:
-        check_tensor("tokens", tokens)
+    def _require_tokens(self, tokens: Tensor) -> None:
+        require_tensor("tokens", tokens)
         if tokens.ndim != 2 or tokens.numel() == 0 or tokens.dtype not in (torch.int64, torch.int32):
             raise ValueError(
                 f"tokens must be integer ids of shape (batch, L) with L >= 1, got {tokens.dtype} of shape "

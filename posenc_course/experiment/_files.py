@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from posenc_course.experiment._checks import check_device
+from posenc_course.experiment._require import require_device
 from posenc_course.experiment.config import Config, Run, build_model
 from posenc_course.transformer import Decoder
 
@@ -62,7 +62,7 @@ def restore(stored: dict[str, Any], device: str = "cpu") -> tuple[Decoder, Confi
         raise ValueError(
             f"these weights do not fit what stands beside them ({type(error).__name__}): take read_run's"
         ) from error
-    return model.to(check_device(device)).eval(), config, run
+    return model.to(require_device(device)).eval(), config, run
 
 
 def config_from(stored: dict[str, Any]) -> Config:

@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 
-from posenc_course._validation import check_integer, check_number, check_vectors
+from posenc_course._validation import require_integer, require_number, require_vectors
 from posenc_course.alibi import AlibiPositions
 from posenc_course.experiment import corpus, tasks
-from posenc_course.experiment._checks import check_seeds, check_type, choose
+from posenc_course.experiment._require import choose, require_seeds, require_type
 from posenc_course.learned import LearnedPositions
 from posenc_course.naive import LinearPositions, NormalizedPositions
 from posenc_course.nope import NoPositions
@@ -44,7 +44,7 @@ class Run:
     def __post_init__(self) -> None:
         choose("part", (self.part,), PARTS)
         choose("scheme", (self.scheme,), SCHEMES)
-        check_integer("seed", self.seed, minimum=0, hint="it numbers the run, e.g. 0")
+        require_integer("seed", self.seed, minimum=0, hint="it numbers the run, e.g. 0")
         choose("setting", (self.setting,), {"rate": RATES, "scale": tuple(SCALES)}.get(self.part, ("",)))
 
     @property
@@ -92,30 +92,30 @@ class Config:
     side_steps: int = 250
 
     def __post_init__(self) -> None:
-        check_type("name", self.name, str, "any word will do")
+        require_type("name", self.name, str, "any word will do")
         for name in ("length", "task_length"):
-            value = check_integer(name, getattr(self, name), minimum=16, hint="it is the training length, e.g. 64")
+            value = require_integer(name, getattr(self, name), minimum=16, hint="it is the training length, e.g. 64")
             if value % 8:
                 raise ValueError(f"{name} must be a multiple of 8, got {value}: windows slide by fractions of it, so take 64")
         for name in ("d_model", "num_heads", "num_layers", "steps", "batch_size", "spans", "task_steps", "side_steps"):
-            check_integer(name, getattr(self, name), minimum=1, hint="see the presets for usual values")
+            require_integer(name, getattr(self, name), minimum=1, hint="see the presets for usual values")
         if self.d_model % (2 * self.num_heads):
             raise ValueError(
                 f"d_model={self.d_model} is no multiple of 2·num_heads={2 * self.num_heads}: RoPE turns pairs of channels, so "
                 "change one"
             )
-        check_number("learning_rate", self.learning_rate, above=0, hint="3e-3 suits small models")
-        check_integer("warm_up", self.warm_up, minimum=0, hint="a tenth of the steps is usual")
+        require_number("learning_rate", self.learning_rate, above=0, hint="3e-3 suits small models")
+        require_integer("warm_up", self.warm_up, minimum=0, hint="a tenth of the steps is usual")
         window = MULTIPLES[-1] * self.length
-        bytes_ = check_integer(
+        bytes_ = require_integer(
             "evaluation_bytes", self.evaluation_bytes, minimum=window, hint=f"one window of {window} at least"
         )
         if bytes_ % window:
             raise ValueError(f"evaluation_bytes must be a multiple of {window} = 8·length, got {bytes_}: windows must be whole")
         choose("part", self.parts, PARTS)
-        check_seeds("seeds", self.seeds)
+        require_seeds("seeds", self.seeds)
         if self.rope_seeds is not None:
-            check_seeds("rope_seeds", self.rope_seeds)
+            require_seeds("rope_seeds", self.rope_seeds)
 
     def runs(
         self, schemes: Sequence[str] | None = None, seeds: Sequence[int] | None = None, parts: Sequence[str] | None = None
@@ -124,7 +124,7 @@ class Config:
         schemes = choose("scheme", SCHEMES if schemes is None else schemes, SCHEMES)
         parts = choose("part", self.parts if parts is None else parts, PARTS)
         if seeds is not None:
-            check_seeds("seeds", seeds)
+            require_seeds("seeds", seeds)
         runs = []
         for part in parts:
             runs += [Run(part, *rest) for rest in self._of_part(part, seeds) if rest[0] in schemes]
@@ -144,7 +144,7 @@ class Config:
 
     def of(self, run: Run) -> Config:
         """This configuration with the sizes that the run's part has. Chapter 12."""
-        if check_type("run", run, Run, "take one of config.runs()").part == "text":
+        if require_type("run", run, Run, "take one of config.runs()").part == "text":
             return self
         small = replace(self, d_model=64, num_heads=4, num_layers=2)
         if run.part in tasks.TASKS:
@@ -179,7 +179,7 @@ def build_scheme(name: str, config: Config) -> PositionScheme:
     vector and T5's last bucket therefore begin at T/2, and stand for half of the distances that training shows.
     """
     (name,) = choose("scheme", (name,), SCHEMES)
-    check_type("config", config, Config, "take preset('quick')")
+    require_type("config", config, Config, "take preset('quick')")
     d_model, num_heads, half = config.d_model, config.num_heads, config.length // 2
     d_head = d_model // num_heads
     schemes = {
@@ -198,7 +198,7 @@ def build_scheme(name: str, config: Config) -> PositionScheme:
 
 def build_model(config: Config, run: Run) -> Decoder:
     """The run's decoder, untrained: a seed gives the same weights again, wherever torch's own generator stands. Chapter 12."""
-    sizes = check_type("config", config, Config, "take preset('quick')").of(run)
+    sizes = require_type("config", config, Config, "take preset('quick')").of(run)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
         scheme = build_scheme(run.scheme, sizes)
@@ -217,12 +217,12 @@ class ScaledTokens(PositionScheme):
 
     def __init__(self, scheme: PositionScheme, factor: float) -> None:
         super().__init__()
-        self.scheme = check_type("scheme", scheme, PositionScheme, "PositionScheme() itself adds no positions")
-        self.factor = check_number("factor", factor, above=0, hint="the paper's is √d_model")
+        self.scheme = require_type("scheme", scheme, PositionScheme, "PositionScheme() itself adds no positions")
+        self.factor = require_number("factor", factor, above=0, hint="the paper's is √d_model")
 
     def embed(self, x: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
         """x (batch, L, d_model) at positions (L,) or (batch, L) -> the same shape."""
-        check_vectors("x", x, "(batch, L, d_model)")
+        require_vectors("x", x, "(batch, L, d_model)")
         return self.scheme.embed(self.factor * x, positions)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from posenc_course.experiment._checks import check_folder
+from posenc_course.experiment._require import require_folder
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 VOCAB_SIZE = 128  # the files are pure ASCII: one byte, one character, one token
@@ -33,7 +33,7 @@ def load_corpus(folder: str | Path | None = None) -> Corpus:
 
     Chapter 12.
     """
-    folder = DATA if folder is None else check_folder(folder)
+    folder = DATA if folder is None else require_folder(folder)
     try:
         described = json.loads((folder / "corpus.json").read_text(encoding="utf-8"))
         text = lzma.decompress((folder / "corpus.xz").read_bytes())

@@ -13,9 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from posenc_course._validation import check_integer, check_tensor, check_vectors
+from posenc_course._validation import require_integer, require_tensor, require_vectors
 from posenc_course.experiment import tasks
-from posenc_course.experiment._checks import check_type, choose
+from posenc_course.experiment._require import choose, require_type
 from posenc_course.experiment.config import MULTIPLES, Config
 from posenc_course.learned import LearnedPositions
 from posenc_course.naive import LinearPositions
@@ -36,8 +36,8 @@ class WindowedPositions(PositionScheme):
 
     def __init__(self, scheme: PositionScheme, window: int) -> None:
         super().__init__()
-        self.scheme = check_type("scheme", scheme, PositionScheme, "PositionScheme() itself adds no positions")
-        self.window = check_integer("window", window, minimum=1, hint="it is how many keys a query sees, itself included")
+        self.scheme = require_type("scheme", scheme, PositionScheme, "PositionScheme() itself adds no positions")
+        self.window = require_integer("window", window, minimum=1, hint="it is how many keys a query sees, itself included")
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
         """As the scheme does."""
@@ -49,7 +49,7 @@ class WindowedPositions(PositionScheme):
 
     def bias(self, q: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor:
         """The scheme's bias, -∞ for keys that are too far: (1 or batch, heads or 1, L_query, L_key)."""
-        check_vectors("q", q, "(batch, heads, L_query, d_head)")
+        require_vectors("q", q, "(batch, heads, L_query, d_head)")
         far = offsets(q_positions, k_positions) >= self.window
         far = far.view(-1, 1, *far.shape[-2:])  # (1 or batch, 1, L_query, L_key)
         bias = self.scheme.bias(q, q_positions, k_positions)
@@ -59,7 +59,7 @@ class WindowedPositions(PositionScheme):
 
 def possible_changes(scheme: PositionScheme) -> tuple[str, ...]:
     """Which changes this scheme can take: all a window, RoPE the stretchings, a learned table interpolation. Chapter 12."""
-    if isinstance(check_type("scheme", scheme, PositionScheme, "take model.scheme"), RotaryPositions):
+    if isinstance(require_type("scheme", scheme, PositionScheme, "take model.scheme"), RotaryPositions):
         return CHANGES
     return ("window", "interpolation") if isinstance(scheme, LearnedPositions) else ("window",)
 
@@ -70,9 +70,9 @@ def changed(model: Decoder, change: str, length: int, trained_length: int) -> De
     Changes as in `CHANGES`; RoPE is stretched by length / trained_length, a learned table's trained rows are drawn out to
     `length` rows, on straight lines between them. Raises ValueError where the scheme cannot take the change. Chapter 12.
     """
-    check_type("model", model, Decoder, "take one from load_model")
-    length = check_integer("length", length, minimum=1, hint="it counts tokens")
-    trained_length = check_integer("trained_length", trained_length, minimum=1, hint="it counts tokens")
+    require_type("model", model, Decoder, "take one from load_model")
+    length = require_integer("length", length, minimum=1, hint="it counts tokens")
+    trained_length = require_integer("trained_length", trained_length, minimum=1, hint="it counts tokens")
     (change,) = choose("change", (change,), possible_changes(model.scheme))
     model = copy.deepcopy(model)
     model.scheme = _changed_scheme(model.scheme, change, length, trained_length)
@@ -104,7 +104,7 @@ def _changed_scheme(scheme: PositionScheme, change: str, length: int, trained_le
 
 def token_losses(model: Decoder, windows: Tensor) -> Tensor:
     """The loss of each target, in nats: windows (n, L+1) of token ids -> (n, L); the first is no target. Chapter 12."""
-    check_type("model", model, Decoder, "take one from load_model")
+    require_type("model", model, Decoder, "take one from load_model")
     if not isinstance(windows, Tensor) or windows.ndim != 2 or windows.shape[1] < 2 or windows.is_floating_point():
         given = tuple(windows.shape) if isinstance(windows, Tensor) else windows
         raise ValueError(
@@ -140,9 +140,9 @@ def evaluate_text(model: Decoder, config: Config, text: Tensor, changes: Sequenc
 
     Changed schemes are measured on non-overlapping windows; at T none of the changes changes anything. Chapter 12.
     """
-    check_type("model", model, Decoder, "take one from load_model")
-    check_type("config", config, Config, "take preset('quick')")
-    if check_tensor("text", text).ndim != 1 or text.is_floating_point():
+    require_type("model", model, Decoder, "take one from load_model")
+    require_type("config", config, Config, "take preset('quick')")
+    if require_tensor("text", text).ndim != 1 or text.is_floating_point():
         raise ValueError(
             f"text must be token ids of shape (bytes,), got {text.dtype} of shape {tuple(text.shape)}: take load_corpus()"
         )
@@ -176,8 +176,8 @@ def evaluate_text(model: Decoder, config: Config, text: Tensor, changes: Sequenc
 
 def evaluate_task(model: Decoder, config: Config, task: str) -> dict[str, Any]:
     """Share of right answers and loss at each length: {"accuracy": {L: share}, "loss": {L: nats}}. Chapter 12."""
-    check_type("model", model, Decoder, "take one that was trained on the task")
-    check_type("config", config, Config, "take preset('quick')")
+    require_type("model", model, Decoder, "take one that was trained on the task")
+    require_type("config", config, Config, "take preset('quick')")
     (task,) = choose("task", (task,), tuple(tasks.TASKS))
     result: dict[str, Any] = {"accuracy": {}, "loss": {}}
     for L in (multiple * config.length for multiple in MULTIPLES):
@@ -196,9 +196,9 @@ def linear_along_ones(length: int = 512, d_model: int = 64, seed: int = 0) -> fl
     LayerNorm subtracts the mean of the channels, and so the position, whatever the weights: up to rounding (float64 here) the
     decoder has no positions at all. Chapter 12.
     """
-    length = check_integer("length", length, minimum=1, hint="it counts tokens")
-    d_model = check_integer("d_model", d_model, minimum=1, hint="it is the width of the token vectors, e.g. 64")
-    seed = check_integer("seed", seed, minimum=0, hint="it numbers the model, e.g. 0")
+    length = require_integer("length", length, minimum=1, hint="it counts tokens")
+    d_model = require_integer("d_model", d_model, minimum=1, hint="it is the width of the token vectors, e.g. 64")
+    seed = require_integer("seed", seed, minimum=0, hint="it numbers the model, e.g. 0")
     with torch.random.fork_rng(devices=[]), torch.inference_mode():
         torch.manual_seed(seed)
         model = Decoder(tasks.VOCAB_SIZE, d_model, 1, 2).double()

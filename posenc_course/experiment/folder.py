@@ -14,10 +14,10 @@ from typing import Any
 
 import torch
 
-from posenc_course._validation import check_integer
-from posenc_course.experiment._checks import check_device, check_folder, check_type, choose
+from posenc_course._validation import require_integer
 from posenc_course.experiment._files import config_from, read_run, restore, save_run, write_whole
 from posenc_course.experiment._pool import News, Report, spread
+from posenc_course.experiment._require import choose, require_device, require_folder, require_type
 from posenc_course.experiment.config import PARTS, PRESETS, SCHEMES, Config, Run
 from posenc_course.experiment.corpus import DATA, load_corpus
 from posenc_course.experiment.runs import measure, train_run
@@ -41,12 +41,12 @@ def run_experiment(
     progress. Raises ValueError, before anything is written, for arguments that are impossible, for a folder that another
     configuration was begun in, and for a run that is not whole. Chapter 12.
     """
-    runs = check_type("config", config, Config, "take preset('quick')").runs(schemes, seeds, parts)
-    check_device(device)
-    jobs = check_integer("jobs", jobs, minimum=1, hint="it is how many processes work; as many as there are cores is usual")
+    runs = require_type("config", config, Config, "take preset('quick')").runs(schemes, seeds, parts)
+    require_device(device)
+    jobs = require_integer("jobs", jobs, minimum=1, hint="it is how many processes work; as many as there are cores is usual")
     load_corpus()
-    folder = _check_path(folder)
-    _check_config_of(folder, config)
+    folder = _require_path(folder)
+    _require_config_of(folder, config)
     missing = [run for run in runs if not _made(folder, run)]
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / "config.json", (json.dumps(config.as_json(), indent=1) + "\n").encode())
@@ -79,7 +79,7 @@ def evaluate_again(
     """
     schemes = choose("scheme", SCHEMES if schemes is None else schemes, SCHEMES)
     parts = choose("part", PARTS if parts is None else parts, PARTS)
-    check_device(device)
+    require_device(device)
     stored = [(path, read_run(path)) for path in _paths(folder)]
     for path, one in stored:
         if one["record"]["scheme"] not in schemes or one["record"]["part"] not in parts:
@@ -119,7 +119,7 @@ def load_results(results: str | Path = "full") -> dict[str, Any]:
     "part", "scheme", "seed", "setting", "losses" (training, means of ten steps), "gradient_norm", "evaluation", "cpu_seconds".
     Raises ValueError if there are none, or not whole ones. Chapter 12.
     """
-    path = _check_path(results)
+    path = _require_path(results)
     if path.is_dir():
         return merge(path)
     packaged = DATA / "experiment" / f"{results}.json"
@@ -140,7 +140,7 @@ def load_model(scheme: str, seed: int = 0, *, folder: str | Path | None = None) 
     The package holds seed 0 of every scheme, and seeds 0, 1, 2 of RoPE. Raises ValueError for models that are not there.
     Chapter 12.
     """
-    where = DATA / "models" if folder is None else check_folder(folder)
+    where = DATA / "models" if folder is None else require_folder(folder)
     path = where / f"{Run('text', scheme, seed).name}.npz"
     if not path.is_file():
         there = sorted(other.stem.removeprefix("text-") for other in where.glob("text-*.npz"))
@@ -153,7 +153,7 @@ def save_report(folder: str | Path, path: str | Path) -> None:
     merged = merge(folder)
     lines = ",\n".join(json.dumps(run) for run in merged["runs"])
     head = "".join(f"{json.dumps(key)}: {json.dumps(value)},\n" for key, value in merged.items() if key != "runs")
-    write_whole(_check_path(path), f'{{{head}"runs": [\n{lines}\n]}}\n'.encode())
+    write_whole(_require_path(path), f'{{{head}"runs": [\n{lines}\n]}}\n'.encode())
 
 
 def _summary(record: dict[str, Any]) -> str:
@@ -166,7 +166,7 @@ def _summary(record: dict[str, Any]) -> str:
 
 def _provenance(device: str = "cpu") -> dict[str, Any]:
     """Where and with what this process computes. Chapter 12."""
-    where = check_device(device)
+    where = require_device(device)
     processor = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
@@ -204,14 +204,14 @@ class _Clock:
         return f"[{self.finished}/{self.total}, {passed:.0f} s, {left}] {news.run.name}: {said}"
 
 
-def _check_path(path: object) -> Path:
+def _require_path(path: object) -> Path:
     if not isinstance(path, str | Path):
         raise ValueError(f"a path must be text or a Path, got {path!r}: give for example 'runs'")
     return Path(path)
 
 
 def _paths(folder: str | Path) -> list[Path]:
-    paths = sorted(check_folder(folder).glob("*.npz"))
+    paths = sorted(require_folder(folder).glob("*.npz"))
     if not paths:
         raise ValueError(f"no runs in {str(folder)!r}: make some with `run`")
     return paths
@@ -222,7 +222,7 @@ def _made(folder: Path, run: Run) -> bool:
     return path.exists() and bool(read_run(path))
 
 
-def _check_config_of(folder: Path, config: Config) -> None:
+def _require_config_of(folder: Path, config: Config) -> None:
     path = folder / "config.json"
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is no folder: give one, or a name for a new one")

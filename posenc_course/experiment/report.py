@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from posenc_course._validation import check_number, check_tensor
+from posenc_course._validation import require_number, require_tensor
 from posenc_course.experiment import tasks
-from posenc_course.experiment._checks import choose
+from posenc_course.experiment._require import choose
 from posenc_course.experiment.config import PARTS, SCHEMES
 
 HOW = ("nonoverlapping", "sliding", "last", "accuracy", "loss")
@@ -19,7 +19,7 @@ HOW = ("nonoverlapping", "sliding", "last", "accuracy", "loss")
 
 def records(results: dict[str, Any], part: str, scheme: str, setting: str = "") -> list[dict[str, Any]]:
     """The runs of one part, scheme and setting, in the order of their seeds; ValueError if there are none. Chapter 12."""
-    _check_results(results)
+    _require_results(results)
     choose("part", (part,), PARTS)
     choose("scheme", (scheme,), SCHEMES)
     wanted = {"part": part, "scheme": scheme, "setting": setting}
@@ -67,7 +67,7 @@ def curve(results: dict[str, Any], scheme: str, *, change: str = "plain") -> Ten
 
 def spread(values: Tensor) -> tuple[Tensor, Tensor]:
     """Mean and standard deviation (n - 1) over the first size, the seeds; of one seed it is NaN. Chapter 12."""
-    if check_tensor("values", values).ndim == 0 or not values.is_floating_point() or len(values) == 0:
+    if require_tensor("values", values).ndim == 0 or not values.is_floating_point() or len(values) == 0:
         raise ValueError(
             f"values must be floating-point, seeds first, got {values.dtype} of shape {tuple(values.shape)}: stack them"
         )
@@ -77,12 +77,12 @@ def spread(values: Tensor) -> tuple[Tensor, Tensor]:
 
 def bits_per_byte(nats: float) -> float:
     """A loss per byte in nats, in bits: nats / ln 2. Chapter 12."""
-    return check_number("nats", nats, hint="pass a loss") / math.log(2)
+    return require_number("nats", nats, hint="pass a loss") / math.log(2)
 
 
 def tables(results: dict[str, Any]) -> list[str]:
     """The lines of a report: mean ± standard deviation over seeds of every measurement. Chapter 12."""
-    _check_results(results)
+    _require_results(results)
     return [*_lines(results)]
 
 
@@ -119,6 +119,6 @@ def _lines(results: dict[str, Any]) -> Iterator[str]:
                     yield f"  {label}".ljust(44) + f"{seeds:5}  " + "".join(f"{cell:>15}" for cell in cells)
 
 
-def _check_results(results: object) -> None:
+def _require_results(results: object) -> None:
     if not isinstance(results, dict) or "runs" not in results:
         raise ValueError(f"results must be what load_results returns, got {results!r}: take load_results('full')")

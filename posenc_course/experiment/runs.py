@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from posenc_course.experiment import tasks
-from posenc_course.experiment._checks import check_device, check_type
+from posenc_course.experiment._require import require_device, require_type
 from posenc_course.experiment.config import Config, Run, build_model
 from posenc_course.experiment.corpus import Corpus, load_corpus
 from posenc_course.experiment.evaluation import evaluate_task, evaluate_text, possible_changes
@@ -28,10 +28,10 @@ def train_run(
     The weights are rounded to float16 before anything is measured, so that a stored model gives the stored numbers. One thread:
     on matrices this small a second one waits more than it helps, and the order of sums stays the same. Chapter 12.
     """
-    where = check_device(device)
+    where = require_device(device)
     if progress is not None and not callable(progress):
         raise ValueError(f"progress must be a function of step, steps and loss, got {progress!r}: leave it out for none")
-    sizes = check_type("config", config, Config, "take preset('quick')").of(run)
+    sizes = require_type("config", config, Config, "take preset('quick')").of(run)
     with _one_thread():
         text = load_corpus() if run.part not in tasks.TASKS else None
         model = build_model(config, run).to(where)
@@ -67,10 +67,10 @@ def train_run(
 
 def measure(model: Decoder, config: Config, run: Run, text: Corpus | None = None) -> dict[str, Any]:
     """The run's evaluation of its trained model; `text` is the package's, where the run needs one. Chapter 12."""
-    sizes = check_type("config", config, Config, "take preset('quick')").of(run)
-    check_type("model", model, Decoder, "take one from load_model").eval()
+    sizes = require_type("config", config, Config, "take preset('quick')").of(run)
+    require_type("model", model, Decoder, "take one from load_model").eval()
     if text is not None:
-        check_type("text", text, Corpus, "take load_corpus()")
+        require_type("text", text, Corpus, "take load_corpus()")
     with _one_thread():
         if run.part in tasks.TASKS:
             return evaluate_task(model, sizes, run.part)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from posenc_course._validation import check_integer
+from posenc_course._validation import require_integer
 
 VOCAB_SIZE = 64
 NO_TARGET = -100
@@ -94,5 +94,5 @@ TASKS = {
 def _check(generator: object, batch: int, length: int) -> None:
     if not isinstance(generator, torch.Generator):
         raise ValueError(f"generator must be a torch.Generator, got {generator!r}: pass torch.Generator().manual_seed(0)")
-    check_integer("batch", batch, minimum=1, hint="it counts sequences, e.g. 32")
-    check_integer("length", length, minimum=4, hint="it counts tokens, and the tasks need four")
+    require_integer("batch", batch, minimum=1, hint="it counts sequences, e.g. 32")
+    require_integer("length", length, minimum=4, hint="it counts tokens, and the tasks need four")

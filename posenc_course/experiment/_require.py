@@ -6,12 +6,12 @@ from typing import Any, TypeVar
 
 import torch
 
-from posenc_course._validation import check_integer
+from posenc_course._validation import require_integer
 
 T = TypeVar("T")
 
 
-def check_type(name: str, value: object, kind: type[T], hint: str) -> T:
+def require_type(name: str, value: object, kind: type[T], hint: str) -> T:
     """Return `value`, or raise a ValueError unless it is one of `kind`."""
     if not isinstance(value, kind):
         raise ValueError(f"{name} must be a {kind.__name__}, got {' '.join(repr(value).split())}: {hint}")
@@ -31,7 +31,7 @@ def choose(what: str, given: Any, possible: Sequence[str]) -> tuple[str, ...]:
     return given
 
 
-def check_device(name: str) -> torch.device:
+def require_device(name: str) -> torch.device:
     """The device of this name, or a ValueError if this machine has none such."""
     try:
         device = torch.device(name)
@@ -42,14 +42,14 @@ def check_device(name: str) -> torch.device:
     return device
 
 
-def check_seeds(name: str, seeds: object) -> None:
+def require_seeds(name: str, seeds: object) -> None:
     if not isinstance(seeds, tuple | list) or not seeds or len({*map(repr, seeds)}) < len(seeds):
         raise ValueError(f"{name} must be different whole numbers, one at least, got {seeds!r}: three show a spread, (0, 1, 2)")
     for seed in seeds:
-        check_integer(name, seed, minimum=0, hint="seeds number the runs, e.g. 0, 1, 2")
+        require_integer(name, seed, minimum=0, hint="seeds number the runs, e.g. 0, 1, 2")
 
 
-def check_folder(folder: object) -> Path:
+def require_folder(folder: object) -> Path:
     """Return `folder` as a path, or raise a ValueError unless it is a folder that exists."""
     if not isinstance(folder, str | Path) or not Path(folder).is_dir():
         raise ValueError(f"folder must be one that exists, got {str(folder)!r}: give the one that the files are in")
