@@ -1,7 +1,7 @@
 """Verdicts on answers to the exercises, in a sentence: what was tried, what came out, what to look at.
 
-One module per topic, one function per exercise; each takes the reader's function and returns the verdict as text, which begins
-with "Right" or does not. What a check draws at random comes from a seed that the verdict names: `seed=…` draws the same again.
+One module per topic, one check per exercise; each takes the reader's function and returns the verdict as text, which begins
+with "Right" or does not. What a check samples comes from a seed that the verdict names: `seed=…` samples the same again.
 """
 
 from posenc_course.checks import (
@@ -20,12 +20,13 @@ from posenc_course.checks import (
     shift,
     sinusoidal,
 )
-from posenc_course.checks._verdict import grade
+from posenc_course.checks._exercise import grade, last
 
 __all__ = [
     "alibi",
     "base",
     "grade",
+    "last",
     "learned",
     "lengths",
     "naive",

@@ -1,89 +1,16 @@
-"""Exercises of chapter 01: a test that tells who sees order, and the assignment on what a layer can see."""
+"""Exercises on word order: a test that tells which functions see it, and what a layer can see."""
 
 import itertools
-from collections.abc import Callable
-from typing import Any
+import math
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor
 
 from posenc_course.attention import attention
-from posenc_course.checks._verdict import Wrong, answer, as_truth, check, compare
+from posenc_course.checks._exercise import Exercise, exercise
 
-_FUNCTIONS: dict[str, tuple[Callable[[Tensor], Tensor], bool]] = {
-    "attention": (lambda x: attention(x, x, x), True),
-    "tanh of every number": (torch.tanh, True),
-    "each row minus the mean row": (lambda x: x - x.mean(dim=0), True),
-    "the running sum": (lambda x: x.cumsum(dim=0), False),
-    "the sequence backwards": (lambda x: x.flip(0), False),
-    "each column sorted": (lambda x: x.sort(dim=0).values, False),
-}
-
-
-def _draw(seed: int, *shape: int) -> Tensor:
-    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
-
-
-@check()
-def equivariance(is_equivariant: Callable[[Callable[[Tensor], Tensor], Tensor], Any], *, seed: int) -> str:
-    """Try is_equivariant(f, x) -> bool on six functions of a sequence x of shape (5, 4), and say what it got wrong.
-
-    Chapter 01.
-    """
-    x = _draw(seed, 5, 4)
-    verdicts = {}
-    for name, (f, _) in _FUNCTIONS.items():
-        call = f"is_equivariant({name}, x)"
-        verdicts[name] = as_truth(answer(is_equivariant, f, x.clone(), call=call), call=call)
-    missed = [name for name, (_, truth) in _FUNCTIONS.items() if verdicts[name] != truth]
-    if not missed:
-        return "Right: your test sorts all six functions."
-    if verdicts == {name: name == "each column sorted" for name in _FUNCTIONS}:
-        raise Wrong("Your test looks for invariance: it wants f(Px) to equal f(x), where equivariance wants P f(x).")
-    if all(verdicts.values()):
-        raise Wrong("Your test calls all six equivariant: does it really reorder the rows of x?")
-    if not any(verdicts.values()):
-        raise Wrong(
-            "Your test calls nothing equivariant, not even tanh: reorder the output by the same permutation, "
-            "and compare with torch.allclose, since sums in another order differ in the last digit."
-        )
-    if set(missed) <= {"the sequence backwards"}:
-        raise Wrong(
-            "Your test is taken in by the reversed sequence: a permutation that commutes with reversal cannot catch it. "
-            "Draw one at random, or try several."
-        )
-    if set(missed) <= {"attention", "each row minus the mean row"}:
-        raise Wrong("Your test is too strict: sums in another order differ in the last digit, so compare with torch.allclose.")
-    raise Wrong(f"Your test is wrong about: {', '.join(missed)}.")
-
-
-# ── the assignment ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@check()
-def permutation(permutation_matrix: Callable[[Tensor], Any], *, seed: int) -> str:
-    """Try permutation_matrix(order) -> P of shape (L, L) with P @ x equal to x[order], for 3 to 7 tokens. Chapter 01."""
-    generator = torch.Generator().manual_seed(seed)
-    # A cycle of three tokens or more: an order that is its own inverse would hide the commonest mistake.
-    cycle = torch.tensor([1, 2, 0])
-    cases = [(cycle,), *((torch.randperm(length, generator=generator),) for length in (4, 5, 6, 7))]
-
-    def right(order: Tensor) -> Tensor:
-        return torch.eye(len(order))[order]
-
-    mistakes = [
-        (lambda order: right(order).T,
-         "Your P is the transpose: it undoes the order. Row r of P @ x should be token order[r], so where in row r is the 1?"),
-        (lambda order: torch.eye(len(order)), "Your P is the identity: it leaves every token where it was."),
-        (lambda order: right(order).flip(0), "Your rows are in reverse: row 0 of P picks the token that comes first."),
-    ]  # fmt: skip
-    return compare(
-        permutation_matrix, cases, right, mistakes, name="permutation_matrix", praise="P @ x is x[order] for all five orders."
-    )
-
-
-def _mean(x: Tensor) -> Tensor:
-    return x.mean(dim=0)
+Layer = Callable[[Tensor], Tensor]
 
 
 def _attention_layer(x: Tensor) -> Tensor:
@@ -98,177 +25,300 @@ def _past(length: int) -> Tensor:
     return torch.ones(length, length, dtype=torch.bool).tril()
 
 
-_KINDS: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
+def _sample(seed: int, *shape: int) -> Tensor:
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+# Each function with its kind; a row at a time, all rows at once, one row for the whole sequence.
+_KINDS: dict[str, tuple[Layer, str]] = {
     "attention": (_attention_layer, "equivariant"),
-    "tanh": (torch.tanh, "equivariant"),
+    "tanh of every number": (torch.tanh, "equivariant"),
     "each row minus the mean row": (lambda x: x - x.mean(dim=0), "equivariant"),
-    "the mean row": (_mean, "invariant"),
+    "the mean row": (lambda x: x.mean(dim=0), "invariant"),
     "the largest of each column": (lambda x: x.max(dim=0).values, "invariant"),
-    "the mean row of attention": (lambda x: _mean(_attention_layer(x)), "invariant"),
+    "the mean row of attention": (lambda x: _attention_layer(x).mean(dim=0), "invariant"),
+    "each column sorted": (lambda x: x.sort(dim=0).values, "invariant"),
     "causal attention": (_causal_layer, "neither"),
     "the running sum": (lambda x: x.cumsum(dim=0), "neither"),
+    "the sequence backwards": (lambda x: x.flip(0), "neither"),
     "the last row": (lambda x: x[-1], "neither"),
+    "the first row": (lambda x: x[0], "neither"),
     # Turning the sequence round, or moving it on in a ring, changes nothing here: other orders do.
     "the mean of both neighbours": (lambda x: (x + x.roll(1, 0) + x.roll(-1, 0)) / 3, "neither"),
+    # Which only the last channel tells.
+    "the running sum in the last column": (lambda x: torch.cat((x[:, :-1], x[:, -1:].cumsum(dim=0)), dim=1), "neither"),
 }
 _SUMS = {"attention", "each row minus the mean row", "the mean row", "the mean row of attention"}  # rounded by their order
+_ROUNDED = "Too strict: sums in another order differ in the last digit, so compare with torch.allclose."
 
 
-@check()
-def kind(my_kind: Callable[[Callable[[Tensor], Tensor], Tensor], Any], *, seed: int) -> str:
-    """Try my_kind(f, x) -> "equivariant", "invariant" or "neither" on ten functions of x of shape (5, 4). Chapter 01."""
-    said = {}
-    for number, (name, (f, _)) in enumerate(_KINDS.items()):
-        said[name] = answer(my_kind, f, _draw(seed + number, 5, 4), call=f"kind({name}, x)")
-        if said[name] not in ("equivariant", "invariant", "neither"):
-            raise Wrong(f'kind({name}, x) returned {said[name]!r}, it should be "equivariant", "invariant" or "neither".')
-    missed = {name: word for name, word in said.items() if word != _KINDS[name][1]}
-    if not missed:
-        return "Right: all ten functions, also those that give one row for the whole sequence."
-    if len(set(said.values())) == 1:
-        raise Wrong(
-            f'You call all ten "{said["tanh"]}": does x come to f in another order, and is the result compared with '
-            "torch.allclose?"
-        )
-    if all({word, _KINDS[name][1]} == {"equivariant", "invariant"} for name, word in missed.items()) and len(missed) == 6:
-        raise Wrong(
-            "The two words have changed places: an invariant result stays the same, an equivariant one is reordered too."
-        )
-    if all(
-        word == ("invariant" if f(_draw(0, 5, 4)).ndim == 1 else "equivariant")
-        for word, f in zip(said.values(), (f for f, _ in _KINDS.values()), strict=True)
-    ):
-        raise Wrong("You judge by the shape of f(x): reorder the rows of x, and look what becomes of it.")
-    for word, hint in (
-        ("invariant", "some functions give one row for the whole sequence, and it has no rows to reorder."),
-        ("equivariant", "reorder the output by the same order before you compare."),
-    ):
-        of_this_kind = {name for name, (_, kind) in _KINDS.items() if kind == word}
-        if set(missed) == of_this_kind:
-            raise Wrong(f'You find no function "{word}": {hint}')
-    if set(missed) <= _SUMS and set(missed.values()) == {"neither"}:
-        raise Wrong("Too strict: sums in another order differ in the last digit, so compare with torch.allclose.")
-    if set(missed) <= {name for name, (_, kind) in _KINDS.items() if kind == "neither"}:
-        raise Wrong(
-            f"You are taken in by {' and '.join(missed)}: one order can happen to change nothing there. Reorder all of the "
-            "rows, or try several orders."
-        )
-    name, word = next(iter(missed.items()))
-    raise Wrong(f'kind({name}, x) gives "{word}", and should give "{_KINDS[name][1]}".')
+def _kind(f: Layer) -> str:
+    return next(kind for known, kind in _KINDS.values() if known is f)
 
 
-@check()
-def who_sees_whom(my_table: Callable[[Callable[[Tensor], Tensor], Tensor], Any], *, seed: int) -> str:
-    """Try my_table(f, x) -> (L, L) of True where row m of f(x) depends on token n, on eight layers and x of shape (6, 4).
+def _among(f: Layer, *names: str) -> bool:
+    return any(_KINDS[name][0] is f for name in names)
 
-    Chapter 01.
-    """
+
+@exercise("is_equivariant")
+def equivariance(seed: int) -> Exercise:
+    """is_equivariant(f, x) -> bool, on functions of a sequence x of shape (5, 4)."""
+    chosen = ("attention", "tanh of every number", "each row minus the mean row", "the running sum", "the sequence backwards",
+              "each column sorted", "the running sum in the last column")  # fmt: skip
+    x = _sample(seed, 5, 4)
+
+    def right(f: Layer, _x: Tensor) -> bool:
+        return _kind(f) == "equivariant"
+
+    return Exercise(
+        cases={name: (_KINDS[name][0], x) for name in chosen},
+        right=right,
+        mistakes={
+            "invariance": (lambda f, _: _kind(f) == "invariant",
+                "Your test looks for invariance: it wants f(Px) to equal f(x), where equivariance wants P f(x)."),
+            "nothing reordered": (lambda f, _: True,
+                "Your test calls every function equivariant: does it really reorder the rows of x?"),
+            "the output left as it was": (lambda f, _: False,
+                "Your test calls nothing equivariant, not even tanh: reorder the output by the same permutation, and compare "
+                "with torch.allclose, since sums in another order differ in the last digit."),
+            "taken in by reversal": (lambda f, x: right(f, x) or _among(f, "the sequence backwards"),
+                "Your test is taken in by the reversed sequence: a permutation that commutes with reversal cannot catch it. "
+                "Take one at random, or try several."),
+            "some channels": (lambda f, x: right(f, x) or _among(f, "the running sum in the last column"),
+                "Your test is taken in by a function that changes one column only: compare all numbers of all rows."),
+            "the inverse permutation": (lambda f, x: right(f, x) and not _among(f, "attention", "each row minus the mean row"),
+                _ROUNDED),
+            **{f"{name}, to the last digit": (lambda f, x, name=name: right(f, x) and not _among(f, name), _ROUNDED)
+               for name in ("attention", "each row minus the mean row")},
+        },
+        praise=f"your test sorts all {len(chosen)} functions.",
+    )  # fmt: skip
+
+
+@exercise()
+def permutation(seed: int) -> Exercise:
+    """permutation_matrix(order) -> P of shape (L, L) with P @ x equal to x[order], for 3 to 7 tokens."""
+    generator = torch.Generator().manual_seed(seed)
+    # A cycle of three tokens or more: an order that is its own inverse would hide the commonest mistake.
+    orders = [torch.tensor([1, 2, 0]), *(torch.randperm(length, generator=generator) for length in (4, 5, 6, 7))]
+
+    def right(order: Tensor) -> Tensor:
+        return torch.eye(len(order))[order]
+
+    return Exercise(
+        cases=[(order,) for order in orders],
+        right=right,
+        mistakes={
+            "transposed": (lambda order: right(order).T,
+                "Your P is the transpose: it undoes the order. Row r of P @ x should be token order[r], so where in row r is "
+                "the 1?"),
+            "identity": (lambda order: torch.eye(len(order)), "Your P is the identity: it leaves every token where it was."),
+            "reversed": (lambda order: right(order).flip(0),
+                "Your rows are in reverse: row 0 of P picks the token that comes first."),
+            "counted from 1": (lambda order: right(order - 1),
+                "Your columns are one too early: the tokens in `order` are counted from 0."),
+            "no last row": (lambda order: right(order) * (torch.arange(len(order)) < len(order) - 1)[:, None],
+                "Your last row is empty: each of the L rows picks a token."),
+        },
+        praise="P @ x is x[order] for all five orders.",
+    )  # fmt: skip
+
+
+def _classified(f: Layer, x: Tensor, *orders: list[int]) -> str:
+    """The kind of f as far as these orders tell."""
+    y = f(x)
+    if all(torch.allclose(f(x[order]), y) for order in orders):
+        return "invariant"
+    if y.shape == x.shape and all(torch.allclose(f(x[order]), y[order]) for order in orders):
+        return "equivariant"
+    return "neither"
+
+
+@exercise()
+def kind(seed: int) -> Exercise:
+    """kind(f, x) -> "equivariant", "invariant" or "neither", on functions of x of shape (5, 4)."""
+    exchanged = {"equivariant": "invariant", "invariant": "equivariant", "neither": "neither"}
+    one_order = (
+        "You are taken in by functions that change nothing under one order, or under a few: reorder all of the rows, and try "
+        "several orders."
+    )
+
+    def right(f: Layer, _x: Tensor) -> str:
+        return _kind(f)
+
+    def rounding(*names: str) -> Callable[[Layer, Tensor], str]:
+        return lambda f, _x: "neither" if _among(f, *names) else _kind(f)
+
+    def rows_mean(f: Layer, x: Tensor) -> str:
+        return "equivariant" if _among(f, "the running sum in the last column") else _kind(f)
+
+    return Exercise(
+        cases={name: (f, _sample(seed + number, 5, 4)) for number, (name, (f, _)) in enumerate(_KINDS.items())},
+        right=right,
+        mistakes={
+            "exchanged": (lambda f, _: exchanged[_kind(f)],
+                "The two words have changed places: an invariant result stays the same, an equivariant one is reordered too."),
+            "by shape": (lambda f, x: "invariant" if f(x).ndim == 1 else "equivariant",
+                "You judge by the shape of f(x): reorder the rows of x, and look what becomes of it."),
+            "nothing reordered": (lambda f, _: "invariant",
+                'You call everything "invariant": does x come to f in another order?'),
+            "invariant ones missed": (lambda f, _: "neither" if _kind(f) == "invariant" else _kind(f),
+                'You find no function "invariant": some functions give one row for the whole sequence, and it has no rows to '
+                "reorder."),
+            "equivariant ones missed": (lambda f, _: "neither" if _kind(f) == "equivariant" else _kind(f),
+                'You find no function "equivariant": reorder the output by the same order before you compare.'),
+            "some channels": (rows_mean,
+                "You are taken in by the running sum in the last column: compare all numbers of all rows."),
+            "to the last digit": (rounding(*_SUMS), _ROUNDED),
+            **{f"{name}, to the last digit": (rounding(name), _ROUNDED) for name in sorted(_SUMS)},
+            "backwards only": (lambda f, x: _classified(f, x, [4, 3, 2, 1, 0]), one_order),
+            "round a ring": (lambda f, x: _classified(f, x, *([*range(k, 5), *range(k)] for k in range(5))), one_order),
+            "the first two rows": (lambda f, x: _classified(f, x, [1, 0, 2, 3, 4]), one_order),
+            "the last two rows": (lambda f, x: _classified(f, x, [0, 1, 2, 4, 3]), one_order),
+            "the two ends": (lambda f, x: _classified(f, x, [4, 1, 2, 3, 0]), one_order),
+            "every number different": (lambda f, _: "neither", 'You call everything "neither": is f(x) compared with '
+                "torch.allclose, and in the right order?"),
+        },
+        praise=f"all {len(_KINDS)} functions, also those that give one row for the whole sequence.",
+    )  # fmt: skip
+
+
+@exercise()
+def who_sees_whom(seed: int) -> Exercise:
+    """who_sees_whom(f, x) -> (L, L) of True where row m of f(x) depends on token n, on layers and x of shape (6, 4)."""
     everyone, itself = torch.ones(6, 6, dtype=torch.bool), torch.eye(6, dtype=torch.bool)
     window = _past(6) & ~_past(6).tril(-3)
+    layers: dict[str, tuple[Layer, Tensor]] = {
+        "attention": (_attention_layer, everyone),
+        "causal attention": (_causal_layer, _past(6)),
+        "tanh of every number": (torch.tanh, itself),
+        "the token before": (lambda x: x.roll(1, dims=0), itself.roll(1, dims=0)),
+        "a window of three": (lambda x: attention(x, x, x, mask=window), window),
+        "plus the first token": (lambda x: x + x[:1], itself | (torch.arange(6) == 0)),
+        "half of the token before": (
+            lambda x: torch.cat((x[:, :2], x.roll(1, dims=0)[:, 2:]), dim=1), itself | itself.roll(1, dims=0)
+        ),
+        "each row minus its own mean": (lambda x: x - x.mean(dim=1, keepdim=True), itself),
+        "nothing but zeros": (torch.zeros_like, ~everyone),
+    }  # fmt: skip
+    truth = dict(layers.values())
+    half = layers["half of the token before"][0]
 
-    def token_before(x: Tensor) -> Tensor:
-        return x.roll(1, dims=0)
+    def looking(change: Callable[[Tensor], Tensor], see: slice = slice(None)) -> Callable[[Layer, Tensor], Tensor]:
+        """The table of somebody who changes a token in one way only, or looks at some numbers of a row only."""
 
-    def window_of_three(x: Tensor) -> Tensor:
-        return attention(x, x, x, mask=window)
+        def table(f: Layer, x: Tensor) -> Tensor:
+            columns = []
+            for n in range(6):
+                changed = x.clone()
+                changed[n] = change(x[n])
+                columns.append(~torch.isclose(f(changed), f(x))[:, see].all(dim=1))
+            return torch.stack(columns, dim=1)
 
-    def plus_the_first(x: Tensor) -> Tensor:
-        return x + x[:1]
+        return table
 
-    def half_of_the_token_before(x: Tensor) -> Tensor:
-        return torch.cat((x[:, :2], x.roll(1, dims=0)[:, 2:]), dim=1)
-
-    def row_minus_its_mean(x: Tensor) -> Tensor:
-        return x - x.mean(dim=1, keepdim=True)
-
-    def looking(f: Callable[[Tensor], Tensor], x: Tensor, change: Callable[[Tensor], Tensor], see: slice) -> Tensor:
-        """What they find who change a token in one way only, or look at some numbers of a row only."""
-        columns = []
-        for n in range(6):
-            changed = x.clone()
-            changed[n] = change(x[n])
-            columns.append(~torch.isclose(f(changed), f(x))[:, see].all(dim=1))
-        return torch.stack(columns, dim=1)
-
-    def by(change: Callable[[Tensor], Tensor], see: slice = slice(None)) -> Callable[[Any, Tensor], Tensor]:
-        return lambda f, x: looking(f, x, change, see)
+    def but(change: Callable[[Tensor], Tensor]) -> Callable[[Layer, Tensor], Tensor]:
+        return lambda f, _x: change(truth[f])
 
     first = torch.tensor([1.0, 0.0, 0.0, 0.0])
     other = torch.tensor([1.0, 2.5, -1.5, 0.5])
-    truth: dict[Callable[[Tensor], Tensor], Tensor] = {
-        _attention_layer: everyone,
-        _causal_layer: _past(6),
-        torch.tanh: itself,
-        token_before: itself.roll(1, dims=0),
-        window_of_three: window,
-        plus_the_first: itself | (torch.arange(6) == 0),
-        half_of_the_token_before: itself | itself.roll(1, dims=0),
-        row_minus_its_mean: itself,
-    }
-
-    def but(change: Callable[[Tensor], Tensor]) -> Callable[[Any, Tensor], Tensor]:
-        return lambda f, _x: change(truth[f])
-
-    mistakes = [
-        (by(torch.zeros_like), "To set a token to zero changes nothing if it is zero already, as one of these is."),
-        (by(lambda token: token + 1), "To add the same to all numbers of a token can go unseen: change them differently."),
-        (by(lambda token: token + first), "You change one number of a token: a layer may pass others on. Change all of them."),
-        (by(lambda token: token + other, slice(1)), "You look at one number of a row: others may have changed. Look at all."),
-        (but(lambda t: t.T), "Your table is transposed: rows are outputs m, columns the tokens n that they depend on."),
-        (but(lambda t: t & ~itself), "A token never depends on itself for you: what does changing token n do to row n?"),
-        (but(lambda t: t | itself), "Every token depends on itself for you: token_before makes row m of token m - 1 alone."),
-        (but(lambda t: everyone), "Everything depends on everything for you: compare row m alone, with torch.allclose."),
-        (but(lambda t: _past(6)), "You say that every layer looks at the past and at itself: ask f, by changing x."),
-        (but(lambda t: ~t), "The table says where nothing changes: True should stand where something does."),
-        (but(lambda t: ~everyone), "Nothing depends on anything for you: has x changed before f sees it, in a copy?"),
-        (but(lambda t: t.any(dim=1, keepdim=True) & everyone), "You look whether row m changes, and not by which token."),
-        (but(lambda t: t.any(dim=0, keepdim=True) & everyone), "You look whether token n changes anything, and not which row."),
-    ]
-    x = _draw(seed, 6, 4)
+    x = _sample(seed, 6, 4)
     x[2] = 0
-    cases = [(f, x) for f in truth]
-    return compare(my_table, cases, lambda f, _x: truth[f], mistakes, name="who_sees_whom", praise="all eight layers.")
+    return Exercise(
+        cases={name: (f, x) for name, (f, _) in layers.items()},
+        right=lambda f, _x: truth[f],
+        mistakes={
+            "a token set to zero": (looking(torch.zeros_like),
+                "To set a token to zero changes nothing if it is zero already, as one of these is."),
+            "the same added to all numbers": (looking(lambda token: token + 1),
+                "To add the same to all numbers of a token can go unseen: change them differently."),
+            "one number changed or looked at": (looking(lambda token: token + first),
+                "You change one number of a token, or look at one number of a row: a layer may pass on the others. Change all "
+                "of them, differently, and look at all."),
+            "another number looked at": (looking(lambda token: token + other, slice(3, 4)),
+                "You look at one number of a row: others may have changed. Look at all."),
+            "all numbers changed": (lambda f, x: truth[f] & (f is not half),
+                "You ask that every number of a row has changed: a row that keeps some of them depends on the token too."),
+            "transposed": (but(lambda t: t.T),
+                "Your table is transposed: rows are outputs m, columns the tokens n that they depend on."),
+            "never itself": (but(lambda t: t & ~itself),
+                "A token never depends on itself for you: what does changing token n do to row n?"),
+            "always itself": (but(lambda t: t | itself),
+                "Every token depends on itself for you: a layer can make row m of token m - 1 alone, or of nothing."),
+            "everyone": (but(lambda t: everyone),
+                "Everything depends on everything for you: compare row m alone, with torch.allclose."),
+            "the past": (but(lambda t: _past(6)),
+                "You say that every layer looks at the past and at itself: ask f, by changing x."),
+            "never put back": (but(lambda t: t.cumsum(dim=1) > 0),
+                "Once token n has been changed it stays so for the next ones: begin each time with a fresh copy of x."),
+            "where nothing changes": (but(lambda t: ~t),
+                "The table says where nothing changes: True should stand where something does."),
+            "nobody": (but(lambda t: ~everyone),
+                "Nothing depends on anything for you: has x changed before f sees it, in a copy?"),
+            "whether anything changes": (but(lambda t: t.any() & everyone),
+                "You look whether anything changes: which row does, and by which token?"),
+        },
+        praise=f"all {len(layers)} layers.",
+    )  # fmt: skip
 
 
-@check()
-def orders_apart(my_count: Callable[[Callable[[Tensor], Tensor], Tensor], Any], *, seed: int) -> str:
-    """Try my_count(f, x) -> how many different results f gives over all orders of the rows of x, for x of shape (4, 3).
-
-    Chapter 01.
-    """
-
-    def first_of_attention(x: Tensor) -> Tensor:
-        return _attention_layer(x)[0]
-
-    def last_of_causal(x: Tensor) -> Tensor:
-        return _causal_layer(x)[-1]
+@exercise()
+def orders_apart(seed: int) -> Exercise:
+    """orders_apart(f, x) -> how many different results f gives over all orders of the rows of x, of three to five rows."""
 
     def last_of_two_causal(x: Tensor) -> Tensor:
         return _causal_layer(_causal_layer(x))[-1]
 
-    # By hand, with four different tokens and with two equal ones. A mean has forgotten the order; one row of attention knows
-    # its own token, and the others as a bag; a second causal layer tells all orders apart.
-    known: dict[Callable[[Tensor], Tensor], tuple[int, int]] = {
-        _mean: (1, 1),
-        first_of_attention: (4, 3),
-        last_of_causal: (4, 3),
-        last_of_two_causal: (24, 12),
-        _attention_layer: (24, 12),
+    layers: dict[str, Layer] = {
+        "a mean": lambda x: x.mean(dim=0),
+        "one row of attention": lambda x: _attention_layer(x)[0],
+        "the last row of causal attention": lambda x: _causal_layer(x)[-1],
+        "the last row of two causal layers": last_of_two_causal,
+        "all rows of attention": _attention_layer,
+        "the first two rows": lambda x: x[:2],
     }
+    x = _sample(seed, 5, 3)
+    twins = ", two of the rows alike"
+    cases = {name: (f, x[:4]) for name, f in layers.items()} | {
+        name + twins: (f, x[[0, 1, 2, 0]]) for name, f in layers.items()
+    }
+    cases |= {f"two causal layers on {rows} rows": (last_of_two_causal, x[:rows]) for rows in (3, 5)}
 
-    def right(f: Callable[[Tensor], Tensor], x: Tensor) -> int:
-        return known[f][len(x) - len(x.unique(dim=0))]
+    def results(f: Layer, x: Tensor) -> list[Tensor]:
+        return [f(x[list(order)]).flatten() for order in itertools.permutations(range(len(x)))]
 
-    def to_the_last_digit(f: Callable[[Tensor], Tensor], x: Tensor) -> int:
-        return len({tuple(f(x[list(order)]).flatten().tolist()) for order in itertools.permutations(range(len(x)))})
+    def different(found: list[Tensor]) -> int:
+        return len({tuple(result.mul(1e6).round().tolist()) for result in found})
 
-    mistakes = [
-        (lambda f, x: 24, "You count the orders: count their results, and equal ones once."),
-        (to_the_last_digit, "Results that differ in the last digit only are the same: compare with torch.allclose, or round."),
-        (lambda f, x: known[f][0], "With two equal tokens you count too many: to exchange twins changes nothing."),
-        (lambda f, x: right(f, x) - 1, "One too few: the result of the order as it was given counts as well."),
-    ]
-    x = _draw(seed, 4, 3)
-    cases = [(f, rows) for f in known for rows in (x, x[[0, 1, 2, 0]])]
-    praise = "from a mean, which forgets all 24 orders, to two causal layers, which tell them all apart."
-    return compare(my_count, cases, right, mistakes, name="orders_apart", praise=praise)
+    def unlike(found: list[Tensor], others: Iterable[Tensor]) -> int:
+        return sum(not torch.allclose(a, b) for a, b in zip(found, others, strict=False))
+
+    def right(f: Layer, x: Tensor) -> int:
+        return different(results(f, x))
+
+    return Exercise(
+        cases=cases,
+        right=right,
+        mistakes={
+            "the orders": (lambda f, x: math.factorial(len(x)),
+                "You count the orders: count their results, and equal ones once."),
+            "24 orders": (lambda f, x: 24, "You count the orders: count their results, and equal ones once."),
+            "to the last digit": (lambda f, x: len({tuple(result.tolist()) for result in results(f, x)}),
+                "Results that differ in the last digit only are the same: compare with torch.allclose, or round."),
+            "twins told apart": (lambda f, x: right(f, _sample(seed, len(x), 3)),
+                "With two equal tokens you count too many: to exchange twins changes nothing."),
+            "one too few": (lambda f, x: right(f, x) - 1,
+                "One too few: the result of the order as it was given counts as well."),
+            "not the first": (lambda f, x: unlike(found := results(f, x), itertools.repeat(found[0])),
+                "You count the orders whose result is not that of the first: many of them can share one result."),
+            "neighbours": (lambda f, x: 1 + unlike(found := results(f, x), found[1:]),
+                "You compare each result with the one before it alone: an equal one may have come earlier."),
+            "sums": (lambda f, x: different([result.sum()[None] for result in results(f, x)]),
+                "You compare the sums of the results: different results can have the same sum, so compare all their numbers."),
+            "round a ring": (lambda f, x: different([f(x.roll(k, 0)).flatten() for k in range(len(x))]),
+                "You try the orders that move all rows round a ring: there are many more, itertools.permutations lists them."),
+            "half of the orders": (lambda f, x: different(results(f, x)[: math.factorial(len(x)) // 2]),
+                "You try half of the orders: itertools.permutations lists them all."),
+        },
+        praise="from a mean, which forgets all 24 orders, to two causal layers, which tell them all apart.",
+    )  # fmt: skip

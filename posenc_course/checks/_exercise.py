@@ -1,0 +1,317 @@
+"""An exercise as a value, and the one engine that gives a verdict on an answer to it.
+
+An answer is put to the exercise's cases. If it is wrong, the verdict is the hint of the first known mistake that gives the same
+results in all of them; else what all the results have in common (`_kinds`), with a case that shows it.
+"""
+
+import inspect
+import math
+import os
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Real
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from posenc_course.checks._kinds import kind
+from posenc_course.checks._sandbox import UNTRIED, Wrong, in_a_line, run
+
+
+class NotYet(AssertionError):
+    """Raised for a grader where a verdict is not "Right"; Jupyter shows it in one line."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"Not yet: {self}"]
+
+
+def grade(verdict: str) -> None:
+    """Print a verdict, and raise `NotYet` unless it begins with "Right: "; an assignment's graded cell calls it."""
+    print(verdict)
+    if not verdict.startswith("Right: "):
+        raise NotYet("this exercise has no points so far; the line above says why.")
+
+
+Answer = Callable[..., Any]
+Case = tuple[Any, ...]
+
+
+class Call(Protocol):
+    """The answer as `Exercise.ask` calls it: the result is read as what `wanted` is, or ends in a verdict.
+
+    `shown` is how the call is written in a verdict, by default with its arguments.
+    """
+
+    def __call__(self, *arguments: Any, wanted: Any, shown: str = "") -> Any: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exercise:
+    """What is tried, what is right, and which mistakes are known.
+
+    Args:
+        cases: the arguments of each call, each under a few words that say what is special about it ("a single token"), or in a
+            list where nothing is.
+        right: gives the right result of a case. What it returns says what is wanted of an answer: a tensor (of any dtype, as
+            are NumPy's arrays and lists), a float, an int, a bool, a str, or a tuple of these. A list of functions stands for
+            several right answers, of which an answer agrees with one in all cases; a tuple of them is one answer in parts.
+        mistakes: under a short name a function like `right` and the hint that names the mistake. A hint that fits two mistakes
+            says both: no two rows may give the same results with different hints.
+        praise: follows "Right: "; a function of what was said, or a text.
+        tolerance: by which numbers may differ, absolute or relative; whole ones may not.
+        ask: ask(call, *case) -> what is said to a case, where it takes more than one call; known mistakes are asked alike.
+        same: same(known, said) -> whether two of these are one answer, where it takes more than equal numbers.
+        fault: fault(said) -> what is wrong in what was said to all cases, or None; where a property decides instead of `right`.
+    """
+
+    cases: Mapping[str, Case] | Sequence[Case]
+    right: Any
+    mistakes: Mapping[str, tuple[Any, str]]
+    praise: str | Callable[[Sequence[Any]], str]
+    tolerance: float = 1e-4
+    ask: Callable[..., Any] | None = None
+    same: Callable[[Any, Any], bool] | None = None
+    fault: Callable[[Sequence[Any]], str | None] | None = None
+
+    @property
+    def named_cases(self) -> list[tuple[str, Case]]:
+        return list(self.cases.items()) if isinstance(self.cases, Mapping) else [("", case) for case in self.cases]
+
+    @property
+    def rights(self) -> list[Any]:
+        return self.right if isinstance(self.right, list) else [self.right]
+
+    def said(self, calls: Callable[[str], Sequence[Call]]) -> Iterator[Any]:
+        """What is said to one case after the other by the answers, whose calls are made for a case of its name."""
+        ask = self.ask or (lambda call, *case: call(*case, wanted=self.rights[0](*case)))
+        return (ask(*calls(name), *case) for name, case in self.named_cases)
+
+    def agree(self, known: Iterable[Any], said: Iterable[Any]) -> bool:
+        same = self.same or (lambda a, b: equal(a, b, self.tolerance))
+        return all(same(a, b) for a, b in zip(known, said, strict=True))
+
+
+class Check:
+    """An exercise for every seed; called with an answer, it returns the verdict as text, which begins with "Right: " or not."""
+
+    def __init__(self, make: Callable[..., Exercise], instead_of: Iterable[Answer], names: Sequence[str]) -> None:
+        self._make = make
+        self._draws = bool(inspect.signature(make).parameters)
+        self._names = names or (make.__name__,)
+        self._answers = {function.__code__: f"{function.__module__}.{function.__name__}" for function in instead_of}
+        self.__name__, self.__doc__, self.__module__ = make.__name__, make.__doc__, make.__module__
+
+    def exercise(self, seed: int = 0) -> Exercise:
+        """The exercise as this seed has it."""
+        return self._make(seed) if self._draws else self._make()
+
+    def __call__(self, *answers: Any, seed: int | None = None) -> str:
+        seed = _new_seed() if seed is None else seed
+        text = self.verdict(self.exercise(seed), *answers)
+        return f"{text} (seed {seed})" if self._draws and not text.startswith(UNTRIED) else text
+
+    def verdict(self, exercise: Exercise, *answers: Any) -> str:
+        """The verdict on an answer to the exercise as one seed has it."""
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)  # on small tensors more are slower, and each thread that calls an answer would bring its own
+        try:
+            return self._judge(exercise, answers)
+        except Wrong as wrong:
+            return str(wrong)
+        except Exception as error:  # whatever an answer is made of, its author shall not see our insides
+            return f"This check cannot read your answer: it led to {in_a_line(error)}."
+        finally:
+            torch.set_num_threads(threads)
+
+    def _judge(self, exercise: Exercise, answers: Sequence[Any]) -> str:
+        said = list(
+            exercise.said(
+                lambda case: [self._guarded(answer, name, case) for answer, name in zip(answers, self._names, strict=True)]
+            )
+        )
+        if exercise.fault:
+            fault = exercise.fault(said)
+            right = fault is None
+        else:
+            wanted = [list(exercise.said(_plain(right))) for right in exercise.rights]
+            right = any(exercise.agree(known, said) for known in wanted)
+        if right:
+            return f"Right: {exercise.praise if isinstance(exercise.praise, str) else exercise.praise(said)}"
+        for mistake, hint in exercise.mistakes.values():
+            with suppress(Wrong):  # a mistake whose result has another form than this answer's
+                if exercise.agree(exercise.said(_plain(mistake)), said):
+                    return hint
+        return fault if exercise.fault else self._difference(exercise, wanted[0], said)
+
+    def _guarded(self, answer: Any, name: str, case: str) -> Call:
+        def call(*arguments: Any, wanted: Any, shown: str = "") -> Any:
+            shown = shown or called(name, arguments, case)
+            _LAST[:] = arguments
+            return read(run(answer, *arguments, call=shown, answers=self._answers), wanted, call=shown)
+
+        return call
+
+    def _difference(self, exercise: Exercise, wanted: Sequence[Any], said: Sequence[Any]) -> str:
+        """What the wrong results have in common, and the first of them."""
+        wrong = [not exercise.agree([known], [it]) for known, it in zip(wanted, said, strict=True)]
+        first = wrong.index(True)
+        names, cases = zip(*exercise.named_cases, strict=True)
+        _LAST[:] = case = cases[first]
+        example = f"{called(self._names[0], case, names[first])} {difference(said[first], wanted[first], exercise.tolerance)}"
+        if not all(map(_printed, case)):
+            example += " `checks.last()` returns these arguments."
+        return " ".join(filter(None, (kind(wanted, said, wrong, names, exercise.tolerance), example)))
+
+
+def exercise(*names: str, instead_of: Iterable[Answer] = ()) -> Callable[[Callable[..., Exercise]], Check]:
+    """Make a check of a function that makes the exercise, of a seed if anything is drawn.
+
+    The function's docstring says what is asked; `names` are those of the answers in a verdict, by default the function's own.
+    The check recognizes the package's own functions in `instead_of`, which would be the answer.
+    """
+    return lambda make: Check(make, instead_of, names)
+
+
+def _new_seed() -> int:
+    """Fresh for whoever studies alone; fixed under nbgrader, so that a regrade agrees, and where the variable says so."""
+    fixed = os.environ.get("POSENC_COURSE_SEED", "0" if "NBGRADER_EXECUTION" in os.environ else "")
+    return int(fixed) if fixed else random.SystemRandom().randrange(10_000)
+
+
+_LAST: list[Any] = []
+
+
+def last() -> tuple[Any, ...]:
+    """The arguments of the call that the last verdict speaks of, to try it yourself: `my_function(*checks.last())`."""
+    return tuple(_LAST)
+
+
+def _plain(functions: Answer | tuple[Answer, ...]) -> Callable[[str], list[Call]]:
+    """Functions of ours: they need no looking after, only results in the same form."""
+
+    def plain(function: Answer) -> Call:
+        return lambda *arguments, wanted, shown="": read(function(*arguments), wanted, call=shown)
+
+    return lambda _case: [plain(function) for function in (functions if isinstance(functions, tuple) else (functions,))]
+
+
+def called(name: str, arguments: Sequence[Any], case: str = "") -> str:
+    """The call as a reader would type it, large tensors by their shape; then what is special about the case."""
+    return f"{name}({', '.join(map(_shown, arguments))})" + (f", for {case}," if case else "")
+
+
+def _printed(value: Any) -> bool:
+    """Whether the value stands in a verdict as it is."""
+    if isinstance(value, Tensor):
+        return value.ndim == 1 and len(value) <= 8
+    return not callable(value) and len(repr(value)) <= 60
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return str([round(x, 4) for x in value.tolist()]) if _printed(value) else f"x of shape {tuple(value.shape)}"
+    if callable(value):
+        return "f" if value.__name__ == "<lambda>" else value.__name__.lstrip("_")
+    if isinstance(value, float):
+        return f"{value:g}"
+    return repr(value) if _printed(value) else repr(value)[:57] + "..."
+
+
+# ── reading what came back ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def read(result: Any, wanted: Any, *, call: str) -> Any:
+    """Return the result as what `wanted` is, or raise `Wrong`."""
+    if isinstance(wanted, tuple):
+        if not isinstance(result, tuple | list) or len(result) != len(wanted):
+            given = f"{len(result)} things" if isinstance(result, tuple | list) else f"a {type(result).__name__}"
+            raise Wrong(f"{call} returned {given}, it should be {len(wanted)} things: separate them by commas after return.")
+        return tuple(
+            read(part, want, call=f"part {n} of {call}") for n, (part, want) in enumerate(zip(result, wanted, strict=True), 1)
+        )
+    if isinstance(wanted, Tensor):
+        return as_table(result, tuple(wanted.shape), call=call)
+    if isinstance(wanted, bool):
+        return as_truth(result, call=call)
+    if isinstance(wanted, str):
+        if not isinstance(result, str):
+            raise Wrong(f"{call} returned a {type(result).__name__}, it should be a word such as {wanted!r}.")
+        return result
+    number = as_number(result, call=call)
+    if isinstance(wanted, int) and number != int(number):
+        raise Wrong(f"{call} returned {number:.6g}, it should be a whole number.")
+    return int(number) if isinstance(wanted, int) else number
+
+
+def as_table(result: Any, shape: tuple[int, ...], *, call: str) -> Tensor:
+    """Return the result as a float64 tensor of the given shape, or raise `Wrong`."""
+    try:
+        # A copy by way of NumPy also reads reversed arrays and lists of rows.
+        table = (result if isinstance(result, Tensor) else torch.as_tensor(np.array(result))).detach()
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise Wrong(f"{call} returned a {type(result).__name__} that is no table of numbers.") from error
+    if table.shape != shape:
+        transposed = " It looks transposed: rows are positions." if table.shape == shape[::-1] else ""
+        raise Wrong(f"{call} has shape {tuple(table.shape)}, it should be {shape}.{transposed}")
+    if table.is_complex():
+        raise Wrong(f"{call} returned complex numbers: their real and imaginary parts belong into columns of their own.")
+    return table.to(torch.float64)
+
+
+def as_truth(result: Any, *, call: str) -> bool:
+    """Return the result as a bool, or raise `Wrong` unless it is one True or False."""
+    truth = result.tolist() if isinstance(result, Tensor | np.ndarray | np.generic) else result
+    if not isinstance(truth, bool):
+        raise Wrong(
+            f"{call} returned a {type(result).__name__}, it should be one True or False: torch.allclose compares whole tensors."
+        )
+    return truth
+
+
+def as_number(result: Any, *, call: str, should: str = "one number", finite: str = "is something divided by zero?") -> float:
+    """Return the result as a float, or raise `Wrong`: unless it is one number, which `should` words, and finite."""
+    if isinstance(result, Tensor | np.ndarray | np.generic):
+        if math.prod(result.shape) != 1:
+            raise Wrong(f"{call} returned {tuple(result.shape)} numbers, it should be {should}.")
+        result = result.item()
+    if isinstance(result, bool) or not isinstance(result, Real | Decimal):
+        raise Wrong(f"{call} returned a {type(result).__name__}, it should be {should}.")
+    if not math.isfinite(result):
+        raise Wrong(f"{call} returned {result}: {finite}")
+    return float(result)
+
+
+# ── comparing ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def equal(known: Any, said: Any, tolerance: float) -> bool:
+    """Whether two results that were read alike are one, numbers up to the tolerance."""
+    if isinstance(known, tuple):
+        return all(equal(a, b, tolerance) for a, b in zip(known, said, strict=True))
+    if isinstance(known, Tensor):
+        return known.shape == said.shape and torch.allclose(known.double(), said, rtol=tolerance, atol=tolerance)
+    if isinstance(known, float) and isinstance(said, float):
+        return math.isclose(known, said, rel_tol=tolerance, abs_tol=tolerance)
+    return bool(known == said)
+
+
+def difference(said: Any, want: Any, tolerance: float) -> str:
+    """Where what was said is not what was wanted, in words that follow the call."""
+    if isinstance(want, tuple):
+        part = next(n for n, (a, b) in enumerate(zip(want, said, strict=True)) if not equal(a, b, tolerance))
+        return f"in part {part + 1} of {len(want)}: {difference(said[part], want[part], tolerance)}"
+    if isinstance(want, Tensor):
+        off = ~torch.isclose(want.double(), said, rtol=tolerance, atol=tolerance)
+        place = off.nonzero()[0].tolist()
+        return (
+            f"is wrong in {int(off.sum())} of {off.numel()} numbers: at {place} it gives {said[*place]:.6g}, and should give "
+            f"{want[*place]:.6g}."
+        )
+    digits = next((n for n in (6, 9, 12, 17) if f"{said:.{n}g}" != f"{want:.{n}g}"), 17) if isinstance(want, float) else 6
+    shown = (f"{value:.{digits}g}" if isinstance(value, float) else repr(value) for value in (said, want))
+    return "gives {}, and should give {}.".format(*shown)

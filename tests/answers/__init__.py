@@ -1,0 +1,48 @@
+"""Answers to the exercises, by which their checks are checked: a module for each topic.
+
+RIGHT holds, for each check, right answers that are written differently; WRONG holds wrong ones, each under a name, with words
+of its verdict. Answers that were written without having read the checks carry a mark, since they measure what the others cannot:
+whether a check accepts, and whether it names, what its author did not think of.
+"""
+
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+
+class Right(NamedTuple):
+    """An answer, or several that one check takes together."""
+
+    answer: Any
+    blind: bool = False
+
+
+class Wrong(NamedTuple):
+    """A wrong answer and the words of its verdict that name the mistake or its kind; None where it gets an example alone."""
+
+    name: str
+    answer: Any
+    words: str | None
+    blind: bool = False
+
+
+def blind(*rows: Any) -> Iterator[Any]:
+    """The rows, marked as written without having read the checks: right answers as they are, wrong ones as tuples."""
+    for row in rows:
+        yield Wrong(*row, blind=True) if isinstance(row, tuple) and isinstance(row[0], str) else Right(row, blind=True)
+
+
+def _bank() -> tuple[dict[str, list[Right]], dict[str, list[Wrong]]]:
+    right: dict[str, list[Right]] = {}
+    wrong: dict[str, list[Wrong]] = {}
+    for path in sorted(Path(__file__).parent.glob("[!_]*.py")):
+        module = import_module(f"{__name__}.{path.stem}")
+        for check, rows in module.RIGHT.items():
+            right[check] = [row if isinstance(row, Right) else Right(row) for row in rows]
+        for check, rows in module.WRONG.items():
+            wrong[check] = [row if isinstance(row, Wrong) else Wrong(*row) for row in rows]
+    return right, wrong
+
+
+RIGHT, WRONG = _bank()
