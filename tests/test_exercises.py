@@ -1,48 +1,22 @@
 """The assignments: their form, the release that students get, and the bank of answers that their checks are held to."""
 
-import importlib
 import json
 import re
 import shutil
-from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import nbformat
 import pytest
 from nbgrader.nbgraderformat import MetadataValidator  # type: ignore[import-untyped]
 
-from posenc_course import checks
+from posenc_course.checks import _exercise, _sandbox
+from tests.answers import CHECKS, RIGHT, WRONG, Wrong
 
 ROOT = Path(__file__).resolve().parent.parent
 EXERCISES = ROOT / "exercises"
 SOURCES = {path.stem: path for path in sorted((EXERCISES / "source").rglob("*.ipynb"))}
-
-
-def bank() -> Iterator[ModuleType]:
-    for path in sorted((ROOT / "tests/answers").glob("*.py")):
-        yield importlib.import_module(f"tests.answers.{path.stem}")
-
-
-RIGHT: dict[str, list[Any]] = defaultdict(list)
-WRONG: dict[str, dict[str, tuple[Any, str | None]]] = defaultdict(dict)
-for _module in bank():
-    for _check in _module.RIGHT:
-        RIGHT[_check] += _module.RIGHT[_check]
-    for _check in _module.WRONG:
-        WRONG[_check] |= _module.WRONG[_check]
-
-
-def named(check: str) -> Callable[..., str]:
-    module, function = check.split(".")
-    return getattr(getattr(checks, module), function)
-
-
-def verdict(check: str, answers: Any) -> str:
-    """The verdict on an answer, or on several that one check takes together."""
-    return named(check)(*(answers if isinstance(answers, tuple) else (answers,)))
 
 
 def cells(path: Path) -> list[Any]:
@@ -62,38 +36,73 @@ def graded(path: Path) -> dict[str, Any]:
     return found
 
 
-# ── the bank of answers ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the checks, by their own mistakes and by a bank of answers ────────────────────────────────────────────────────────────────
+
+SEEDS = range(6)  # the first is the grader's
 
 
-@pytest.mark.parametrize(("check", "number"), [(check, n) for check, answers in RIGHT.items() for n in range(len(answers))])
+@pytest.fixture
+def _the_package_may_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bank and the mistakes are written with the package's functions, which a check would recognize."""
+    monkeypatch.setattr(_exercise, "run", lambda *arguments, call, answers: _sandbox.run(*arguments, call=call))
+
+
+def parts(answer: Any) -> tuple[Any, ...]:
+    """An answer, or several that one check takes together."""
+    return answer if isinstance(answer, tuple) else (answer,)
+
+
+@pytest.mark.usefixtures("_the_package_may_answer")
+@pytest.mark.parametrize("check", CHECKS)
+def test_every_known_mistake_gets_its_own_hint(check: str) -> None:
+    for seed in SEEDS:
+        exercise = CHECKS[check].exercise(seed)
+        for right in exercise.rights:
+            assert CHECKS[check].verdict(exercise, *parts(right)).startswith("Right: ")
+        for name, (mistake, hint) in exercise.mistakes.items():
+            assert CHECKS[check].verdict(exercise, *parts(mistake)) == hint, f"{name}, seed {seed}"
+
+
+@pytest.mark.usefixtures("_the_package_may_answer")
+@pytest.mark.parametrize(("check", "number"), [(check, n) for check in RIGHT for n in range(len(RIGHT[check]))])
 def test_a_right_answer_passes_however_it_is_written(check: str, number: int) -> None:
-    assert verdict(check, RIGHT[check][number]).startswith("Right: ")
+    for seed in SEEDS[:2]:
+        assert CHECKS[check](*parts(RIGHT[check][number].answer), seed=seed).startswith("Right: ")
 
 
-@pytest.mark.parametrize(("check", "name"), [(check, name) for check, answers in WRONG.items() for name in answers])
-def test_a_wrong_answer_is_caught_and_a_known_one_by_its_name(check: str, name: str) -> None:
-    answer, words = WRONG[check][name]
-    said = verdict(check, answer)
-    assert not said.startswith("Right")
-    assert "\n" not in said
-    assert (words or "") in said
+@pytest.mark.usefixtures("_the_package_may_answer")
+@pytest.mark.parametrize(
+    ("check", "wrong"), [pytest.param(c, w, id=f"{c}-{w.name}") for c, rows in WRONG.items() for w in rows]
+)
+def test_a_wrong_answer_is_caught_and_named(check: str, wrong: Wrong) -> None:
+    for seed in SEEDS[:2]:
+        said = CHECKS[check](*parts(wrong.answer), seed=seed)
+        assert not said.startswith("Right")
+        assert "\n" not in said
+        assert (wrong.words or "") in said
 
 
-@pytest.mark.parametrize("assignment", SOURCES)
-def test_every_exercise_has_its_bank(assignment: str) -> None:
-    for check in graded(SOURCES[assignment]):
-        assert len(RIGHT.get(check, [])) >= 3, f"{check}: three right answers, written differently"
-        assert len(WRONG.get(check, {})) >= 3, f"{check}: three wrong answers"
+@pytest.mark.parametrize("check", CHECKS)
+def test_every_check_has_its_bank(check: str) -> None:
+    assert len(RIGHT.get(check, [])) >= 3, "three right answers, written differently"
+    names = [wrong.name for wrong in WRONG.get(check, [])]
+    assert len(names) >= 3, "three wrong answers that are none of the check's own mistakes, or worded differently"
+    assert len({*names}) == len(names), "a name that is given twice hides an answer"
 
 
 def test_the_teachers_guide_states_the_score() -> None:
+    """How many answers there are, and how many wrong ones get a verdict that names the mistake; nine in ten at least."""
     guide = (ROOT / "book/teaching/classroom.md").read_text(encoding="utf-8")
-    wrong = [words for answers in WRONG.values() for _, words in answers.values()]
-    named = sum(words is not None for words in wrong)
-    right = sum(map(len, RIGHT.values()))
-    score = f"The bank holds {right} right answers to {len(RIGHT)} exercises, and {len(wrong)} wrong ones."
-    assert score in guide
-    assert f"{named} of them by name." in guide
+    for blind in (False, True):
+        right = sum(row.blind >= blind for rows in RIGHT.values() for row in rows)
+        wrong = [row for rows in WRONG.values() for row in rows if row.blind >= blind]
+        named = sum(row.words is not None for row in wrong)
+        score = f"{right} right answers, all accepted; {len(wrong)} wrong ones, all caught, {named} of them by name"
+        print(f"{'blind' if blind else 'all'}: {score} ({named / len(wrong):.1%})")
+        assert score in guide
+        assert named >= 0.9 * len(wrong)
+    mistakes = sum(len(check.exercise().mistakes) for check in CHECKS.values())
+    assert f"{len(CHECKS)} exercises know {mistakes} mistakes" in guide
 
 
 # ── the form of a source ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -143,6 +152,7 @@ fresh.grade(fresh.{check}({answers}))
 @pytest.mark.parametrize("assignment", SOURCES)
 def test_points_are_given_by_checks_that_a_student_cannot_redefine(assignment: str) -> None:
     for check, cell in graded(SOURCES[assignment]).items():
+        assert check in CHECKS
         answers = re.match(r"checks\.grade\(checks\.[\w.]+\((.*)\)\)", cell.source)
         assert answers
         assert cell.source == FRESH.format(check=check, answers=answers[1])

@@ -251,8 +251,11 @@ def read(result: Any, wanted: Any, *, call: str) -> Any:
 def as_table(result: Any, shape: tuple[int, ...], *, call: str) -> Tensor:
     """Return the result as a float64 tensor of the given shape, or raise `Wrong`."""
     try:
-        # A copy by way of NumPy also reads reversed arrays and lists of rows.
-        table = (result if isinstance(result, Tensor) else torch.as_tensor(np.array(result))).detach()
+        # A copy by way of NumPy also reads reversed arrays, lists of rows, and numbers that torch has no kind for.
+        array = result if isinstance(result, Tensor) else np.array(result)
+        if isinstance(array, np.ndarray) and array.dtype in (np.longdouble, np.object_):
+            array = array.astype(np.float64)
+        table = torch.as_tensor(array).detach()
     except (TypeError, ValueError, RuntimeError) as error:
         raise Wrong(f"{call} returned a {type(result).__name__} that is no table of numbers.") from error
     if table.shape != shape:

@@ -34,7 +34,18 @@ _EACH: tuple[tuple[_Numbers, str], ...] = (
         for places in range(6)
     ),
 )
-# What each table can have undergone as a whole.
+# What each list of numbers can have undergone as a whole,
+_LIST: tuple[tuple[_Numbers, str], ...] = (
+    (lambda t: t.flip(0), "The numbers come in reverse order."),
+    (lambda t: t.roll(1), "Everything stands one place too late, and the last comes first."),
+    (lambda t: t.roll(-1), "Everything stands one place too early, and the first comes last."),
+    (lambda t: t[:1].expand_as(t), "All numbers are the first one."),
+    (lambda t: t.cumsum(0), "You add up, where each number stands for itself."),
+    (lambda t: t / t.norm(), "The numbers are brought to length 1."),
+    (lambda t: t / t.sum(), "The numbers are made to add up to 1."),
+    (lambda t: t.softmax(dim=0), "The numbers have been through a softmax."),
+)
+# and each table.
 _TABLE: tuple[tuple[_Numbers, str], ...] = (
     (lambda t: t.mT, "Rows and columns have changed places."),
     (lambda t: t.flip(0), "The first axis runs backwards; the rest is right."),
@@ -74,8 +85,8 @@ def _which(wrong: Sequence[bool], names: Sequence[str]) -> str:
     if all(wrong):
         return ""
     count = f"{len(wrong) - sum(wrong)} of {len(wrong)} cases come out right"
-    missed = [name for name, is_wrong in zip(names, wrong, strict=False) if is_wrong]
-    if not missed or len(missed) > 3:
+    missed = [name for name, is_wrong in zip(names, wrong, strict=True) if is_wrong]
+    if not all(missed) or len(missed) > 3:
         return f"{count}."
     return f"{count}, and not: {'; '.join(missed)}."
 
@@ -122,34 +133,25 @@ def _words(wanted: Sequence[Any], said: Sequence[Any]) -> str:
 
 
 def _table(wanted: Sequence[Tensor], said: Sequence[Tensor], same: Callable[[Tensor, Tensor], bool]) -> str:
-    tables = [(want.double(), got) for want, got in zip(wanted, said, strict=True) if want.ndim]
-    if len(tables) < len(wanted):
+    tables = [(want.double(), got) for want, got in zip(wanted, said, strict=True)]
+    axes = {want.ndim for want in wanted}
+    if 0 in axes or (1 in axes and len(axes) > 1):
         return ""
-    for change, words in _TABLE:
-        changed = [change(want) if want.ndim > 1 or "ows" not in words else want for want, _ in tables]
-        if all(a.shape == got.shape and same(a, got) for a, (_, got) in zip(changed, tables, strict=True)):
+    for change, words in _LIST if axes == {1} else _TABLE:
+        if all(change(want).shape == got.shape and same(change(want), got) for want, got in tables):
             return words
     if all(same(want.flatten().sort().values, got.flatten().sort().values) for want, got in tables):
-        if all(want.ndim > 1 and same(_by_row(want), _by_row(got)) for want, got in tables):
+        if axes != {1} and all(same(_by_row(want), _by_row(got)) for want, got in tables):
             return "The rows are the right ones, in another order."
-        if all(want.ndim > 1 and same(_by_row(want.mT), _by_row(got.mT)) for want, got in tables):
+        if axes != {1} and all(same(_by_row(want.mT), _by_row(got.mT)) for want, got in tables):
             return "The columns are the right ones, in another order."
         return "The numbers are the right ones, in another order."
-    for axis, what in ((0, "row" if tables[0][0].ndim > 1 else "number"), (-1, "column")):
-        if axis == -1 and tables[0][0].ndim == 1:
-            break
+    for axis, what in ((0, "number"),) if axes == {1} else ((0, "row"), (-1, "column")):
         for lies, words in _PLACES:
-            if all(_only(lies, axis, want, got, same) for want, got in tables) and _sizes(tables, axis) > 2:
-                return f"Only {words} {what}{'s' if words.startswith(('all', 'every')) else ''} {_is(words)} wrong."
+            if max(want.shape[axis] for want in wanted) > 2 and all(_only(lies, axis, *both, same) for both in tables):
+                many = words.startswith(("all", "every"))
+                return f"Only {words} {what}{'s are' if many else ' is'} wrong."
     return ""
-
-
-def _is(words: str) -> str:
-    return "are" if words.startswith(("all", "every")) else "is"
-
-
-def _sizes(tables: Sequence[tuple[Tensor, Tensor]], axis: int) -> int:
-    return max(want.shape[axis] for want, _ in tables)
 
 
 def _by_row(table: Tensor) -> Tensor:

@@ -7,8 +7,10 @@ import math
 import os
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
 from types import CodeType, FrameType
 from typing import Any
@@ -102,7 +104,15 @@ class _TooLong(BaseException):
 
 
 def _stop(worker: threading.Thread) -> None:
-    """Raise `_TooLong` in the thread between two steps of its Python code, again and again in case the answer catches it."""
+    """Raise `_TooLong` in the thread between two steps of its Python code, again and again in case the answer catches it.
+
+    In Python 3.11, while such an exception waits for a thread that sleeps, no profiled function of another thread gets past its
+    first step; a second one, which arrives here, ends that, and the sleeper still finds its own when it wakes.
+    """
     while worker.is_alive():
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(worker.ident or 0), ctypes.py_object(_TooLong))
+        with suppress(_TooLong):
+            for ident in (worker.ident, threading.get_ident()):
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident or 0), ctypes.py_object(_TooLong))
+            while True:  # until it arrives
+                time.sleep(0)
         worker.join(0.2)

@@ -1,14 +1,25 @@
 """Answers to the exercises, by which their checks are checked: a module for each topic.
 
 RIGHT holds, for each check, right answers that are written differently; WRONG holds wrong ones, each under a name, with words
-of its verdict. Answers that were written without having read the checks carry a mark, since they measure what the others cannot:
-whether a check accepts, and whether it names, what its author did not think of.
+of its verdict. Answers that were written without having read the checks carry a mark: they measure whether a check accepts, and
+whether it names, what its author did not think of.
 """
 
 from collections.abc import Iterator
 from importlib import import_module
-from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
+
+from posenc_course import checks
+from posenc_course.checks._exercise import Check
+
+TOPICS = [name for name in checks.__all__ if isinstance(getattr(checks, name), ModuleType)]
+CHECKS = {
+    f"{topic}.{name}": check
+    for topic in TOPICS
+    for name, check in vars(getattr(checks, topic)).items()
+    if isinstance(check, Check)
+}
 
 
 class Right(NamedTuple):
@@ -36,8 +47,8 @@ def blind(*rows: Any) -> Iterator[Any]:
 def _bank() -> tuple[dict[str, list[Right]], dict[str, list[Wrong]]]:
     right: dict[str, list[Right]] = {}
     wrong: dict[str, list[Wrong]] = {}
-    for path in sorted(Path(__file__).parent.glob("[!_]*.py")):
-        module = import_module(f"{__name__}.{path.stem}")
+    for topic in TOPICS:
+        module = import_module(f"{__name__}.{topic}")
         for check, rows in module.RIGHT.items():
             right[check] = [row if isinstance(row, Right) else Right(row) for row in rows]
         for check, rows in module.WRONG.items():
