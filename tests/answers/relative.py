@@ -1,5 +1,6 @@
-"""Answers to assignment 9: right ones written differently, and wrong ones with what their verdict must say."""
+"""Answers to the exercises on position in the score, in the chapter and in the assignment."""
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +10,61 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from posenc_course.relative import t5_buckets
+from tests.answers import blind
+
+Answer = Callable[..., Any]
 BucketOf = Callable[[int], int]
+
+
+# ── right ones ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def by_logarithm(
+    offset: int,
+    num_buckets: int,
+    max_distance: int,
+    *,
+    log: Answer = math.log,
+    place: Answer = int,
+    start: Answer = lambda single: single,
+    wide: Answer = lambda side, single: side - single,
+    most: Answer = min,
+    first: Answer = lambda single: single,
+) -> Any:
+    """T5's bucket as the solution writes it, with one part to be exchanged."""
+    side = num_buckets // 2
+    single, bucket = side // 2, abs(offset)
+    if bucket >= single:
+        share = log(bucket / start(single)) / log(max_distance / start(single))
+        bucket = most(side - 1, first(single) + place(share * wide(side, single)))
+    return bucket + (side if offset < 0 else 0)
+
+
+def exact_bucket(offset: int, num_buckets: int, max_distance: int, *, causal: bool = False) -> int:
+    return int(t5_buckets([offset], num_buckets, max_distance, causal=causal))
+
+
+def numpy_bucket(offset: int, num_buckets: int, max_distance: int) -> np.ndarray:
+    side, single, distance = num_buckets // 2, num_buckets // 4, np.abs(offset)
+    wide = single + np.floor(np.log(np.maximum(distance, 1) / single) / np.log(max_distance / single) * (side - single))
+    return np.where(distance < single, distance, np.minimum(wide, side - 1)) + side * (offset < 0)
+
+
+def torch_bucket(offset: int, num_buckets: int, max_distance: int) -> Tensor:
+    """As the libraries write it, in 32 bits, for the other sign."""
+    ahead, side, single = -torch.tensor(offset), num_buckets // 2, num_buckets // 4
+    distance = ahead.abs()
+    wide = single + (torch.log(distance.float() / single) / math.log(max_distance / single) * (side - single)).long()
+    return (ahead > 0) * side + torch.where(distance < single, distance, wide.clamp(max=side - 1))
+
+
+def counted_bucket(offset: int, num_buckets: int, max_distance: int) -> int:
+    """By whole numbers: how many edges lie at or below the distance."""
+    side, single, distance = num_buckets // 2, num_buckets // 4, abs(offset)
+    steps = side - single
+    wide = sum(distance**steps >= single ** (steps - j) * max_distance**j for j in range(1, steps))
+    return min(distance, single) + (wide if distance > single else 0) + side * (offset < 0)
 
 
 def toeplitz_by_loops(by_offset: Tensor) -> list[list[float]]:
@@ -57,14 +112,6 @@ def used_in_numpy(bucket_of: BucketOf, rows: int, length: int, causal: bool) -> 
     at = np.arange(length)
     table = np.vectorize(bucket_of)(at[:, None] - at)
     return np.isin(np.arange(rows), table[np.tri(length, dtype=bool)] if causal else table)
-
-
-def used_at(offsets: Callable[[int, bool], Any]) -> Callable[..., list[bool]]:
-    def used(bucket_of: BucketOf, rows: int, length: int, causal: bool) -> list[bool]:
-        found = [bucket_of(offset) for offset in offsets(length, causal)]
-        return [row in found for row in range(rows)]
-
-    return used
 
 
 def needed_by_logarithms(share: float, length: int) -> float:
@@ -143,8 +190,101 @@ def by_skewing(weights: Tensor, values: Tensor, table: Tensor) -> Tensor:
     return weights @ values + held @ table
 
 
-def straightforward(weights: Tensor, values: Tensor, table: Tensor) -> Tensor:
-    return weights @ values + torch.einsum("mn,mnd->md", weights, table[rows_of(weights, table)])
+def in_lists(weights: Tensor, values: Tensor, table: Tensor) -> list[list[float]]:
+    w, v, t, reach = weights.tolist(), values.tolist(), table.tolist(), len(table) // 2
+    received = []
+    for m in range(len(w)):
+        row = [0.0] * len(v[0])
+        for n in range(len(w)):
+            vector = t[max(-reach, min(reach, m - n)) + reach]
+            row = [so_far + w[m][n] * (v[n][c] + vector[c]) for c, so_far in enumerate(row)]
+        received.append(row)
+    return received
+
+
+def by_masks(weights: Tensor, values: Tensor, table: Tensor) -> Any:
+    """2K + 1 arrays of L² at once, none of which is too large."""
+    rows = rows_of(weights, table).numpy()
+    parts = [weights.numpy() * (rows == r) for r in range(len(table))]
+    return weights.numpy() @ values.numpy() + np.stack([part.sum(axis=1) for part in parts], axis=1) @ table.numpy()
+
+
+def toeplitz_unfold(by_offset: Tensor) -> Tensor:
+    """Right: windows of the reversed list, read upwards."""
+    return by_offset.flip(0).unfold(0, (len(by_offset) + 1) // 2, 1).flip(0)
+
+
+def toeplitz_diagonals(by_offset: Tensor) -> Tensor:
+    """Right: one diagonal after the other."""
+    length = len(by_offset) // 2 + 1
+    table = torch.zeros(length, length, dtype=by_offset.dtype)
+    for place, number in enumerate(by_offset):
+        table.diagonal(length - 1 - place).fill_(number)
+    return table
+
+
+def toeplitz_list(by_offset: Tensor) -> list[list[float]]:
+    """Right, if a list of lists is a table."""
+    last = len(by_offset) // 2
+    return [[float(by_offset[m - n + last]) for n in range(last + 1)] for m in range(last + 1)]
+
+
+def rows_by_pairs(bucket_of: Any, rows: int, length: int, causal: bool) -> list[bool]:
+    """Right: every query and key."""
+    pairs = itertools.product(range(length), repeat=2)
+    seen = {int(bucket_of(m - n)) for m, n in pairs if n <= m or not causal}
+    return [row in seen for row in range(rows)]
+
+
+def rows_as_tensor(bucket_of: Any, rows: int, length: int, causal: bool) -> Tensor:
+    """Right: a tensor of booleans."""
+    offsets = range(0 if causal else 1 - length, length)
+    used = torch.zeros(rows, dtype=torch.bool)
+    used[[bucket_of(offset) for offset in offsets]] = True
+    return used
+
+
+def needed_bisection(share: float, length: int) -> float:
+    """Right: halvings, between -60 and 60."""
+    low, high = -60.0, 60.0
+    for _ in range(100):
+        b = (low + high) / 2
+        low, high = (b, high) if math.exp(b) / (math.exp(b) + length - 1) < share else (low, b)
+    return low
+
+
+def needed_logits(share: float, length: int) -> Tensor:
+    """Right: a tensor, log-odds."""
+    return torch.logit(torch.tensor(share, dtype=torch.float64)) + math.log(length - 1)
+
+
+def receive_scatter(weights: Tensor, values: Tensor, table: Tensor) -> Tensor:
+    """Right: scatter_add."""
+    length, reach = len(weights), len(table) // 2
+    at = torch.arange(length)
+    rows = (at[:, None] - at).clamp(-reach, reach) + reach
+    return weights @ values + weights.new_zeros(length, len(table)).scatter_add_(1, rows, weights) @ table
+
+
+def receive_query_by_query(weights: Tensor, values: Tensor, table: Tensor) -> Tensor:
+    """Right: one query at a time, (L, d) for each."""
+    length, reach = len(weights), len(table) // 2
+    out = torch.empty_like(values)
+    for m in range(length):
+        rows = [max(-reach, min(reach, m - n)) + reach for n in range(length)]
+        out[m] = weights[m] @ (values + table[rows])
+    return out
+
+
+def receive_numpy(weights: Tensor, values: Tensor, table: Tensor) -> Tensor:
+    """Right: numpy's bincount."""
+    length, reach = len(weights), len(table) // 2
+    at = np.arange(length)
+    sums = [np.bincount(np.clip(m - at, -reach, reach) + reach, weights[m].numpy(), len(table)) for m in at]
+    return weights @ values + torch.from_numpy(np.stack(sums)).to(table.dtype) @ table
+
+
+# ── wrong ones ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def straightforward_in_numpy(weights: Tensor, values: Tensor, table: Tensor) -> Any:
@@ -152,25 +292,100 @@ def straightforward_in_numpy(weights: Tensor, values: Tensor, table: Tensor) -> 
     return (weights.numpy()[:, :, None] * (values.numpy() + vectors)).sum(axis=1)
 
 
+def one_hot_in_numpy(weights: Tensor, values: Tensor, table: Tensor) -> Any:
+    """In 32 bits: half of the memory, as many numbers."""
+    which = np.eye(len(table), dtype=np.float32)[rows_of(weights, table).numpy()]
+    held = np.einsum("mn,mnr->mr", weights.numpy().astype(np.float32), which)
+    return weights.numpy() @ values.numpy() + held @ table.numpy()
+
+
 def one_hot(weights: Tensor, values: Tensor, table: Tensor) -> Tensor:
     which = F.one_hot(rows_of(weights, table), len(table)).double()  # (L, L, 2K + 1)
     return weights @ values + torch.einsum("mn,mnr->mr", weights, which) @ table
 
 
-def with_rows(change: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
-    """Weighted values, and something made of the weights and each pair's vector."""
-    return lambda w, v, t: w @ v + change(w, t[rows_of(w, t)])
+def toeplitz_too_small(by_offset: Tensor) -> Tensor:
+    at = torch.arange(len(by_offset) // 2)
+    return by_offset[at[:, None] - at + len(by_offset) // 2]
 
 
-RIGHT: dict[str, list[Callable[..., Any]]] = {
+def rows_up_to_the_farthest(bucket_of: Any, rows: int, length: int, causal: bool) -> list[bool]:
+    """Supposes that rows come in the order of offsets."""
+    ends = bucket_of(0 if causal else 1 - length), bucket_of(length - 1)
+    return [min(ends) <= row <= max(ends) for row in range(rows)]
+
+
+def rows_32(bucket_of: Any, rows: int, length: int, causal: bool) -> list[bool]:
+    return (rows_by_pairs(bucket_of, rows, length, causal) + 32 * [False])[:32]
+
+
+def rows_all_at_once(bucket_of: Any, rows: int, length: int, causal: bool) -> Tensor:
+    """bucket_of takes one whole number, not a tensor of them."""
+    used = torch.zeros(rows, dtype=torch.bool)
+    used[bucket_of(torch.arange(0 if causal else 1 - length, length))] = True
+    return used
+
+
+def _receive(weights: Tensor, values: Tensor, table: Tensor, rows: Tensor) -> Tensor:
+    sums = torch.stack([(weights * (rows == r)).sum(dim=1) for r in range(len(table))], dim=1)
+    return weights @ values + sums.to(table.dtype) @ table
+
+
+def receive_not_clipped(weights: Tensor, values: Tensor, table: Tensor) -> Tensor:
+    at, reach = torch.arange(len(weights)), len(table) // 2
+    return _receive(weights, values, table, at[:, None] - at + reach)
+
+
+def receive_one_hot(weights: Tensor, values: Tensor, table: Tensor) -> Tensor:
+    """L × L × (2K+1) instead of L × L × d."""
+    at, reach = torch.arange(len(weights)), len(table) // 2
+    rows = (at[:, None] - at).clamp(-reach, reach) + reach
+    marks = torch.nn.functional.one_hot(rows, len(table)).to(weights.dtype)
+    return weights @ values + torch.einsum("mn,mnr->mr", weights, marks) @ table
+
+
+def receive_lost_sums(weights: Tensor, values: Tensor, table: Tensor) -> Tensor:
+    """`+=` by an index adds to each place once, however often it stands there."""
+    at, reach = torch.arange(len(weights)), len(table) // 2
+    rows = (at[:, None] - at).clamp(-reach, reach) + reach
+    sums = weights.new_zeros(len(weights), len(table))
+    sums[at[:, None], rows] += weights
+    return weights @ values + sums @ table
+
+
+def receive_counts(weights: Tensor, values: Tensor, table: Tensor) -> Tensor:
+    """Counts the keys of a row instead of adding up their weights."""
+    return weights @ values + receive_scatter(torch.ones_like(weights), torch.zeros_like(values), table)
+
+
+def receive_large_in_numpy(weights: Tensor, values: Tensor, table: Tensor) -> Tensor:
+    """L × L × d numbers, where torch does not see them."""
+    at, reach = np.arange(len(weights)), len(table) // 2
+    rows = np.clip(at[:, None] - at, -reach, reach) + reach
+    return torch.from_numpy(np.einsum("mn,mnd->md", weights.numpy(), values.numpy() + table.numpy()[rows]))
+
+
+RIGHT = {
+    "relative.bucket": [
+        by_logarithm,
+        exact_bucket,
+        numpy_bucket,
+        torch_bucket,
+        counted_bucket,
+        lambda o, b, far: by_logarithm(o, b, far, log=math.log2),
+        lambda o, b, far: by_logarithm(o, b, far, log=math.log10),
+        lambda o, b, far: float(by_logarithm(o, b, far)),
+        lambda o, b, far: torch.tensor([by_logarithm(o, b, far)]),
+    ],
     "relative.toeplitz": [
         toeplitz_by_loops,
         toeplitz_in_numpy,
         toeplitz_by_diagonals,
         lambda b: looked_up(b, lambda m, n, length: m - n + length - 1),
         lambda b: looked_up(b.float(), lambda m, n, length: m - n + length - 1),
+        *blind(toeplitz_unfold, toeplitz_diagonals, toeplitz_list),
     ],
-    "relative.rows_used": [used_by_pairs, used_by_offsets, used_in_numpy],
+    "relative.rows_used": [used_by_pairs, used_by_offsets, used_in_numpy, *blind(rows_by_pairs, rows_as_tensor)],
     "relative.needed": [
         needed_by_logarithms,
         needed_by_halving,
@@ -178,6 +393,8 @@ RIGHT: dict[str, list[Callable[..., Any]]] = {
         lambda share, length: np.log(share * (length - 1) / (1 - share)),
         lambda share, length: -math.log((1 / share - 1) / (length - 1)),
         lambda share, length: torch.tensor(share * (length - 1) / (1 - share)).log(),  # 32 bits
+        lambda share, length: np.log(np.longdouble(share) / (1 - np.longdouble(share)) * (length - 1)),
+        *blind(needed_bisection, needed_logits),
     ],
     "relative.receive": [
         by_scatter,
@@ -186,142 +403,101 @@ RIGHT: dict[str, list[Callable[..., Any]]] = {
         by_pairs,
         in_numpy,
         by_skewing,
+        in_lists,
+        by_masks,
         lambda w, v, t: by_scatter(w.float(), v.float(), t.float()),
         lambda w, v, t: by_rows(w, v, t).tolist(),
+        *blind(receive_scatter, receive_query_by_query, receive_numpy),
     ],
 }
 
-# What is wrong: the answer, and words of its verdict, or None for a mistake that has no name.
-WRONG: dict[str, dict[str, tuple[Callable[..., Any], str | None]]] = {
-    "relative.toeplitz": {
-        "key minus query": (lambda b: torch.tensor(toeplitz_by_loops(b)).T, "two sides are exchanged"),
-        "the list backwards": (lambda b: toeplitz_by_loops(b.flip(0)), "two sides are exchanged"),
-        "the windows": (lambda b: b.unfold(0, (len(b) + 1) // 2, 1), "constant along m + n"),
-        "the windows backwards": (lambda b: b.unfold(0, (len(b) + 1) // 2, 1).flip(0, 1), "constant along m + n"),
-        "place m - n": (lambda b: looked_up(b, lambda m, n, _: m - n), "Offset 0 does not stand at place 0"),
-        "place n - m": (lambda b: looked_up(b, lambda m, n, _: n - m), "Offset 0 does not stand at place 0"),
-        "the distance": (lambda b: looked_up(b, lambda m, n, length: abs(m - n) + length - 1), "is symmetric"),
-        "the distance from 0": (lambda b: looked_up(b, lambda m, n, _: abs(m - n)), "the sign is lost"),
-        "one too few": (lambda b: looked_up(b, lambda m, n, length: m - n + length - 2), "Off by one"),
-        "one too many": (lambda b: looked_up(b, lambda m, n, length: m - n + length), "raised IndexError"),
-        "too large": (lambda b: [[b[abs(m - n)] for n in range(len(b))] for m in range(len(b))], "has shape (5, 5)"),
-        "the list": (lambda b: b, "has shape"),
-        "no position": (lambda b: b.mean() * torch.ones((len(b) + 1) // 2, (len(b) + 1) // 2), None),
-    },
-    "relative.rows_used": {
-        "unused": (lambda *case: ~used_by_pairs(*case), "rows that nobody looks up"),
-        "no mask": (lambda of, rows, length, _: used_by_pairs(of, rows, length, False), "let a query look ahead"),
-        "always a mask": (lambda of, rows, length, _: used_by_pairs(of, rows, length, True), "look back only"),
-        "the other mask": (lambda of, rows, length, causal: used_by_pairs(of, rows, length, not causal), "the wrong way round"),
-        "key minus query": (
-            lambda of, rows, length, causal: used_by_pairs(lambda d: of(-d), rows, length, causal),
-            "look ahead, and never back",
+WRONG = {
+    "relative.bucket": [
+        ("not rounded", lambda o, b, far: by_logarithm(o, b, far, place=float), "it should be a whole number"),
+        ("always 0", lambda o, b, far: 0, "You return 0 whatever you are given"),
+        ("edges one later", lambda o, b, far: exact_bucket(o - (o > b // 4) + (o < -(b // 4)), b, far), "you are one too few"),
+        ("single by one more", lambda o, b, far: abs(o) if abs(o) == b // 4 + 1 else exact_bucket(o, b, far), None),
+        ("a list", lambda o, b, far: [0], "returned a list, it should be one number"),
+        ("two numbers", lambda o, b, far: torch.tensor([0, 1]), "returned (2,) numbers, it should be one"),
+        ("not a number", lambda o, b, far: math.nan, "returned nan"),
+        ("a truth", lambda o, b, far: o < 0, "returned a bool"),
+    ],
+    "relative.toeplitz": [
+        ("the windows", lambda b: b.unfold(0, (len(b) + 1) // 2, 1), "constant along m + n"),
+        ("the list backwards", lambda b: toeplitz_by_loops(b.flip(0)), "Past and future have changed places"),
+        ("one too many", lambda b: looked_up(b, lambda m, n, length: m - n + length), "raised IndexError"),
+        ("too large", lambda b: [[b[abs(m - n)] for n in range(len(b))] for m in range(len(b))], "has shape (5, 5)"),
+        ("the list", lambda b: b, "has shape"),
+        ("a single token squeezed", lambda b: torch.tensor(toeplitz_by_loops(b)).squeeze(), "a single token, has shape ()"),
+        ("no position", lambda b: b.mean() * torch.ones((len(b) + 1) // 2, (len(b) + 1) // 2), None),
+        *blind(
+            ("no shift", lambda b: looked_up(b, lambda m, n, _: m - n), "Offset 0 is not at index 0"),
+            ("past only", lambda b: looked_up(b, lambda m, n, L: (m - n).clamp(min=0) + L - 1), "All keys ahead of a query"),
+            ("too small", toeplitz_too_small, "has shape (2, 2)"),
         ),
-        "the distance": (
-            lambda of, rows, length, causal: used_by_pairs(lambda d: of(abs(d)), rows, length, causal),
-            "look back only",
+    ],
+    "relative.rows_used": [
+        ("the distance", lambda of, *rest: used_by_pairs(lambda d: of(abs(d)), *rest), "look back only"),
+        ("of keys minus queries", lambda of, *rest: used_by_pairs(lambda d: of(-d), *rest), "look ahead, and never back"),
+        (
+            "a short text",
+            lambda of, rows, length, causal: used_by_pairs(of, rows, min(length, 128), causal),
+            "and not: a long text with",
         ),
-        "up to L": (used_at(lambda length, causal: range(0 if causal else -length, length + 1)), "One offset too many"),
-        "up to L backwards": (used_at(lambda length, causal: range(0 if causal else -length, length)), "One offset too many"),
-        "up to L ahead": (
-            used_at(lambda length, causal: range(0 if causal else 1 - length, length + 1)),
-            "One offset too many",
+        (
+            "two tokens at least",
+            lambda of, rows, length, causal: used_by_pairs(of, rows, max(length, 2), causal),
+            "text of one token",
         ),
-        "up to L - 2": (used_at(lambda length, causal: range(0 if causal else 1 - length, length - 1)), "One offset too few"),
-        "without itself": (
-            used_at(lambda length, causal: range(1, length) if causal else [*range(1 - length, 0), *range(1, length)]),
-            "offset 0 is missing",
+        *blind(
+            ("up to the farthest", rows_up_to_the_farthest, "rows need not be in the order of offsets"),
+            ("list of rows", lambda *case: [r for r, used in enumerate(rows_by_pairs(*case)) if used], "has shape"),
+            ("unused", lambda *case: [not used for used in rows_by_pairs(*case)], "rows that are never looked up"),
+            ("32", rows_32, "has shape"),
+            ("all at once", rows_all_at_once, "raised ValueError"),
         ),
-        "only below the diagonal": (
-            lambda of, rows, length, causal: [
-                any(of(m - n) == row for m in range(length) for n in range(m if causal else length)) for row in range(rows)
-            ],
-            "In a decoder a token looks at itself",
+    ],
+    "relative.needed": [
+        ("always 2", lambda share, length: 2.0, "You return 2 whatever you are given"),
+        ("not all", lambda share, length: torch.zeros(length), "it should be one number"),
+        ("rounded", lambda share, length: round(needed_by_logarithms(share, length), 3), "rounded to 3 decimals"),
+        (
+            "at most 10",
+            lambda share, length: min(10.0, needed_by_logarithms(share, length)),
+            "and not: nearly all of the attention",
         ),
-        "as many rows as tokens": (
-            lambda of, rows, length, _: [row < length for row in range(rows)],
-            None,
-        ),
-        "all": (lambda of, rows, length, _: [True] * rows, "every row in use"),
-        "how often": (
-            lambda of, rows, length, causal: np.bincount(
-                [of(m - n) for m in range(length) for n in range(length) if not causal or n <= m], minlength=rows
+        *blind(
+            ("decimal", lambda share, length: math.log10(share * (length - 1) / (1 - share)), "which logarithm"),
+            ("never negative", lambda share, length: max(0.0, needed_by_logarithms(share, length)), "are never negative"),
+            (
+                "share of others",
+                lambda share, length: math.log((1 - share) * (length - 1) / share),
+                "with which the key gets 1",
             ),
-            "how often a row",
+            ("twice itself", lambda share, length: math.log(share * (length + 1) / (1 - share)), "length + 1 others"),
         ),
-        "a list of rows": (
-            lambda of, rows, length, causal: sorted({of(d) for d in range(0 if causal else 1 - length, length)}),
-            "has shape",
+    ],
+    "relative.receive": [
+        ("large in NumPy", straightforward_in_numpy, "holds more than 4·L² numbers"),
+        ("one hot in NumPy", one_hot_in_numpy, "holds more than 4·L² numbers"),
+        ("one hot", one_hot, "holds more than 4·L² numbers"),
+        (
+            "large and key minus query",
+            lambda w, v, t: straightforward_in_numpy(w, v, t.flip(0)),
+            "Past and future have changed places",
         ),
-    },
-    "relative.needed": {
-        "sign": (lambda s, length: math.log((1 - s) / s / (length - 1)), "sign is turned"),
-        "never negative": (lambda s, length: max(needed_by_halving(s, length), 0), "Never negative?"),
-        "absolute": (lambda s, length: abs(needed_by_halving(s, length)), "Never negative?"),
-        "the factor": (lambda s, length: s * (length - 1) / (1 - s), "That is the factor"),
-        "length others": (lambda s, length: math.log(s * length / (1 - s)), "length others"),
-        "one other": (lambda s, length: math.log(s / (1 - s)), "one other key in mind"),
-        "not itself": (lambda s, length: math.log(s * (length - 1)), "your key is missing there"),
-        "times the even share": (lambda s, length: math.log(s) + math.log(length), "times as loud as one other"),
-        "logarithm of the share": (lambda s, length: math.log(s), "the sum below the line were 1"),
-        "a crowd divided": (lambda s, length: math.log(s / (1 - s) / (length - 1)), "a crowd needs a louder voice"),
-        "the crowd subtracted": (lambda s, length: math.log(s) - math.log(length - 1), "a crowd needs a louder voice"),
-        "tens": (lambda s, length: math.log10(s * (length - 1) / (1 - s)), "powers of e"),
-        "twos": (lambda s, length: math.log2(s * (length - 1) / (1 - s)), "powers of e"),
-        "the share": (lambda s, length: s, "with it the key gets 0.622, not 0.5"),
-        "always 2": (lambda s, length: 2.0, None),
-        "not all": (lambda s, length: torch.zeros(length), "it should be one number"),
-    },
-    "relative.receive": {
-        "a vector for each pair": (straightforward, "24,576 numbers at once (a vector for each query and key)"),
-        "in NumPy": (straightforward_in_numpy, "in all that NumPy and Python held"),
-        "one hot": (one_hot, "a number for each query, key and row"),
-        "no offsets": (lambda w, v, t: w @ v, "no offset has added"),
-        "no values": (lambda w, v, t: straightforward(w, torch.zeros_like(v), t), "the values are missing"),
-        "key minus query": (lambda w, v, t: by_scatter(w, v, t.flip(0)), "Past and future are exchanged"),
-        "from row 0": (
-            lambda w, v, t: w @ v + torch.einsum("mn,mnd->md", w, t[rows_of(w, t) - len(t) // 2]),
-            "gets row 0 of the table",
+        ("not clipped", lambda w, v, t: by_queries(w, v, F.pad(t, (0, 0, 1, 1)))[:, 1:], "has shape"),
+        ("scores", lambda w, v, t: w @ v @ t.T, "has shape"),
+        ("twice", lambda w, v, t: 2 * by_scatter(w, v, t), "Every number is 2 times what it should be"),
+        *blind(
+            ("other sign", lambda w, v, t: receive_scatter(w, v, t.flip(0)), "Past and future have changed places"),
+            ("not clipped, blind", receive_not_clipped, "Keys farther than K bring no vector"),
+            ("one hot, blind", receive_one_hot, "holds more than 4·L² numbers"),
+            ("lost sums", receive_lost_sums, "you keep the weight of one"),
+            ("counts", receive_counts, "without their weights"),
+            ("causal", lambda w, v, t: w @ v + receive_scatter(w.tril(), 0 * v, t), "Keys after the query bring no vector"),
+            ("one row off", lambda w, v, t: receive_scatter(w, v, t.roll(1, dims=0)), "are off by one"),
+            ("large in numpy", receive_large_in_numpy, "holds more than 4·L² numbers"),
         ),
-        "transposed": (lambda w, v, t: by_scatter(w.T, v, t), "Your weights are transposed"),
-        "not weighted": (with_rows(lambda w, rows: rows.sum(dim=1)), "without their weights"),
-        "an even mean": (with_rows(lambda w, rows: rows.mean(dim=1)), "an even one"),
-        "its own vector": (lambda w, v, t: w @ (v + t[len(t) // 2]), "Each token gets the vector of offset 0"),
-        "multiplied": (
-            lambda w, v, t: torch.stack([w[m] @ (v * t[rows_of(w, t)[m]]) for m in range(len(w))]),
-            "You multiply value and vector",
-        ),
-        "summed over queries": (with_rows(lambda w, rows: torch.einsum("mn,mnd->nd", w, rows)), "add up over the queries"),
-        "not clipped": (
-            lambda w, v, t: torch.stack(
-                [sum((w[m, n] * (v[n] + t[m - n + len(t) // 2]) for n in range(len(w))), 0 * v[0]) for m in range(len(w))]
-            ),
-            "raised IndexError",
-        ),
-        "modulo": (
-            lambda w, v, t: torch.stack(
-                [
-                    sum((w[m, n] * (v[n] + t[(m - n + len(t) // 2) % len(t)]) for n in range(len(w))), 0 * v[0])
-                    for m in range(len(w))
-                ]
-            ),
-            "begin again at the table's other end",
-        ),
-        "too far left out": (lambda w, v, t: by_rows(w.tril(len(t) // 2).triu(-(len(t) // 2)), v, t), "are left out"),
-        "no vector if too far": (
-            lambda w, v, t: (
-                w @ v
-                + sum(
-                    (
-                        torch.diag(torch.diag(w, -k), -k) @ t[k + len(t) // 2].repeat(len(w), 1)
-                        for k in range(-(len(t) // 2), len(t) // 2 + 1)
-                        if abs(k) < len(w)
-                    ),
-                    0 * v,
-                )
-            ),
-            "bring no vector",
-        ),
-        "scores": (lambda w, v, t: w @ v @ t.T, None),
-    },
+    ],
 }
