@@ -1,16 +1,22 @@
-"""Answers to assignment 2: right ones written differently, and wrong ones with what their verdict must say."""
+"""Answers to the exercises on the first ideas."""
 
-import itertools
 import math
-from collections.abc import Callable, Iterator
-from functools import reduce
+from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from posenc_course.sinusoidal import sinusoidal_table
+from tests.answers import blind
+
 Layer = Callable[[Tensor], Tensor]
+
+
+def digits(m: int, n: int) -> list[int]:
+    return [(m >> b) & 1 for b in range(n)]
 
 
 def axis_by_zeros(f: Layer) -> str:
@@ -48,16 +54,6 @@ def subtracted(f: Layer) -> str:
     return axis_by_spread(f(x) - x)
 
 
-def one_token(f: Layer) -> str:
-    added = f(torch.zeros(3, 1, 4))
-    return "token" if not torch.equal(added, added[:, :1]) else "text" if (added[0] != added[1]).any() else "neither"
-
-
-def text_or_nothing(f: Layer) -> str:
-    """Anything that is not token is text."""
-    return "token" if axis_by_zeros(f) == "token" else "text"
-
-
 def by_rows(mask: Tensor) -> Tensor:
     out = torch.zeros(mask.shape)
     for text, row in zip(mask, out, strict=True):
@@ -93,175 +89,214 @@ def counted(mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return mask.cumsum(dim=1) - 1, mask.sum(dim=1, keepdim=True), torch.arange(mask.shape[1]).expand(mask.shape)
 
 
-def first_by_gcd(dials: list[int]) -> int:
-    return reduce(lambda m, marks: m * marks // math.gcd(m, marks), dials)
+def along_spread(f: Layer) -> str:
+    y = f(torch.zeros(7, 11, 6))
+    if (y.amax(dim=1) - y.amin(dim=1)).max() > 1e-9:
+        return "token"
+    return "text" if (y.amax(dim=0) - y.amin(dim=0)).max() > 1e-9 else "neither"
 
 
-def first_by_turning(dials: list[int]) -> int:
-    hands, m = [0] * len(dials), 0
-    while True:
-        m += 1
-        hands = [(hand + 1) % marks for hand, marks in zip(hands, dials, strict=True)]
-        if not any(hands):
-            return m
+def along_other_side(f: Layer) -> str:
+    a, b = torch.randn(4, 9, 5), torch.randn(4, 9, 5)
+    scale = ((f(a) - f(b)) / (a - b)).median()
+    y = (f(a) - scale * a).numpy()
+    if not np.allclose(y, y[:, :1], atol=1e-3):
+        return "token"
+    return "neither" if np.allclose(y, y[:1], atol=1e-3) else "text"
 
 
-def first_by_table(dials: list[int]) -> Tensor:
-    m = torch.arange(1, math.prod(dials) + 1)
-    back = (m[:, None] % torch.tensor(dials) == 0).all(dim=1)
-    return m[back].min()
+def along_texts_first(f: Layer) -> str:
+    y = f(torch.zeros(3, 5, 8))
+    if (y != y[:1]).any():
+        return "text"
+    return "token" if (y != y[:, :1]).any() else "neither"
 
 
-def subsets(marks: int, smallest: int = 2, sizes: int = 5) -> Iterator[list[int]]:
-    for size in range(1, sizes + 1):
-        for dials in itertools.combinations(range(smallest, marks + 1), size):
-            if sum(dials) <= marks:
-                yield list(dials)
+def along_one_text(f: Layer) -> str:
+    y = f(torch.zeros(1, 5, 8))[0]
+    return "token" if (y != y[0]).any() else "text"
 
 
-def partitions(marks: int, smallest: int = 2) -> Iterator[list[int]]:
-    yield [marks]
-    for first in range(smallest, marks // 2 + 1):
-        for rest in partitions(marks - first, first):
-            yield [first, *rest]
+def along_first_number(f: Layer) -> str:
+    y = f(torch.zeros(3, 5, 8))[..., 0]
+    if (y != y[:, :1]).any():
+        return "token"
+    return "text" if (y != y[:1]).any() else "neither"
 
 
-def best_by_paying(marks: int) -> np.ndarray:
-    """The best list for each return, mark by mark."""
-    lists: dict[int, list[int]] = {1: []}
-    for dial in range(2, marks + 1):
-        for m, dials in list(lists.items()):
-            new = [*dials, dial]
-            if sum(new) <= marks and sum(new) < sum(lists.get(math.lcm(m, dial), [99])):
-                lists[math.lcm(m, dial)] = new
-    return np.array(lists[max(lists)])
+def along_random(f: Layer) -> str:
+    x = torch.randn(3, 5, 8)
+    y = f(x) - x
+    if not torch.allclose(y, y[:, :1].expand_as(y), atol=1e-5):
+        return "token"
+    return "text" if not torch.allclose(y, y[:1].expand_as(y), atol=1e-5) else "neither"
 
 
-def best_of(lists: Iterator[list[int]], key: Callable[[list[int]], int] = first_by_gcd) -> list[int]:
-    return max(lists, key=key)
+def along_wide(f: Layer) -> str:
+    y = f(torch.zeros(3, 3, 3))
+    return "token" if (y[:, :, 0] != y[:, :, 1]).any() else "text" if (y[0] != y[1]).any() else "neither"
 
 
-def first_primes(marks: int) -> list[int]:
-    dials: list[int] = []
-    for prime in (2, 3, 5, 7, 11, 13):
-        if sum(dials) + prime <= marks:
-            dials.append(prime)
-    return dials
+def fractions_linspace(mask: Tensor) -> Tensor:
+    result = torch.zeros(mask.shape, dtype=torch.float64)
+    for row, keep in zip(result, mask, strict=True):
+        row[keep] = torch.linspace(0, 1, int(keep.sum()), dtype=torch.float64)
+    return result
 
 
-def is_prime(number: int) -> bool:
-    return all(number % k for k in range(2, number))
+def fractions_numpy(mask: Tensor) -> Any:
+    m = mask.numpy()
+    before = np.cumsum(m, axis=1) - m
+    after = np.cumsum(m[:, ::-1], axis=1)[:, ::-1] - m
+    return m * before / np.maximum(before + after, 1)
 
 
-RIGHT: dict[str, list[Callable[..., Any]]] = {
-    "naive.counts_along": [axis_by_zeros, axis_by_equal_tokens, axis_by_counting],
-    "naive.fractions": [by_rows, by_first_token, by_lists, without_nan],
-    "naive.first_return": [first_by_gcd, first_by_turning, first_by_table, lambda dials: math.lcm(*dials)],
-    "naive.best_dials": [
-        lambda marks: best_of(subsets(marks)),
-        lambda marks: tuple(best_of(dials for money in range(2, marks + 1) for dials in partitions(money))),
-        best_by_paying,
-        lambda marks: torch.tensor(best_of(subsets(marks))[::-1]),
+def named_by_distance(m: int, trained: int, length: int) -> Tensor:
+    p = torch.arange(length, dtype=torch.float64) / (length - 1)
+    return (p - (p[m] - 1 / (trained - 1))).abs().argmin()
+
+
+def named_in_fractions(m: int, trained: int, length: int) -> int:
+    return max(round(m - Fraction(length - 1, trained - 1)), 0)
+
+
+def named_by_walking(m: int, trained: int, length: int) -> np.int64:
+    p = np.linspace(0, 1, length)
+    target, n = p[m] - 1 / (trained - 1), m
+    while n > 0 and abs(p[n - 1] - target) < abs(p[n] - target):
+        n -= 1
+    return np.int64(n)
+
+
+def clocks(positions: Tensor, *periods: float) -> Tensor:
+    angles = 2 * math.pi * positions[:, None].double() / torch.tensor(periods)
+    return torch.stack((angles.sin(), angles.cos()), dim=2).flatten(1)
+
+
+def complex_clocks(positions: Tensor) -> np.ndarray:
+    z = np.exp(2j * np.pi * np.outer(positions.numpy(), [0.1, 0.01, 0.001]))
+    return np.hstack((z.real, z.imag)).astype(np.float32)
+
+
+def clocks_in_lists(positions: Tensor) -> list[list[float]]:
+    return [
+        [f(2 * math.pi * m / period) for period in (12, 120, 1200) for f in (math.cos, math.sin)] for m in positions.tolist()
+    ]
+
+
+def saw(positions: Tensor) -> Tensor:
+    """Dials that turn back at their ends, so that nothing jumps."""
+    half = torch.tensor([5, 10, 50, 100, 500, 1000])
+    return 1 - (positions[:, None] % (2 * half) - half).abs() / half
+
+
+RIGHT: dict[str, list[Any]] = {
+    "naive.binary": [
+        digits,
+        lambda m, n: tuple(m // 2**b % 2 for b in range(n)),
+        lambda m, n: np.array([int(digit) for digit in f"{m:0{n}b}"])[::-1],
+        lambda m, n: (torch.tensor(m) >> torch.arange(n)) & 1,
+        lambda m, n: torch.floor(m / 2.0 ** torch.arange(n)).remainder(2),
+        lambda m, n: [bool(m & 2**b) for b in range(n)],
+        lambda m, n: [torch.tensor(digit) for digit in digits(m, n)],
+    ],
+    "naive.counts_along": [
+        axis_by_zeros,
+        axis_by_equal_tokens,
+        axis_by_counting,
+        *blind(along_spread, along_other_side),
+    ],
+    "naive.fractions": [by_rows, by_first_token, by_lists, without_nan, *blind(fractions_linspace, fractions_numpy)],
+    "naive.named": [named_by_distance, named_in_fractions, named_by_walking],
+    "naive.even_code": [
+        lambda positions: clocks(positions, 10, 100, 1000),
+        complex_clocks,
+        clocks_in_lists,
+        lambda positions: sinusoidal_table(positions, 6, base=2315),
     ],
 }
 
-WRONG: dict[str, dict[str, tuple[Callable[..., Any], str | None]]] = {
-    "naive.counts_along": {
-        "exchanged": (
-            lambda f: {"token": "text", "text": "token", "neither": "neither"}[axis_by_zeros(f)],
-            "have changed places",
+WRONG: dict[str, list[Any]] = {
+    "naive.binary": [
+        ("no remainder", lambda m, n: [m // 2**b for b in range(n)], "neither 0 nor 1"),
+        ("one digit too few", lambda m, n: digits(m, n - 1), "has shape (5,), it should be (6,)"),
+        ("as long as needed", lambda m, n: [int(digit) for digit in f"{m:b}"], "has shape (1,), it should be (6,)"),
+        ("six digits always", lambda m, n: digits(m, 6), "has shape (6,), it should be (1,)"),
+        ("text", lambda m, n: f"{m:0{n}b}", "returned a str that is no table of numbers"),
+        ("characters", lambda m, n: list(f"{m:0{n}b}"), "returned a list that is no table of numbers"),
+        ("not a number", lambda m, n: [math.nan] * n, "infinite or NaN"),
+    ],
+    "naive.counts_along": [
+        ("the wrong dim", lambda f: axis_by_spread(f(torch.zeros(3, 4, 5)).transpose(0, 1)), "have changed places"),
+        ("x subtracted", subtracted, "x itself shows through"),
+        ("x as it is", lambda f: axis_by_spread(f(random_x(3, 4, 5))), 'call every layer "token"'),
+        ("the last number", lambda f: axis_by_spread(f(torch.zeros(3, 4, 5))[:, :, -1:]), "compare whole rows"),
+        ("sums", lambda f: axis_by_spread(f(torch.zeros(3, 4, 5)).sum(dim=2)), "cancels in their sum"),
+        ("within 0.05", lambda f: axis_by_spread((f(torch.zeros(3, 4, 5)) / 0.05).round()), "You forgive too much"),
+        ("not within a text", lambda f: "token" if len(f(torch.zeros(3, 3, 2)).flatten(0, 1).unique(dim=0)) > 1 else "neither",
+         'call "token" what differs from text to text'),
+        ("an axis", lambda f: 1, "it should be a word"),
+        ("two dimensions", lambda f: axis_by_spread(f(torch.zeros(4, 4))), "raised IndexError"),
+        *blind(
+            ("texts compared first", along_texts_first, "compare those first"),
+            ("one text", along_one_text, 'You find no layer "neither"'),
+            ("first number only", along_first_number, "compare whole rows"),
+            ("takes x off, not its multiple", along_random, "x itself shows through"),
+            ("numbers of one token compared", along_wide, "compare one token with another"),
         ),
-        "the wrong dim": (lambda f: axis_by_spread(f(torch.zeros(3, 4, 5)).transpose(0, 1)), "have changed places"),
-        "x subtracted": (subtracted, "x itself shows through"),
-        "x as it is": (lambda f: axis_by_spread(f(random_x(3, 4, 5))), 'call all ten "token"'),
-        "the first number": (lambda f: axis_by_spread(f(torch.zeros(3, 4, 5))[:, :, :1]), "last number alone"),
-        "all numbers of a text": (
-            lambda f: (
-                "token"
-                if f(torch.zeros(2, 3, 4))[0].std() > 1e-6
-                else "text"
-                if f(torch.zeros(2, 3, 4)).std() > 1e-6
-                else "neither"
-            ),
-            None,
+    ],
+    "naive.fractions": [
+        ("columns of the width", lambda mask: mask * torch.linspace(0, 1, mask.shape[1]), "column and width"),
+        ("from 1", lambda mask: mask * mask.cumsum(1) / mask.sum(1, keepdim=True), "so up to L - 1"),
+        ("from the end", lambda mask: mask * mask.flip(1).cumsum(1).flip(1).sub(1) / (mask.sum(1)[:, None] - 1).clamp(min=1),
+         "turn it round"),
+        ("one text", lambda mask: by_rows(mask)[0], "has shape"),
+        ("squeezed", lambda mask: by_rows(mask).squeeze(0), "has shape"),
+        ("rounded", lambda mask: by_rows(mask).round(decimals=2), "rounded to 2 decimals"),
+        *blind(
+            ("counts the columns", lambda mask: counted(mask)[2] / (counted(mask)[1] - 1).clamp(min=1) * mask,
+             "You count columns"),
+            ("divides by L", lambda mask: counted(mask)[0] / mask.sum(dim=1, keepdim=True) * mask, "L - 1, not L"),
+            ("divides by the width", lambda mask: counted(mask)[0] / (mask.shape[1] - 1) * mask, "the width of the batch"),
+            ("padding not zeroed", lambda mask: counted(mask)[0] / (counted(mask)[1] - 1).clamp(min=1), "padding has to be 0"),
+            ("zero by zero", lambda mask: counted(mask)[0] / (counted(mask)[1] - 1) * mask, "infinite or NaN"),
+            ("counts from 1", lambda mask: mask.cumsum(dim=1) / (counted(mask)[1] - 1).clamp(min=1) * mask, "m counts from 0"),
+            ("the longest text's length", lambda mask: counted(mask)[0] / (mask.sum(1).max() - 1).clamp(min=1) * mask,
+             "the longest text's L - 1"),
+            ("whole division", lambda mask: counted(mask)[0] // (counted(mask)[1] - 1).clamp(min=1) * mask, "whole numbers"),
         ),
-        "one text": (lambda f: axis_by_spread(f(torch.zeros(1, 4, 5)).expand(2, -1, -1)), 'no layer "text"'),
-        "one token": (one_token, 'no layer "token"'),
-        "not within a text": (
-            lambda f: "token" if len(f(torch.zeros(3, 3, 2)).flatten(0, 1).unique(dim=0)) > 1 else "neither",
-            'call "token" what differs from text to text',
-        ),
-        "anything else is text": (text_or_nothing, 'no layer "neither"'),
-        "added at all": (lambda f: "token" if f(torch.zeros(2, 2, 2)).any() else "neither", "adds anything at all"),
-        "an axis": (lambda f: 1, "it should be a word"),
-        "two dimensions": (lambda f: axis_by_spread(f(torch.zeros(4, 4))), "raised IndexError"),
-    },
-    "naive.fractions": {
-        "the width": (lambda mask: mask * counted(mask)[0] / (mask.shape[1] - 1), "the width of the batch"),
-        "columns": (lambda mask: mask * counted(mask)[2] / (counted(mask)[1] - 1).clamp(min=1), "You count columns"),
-        "columns of the width": (
-            lambda mask: mask * torch.linspace(0, 1, mask.shape[1]),
-            "column and width of the whole batch",
-        ),
-        "by L": (lambda mask: mask * counted(mask)[0] / counted(mask)[1], "stays below 1"),
-        "from 1": (lambda mask: mask * mask.cumsum(1) / mask.sum(1, keepdim=True), "so up to L - 1"),
-        "from 1 by L - 1": (
-            lambda mask: mask * mask.cumsum(1) / (mask.sum(1, keepdim=True) - 1).clamp(min=1),
-            "m counts from 0",
-        ),
-        "padding counted": (lambda mask: counted(mask)[0] / (counted(mask)[1] - 1).clamp(min=1), "padding has to be 0"),
-        "padding on the right": (
-            lambda mask: (counted(mask)[0] / (counted(mask)[1] - 1).clamp(min=1)).clamp(min=0),
-            "padding on the right",
-        ),
-        "one token divided by zero": (lambda mask: counted(mask)[0] / (counted(mask)[1] - 1) * mask, "nan"),
-        "one token at 1": (
-            lambda mask: torch.where(counted(mask)[1] == 1, mask.double(), torch.tensor(by_lists(mask), dtype=torch.float64)),
-            "the text of one token",
-        ),
-        "not divided": (lambda mask: mask * counted(mask)[0], "These are the counts"),
-        "from the end": (
-            lambda mask: mask * mask.flip(1).cumsum(1).flip(1).sub(1) / (mask.sum(1)[:, None] - 1).clamp(min=1),
-            None,
-        ),
-        "the longest": (lambda mask: counted(mask)[0] * mask / (mask.sum(1).max() - 1).clamp(min=1), "the longest text's"),
-        "one text": (lambda mask: by_rows(mask)[0], "has shape"),
-    },
-    "naive.first_return": {
-        "product": (lambda dials: math.prod(dials), "the product"),
-        "one dial back": (lambda dials: min(dials), "one dial is back"),
-        "last new code": (lambda dials: math.lcm(*dials) - 1, "One too few"),
-        "one more": (lambda dials: math.lcm(*dials) + 1, "One too many"),
-        "largest dial": (lambda dials: max(dials), "the largest dial is back"),
-        "sum": (lambda dials: sum(dials), "add the marks up"),
-        "two dials": (lambda dials: math.lcm(dials[0], dials[min(1, len(dials) - 1)]), "two dials only"),
-        "first and last": (lambda dials: math.lcm(dials[0], dials[-1]), "the first and the last"),
-        "divisor": (lambda dials: math.gcd(*dials), "divides all of them"),
-        "product by the divisor": (lambda dials: math.prod(dials) // math.gcd(*dials), "With two dials this works"),
-        "two dials by index": (lambda dials: math.lcm(dials[0], dials[1]), "IndexError"),
-        "from 0": (lambda dials: next(m for m in range(1000) if all(m % d == 0 for d in dials)), "At position 0"),
-        "up to 30": (lambda dials: max(m for m in range(1, 31) if m == 1 or all(m % d == 0 for d in dials)), None),
-        "all codes": (lambda dials: [m for m in range(1, 100) if all(m % d == 0 for d in dials)], "returned a list"),
-    },
-    "naive.best_dials": {
-        "one dial": (lambda marks: [marks], "always buy one dial"),
-        "product": (lambda marks: best_of(partitions(marks), math.prod), "not the largest product"),
-        "product of different ones": (lambda marks: best_of(subsets(marks), math.prod), "share a divisor"),
-        "two dials": (lambda marks: best_of(subsets(marks, sizes=2)), "two dials at most"),
-        "first primes": (first_primes, "prime number of marks"),
-        "primes": (
-            lambda marks: best_of(dials for dials in subsets(marks) if all(map(is_prime, dials))),
-            "prime number of marks",
-        ),
-        "not the last mark": (lambda marks: best_of(subsets(max(marks - 1, 2))), "leave money unspent"),
-        "from 3": (lambda marks: best_of(subsets(marks, smallest=3)) if marks > 2 else [2], "begin at 2"),
-        "too dear": (lambda marks: [marks, marks + 1], "more than"),
-        "every mark spent": (lambda marks: best_of(partitions(marks)), "You always spend every mark"),
-        "dials of one mark": (lambda marks: [1] * marks, "2 marks or more"),
-        "the return": (lambda marks: first_by_gcd(best_of(subsets(marks))), "should return a list"),
-        "fractions": (lambda marks: [marks / 3, 2.5], "a whole number of marks"),
-        "words": (lambda marks: "3, 4 and 5", "it should be a list"),
-        "nothing": (lambda marks: [], "no dial at all"),
-        "binary": (lambda marks: [2] * (marks // 2), "share a divisor"),
-    },
-}
+    ],
+    "naive.named": [
+        ("the token before", lambda m, trained, length: max(m - 1, 0), "That is the token before"),
+        ("as many tokens as trained", lambda m, trained, length: max(m - (length - 1) // (trained - 1), 0), "You round before"),
+        ("by lengths", lambda m, trained, length: max(round(m - length / trained), 0), "not 1 / L"),
+        ("by the trained text", lambda m, trained, length: max(round(m - (trained - 1) / (length - 1)), 0), "changed places"),
+        ("cut off", lambda m, trained, length: max(math.floor(m - (length - 1) / (trained - 1)), 0), "at or before"),
+        ("rounded up", lambda m, trained, length: max(math.ceil(m - (length - 1) / (trained - 1)), 0), "you round up"),
+        ("not whole", lambda m, trained, length: m - (length - 1) / (trained - 1), "a whole number"),
+        ("in front", lambda m, trained, length: round(m - (length - 1) / (trained - 1)), "in front of the first"),
+        ("where it looks", lambda m, trained, length: m / (length - 1) - 1 / (trained - 1), "a whole number"),
+        ("among trained positions",
+         lambda m, trained, length: int((torch.linspace(0, 1, trained) - m / (length - 1) + 1 / (trained - 1)).abs().argmin()),
+         "of the *training* text"),
+    ],
+    "naive.even_code": [
+        ("ten binary digits", lambda positions: positions[:, None] >> torch.arange(10) & 1, "has shape (1000, 10)"),
+        ("six binary digits", lambda positions: positions[:, None] >> torch.arange(6) & 1, "Wish 3"),
+        ("three digits twice", lambda positions: positions[:, None] // torch.tensor([1, 10, 100] * 2) % 10 / 9, "Wish 3"),
+        ("digits from -1 to 1", lambda positions: positions[:, None] // torch.tensor([1, 4, 16, 64, 256, 1]) % 4 / 1.5 - 1,
+         "Wish 4"),
+        ("the place in the list", lambda positions: clocks(torch.arange(len(positions)), 10, 100, 1000), "Wish 1"),
+        ("a share of the largest", lambda positions: clocks(positions, 10, 100, float(positions.max()) + 1), "Wish 1"),
+        ("hands twice as long", lambda positions: 2 * clocks(positions, 10, 100, 1000), "Wish 2"),
+        ("the base of the paper", lambda positions: sinusoidal_table(positions, 6), "Wish 3"),
+        ("no 2π", lambda positions: clocks(positions / (2 * math.pi), 10, 100, 1000), "nothing in your code is fast enough"),
+        ("dials of 7, 11 and 13", lambda positions: clocks(positions, 7, 11, 13), "is back, or nearly"),
+        ("too short a slow one", lambda positions: clocks(positions, 10, 100, 500), "After 500 steps"),
+        ("dials that wait", lambda positions: clocks(positions[:, None] // torch.tensor([1, 10, 100]), 10), "Wish 4"),
+        ("turning back", saw, "Wish 3"),
+        ("random", lambda positions: torch.rand(1000, 6, generator=torch.Generator().manual_seed(0))[positions], "Wish 3"),
+        ("one dial", lambda positions: clocks(positions, 2 * math.pi).repeat(1, 3), "Wish 3"),
+        ("transposed", lambda positions: clocks(positions, 10, 100, 1000).T, "transposed"),
+    ],
+}  # fmt: skip
