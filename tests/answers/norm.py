@@ -1,7 +1,9 @@
-"""Answers to assignment 5: right ones written differently, and wrong ones with what their verdict must say."""
+"""Answers on the length of a row: right ones that are written differently, and wrong ones with words of their verdict."""
 
 import math
 from collections.abc import Callable, Iterable
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -9,19 +11,30 @@ import torch
 from torch import Tensor
 
 from posenc_course.sinusoidal import sinusoidal_table
+from tests.answers import blind
 
 Maker = Callable[[Tensor, int], Tensor]
 WIDTHS = range(2, 17, 2)
 
 
+def factor(d_model: int, std: float, share: float) -> float:
+    """From share = p² / (p² + f²·x²), with the squared lengths p² = d/2 and x² = d·std²."""
+    position, word = d_model / 2, d_model * std**2
+    return math.sqrt(position * (1 - share) / share / word)
+
+
 def lengths_hold(
     make_table: Maker,
-    near: Callable[[Tensor, float], bool] = lambda lengths, wanted: bool(((lengths - wanted).abs() < 1e-3).all()),
+    near: Callable[[Tensor, float], Any] = lambda lengths, wanted: bool(((lengths - wanted).abs() < 1e-3).all()),
     widths: Iterable[int] = WIDTHS,
     positions: Iterable[int] = range(300),
     wanted: Callable[[int], float] = lambda d: math.sqrt(d / 2),
 ) -> bool:
     return all(near(make_table(torch.tensor([*positions]), d).norm(dim=1), wanted(d)) for d in widths)
+
+
+def within(tolerance: float) -> Callable[[Maker], bool]:
+    return lambda f: lengths_hold(f, lambda lengths, wanted: bool(((lengths - wanted).abs() < tolerance).all()))
 
 
 def held_in_numpy(make_table: Maker) -> np.bool_:
@@ -64,25 +77,6 @@ def by_pairs(words: Tensor, rows: Tensor, share: float) -> float:
     return float((torch.sqrt(half**2 + a * c * (1 / share - 1)) - half) / a)
 
 
-def solved(change: Callable[[float, float, float, float], float], words: Tensor, rows: Tensor, share: float) -> float:
-    return change(*means(words, rows), share)
-
-
-def root(a: float, b: float, c: float, share: float) -> float:
-    return (math.sqrt(b**2 + a * c * (1 / share - 1)) - b) / a
-
-
-def pairs_in_order(words: Tensor, rows: Tensor, share: float) -> float:
-    words = words[: len(rows)]
-    a, _, c = means(words, rows)
-    return root(a, float((words * rows).sum(1).mean()), c, share)
-
-
-def in_order_all_words(words: Tensor, rows: Tensor, share: float) -> float:
-    a, _, c = means(words, rows)
-    return root(a, float((words[: len(rows)] * rows).sum(1).mean()), c, share)
-
-
 def by_table(d: int, share: float) -> int:
     table = sinusoidal_table(range(1000), d)
     common = (table.cumsum(0) / torch.arange(1, 1001)[:, None]).square().sum(1)
@@ -105,105 +99,284 @@ def by_formula(d: int, share: float) -> float:
     return float(L[((np.sin(L * half) / (L * np.sin(half))) ** 2).mean(axis=1) < share][0, 0])
 
 
-def until(d: int, share: float, positions: range = range(1000), power: int = 2, whole: float = 0.5) -> int:
-    means = sinusoidal_table(positions, d).cumsum(0) / torch.arange(1, len(positions) + 1)[:, None]
-    return 1 + next(k for k, mean in enumerate(means) if mean.norm() ** power < share * (whole * d) ** (power / 2))
+def one_at_a_time(make_table: Maker) -> bool:
+    """Ask for one row at a time, backwards."""
+    for d in range(16, 0, -2):
+        for m in range(299, -1, -1):
+            row = [float(x) for x in make_table(torch.tensor([m]), d)[0]]
+            if not abs(math.hypot(*row) - math.sqrt(d / 2)) < 0.002:
+                return False
+    return True
 
 
-def common_part(L: int, d: int) -> float:
-    return float(sinusoidal_table(range(L), d).mean(0).square().sum()) * 2 / d
+def grams(make_table: Maker) -> bool:
+    """Look at the diagonal of the Gram matrix, at shuffled positions."""
+    good = True
+    for d in range(2, 17, 2):
+        table = make_table(torch.randperm(300), d).double()
+        good = good and torch.allclose((table @ table.T).diagonal(), torch.tensor(d / 2).double(), atol=1e-3)
+    return good
 
 
-RIGHT: dict[str, list[Callable[..., Any]]] = {
-    "norm.has_right_lengths": [lengths_hold, held_in_numpy, held_by_loops],
-    "norm.factor_for": [by_quadratic, by_bisection, by_pairs],
+def by_halving(words: Tensor, rows: Tensor, share: float) -> float:
+    """Halve between two factors, on the fraction as it stands."""
+    words, rows = words.double(), rows.double()
+    p = rows.square().sum(1).mean()
+
+    def fraction(f: float) -> float:
+        return float(p / (f * f * words.square().sum(1).mean() + 2 * f * words.mean(0) @ rows.mean(0) + p))
+
+    low, high = 0.0, 1.0
+    while fraction(high) > share:
+        high *= 2
+    # where the means are opposed the fraction first grows: come from the vertex
+    low = max(0.0, -float(words.mean(0) @ rows.mean(0) / words.square().sum(1).mean()))
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if fraction(middle) > share else (low, middle)
+    return high
+
+
+def polynomial_roots(words: Tensor, rows: Tensor, share: float) -> float:
+    x, p = np.asarray(words.double()), np.asarray(rows.double())
+    a, b, c = (x**2).sum(1).mean(), 2 * (x @ p.T).mean(), (p**2).sum(1).mean()
+    return float(max(np.roots([a, b, c - c / share]).real))
+
+
+def solved(change: Callable[[float, float, float, float], float]) -> Callable[[Tensor, Tensor, float], float]:
+    """The positive root of a·f² + b·f + c = c/share, after a change of a, b, c or the share."""
+    return lambda words, rows, share: change(*means(words, rows), share)
+
+
+def root(a: float, b: float, c: float) -> float:
+    return (-b + math.sqrt(b * b - 4 * a * c)) / (2 * a)
+
+
+def pairs_in_order(words: Tensor, rows: Tensor, share: float) -> float:
+    a, _, c = means(words, rows)
+    n = min(len(words), len(rows))
+    return root(a, 2 * float((words[:n] * rows[:n]).sum(1).mean()), c - c / share)
+
+
+def mean_per_channel(words: Tensor, rows: Tensor, share: float) -> float:
+    a, c = float(words.square().mean()), float(rows.square().mean())
+    return root(a, 2 * float((words @ rows.T).mean()), c - c / share)
+
+
+def squares_of_means(words: Tensor, rows: Tensor, share: float) -> float:
+    a, c = float(words.norm(dim=1).mean() ** 2), float(rows.norm(dim=1).mean() ** 2)
+    return root(a, 2 * float((words @ rows.T).mean()), c - c / share)
+
+
+def mean_of_shares(words: Tensor, rows: Tensor, share: float) -> float:
+    low, high = 0.0, 1000.0
+    for _ in range(40):
+        f = (low + high) / 2
+        both = (f * words[:, None] + rows[None]).square().sum(-1)
+        low, high = (f, high) if float((rows.square().sum(1) / both).mean()) > share else (low, f)
+    return low
+
+
+def circles(d_model: int, share: float) -> int:
+    """Add numbers on the unit circle, no table."""
+    omega = [10000 ** (-2 * i / d_model) for i in range(d_model // 2)]
+    total, count = [0j] * len(omega), 0
+    while True:
+        total = [z + complex(math.cos(w * count), math.sin(w * count)) for z, w in zip(total, omega, strict=True)]
+        count += 1
+        if sum(abs(z / count) ** 2 for z in total) < share * d_model / 2:
+            return count
+
+
+def common(d_model: int, count: int = 1000, start: int = 0) -> Tensor:
+    table = sinusoidal_table(range(start, start + count), d_model)
+    mean = table.cumsum(0) / torch.arange(1, count + 1)[:, None]
+    return mean.square().sum(1) / (d_model / 2)
+
+
+def divided_by_index(d_model: int, share: float) -> int:
+    table = sinusoidal_table(range(1002), d_model)
+    mean = table.cumsum(0) / torch.arange(1002).clamp(min=1)[:, None]
+    return int((mean.square().sum(1) < share * d_model / 2).nonzero()[0]) + 1
+
+
+def halving_rows(d_model: int, share: float) -> int:
+    found = common(d_model, 2000)
+    low, high = 1, 2000
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if found[middle - 1] < share else (middle, high)
+    return high
+
+
+RIGHT: dict[str, list[Any]] = {
+    "norm.factor": [
+        factor,
+        lambda d, std, share: np.sqrt((1 - share) / (2 * share)) / std,
+        lambda d, std, share: torch.tensor([factor(d, std, share)]),
+        lambda d, std, share: np.float32(factor(d, std, share)),
+        lambda d, std, share: round(factor(d, std, share), 4),
+        lambda d, std, share: math.sqrt((d / 2 / share - d / 2) / (d * std**2)),
+        lambda *case: Decimal(factor(*case)),
+    ],
+    "norm.has_right_lengths": [
+        lengths_hold,
+        held_in_numpy,
+        held_by_loops,
+        within(1e-4),
+        within(1e-2),
+        *blind(one_at_a_time, grams),
+    ],
+    "norm.factor_for": [
+        by_quadratic,
+        by_bisection,
+        by_pairs,
+        lambda *case: Fraction(by_quadratic(*case)),
+        lambda words, rows, share: by_pairs(words.float(), rows.float(), share),
+        *blind(by_halving, polynomial_roots),
+    ],
     "norm.rows_until": [
         by_table,
         by_running_sum,
         by_formula,
-        # Any rows in a row will do: their mean is as long wherever they begin.
-        lambda d, share: until(d, share, positions=range(500, 1500)),
+        # Any rows in succession will do: their mean is as long wherever they begin.
+        lambda d, share: int((common(d, start=500) < share).nonzero()[0]) + 1,
+        lambda *case: np.longdouble(by_table(*case)),
+        *blind(circles),
     ],
 }
 
-# What is wrong: the answer, and words of its verdict, or None for a mistake that has no name.
-WRONG: dict[str, dict[str, tuple[Callable[..., Any], str | None]]] = {
-    "norm.has_right_lengths": {
-        "equal to the last digit": (
-            lambda f: lengths_hold(f, lambda lengths, wanted: bool((lengths == wanted).all())),
-            "lets no table pass",
+WRONG: dict[str, list[Any]] = {
+    "norm.factor": [
+        ("lengths", lambda d, std, share: (1 / share - 1) * math.sqrt(d / 2) / (std * math.sqrt(d)), "You add lengths"),
+        ("always 1", lambda d, std, share: 1, "You return 1 whatever you are given"),
+        ("zero", lambda d, std, share: 0, "You return 0 whatever you are given"),
+        ("half", lambda *case: factor(*case) / 2, "Every number is 0.5 times what it should be"),
+        ("rounded", lambda *case: round(factor(*case), 1), "rounded to 1 decimals"),
+        ("not a number", lambda d, std, share: math.nan, "is something divided by zero?"),
+        ("one per channel", lambda d, std, share: np.ones(d), "returned (64,) numbers, it should be one number"),
+        ("a list", lambda d, std, share: [1.0], "returned a list, it should be one number"),
+        ("a truth", lambda d, std, share: std > share, "returned a bool, it should be one number"),
+        ("complex", lambda d, std, share: 1j, "returned a complex, it should be one number"),
+    ],
+    "norm.has_right_lengths": [
+        ("always", lambda f: True, "You say True every time"),
+        (
+            "pairs of neighbours",
+            lambda f: all(
+                torch.allclose(
+                    f(torch.arange(300), d).double().view(300, -1, 2).norm(dim=2), torch.ones(300, d // 2).double(), atol=1e-3
+                )
+                for d in WIDTHS
+            ),
+            "and not: all sines, then all cosines",
         ),
-        "squared length against length": (lambda f: lengths_hold(f, wanted=lambda d: d / 2), "lets no table pass"),
-        "length of the width": (lambda f: lengths_hold(f, wanted=lambda d: math.sqrt(d)), "lets no table pass"),
-        "unit length": (lambda f: lengths_hold(f, wanted=lambda d: 1), "wants rows of length 1"),
-        "always": (lambda f: True, "lets every table pass"),
-        "any row": (lambda f: lengths_hold(f, lambda lengths, wanted: bool(((lengths - wanted).abs() < 1e-3).any())), "pass"),
-        "too strict": (
-            lambda f: lengths_hold(f, lambda lengths, wanted: bool(((lengths - wanted).abs() < 1e-10).all())),
-            "in 32 bits",
+        ("width 64", lambda f: lengths_hold(f, widths=[64]), "of width 64"),
+        ("positions to 1000", lambda f: lengths_hold(f, positions=range(1000)), "other positions than"),
+        ("a tensor", lambda f: (f(torch.arange(300), 8).norm(dim=1) - 2).abs() < 1e-3, "should be one True or False"),
+        ("within 0.00001", within(1e-5), "Too strict"),
+        ("within 0.000001", within(1e-6), "Too strict"),
+        ("within 0.05", within(0.05), "Too loose"),
+        (
+            "within 1 %",
+            lambda f: lengths_hold(f, lambda x, y: bool(((x - y).abs() < 0.01 * y).all())),
+            "how near must a length be",
         ),
-        "the right table": (
-            lambda f: all(torch.allclose(f(torch.arange(300), d).double(), sinusoidal_table(range(300), d), atol=1e-3)
-                          for d in WIDTHS),
-            "turns down",
+        ("every seventh row", lambda f: lengths_hold(f, positions=range(0, 300, 7)), "doesn't look at all rows"),
+        ("every other width", lambda f: lengths_hold(f, widths=range(2, 17, 4)), "doesn't try all widths"),
+        ("without width 12", lambda f: lengths_hold(f, widths={*WIDTHS} - {12}), "zero at width 12"),
+        ("without width 10", lambda f: lengths_hold(f, widths={*WIDTHS} - {10}), "zero at width 10"),
+        (
+            "the longest against the shortest",
+            lambda f: lengths_hold(f, lambda x, y: abs(x.max() + x.min() - 2 * y) < 1e-3),
+            "and not: rows in turn too long and too short",
         ),
-        "pairs of neighbours": (
-            lambda f: all(torch.allclose(f(torch.arange(300), d).double().view(300, -1, 2).norm(dim=2),
-                                         torch.ones(300, d // 2).double(), atol=1e-3) for d in WIDTHS),
-            "nor where its columns stand",
+        *blind(
+            ("mean of the lengths", lambda f: lengths_hold(f, lambda x, y: abs(x.mean() - y) < 1e-3), "mean length"),
+            (
+                "mean of the squares",
+                lambda f: lengths_hold(f, lambda x, y: abs(x.square().mean() - y**2) < 1e-3),
+                "mean of the sq",
+            ),
+            ("none is far", lambda f: lengths_hold(f, lambda x, y: not ((x - y).abs() > 1e-3).any()), "taken in by NaN"),
+            ("width 16 left out", lambda f: lengths_hold(f, widths=range(2, 16, 2)), "doesn't try all widths"),
+            ("100 positions", lambda f: lengths_hold(f, positions=range(100)), "doesn't look at all rows"),
+            ("position 299 left out", lambda f: lengths_hold(f, positions=range(299)), "doesn't look at all rows"),
+            (
+                "compared with the paper",
+                lambda f: all(
+                    torch.allclose(f(torch.arange(300), d).double(), sinusoidal_table(range(300), d), atol=1e-3) for d in WIDTHS
+                ),
+                "doesn't say which angle",
+            ),
+            ("root forgotten", lambda f: lengths_hold(f, wanted=lambda d: d / 2), "lets no table pass"),
+            ("exactly", lambda f: lengths_hold(f, lambda x, y: bool((x == y).all())), "allow for rounding"),
+            ("within 0.1", within(0.1), "Too loose"),
+            ("too long only", lambda f: lengths_hold(f, lambda x, y: bool((x - y < 1e-3).all())), "too short as well"),
+            ("return in the loop", lambda f: lengths_hold(f, widths=[2]), "doesn't try all widths"),
+            ("all alike", lambda f: lengths_hold(f, lambda x, y: (x - x[0]).abs().max() < 1e-3), "how long should they be"),
         ),
-        "row 0": (lambda f: lengths_hold(f, positions=[0]), "take different angles pass: they are right in row 0"),
-        "some rows": (lambda f: lengths_hold(f, positions=range(100)), "positions go up to 299"),
-        "from row 1": (lambda f: lengths_hold(f, positions=range(1, 300)), "positions begin with 0"),
-        "the mean": (
-            lambda f: lengths_hold(f, lambda lengths, wanted: abs(float(lengths.mean()) - wanted) < 1e-3),
-            "their mean is right",
+    ],
+    "norm.factor_for": [
+        ("complex", lambda words, rows, share: np.roots([2, 2, 1]).tolist()[0], "should be one number"),
+        ("one per word", lambda words, rows, share: words.norm(dim=1), "should be one number"),
+        ("no factor", lambda words, rows, share: 1.0, "You return 1 whatever you are given"),
+        ("rounded", lambda *case: round(by_quadratic(*case), 2), "rounded to 2 decimals"),
+        *blind(
+            ("as in the chapter", solved(lambda a, b, c, s: math.sqrt(c * (1 - s) / s / a)), "to be perpendicular"),
+            ("other root", solved(lambda a, b, c, s: -root(a, -2 * b, c - c / s)), "take the other root"),
+            ("2 of the middle term", solved(lambda a, b, c, s: root(a, b, c - c / s)), "Multiply out once more"),
+            ("sign of the middle term", solved(lambda a, b, c, s: root(a, -2 * b, c - c / s)), "wrong sign"),
+            ("middle term always positive", solved(lambda a, b, c, s: root(a, 2 * abs(b), c - c / s)), "lose the sign"),
+            (
+                "share of the words",
+                solved(lambda a, b, c, s: root(a, 2 * b, c - c / (1 - s))),
+                "the rest that makes this share",
+            ),
+            ("word k with row k", pairs_in_order, "word 0 with row 0"),
+            ("mean over channels", mean_per_channel, "and not their mean"),
+            ("squares of mean lengths", squares_of_means, "You square the mean length"),
+            (
+                "rows taken to be the paper's",
+                lambda words, rows, share: root(
+                    *(means(words, rows)[0], 2 * means(words, rows)[1]), rows.shape[1] / 2 * (1 - 1 / share)
+                ),
+                "can have any length",
+            ),
+            ("mean of the shares", mean_of_shares, "the mean of the shares"),
         ),
-        "not far": (
-            lambda f: lengths_hold(f, lambda lengths, wanted: not bool(((lengths - wanted).abs() > 1e-3).any())),
-            "no comparison with NaN is true",
+    ],
+    "norm.rows_until": [
+        ("all", lambda d, share: 1000, "You return 1000 whatever you are given"),
+        ("a fraction", lambda d, share: by_table(d, share) - 0.5, "should be a whole number"),
+        ("a tensor", lambda d, share: torch.arange(5), "(5,) numbers"),
+        ("200 rows", lambda d, share: min(by_table(d, share), 200), "You stop after 200"),
+        ("a table of 256 rows", lambda d, share: int((common(d, 256) < share).int().argmax()) + 1, "has too few rows"),
+        ("a table of 400 rows", lambda d, share: int((common(d, 400) < share).int().argmax()) + 1, "has too few rows"),
+        *blind(
+            ("index", lambda d, share: int((common(d) < share).nonzero()[0]), "One too few"),
+            ("one too many", lambda d, share: int((common(d) < share).nonzero()[0]) + 2, "One too many"),
+            ("length not squared", lambda d, share: int((common(d).sqrt() < share).nonzero()[0]) + 1, "You compare lengths"),
+            ("divided by the index", divided_by_index, "divide the sum of k + 1 rows by k"),
+            ("halving", halving_rows, "shrinks and grows again"),
+            ("for good", lambda d, share: int((common(d) >= share).nonzero()[-1]) + 2, "shrinks and grows again"),
+            ("half of d forgotten", lambda d, share: int((common(d) < 2 * share).nonzero()[0]) + 1, "is d/2 and not d"),
+            (
+                "100 rows",
+                lambda d, share: int(few[0]) + 1 if len(few := (common(d, 100) < share).nonzero()) else 100,
+                "You stop after 100",
+            ),
+            ("from ten rows", lambda d, share: next(k for k in range(10, 1000) if common(d)[k - 1] < share), "begin with 10"),
+            (
+                "rows against the first",
+                lambda d, share: 1 + int((sinusoidal_table(range(1000), d)[:, 1::2].sum(dim=1) < share * d / 2).nonzero()[0]),
+                "with row 0",
+            ),
+            (
+                "steps of ten",
+                lambda d, share: next((k for k in range(10, 1001, 10) if common(d)[k - 1] < share), 1000),
+                "every 10th number",
+            ),
         ),
-        "from width 4": (lambda f: lengths_hold(f, widths=range(4, 17, 2)), "did you try that width?"),
-        "powers of two": (lambda f: lengths_hold(f, widths=(4, 8, 16)), "which widths did you try?"),
-        "width 2 alone": (lambda f: lengths_hold(f, widths=[2]), "at width 2 that is right"),
-        "width 64": (lambda f: lengths_hold(f, widths=[64]), "of width 64"),
-        "positions to 1000": (lambda f: lengths_hold(f, positions=range(1000)), "other positions than"),
-        "a tensor": (lambda f: (f(torch.arange(300), 8).norm(dim=1) - 2).abs() < 1e-3, "should be one True or False"),
-        "too loose": (
-            lambda f: lengths_hold(f, lambda lengths, wanted: bool(((lengths - wanted).abs() < 0.9).all())),
-            "too long and too short",
-        ),
-    },
-    "norm.factor_for": {
-        "perpendicular": (lambda *x: solved(lambda a, b, c, s: math.sqrt((1 / s - 1) * c / a), *x), "for perpendicular"),
-        "the chapter's": (lambda x, p, s: ((1 / s - 1) / 2) ** 0.5 / x.std(), "spread of all numbers"),
-        "the chapter's, by channel": (lambda x, p, s: ((1 / s - 1) / 2) ** 0.5 / x.std(dim=0).mean(), "of each channel"),
-        "sign": (lambda *x: solved(lambda a, b, c, s: root(a, -b, c, s), *x), "wrong sign"),
-        "the other root": (lambda *x: solved(lambda a, b, c, s: -root(a, -b, c, s), *x), "take the other root"),
-        "b once": (lambda *x: solved(lambda a, b, c, s: root(a, b / 2, c, s), *x), "Multiply out once more"),
-        "b four times": (lambda *x: solved(lambda a, b, c, s: root(a, 2 * b, c, s), *x), "factor of 2 too many"),
-        "the word's share": (lambda x, p, s: by_quadratic(x, p, 1 - s), "the rest makes this share"),
-        "of the words": (
-            lambda *x: solved(lambda a, b, c, s: max(np.roots([a, 2 * b, -c / s]).tolist()), *x),
-            "with the words alone",
-        ),
-        "squared": (lambda *x: by_quadratic(*x) ** 2, "the square of the factor"),
-        "inverse": (lambda *x: 1 / by_quadratic(*x), "one over the factor"),
-        "pairs in order": (in_order_all_words, "pair word 0 with row 0"),
-        "pairs in order, fewer words": (pairs_in_order, None),
-        "complex": (lambda *x: solved(lambda a, b, c, s: np.roots([a, b, c]).tolist()[0], *x), "should be one number"),
-        "one per word": (lambda x, p, s: x.norm(dim=1), "should be one number"),
-        "no factor": (lambda x, p, s: 1.0, "the position's share is"),
-    },
-    "norm.rows_until": {
-        "the index": (lambda d, share: until(d, share) - 1, "One too few"),
-        "one more": (lambda d, share: by_table(d, share) + 1, "One too many"),
-        "lengths": (lambda d, share: until(d, share, power=1), "You compare lengths"),
-        "of d": (lambda d, share: until(d, share, whole=1.0), "which is d/2 and not d"),
-        "the rest": (lambda d, share: next(L for L in range(1, 9) if common_part(L, d) > 1 - share), "its own mean"),
-        "one": (lambda d, share: 1, "its own mean"),
-        "all": (lambda d, share: 1000, None),
-        "a fraction": (lambda d, share: by_table(d, share) - 0.5, "should be a whole number"),
-        "a tensor": (lambda d, share: torch.arange(5), "(5,) numbers"),
-    },
-}  # fmt: skip
+    ],
+}
