@@ -1,62 +1,27 @@
-"""What pytest does beyond nbval: compare the data of figures, say what to do, and count what was left out.
+"""What pytest does beyond nbval: compare the data of figures, and say what to do.
 
 It stands at the root so that it also serves `pytest book/01_order.ipynb`; nbval runs each notebook once, and the hooks
-read what that run drew.
+read what that run drew. What only the tests in tests/ share stands there.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
-import sys
-from collections.abc import Callable, Generator
-from pathlib import Path
-from typing import Any
+from collections.abc import Generator
 
 import pytest
 from nbval.plugin import IPyNbCell  # type: ignore[import-untyped]
-from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 os.environ["POSENC_COURSE_SEED"] = "0"  # as tools/execute.py, which stored what the checks say
-NO_CHROMIUM = "no chromium: apt-get install chromium, or set CHROMIUM=path of a Chrome or Chromium"
+# Before anything imports torch, and for the notebooks' kernels too: on small tensors two threads only wait for each other.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
-@pytest.fixture(scope="session")
-def chromium() -> str:
-    """The browser's path; without a browser, the tests that ask for it are skipped."""
-    chosen = os.environ.get("CHROMIUM")
-    if chosen and not shutil.which(chosen):
-        pytest.fail(f"CHROMIUM={chosen} is not a program: give the path of a Chrome or Chromium, or unset it")
-    found = chosen or shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if not found:
-        pytest.skip(NO_CHROMIUM)
-    return found
-
-
-@pytest.fixture(scope="session")
-def nbgrader() -> Callable[..., str]:
-    """Run nbgrader in a course's folder, as a teacher would, and return what it logs."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # it calls programs of its environment
-    environment = {name: value for name, value in os.environ.items() if name != "POSENC_COURSE_SEED"} | {"PATH": path}
-
-    def run(course: Path, *arguments: str, returns: int = 0) -> str:
-        done = subprocess.run(["nbgrader", *arguments], cwd=course, env=environment, capture_output=True, text=True)
-        assert done.returncode == returns, f"nbgrader {' '.join(arguments)}:\n{done.stderr}"
-        return done.stderr
-
-    return run
-
-
-class _ByFileOrPage(LoadScopeScheduling):  # type: ignore[misc]
-    """Tests of one file run in one process, one after the other; a page in the browser takes long, and may go anywhere."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        return nodeid if "_in_the_browser[" in nodeid else str(super()._split_scope(nodeid))
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
-    return _ByFileOrPage(config, log)
+@pytest.hookimpl(wrapper=True)
+def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
+    """Three processes for two cores, since notebooks, the browser and nbgrader wait about a third of their time."""
+    cores = yield
+    return cores if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else min(cores + (cores + 1) // 2, 12)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -78,27 +43,6 @@ def pytest_runtest_makereport(
         advice = _advice(source + item.path.stem, item.cell_num, str(call.excinfo.value) if call.excinfo else "")
         report.longrepr = f"{advice}\n\n{report.longrepr}"
     return report
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    if os.environ.get("CI") and session.exitstatus == pytest.ExitCode.OK and _skipped(session.config):
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
-
-
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    skipped = _skipped(config)
-    if skipped:
-        reasons = sorted({report.longrepr[2].removeprefix("Skipped: ") for report in skipped})
-        verdict = "CI is set, so this run FAILED: " if os.environ.get("CI") else ""
-        terminalreporter.section("left out")
-        terminalreporter.line(f"{verdict}{len(skipped)} tests were skipped: {'; '.join(reasons)}")
-
-
-def _skipped(config: pytest.Config) -> list[Any]:
-    """The reports of skipped tests; only the process that reports has them, pytest-xdist's workers do not."""
-    reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
-    return reporter.stats.get("skipped", []) if reporter and not hasattr(config, "workerinput") else []
 
 
 def _unseen_by_nbval(item: IPyNbCell) -> Generator[str]:

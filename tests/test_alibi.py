@@ -7,26 +7,16 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from posenc_course.alibi import AlibiPositions, alibi_attention, alibi_bias, alibi_slopes
 from posenc_course.attention import attention, causal_mask
-
-settings.load_profile("ci")  # no deadline, the same examples on every run, nothing stored
-torch.set_num_threads(1)  # on tensors this small two threads only wait for each other
+from tests.helpers import close, normal
 
 X_TRANSFORMERS_WARNS = "ignore:.torch.jit.script. is deprecated:DeprecationWarning"  # when it is imported
-
-
-def normal(*shape: int, dtype: torch.dtype = torch.float64, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(seed))
-
-
-def close(a: Tensor, b: Tensor, atol: float) -> None:
-    torch.testing.assert_close(a, b, rtol=0, atol=atol)
 
 
 # ── slopes ───────────────────────────────────────────────────────────────────────────────────────────────────────────────

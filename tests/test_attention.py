@@ -22,8 +22,7 @@ from posenc_course.rope_scaling import DynamicNTKPositions, yarn, yarn_attention
 from posenc_course.schemes import PositionScheme
 from posenc_course.sinusoidal import SinusoidalPositions, frequencies
 from posenc_course.transformer import Decoder, Encoder, Transformer
-
-torch.set_num_threads(1)  # on tensors this small two threads only wait for each other
+from tests.helpers import normal, normal32
 
 # All sizes differ, so that a mixed-up axis cannot go unseen.
 BATCH, HEADS, LENGTH, D_HEAD, VOCAB = 2, 3, 5, 4, 11
@@ -82,10 +81,6 @@ def generator() -> torch.Generator:
     return torch.Generator().manual_seed(0)
 
 
-def normal(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
-    return torch.randn(*shape, dtype=dtype, generator=generator())
-
-
 def model(kind: type[Encoder] | type[Decoder], scheme: PositionScheme | None = None, layers: int = 2) -> Transformer:
     torch.manual_seed(0)
     return kind(VOCAB, D_MODEL, HEADS, layers, scheme).double().eval()
@@ -114,7 +109,7 @@ def test_attention_equals_pytorch(bias_shape: tuple[int, ...] | None, masked: bo
 
 
 def test_a_boolean_mask_and_a_causal_one_mean_what_they_mean_in_pytorch() -> None:
-    q = k = v = normal(BATCH, HEADS, LENGTH, D_HEAD)
+    q = k = v = normal32(BATCH, HEADS, LENGTH, D_HEAD)
     mask = causal_mask(torch.arange(LENGTH), torch.arange(LENGTH))
     ours = attention(q, k, v, mask=mask)
     for theirs in (F.scaled_dot_product_attention(q, k, v, mask), F.scaled_dot_product_attention(q, k, v, is_causal=True)):
@@ -123,14 +118,14 @@ def test_a_boolean_mask_and_a_causal_one_mean_what_they_mean_in_pytorch() -> Non
 
 def test_weights_are_a_distribution_and_0_where_masked() -> None:
     mask = causal_mask(torch.arange(LENGTH), torch.arange(LENGTH))
-    weights = attention_weights(normal(LENGTH, D_HEAD), normal(LENGTH, D_HEAD), mask=mask)
+    weights = attention_weights(normal32(LENGTH, D_HEAD), normal32(LENGTH, D_HEAD), mask=mask)
     torch.testing.assert_close(weights.sum(dim=-1), torch.ones(LENGTH))
     assert (weights[~mask] == 0).all()
     assert (weights[mask] > 0).all()
 
 
 def test_a_float64_bias_leaves_float32_attention_float32() -> None:
-    q = normal(LENGTH, D_HEAD)
+    q = normal32(LENGTH, D_HEAD)
     assert attention(q, q, q, bias=torch.zeros(LENGTH, LENGTH, dtype=torch.float64)).dtype == torch.float32
 
 
@@ -150,7 +145,7 @@ def test_multi_head_attention_equals_pytorch_with_the_same_weights(causal: bool)
     with torch.no_grad():
         theirs.in_proj_weight.copy_(torch.cat([ours.query.weight, ours.key.weight, ours.value.weight]))
         theirs.out_proj.weight.copy_(ours.output.weight)
-    x = normal(BATCH, LENGTH, D_MODEL)
+    x = normal32(BATCH, LENGTH, D_MODEL)
     forbidden = torch.ones(LENGTH, LENGTH, dtype=torch.bool).triu(1) if causal else None
     expected, _ = theirs(x, x, x, attn_mask=forbidden, need_weights=False)
     torch.testing.assert_close(ours(x, torch.arange(LENGTH)), expected, rtol=0, atol=2e-6)
@@ -180,7 +175,7 @@ def test_an_encoder_equals_pytorchs_pre_ln_layers_with_the_same_weights() -> Non
 
 def test_attention_without_positions_is_permutation_equivariant() -> None:
     """attention(Px) = P attention(x), for every query, key and value that come from x row by row."""
-    x, permutation = normal(LENGTH, D_HEAD, dtype=torch.float64), torch.randperm(LENGTH, generator=generator())
+    x, permutation = normal(LENGTH, D_HEAD), torch.randperm(LENGTH, generator=generator())
     torch.testing.assert_close(attention(x[permutation], x[permutation], x[permutation]), attention(x, x, x)[permutation])
 
 
@@ -217,7 +212,7 @@ def test_a_decoder_does_not_look_ahead(name: str) -> None:
 
 
 def test_the_base_scheme_adds_nothing_at_any_door() -> None:
-    q, k, positions = normal(BATCH, HEADS, LENGTH, D_HEAD), normal(BATCH, HEADS, LENGTH, D_HEAD) + 1, torch.arange(LENGTH)
+    q, k, positions = normal32(BATCH, HEADS, LENGTH, D_HEAD), normal32(BATCH, HEADS, LENGTH, D_HEAD) + 1, torch.arange(LENGTH)
     scheme = PositionScheme()
     assert scheme.embed(q, positions) is q
     assert scheme.rotate(q, k, positions, positions) == (q, k)
@@ -242,7 +237,7 @@ def test_second_and_third_door_against_the_formula(name: str, positions: Tensor)
     """softmax((Rq)·(Rk)/√d_head + bias): the bias comes after the division, the rotation spares the values."""
     scheme = TOYS[name]()
     module = MultiHeadAttention(D_MODEL, HEADS, scheme, causal=False).double()
-    x = normal(BATCH, LENGTH, D_MODEL, dtype=torch.float64)
+    x = normal(BATCH, LENGTH, D_MODEL)
     rows = []
     for b in range(BATCH):
         where = (positions if positions.ndim == 1 else positions[b]).double()
@@ -380,7 +375,7 @@ def test_positions_count_not_the_place_in_memory() -> None:
 
 
 def test_a_cache_keeps_what_it_was_given() -> None:
-    cache, k, v = Cache(), normal(BATCH, HEADS, 3, D_HEAD), normal(BATCH, HEADS, 3, 6)
+    cache, k, v = Cache(), normal32(BATCH, HEADS, 3, D_HEAD), normal32(BATCH, HEADS, 3, 6)
     cache.extend(k[:, :, :2], v[:, :, :2], torch.arange(2))
     for returned, kept, expected in zip(
         cache.extend(k[:, :, 2:], v[:, :, 2:], torch.tensor([2])),

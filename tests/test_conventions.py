@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -20,9 +20,6 @@ from posenc_course.conventions import read_rotation, read_table
 from posenc_course.relative import t5_buckets
 from posenc_course.rope import apply_rope, rope_tables
 from posenc_course.sinusoidal import frequencies, sinusoidal_table
-
-settings.load_profile("ci")
-torch.set_num_threads(1)
 
 PAGE = Path(__file__).resolve().parent.parent / "book" / "reference" / "conventions.ipynb"
 D, HEADS, D_HEAD, LENGTH = 32, 4, 8, 6

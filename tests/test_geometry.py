@@ -6,7 +6,7 @@ import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 import torch
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -20,19 +20,13 @@ from posenc_course.geometry import (
     wavelengths,
 )
 from posenc_course.sinusoidal import frequencies, sinusoidal_table
-
-settings.load_profile("ci")  # no deadline, the same examples on every run, nothing stored
-torch.set_num_threads(1)  # on tensors this small two threads only wait for each other
+from tests.helpers import close
 
 widths = st.integers(1, 33)
 even_widths = st.integers(1, 16).map(lambda pairs: 2 * pairs)
 bases = st.floats(1.5, 1e8)
 reals = st.floats(-1e4, 1e4)
 offset_lists = st.lists(reals, min_size=1, max_size=5)
-
-
-def close(a: Tensor, b: Tensor, atol: float = 1e-9) -> None:
-    torch.testing.assert_close(a, b, rtol=0, atol=atol)
 
 
 def two_encodings(m: float, offsets: list[float], d_model: int, base: float) -> tuple[Tensor, Tensor]:

@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 
 from posenc_course.learned import LearnedPositions, learned_encoding
-
-torch.set_num_threads(1)  # on tensors this small two threads only wait for each other
+from tests.helpers import normal32
 
 # All sizes differ, so that a mixed-up axis cannot go unseen.
 BATCH, LENGTH, ROWS, D_MODEL = 2, 4, 7, 3
@@ -17,17 +16,13 @@ ONE_SEQUENCE = torch.tensor([6, 0, 2, 2])
 EACH_ITS_OWN = torch.tensor([[0, 1, 2, 3], [6, 5, 5, 0]])
 
 
-def normal(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
-    return torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(0))
-
-
 # ── looking up ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("positions", [ONE_SEQUENCE, EACH_ITS_OWN], ids=["one", "each"])
 def test_the_encoding_of_a_position_is_its_row(positions: Tensor) -> None:
     """In any order and repeated; positions may be shared by the batch or each sequence's own."""
-    table = normal(ROWS, D_MODEL)
+    table = normal32(ROWS, D_MODEL)
     result = learned_encoding(table, positions)
     assert result.shape == (*positions.shape, D_MODEL)
     for where, row in zip(positions.flatten().tolist(), result.flatten(end_dim=-2), strict=True):
@@ -35,19 +30,19 @@ def test_the_encoding_of_a_position_is_its_row(positions: Tensor) -> None:
 
 
 def test_the_encoding_equals_pytorchs_embedding() -> None:
-    table = normal(ROWS, D_MODEL)
+    table = normal32(ROWS, D_MODEL)
     assert torch.equal(learned_encoding(table, EACH_ITS_OWN), torch.nn.functional.embedding(EACH_ITS_OWN, table))
 
 
 @pytest.mark.parametrize("positions", [ONE_SEQUENCE, EACH_ITS_OWN], ids=["one", "each"])
 def test_the_module_adds_the_rows_of_its_table(positions: Tensor) -> None:
-    scheme, x = LearnedPositions(ROWS, D_MODEL), normal(BATCH, LENGTH, D_MODEL)
+    scheme, x = LearnedPositions(ROWS, D_MODEL), normal32(BATCH, LENGTH, D_MODEL)
     assert torch.equal(scheme.embed(x, positions), x + scheme.table[positions])
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
 def test_the_result_has_the_dtype_of_the_tokens(dtype: torch.dtype) -> None:
-    scheme, x = LearnedPositions(ROWS, D_MODEL), normal(BATCH, LENGTH, D_MODEL).to(dtype)
+    scheme, x = LearnedPositions(ROWS, D_MODEL), normal32(BATCH, LENGTH, D_MODEL).to(dtype)
     result = scheme.embed(x, ONE_SEQUENCE)
     assert result.dtype == dtype
     assert torch.equal(result, x + scheme.table[ONE_SEQUENCE].to(dtype))
@@ -58,7 +53,7 @@ def test_the_result_has_the_dtype_of_the_tokens(dtype: torch.dtype) -> None:
 
 def test_the_last_row_is_a_position_and_the_next_is_an_error_that_names_both() -> None:
     """There is no formula to go on with."""
-    table, x = normal(ROWS, D_MODEL), normal(BATCH, LENGTH, D_MODEL)
+    table, x = normal32(ROWS, D_MODEL), normal32(BATCH, LENGTH, D_MODEL)
     assert torch.equal(learned_encoding(table, torch.tensor([ROWS - 1])), table[-1:])
     beyond = torch.tensor([0, ROWS, ROWS + 2, 1])
     for call in (lambda: learned_encoding(table, beyond), lambda: LearnedPositions(ROWS, D_MODEL).embed(x, beyond)):
@@ -77,7 +72,7 @@ def test_a_table_may_have_one_row_and_one_channel() -> None:
 def test_a_table_has_two_axes(shape: tuple[int, ...]) -> None:
     """A table for each sequence of a batch would be looked up along the wrong axis, without a sound."""
     with pytest.raises(ValueError, match=r"table must be .* shape \(max_length, d_model\)"):
-        learned_encoding(normal(*shape), torch.tensor([0, 1]))
+        learned_encoding(normal32(*shape), torch.tensor([0, 1]))
 
 
 # ── learning ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -86,8 +81,8 @@ def test_a_table_has_two_axes(shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("positions", [ONE_SEQUENCE, EACH_ITS_OWN], ids=["one", "each"])
 def test_the_gradient_reaches_the_rows_used_and_no_others(positions: Tensor) -> None:
     """A row receives the sum of what comes back from every token at its position; a row that no token has, 0."""
-    scheme, x = LearnedPositions(ROWS, D_MODEL), normal(BATCH, LENGTH, D_MODEL)
-    from_above = normal(BATCH, LENGTH, D_MODEL)
+    scheme, x = LearnedPositions(ROWS, D_MODEL), normal32(BATCH, LENGTH, D_MODEL)
+    from_above = normal32(BATCH, LENGTH, D_MODEL)
     (scheme.embed(x, positions) * from_above).sum().backward()
     expected = torch.zeros(ROWS, D_MODEL)
     for where, gradient in zip(positions.expand(BATCH, -1).flatten(), from_above.flatten(end_dim=-2), strict=True):
@@ -100,7 +95,7 @@ def test_the_gradient_reaches_the_rows_used_and_no_others(positions: Tensor) -> 
 
 
 def test_training_leaves_rows_beyond_the_training_length_as_they_were_drawn() -> None:
-    scheme, x = LearnedPositions(ROWS, D_MODEL), normal(BATCH, LENGTH, D_MODEL)
+    scheme, x = LearnedPositions(ROWS, D_MODEL), normal32(BATCH, LENGTH, D_MODEL)
     before = scheme.table.detach().clone()
     optimizer = torch.optim.Adam(scheme.parameters())
     scheme.embed(x, torch.arange(LENGTH)).square().sum().backward()
@@ -128,7 +123,7 @@ def test_the_table_starts_normal_with_the_given_spread(std: float | None) -> Non
 
 
 def test_a_saved_table_gives_the_same_encoding_when_loaded() -> None:
-    saved, loaded, x = LearnedPositions(ROWS, D_MODEL), LearnedPositions(ROWS, D_MODEL), normal(BATCH, LENGTH, D_MODEL)
+    saved, loaded, x = LearnedPositions(ROWS, D_MODEL), LearnedPositions(ROWS, D_MODEL), normal32(BATCH, LENGTH, D_MODEL)
     assert not torch.equal(saved.embed(x, ONE_SEQUENCE), loaded.embed(x, ONE_SEQUENCE))
     loaded.load_state_dict(saved.state_dict())
     assert torch.equal(saved.embed(x, ONE_SEQUENCE), loaded.embed(x, ONE_SEQUENCE))

@@ -2,14 +2,11 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
 from posenc_course.naive import BinaryPositions, LinearPositions, NormalizedPositions, binary, linear, modulo, normalized
-
-settings.load_profile("ci")  # no deadline, the same examples on every run, nothing stored
-torch.set_num_threads(1)  # on tensors this small two threads only wait for each other
 
 far = st.integers(0, 2**52 - 1)
 some_positions = st.lists(far, min_size=1, max_size=9)

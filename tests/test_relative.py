@@ -8,15 +8,13 @@ from typing import Any
 import mpmath  # type: ignore[import-untyped]
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from posenc_course.relative import ShawPositions, T5Positions, offsets, shaw_bias, t5_bias, t5_buckets
-
-settings.load_profile("ci")  # no deadline, the same examples on every run, nothing stored
-torch.set_num_threads(1)  # on tensors this small two threads only wait for each other
+from tests.helpers import normal
 
 # All sizes differ, so that a mixed-up axis cannot go unseen.
 BATCH, HEADS, QUERIES, KEYS, D_HEAD = 2, 3, 4, 7, 5
@@ -34,10 +32,6 @@ PLACES = {
 places = pytest.mark.parametrize(("q_positions", "k_positions"), PLACES.values(), ids=PLACES.keys())
 
 X_TRANSFORMERS_WARNS = "ignore:.torch.jit.script. is deprecated:DeprecationWarning"  # when it is imported
-
-
-def normal(*shape: int, dtype: torch.dtype = torch.float64, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(seed))
 
 
 def pairs(q_positions: Tensor, k_positions: Tensor) -> list[list[list[int]]]:

@@ -7,7 +7,7 @@ from typing import Any
 import mpmath  # type: ignore[import-untyped]
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -24,9 +24,7 @@ from posenc_course.rope import (
 )
 from posenc_course.sinusoidal import frequencies
 from posenc_course.transformer import Decoder
-
-settings.load_profile("ci")  # no deadline, the same examples on every run, nothing stored
-torch.set_num_threads(1)  # on tensors this small two threads only wait for each other
+from tests.helpers import close, normal
 
 # All sizes differ, so that a mixed-up axis cannot go unseen.
 BATCH, HEADS, LENGTH, D_HEAD = 2, 3, 5, 8
@@ -44,14 +42,6 @@ both_layouts = pytest.mark.parametrize("interleaved", [True, False])
 roundings = pytest.mark.parametrize(
     ("dtype", "atol"), [(torch.float64, 1e-9), (torch.float32, 1e-6), (torch.bfloat16, 2**-8)], ids=str
 )
-
-
-def close(a: Tensor, b: Tensor, atol: float = 1e-10) -> None:
-    torch.testing.assert_close(a, b, rtol=0, atol=atol)
-
-
-def normal(*shape: int, dtype: torch.dtype = torch.float64, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(seed))
 
 
 def scattered(length: int, seed: int = 0) -> Tensor:

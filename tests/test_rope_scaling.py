@@ -24,9 +24,6 @@ from posenc_course.rope_scaling import (
 from posenc_course.sinusoidal import frequencies
 from posenc_course.transformer import Decoder
 
-settings.load_profile("ci")  # no deadline, the same examples on every run, nothing stored
-torch.set_num_threads(1)  # on tensors this small two threads only wait for each other
-
 widths = st.integers(2, 64).map(lambda pairs: 2 * pairs)
 bases = st.floats(100, 1e7)
 factors = st.floats(1, 64)

@@ -6,23 +6,17 @@ import math
 import mpmath  # type: ignore[import-untyped]
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
 from posenc_course.sinusoidal import SinusoidalPositions, angle_addition_table, frequencies, sinusoidal_table
-
-settings.load_profile("ci")  # no deadline, the same examples on every run, nothing stored
-torch.set_num_threads(1)  # on tensors this small two threads only wait for each other
+from tests.helpers import close
 
 widths = st.integers(1, 33)
 even_widths = st.integers(1, 16).map(lambda pairs: 2 * pairs)
 bases = st.floats(1.5, 1e8)
 real_positions = st.floats(-1e4, 1e4)
-
-
-def close(a: Tensor, b: Tensor, atol: float = 1e-10) -> None:
-    torch.testing.assert_close(a, b, rtol=0, atol=atol)
 
 
 # ── the formula ──────────────────────────────────────────────────────────────────────────────────────────────────────────

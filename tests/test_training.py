@@ -13,8 +13,6 @@ from posenc_course.schemes import PositionScheme
 from posenc_course.training import History, train, warm_up_and_cosine
 from posenc_course.transformer import Encoder
 
-torch.set_num_threads(1)  # on tensors this small two threads only wait for each other
-
 VOCAB, LENGTH = 5, 6
 
 

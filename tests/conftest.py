@@ -1,0 +1,76 @@
+"""What the tests of this folder share: hypothesis' profile, the browser, nbgrader, and the account of what was left out."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
+
+settings.load_profile("ci")  # no deadline, the same examples on every run, nothing stored
+NO_CHROMIUM = "no chromium: apt-get install chromium, or set CHROMIUM=path of a Chrome or Chromium"
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """The browser's path; without a browser, the tests that ask for it are skipped."""
+    chosen = os.environ.get("CHROMIUM")
+    if chosen and not shutil.which(chosen):
+        pytest.fail(f"CHROMIUM={chosen} is not a program: give the path of a Chrome or Chromium, or unset it")
+    found = chosen or shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if not found:
+        pytest.skip(NO_CHROMIUM)
+    return found
+
+
+@pytest.fixture(scope="session")
+def nbgrader() -> Callable[..., str]:
+    """Run nbgrader in a course's folder, as a teacher would, and return what it logs."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # it calls programs of its environment
+    inherited = {name: value for name, value in os.environ.items() if name != "POSENC_COURSE_SEED"} | {"PATH": path}
+
+    def run(course: Path, *arguments: str, returns: int = 0, **environment: str) -> str:
+        done = subprocess.run(["nbgrader", *arguments], cwd=course, env=inherited | environment, capture_output=True, text=True)
+        assert done.returncode == returns, f"nbgrader {' '.join(arguments)}:\n{done.stderr}"
+        return done.stderr
+
+    return run
+
+
+class _ByFileOrPage(LoadScopeScheduling):  # type: ignore[misc]
+    """Tests of one file run in one process, one after the other; a page in the browser takes long, and may go anywhere."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return nodeid if "_in_the_browser[" in nodeid else str(super()._split_scope(nodeid))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    return _ByFileOrPage(config, log)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if os.environ.get("CI") and session.exitstatus == pytest.ExitCode.OK and _skipped(session.config):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    skipped = _skipped(config)
+    if skipped:
+        reasons = sorted({report.longrepr[2].removeprefix("Skipped: ") for report in skipped})
+        verdict = "CI is set, so this run FAILED: " if os.environ.get("CI") else ""
+        terminalreporter.section("left out")
+        terminalreporter.line(f"{verdict}{len(skipped)} tests were skipped: {'; '.join(reasons)}")
+
+
+def _skipped(config: pytest.Config) -> list[Any]:
+    """The reports of skipped tests; only the process that reports has them, pytest-xdist's workers do not."""
+    reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
+    return reporter.stats.get("skipped", []) if reporter and not hasattr(config, "workerinput") else []
