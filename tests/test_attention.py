@@ -22,7 +22,7 @@ from posenc_course.rope_scaling import DynamicNTKPositions, yarn, yarn_attention
 from posenc_course.schemes import PositionScheme
 from posenc_course.sinusoidal import SinusoidalPositions, frequencies
 from posenc_course.transformer import Decoder, Encoder, Transformer
-from tests.helpers import normal, normal32
+from tests.tensors import normal, normal32
 
 # All sizes differ, so that a mixed-up axis cannot go unseen.
 BATCH, HEADS, LENGTH, D_HEAD, VOCAB = 2, 3, 5, 4, 11

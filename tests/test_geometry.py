@@ -20,7 +20,7 @@ from posenc_course.geometry import (
     wavelengths,
 )
 from posenc_course.sinusoidal import frequencies, sinusoidal_table
-from tests.helpers import close
+from tests.tensors import close
 
 widths = st.integers(1, 33)
 even_widths = st.integers(1, 16).map(lambda pairs: 2 * pairs)

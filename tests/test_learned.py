@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from posenc_course.learned import LearnedPositions, learned_encoding
-from tests.helpers import normal32
+from tests.tensors import normal32
 
 # All sizes differ, so that a mixed-up axis cannot go unseen.
 BATCH, LENGTH, ROWS, D_MODEL = 2, 4, 7, 3

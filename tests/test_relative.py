@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from posenc_course.relative import ShawPositions, T5Positions, offsets, shaw_bias, t5_bias, t5_buckets
-from tests.helpers import normal
+from tests.tensors import normal
 
 # All sizes differ, so that a mixed-up axis cannot go unseen.
 BATCH, HEADS, QUERIES, KEYS, D_HEAD = 2, 3, 4, 7, 5

@@ -24,7 +24,7 @@ from posenc_course.rope import (
 )
 from posenc_course.sinusoidal import frequencies
 from posenc_course.transformer import Decoder
-from tests.helpers import close, normal
+from tests.tensors import close, normal
 
 # All sizes differ, so that a mixed-up axis cannot go unseen.
 BATCH, HEADS, LENGTH, D_HEAD = 2, 3, 5, 8

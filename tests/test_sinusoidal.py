@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from posenc_course.sinusoidal import SinusoidalPositions, angle_addition_table, frequencies, sinusoidal_table
-from tests.helpers import close
+from tests.tensors import close
 
 widths = st.integers(1, 33)
 even_widths = st.integers(1, 16).map(lambda pairs: 2 * pairs)

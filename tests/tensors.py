@@ -1,4 +1,4 @@
-"""What several test files share: random tensors, the same on every run, and equality up to an absolute bound."""
+"""Random tensors, the same on every run, and equality up to an absolute bound."""
 
 from functools import partial
 

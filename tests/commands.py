@@ -1,0 +1,13 @@
+"""Commands, as a user of the repository runs them."""
+
+import os
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def run(*command: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a command, apart from the make that may have called this test, and capture what it says."""
+    settings = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")} | environment
+    return subprocess.run(command, cwd=cwd, env=settings, capture_output=True, text=True)

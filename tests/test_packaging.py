@@ -1,0 +1,74 @@
+"""The package and its pins: bounds that the lock keeps, one version, and an installation that works without the book."""
+
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from tests.commands import ROOT, run
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def requirements(file: str) -> list[Requirement]:
+    lines = (line.partition("#")[0].strip() for line in (ROOT / file).read_text().splitlines())
+    return [Requirement(line) for line in lines if line]
+
+
+BOUNDS = {
+    "requirements.txt": requirements("requirements.txt"),
+    "pyproject.toml": [
+        Requirement(line) for part in [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()] for line in part
+    ],
+}
+
+
+def normalized(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+@pytest.mark.parametrize("file", BOUNDS)
+def test_lock_keeps_the_bounds(file: str) -> None:
+    locked = {normalized(pin.name): str(pin.specifier).removeprefix("==") for pin in requirements("requirements.lock")}
+    for bound in BOUNDS[file]:
+        version = locked.get(normalized(bound.name))
+        assert version, f"{file} names {bound.name}, requirements.lock does not: make lock"
+        assert bound.specifier.contains(version), f"{file} says {bound}, requirements.lock has {version}: make lock"
+        assert "<" in str(bound.specifier), f"{file}: {bound} has no upper bound"
+
+
+def test_bounds_stated_twice_agree() -> None:
+    first, second = ({normalized(bound.name): bound.specifier for bound in bounds} for bounds in BOUNDS.values())
+    for name in first.keys() & second.keys():
+        assert first[name] == second[name], f"{name}: requirements.txt says {first[name]}, pyproject.toml {second[name]}"
+
+
+def test_lock_suits_any_machine() -> None:
+    """Every line pins one version, names no host, and no package is for one maker's GPUs."""
+    for pin in requirements("requirements.lock"):
+        assert re.fullmatch(r"==[^,*]+", str(pin.specifier)), f"requirements.lock does not pin {pin}"
+        assert not re.search("nvidia|cuda|triton", pin.name), f"requirements.lock has {pin}: see [tool.uv] in pyproject.toml"
+
+
+def test_versions_agree() -> None:
+    import posenc_course
+
+    assert posenc_course.__version__ == PROJECT["version"]
+    assert f"\nversion: {PROJECT['version']}\n" in (ROOT / "CITATION.cff").read_text(), "CITATION.cff has another version"
+
+
+def test_package_works_without_the_book(tmp_path: Path) -> None:
+    pip_install = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-build-isolation", "--target"]
+    done = run(*pip_install, str(tmp_path / "installed"), str(ROOT), PIP_DISABLE_PIP_VERSION_CHECK="1")
+    assert done.returncode == 0, done.stderr
+    code = (
+        "import posenc_course, posenc_course.checks, posenc_course.experiment as last; print(last.__file__); "
+        "last.load_results('full'), last.load_model('rope', 2), last.load_corpus()"
+    )
+    done = run(sys.executable, "-c", code, cwd=tmp_path, PYTHONPATH=str(tmp_path / "installed"))
+    assert done.returncode == 0, done.stderr
+    assert Path(done.stdout.strip()).is_relative_to(tmp_path / "installed")
+    assert (tmp_path / "installed/posenc_course/py.typed").exists()

@@ -1,0 +1,99 @@
+"""The Makefile and the set-up that it calls, in a bare clone, and the workflow that calls the Makefile."""
+
+import ast
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.commands import ROOT, run
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Path:
+    """A bare clone, without what set-up is not about; its path may hold a space."""
+    clone = tmp_path / "the course"
+    for name in ["Makefile", "_config.yml", "_toc.yml", "pyproject.toml", "requirements.lock", "tools/setup_env.py"]:
+        (clone / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, clone / name)
+    for folder in ["book", "exercises", "posenc_course"]:
+        (clone / folder).mkdir()
+    return clone
+
+
+def program(path: Path, script: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("pretence", "named"),
+    [
+        ("sys.version_info = (3, 10, 12)", ["3.11 to 3.14", "3.10.12", "make PYTHON=python3.12 book"]),
+        ("sys.version_info = (3, 15, 0)", ["3.11 to 3.14", "3.15.0", "make PYTHON=python3.12 book"]),
+        ('sys.modules["ensurepip"] = None', ["ensurepip", "apt install python3-venv"]),
+    ],
+)
+def test_unfit_python_gets_one_line(bare: Path, pretence: str, named: list[str]) -> None:
+    code = f'import runpy, sys; {pretence}; runpy.run_path(sys.argv[1], run_name="__main__")'
+    program(bare / "python", f"exec '{sys.executable}' -c '{code}' \"$@\"")
+    done = run("make", "PYTHON=./python", "book", cwd=bare)
+    message = [line for line in (done.stdout + done.stderr).splitlines() if line and not line.startswith("make: ")]
+    assert done.returncode != 0
+    assert len(message) == 1, message
+    assert all(what in message[0] for what in named), message
+
+
+def test_setup_is_readable_to_old_pythons() -> None:
+    ast.parse((ROOT / "tools/setup_env.py").read_text(), feature_version=(3, 6))
+
+
+def test_no_network_ends_in_one_line(bare: Path) -> None:
+    nowhere = "http://127.0.0.1:9"
+    alone = {"PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": "", "no_proxy": "", "NO_PROXY": ""}
+    proxies = dict.fromkeys(["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"], nowhere)
+    done = run("make", f"PYTHON={sys.executable}", "book", cwd=bare, **alone, **proxies)
+    assert done.returncode != 0
+    *_, last = (line for line in done.stderr.splitlines() if not line.startswith("make: "))
+    assert last.startswith("Set-up stopped: pip could not install PyTorch"), done.stderr
+    assert "no network" in last
+    assert "run make again" in last
+    assert not (bare / ".venv/complete").exists(), "the next make would take the set-up for complete"
+
+
+def test_book_is_built_when_it_must_be_and_only_then(bare: Path) -> None:
+    (bare / ".venv").mkdir()
+    shutil.copy(ROOT / "requirements.lock", bare / ".venv/complete")
+    build = bare / ".venv/bin/jupyter-book"
+    program(build, "mkdir _build && exit 1")
+    assert run("make", "book", cwd=bare).returncode != 0
+    assert run("make", "book", cwd=bare).returncode != 0, "a failed build was taken for a good one"
+    program(build, "mkdir _build && echo a page")
+    assert "a page" in run("make", "book", cwd=bare).stdout
+    again = run("make", "book", cwd=bare)
+    assert (again.stdout, again.stderr) == (f"Open {bare}/_build/html/index.html\n", "")
+    (bare / "book/01_order.ipynb").touch()
+    assert "a page" in run("make", "book", cwd=bare).stdout
+
+
+def test_solutions_are_built_apart_and_only_when_asked_for(bare: Path) -> None:
+    (bare / ".venv").mkdir()
+    shutil.copy(ROOT / "requirements.lock", bare / ".venv/complete")
+    program(
+        bare / ".venv/bin/jupyter-book", 'for part in "$@"; do case $part in *.yml) grep exercises/source $part;; esac; done'
+    )
+    assert "source" not in run("make", "book", cwd=bare).stdout
+    told = run("make", "book", "SOLUTIONS=1", cwd=bare).stdout
+    assert "file: exercises/source/01_order/01_order" in told
+    assert "not to be published" in told
+
+
+def test_workflow_tests_the_oldest_and_the_newest_python() -> None:
+    matrix = re.search(r"python: \[(.*)\]", (ROOT / ".github/workflows/pages.yml").read_text())
+    assert matrix
+    assert re.findall(r"[\d.]+", matrix[1]) == ["3.11", "3.14"]  # the two that tools/setup_env.py names
+    assert '\nrequires-python = ">=3.11"\n' in (ROOT / "pyproject.toml").read_text()
