@@ -2,6 +2,18 @@ PYTHON ?= python3
 PRESET ?= quick
 SOURCES := _config.yml _toc.yml $(shell find book exercises posenc_course -mindepth 1 -not -path '*/.*' -not -path '*__pycache__*')
 
+# ONLY=10_rope or ONLY=rope: the files with this in their names and, of the files that test every chapter, every page or
+# every function, the tests with this in theirs.
+ifdef ONLY
+NOTEBOOKS := $(sort $(shell find book exercises/source -name '*.ipynb' -not -path '*/.*'))
+FILES := $(strip $(foreach file,$(wildcard tests/test_*.py) $(NOTEBOOKS),$(if $(findstring $(ONLY),$(file)),$(file))))
+ifeq ($(FILES),)
+$(error nothing is called $(ONLY): ONLY takes a part of one of these names: $(sort $(basename $(notdir $(NOTEBOOKS))) \
+    $(patsubst tests/test_%.py,%,$(wildcard tests/test_*.py))))
+endif
+SELECTED := $(sort $(FILES) $(wildcard $(patsubst %,tests/test_%.py,attention checks errors exercises notebooks site))) -k "$(ONLY)"
+endif
+
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' Makefile
 
@@ -13,14 +25,21 @@ book: _solutions/complete
 	@echo "For teachers, not to be published: open $(CURDIR)/_solutions/_build/html/index.html"
 endif
 
-test: .venv/complete  ## run all tests
-	.venv/bin/pytest
+check: lint  ## style, types and the fast tests, in about a minute; some of them: make check ONLY=rope
+	.venv/bin/pytest -m "not slow" $(or $(filter-out %.ipynb,$(SELECTED)),tests)
+
+fix: .venv/complete  ## correct the style, as far as ruff can
+	.venv/bin/ruff check --fix --exit-zero
+	.venv/bin/ruff format
+
+test: .venv/complete  ## run all tests; those of a chapter, an assignment or a topic: make test ONLY=10_rope
+	.venv/bin/pytest $(SELECTED)
 
 test-elsewhere: .venv/complete  ## run the chapters' tests in what stands for another computer
 	.venv/bin/python tools/elsewhere.py
 
 coverage: .venv/complete  ## run the package's own tests and show which of its lines they reach
-	.venv/bin/pytest tests $(addprefix --ignore=tests/test_,house.py notebooks.py site.py) --cov=posenc_course --cov-report=term-missing --cov-fail-under=95
+	.venv/bin/pytest tests $(patsubst %,--ignore=tests/test_%.py,style packaging setup docs notebooks execute site) --cov=posenc_course --cov-report=term-missing --cov-fail-under=95
 
 bench: .venv/complete  ## time the package beside its peers, measure their errors, and store both; some minutes on idle cores
 	.venv/bin/python tools/bench.py
@@ -71,4 +90,4 @@ _solutions/complete: .venv/complete $(SOURCES)
 	.venv/bin/jupyter-book build . --path-output _solutions --toc _solutions/_toc.yml -W -n --keep-going
 	@touch $@
 
-.PHONY: help book test test-elsewhere coverage bench exercises experiment lint lab execute serve site lock clean
+.PHONY: help book check fix test test-elsewhere coverage bench exercises experiment lint lab execute serve site lock clean

@@ -60,6 +60,7 @@ def test_versions_agree() -> None:
     assert f"\nversion: {PROJECT['version']}\n" in (ROOT / "CITATION.cff").read_text(), "CITATION.cff has another version"
 
 
+@pytest.mark.slow
 def test_package_works_without_the_book(tmp_path: Path) -> None:
     pip_install = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-build-isolation", "--target"]
     done = run(*pip_install, str(tmp_path / "installed"), str(ROOT), PIP_DISABLE_PIP_VERSION_CHECK="1")

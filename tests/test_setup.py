@@ -52,6 +52,7 @@ def test_setup_is_readable_to_old_pythons() -> None:
     ast.parse((ROOT / "tools/setup_env.py").read_text(), feature_version=(3, 6))
 
 
+@pytest.mark.slow
 def test_no_network_ends_in_one_line(bare: Path) -> None:
     nowhere = "http://127.0.0.1:9"
     alone = {"PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": "", "no_proxy": "", "NO_PROXY": ""}

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
 from functools import cache
@@ -18,10 +19,12 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 from bs4 import BeautifulSoup, Tag
+from filelock import FileLock
 from playwright.sync_api import Browser, Page, sync_playwright
 from playwright.sync_api import TimeoutError as TooSlow
 
 ROOT = Path(__file__).parent.parent
+pytestmark = pytest.mark.slow
 SOURCES = {
     document: next(ROOT.glob(f"{document}.*")).relative_to(ROOT).as_posix()
     for document in re.findall(r"(?:root|file): (\S+)", (ROOT / "_toc.yml").read_text(encoding="utf-8"))
@@ -46,15 +49,25 @@ OVERFLOWING = """() => [
 AXE = """async rules => (await axe.run(document, {
     preload: false, resultTypes: ['violations'], ...rules,
 })).violations"""
+# On a phone the sidebars are hidden and the rest is the same, but for a button more and for what scrolls.
+STRUCTURE = {
+    "desktop": {
+        "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"],
+        "rules": {"color-contrast": {"enabled": False}},
+    },
+    "phone": {"runOnly": {"type": "rule", "values": ["scrollable-region-focusable", "button-name", "nested-interactive"]}},
+}
 # Colours do not depend on the width, and looking at them takes the longest: once in each scheme is enough.
-WCAG = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
-NO_COLOURS = WCAG | {"rules": {"color-contrast": {"enabled": False}}}
 COLOURS = {"runOnly": {"type": "rule", "values": ["color-contrast"]}}
+# The theme lets the keyboard into what scrolls, some time after the width has changed.
+KEYBOARD_IS_LET_IN = """() => [
+    ...document.querySelectorAll('pre, .cell_output > .output, .pst-scrollable-table-container')
+].every(e => e.tabIndex === 0 || (e.scrollWidth <= e.clientWidth && e.scrollHeight <= e.clientHeight))"""
 # Thousands of tokens and formulas have the colours of the first of their kind, which stays; the others become plain text,
 # and so do parts of signatures.
-WITHOUT_REPEATS = """() => {
+WITHOUT_REPEATS = """parts => {
     const seen = new Set();
-    for (const part of document.querySelectorAll('pre span[class], .sig span[class], mjx-container')) {
+    for (const part of document.querySelectorAll(parts)) {
         let kind = '';
         for (let around = part; around; around = around.parentElement) kind += `${around.localName}.${around.className} `;
         if (seen.has(kind)) part.replaceWith(part.textContent); else seen.add(kind);
@@ -101,9 +114,20 @@ class Site:
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
-    """Built from what git has or would take, so that no ignored or stale file can help."""
-    root = tmp_path_factory.mktemp("course")
+def site(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Site:
+    """Built from what git has or would take, so that no ignored or stale file can help; by the first process that asks."""
+    base = tmp_path_factory.getbasetemp()
+    root = (base if worker_id == "master" else base.parent) / "course"  # the parent is this run's, for all its processes
+    with FileLock(root.with_suffix(".lock")):
+        if not (log := root / "build.json").exists():
+            log.write_text(json.dumps(build(root)), encoding="utf-8")
+    built = Site(root, **json.loads(log.read_text(encoding="utf-8")))
+    if missing := [page for page in PAGES if not (built.html / page).exists()]:
+        pytest.fail(f"the build left out {missing}; its last lines:\n{built.log[-3000:]}")
+    return built
+
+
+def build(root: Path) -> dict[str, int | str]:
     listed = subprocess.check_output(["git", "ls-files", "-coz", "--exclude-standard"], cwd=ROOT, text=True)
     for name in filter(None, listed.split("\0")):
         if (ROOT / name).is_file():
@@ -112,11 +136,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     (root / ".venv").mkdir()
     (root / ".venv" / "README.md").write_text("# No page: hidden folders are none of the book's", encoding="utf-8")
     command = [str(Path(sys.executable).with_name("jupyter-book")), "build", ".", "-W", "-n", "--keep-going"]
-    build = subprocess.run(command, cwd=root, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    built = Site(root, build.returncode, re.sub(rf"\x1b\[[\d;]*m|{re.escape(str(root))}/", "", build.stdout))
-    if missing := [page for page in PAGES if not (built.html / page).exists()]:
-        pytest.fail(f"the build left out {missing}; its last lines:\n{built.log[-3000:]}")
-    return built
+    done = subprocess.run(command, cwd=root, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return {"returncode": done.returncode, "log": re.sub(rf"\x1b\[[\d;]*m|{re.escape(str(root))}/", "", done.stdout)}
 
 
 @pytest.fixture(scope="session")
@@ -282,18 +303,20 @@ def barriers(tab: Page, page: str) -> Iterator[str]:
         yield f"shows no picture for {source}"
 
     tab.evaluate((files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8"))
+    tab.evaluate(WITHOUT_REPEATS, "pre span[class]")  # they are colours and nothing else
     for device, width in WIDTHS.items():
         tab.set_viewport_size({"width": width, "height": 900})
-        tab.wait_for_timeout(400)  # the theme waits 300 ms before it lets the keyboard into what now scrolls
+        with suppress(TooSlow):  # axe says where
+            tab.wait_for_function(KEYBOARD_IS_LET_IN, timeout=2000)
         if (wide := tab.evaluate("document.scrollingElement.scrollWidth")) > width:
             yield f"is {wide} pixels wide on a {device} of {width}"
         for element in tab.evaluate(OVERFLOWING):
             yield f"overflows on a {device}: {element}"
-        yield from violations(tab, f"on a {device}", NO_COLOURS)
+        yield from violations(tab, f"on a {device}", STRUCTURE[device])
     tab.set_viewport_size({"width": WIDTHS["desktop"], "height": 900})
     # Else the colours of the last scheme are still on their way.
     tab.add_style_tag(content="* { transition: none !important; }")
-    tab.evaluate(WITHOUT_REPEATS)
+    tab.evaluate(WITHOUT_REPEATS, ".sig span[class], mjx-container")
     schemes: tuple[Scheme, ...] = ("light", "dark")
     for scheme in schemes:
         tab.emulate_media(color_scheme=scheme)

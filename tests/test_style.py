@@ -9,6 +9,7 @@ from tests.commands import run
 WORKFLOW = ".github/workflows/pages.yml"
 
 
+@pytest.mark.slow  # make check runs them as make lint
 @pytest.mark.parametrize("tool", ["ruff check", "ruff format --check --diff", "mypy"])
 def test_style_and_types(tool: str) -> None:
     done = run(sys.executable, "-m", *tool.split())

@@ -1,0 +1,144 @@
+"""Notebooks are run, in a folder of their own: by tools/execute.py, and by nbval with what conftest.py adds to it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+
+from tests.test_notebooks import executed, metadata, outputs, read, valid
+
+ROOT = Path(__file__).resolve().parent.parent
+pytestmark = pytest.mark.slow
+
+DRAW = "fig, ax = plt.subplots()\nax.plot([0, 1, 2], [1, 4, 9])\nplt.show()"
+RUN = {
+    "style": "import random\nimport matplotlib.pyplot as plt\nfrom posenc_course import plotting\nplotting.use_style()",
+    "same": DRAW,
+    "other data": DRAW,
+    "no data": DRAW,
+    "cleared": DRAW,
+    "never run": "1 + 1",
+    "other text": "print('ratio: 0.94')",
+    "live": "print(random.random())",
+    "live, cleared": "print(random.random())",
+    "live figure": "plt.plot([0, 1], [0, random.random()])\nplt.show()",
+    "live, one figure less": "plt.plot([0, 1], [0, random.random()])\nplt.show()",
+}
+
+
+def run(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    inherited = {name: text for name, text in os.environ.items() if not name.startswith(("CI", "PYTEST_", "CHROMIUM"))}
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder, env=inherited | {"PYTHONPATH": str(ROOT)} | environment,
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+
+
+def course(folder: Path, *sources: str) -> Path:
+    """Make a small course with one chapter, 01_small, that has these code cells, and return the chapter's path."""
+    for name in ("tools/execute.py", "conftest.py"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, folder / name)
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    (folder / "book").mkdir()
+    path = folder / "book" / "01_small.ipynb"
+    cells = [new_code_cell(source) for source in sources]
+    for cell in cells:
+        if "random.random" in cell.source:
+            cell.metadata["tags"] = ["nbval-ignore-output"]
+    nbformat.write(new_notebook(cells=cells), path)
+    return path
+
+
+def test_run_reports_what_nbval_lets_pass(tmp_path: Path) -> None:
+    path = course(tmp_path, *RUN.values())
+    made = run(tmp_path, "tools/execute.py", "01_small")
+    assert made.returncode == 0, made.stderr
+    notebook = nbformat.read(path, as_version=4)
+    cell = dict(zip(RUN, notebook.cells, strict=True))
+    drawn = cell["other data"].outputs[0].metadata["image/png"]["drawn"]
+    drawn["axes"][0]["lines"][0]["y"]["values"] = ["1 4.1 9"]
+    cell["no data"].outputs[0].metadata = {}
+    cell["live, one figure less"].outputs *= 2
+    cell["cleared"].outputs = []
+    cell["never run"].update(outputs=[], execution_count=None)
+    cell["other text"].outputs[0].text = "ratio: 0.95\n"
+    cell["live, cleared"].outputs = []
+    nbformat.write(notebook, path)
+
+    result = run(tmp_path, "-m", "pytest", "--nbval", "--nbval-current-env", "-n", "2", "--dist", "loadscope", "-W", "error")
+    report = result.stdout
+    failed = [list(RUN)[int(number)] for number in re.findall(r"^FAILED book/01_small.ipynb::Cell (\d+)", report, re.MULTILINE)]
+    passed = {"style", "same", "live", "live figure"}
+    assert sorted(failed) == sorted(RUN.keys() - passed), report
+    for message in (
+        "figure: figure > axes 1 > lines 1 > y > values: 1 of 3 numbers differ, the first is number 2: stored 4.1, drawn now 4",
+        "its data are not stored",
+        "figures: 2 stored, 1 drawn now",
+        "the cell's stored output is empty: it was cleared, or never made",
+        "01_small, code cell 7 (In [7]; nbval counts from 0: Cell 6): its outputs are not the stored ones.",
+        "make execute CHAPTER=01_small",
+    ):
+        assert message in report, f"{message!r} is not in:\n{report}"
+
+
+def test_run_fails_in_ci_when_anything_is_skipped(tmp_path: Path) -> None:
+    course(tmp_path)
+    (tmp_path / "test_browser.py").write_text("def test_page(chromium):\n    assert chromium\n")
+    arguments = ("-m", "pytest", "test_browser.py")
+    (tmp_path / "empty").mkdir()
+    at_home = run(tmp_path, *arguments, PATH=str(tmp_path / "empty"))
+    in_ci = run(tmp_path, *arguments, "-n", "1", PATH=str(tmp_path / "empty"), CI="true")
+    assert at_home.returncode == 0, at_home.stdout
+    assert "1 tests were skipped: no chromium: apt-get install chromium" in at_home.stdout
+    assert in_ci.returncode == 1, in_ci.stdout
+    assert "CI is set, so this run FAILED: 1 tests were skipped: no chromium" in in_ci.stdout
+    wrong = run(tmp_path, *arguments, CHROMIUM="no-such-program")
+    assert "CHROMIUM=no-such-program is not a program" in wrong.stdout
+
+
+def test_execute_leaves_a_failing_chapter_as_it_was(tmp_path: Path) -> None:
+    path = course(tmp_path, "1 + 1", "1 / 0")
+    before = path.read_bytes()
+    result = run(tmp_path, "tools/execute.py")
+    assert result.returncode == 1
+    assert "01_small, code cell 2 failed; the notebook is left as it was." in result.stderr
+    assert "ZeroDivisionError" in result.stderr
+    assert path.read_bytes() == before
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_execute_names_the_chapters_it_knows(tmp_path: Path) -> None:
+    course(tmp_path)
+    result = run(tmp_path, "tools/execute.py", "05_norm")
+    assert (result.returncode, result.stderr) == (1, "no chapter is called 05_norm: use 01_small\n")
+
+
+def test_execute_stores_what_the_rules_ask(tmp_path: Path) -> None:
+    path = course(tmp_path, "print('a', flush=True)\nprint('b')", "2", "import broken\nbroken.fail()")
+    (path.parent / "broken.py").write_text("def fail():\n    raise ValueError('on purpose')\n")
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells[2].metadata["tags"] = ["raises-exception"]
+    notebook.metadata = {"kernelspec": {"name": "mine", "display_name": "Mine"}, "widgets": {}}
+    notebook.cells[0].metadata = {"collapsed": True, "tags": [], "execution": {"iopub.status.busy": "now"}}
+    ids = [cell.id for cell in notebook.cells]
+    nbformat.write(notebook, path)
+    result = run(tmp_path, "tools/execute.py", "01_small")
+    assert re.search(r"^01_small: 3 cells in \d+\.\d s$", result.stdout, re.MULTILINE), result.stdout + result.stderr
+    stored = read(path)
+    assert [cell.id for cell in stored.cells] == ids
+    assert [output.text for output in stored.cells[0].outputs] == ["a\nb\n"]
+    traceback = "".join(stored.cells[2].outputs[0].traceback)
+    assert "book/broken.py:2" in traceback
+    assert str(tmp_path) not in traceback
+    for rule in (valid, executed, metadata, outputs):
+        assert list(rule(stored)) == []
