@@ -98,3 +98,56 @@ def test_workflow_tests_the_oldest_and_the_newest_python() -> None:
     assert matrix
     assert re.findall(r"[\d.]+", matrix[1]) == ["3.11", "3.14"]  # the two that tools/setup_env.py names
     assert '\nrequires-python = ">=3.11"\n' in (ROOT / "pyproject.toml").read_text()
+
+
+def test_workflow_checks_pull_requests_and_tests_the_rest() -> None:
+    workflow = (ROOT / ".github/workflows/pages.yml").read_text()
+    assert "github.event_name == 'pull_request' && 'CI=true make check' || '.ci/run'" in workflow
+    assert "\nCI=true make test\n" in (ROOT / ".ci/run").read_text()
+
+
+@pytest.fixture
+def loop(bare: Path) -> Path:
+    """A clone in which the tools only say how they are called."""
+    for tool in ["pytest", "ruff", "mypy"]:
+        program(bare / ".venv/bin" / tool, f'echo {tool} "$@"')
+    shutil.copy(ROOT / "requirements.lock", bare / ".venv/complete")
+    for name in [
+        "book/10_rope.ipynb",
+        "book/11_alibi.ipynb",
+        "exercises/source/10_rope/10_rope.ipynb",
+        "tests/test_rope.py",
+        "tests/test_alibi.py",
+        "tests/test_site.py",
+    ]:
+        (bare / name).parent.mkdir(parents=True, exist_ok=True)
+        (bare / name).touch()
+    return bare
+
+
+@pytest.mark.parametrize(
+    ("target", "only", "called"),
+    [
+        ("test", "", ["pytest"]),
+        ("test", "10_rope", ["pytest book/10_rope.ipynb exercises/source/10_rope/10_rope.ipynb tests/test_site.py -k 10_rope"]),
+        ("test", "test_alibi", ["pytest tests/test_alibi.py tests/test_site.py -k test_alibi"]),
+        ("check", "", ["ruff check", "ruff format --check", "mypy", "pytest -m not slow tests"]),
+        (
+            "check",
+            "rope",
+            ["ruff check", "ruff format --check", "mypy", "pytest -m not slow tests/test_rope.py tests/test_site.py -k rope"],
+        ),
+    ],
+)
+def test_only_names_files_and_what_the_others_say_of_them(loop: Path, target: str, only: str, called: list[str]) -> None:
+    done = run("make", "--silent", target, f"ONLY={only}", cwd=loop)
+    assert done.stdout.splitlines() == called, done.stderr
+
+
+def test_only_of_nothing_ends_in_one_line_that_names_what_there_is(loop: Path) -> None:
+    done = run("make", "test", "ONLY=rotary", cwd=loop)
+    assert done.returncode != 0
+    message = done.stderr.strip()
+    assert "\n" not in message
+    assert "nothing is called rotary" in message
+    assert "10_rope 11_alibi alibi rope site" in message
