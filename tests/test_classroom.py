@@ -19,7 +19,7 @@ from nbformat.v4 import new_code_cell
 ROOT = Path(__file__).resolve().parent.parent
 pytestmark = pytest.mark.slow
 ASSIGNMENT = "01_order"
-PATIENCE = "2"  # seconds; what a class of beginners needs on a shared machine is more than this one does
+PATIENCE = "2"  # seconds for one call; the default has more, for a class that shares a machine
 Notebook = Any
 Nbgrader = Callable[..., str]
 

@@ -46,16 +46,16 @@ OVERFLOWING = """() => [
     const inside = e.closest('pre, .pst-scrollable-table-container, .cell_output, .math');
     return hidden || (!inside && e.getBoundingClientRect().right > innerWidth + 1);
 }).slice(0, 3).map(e => e.outerHTML.slice(0, 120))"""
-AXE = """async rules => (await axe.run(document, {
+AXE = """async ([within, rules]) => (await axe.run(within, {
     preload: false, resultTypes: ['violations'], ...rules,
 })).violations"""
-# On a phone the sidebars are hidden and the rest is the same, but for a button more and for what scrolls.
+# On a phone the sidebars are hidden. Only these rules meet anything there that a desktop does not show: a button, what scrolls.
+ON_A_PHONE = ["button-name", "nested-interactive", "scrollable-region-focusable"]
+ON_A_PHONE += ["aria-allowed-attr", "aria-conditional-attr", "aria-prohibited-attr", "aria-valid-attr", "aria-valid-attr-value"]
+WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
 STRUCTURE = {
-    "desktop": {
-        "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"],
-        "rules": {"color-contrast": {"enabled": False}},
-    },
-    "phone": {"runOnly": {"type": "rule", "values": ["scrollable-region-focusable", "button-name", "nested-interactive"]}},
+    "desktop": {"runOnly": WCAG, "rules": {"color-contrast": {"enabled": False}}},
+    "phone": {"runOnly": {"type": "rule", "values": ON_A_PHONE}},
 }
 # Colours do not depend on the width, and looking at them takes the longest: once in each scheme is enough.
 COLOURS = {"runOnly": {"type": "rule", "values": ["color-contrast"]}}
@@ -63,16 +63,35 @@ COLOURS = {"runOnly": {"type": "rule", "values": ["color-contrast"]}}
 KEYBOARD_IS_LET_IN = """() => [
     ...document.querySelectorAll('pre, .cell_output > .output, .pst-scrollable-table-container')
 ].every(e => e.tabIndex === 0 || (e.scrollWidth <= e.clientWidth && e.scrollHeight <= e.clientHeight))"""
-# Thousands of tokens and formulas have the colours of the first of their kind, which stays; the others become plain text,
-# and so do parts of signatures.
-WITHOUT_REPEATS = """parts => {
-    const seen = new Set();
-    for (const part of document.querySelectorAll(parts)) {
-        let kind = '';
-        for (let around = part; around; around = around.parentElement) kind += `${around.localName}.${around.className} `;
-        if (seen.has(kind)) part.replaceWith(part.textContent); else seen.add(kind);
+# What has the same element, classes, style and, in a table, stripe as another, and so has all around it, has its colours.
+# Words are of another kind than signs, since axe passes over single characters.
+KIND = r"""function kind(element) {
+    const names = [/\w\w/.test(element.textContent)];
+    for (let e = element; e; e = e.parentElement) {
+        const stripe = e.localName === 'tr' && [...e.parentElement.children].indexOf(e) % 2;
+        names.push(e.localName, e.className, e.getAttribute('style'), stripe);
     }
+    return names.join();
 }"""
+# Thousands of tokens, formulas and parts of signatures become plain text, but for the first of each kind ...
+WITHOUT_REPEATS = f"""parts => {{
+    {KIND}
+    const seen = new Set();
+    for (const part of document.querySelectorAll(parts)) {{
+        if (seen.has(kind(part))) part.replaceWith(part.textContent); else seen.add(kind(part));
+    }}
+}}"""
+# ... and of all other text that is seen, axe looks at the colours of the first of each kind.
+MARK_KINDS = f"""() => {{
+    {KIND}
+    const seen = new Set();
+    for (const element of document.querySelectorAll('body *')) {{
+        const text = [...element.childNodes].some(node => node.nodeType === Node.TEXT_NODE && node.data.trim());
+        if (!text || !element.checkVisibility() || seen.has(kind(element))) continue;
+        seen.add(kind(element));
+        element.dataset.firstOfItsKind = '';
+    }}
+}}"""
 
 
 @cache
@@ -303,7 +322,7 @@ def barriers(tab: Page, page: str) -> Iterator[str]:
         yield f"shows no picture for {source}"
 
     tab.evaluate((files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8"))
-    tab.evaluate(WITHOUT_REPEATS, "pre span[class]")  # they are colours and nothing else
+    tab.evaluate(WITHOUT_REPEATS, "pre span[class]")  # they have colours, and no meaning
     for device, width in WIDTHS.items():
         tab.set_viewport_size({"width": width, "height": 900})
         with suppress(TooSlow):  # axe says where
@@ -312,11 +331,12 @@ def barriers(tab: Page, page: str) -> Iterator[str]:
             yield f"is {wide} pixels wide on a {device} of {width}"
         for element in tab.evaluate(OVERFLOWING):
             yield f"overflows on a {device}: {element}"
-        yield from violations(tab, f"on a {device}", STRUCTURE[device])
+        yield from violations(tab, f"on a {device}", "html", STRUCTURE[device])
     tab.set_viewport_size({"width": WIDTHS["desktop"], "height": 900})
     # Else the colours of the last scheme are still on their way.
     tab.add_style_tag(content="* { transition: none !important; }")
     tab.evaluate(WITHOUT_REPEATS, ".sig span[class], mjx-container")
+    tab.evaluate(MARK_KINDS)
     schemes: tuple[Scheme, ...] = ("light", "dark")
     for scheme in schemes:
         tab.emulate_media(color_scheme=scheme)
@@ -324,11 +344,11 @@ def barriers(tab: Page, page: str) -> Iterator[str]:
             tab.wait_for_function(f"document.documentElement.dataset.theme === '{scheme}'", timeout=5000)
         except TooSlow:
             yield f"is not shown {scheme} although the system asks for it"
-        yield from violations(tab, f"when it is {scheme}", COLOURS)
+        yield from violations(tab, f"when it is {scheme}", "[data-first-of-its-kind]", COLOURS)
 
 
-def violations(tab: Page, where: str, rules: dict[str, Any]) -> Iterator[str]:
-    for violation in tab.evaluate(AXE, rules):
+def violations(tab: Page, where: str, within: str, rules: dict[str, Any]) -> Iterator[str]:
+    for violation in tab.evaluate(AXE, [within, rules]):
         node: dict[str, Any] = violation["nodes"][0]
         yield f"{where}: {violation['help']}: {node['html'][:120]} ({node['failureSummary']})"
 
