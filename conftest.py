@@ -18,10 +18,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
-    """Three processes for two cores, since notebooks, the browser and nbgrader wait about a third of their time."""
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> Generator[None, int, int]:
+    """Three processes for two cores, since notebooks, the browser and nbgrader often wait; `make check` has none of them."""
     cores = yield
-    return cores if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else min(cores + (cores + 1) // 2, 12)
+    exactly = config.option.markexpr == "not slow" or "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ
+    return cores if exactly else min(cores + (cores + 1) // 2, 12)
 
 
 @pytest.hookimpl(wrapper=True)

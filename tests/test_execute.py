@@ -1,4 +1,4 @@
-"""Notebooks are run, in a folder of their own: by tools/execute.py, and by nbval with what conftest.py adds to it."""
+"""Notebooks are run, in a folder of their own: by tools/execute.py, and by nbval with what both conftest.py add to it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def run(folder: Path, *arguments: str, **environment: str) -> subprocess.Complet
 
 def course(folder: Path, *sources: str) -> Path:
     """Make a small course with one chapter, 01_small, that has these code cells, and return the chapter's path."""
-    for name in ("tools/execute.py", "conftest.py"):
+    for name in ("tools/execute.py", "conftest.py", "tests/conftest.py"):
         (folder / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, folder / name)
     (folder / "pytest.ini").write_text("[pytest]\n")
@@ -93,8 +93,8 @@ def test_run_reports_what_nbval_lets_pass(tmp_path: Path) -> None:
 
 def test_run_fails_in_ci_when_anything_is_skipped(tmp_path: Path) -> None:
     course(tmp_path)
-    (tmp_path / "test_browser.py").write_text("def test_page(chromium):\n    assert chromium\n")
-    arguments = ("-m", "pytest", "test_browser.py")
+    (tmp_path / "tests/test_browser.py").write_text("def test_page(chromium):\n    assert chromium\n")
+    arguments = ("-m", "pytest", "tests/test_browser.py")
     (tmp_path / "empty").mkdir()
     at_home = run(tmp_path, *arguments, PATH=str(tmp_path / "empty"))
     in_ci = run(tmp_path, *arguments, "-n", "1", PATH=str(tmp_path / "empty"), CI="true")
