@@ -53,7 +53,7 @@ AXE = """async ([within, rules]) => (await axe.run(within, {
 ON_A_PHONE = ["button-name", "nested-interactive", "scrollable-region-focusable"]
 ON_A_PHONE += ["aria-allowed-attr", "aria-conditional-attr", "aria-prohibited-attr", "aria-valid-attr", "aria-valid-attr-value"]
 WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
-STRUCTURE = {
+STRUCTURE: dict[str, dict[str, Any]] = {
     "desktop": {"runOnly": WCAG, "rules": {"color-contrast": {"enabled": False}}},
     "phone": {"runOnly": {"type": "rule", "values": ON_A_PHONE}},
 }
