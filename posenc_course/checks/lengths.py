@@ -1,5 +1,6 @@
-"""Exercises of chapter 12: which losses of which window count, and the assignment on what a loss at a length can show."""
+"""Exercises on losses beyond the training length: which ones count, what a mean hides, and where a model breaks."""
 
+import functools
 import itertools
 import math
 import random
@@ -10,266 +11,424 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from posenc_course.checks._verdict import Wrong, answer, called, check, compare
-
-_CASES = ((512, 64, 32), (100, 64, 32), (64, 64, 16), (256, 32, 32), (130, 32, 24), (200, 50, 1))  # total, length, stride
-Plan = list[tuple[int, int]]
+from posenc_course.checks._exercise import Exercise, called, exercise
+from posenc_course.checks._kinds import kind
 
 
-@check(draws=False)
-def windows(my_windows: Callable[[int, int, int], Any]) -> str:
-    """Try my_windows(total, length, stride) -> pairs (start, first): the window at `start` counts its losses from `first` on.
+class _Any:
+    """A size that equals every other."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __repr__(self) -> str:
+        return "any"
+
+
+class Rows(Tensor):
+    """What is wanted of an answer: a table of these sizes, the first of which may be any."""
+
+    @staticmethod
+    def of(*sizes: int) -> Tensor:
+        return torch.zeros(1, *sizes).as_subclass(Rows)
+
+    @property
+    def shape(self) -> tuple[Any, ...]:  # type: ignore[override]
+        return (_Any(), *super().shape[1:])
+
+
+_TEXTS = ((512, 64, 32), (100, 64, 32), (64, 64, 16), (256, 32, 32), (130, 32, 24), (200, 50, 1), (7, 1, 1))
+
+
+@exercise("windows")
+def windows() -> Exercise:
+    """windows(total, length, stride) -> pairs (start, first): the window at `start` counts its losses from `first` on.
 
     Each of the `total` losses must count once, after the first window with length - stride tokens before it in its window, and
-    no window may be superfluous. Chapter 12.
+    no window may be superfluous.
     """
-    for case in _CASES:
-        call = f"windows{case}"
-        _judge(_plan(answer(my_windows, *case, call=call), call), *case, call)
-    return f"Right: in all {len(_CASES)} cases every loss counts once, and none after the first window lacks context."
+
+    def right(total: int, length: int, stride: int) -> Tensor:
+        ends = [*range(length, total, stride), total]
+        starts = [end - length for end in ends]
+        return torch.tensor([[start, 0 if n == 0 else ends[n - 1] - start] for n, start in enumerate(starts)])
+
+    def fault(plans: Sequence[Tensor]) -> str | None:
+        found = (_fault(plan, *text) for plan, text in zip(plans, _TEXTS, strict=True))
+        return next((f"windows{text}: {what}" for text, what in zip(_TEXTS, found, strict=True) if what), None)
+
+    return Exercise(
+        cases=_TEXTS,
+        right=right,
+        mistakes={},
+        ask=lambda call, *text: call(*text, wanted=Rows.of(2)),
+        fault=fault,
+        praise=f"in all {len(_TEXTS)} cases every loss counts once, and none after the first window lacks context.",
+    )
 
 
-def _plan(result: Any, call: str) -> Plan:
-    """The answer as pairs of whole numbers, or `Wrong`."""
-    if isinstance(result, Tensor | np.ndarray):
-        result = result.tolist()
-    try:
-        pairs = [tuple(pair) for pair in result]
-        lengths = {len(pair) for pair in pairs}
-        numbers = [(int(start), int(first)) for start, first in pairs]
-    except (TypeError, ValueError):
-        raise Wrong(f"{call} should give pairs (start, first) of whole numbers, got {_brief(result)}.") from None
-    if lengths != {2} or any(pair != number for pair, number in zip(pairs, numbers, strict=True)):
-        raise Wrong(f"{call} should give pairs (start, first) of whole numbers, got {_brief(result)}.")
-    return numbers
-
-
-def _brief(result: Any) -> str:
-    text = " ".join(repr(result).split())
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-def _judge(plan: Plan, total: int, length: int, stride: int, call: str) -> None:
-    """Raise `Wrong` with the first thing that is not as it should be, by its name where it has one."""
+def _fault(pairs: Tensor, total: int, length: int, stride: int) -> str | None:
+    """The first thing that is not as it should be in a plan, by its name where it has one."""
+    if not torch.equal(pairs, pairs.round()):
+        return f"pairs (start, first) of whole numbers were asked for, and yours hold {pairs[pairs != pairs.round()][0]:g}."
+    plan = [(int(start), int(first)) for start, first in pairs.tolist()]
     for start, first in plan:
         if start < 0 or start + length > total:
-            raise Wrong(
-                f"{call}: the window at {start} reaches from {start} to {start + length - 1}, outside of 0 to {total - 1}. "
-                "Where must the last window start, so that it ends where the text does?"
+            return (
+                f"the window at {start} reaches from {start} to {start + length - 1}, outside of 0 to {total - 1}. Where must "
+                "the last window start, so that it ends where the text does?"
             )
         if not 0 <= first < length:
             if all(0 <= place - begin < length for begin, place in plan):
-                raise Wrong(f"{call}: `first` is counted inside of the window, and yours seems to be a place in the text.")
-            raise Wrong(f"{call}: first = {first}, and a window of {length} has the places 0 to {length - 1}.")
+                return "`first` is counted inside of the window, and yours seems to be a position in the text."
+            return f"first = {first}, and a window of {length} has the positions 0 to {length - 1}."
     times = [0] * total
     for start, first in plan:
-        for place in range(start + first, start + length):
-            times[place] += 1
+        for position in range(start + first, start + length):
+            times[position] += 1
     if stride < length and len(plan) > 1 and all(first == 0 for _, first in plan):
         if max(times) > 1:
-            raise Wrong(
-                f"{call}: every window counts all of its losses, so that the loss at place {times.index(max(times))} counts "
+            return (
+                f"every window counts all of its losses, so the loss at position {times.index(max(times))} counts "
                 f"{max(times)} times. Which ones has an earlier window counted already?"
             )
-        raise Wrong(f"{call}: your windows do not overlap, and each begins with a token that has nothing before it.")
+        return "your windows do not overlap, and each begins with a token that has nothing before it."
     missing, twice = times.count(0), sum(count > 1 for count in times)
     if missing and all(times[: total - missing]):
-        raise Wrong(f"{call}: the last {_losses(missing)} nowhere. A last window may move on by less than the stride.")
+        return f"the last {_losses(missing)} nowhere. A last window may move on by less than the stride."
     if missing and not any(times[:missing]) and all(times[missing:]):
-        raise Wrong(f"{call}: the first {_losses(missing)} nowhere. Before the first window comes none: it must count all.")
+        return f"the first {_losses(missing)} nowhere. Nothing comes before the first window: it must count all of its losses."
     if missing:
-        raise Wrong(f"{call}: {missing} of {total} losses count nowhere, the one at place {times.index(0)} is the first.")
+        return f"{missing} of {total} losses count nowhere, the one at position {times.index(0)} is the first."
     if twice:
-        place = next(place for place, count in enumerate(times) if count > 1)
-        raise Wrong(f"{call}: {twice} of {total} losses count more than once, the one at place {place} is the first.")
+        position = next(position for position, count in enumerate(times) if count > 1)
+        return f"{twice} of {total} losses count more than once, the one at position {position} is the first."
     begin = min(start for start, _ in plan)
     for start, first in plan:
         if start != begin and first < length - stride:
-            raise Wrong(
-                f"{call}: the loss at place {start + first} has {first} tokens before it in its window, and should have "
+            return (
+                f"the loss at position {start + first} has {first} tokens before it in its window, and should have "
                 f"{length - stride}. Which end of a window has the most context?"
             )
     needed = 1 - (length - total) // stride
     if len(plan) > needed:
-        raise Wrong(f"{call}: all losses count once and have their context, but you use {len(plan)} windows and {needed} do.")
+        return f"every loss counts once and has its context, but you use {len(plan)} windows and {needed} do."
+    return None
 
 
 def _losses(number: int) -> str:
     return f"{number} losses count" if number > 1 else "loss counts"
 
 
-# ── the assignment ───────────────────────────────────────────────────────────────────────────────────────────────────────
+@exercise()
+def beyond(seed: int) -> Exercise:
+    """beyond(lengths, means) -> (n,) the mean loss at the positions that no shorter window has, from means over windows."""
+    generator, rng = torch.Generator().manual_seed(seed), random.Random(seed)
+    step = rng.randint(3, 7)
+    lengths = {
+        "lengths that double": [64, 128, 256, 512],
+        "lengths that grow by unequal steps": [8 * step, 9 * step, 16 * step, 50 * step],
+        "one length alone": [5 * step],
+        "lengths that differ by one": [step, step + 1, step + 2],
+        "windows of a single token first": [1, 10, 40],
+    }
+    cases = {name: (sizes, _sample(generator, len(sizes)) + 1.5) for name, sizes in lengths.items()}
+    cases["means that are all equal"] = ([16, 48, 64], torch.full((3,), 2.25, dtype=torch.float64))
+
+    def sums(lengths: Sequence[int], means: Tensor) -> Tensor:
+        return torch.tensor(lengths) * means
+
+    def new(values: Tensor) -> Tensor:
+        """What each adds to the one before."""
+        return torch.cat([values[:1], values.diff()])
+
+    def right(lengths: Sequence[int], means: Tensor) -> Tensor:
+        return new(sums(lengths, means)) / new(torch.tensor(lengths))
+
+    def since_first(lengths: Sequence[int], means: Tensor) -> Tensor:
+        size = torch.tensor(lengths)
+        return torch.cat([means[:1], (sums(lengths, means) - size[0] * means[0])[1:] / (size[1:] - size[0])])
+
+    def from_results(lengths: Sequence[int], means: Tensor) -> Tensor:
+        found = means[:1].tolist()
+        for (low, high), mean in zip(itertools.pairwise(lengths), means.tolist()[1:], strict=True):
+            found.append((high * mean - low * found[-1]) / (high - low))
+        return torch.tensor(found)
+
+    return Exercise(
+        cases=cases,
+        right=right,
+        mistakes={
+            "differences": (lambda n, m: new(m),
+                "You subtract means of windows of different lengths: each stands for as many losses as its window is long."),
+            "doubling": (lambda n, m: torch.cat([m[:1], 2 * m[1:] - m[:-1]]),
+                "That is right where each length is twice the one before. How many positions are new in general?"),
+            "by the longer length": (lambda n, m: new(sums(n, m)) / torch.tensor(n),
+                "You divide by the longer length: only the positions that are new should share what is left."),
+            "sums": (lambda n, m: new(sums(n, m)),
+                "You return sums of losses: divide each by the number of positions that are new."),
+            "since the first": (since_first,
+                "You take everything beyond the first length together: the length just before is the one to leave out."),
+            "weights exchanged": (lambda n, m: torch.cat([m[:1], (torch.tensor(n[:-1]) * m[1:] - torch.tensor(n[1:]) * m[:-1])
+                / torch.tensor(n).diff()]),
+                "The two weights have changed places: a mean over a window goes with the length of that window."),
+            "what was given": (lambda n, m: m,
+                "You return the means as they are: each still holds the shorter windows' losses."),
+            "the mean of neighbours": (lambda n, m: torch.cat([m[:1], (m[1:] + m[:-1]) / 2]),
+                "You average neighbours: what you look for is the part that makes one mean into the other."),
+            "by the results": (from_results,
+                "You take off the loss of the stretch before alone: take off everything up to there, which is the mean given."),
+            "by number": (lambda n, m: new(torch.arange(1, len(n) + 1) * m),
+                "You take all stretches for equally long: look at how many positions each adds."),
+            "above the first": (lambda n, m: right(n, m) - m[0],
+                "You return how much more than the first mean it is: the losses themselves were asked for."),
+            "the last alone": (lambda n, m: torch.cat([m[:-1], right(n, m)[-1:]]),
+                "Only the longest windows are taken apart: each of the others holds the shorter ones' losses as well."),
+            "the first alone wrong": (lambda n, m: torch.cat([torch.zeros(1), right(n, m)[1:]]),
+                "Only your first number is wrong: the shortest windows have positions, too, and their mean is given."),
+        },
+        praise="a mean over 512 positions is taken apart again, whatever the lengths.",
+    )  # fmt: skip
 
 
-@check()
-def by_place(my_means: Callable[[Tensor, int], Any], *, seed: int) -> str:
-    """Try my_means(losses, length) -> (length,) the mean loss at each place of windows of `length`, the last one cut short.
+def _sample(generator: torch.Generator, *shape: int) -> Tensor:
+    return torch.rand(*shape, generator=generator, dtype=torch.float64)
 
-    Chapter 12.
+
+@exercise()
+def blind_mean(seed: int) -> Exercise:
+    """blind_mean(losses, settled, length, stride) -> the mean over the last `stride` of `length` positions.
+
+    A position has its own loss as far as `losses` go, and `settled` beyond.
     """
     generator, rng = torch.Generator().manual_seed(seed), random.Random(seed)
-    length = rng.randint(4, 7)
-    # The first case is made of whole windows, so that one mistake at a time is seen; the others end within a window.
-    totals = ((3 * length, length), (4 * length + rng.randint(1, length - 2), length), (8, 7), (6, 6))
-    cases = [(torch.rand(total, generator=generator, dtype=torch.float64) + 1, size) for total, size in totals]
+    size = 2 * rng.randint(3, 5)
+    places = {
+        "long windows that do not overlap": (8 * size, 8 * size),
+        "windows that slide beyond the first positions": (8 * size, size),
+        "windows that slide by one": (3 * size, 1),
+        "windows that end within the losses": (size - 2, size - 2),
+        "windows that slide within the losses": (size - 1, 3),
+        "windows as long as the losses": (size, size),
+        "windows that count some losses and some settled ones": (2 * size, size + 3),
+        "windows of a single token": (1, 1),
+    }
+    cases = {}
+    for name, (length, stride) in places.items():
+        losses = 4 * _sample(generator, size).sort(descending=True).values + 2
+        cases[name] = (losses, round(rng.uniform(0.5, 1.5), 2), length, stride)
 
-    def right(losses: Tensor, length: int) -> Tensor:
-        return torch.stack([losses[place::length].mean() for place in range(length)])
+    def read(losses: Tensor, settled: float, length: int) -> list[float]:
+        """The losses of one window, position by position."""
+        return [losses[position].item() if position < len(losses) else settled for position in range(length)]
 
-    def padded(losses: Tensor, length: int, filler: float = 0.0) -> Tensor:
-        missing = -len(losses) % length
-        return torch.cat([losses, torch.full((missing,), filler, dtype=losses.dtype)]).view(-1, length)
+    def right(losses: Tensor, settled: float, length: int, stride: int) -> float:
+        return sum(read(losses, settled, length)[length - stride :]) / stride
 
-    def whole(losses: Tensor, length: int) -> Tensor:
-        return losses[: len(losses) // length * length]
+    def uncut(losses: Tensor, settled: float, length: int, stride: int) -> float:
+        counted = losses[max(length - stride, 0) :]
+        return (float(counted.sum()) + (stride - len(counted)) * settled) / stride
 
-    def half(losses: Tensor, length: int) -> Tensor:
-        means, rest = whole(losses, length).view(-1, length).mean(dim=0), losses[len(whole(losses, length)) :]
-        return torch.cat([(means[: len(rest)] + rest) / 2, means[len(rest) :]])
+    def mean(numbers: Sequence[float]) -> float:
+        return sum(numbers) / max(len(numbers), 1)
 
-    mistakes = [
-        (lambda x, n: whole(x, n).view(-1, n).mean(dim=0), "The last window counts too, as far as it goes: you leave it out."),
-        (lambda x, n: padded(x, n).mean(dim=0),
-         "The missing places of the last window count as losses of 0: there, divide by one window less."),
-        (lambda x, n: padded(x, n).sum(dim=0) * n / len(x),
-         "You divide by one number at every place: not every place occurs equally often."),
-        (lambda x, n: padded(x, n).sum(dim=0), "You add up: a mean was asked for."),
-        (lambda x, n: x[:n], "This is the first window alone."),
-        (lambda x, n: whole(x, n).view(n, -1).mean(dim=1), "You cut the losses the other way: neighbours share a window."),
-        (lambda x, n: right(x, n).cumsum(dim=0) / torch.arange(1, n + 1),
-         "You average over all places up to each: take each place alone."),
-        (lambda x, n: x.mean().expand(n), "The same number everywhere: this is the mean over all losses."),
-        (lambda x, n: x.unfold(0, n, 1).mean(dim=0), "Your windows overlap: the next one begins where the last one ends."),
-        (half, "The last window weighs as much as all others together: where it has a loss, that is one of many."),
-    ]  # fmt: skip
-    praise = "each place has its mean, also where the last window ends early."
-    return compare(my_means, cases, right, mistakes, name="by_place", praise=praise)
+    def halves(losses: Tensor, settled: float, length: int, stride: int) -> float:
+        own = losses[length - stride : length].tolist()
+        return (mean(own) + settled) / 2 if own and length > len(losses) else right(losses, settled, length, stride)
+
+    return Exercise(
+        cases=cases,
+        right=right,
+        mistakes={
+            "all count": (lambda x, s, n, k: mean(read(x, s, n)),
+                "You count every position of a window: where windows overlap, only the last `stride` positions count."),
+            "the first ones": (lambda x, s, n, k: mean(read(x, s, n)[:k]),
+                "You count the first `stride` positions of a window: an earlier window has counted them already."),
+            "from the stride on": (lambda x, s, n, k: mean(read(x, s, n)[k:] or read(x, s, n)),
+                "You leave out the first `stride` positions: the last `stride` count, so how many come before them?"),
+            "short windows": (uncut,
+                "Long windows come out well. One that ends within the losses never gets to `settled`."),
+            "the last loss goes on": (lambda x, s, n, k: right(x, float(x[-1]), n, k),
+                "You go on with the last loss: every position beyond has `settled`."),
+            "by the length": (lambda x, s, n, k: right(x, s, n, k) * k / n,
+                "You divide by the length of the window: divide by the number of positions that count."),
+            "by the losses": (lambda x, s, n, k: right(x, s, n, k) * k / len(x),
+                "You divide by the number of losses you are given: divide by the number of positions that count."),
+            "a sum": (lambda x, s, n, k: right(x, s, n, k) * k, "You add up: divide by the number of positions that count."),
+            "a median": (lambda x, s, n, k: float(np.median(read(x, s, n)[n - k :])),
+                "You take a median: the mean was asked for, to which every position that counts contributes."),
+            "both alike": (halves, "You weigh both parts alike: they have different numbers of positions."),
+            "again from the start": (lambda x, s, n, k: mean([x[m % len(x)].item() for m in range(n - k, n)]),
+                "You begin again where the losses end: it is one long window, and every position beyond them has `settled`."),
+            "one short": (lambda x, s, n, k: mean(read(x[: n - 1], s, n)[n - k :]),
+                "A window no longer than the losses has no position for `settled`: its last position has a loss of its own."),
+            "one position early": (lambda x, s, n, k: mean(read(x, s, n)[max(n - k - 1, 0) : n - 1] or read(x, s, n)),
+                "Your positions are one too early: the last of a window counts as well."),
+            "one position more": (lambda x, s, n, k: mean(read(x, s, n)[max(n - k - 1, 0) :]),
+                "You count one position too many where windows overlap: `stride` of them count."),
+            "the mean of the losses": (lambda x, s, n, k: x.mean().item(),
+                "Your mean depends on neither length nor stride: which positions does such a window count?"),
+            "settled": (lambda x, s, n, k: s, "You forget the beginning: the first positions have losses of their own."),
+            "backwards": (lambda x, s, n, k: right(x.flip(0), s, n, k),
+                "You begin at the wrong end: losses[0] is the one with nothing before it."),
+        },
+        praise="without overlap the beginning weighs less the longer the window; with it, it stops counting at all.",
+    )  # fmt: skip
 
 
-@check()
-def blind_mean(my_mean: Callable[[Tensor, float, int], Any], *, seed: int) -> str:
-    """Try my_mean(losses, settled, length) -> the mean over `length` places: first `losses`, then `settled` at all others.
+@exercise()
+def cliff(seed: int) -> Exercise:
+    """cliff(losses, reference) -> the position from which on a model loses half a nat or more to another; their length if none.
 
-    Chapter 12.
+    The two curves share what each byte has of its own. There are 24 positions or more on each side, and 4 to either side of the
+    right one are forgiven.
     """
     generator, rng = torch.Generator().manual_seed(seed), random.Random(seed)
-    cases = []
-    for multiple in (2, 8, 1, 0.5, 3.5):
-        size = 2 * rng.randint(2, 4)
-        losses = 4 * torch.rand(size, generator=generator, dtype=torch.float64).sort(descending=True).values + 2
-        cases.append((losses, round(rng.uniform(0.5, 1.5), 2), int(multiple * size)))
 
-    def right(losses: Tensor, settled: float, length: int) -> float:
-        """Place by place, as a text would be read."""
-        read = [losses[place].item() if place < len(losses) else settled for place in range(length)]
-        return sum(read) / length
+    def curves(positions: int, *, at: int | None = None, more: float = 0.0, before: float = 0.0, drift: float = 0.0,
+               odd: tuple[int, float] | None = None, easier: int = 0) -> tuple[tuple[Tensor, Tensor], int]:  # fmt: skip
+        """Two curves and where the first breaks: `more` nats from `at` on; `odd` is a byte that one of them finds hard."""
+        bytes_ = 4 * _sample(generator, positions) ** 2 + 0.3 + 3.0 * (torch.arange(positions) < easier)
+        own = 0.05 * torch.randn(2, positions, generator=generator, dtype=torch.float64)
+        gap = before + drift * torch.linspace(0, 1, positions, dtype=torch.float64)
+        if at is not None:
+            gap[at:] += more
+        if odd:
+            gap[odd[0]] += odd[1]
+        return (bytes_ + own[0] + gap, bytes_ + own[1]), positions if at is None or more < 0 else at
 
-    def total(losses: Tensor, settled: float, length: int) -> float:
-        return losses.sum().item() + (length - len(losses)) * settled
+    at = rng.randint(60, 180)
+    known = {
+        "a cliff of a nat": curves(512, at=at, more=1.0),
+        "a cliff of half a nat late in the window": curves(512, at=512 - at // 2, more=0.6),
+        "a cliff at an early position": curves(256, at=rng.randint(25, 40), more=0.8),
+        "a short window": curves(96, at=rng.randint(30, 66), more=0.9),
+        "no cliff": curves(512),
+        "no cliff, a model that is worse throughout": curves(256, before=0.7),
+        "no cliff, a slow drift": curves(512, drift=0.35),
+        "no cliff, and bytes that get easier": curves(512, before=0.6, easier=at + 80),
+        "a cliff for the better model of the two": curves(512, at=2 * at, more=0.6, before=-0.8),
+        "a cliff for the worse model of the two": curves(512, at=at + 99, more=0.7, before=0.6),
+        "a cliff, and one odd byte before it": curves(512, at=at + 200, more=0.7, odd=(at - 30, 2.5)),
+        "a cliff, and one odd byte after it": curves(256, at=at // 2 + 20, more=0.7, odd=(200, 3.0)),
+        "no cliff, and one odd byte": curves(256, odd=(at, 2.5)),
+        "a model that gets better by a nat": curves(512, at=at + 50, more=-1.0),
+    }
+    cases, truth = {name: case for name, (case, _) in known.items()}, [place for _, place in known.values()]
 
-    mistakes: list[tuple[Callable[[Tensor, float, int], float], str]] = [
-        (lambda x, s, n: total(x, s, n) / n,
-         "Long windows come out well. One that is shorter than the losses you are given never gets to the end of them."),
-        (lambda x, s, n: total(x, s, max(n, len(x))) / max(n, len(x)),
-         "Long windows come out well. One that is shorter than the losses you are given never gets to the end of them."),
-        (lambda x, s, n: total(x, s, max(n, len(x))) / n,
-         "Long windows come out well. One that is shorter than the losses you are given never gets to the end of them."),
-        (lambda x, s, n: right(x, x[-1].item(), n), "You go on with the last loss: every place beyond has `settled`."),
-        (lambda x, s, n: (x[:n].sum().item() + n * s) / (n + len(x[:n])),
-         "Your window is too long: `length` counts all of its places, the first ones too."),
-        (lambda x, s, n: (x[:n].sum().item() + n * s) / n,
-         "You add `settled` at every place: the first places have their own losses."),
-        (lambda x, s, n: right(x, s, n) * n, "You add up: divide by the number of places."),
-        (lambda x, s, n: right(x, s, n) * n / len(x), "You divide by the number of losses: the window has another length."),
-        (lambda x, s, n: (x.mean().item() + s) / 2, "You weigh both parts alike: they have different numbers of places."),
-        (lambda x, s, n: (x[:n].mean().item() + s) / 2, "You weigh both parts alike: they have different numbers of places."),
-        (lambda x, s, n: (x.mean().item() + s) / 2 if n > len(x) else x[:n].mean().item(),
-         "You weigh both parts alike: they have different numbers of places."),
-        (lambda x, s, n: x[torch.arange(n) % len(x)].mean().item(),
-         "You begin anew where the losses end: it is one long window, and every place beyond them has `settled`."),
-        (lambda x, s, n: right(x[: n - 1], s, n),
-         "A window that is no longer than the losses has none of `settled`: its last place has a loss of its own."),
-        (lambda x, s, n: x.mean().item(),
-         "Your mean does not depend on the length: in longer windows the beginning gets rarer."),
-        (lambda x, s, n: s, "This forgets the beginning: the first places have losses of their own."),
-        (lambda x, s, n: right(x.flip(0), s, n), "You begin at the wrong end: losses[0] is the one with nothing before it."),
-    ]  # fmt: skip
-    praise = "the beginning weighs less the longer the window, and nothing else has changed."
-    return compare(my_mean, cases, right, mistakes, name="blind_mean", praise=praise)
+    def split(gap: Tensor, rises: float = 0.3) -> int:
+        """Where two levels fit best, by the least squares."""
+        at, below = torch.arange(24, len(gap) - 23), gap.cumsum(dim=0)
+        rise = (gap.sum() - below[at - 1]) / (len(gap) - at) - below[at - 1] / at
+        best = int((at * (len(gap) - at) * rise.clamp(min=0) ** 2).argmax())
+        return best + 24 if float(rise[best]) > rises else len(gap)
+
+    def first(gap: Tensor, above: float) -> int:
+        return int((gap > above).nonzero()[0]) if (gap > above).any() else len(gap)
+
+    def fault(said: Sequence[int]) -> str | None:
+        whole = [len(x) for x, _ in cases.values()]
+        off = [number - place for number, place in zip(said, truth, strict=True)]
+        wrong = [abs(by) > (4 if place < size else 0) for by, place, size in zip(off, truth, whole, strict=True)]
+        if not any(wrong):
+            return None
+        missed = {name: by for name, by, is_wrong in zip(cases, off, wrong, strict=True) if is_wrong}
+        flat = {name for name, place, size in zip(cases, truth, whole, strict=True) if place == size}
+        before = said[list(cases).index("a cliff, and one odd byte before it")]
+        if all("odd" in name for name in missed) or abs(before - (at - 30)) < 2:
+            what = "One odd byte leads you astray: a cliff lasts, so ask many positions and not one."
+        elif missed.keys() <= flat:
+            what = "You find a cliff where there is none: it takes half a nat or more, for the worse, and for good."
+        elif missed.keys().isdisjoint(flat) and all(5 <= by <= 40 for by in missed.values()):
+            what = "You are late: a mean over the positions up to here reaches its new level only when all of them are new."
+        elif missed.keys().isdisjoint(flat) and all(-40 <= by <= -5 for by in missed.values()):
+            what = "You are early: a mean over the positions from here on begins to rise before the cliff."
+        elif all(number == size for number, size, is_wrong in zip(said, whole, wrong, strict=True) if is_wrong):
+            what = "You miss a cliff: half a nat is enough, wherever the difference of the two begins."
+        elif all("of the two" in name or "throughout" in name or "easier" in name for name in missed):
+            what = "You go wrong where one model is better from the start: a cliff is a change of the difference, not its sign."
+        else:
+            what = kind(truth, said, wrong, list(cases), 0.5)
+        first = wrong.index(True)
+        name, place = list(cases)[first], truth[first]
+        there = "there is no cliff" if name in flat else f"the cliff is at {place}"
+        return f"{what} {called('cliff', cases[name], name)} gives {said[first]}, and {there}."
+
+    return Exercise(
+        cases=cases,
+        right=lambda x, y: split(x - y),
+        mistakes={
+            "not subtracted": (lambda x, y: split(x),
+                "You look at the model's own curve: easy and hard bytes hide the cliff there. What do both curves share?"),
+            "the largest jump of one curve": (lambda x, y: int(x.diff().argmax()) + 1,
+                "You take the largest jump of the model's own curve: that is a hard byte after an easy one."),
+            "the largest jump": (lambda x, y: int((x - y).diff().argmax()) + 1,
+                "You take the largest jump from one position to the next: noise jumps as well, and where there is no cliff "
+                "there is a largest jump all the same."),
+            "the largest difference": (lambda x, y: int((x - y).argmax()),
+                "You take the largest difference: it may lie anywhere beyond the cliff, or be one odd byte."),
+            "the smallest difference": (lambda x, y: int((x - y).argmin()),
+                "You take the smallest difference: the two models fare alike up to the cliff, and noise decides where most."),
+            "always": (lambda x, y: split(x - y, rises=-9.0),
+                "You find a cliff in every curve: where there is none, return the number of positions."),
+            "better is a cliff": (lambda x, y: min(split(x - y), split(y - x)),
+                "You call it a cliff where the model gets better: a cliff is for the worse."),
+            "a ratio": (lambda x, y: split(x / y),
+                "You divide one curve by the other: the same half nat is much for an easy byte and little for a hard one."),
+            "no cliff is 0": (lambda x, y: split(x - y) % len(x),
+                "You return 0 where there is no cliff: return the number of positions."),
+            "how many come after": (lambda x, y: len(x) - split(x - y),
+                "You return how many positions come after the cliff: return the first of them."),
+            "exchanged": (lambda x, y: split(y - x),
+                "The two curves have changed places: the first one is the model that may break."),
+            **{f"above {above}": (lambda x, y, above=above: first(x - y, above),
+               "You take the first position with a difference above a threshold: one odd byte is above it, and so is a model "
+               "that was worse from the start.")
+               for above in (0.0, 0.25, 0.3, 0.4, 0.5)},
+            "the training length": (lambda x, y: 64, "You say 64 every time: where a model breaks has to be measured."),
+            "never": (lambda x, y: len(x), "You never find a cliff: what does the difference of the two curves look like?"),
+            "counted from 24": (lambda x, y: split(x - y) - 24,
+                "You count from the first position that can be a cliff: count from the beginning of the window."),
+        },
+        fault=fault,
+        praise=f"all {len(cases)} curves, and no cliff is found where there is none.",
+    )  # fmt: skip
 
 
-@check()
-def contexts(my_contexts: Callable[[Tensor, Tensor, int], Any], *, seed: int) -> str:
-    """Try my_contexts(tokens, places, context) -> (n, context + 1): before each target exactly `context` tokens. Chapter 12."""
+@exercise()
+def by_chance(seed: int) -> Exercise:
+    """by_chance(a, b) -> the share of all ways to call len(a) of the numbers a, whose means differ as much as these."""
     generator = torch.Generator().manual_seed(seed)
-    tokens = torch.randperm(90, generator=generator)  # all different, so that a wrong place shows
-    cases = []
-    for context in (3, 12, 1, 20):
-        between = torch.randperm(90 - 2 - context, generator=generator)[:3] + context + 1
-        # The earliest place that has so much before it, and the last token of the text.
-        cases.append((tokens, torch.tensor([context, *between.tolist(), 89]), context))
-
-    def cut(tokens: Tensor, starts: Tensor, size: int) -> Tensor:
-        """As far as the text goes, and from its beginning again beyond: a mistake may run over."""
-        return tokens[(starts[:, None] + torch.arange(size)) % len(tokens)]
-
-    def right(tokens: Tensor, places: Tensor, context: int) -> Tensor:
-        return cut(tokens, places - context, context + 1)
-
-    mistakes = [
-        (lambda t, p, c: cut(t, p - c - 1, c + 1), "Your windows end before the target: it is the last token of its row."),
-        (lambda t, p, c: cut(t, p - c, c), "Your windows end before the target: it is the last token of its row."),
-        (lambda t, p, c: cut(t, p - c + 1, c + 1), "Your windows end one token late, behind the target."),
-        (lambda t, p, c: cut(t, p, c + 1), "Your windows begin at the target: its context stands before it."),
-        (lambda t, p, c: right(t, p, c).flip(1), "Your rows run backwards: the target comes last, its neighbour before it."),
-        (lambda t, p, c: (p - c)[:, None] + torch.arange(c + 1), "These are places in the text: return the tokens there."),
-        (lambda t, p, c: t[(p // (c + 1) * (c + 1))[:, None] + torch.arange(c + 1).clamp(max=89 % (c + 1))],
-         "You cut the text into windows and take the one that holds the place: then the target stands anywhere in it."),
-        (lambda t, p, c: right(t, p.sort().values, c), "You sort the targets: the rows stand in the order of `places`."),
-        (lambda t, p, c: t[: c + 1].expand(len(p), -1), "All rows are the beginning of the text: each target wants its own."),
-        (lambda t, p, c: cut(t, p - c // 2, c + 1), "The target stands in the middle of your rows: it comes last."),
-    ]  # fmt: skip
-    praise = "every target has exactly the context that was asked for."
-    return compare(my_contexts, cases, right, mistakes, name="contexts", praise=praise)
-
-
-@check()
-def by_chance(my_share: Callable[[Tensor, Tensor], Any], *, seed: int) -> str:
-    """Try my_share(a, b) -> the share of all ways to call len(a) of the numbers a, whose means differ as much as these.
-
-    Chapter 12.
-    """
-    generator = torch.Generator().manual_seed(seed)
-    low, high = (torch.rand(3, generator=generator, dtype=torch.float64) + shift for shift in (1.5, 2.6))
-    one = torch.rand(1, generator=generator, dtype=torch.float64)
-    mixed = (torch.rand(9, generator=generator, dtype=torch.float64) + 1.5).round(decimals=4).sort().values
-    # By hand: three below three are 2 of 20 ways, and equal numbers differ by nothing in all ways. Two cases are equal steps,
-    # full of ties in which rounding would decide, by whatever road the means are computed.
-    tied = [(torch.arange(0, 6, 2), torch.arange(1, 6, 2), 1.6), (torch.tensor([1, 3, 5]), torch.tensor([2, 4, 6, 7]), 0.0)]
+    low, high = (_sample(generator, 3) + shift for shift in (1.5, 2.6))
+    one = _sample(generator, 1)
+    mixed = (_sample(generator, 9) + 1.5).round(decimals=4).sort().values
     hundredths = torch.arange(161, 167, dtype=torch.float64) / 100  # however a mean is taken, these split its ties
-    # Of the next ones two or three are equal, and yet every way counts; the last two differ by less than a wide tolerance.
-    equal = torch.tensor([1.6, 1.6], dtype=torch.float64), torch.tensor([1.6, 1.7, 1.8], dtype=torch.float64)
-    close = torch.tensor([1.6, 1.7], dtype=torch.float64), torch.tensor([1.7 + 3e-7, 1.9], dtype=torch.float64)
-    cases = [
-        (low, high),
-        (high, low),
-        (mixed[[0, 2, 5]], mixed[[1, 3, 4, 6, 7, 8]]),
-        (mixed[[8, 3, 5, 7]], mixed[[1, 6, 2, 4]]),
-        (one.expand(2).clone(), one.expand(3).clone()),
-        *((a.double() * 0.1 + least, b.double() * 0.1 + least) for a, b, least in tied),
-        (hundredths[1:4], hundredths[[0, 4, 5]]),
-        equal,
-        close,
-    ]
+
+    def tensor(*numbers: float) -> Tensor:
+        return torch.tensor(numbers, dtype=torch.float64)
+
+    # By hand: three below three are 2 of 20 ways, and equal numbers differ by nothing in all ways.
+    cases = {
+        "a below b": (low, high),
+        "a above b": (high, low),
+        "a shorter than b": (mixed[[0, 2, 5]], mixed[[1, 3, 4, 6, 7, 8]]),
+        "a longer than b": (mixed[[1, 3, 4, 6, 7, 8]], mixed[[0, 5]]),
+        "a and b mixed": (mixed[[8, 3, 5, 7]], mixed[[1, 6, 2, 4]]),
+        "numbers that are all equal": (one.expand(2).clone(), one.expand(3).clone()),
+        "ties between means of three": (torch.arange(0, 6, 2) * 0.1 + tensor(1.6), torch.arange(1, 6, 2) * 0.1 + tensor(1.6)),
+        "ties between means of three and of four": (tensor(1, 3, 5) * 0.1, tensor(2, 4, 6, 7) * 0.1),
+        "ties of hundredths": (hundredths[1:4], hundredths[[0, 4, 5]]),
+        "two equal numbers": (tensor(1.6, 1.6), tensor(1.6, 1.7, 1.8)),
+        "means that differ by 2e-7 more": (tensor(1.6, 1.7), tensor(1.7 + 3e-7, 1.9)),
+        "one number against four": (mixed[[0]], mixed[[2, 4, 6, 8]]),
+        "one number against one": (mixed[[0]], mixed[[5]]),
+    }  # fmt: skip
 
     def differences(a: Tensor, b: Tensor) -> list[float]:
-        """For all ways, the one that was seen first; sums are exact before they are rounded."""
-        numbers = torch.cat([a, b]).tolist()
-        ways = []
-        for chosen in itertools.combinations(range(len(numbers)), len(a)):
-            rest = [numbers[k] for k in range(len(numbers)) if k not in chosen]
-            ways.append(math.fsum(numbers[k] for k in chosen) / len(a) - math.fsum(rest) / len(b))
-        return ways
+        return _differences((*a.tolist(), *b.tolist()), len(a))
 
     def share(holds: Sequence[bool]) -> float:
         return sum(holds) / len(holds)
@@ -279,7 +438,7 @@ def by_chance(my_share: Callable[[Tensor, Tensor], Any], *, seed: int) -> str:
         return share([abs(way) >= abs(ways[0]) - tolerance for way in ways])
 
     def flipped(a: Tensor, b: Tensor) -> float:
-        """The share for pairs, each of which may be turned round."""
+        """The share for pairs, each of which may be exchanged."""
         gaps = [x - y for x, y in zip(a.tolist(), b.tolist(), strict=False)]
         ways = [sum(s * g for s, g in zip(signs, gaps, strict=True)) for signs in itertools.product((1, -1), repeat=len(gaps))]
         return share([abs(way) >= abs(ways[0]) - 1e-9 for way in ways])
@@ -314,59 +473,53 @@ def by_chance(my_share: Callable[[Tensor, Tensor], Any], *, seed: int) -> str:
 
         return exact
 
-    wide_hint = "Your tolerance is too wide: differences that are further apart than 1e-9 are not equally large."
-    rounding = "Rounding decides in one of your ties: differences that agree up to 1e-9 are as large as each other."
-    mistakes: list[tuple[Callable[[Tensor, Tensor], float], str]] = [
-        (lambda a, b: share([way >= differences(a, b)[0] - 1e-9 for way in differences(a, b)]),
-         "One direction only: a difference as large the other way round is as surprising."),
-        (lambda a, b: share([way <= differences(a, b)[0] + 1e-9 for way in differences(a, b)]),
-         "One direction only: a difference as large the other way round is as surprising."),
-        (lambda a, b: share([way >= abs(differences(a, b)[0]) - 1e-9 for way in differences(a, b)]),
-         "One direction only: a difference as large the other way round is as surprising."),
-        (seen_side, "One direction only: a difference as large the other way round is as surprising."),
-        (lambda a, b: min(1.0, 2 * seen_side(a, b)),
-         "You double one direction: where a and b are of different lengths, the other has another share."),
-        (lambda a, b: 2 * seen_side(a, b),
-         "You double one direction: where a and b are of different lengths, the other has another share."),
-        (alike_once, "Equal numbers are two numbers all the same: you count ways once that look alike."),
-        *((lambda a, b, wide=wide: right(a, b, wide), wide_hint) for wide in (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)),
-        (halves, "You call half of the numbers a: it should be `len(a)` of them."),
-        (lambda a, b: share([abs(way) > abs(differences(a, b)[0]) + 1e-9 for way in differences(a, b)]),
-         "Only larger differences count with you: the way that was seen is one of the ways, and so are its equals."),
-        (lambda a, b: right(a, b) - 1 / len(differences(a, b)), "You leave out the way that was seen: it is one of the ways."),
-        (lambda a, b: (right(a, b) * len(differences(a, b)) - 1) / (len(differences(a, b)) - 1),
-         "You leave out the way that was seen: it is one of the ways."),
-        (flipped, "You turn pairs round: here any of the numbers may be called a, whichever seed it came from."),
-        (by_sums, "You compare sums: where a and b are of different lengths, their means say something else."),
-        (lambda a, b: right(a, b) * len(differences(a, b)), "You count the ways: their share was asked for."),
-        (lambda a, b: 1 - right(a, b), "This is the share of the ways that differ less."),
-        (lambda a, b: share([abs(way) <= abs(differences(a, b)[0]) + 1e-9 for way in differences(a, b)]),
-         "You count the ways that differ as little or less: the others were asked for."),
-        (lambda a, b: abs(differences(a, b)[0]), "This is the difference: how many of the ways have one as large?"),
-        *((exactly(mean), rounding) for mean in (torch.mean, lambda x: sum(x.tolist()) / len(x), lambda x: np.mean(x.numpy()))),
-    ]  # fmt: skip
-    said = []
+    def times(a: Tensor, b: Tensor) -> int:
+        return math.comb(len(a) + len(b), len(a))
 
-    def recorded(a: Tensor, b: Tensor) -> Any:
-        said.append(my_share(a, b))
-        return said[-1]
+    one_way = "You count one direction only: a difference as large the other way round is as surprising."
+    doubled = "You double one direction: where a and b are of different lengths, the other has another share."
+    left_out = "You leave out the way that was seen: it is one of the ways."
+    rounding = "Rounding decides in one of your ties: differences that agree up to 1e-9 are equally large."
+    return Exercise(
+        cases=cases,
+        right=right,
+        mistakes={
+            "a above b": (lambda a, b: share([way >= differences(a, b)[0] - 1e-9 for way in differences(a, b)]), one_way),
+            "a below b": (lambda a, b: share([way <= differences(a, b)[0] + 1e-9 for way in differences(a, b)]), one_way),
+            "upwards": (lambda a, b: share([way >= abs(differences(a, b)[0]) - 1e-9 for way in differences(a, b)]), one_way),
+            "the side that was seen": (seen_side, one_way),
+            "doubled, at most 1": (lambda a, b: min(1.0, 2 * seen_side(a, b)), doubled),
+            "doubled": (lambda a, b: 2 * seen_side(a, b), doubled),
+            "alike once": (alike_once, "Equal numbers are two numbers all the same: you count ways that look alike once."),
+            **{f"within {wide:g}": (lambda a, b, wide=wide: right(a, b, wide),
+               "Your tolerance is too wide: differences that are further apart than 1e-9 are not equally large.")
+               for wide in (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)},
+            "halves": (halves, "You call half of the numbers a: it should be `len(a)` of them."),
+            "larger": (lambda a, b: share([abs(way) > abs(differences(a, b)[0]) + 1e-9 for way in differences(a, b)]),
+                "Only larger differences count with you: the way that was seen is one of the ways, and so are its equals."),
+            "one way less": (lambda a, b: right(a, b) - 1 / times(a, b), left_out),
+            "among the others": (lambda a, b: (right(a, b) * times(a, b) - 1) / (times(a, b) - 1), left_out),
+            "pairs": (flipped,
+                "You exchange the numbers of a pair: here any of the numbers may be called a, whichever seed it came from."),
+            "sums": (by_sums, "You compare sums: where a and b are of different lengths, their means say something else."),
+            "how many": (lambda a, b: right(a, b) * times(a, b), "You count the ways: their share was asked for."),
+            "the rest": (lambda a, b: 1 - right(a, b), "This is the share of the ways that differ less."),
+            "as little or less": (lambda a, b: share([abs(w) <= abs(differences(a, b)[0]) + 1e-9 for w in differences(a, b)]),
+                "You count the ways that differ as little or less: the others were asked for."),
+            "the difference": (lambda a, b: abs(differences(a, b)[0]),
+                "This is the difference: how many of the ways have one as large?"),
+            **{f"no tolerance, {name}": (exactly(mean), rounding) for name, mean in
+               (("torch", torch.mean), ("sums", lambda x: sum(x.tolist()) / len(x)), ("numpy", lambda x: np.mean(x.numpy())))},
+        },
+        praise="three seeds that lie apart from three others have 0.1, and no three seeds can have less.",
+    )  # fmt: skip
 
-    mine = recorded if callable(my_share) else my_share
-    praise = "three seeds that lie apart from three others have 0.1, and no three seeds can have less."
-    try:
-        return compare(mine, cases, right, mistakes, name="by_chance", praise=praise)
-    except Wrong as wrong:
-        if str(wrong).startswith((f"{called('by_chance', cases[4])} raised", f"{called('by_chance', cases[4])} returned nan")):
-            raise Wrong(f"{wrong} Do you choose numbers and not places? Then the equal ones get lost too.") from None
-        if not str(wrong).startswith("by_chance(") or not all(isinstance(x, float | np.floating) for x in said):
-            raise
-        off = [not math.isclose(x, right(*case), abs_tol=1e-4) for x, case in zip(said, cases, strict=False)]
-        if len(said) == len(cases) and sum(off) == 1 and off[-1]:
-            raise Wrong(wide_hint) from None
-        if len(said) == len(cases) and any(off) and not any(off[k] for k in range(len(off)) if k not in (5, 6, 7)):
-            raise Wrong(rounding) from None
-        if len(said) == len(cases) and all(abs(x - right(*case)) < 0.05 for x, case in zip(said, cases, strict=True)):
-            raise Wrong(
-                f"Close, but not exact: {wrong} Go through all ways, not a sample, and let no rounding decide."
-            ) from None
-        raise
+
+@functools.lru_cache(maxsize=64)
+def _differences(numbers: tuple[float, ...], first: int) -> list[float]:
+    """Of the means, for all ways to choose so many, the way that was seen first; sums are exact before they are rounded."""
+    ways = []
+    for chosen in itertools.combinations(range(len(numbers)), first):
+        rest = [numbers[k] for k in range(len(numbers)) if k not in chosen]
+        ways.append(math.fsum(numbers[k] for k in chosen) / first - math.fsum(rest) / len(rest))
+    return ways
