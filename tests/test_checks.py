@@ -100,8 +100,8 @@ ONE = "my_half([3.0]), for a single number,"
         ),
         (
             lambda x: x / 2 if x.ndim == 1 else x,
-            "1 of 2 cases come out right, and not: a table. my_half(x of shape (3, 2)), for a table, is wrong in 5 of 6 numbers: "
-            "at [0, 0] it gives -1, and should give -0.5. `checks.last()` returns these arguments.",
+            "1 of 2 cases come out right, and not: a table. my_half(x of shape (3, 2)), for a table, is wrong in 5 of 6 "
+            "numbers: at [0, 0] it gives -1, and should give -0.5. `checks.last()` returns these arguments.",
         ),
         (lambda x: None, "Not tried yet: your function returned None."),
         (lambda x: "half", f"{ONE} returned a str that is no table of numbers."),
