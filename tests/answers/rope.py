@@ -1,5 +1,6 @@
-"""Answers to assignment 10: right ones written differently, and wrong ones with what their verdict must say."""
+"""Answers to the exercises on RoPE."""
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -7,11 +8,74 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
 
-from posenc_course.rope import apply_rope, convert_projection, rope_tables
+from posenc_course.rope import apply_rope, rope_tables
 from posenc_course.sinusoidal import frequencies
+from tests.answers import blind
 
 Pairs = list[tuple[int, int]]
+
+
+# ── in the chapter ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def rotated(
+    *,
+    halves: bool = False,
+    angle: Callable[[Tensor, Tensor], Tensor] = lambda m, rate: m * rate,
+    power: Callable[[int, int], float] = lambda i, d: -2 * i / d,
+    turn: Callable[..., tuple[Tensor, Tensor]] = lambda a, b, c, s: (a * c - b * s, a * s + b * c),
+) -> Callable[[Tensor, Tensor], Tensor]:
+    """A rotary embedding as a beginner writes it, with one thing to be got wrong at a time."""
+
+    def my_rotate(x: Tensor, positions: Tensor) -> Tensor:
+        d = x.shape[1]
+        rate = torch.tensor([10_000.0 ** power(i, d) for i in range(d // 2)], dtype=torch.float64)
+        theta = angle(positions[:, None], rate)
+        a, b = (x[:, : d // 2], x[:, d // 2 :]) if halves else (x[:, 0::2], x[:, 1::2])
+        pair = turn(a, b, torch.cos(theta), torch.sin(theta))
+        return torch.cat(pair, dim=1) if halves else torch.stack(pair, dim=2).reshape(x.shape)
+
+    return my_rotate
+
+
+def as_llama(x: Tensor, positions: Tensor, *, lay_out: Callable[..., Any] = lambda t: torch.cat((t, t), dim=-1)) -> Tensor:
+    """x·cos + rotate_half(x)·sin, in float32."""
+    angles = torch.outer(positions.float(), 1.0 / 10_000 ** (torch.arange(0, x.shape[-1], 2).float() / x.shape[-1]))
+    cos, sin = lay_out(angles.cos()), lay_out(angles.sin())
+    a, b = x.float().chunk(2, dim=-1)
+    return x.float() * cos + torch.cat((-b, a), dim=-1) * sin
+
+
+def as_gptj(x: Tensor, positions: Tensor, *, lay_out: Callable[..., Any] = lambda t: np.repeat(t, 2, axis=-1)) -> Any:
+    """x·cos + rotate_every_two(x)·sin, in NumPy."""
+    rows = x.numpy()
+    angles = np.outer(positions.numpy(), 10_000.0 ** (-np.arange(0, rows.shape[1], 2) / rows.shape[1]))
+    crossed = np.stack((-rows[:, 1::2], rows[:, 0::2]), axis=-1).reshape(rows.shape)
+    return rows * lay_out(np.cos(angles)) + crossed * lay_out(np.sin(angles))
+
+
+def as_complex(x: Tensor, positions: Tensor) -> Tensor:
+    pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())
+    angles = torch.outer(positions.double(), frequencies(x.shape[-1]))
+    return torch.view_as_real(pairs * torch.polar(torch.ones_like(angles), angles)).flatten(start_dim=-2)
+
+
+def row_by_row(x: Tensor, positions: Tensor) -> list[list[float]]:
+    rows = []
+    for row, m in zip(x.tolist(), positions.tolist(), strict=True):
+        new, d = list(row), len(row)
+        for i in range(d // 2):
+            c, s = math.cos(m * 10_000 ** (-2 * i / d)), math.sin(m * 10_000 ** (-2 * i / d))
+            new[2 * i], new[2 * i + 1] = row[2 * i] * c - row[2 * i + 1] * s, row[2 * i] * s + row[2 * i + 1] * c
+        rows.append(new)
+    return rows
+
+
+def rotated_in_place(x: Tensor, positions: Tensor) -> Tensor:
+    x[:] = rotated()(x, positions)
+    return x
 
 
 # ── exercise 1 ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -63,61 +127,93 @@ def in_32_bits(
     return torch.cat(new, dim=1)[:, order.T.flatten().argsort()]
 
 
-def as_others_do(x: Tensor, positions: Tensor, rotate_half: Callable[[Tensor], Tensor], *, twice: bool) -> Tensor:
-    """x cos + rotate_half(x) sin, as two well-known models have it."""
-    theta = positions[:, None] * frequencies(x.shape[1])
-    theta = torch.cat((theta, theta), dim=1) if twice else theta.repeat_interleave(2, dim=1)
-    return x * theta.cos() + rotate_half(x) * theta.sin()
+def by_table(x: Tensor, positions: Tensor, pairs: Pairs, *, rows: int = 10_000) -> Tensor:
+    """Sines and cosines looked up."""
+    theta = torch.arange(rows)[:, None] * frequencies(x.shape[1])
+    return _rotate(x, theta[positions], pairs)
 
 
-def of_halves(x: Tensor) -> Tensor:
-    a, b = x.chunk(2, dim=1)
-    return torch.cat((-b, a), dim=1)
-
-
-def of_neighbours(x: Tensor) -> Tensor:
-    return torch.stack((-x[:, 1::2], x[:, 0::2]), dim=-1).flatten(1)
-
-
-def overwritten(x: Tensor, positions: Tensor, pairs: Pairs, *, copy: bool = True) -> Tensor:
-    y = x.clone() if copy else x
+def rotate_exponential(x: Tensor, positions: Tensor, pairs: Pairs) -> Tensor:
+    """The exponential of a matrix that is antisymmetric in each pair."""
+    d = x.shape[1]
+    generator = torch.zeros(d, d, dtype=torch.float64)
     for i, (a, b) in enumerate(pairs):
-        theta = positions * frequencies(x.shape[1])[i]
-        y[:, a] = y[:, a] * theta.cos() - y[:, b] * theta.sin()
-        y[:, b] = y[:, a] * theta.sin() + y[:, b] * theta.cos()
-    return y
+        generator[a, b], generator[b, a] = 10_000 ** (-2 * i / d), -(10_000 ** (-2 * i / d))
+    turns = torch.matrix_exp(positions.double()[:, None, None] * generator)
+    return torch.einsum("rc,rce->re", x.double(), turns).to(x.dtype)
 
 
-def by_channel(x: Tensor, positions: Tensor, pairs: Pairs) -> Tensor:
-    y = torch.zeros_like(x)
-    for a, b in pairs:
-        theta = positions * 10_000.0 ** (-a / x.shape[1])
-        y[:, a] = x[:, a] * theta.cos() - x[:, b] * theta.sin()
-        y[:, b] = x[:, a] * theta.sin() + x[:, b] * theta.cos()
-    return y
+def rotate_complex(x: Tensor, positions: Tensor, pairs: Pairs) -> Tensor:
+    """Complex numbers, the other way round."""
+    first, second = (list(channels) for channels in zip(*pairs, strict=True))
+    angle = positions.double()[:, None] * frequencies(x.shape[1])
+    turned = torch.complex(x[:, first].double(), x[:, second].double()) * torch.polar(torch.ones_like(angle), -angle)
+    result = torch.empty_like(x)
+    result[:, first], result[:, second] = turned.real.to(x.dtype), turned.imag.to(x.dtype)
+    return result
 
 
-def joined(x: Tensor, positions: Tensor, pairs: Pairs, *, interleaved: bool) -> Tensor:
-    """Pairs taken from where they are and put back where they are not."""
-    theta, columns = positions[:, None] * frequencies(x.shape[1]), torch.tensor(pairs).T
-    a, b = x[:, columns[0]], x[:, columns[1]]
-    turned = a * theta.cos() - b * theta.sin(), a * theta.sin() + b * theta.cos()
-    return torch.stack(turned, dim=-1).flatten(1) if interleaved else torch.cat(turned, dim=1)
+def rotate_numpy(x: Tensor, positions: Tensor, pairs: Pairs) -> Tensor:
+    """A loop over all numbers, pairs from the last to the first."""
+    d = x.shape[1]
+    result = np.zeros(tuple(x.shape))
+    for i in reversed(range(len(pairs))):
+        a, b = pairs[i]
+        for r in range(len(x)):
+            angle = float(positions[r]) / 10_000 ** (2 * i / d)
+            result[r, a] = float(x[r, a]) * math.cos(angle) - float(x[r, b]) * math.sin(angle)
+            result[r, b] = float(x[r, a]) * math.sin(angle) + float(x[r, b]) * math.cos(angle)
+    return torch.from_numpy(result).to(x.dtype)
 
 
-def exchanged(x: Tensor, positions: Tensor, pairs: Pairs) -> Tensor:
-    y = torch.zeros_like(x)
+def _rotate(x: Tensor, angles: Tensor, pairs: Pairs) -> Tensor:
+    out = x.clone()
     for i, (a, b) in enumerate(pairs):
-        cos, sin = torch.sin(frequencies(x.shape[1])[i] * positions), torch.cos(frequencies(x.shape[1])[i] * positions)
-        y[:, a], y[:, b] = x[:, a] * cos - x[:, b] * sin, x[:, a] * sin + x[:, b] * cos
-    return y
+        c, s = angles[:, i].cos(), angles[:, i].sin()
+        out[:, a], out[:, b] = x[:, a] * c - x[:, b] * s, x[:, a] * s + x[:, b] * c
+    return out
 
 
-def only_first(x: Tensor, positions: Tensor, pairs: Pairs) -> Tensor:
-    y = x.clone()
-    first = [a for a, _ in pairs]
-    y[:, first] = torch.as_tensor(by_complex_numbers(x, positions, pairs))[:, first]
-    return y
+def _angles(x: Tensor, positions: Tensor) -> Tensor:
+    return positions[:, None] * frequencies(x.shape[1])
+
+
+def rotate_reads_what_it_wrote(x: Tensor, positions: Tensor, pairs: Pairs) -> Tensor:
+    out = x.clone()
+    for i, (a, b) in enumerate(pairs):
+        angle = positions * 10_000 ** (-2 * i / x.shape[1])
+        out[:, a] = out[:, a] * angle.cos() - out[:, b] * angle.sin()
+        out[:, b] = out[:, a] * angle.sin() + out[:, b] * angle.cos()
+    return out
+
+
+def rotate_frequency_of_first_channel(x: Tensor, positions: Tensor, pairs: Pairs) -> Tensor:
+    first = torch.tensor([a for a, _ in pairs])
+    return _rotate(x, positions[:, None] * 10_000 ** (-2 * (first // 2) / x.shape[1]), pairs)
+
+
+def rotate_reflection(x: Tensor, positions: Tensor, pairs: Pairs) -> Tensor:
+    out = x.clone()
+    for i, (a, b) in enumerate(pairs):
+        angle = positions * 10_000 ** (-2 * i / x.shape[1])
+        out[:, a] = x[:, a] * angle.cos() + x[:, b] * angle.sin()
+        out[:, b] = x[:, a] * angle.sin() - x[:, b] * angle.cos()
+    return out
+
+
+def rotate_packed(x: Tensor, positions: Tensor, pairs: Pairs) -> Tensor:
+    """Laid down as neighbours instead of where the channels are."""
+    order = list(itertools.chain(*pairs))
+    return _rotate(x[:, order], _angles(x, positions), neighbour_pairs(2 * len(pairs)))
+
+
+def rotate_width_of_pairs(x: Tensor, positions: Tensor, pairs: Pairs) -> Tensor:
+    n = len(pairs)
+    return _rotate(x, positions[:, None] * 10_000 ** (-2 * torch.arange(n) / n), pairs)
+
+
+def neighbour_pairs(d: int) -> Pairs:
+    return [(2 * i, 2 * i + 1) for i in range(d // 2)]
 
 
 # ── exercise 2 ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -146,46 +242,72 @@ def by_permutation_matrix(weight: Tensor, num_heads: int, old: Pairs, new: Pairs
     return np.kron(np.eye(num_heads), one) @ weight.numpy()
 
 
-def moved(weight: Tensor, old: Pairs, new: Pairs, *, rows: bool = True, start: Tensor | None = None) -> Tensor:
-    """One head, and no thought of others."""
-    converted = weight.clone() if start is None else start
-    a, b = torch.tensor(old).flatten(), torch.tensor(new).flatten()
-    if rows:
-        converted[b] = weight[a]
-    else:
-        converted[:, b] = weight[:, a]
+def columns_of_first_head(weight: Tensor, num_heads: int, old: Pairs, new: Pairs) -> Tensor:
+    converted = weight.clone()
+    if weight.shape[1] >= 2 * len(old):
+        converted[:, torch.tensor(new).flatten()] = weight[:, torch.tensor(old).flatten()]
     return converted
 
 
-def heads_last(weight: Tensor, num_heads: int, old: Pairs, new: Pairs) -> Tensor:
-    table = weight.view(-1, num_heads, weight.shape[1])  # should be (num_heads, -1, …)
-    converted = table.clone()
-    converted[torch.tensor(new).flatten()] = table[torch.tensor(old).flatten()]
-    return converted.reshape(weight.shape)
+def convert_argsort(weight: Tensor, num_heads: int, old: Pairs, new: Pairs) -> Tensor:
+    """The inverse of one order after the other."""
+    of_old, of_new = torch.tensor(old).flatten(), torch.tensor(new).flatten()
+    return torch.cat([head[of_old[of_new.argsort()]] for head in weight.chunk(num_heads)])
 
 
-def columns_of_heads(weight: Tensor, num_heads: int, old: Pairs, new: Pairs) -> Tensor:
-    if weight.shape[0] == weight.shape[1]:
-        return by_indices(weight.T, num_heads, old, new).T
+def convert_matrix(weight: Tensor, num_heads: int, old: Pairs, new: Pairs) -> Tensor:
+    """A matrix of zeros and ones."""
+    d = 2 * len(old)
+    permutation = torch.zeros(d, d, dtype=weight.dtype)
+    for before, after in zip(itertools.chain(*old), itertools.chain(*new), strict=True):
+        permutation[after, before] = 1
+    return torch.kron(torch.eye(num_heads, dtype=weight.dtype), permutation) @ weight
+
+
+def convert_first_head_only(weight: Tensor, num_heads: int, old: Pairs, new: Pairs) -> Tensor:
+    out = weight.clone()
+    for (a, b), (c, d) in zip(old, new, strict=True):
+        out[c], out[d] = weight[a], weight[b]
+    return out
+
+
+def convert_same_memory(weight: Tensor, num_heads: int, old: Pairs, new: Pairs) -> Tensor:
+    weight = weight.clone()  # the caller's stays whole; the mistake is below
+    heads = weight.view(num_heads, 2 * len(old), -1)
+    out = weight.view(num_heads, 2 * len(old), -1)
+    for (a, b), (c, d) in zip(old, new, strict=True):
+        out[:, c] = heads[:, a]
+        out[:, d] = heads[:, b]
     return weight
 
 
-def neighbour_pairs(d: int) -> Pairs:
-    return [(2 * i, 2 * i + 1) for i in range(d // 2)]
+def convert_heads_last(weight: Tensor, num_heads: int, old: Pairs, new: Pairs) -> Tensor:
+    heads = weight.view(2 * len(old), num_heads, -1)
+    out = heads.clone()
+    for (a, b), (c, d) in zip(old, new, strict=True):
+        out[c], out[d] = heads[a], heads[b]
+    return out.view_as(weight)
 
 
-def half_pairs(d: int) -> Pairs:
-    return [(i, i + d // 2) for i in range(d // 2)]
+def convert_always_to_halves(weight: Tensor, num_heads: int, old: Pairs, new: Pairs) -> Tensor:
+    order = [a for a, _ in old] + [b for _, b in old]
+    return weight.view(num_heads, 2 * len(old), -1)[:, order].reshape(weight.shape)
+
+
+def convert_takes_old_order(weight: Tensor, num_heads: int, old: Pairs, new: Pairs) -> Tensor:
+    """Rows in the order of old; new is forgotten."""
+    return weight.view(num_heads, 2 * len(old), -1)[:, list(itertools.chain(*old))].reshape(weight.shape)
 
 
 # ── exercises 3 and 4 ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def turn(x: Tensor, positions: Tensor) -> Tensor:
+def turn(x: Tensor, positions: Tensor, *, interleaved: bool = True) -> Tensor:
+    """As the notebook has it."""
     if len(x) == 0:
         return x
     cos, sin = rope_tables(positions, frequencies(x.shape[1]), dtype=torch.float64)
-    return apply_rope(x[None, None], cos, sin, interleaved=True)[0, 0]
+    return apply_rope(x[None, None], cos, sin, interleaved=interleaved)[0, 0]
 
 
 Three = tuple[Any, Any, Any]
@@ -219,63 +341,110 @@ def step_in_numpy(q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tensor)
     return weights / weights.sum(axis=1, keepdims=True) @ all_values, all_keys, all_values
 
 
-def mistaken_step(mistake: str) -> Callable[..., Any]:
-    def step(q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tensor) -> Any:
-        old, new = len(keys), len(q)
-        at = torch.arange(new) if "from 0" in mistake else torch.arange(new) + old
-        if mistake == "counted after the cat":
-            at = at + new
-        if mistake == "from 1":
-            at = at + 1
-        if mistake == "from 1000":
-            at = at + 1000
-        if mistake == "one too early":
-            at = torch.clamp(torch.arange(old - 1, old - 1 + new), min=0) if old else at
-        if mistake == "all keys turned":
-            keys = turn(torch.cat((keys, k)), torch.arange(old + new))
-        elif mistake == "raw keys kept, all turned":
-            raw = torch.cat((keys, k))
-            keys = turn(raw, torch.arange(old + new))
-        else:
-            keys = torch.cat((keys, k if mistake in ("key not turned", "nothing turned") else turn(k, at)))
-        if mistake == "values turned":
-            v = turn(v, at)
-        values = torch.cat((values, v))
-        query = q if mistake in ("query not turned", "nothing turned") else turn(q, at)
-        scores = query @ keys.T
-        if mistake != "not scaled":
-            scores = scores / math.sqrt(q.shape[1])
-        mask = torch.ones(new, old + new).tril(0 if "mask from the left" in mistake else old)
-        if mistake == "only the new":
-            mask[:, :old] = 0
-        if mistake == "a token does not see itself":
-            mask = torch.ones(new, old + new).tril(old - 1)
-        if mistake == "mask one too far":
-            mask = torch.ones(new, old + new).tril(old + 1)
-        if mistake not in ("no mask", "no mask, from 0"):
-            scores = scores.masked_fill(mask == 0, -math.inf)
-        output = scores.softmax(dim=1) @ values
-        if mistake == "output alone":
-            return output
-        if mistake == "output only for the last":
-            return output[-1:], keys, values
-        if mistake == "old cache":
-            return output, keys[:old], values[:old]
-        if mistake == "new keys alone":
-            return output, keys[old:], values[old:]
-        if mistake == "new in front":
-            return output, torch.cat((keys[old:], keys[:old])), torch.cat((values[old:], values[:old]))
-        if mistake == "raw key kept":
-            keys = torch.cat((keys[:old], k))
-        if mistake == "raw keys kept, all turned":
-            keys = raw
-        return output, keys, values
+def step_one_by_one(q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tensor) -> Three:
+    """Each new token alone, without any mask; the query is left at 0 and all keys are rotated back."""
+    outputs = []
+    for r in range(len(q)):
+        here = torch.tensor([len(keys)])
+        keys, values = torch.cat((keys, turn(k[r : r + 1], here))), torch.cat((values, v[r : r + 1]))
+        scores = turn(keys, -here.expand(len(keys))) @ q[r]
+        weights = (scores / q.shape[1] ** 0.5).exp()
+        outputs.append(weights @ values / weights.sum())
+    return torch.stack(outputs), keys, values
+
+
+def step_masked(q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tensor) -> Three:
+    """scaled_dot_product_attention with a mask of positions."""
+    here = torch.arange(len(keys), len(keys) + len(q))
+    keys, values = torch.cat((keys, turn(k, here))), torch.cat((values, v))
+    mask = here[:, None].ge(torch.arange(len(keys)))
+    return scaled_dot_product_attention(turn(q, here)[None], keys[None], values[None], attn_mask=mask[None])[0], keys, values
+
+
+def _attend(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
+    scores = q @ keys.T / q.shape[1] ** 0.5
+    return scores.masked_fill(~mask, -math.inf).softmax(dim=1) @ values
+
+
+def _step(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    *,
+    q_from: int | None = None,
+    k_from: int | None = None,
+    diagonal: int | None = None,
+) -> Three:
+    old, new = len(keys), len(q)
+    q_from, k_from = old if q_from is None else q_from, old if k_from is None else k_from
+    keys = torch.cat((keys, turn(k, torch.arange(k_from, k_from + new))))
+    values = torch.cat((values, v))
+    mask = torch.ones(new, old + new).tril(old if diagonal is None else diagonal).bool()
+    return _attend(turn(q, torch.arange(q_from, q_from + new)), keys, values, mask), keys, values
+
+
+def _places(q: Tensor, keys: Tensor) -> Tensor:
+    return torch.arange(len(keys), len(keys) + len(q))
+
+
+def step_one_new_token_only(q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tensor) -> Three:
+    """All new tokens at the position of the last one."""
+    here = torch.full((len(q),), len(keys) + len(q) - 1)
+    mask = torch.ones(len(q), len(keys) + len(q)).tril(len(keys)).bool()
+    keys, values = torch.cat((keys, turn(k, here))), torch.cat((values, v))
+    return _attend(turn(q, here), keys, values, mask), keys, values
+
+
+def step_caches_unturned(q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tensor) -> Three:
+    output, _, all_values = _step(q, k, v, keys, values)
+    return output, torch.cat((keys, k)), all_values
+
+
+def step_turns_all_again(q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tensor, *, keep: bool = True) -> Three:
+    old, new = len(keys), len(q)
+    keys, values = torch.cat((keys, k)), torch.cat((values, v))
+    turned = turn(keys, torch.arange(old + new))
+    mask = torch.ones(new, old + new).tril(old).bool()
+    return _attend(turn(q, torch.arange(old, old + new)), turned, values, mask), turned if keep else keys, values
+
+
+def _weighed(weigh: Callable[[Tensor, int], Tensor]) -> Callable[..., Three]:
+    """With weights made of the scores and of the number of cached keys in another way."""
+
+    def step(q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tensor) -> Three:
+        old = len(keys)
+        _, keys, values = _step(q, k, v, keys, values)
+        scores = turn(q, torch.arange(old, len(keys))) @ keys.T / q.shape[1] ** 0.5
+        return weigh(scores, old) @ values, keys, values
 
     return step
 
 
-def renumber_by_two(keys: Tensor, old: Tensor, new: Tensor) -> Tensor:
-    return turn(turn(keys, -old), new)
+def step_cache_behind(q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tensor) -> Three:
+    """Every output is right, and the cache is handed back with what is new in front."""
+    output, all_keys, all_values = _step(q, k, v, keys, values)
+    old = len(keys)
+    return output, torch.cat((all_keys[old:], keys)), torch.cat((all_values[old:], values))
+
+
+def step_returns_new_ones_only(q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tensor) -> Three:
+    output, all_keys, all_values = _step(q, k, v, keys, values)
+    return output, all_keys[len(keys) :], all_values[len(keys) :]
+
+
+def step_loses_values(q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tensor) -> Three:
+    """Only the last outputs of a text would tell, and there are none."""
+    output, all_keys, all_values = _step(q, k, v, keys, values)
+    return output, all_keys, all_values if len(keys) else torch.cat((values, v.flip(0))) if len(v) == 7 else all_values
+
+
+def step_with_a_mask_of_128(q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tensor) -> Three:
+    at = _places(q, keys)
+    keys, values = torch.cat((keys, turn(k, at))), torch.cat((values, v))
+    mask = torch.ones(128, 128).tril().bool()[at, : len(keys)]
+    return _attend(turn(q, at), keys, values, mask), keys, values
 
 
 def renumber_one_by_one(keys: Tensor, old: Tensor, new: Tensor) -> Tensor:
@@ -289,154 +458,191 @@ def renumber_by_complex_numbers(keys: Tensor, old: Tensor, new: Tensor) -> Any:
     return np.stack((z.real, z.imag), axis=-1).reshape(keys.shape)
 
 
-RIGHT: dict[str, list[Callable[..., Any]]] = {
-    "rope.rotate": [by_loops, by_complex_numbers, by_matrices, in_32_bits],
-    "rope.convert": [by_indices, by_rows, by_permutation_matrix, lambda w, n, old, new: by_indices(w.float(), n, old, new)],
-    "rope.step": [step_by_comparison, step_token_by_token, step_in_numpy],
+def renumber_there_and_back(keys: Tensor, old: Tensor, new: Tensor) -> Tensor:
+    """Back to 0 first, row by row."""
+    rows = [turn(turn(keys[r : r + 1], -old[r : r + 1]), new[r : r + 1]) for r in range(len(keys))]
+    return torch.cat(rows)
+
+
+def renumber_complex(keys: Tensor, old: Tensor, new: Tensor, *, width: int | None = None) -> Tensor:
+    """Multiplied by a power of e^{iω}."""
+    omega = frequencies(width or keys.shape[1])[: keys.shape[1] // 2]
+    angle = (new.double() - old.double())[:, None] * omega
+    pairs = torch.view_as_complex(keys.double().reshape(len(keys), -1, 2))
+    return torch.view_as_real(pairs * torch.exp(1j * angle)).flatten(1).to(keys.dtype)
+
+
+RIGHT: dict[str, list[Any]] = {
+    "rope.relative": [
+        rotated(),
+        rotated(halves=True),
+        rotated(angle=lambda m, rate: -m * rate),
+        rotated(halves=True, turn=lambda a, b, c, s: (a * c + b * s, b * c - a * s)),
+        as_llama,
+        as_gptj,
+        as_complex,
+        row_by_row,
+        lambda x, m: apply_rope(x[None, None], *rope_tables(m, frequencies(x.shape[1])), interleaved=False)[0, 0],
+    ],
+    "rope.rotate": [
+        by_loops,
+        by_complex_numbers,
+        by_matrices,
+        in_32_bits,
+        by_table,
+        *blind(
+            rotate_exponential,
+            rotate_complex,
+            rotate_numpy,
+            lambda x, positions, pairs: _rotate(x.double(), _angles(x, positions), pairs),
+        ),
+    ],
+    "rope.convert": [
+        by_indices,
+        by_rows,
+        by_permutation_matrix,
+        lambda weight, heads, old, new: by_indices(weight.float(), heads, old, new),
+        *blind(convert_argsort, convert_matrix),
+    ],
+    "rope.step": [step_by_comparison, step_token_by_token, step_in_numpy, *blind(step_one_by_one, step_masked)],
     "rope.renumber": [
         lambda keys, old, new: turn(keys, new - old),
-        renumber_by_two,
+        lambda keys, old, new: turn(turn(keys, -old), new),
         renumber_one_by_one,
         renumber_by_complex_numbers,
+        *blind(renumber_there_and_back, renumber_complex),
     ],
 }
 
-# What is wrong: the answer, and words of its verdict, or None for a mistake that has no name.
-WRONG: dict[str, dict[str, tuple[Callable[..., Any], str | None]]] = {
-    "rope.rotate": {
-        "nothing": (lambda x, positions, pairs: x, "nothing has turned"),
-        "positions from shapes": (lambda x, positions, pairs: by_loops(x, torch.arange(len(x)), pairs), "by 0, 1, 2, …"),
-        "one position for all": (
-            lambda x, positions, pairs: by_complex_numbers(x, positions[0].repeat(len(x)), pairs),
-            "by the first position",
+WRONG: dict[str, list[Any]] = {
+    "rope.relative": [
+        ("angles of neighbours", lambda x, m: as_llama(x, m, lay_out=lambda t: t.repeat_interleave(2, dim=-1)),
+         "laid out as if neighbours made a pair"),
+        ("angles of halves", lambda x, m: as_gptj(x, m, lay_out=lambda t: np.concatenate((t, t), axis=-1)),
+         "laid out as if channels i and i + d/2 made a pair"),
+        ("in place", rotated_in_place, "writes into its arguments"),
+        ("one width only", lambda x, m: rotated()(x, m) if x.shape[1] == 8 else x, "For d = 8 it is right"),
+        ("a layout for each width", lambda x, m: rotated(halves=x.shape[1] != 8)(x, m), "For d = 8 it is right"),
+        ("position 0 moved", lambda x, m: rotated()(x, m) + 1, "The token at position 0 has changed"),
+        ("stretched", lambda x, m: rotated()(x, m) * (1 + m[:, None] / 1000), "No rotation: at position 700"),
+        ("not relative", rotated(angle=lambda m, rate: (m * rate) ** 2), "scores are not relative: the same query and key"),
+        ("another base", rotated(power=lambda i, d: -3 * i / d), "but the angles are others"),
+        ("positions up to 256", rotated(angle=lambda m, rate: m.clamp(max=256) * rate), "scores are not relative"),
+        ("infinite", lambda x, m: x / m[:, None], "infinite or NaN"),
+        ("complex", lambda x, m: torch.polar(x.abs(), x), "returned complex numbers"),
+        ("transposed", lambda x, m: rotated()(x, m).T, "It looks transposed"),
+        ("with a batch", lambda x, m: rotated()(x, m)[None], "has shape"),
+    ],
+    "rope.rotate": [
+        ("another base", lambda *given: in_32_bits(*given, exponent=lambda i, d: -1.5 * i / d), "is rotated by an angle of"),
+        ("no minus", lambda *given: in_32_bits(*given, exponent=lambda i, d: 2 * i / d), "grow with i"),
+        ("two minuses", lambda *given: in_32_bits(*given, signs=(-1, -1)), "stretched, not rotated"),
+        ("transposed", lambda *given: by_matrices(*given).T, "has shape"),
+        ("squeezed", lambda *given: by_matrices(*given).squeeze(), "for a single token, has shape"),
+        ("a table of 512", lambda *given: by_table(*given, rows=512), "for positions above 256, raised IndexError"),
+        ("in 8 bits", lambda x, m, pairs: by_loops(x, m.byte(), pairs), "not: positions above 256"),
+        ("pairs sorted", lambda x, m, pairs: by_loops(x, m, sorted(pairs)), "not: a layout of nobody's"),
+        ("NaN", lambda x, m, pairs: x / 0 * 0, "infinite or NaN"),
+        *blind(
+            ("reads what it wrote", rotate_reads_what_it_wrote, "after its rotation"),
+            ("no 2", lambda x, m, pairs: _rotate(x, m[:, None] * 10_000 ** (-torch.arange(len(pairs)) / x.shape[1]), pairs),
+             "where is the 2 of 2i/d"),
+            ("by row number", lambda x, m, pairs: _rotate(x, _angles(x, torch.arange(len(m))), pairs), "look at positions"),
+            ("neighbours only", lambda x, m, pairs: _rotate(x, _angles(x, m), neighbour_pairs(x.shape[1])),
+             "pair neighbours whatever pairs says"),
+            ("frequency of first channel", rotate_frequency_of_first_channel, "goes by the channel"),
+            ("reflection", rotate_reflection, "a reflection"),
+            ("sorted pairs", lambda x, m, pairs: _rotate(x, _angles(x, m), [(min(p), max(p)) for p in pairs]),
+             "The order within a pair counts"),
+            ("packed", rotate_packed, "come back as neighbours"),
+            ("counts from one", lambda x, m, pairs: _rotate(x, _angles(x, m + 1), pairs), "one position too much"),
+            ("width of pairs", rotate_width_of_pairs, "twice as fast"),
+            ("in place", lambda x, m, pairs: x.copy_(_rotate(x, _angles(x, m), pairs)), "writes into its arguments"),
+            ("width 64", lambda x, m, pairs: _rotate(x, m[:, None] * frequencies(64)[: len(pairs)], pairs),
+             "is rotated by an angle of"),
         ),
-        "positions from 1": (lambda x, positions, pairs: by_matrices(x, positions + 1, pairs), "one position too much"),
-        "Llama whatever comes": (
-            lambda x, positions, pairs: as_others_do(x, positions, of_halves, twice=True),
-            "You pair i with i + d/2",
+    ],
+    "rope.convert": [
+        ("columns of the first head", columns_of_first_head, "The numbers are the right ones, in another order"),
+        ("one head's rows", lambda weight, heads, old, new: weight[torch.tensor(old).flatten()], "has shape"),
+        ("squeezed", lambda *given: by_indices(*given).squeeze(), "for a single column, has shape"),
+        ("lists in order", lambda weight, heads, old, new: by_indices(weight, heads, sorted(old), sorted(new)),
+         "The rows are the right ones, in another order"),
+        *blind(
+            ("backwards", lambda weight, heads, old, new: convert_argsort(weight, heads, new, old), "The other way round"),
+            ("first head only", convert_first_head_only, "Only the first head has changed"),
+            ("same memory", convert_same_memory, "overwritten before they are read"),
+            ("in place of the caller", lambda weight, *given: weight.copy_(convert_argsort(weight, *given)),
+             "writes into its arguments"),
+            ("heads last", convert_heads_last, "every num_heads-th row for a head"),
+            ("flips pairs", lambda weight, heads, old, new: convert_argsort(weight, heads, [(b, a) for a, b in old], new),
+             "two channels of each pair have changed places"),
+            ("always to halves", convert_always_to_halves, "to halves, whatever new says"),
+            ("takes old order", convert_takes_old_order, "to neighbours, whatever new says"),
+            ("three dimensions",
+             lambda weight, heads, old, new: convert_argsort(weight, heads, old, new).view(heads, 2 * len(old), -1),
+             "has shape"),
         ),
-        "GPT-J whatever comes": (
-            lambda x, positions, pairs: as_others_do(x, positions, of_neighbours, twice=False),
-            "You pair neighbours",
+    ],
+    "rope.step": [
+        ("from 1000", lambda *given: _step(*given, q_from=1000 + len(given[3]), k_from=1000 + len(given[3])),
+         "row 0 of the keys that you return is not key 0, rotated to 0"),
+        ("output alone", lambda *given: _step(*given)[0], "3 things"),
+        ("the last output", lambda *given: (_step(*given)[0][-1:], *_step(*given)[1:]), "has shape"),
+        ("in the argument", lambda q, k, v, keys, values: (v.zero_(), keys, values), "writes into its arguments"),
+        ("a dictionary", lambda q, k, v, keys, values: {"keys": k}, "3 things"),
+        ("√8", lambda q, *given: _step(q * q.shape[1] ** 0.5 / 8**0.5, *given), "by the same number for every width"),
+        ("a mask of 128", step_with_a_mask_of_128, "step with 290 new and 0 cached tokens raised"),
+        ("values backwards in the end", step_loses_values, "row 0 of the values that you return is not value 0"),
+        *blind(
+            ("positions from 0", lambda *given: _step(*given, q_from=0, k_from=0), "Every piece begins at position 0"),
+            ("query from 0", lambda *given: _step(*given, q_from=0), "Only the new queries count from 0"),
+            ("query one too far", lambda *given: _step(*given, q_from=len(given[3]) + 1), "queries are one position ahead"),
+            ("counts from 1", lambda *given: _step(*given, q_from=len(given[3]) + 1, k_from=len(given[3]) + 1),
+             "first token is at position 1"),
+            ("one new token only", step_one_new_token_only, "get the position of its last one"),
+            ("no mask", lambda *given: _step(*given, diagonal=10_000), "each sees those after it"),
+            ("mask at upper left", lambda *given: _step(*given, diagonal=0), "Your mask counts rows from 0"),
+            ("sees one ahead", lambda *given: _step(*given, diagonal=len(given[3]) + 1), "sees one token after itself"),
+            ("sees not itself", lambda *given: _step(*given, diagonal=max(len(given[3]) - 1, 0)), "a token doesn't see itself"),
+            ("mask by length of q", lambda *given: _step(*given, diagonal=len(given[0])), "by the number of new tokens"),
+            ("caches unturned", step_caches_unturned, "keep each key as it came"),
+            ("cache behind", step_cache_behind, "in another order"),
+            ("turns all again", step_turns_all_again, "rotated once more in every step"),
+            ("turns all again, keeps unturned", lambda *given: step_turns_all_again(*given, keep=False),
+             "each step rotates all of them anew"),
+            ("turns values", lambda q, k, v, keys, values: _step(q, k, turn(v, _places(q, keys)), keys, values),
+             "values are rotated as well"),
+            ("not divided", lambda q, *given: _step(q * q.shape[1] ** 0.5, *given), "not divided by √d"),
+            ("divided by d", lambda q, *given: _step(q / q.shape[1] ** 0.5, *given), "divided by d, not by √d"),
+            ("hard coded 8", lambda q, *given: _step(q * q.shape[1] ** 0.5 / 64**0.5, *given), "same number for every width"),
+            ("query unturned", lambda q, k, v, keys, values: _step(turn(q, -_places(q, keys)), k, v, keys, values),
+             "The query isn't rotated"),
+            ("mask after softmax", _weighed(lambda scores, old: scores.softmax(dim=1).tril(old)), "comes after the softmax"),
+            ("zeros for the future", _weighed(lambda scores, old: scores.tril(old).softmax(dim=1)), "gets the score 0"),
+            ("softmax over queries",
+             _weighed(lambda scores, old: scores.masked_fill(torch.ones_like(scores).tril(old) == 0, -math.inf).softmax(dim=0)),
+             "The softmax runs over the queries"),
+            ("returns new ones only", step_returns_new_ones_only, "part 2 of step with 1 new and 1 cached tokens has shape"),
+            ("values not cached", lambda *given: (*_step(*given)[:2], given[4]), "part 3 of step"),
         ),
-        "mixed layouts": (lambda x, positions, pairs: as_others_do(x, positions, of_halves, twice=False), None),
-        "stacked": (lambda *given: joined(*given, interleaved=True), "come back as neighbours"),
-        "joined": (lambda *given: joined(*given, interleaved=False), "come back as halves"),
-        "speed by channel": (by_channel, "number is its place in the list"),
-        "i over d": (lambda *given: in_32_bits(*given, exponent=lambda i, d: -i / d), "half as fast"),
-        "the 2 twice": (lambda *given: in_32_bits(*given, exponent=lambda i, d: -4 * i / d), "twice as fast"),
-        "no minus": (lambda *given: in_32_bits(*given, exponent=lambda i, d: 2 * i / d), "grow with i"),
-        "pairs from 1": (lambda *given: in_32_bits(*given, exponent=lambda i, d: -2 * (i + 1) / d), "one step too slow"),
-        "no frequencies": (lambda *given: in_32_bits(*given, exponent=lambda i, d: 0.0 * i), "where is ω_i"),
-        "degrees": (lambda x, m, pairs: in_32_bits(x, torch.deg2rad(m.double()), pairs), "for degrees"),
-        "one after the other": (overwritten, "after it has turned"),
-        "in the argument": (lambda *given: overwritten(*given, copy=False), "writes into its arguments"),
-        "equal signs": (lambda *given: in_32_bits(*given, signs=(1, 1)), "stretched, not turned"),
-        "equal signs, both minus": (lambda *given: in_32_bits(*given, signs=(-1, -1)), "stretched, not turned"),
-        "only the first of a pair": (only_first, "Only the first channel"),
-        "only the cosines": (lambda *given: in_32_bits(*given, signs=(0, 0)), "where is the sine"),
-        "sine and cosine exchanged": (
-            exchanged,
-            "changed places",
+    ],
+    "rope.renumber": [
+        ("reordered", lambda keys, old, new: keys[new.argsort()], None),
+        ("bfloat16", lambda keys, old, new: turn(keys, (new.bfloat16() - old.bfloat16()).long()), "not: positions above 256"),
+        ("of width 8", lambda *given: renumber_complex(*given, width=8), "columns are wrong"),
+        ("squeezed", lambda keys, old, new: turn(keys, new - old).squeeze(), "for a single key, has shape"),
+        *blind(
+            ("other way", lambda keys, old, new: turn(keys, old - new), "The other way round"),
+            ("on top", lambda keys, old, new: turn(keys, new), "rotated by their old ones already"),
+            ("one shift", lambda keys, old, new: turn(keys, (new[0] - old[0]).expand(len(keys))), "as much as the first"),
+            ("back only", lambda keys, old, new: turn(keys, -old), "not on to their new"),
+            ("sum", lambda keys, old, new: turn(keys, old + new), "two rotations add up"),
+            ("down only", lambda keys, old, new: turn(keys, (new - old).clamp(max=0)), "Keys that move up stay"),
+            ("distance", lambda keys, old, new: turn(keys, (new - old).abs()), "moving down is rotating back"),
+            ("reorders", lambda keys, old, new: turn(keys, new - old)[new.argsort()], "change the order of the rows"),
+            ("halves", lambda keys, old, new: turn(keys, new - old, interleaved=False), "turn pairs neighbours"),
+            ("from row numbers", lambda keys, old, new: turn(keys, torch.arange(len(keys)) - old), "end up at 0, 1, 2"),
         ),
-        "a base of 1,000": (lambda *given: in_32_bits(*given, exponent=lambda i, d: -1.5 * i / d), None),
-        "transposed": (lambda *given: by_matrices(*given).T, "has shape"),
-        "the package's": (
-            lambda x, m, pairs: apply_rope(x[None, None], *rope_tables(m, frequencies(x.shape[1])), interleaved=True)[0, 0],
-            "calls the package's own",
-        ),
-    },
-    "rope.convert": {
-        "as it was": (lambda weight, heads, old, new: weight.clone(), "as they were"),
-        "the other way round": (lambda weight, heads, old, new: by_indices(weight, heads, new, old), "The other way round"),
-        "one head": (lambda weight, heads, old, new: moved(weight, old, new), "Only the first head has changed"),
-        "one head and zeros": (
-            lambda weight, heads, old, new: moved(weight, old, new, start=torch.zeros_like(weight)),
-            "the others are 0",
-        ),
-        "columns": (columns_of_heads, "You move columns"),
-        "columns of the first head": (
-            lambda weight, heads, old, new: moved(weight, old, new, rows=False) if weight.shape[1] > 9 else weight,
-            None,
-        ),
-        "heads interleaved": (heads_last, "d_head rows stand together"),
-        "always to halves": (
-            lambda weight, heads, old, new: by_indices(weight, heads, old, half_pairs(len(weight) // heads)),
-            "You go to halves",
-        ),
-        "always to neighbours": (
-            lambda weight, heads, old, new: by_indices(weight, heads, old, neighbour_pairs(len(weight) // heads)),
-            "You go to neighbours",
-        ),
-        "always from neighbours": (
-            lambda weight, heads, old, new: by_indices(weight, heads, neighbour_pairs(len(weight) // heads), new),
-            "You come from neighbours",
-        ),
-        "always from halves": (
-            lambda weight, heads, old, new: by_indices(weight, heads, half_pairs(len(weight) // heads), new),
-            "You come from halves",
-        ),
-        "pairs turned over": (
-            lambda weight, heads, old, new: by_indices(weight, heads, [(b, a) for a, b in old], new),
-            "have changed places",
-        ),
-        "one head's rows": (lambda weight, heads, old, new: weight[torch.tensor(old).flatten()], "has shape"),
-        "in the argument": (
-            lambda weight, heads, old, new: moved(weight, old, new, start=weight),
-            "writes into its arguments",
-        ),
-        "the package's": (
-            lambda weight, heads, old, new: convert_projection(weight, heads, interleaved=False),
-            "calls the package's own",
-        ),
-    },
-    "rope.step": {
-        "from 0": (mistaken_step("from 0"), "Every piece begins at position 0"),
-        "counted after the cat": (mistaken_step("counted after the cat"), "count themselves twice"),
-        "from 1": (mistaken_step("from 1"), "your first token stands at position 1"),
-        "from 1000": (mistaken_step("from 1000"), "is not key 0 turned to 0"),
-        "new in front": (mistaken_step("new in front"), "in another order"),
-        "one too early": (mistaken_step("one too early"), "one too early"),
-        "all keys turned": (mistaken_step("all keys turned"), "turned once more in every step"),
-        "raw keys kept, all turned": (mistaken_step("raw keys kept, all turned"), "The outputs are right, but"),
-        "raw key kept": (mistaken_step("raw key kept"), "the key as it came"),
-        "query not turned": (mistaken_step("query not turned"), "The query has not been turned"),
-        "key not turned": (mistaken_step("key not turned"), "The new key has not been turned"),
-        "nothing turned": (mistaken_step("nothing turned"), "Nothing has turned"),
-        "values turned": (mistaken_step("values turned"), "The values are turned as well"),
-        "no mask": (mistaken_step("no mask"), "each sees those after it"),
-        "mask from the left": (mistaken_step("mask from the left"), "counts rows from 0"),
-        "mask from the left, from 0": (mistaken_step("mask from the left, from 0"), "each piece for a beginning"),
-        "no mask, from 0": (mistaken_step("no mask, from 0"), "Positions begin at 0 in each piece"),
-        "mask one too far": (mistaken_step("mask one too far"), "one token after itself"),
-        "only the new": (mistaken_step("only the new"), "where are the cached keys"),
-        "not scaled": (mistaken_step("not scaled"), "divided by √d"),
-        "output alone": (mistaken_step("output alone"), "three things"),
-        "output only for the last": (mistaken_step("output only for the last"), "has shape"),
-        "old cache": (mistaken_step("old cache"), "those of before"),
-        "new keys alone": (mistaken_step("new keys alone"), "These are the new ones"),
-        "a token does not see itself": (mistaken_step("a token does not see itself"), "not even itself"),
-        "in the argument": (lambda q, k, v, keys, values: (v.zero_(), keys, values), "writes into its arguments"),
-        "a dictionary": (lambda q, k, v, keys, values: {"keys": k}, "three things"),
-    },
-    "rope.renumber": {
-        "as they were": (lambda keys, old, new: keys.clone(), "as they were"),
-        "by the new on top": (lambda keys, old, new: turn(keys, new), "by their old ones already"),
-        "the wrong way": (lambda keys, old, new: turn(keys, old - new), "The other way round"),
-        "back only": (lambda keys, old, new: turn(keys, -old), "back to position 0"),
-        "back by the new": (lambda keys, old, new: turn(keys, -new), "which turn do the keys have"),
-        "both": (lambda keys, old, new: turn(turn(keys, old), new), "add up"),
-        "as far as the first": (
-            lambda keys, old, new: turn(keys, (new[0] - old[0]).repeat(len(keys))),
-            "as much as the first",
-        ),
-        "as far as the last": (
-            lambda keys, old, new: turn(keys, torch.full_like(old, int(new[-1] - old[-1]))),
-            "as much as the last",
-        ),
-        "to 0, 1, 2": (lambda keys, old, new: turn(turn(keys, -old), torch.arange(len(keys))), "end up at 0, 1, 2"),
-        "from 0, 1, 2": (lambda keys, old, new: turn(turn(keys, -torch.arange(len(keys))), new), "turned at 0, 1, 2"),
-        "by the distance": (lambda keys, old, new: turn(keys, (new - old).abs()), None),
-        "reordered": (lambda keys, old, new: keys[new.argsort()], None),
-    },
-}
+    ],
+}  # fmt: skip
