@@ -1,7 +1,6 @@
-"""Answers to assignment 8: right ones written differently, and wrong ones with what their verdict must say."""
+"""Answers to the exercises on learned positions, in the chapter and in the assignment."""
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,11 +8,51 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from tests.answers import blind
 
-def share_by_shapes(rows: int, d_model: int, vocabulary: int, layers: int) -> float:
-    layer = [(d_model, d_model)] * 4 + [(d_model, 4 * d_model), (4 * d_model, d_model)]
-    shapes = [(rows, d_model), (vocabulary, d_model), *layer * layers]
-    return math.prod(shapes[0]) / sum(map(math.prod, shapes))
+# ── right ones ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def drawn_out(table: Tensor, rows: int) -> Tensor:
+    return F.interpolate(table.T[None], size=rows, mode="linear", align_corners=True)[0].T
+
+
+def extended_by_lists(table: Tensor, rows: int) -> list[list[float]]:
+    extended = []
+    for row in range(rows):
+        place = row * (len(table) - 1) / (rows - 1)
+        low = min(int(place), len(table) - 2)
+        extended.append((table[low] * (1 - place + low) + table[low + 1] * (place - low)).tolist())
+    return extended
+
+
+def heard_by_loops(gradients: Tensor, positions: Tensor, rows: int) -> Tensor:
+    table = torch.zeros(rows, gradients.shape[2])
+    for text, at in zip(gradients, positions, strict=True):
+        for gradient, row in zip(text, at, strict=True):
+            table[row] += gradient
+    return table
+
+
+def heard_by_autograd(gradients: Tensor, positions: Tensor, rows: int) -> Tensor:
+    table = torch.zeros(rows, gradients.shape[2], dtype=gradients.dtype, requires_grad=True)
+    table[positions].backward(gradients)
+    assert table.grad is not None
+    return table.grad
+
+
+def heard_by_one_hot(gradients: Tensor, positions: Tensor, rows: int) -> Tensor:
+    return torch.einsum("blr,bld->rd", F.one_hot(positions, rows).to(gradients.dtype), gradients)
+
+
+def heard_in_numpy(gradients: Tensor, positions: Tensor, rows: int) -> Any:
+    table = np.zeros((rows, gradients.shape[2]))
+    np.add.at(table, positions.numpy(), gradients.numpy())
+    return table
+
+
+def heard_row_by_row(gradients: Tensor, positions: Tensor, rows: int) -> list[list[float]]:
+    return [gradients[positions == row].sum(dim=0).tolist() for row in range(rows)]
 
 
 def room_by_reading(prompt: int, rows: int) -> int:
@@ -34,34 +73,8 @@ def by_cosine(before: Tensor, after: Tensor, least: float = 1 - 1e-6) -> Tensor:
     return F.cosine_similarity(before, after, dim=1) > least
 
 
-def by_ratios(before: Tensor, after: Tensor) -> Any:
-    """All numbers of an untrained row were multiplied by the same one."""
-    ratios = after.double().numpy() / before.double().numpy()
-    return np.ptp(ratios, axis=1) < 1e-4
-
-
 def by_units(before: Tensor, after: Tensor) -> list[bool]:
     return [torch.allclose(b / b.norm(), a / a.norm(), atol=1e-5) for b, a in zip(before, after, strict=True)]
-
-
-def by_rejection(before: Tensor, after: Tensor) -> Tensor:
-    """What is left of each row after its best fit by the old one."""
-    fit = (before * after).sum(1) / before.square().sum(1)
-    return (after - fit[:, None] * before).norm(dim=1) < 1e-3 * after.norm(dim=1)
-
-
-def from_the_factor(before: Tensor, after: Tensor, factor: Tensor) -> Tensor:
-    return torch.isclose(after, factor * before, rtol=1e-4).all(dim=1)
-
-
-def after_the_first_untrained(before: Tensor, after: Tensor) -> list[bool]:
-    """As if the trained rows were the first ones, always."""
-    trained = [row for row, same in enumerate(by_units(before, after)) if not same]
-    return [row > max(trained, default=-1) for row in range(len(after))]
-
-
-def lengths(before: Tensor, after: Tensor) -> Tensor:
-    return after.norm(dim=1) / before.norm(dim=1)
 
 
 def counted(mask: Tensor) -> Tensor:
@@ -89,99 +102,237 @@ def from_the_first(mask: Tensor) -> Tensor:
     return (torch.arange(mask.shape[1]) - first) % mask.shape[1]
 
 
-RIGHT: dict[str, list[Callable[..., Any]]] = {
-    "learned.share": [
-        lambda rows, d, words, layers: rows * d / (rows * d + words * d + layers * 12 * d**2),
-        lambda rows, d, words, layers: rows / (rows + words + 12 * d * layers),
-        share_by_shapes,
-        lambda rows, d, words, layers: np.float32(1 / (1 + (words + layers * 12 * d) / rows)),
+def simulated(prompt: int, rows: int) -> int:
+    table, text, said = list(range(rows)), ["word"] * prompt, 0
+    while True:
+        try:
+            _ = [table[k] for k in range(len(text))]
+        except IndexError:
+            return said
+        text.append("new")
+        said += 1
+
+
+def angles(before: Tensor, after: Tensor) -> list[bool]:
+    """The part of each row across the old one, as an angle."""
+    out = []
+    for b, a in zip(before.double(), after.double(), strict=True):
+        along = float(a @ b / b.norm())
+        across = float((a - along * b / b.norm()).norm())
+        out.append(math.degrees(math.atan2(across, along)) < 0.5)
+    return out
+
+
+def difference_of_units(before: Tensor, after: Tensor) -> Tensor:
+    unit = torch.nn.functional.normalize
+    return (unit(before, dim=1) - unit(after, dim=1)).norm(dim=1) < 0.005
+
+
+def remainders(mask: Tensor) -> Tensor:
+    return (mask.long().cumsum(1) - 1) % mask.shape[1]
+
+
+def from_first_word(mask: Tensor) -> list[list[int]]:
+    """Count in plain lists, from the first word on."""
+    rows = mask.tolist()
+    return [[max(0, k - row.index(True)) for k in range(len(row))] for row in rows]
+
+
+# ── wrong ones ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def heard_by_index(gradients: Tensor, positions: Tensor, rows: int) -> Tensor:
+    """`+=` by an index adds to each row once, however often it is named."""
+    table = torch.zeros(rows, gradients.shape[2], dtype=gradients.dtype)
+    table[positions] += gradients
+    return table
+
+
+def heard_by_reached(gradients: Tensor, positions: Tensor, rows: int) -> Tensor:
+    """Only the rows that were looked up."""
+    return torch.stack([gradients[positions == row].sum(dim=0) for row in positions.unique()])
+
+
+def heard_by_texts(gradients: Tensor, positions: Tensor, rows: int) -> Tensor:
+    """A text's own tokens overwrite each other, texts add up."""
+    return torch.stack([heard_by_index(g[None], p[None], rows) for g, p in zip(gradients, positions, strict=True)]).sum(dim=0)
+
+
+def heard_by_means(gradients: Tensor, positions: Tensor, rows: int) -> Tensor:
+    return torch.stack([gradients[positions == row].mean(dim=0) for row in range(rows)])
+
+
+def by_ratios(before: Tensor, after: Tensor) -> Any:
+    """All numbers of an untrained row were multiplied by the same one."""
+    ratios = after.double().numpy() / before.double().numpy()
+    return np.ptp(ratios, axis=1) < 1e-4
+
+
+def by_exact_ratios(before: Tensor, after: Tensor) -> Tensor:
+    ratios = after.double() / before
+    return (ratios[:, 0] > 0) & ((ratios - ratios[:, :1]).abs().amax(dim=1) < 1e-6)
+
+
+def by_rejection(before: Tensor, after: Tensor) -> Tensor:
+    """What is left of each row after its best fit by the old one."""
+    fit = (before * after).sum(1) / before.square().sum(1)
+    return (after - fit[:, None] * before).norm(dim=1) < 1e-3 * after.norm(dim=1)
+
+
+def _cos(before: Tensor, after: Tensor) -> Tensor:
+    return torch.cosine_similarity(before.double(), after.double(), dim=1)
+
+
+def from_the_back(before: Tensor, after: Tensor) -> Tensor:
+    still = _cos(before, after) > 0.9999
+    return still.flip(0).long().cumprod(0).flip(0).bool()
+
+
+def per_column(before: Tensor, after: Tensor) -> Tensor:
+    return torch.cosine_similarity(before, after, dim=0) > 0.9999
+
+
+def first_channel_ratio(before: Tensor, after: Tensor) -> Tensor:
+    ratio = after / before
+    return (ratio[:, 0] - ratio[:, 1]).abs() < 1e-3
+
+
+def angle_float32(before: Tensor, after: Tensor) -> Tensor:
+    return (torch.cosine_similarity(before.float(), after.float(), dim=1) - 1).abs() < 1e-9
+
+
+def halves(mask: Tensor) -> Tensor:
+    return (mask.double().cumsum(1) - 0.5).clamp(min=0)
+
+
+def running_over(mask: Tensor) -> Tensor:
+    return (mask.flatten().long().cumsum(0) - 1).clamp(min=0).view(mask.shape) % mask.shape[1]
+
+
+def words_only(mask: Tensor) -> list[list[int]]:
+    return [list(range(int(row.sum()))) for row in mask]
+
+
+RIGHT = {
+    "learned.extend": [
+        drawn_out,
+        lambda table, rows: np.stack(
+            [np.interp(np.linspace(0, len(table) - 1, rows), np.arange(len(table)), c) for c in table.T.numpy()], axis=1
+        ),
+        extended_by_lists,
     ],
-    "learned.room": [lambda prompt, rows: max(rows - prompt + 1, 0), room_by_reading, room_by_cases],
-    "learned.untrained": [by_cosine, by_units],
-    "learned.positions": [counted, counted_in_numpy, counted_by_loops, from_the_first, lambda mask: counted(mask).float()],
+    "learned.heard": [
+        heard_by_loops,
+        heard_by_autograd,
+        heard_by_one_hot,
+        heard_in_numpy,
+        heard_row_by_row,
+        lambda g, p, rows: torch.zeros(rows, g.shape[2]).double().index_put((p,), g, accumulate=True),
+        lambda g, p, rows: heard_by_loops(g.float(), p, rows),
+    ],
+    "learned.room": [
+        lambda prompt, rows: max(rows - prompt + 1, 0),
+        room_by_reading,
+        room_by_cases,
+        *blind(simulated, lambda p, n: len(range(p, n + 1))),
+    ],
+    "learned.untrained": [by_cosine, by_units, *blind(angles, difference_of_units)],
+    "learned.positions": [
+        counted,
+        counted_in_numpy,
+        counted_by_loops,
+        from_the_first,
+        lambda mask: counted(mask).float(),
+        *blind(remainders, from_first_word),
+    ],
 }
 
-# What is wrong: the answer, and words of its verdict, or None for a mistake that has no name.
-WRONG: dict[str, dict[str, tuple[Callable[..., Any], str | None]]] = {
-    "learned.share": {
-        "of the rest": (lambda n, d, v, layers: n / (v + 12 * d * layers), "divide by the other parameters"),
-        "per cent": (lambda n, d, v, layers: 100 * n / (n + v + 12 * d * layers), "in per cent"),
-        "one layer": (lambda n, d, v, layers: n / (n + v + 12 * d), "one layer"),
-        "12 d": (lambda n, d, v, layers: n * d / (n * d + v * d + 12 * d * layers), "d² entries"),
-        "the words": (lambda n, d, v, layers: v / (n + v + 12 * d * layers), "share of the words"),
-        "no words": (lambda n, d, v, layers: n / (n + 12 * d * layers), "words are missing"),
-        "no layers": (lambda n, d, v, layers: n / (n + v), "layers are missing"),
-        "rows": (lambda n, d, v, layers: n / (d * (n + v + 12 * d * layers)), "each row holds d numbers"),
-        "the others": (lambda n, d, v, layers: 1 - n / (n + v + 12 * d * layers), "all the others"),
-        "the number": (lambda n, d, v, layers: n * d, "divide by all there are"),
-        "rounded": (lambda n, d, v, layers: round(n / (n + v + 12 * d * layers), 2), None),
-    },
-    "learned.room": {
-        "rows less prompt": (lambda prompt, rows: max(rows - prompt, 0), "One too few"),
-        "the last row's number": (lambda prompt, rows: max(rows - prompt - 1, 0), "Two too few"),
-        "below 0": (lambda prompt, rows: rows - prompt, "below 0"),
-        "too long a prompt": (lambda prompt, rows: rows + 1 - prompt, "Less than no token"),
-        "the distance": (lambda prompt, rows: abs(rows + 1 - prompt), "cannot be read at all"),
-        "at least one": (lambda prompt, rows: max(1, rows + 1 - prompt), "cannot be read at all"),
-        "one too many": (lambda prompt, rows: max(0, rows + 2 - prompt), "One too many"),
-        "all rows": (lambda prompt, rows: rows, "The prompt is missing"),
-        "the whole text": (
+WRONG = {
+    "learned.extend": [
+        ("pixels", lambda t, rows: F.interpolate(t.T[None], size=rows, mode="linear")[0].T, "not evenly spaced"),
+        ("transposed", lambda t, rows: drawn_out(t, rows).T, "It looks transposed"),
+        ("along the channels", lambda t, rows: F.interpolate(t[None], size=rows, mode="linear")[0], "has shape (4, 7)"),
+        ("too long", lambda t, rows: 2 * drawn_out(t, rows), "Every number is 2 times what it should be"),
+        (
+            "curved",
+            lambda t, rows: drawn_out(t, rows) * (1 + torch.linspace(0, 3.14159, rows).sin().clamp(min=0)[:, None]),
+            None,
+        ),
+        ("not a number", lambda t, rows: drawn_out(t, rows) * math.nan, "infinite or NaN"),
+        ("unchanged", lambda t, rows: t, "has shape (4, 3), it should be (7, 3)"),
+    ],
+    "learned.heard": [
+        ("by an index", heard_by_index, "you keep one of their gradients"),
+        ("only the reached rows", heard_by_reached, "has shape"),
+        ("no sum within a text", heard_by_texts, "and not: tokens of one text that share a row"),
+        ("means, and NaN for a row without tokens", heard_by_means, "infinite or NaN"),
+        ("column by column", lambda g, p, rows: F.pad(g.sum(dim=0), (0, 0, 0, rows))[:rows], "go by the column of the batch"),
+        ("a step", lambda g, p, rows: -0.1 * heard_by_loops(g, p, rows), "Every number is -0.1 times"),
+        ("absolute", lambda g, p, rows: heard_by_loops(g, p, rows).abs(), "What should be negative comes out positive"),
+        ("lengths", lambda g, p, rows: heard_by_loops(g, p, rows).norm(dim=1), "has shape"),
+        ("per text", lambda g, p, rows: torch.stack([heard_by_loops(g[:1], p[:1], rows)] * len(g)), "has shape"),
+        ("rows backwards", lambda g, p, rows: heard_by_loops(g, p, rows).flip(0), "runs backwards"),
+    ],
+    "learned.room": [
+        ("a half", lambda prompt, rows: rows / prompt, "a whole number"),
+        (
+            "the prompt as well",
             lambda prompt, rows: prompt + max(rows + 1 - prompt, 0) if prompt <= rows else rows + 1,
             "The prompt is missing",
         ),
-        "the prompt": (lambda prompt, rows: prompt, None),
-        "a half": (lambda prompt, rows: rows / prompt, "a whole number"),
-    },
-    "learned.untrained": {
-        "one ratio, of any sign": (by_ratios, "points the other way"),
-        "nothing across, either way": (by_rejection, "points the other way"),
-        "trained": (lambda b, a: ~by_cosine(b, a), "changed places"),
-        "as they were": (lambda b, a: torch.isclose(b, a).all(dim=1), "as they were"),
-        "equal": (lambda b, a: (b == a).all(dim=1), "as they were"),
-        "changed by little": (lambda b, a: (a - b).norm(dim=1) < 0.05 * b.norm(dim=1), None),
-        "cosine above 0.9": (lambda b, a: by_cosine(b, a, 0.9), "Too lax"),
-        "cosine above 0.99": (lambda b, a: by_cosine(b, a, 0.99), "Too lax"),
-        "cosine above 0.999": (lambda b, a: by_cosine(b, a, 0.999), "Too lax"),
-        "shorter": (lambda b, a: a.norm(dim=1) < b.norm(dim=1), "go by length"),
-        "not longer": (lambda b, a: lengths(b, a) < 1.00001, "go by length"),
-        "as long as the last": (lambda b, a: torch.isclose(lengths(b, a), lengths(b, a)[-1], rtol=1e-3), "go by length"),
-        "the last row's factor": (
-            lambda b, a: from_the_factor(b, a, a[-1].norm() / b[-1].norm()),
-            "last row for an untrained one",
+        (
+            "at most ten",
+            lambda prompt, rows: min(10, max(rows - prompt + 1, 0)),
+            "too small",
         ),
-        "the first ones": (after_the_first_untrained, "up to the last trained one"),
-        "none": (lambda b, a: [False] * len(b), "no row untrained"),
-        "all": (lambda b, a: [True] * len(b), "every row untrained"),
-        "every number": (lambda b, a: a / b, None),
-        "their numbers": (lambda b, a: [r for r, same in enumerate(by_units(b, a)) if same], "has shape"),
-        "one truth": (lambda b, a: torch.allclose(b, a), "has shape ()"),
-    },
-    "learned.positions": {
-        "the bug": (lambda mask: torch.arange(mask.shape[1]).expand(mask.shape), "the bug itself"),
-        "from 1": (lambda mask: mask.cumsum(1), "You count from 1"),
-        "-1 at padding": (lambda mask: mask.cumsum(1) - 1, "Padding gets -1"),
-        "-1 by masking": (lambda mask: counted(mask).masked_fill(~mask, -1), "Padding gets -1"),
-        "padding subtracted": (
-            lambda mask: (torch.arange(mask.shape[1]) - (~mask).sum(1, keepdim=True)).clamp(min=0),
-            "padding in front only",
+        *blind(
+            ("none when full", lambda p, n: n - p + 1 if p < n else 0, "can still be read"),
+            ("size of the difference", lambda p, n: abs(n - p) + 1, "cannot be read at all"),
+            ("the whole table", lambda p, n: n if p <= n else 0, "The prompt is missing"),
+            ("length of the text", lambda p, n: n + 1 if p <= n else p, "length of the whole text"),
+            ("swapped", lambda p, n: max(0, p - n + 1), "have changed places"),
         ),
-        "below 0": (
-            lambda mask: torch.arange(mask.shape[1]) - mask.int().argmax(1, keepdim=True),
-            "The words are right",
+    ],
+    "learned.untrained": [
+        ("one ratio, of any sign", by_ratios, "points the other way"),
+        ("nothing across, either way", by_rejection, "points the other way"),
+        ("equal", lambda b, a: (b == a).all(dim=1), "as they were"),
+        ("cosine above 0.9997", lambda b, a: by_cosine(b, a, 0.9997), "Too lax"),
+        ("shorter", lambda b, a: a.norm(dim=1) < b.norm(dim=1), "go by length"),
+        ("the same factor to 6 digits", by_exact_ratios, "and not: rounding that turns rows"),
+        ("every number", lambda b, a: a / b, "has shape"),
+        ("one truth", lambda b, a: torch.allclose(b, a), "has shape ()"),
+        *blind(
+            ("nearly unchanged", lambda b, a: torch.isclose(b, a, rtol=0.05).all(1), "have changed little"),
+            ("cosine of 1", lambda b, a: _cos(b, a) >= 1, "Too strict"),
+            ("numbers of rows", lambda b, a: (_cos(b, a) > 0.9999).nonzero().flatten(), "it should be (12,)"),
+            ("from the back", from_the_back, "up to the last trained"),
+            (
+                "factor of the last row",
+                lambda b, a: torch.isclose(a, a[-1].norm() / b[-1].norm() * b, atol=1e-4).all(1),
+                "take the last row",
+            ),
+            ("columns", per_column, "has shape (16,)"),
+            ("two channels", first_channel_ratio, "You compare two channels"),
+            ("float32 too strict", angle_float32, "Too strict"),
         ),
-        "too large at padding": (lambda mask: counted(mask).masked_fill(~mask, mask.shape[1]), "a number that is no row"),
-        "like the first": (
-            lambda mask: (torch.arange(mask.shape[1]) - int(mask[0].int().argmax())).clamp(min=0).expand(mask.shape),
-            "the first one's positions",
+    ],
+    "learned.positions": [
+        ("-1 by masking", lambda mask: counted(mask).masked_fill(~mask, -1), "Padding gets -1"),
+        ("too large at padding", lambda mask: counted(mask).masked_fill(~mask, mask.shape[1]), "a number that is no row"),
+        ("the mask", lambda mask: mask.int(), "as if you returned the mask"),
+        ("in 8 bits", lambda mask: counted(mask).to(torch.int8), "For a text of 300 words your word 128"),
+        ("the words alone", lambda mask: [torch.arange(int(n)).tolist() for n in mask.sum(1)], "no table of numbers"),
+        ("one row", lambda mask: torch.arange(mask.shape[1]), "has shape"),
+        ("one word squeezed", lambda mask: counted(mask).squeeze(), "has shape"),
+        ("into the mask", lambda mask: counted(mask.logical_not_().logical_not()), "writes into its argument"),
+        *blind(
+            ("-1 in front", lambda mask: mask.long().cumsum(1) - 1, "Padding gets -1"),
+            ("masked columns", lambda mask: torch.arange(mask.shape[1]).expand(mask.shape) * mask, "the bug itself"),
+            ("backwards", lambda mask: (mask.flip(1).long().cumsum(1).flip(1) - 1).clamp(min=0), "You count from the end"),
+            ("halves", halves, "Positions are whole numbers"),
+            ("on through the batch", running_over, "Your count goes on from one text"),
+            ("words only", words_only, "no table of numbers"),
         ),
-        "down the batch": (lambda mask: mask.cumsum(0) - 1, "down the batch"),
-        "on and on": (lambda mask: (mask.flatten().cumsum(0) - 1).view(mask.shape), "goes on from one text"),
-        "from the end": (lambda mask: (mask.flip(1).cumsum(1) - 1).flip(1).clamp(min=0), "from the end"),
-        "the padding counted": (lambda mask: (~mask).cumsum(1), "count padding and not words"),
-        "the mask": (lambda mask: mask.int(), "You return the mask"),
-        "all at 0": (lambda mask: torch.zeros(mask.shape), "Every word is at 0"),
-        "the words alone": (lambda mask: [torch.arange(int(n)).tolist() for n in mask.sum(1)], "no table of numbers"),
-        "one row": (lambda mask: torch.arange(mask.shape[1]), "has shape"),
-        "into the mask": (lambda mask: counted(mask.logical_not_().logical_not()), "writes into its argument"),
-    },
+    ],
 }
