@@ -1,8 +1,7 @@
-"""Answers to assignment 4: right ones written differently, and wrong ones with what their verdict must say."""
+"""Answers to the exercises on clocks and pendulums."""
 
 import cmath
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,42 @@ from torch import Tensor
 
 from posenc_course.geometry import wavelengths
 from posenc_course.sinusoidal import frequencies, sinusoidal_table
+from tests.answers import blind
+
+
+def hands(row: Tensor) -> Tensor:
+    return torch.atan2(row[0::2], row[1::2])
+
+
+def read(angles: Tensor, omega: Tensor) -> float:
+    """The position that a row of clocks shows, from the slowest to the fastest."""
+    m = angles[-1] / omega[-1]
+    for hand, rate in zip(angles.flip(0)[1:], omega.flip(0)[1:], strict=True):
+        m = (hand + 2 * math.pi * torch.round((m * rate - hand) / (2 * math.pi))) / rate
+    return float(m)
+
+
+def turned(row_m: Tensor, row_n: Tensor) -> Tensor:
+    """How far each hand turns from row n to row m, -π to π."""
+    angle = hands(row_m) - hands(row_n)
+    return torch.atan2(angle.sin(), angle.cos())
+
+
+def offset(row_m: Tensor, row_n: Tensor) -> int:
+    return round(read(turned(row_m, row_n), frequencies(len(row_m))))
+
+
+def numpy_offset(row_m: Tensor, row_n: Tensor) -> np.int64:
+    a, b = (row.numpy()[1::2] + 1j * row.numpy()[0::2] for row in (row_m, row_n))
+    omega = 10_000.0 ** (-np.arange(0, len(row_m), 2) / len(row_m))
+    far = np.arange(-int(np.pi / omega[-1]), int(np.pi / omega[-1]) + 1)
+    return far[np.cos(np.outer(far, omega) - np.angle(a * b.conj())).sum(axis=1).argmax()]
+
+
+def looked_up(row_m: Tensor, row_n: Tensor) -> int:
+    table = sinusoidal_table(torch.arange(3000), len(row_m))
+    m, n = (int((table - row).norm(dim=1).argmin()) for row in (row_m, row_n))
+    return m - n
 
 
 def speed(i: int, d: int) -> float:
@@ -70,7 +105,7 @@ def moving_by_candidates(first: Tensor, second: Tensor) -> list[float]:
 
 
 def moving_by_cotangent(first: Tensor, second: Tensor) -> Tensor:
-    omega = 1 / 10_000 ** (torch.arange(len(first)) / len(first))
+    omega = 1 / 10_000 ** (torch.arange(len(first)).double() / len(first))
     return second / omega.sin() - first / omega.tan()
 
 
@@ -125,29 +160,116 @@ def token(row: Tensor) -> int:
     return int(off(row).sum(dim=1).argmin())
 
 
-def worst(row: Tensor, m: int) -> int:
-    return int((sinusoidal_table([m], len(row))[0] - row).unflatten(0, (-1, 2)).norm(dim=1).argmax())
+def meet_by_periods(i: int, j: int, d: int) -> float:
+    a, b = (2 * math.pi * 10000 ** (2 * k / d) for k in sorted((i, j)))
+    return a * b / (b - a)
 
 
-def read(row: Tensor) -> int:
-    omega, angles = frequencies(len(row)), torch.atan2(row[0::2], row[1::2]) % (2 * torch.pi)
-    m = angles[-1] / omega[-1]
-    for i in reversed(range(len(omega) - 1)):
-        turns = torch.round((m * omega[i] - angles[i]) / (2 * torch.pi))
-        m = (angles[i] + 2 * torch.pi * turns) / omega[i]
-    return round(m.item())
+def meet_signed(i: int, j: int, d: int) -> Tensor:
+    omega = frequencies(d)
+    return 2 * math.pi / (omega[i] - omega[j])
 
 
-def nearest(row: Tensor) -> int:
-    return int(torch.cdist(row[None], sinusoidal_table(range(1000), len(row))).argmin())
+def meet_channels(i: int, j: int, d: int) -> float:
+    return 2 * math.pi / abs(10000 ** (-i / d) - 10000 ** (-j / d))
 
 
-RIGHT: dict[str, list[Callable[..., Any]]] = {
+def meet_at_top(i: int, j: int, d: int) -> float:
+    a, b = (2 * math.pi / frequencies(d)[k].item() for k in (i, j))
+    return float(math.lcm(round(a), round(b)))
+
+
+def moving_tangent(first: Tensor, second: Tensor) -> Tensor:
+    omega = frequencies(2 * len(first))
+    return (second - first) / omega.sin() + first * (omega / 2).tan()
+
+
+def moving_direction(first: Tensor, second: Tensor) -> Tensor:
+    return (second - first).sign() * (1 - first**2).clamp(min=0).sqrt()
+
+
+def moving_half_width(first: Tensor, second: Tensor) -> Tensor:
+    omega = 10000.0 ** (-2 * torch.arange(len(first)).double() / len(first))
+    return (second - first * omega.cos()) / omega.sin()
+
+
+def bent_trimmed(row: Tensor) -> Tensor:
+    off = (sinusoidal_table(range(1000), len(row)) - row).unflatten(1, (-1, 2)).norm(dim=2)
+    return off[(off.sum(dim=1) - off.amax(dim=1)).argmin()].argmax()
+
+
+def bent_complex(row: Tensor) -> int:
+    hands = np.angle(row[1::2].numpy() + 1j * row[0::2].numpy())
+    omega = frequencies(len(row)).numpy()
+    agree = [np.abs(np.exp(1j * m * omega) - np.exp(1j * hands)) < 1e-7 for m in range(1000)]
+    return int(np.argmin(max(agree, key=np.sum)))
+
+
+def bent_nearest(row: Tensor) -> int:
+    table = sinusoidal_table(range(1000), len(row))
+    m = (table - row).norm(dim=1).argmin()
+    return int((table[m] - row).view(-1, 2).norm(dim=1).argmax())
+
+
+def bent_slowest(row: Tensor) -> int:
+    d = len(row)
+    m = (torch.atan2(row[-2], row[-1]) / frequencies(d)[-1]).round()
+    right = sinusoidal_table([float(m)], d)[0]
+    return int((right - row).view(-1, 2).norm(dim=1).argmax())
+
+
+def bent_channel(row: Tensor) -> int:
+    table = sinusoidal_table(range(1000), len(row))
+    m = ((table - row).abs() < 1e-9).sum(dim=1).argmax()
+    return int((table[m] - row).abs().argmax())
+
+
+def bent_sixteen(row: Tensor) -> int:
+    table = sinusoidal_table(range(1000), 16)[:, : len(row)]
+    agree = ((table - row).abs() < 1e-9).view(1000, -1, 2).all(dim=2)
+    return int(agree[agree.sum(dim=1).argmax()].int().argmin())
+
+
+def bent_position(row: Tensor) -> int:
+    off = (sinusoidal_table(range(1000), len(row)) - row).unflatten(1, (-1, 2)).norm(dim=2)
+    return int((off.sum(dim=1) - off.amax(dim=1)).argmin())
+
+
+def bent_hundred(row: Tensor) -> int:
+    off = (sinusoidal_table(range(100), len(row)) - row).unflatten(1, (-1, 2)).norm(dim=2)
+    return int(off[(off.sum(dim=1) - off.amax(dim=1)).argmin()].argmax())
+
+
+def _bent_among(row: Tensor, tokens: range) -> int:
+    off = (sinusoidal_table(tokens, len(row)) - row).unflatten(1, (-1, 2)).norm(dim=2)
+    return int(off[(off > 1e-6).sum(dim=1).argmin()].argmax())
+
+
+def bent_length(row: Tensor) -> int:
+    return int((row.view(-1, 2).norm(dim=1) - 1).abs().argmax())
+
+
+def bent_sines(row: Tensor) -> int:
+    off = (sinusoidal_table(range(1000), len(row)) - row).unflatten(1, (-1, 2))[..., 0].abs()
+    m = (off < 1e-9).sum(dim=1).argmax()
+    return int((off[m] < 1e-9).int().argmax())
+
+
+RIGHT: dict[str, list[Any]] = {
+    "pendulums.offset": [
+        offset,
+        numpy_offset,
+        lambda a, b: -offset(b, a),
+        lambda a, b: float(offset(a, b)),
+        lambda a, b: torch.tensor([offset(a, b)]),
+        lambda a, b: np.array([[offset(a, b)]]),
+    ],
     "pendulums.meet": [
         lambda i, j, d: 2 * math.pi / abs(speed(i, d) - speed(j, d)),
         meet_by_turns,
         meet_by_halving,
         meet_by_chasing,
+        *blind(meet_by_periods),
     ],
     "pendulums.moving": [
         lambda first, second: (second - first * known(first).cos()) / known(first).sin(),
@@ -155,90 +277,87 @@ RIGHT: dict[str, list[Callable[..., Any]]] = {
         moving_by_candidates,
         moving_by_cotangent,
         moving_by_complex_numbers,
+        *blind(moving_tangent),
     ],
     "pendulums.bent_hand": [
         lambda row: int(off(row)[token(row)].nonzero()[0]),
         bent_by_leaving_out,
         bent_by_votes,
         bent_by_loops,
+        *blind(bent_trimmed, bent_complex),
     ],
 }
 
-WRONG: dict[str, dict[str, tuple[Callable[..., Any], str | None]]] = {
-    "pendulums.meet": {
-        "signed": (lambda i, j, d: 2 * math.pi / (speed(i, d) - speed(j, d)), "is negative"),
-        "signed otherwise": (lambda i, j, d: 2 * math.pi / (speed(j, d) - speed(i, d)), "is negative"),
-        "towards each other": (lambda i, j, d: 2 * math.pi / (speed(i, d) + speed(j, d)), "both run clockwise"),
-        "difference of the turns": (lambda i, j, d: abs(turn(i, d) - turn(j, d)), "You subtract the turns"),
-        "difference of the turns, signed": (lambda i, j, d: turn(j, d) - turn(i, d), None),
-        "a turn of the faster": (lambda i, j, d: min(turn(i, d), turn(j, d)), "the faster hand is back"),
-        "a turn of the slower": (lambda i, j, d: max(turn(i, d), turn(j, d)), "the slower hand is back"),
-        "one radian ahead": (lambda i, j, d: 1 / abs(speed(i, d) - speed(j, d)), "one radian ahead"),
-        "half a turn ahead": (lambda i, j, d: math.pi / abs(speed(i, d) - speed(j, d)), "opposite directions"),
-        "product": (lambda i, j, d: turn(i, d) * turn(j, d), "multiply the turns"),
-        "degrees": (lambda i, j, d: 360 / abs(speed(i, d) - speed(j, d)), "360 degrees"),
-        "rounded": (lambda i, j, d: round(2 * math.pi / abs(speed(i, d) - speed(j, d))), "Rounded"),
-        "the next token": (lambda i, j, d: math.ceil(2 * math.pi / abs(speed(i, d) - speed(j, d))), "Rounded up"),
-        "at the start": (lambda i, j, d: 0.0, "At position 0"),
-        "both at the top": (lambda i, j, d: math.lcm(round(turn(i, d)), round(turn(j, d))), None),
-    },
-    "pendulums.moving": {
-        "mean velocity": (lambda first, second: (second - first) / known(first), "the mean velocity"),
-        "way": (lambda first, second: second - first, "how far each has moved"),
-        "root": (lambda first, second: torch.sqrt(1 - first**2), "direction is lost"),
-        "cosine of the arc sine": (lambda first, second: np.cos(np.arcsin(first.numpy())), "direction is lost"),
-        "root with the direction of the way": (
-            lambda first, second: torch.where(second > first, 1, -1) * torch.sqrt(1 - first**2),
-            "turns round",
+WRONG: dict[str, list[Any]] = {
+    "pendulums.offset": [
+        ("hands anticlockwise", lambda a, b: offset(*(row.view(-1, 2).flip(1).flatten() for row in (a, b))), "the other one"),
+        ("cosines only", lambda a, b: round(read(turned(a, b).cos().acos(), frequencies(len(a)))), "cosines alone"),
+        ("not rounded", lambda a, b: read(turned(a, b), frequencies(len(a))), "should be a whole number"),
+        ("the fastest clock", lambda a, b: turned(a, b)[0].item(), "should be a whole number"),
+        ("the fastest clock, rounded", lambda a, b: round(turned(a, b)[0].item()), "the fastest clock says alone"),
+        ("looked up in a table", looked_up, "million tokens out"),
+        ("one base for another", lambda a, b: round(read(turned(a, b), frequencies(len(a), 1000))), None),
+        ("always 7", lambda a, b: 7, "7 whatever you are given"),
+        ("all hands", turned, "returned (4,) numbers, it should be one"),
+        ("all hands, NumPy", lambda a, b: turned(a, b).numpy(), "returned (4,) numbers, it should be one"),
+        ("a list", lambda a, b: [offset(a, b)], "returned a list, it should be one number"),
+        ("text", lambda a, b: str(offset(a, b)), "returned a str, it should be one number"),
+        ("a truth", lambda a, b: a[0] > b[0], "returned a bool, it should be one number"),
+        ("complex", lambda a, b: torch.tensor(1j), "returned a complex, it should be one number"),
+        ("not a number", lambda a, b: math.nan, "returned nan"),
+        ("tangent of a quotient", lambda a, b: torch.atan(a[0] / (b[0] - b[0])).item() * math.inf, "returned inf"),
+    ],
+    "pendulums.meet": [
+        ("difference of the turns", lambda i, j, d: abs(turn(i, d) - turn(j, d)), "You subtract the turns"),
+        ("none", lambda i, j, d: math.inf, "returned inf"),
+        *blind(
+            ("signed", meet_signed, "it is negative"),
+            ("half a turn", lambda i, j, d: float(meet_signed(i, j, d).abs() / 2), "point in opposite directions"),
+            ("a turn of the faster hand", lambda i, j, d: 2 * math.pi / frequencies(d)[min(i, j)], "faster hand is back"),
+            ("sum of the speeds", lambda i, j, d: 2 * math.pi / frequencies(d)[[i, j]].sum(), "both run clockwise"),
+            ("whole tokens", lambda i, j, d: math.ceil(meet_signed(i, j, d).abs()), "Rounded up"),
+            ("half the exponent", meet_channels, "has 2i in it"),
+            ("meets at the top", meet_at_top, "until both hands are at the top"),
+            ("without 2 pi", lambda i, j, d: 1 / (frequencies(d)[i] - frequencies(d)[j]).abs(), "one radian ahead"),
         ),
-        "at the second": (
-            lambda first, second: (second * known(first).cos() - first) / known(first).sin(),
-            "at the second photograph",
+    ],
+    "pendulums.moving": [
+        ("cosine of the arc sine", lambda first, second: np.cos(np.arcsin(first.numpy())), "direction is lost"),
+        ("whole row", lambda first, second: torch.stack((first, second), dim=1).flatten(), "has shape"),
+        ("frequencies of half the width", lambda first, second: second - first * frequencies(len(first)).cos(),
+         "raised RuntimeError"),
+        ("in single precision", lambda first, second: moving_tangent(first.float(), second.float()), "a wide row"),
+        ("three decimals", lambda first, second: moving_tangent(first, second).round(decimals=3), "rounded to 3 decimals"),
+        *blind(
+            ("always positive", lambda first, second: (1 - first**2).clamp(min=0).sqrt(), "the direction is lost"),
+            ("moved to the right, moves to the right", moving_direction, "turns round between the photographs"),
+            ("the difference", lambda first, second: (second - first) / known(first), "the mean velocity"),
+            ("at the second photograph", lambda first, second: (second * known(first).cos() - first) / known(first).sin(),
+             "velocity at the second photograph"),
+            ("half the width", moving_half_width, "half as wide"),
+            ("times omega", lambda first, second: known(first) * moving_tangent(first, second), "the velocity itself"),
+            ("plus for minus", lambda first, second: (second + first * known(first).cos()) / known(first).sin(),
+             "look at the sign"),
+            ("not divided by the sine", lambda first, second: second - first * known(first).cos(),
+             "a factor beside the cosine"),
         ),
-        "photographs exchanged": (
-            lambda first, second: (first - second * known(first).cos()) / known(first).sin(),
-            "have the two changed places",
+    ],
+    "pendulums.bent_hand": [
+        ("off the circle", lambda row: int((row.view(-1, 2).norm(dim=1) - 1).abs().gt(1e-6).int().argmax()), "clock 0"),
+        ("first of a loose match", lambda row: int(off(row, 0.3)[off(row, 0.3).sum(dim=1).argmin()].int().argmax()), None),
+        ("clocks", lambda row: off(row)[token(row)], "numbers, it should be one number"),
+        *blind(
+            ("nearest row", bent_nearest, "look for the nearest row"),
+            ("slowest hand believed", bent_slowest, "believe the slowest hand"),
+            ("column, not clock", bent_channel, "That is a column"),
+            ("counts from 1", lambda row: int(bent_trimmed(row)) + 1, "count clocks from 1"),
+            ("always width 16", bent_sixteen, "rows of width 16"),
+            ("the token", bent_position, "That is the token"),
+            ("a hundred tokens", bent_hundred, "too few tokens"),
+            ("token 0 left out", lambda row: _bent_among(row, range(1, 1000)), "and not: token 0."),
+            ("token 999 left out", lambda row: _bent_among(row, range(999)), "and not: token 999."),
+            ("length of the hand", bent_length, None),
+            ("a right clock", bent_sines, "the first clock that is right"),
         ),
-        "sign": (lambda first, second: (first * known(first).cos() - second) / known(first).sin(), "All signs"),
-        "not divided by ω": (
-            lambda first, second: known(first) * (second - first * known(first).cos()) / known(first).sin(),
-            "divided by ω it is wanted",
-        ),
-        "not divided": (lambda first, second: second - first * known(first).cos(), "a factor beside the cosine"),
-        "divided by ω": (lambda first, second: (second - first * known(first).cos()) / known(first), "is not ω"),
-        "no cosine": (lambda first, second: (second - first) / known(first).sin(), "comes with a factor"),
-        "plus": (lambda first, second: (second + first * known(first).cos()) / known(first).sin(), "bring a term"),
-        "exchanged": (lambda first, second: (second - first * known(first).sin()) / known(first).cos(), "have changed places"),
-        "whole row": (lambda first, second: torch.stack((first, second), dim=1).flatten(), "has shape"),
-        "frequencies of half the width": (
-            lambda first, second: (second - first * frequencies(len(first)).cos()) / frequencies(len(first)).sin(),
-            "raised RuntimeError",
-        ),
-        "the second root": (lambda first, second: torch.sqrt(1 - second**2), "the second photograph alone"),
-    },
-    "pendulums.bent_hand": {
-        "nearest row": (lambda row: worst(row, nearest(row)), "the nearest row"),
-        "read with the bent hand": (lambda row: worst(row, read(row)), "the bent hand in it"),
-        "the slowest believed": (
-            lambda row: worst(
-                row,
-                round((torch.atan2(row[-2], row[-1]) % (2 * torch.pi) / frequencies(len(row))[-1]).item()),
-            ),
-            "the slowest hand",
-        ),
-        "column": (lambda row: 2 * bent_by_leaving_out(row), "is a column"),
-        "from 1": (lambda row: bent_by_leaving_out(row) + 1, "from 1"),
-        "from the slowest": (lambda row: len(row) // 2 - 1 - bent_by_leaving_out(row), "clock 0 is the fastest"),
-        "token": (token, "is the token"),
-        "off the circle": (
-            lambda row: int((row.unflatten(0, (-1, 2)).norm(dim=1) - 1).abs().gt(1e-6).int().argmax()),
-            "clock 0",
-        ),
-        "first of a loose match": (
-            lambda row: int(off(row, 0.3)[off(row, 0.3).sum(dim=1).argmin()].int().argmax()),
-            None,
-        ),
-        "clocks": (lambda row: off(row)[token(row)], "numbers, it should be one number"),
-        "the slowest": (lambda row: len(row) // 2 - 1, "the slowest each time"),
-    },
-}
+    ],
+}  # fmt: skip
