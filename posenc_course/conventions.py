@@ -6,14 +6,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from posenc_course._validation import require_integer, require_vectors
+from posenc_course._validation import checked, require_vectors
 
 
 class RotaryConvention(NamedTuple):
-    """How a rotary encoding turns: which channels make a pair, which way it goes, and ω_i in radians per token, float64.
-
-    Chapter 10.
-    """
+    """How a rotary encoding turns: which channels make a pair, which way it goes, and ω_i in radians per token, float64."""
 
     interleaved: bool
     counterclockwise: bool
@@ -21,10 +18,7 @@ class RotaryConvention(NamedTuple):
 
 
 class TableConvention(NamedTuple):
-    """How a sinusoidal table is laid out: its pairs, what comes first in one, its first position, and ω_i, float64.
-
-    Chapter 03.
-    """
+    """How a sinusoidal table is laid out: its pairs, what comes first in one, its first position, and ω_i, float64."""
 
     interleaved: bool
     sine_first: bool
@@ -32,6 +26,10 @@ class TableConvention(NamedTuple):
     frequencies: Tensor
 
 
+@checked(
+    rotate="function: pass one that turns x (batch, heads, L, d_head)",
+    d_head="even >= 4: with a single pair the two layouts are one",
+)
 def read_rotation(rotate: Callable[[Tensor], Tensor], d_head: int) -> RotaryConvention:
     """Find out how `rotate` turns queries: it gets each unit vector, at the positions 0 and 1.
 
@@ -40,12 +38,8 @@ def read_rotation(rotate: Callable[[Tensor], Tensor], d_head: int) -> RotaryConv
         d_head: width of a head, even, 4 or more: in a single pair the two layouts are one.
 
     Channels that never turn (a partial rotation) must come last; they have no frequency. Raises ValueError where `rotate` is no
-    rotation of pairs: then two layouts are mixed, or a wrong axis is turned. Chapter 10.
+    rotation of pairs: then two layouts are mixed, or a wrong axis is turned.
     """
-    if not callable(rotate):
-        raise ValueError(f"rotate must be a function, got {rotate!r}: pass one that turns x (batch, heads, L, d_head)")
-    if require_integer("d_head", d_head, minimum=4, hint="with a single pair the two layouts are one") % 2:
-        raise ValueError(f"d_head must be even, got {d_head}: rotations take channels in pairs")
     x = torch.eye(d_head).view(d_head, 1, 1, d_head).repeat(1, 3, 2, 1)  # 3 heads: as many as neither tokens nor channels
     turned = require_vectors("rotate(x)", rotate(x), "(batch, heads, L, d_head)").double()
     still, images = torch.eye(d_head, dtype=torch.float64), turned[:, 0, 1]  # row j: what channel j becomes at position 1
@@ -78,6 +72,7 @@ def read_rotation(rotate: Callable[[Tensor], Tensor], d_head: int) -> RotaryConv
     return RotaryConvention(interleaved, bool(angle[0] > 0), angle.abs())
 
 
+@checked(table="float L d: give rows of consecutive positions")
 def read_table(table: Tensor) -> TableConvention:
     """Find out how a sinusoidal table is laid out, from rows of consecutive positions.
 
@@ -86,9 +81,9 @@ def read_table(table: Tensor) -> TableConvention:
             cannot be told from one that turns the other way.
 
     The first position is found from the slowest pair and rounded to a whole number. Raises ValueError for a table whose pairs
-    do not lie on the unit circle or turn by another angle from row to row. Chapter 03.
+    do not lie on the unit circle or turn by another angle from row to row.
     """
-    rows = require_vectors("table", table, "(L, d)").double()
+    rows = table.double()
     length, d_model = rows.shape
     if length < 2 or d_model < 4 or d_model % 2:
         raise ValueError(f"table must be (L, d) with L >= 2 and an even d >= 4, got shape {tuple(rows.shape)}: give more of it")

@@ -1,4 +1,4 @@
-"""Rotary position embedding: query and key are turned, one pair of channels at a time (Su et al. 2024; chapter 10).
+"""Rotary position embedding: query and key are turned, one pair of channels at a time (Su et al. 2024).
 
 Pair i of a head turns by ω_i radians per token; the score of query and key then depends on their offset alone. Which channels
 make a pair is a matter of layout: neighbours (interleaved) or halves (channel i with channel i + d_head/2).
@@ -7,19 +7,11 @@ make a pair is a matter of layout: neighbours (interleaved) or halves (channel i
 import torch
 from torch import Tensor
 
-from posenc_course._validation import (
-    Positions,
-    require_dtype,
-    require_frequencies,
-    require_integer,
-    require_number,
-    require_positions,
-    require_tensor,
-    require_vectors,
-)
+from posenc_course._validation import POSITIONS, Positions, checked, exact
 from posenc_course.schemes import PositionScheme
 
 
+@checked(positions=POSITIONS, frequencies="frequencies", dtype="dtype")
 def rope_tables(positions: Positions, frequencies: Tensor, *, dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
     """cos(ω_i·m) and sin(ω_i·m), each of shape `(*positions.shape, d_head/2)`.
 
@@ -28,22 +20,20 @@ def rope_tables(positions: Positions, frequencies: Tensor, *, dtype: torch.dtype
         frequencies: ω in radians per token, (d_head/2,): `sinusoidal.frequencies(d_head)`, or stretched by `rope_scaling`.
         dtype: of the result; angles are computed in float64 and cast last. float32 also serves queries in bfloat16; take
             float64 for queries in float64.
-
-    Chapter 10.
     """
-    exact = require_positions(positions, integer=False)
-    omega = require_frequencies(frequencies).to(exact.device)
-    angles = exact.unsqueeze(-1) * omega  # (..., L, d_head/2)
-    return angles.cos().to(require_dtype(dtype)), angles.sin().to(dtype)
+    m = exact(positions)
+    angles = m.unsqueeze(-1) * frequencies.to(m.device)  # (..., L, d_head/2)
+    return angles.cos().to(dtype), angles.sin().to(dtype)
 
 
+@checked(rows=POSITIONS, columns=f"{POSITIONS}: give each token a row and a column", frequencies="frequencies", dtype="dtype")
 def axial_rope_tables(
     rows: Positions, columns: Positions, frequencies: Tensor, *, dtype: torch.dtype = torch.float32
 ) -> tuple[Tensor, Tensor]:
     """Tables for tokens in a plane: the first half of the pairs turns by the row, the second by the column.
 
     rows and columns of one shape, (L,) or (batch, L); frequencies (d_head/4,), used for both. Each table has shape
-    `(*rows.shape, d_head/2)`; scores then depend on the two offsets alone. Chapter 10.
+    `(*rows.shape, d_head/2)`; scores then depend on the two offsets alone.
     """
     by_row, by_column = (rope_tables(positions, frequencies, dtype=dtype) for positions in (rows, columns))
     if by_row[0].shape != by_column[0].shape:
@@ -55,28 +45,36 @@ def axial_rope_tables(
     return cos, sin
 
 
+_TURNED = {
+    "x": "float batch heads L 2*pairs: rotations take channels in pairs, so an odd d_head lacks one",
+    "cos": "float [batch] L pairs: take rope_tables of the tokens' positions",
+    "sin": "float [batch] L pairs: take rope_tables of the tokens' positions",
+}
+
+
+@checked(**_TURNED)
 def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, *, interleaved: bool) -> Tensor:
     """Turn each pair (a, b) of channels by its angle θ: (a cos θ - b sin θ, a sin θ + b cos θ), counterclockwise.
 
     x (batch, heads, L, d_head); cos and sin (L, d_head/2) or (batch, L, d_head/2), from `rope_tables`. Pairs are channels
     (2i, 2i+1) if interleaved, else (i, i + d_head/2). Keeps the dtype of x; the arithmetic is in the wider one of x and tables.
-    Raises ValueError for an odd d_head and for shapes that do not fit. Chapter 10.
+    Raises ValueError for an odd d_head and for shapes that do not fit.
     """
-    cos, sin = _fit_tables(x, cos, sin)
+    cos, sin = _per_head(cos), _per_head(sin)
     a, b = x.unflatten(-1, (-1, 2)).unbind(-1) if interleaved else x.chunk(2, dim=-1)
     turned = a * cos - b * sin, a * sin + b * cos
     joined = torch.stack(turned, dim=-1).flatten(start_dim=-2) if interleaved else torch.cat(turned, dim=-1)
     return joined.to(x.dtype)
 
 
+@checked(**_TURNED)
 def apply_rope_complex(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """`apply_rope` with interleaved=True as one product of complex numbers, (a + ib)·e^{iθ}: the fast form.
 
     It makes no tensor of the size of x but the result, and computes in float32 at least. For eager mode: torch.compile makes no
     code for complex numbers.
-    Chapter 10.
     """
-    cos, sin = _fit_tables(x, cos, sin)
+    cos, sin = _per_head(cos), _per_head(sin)
     real = torch.promote_types(torch.promote_types(x.dtype, cos.dtype), torch.float32)  # no complex numbers of two bfloat16
     pairs = x.to(real).unflatten(-1, (-1, 2))
     if pairs.stride(-1) != 1 or pairs.storage_offset() % 2 or any(stride % 2 for stride in pairs.stride()[:-1]):
@@ -86,17 +84,25 @@ def apply_rope_complex(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return torch.view_as_real(turned).flatten(start_dim=-2).to(x.dtype)
 
 
+_PAIRS = "even >= 2: rotations take channels in pairs, so add one or leave one out"
+
+
+@checked(d_head=_PAIRS)
 def layout_permutation(d_head: int, *, interleaved: bool) -> Tensor:
     """The order of channels that brings one layout into the other, int64 of shape (d_head,).
 
     `interleaved` is the layout wanted. Both turn alike: with p = layout_permutation(d_head, interleaved=False),
-    `apply_rope(x, cos, sin, interleaved=True)[..., p]` is `apply_rope(x[..., p], cos, sin, interleaved=False)`. Chapter 10.
+    `apply_rope(x, cos, sin, interleaved=True)[..., p]` is `apply_rope(x[..., p], cos, sin, interleaved=False)`.
     """
-    d_head = require_integer("d_head", d_head, minimum=2, hint="it is the width of one head, d_model / num_heads")
-    channels = torch.arange(_require_pairs("d_head", d_head))
+    channels = torch.arange(d_head)
     return (channels.view(2, -1) if interleaved else channels.view(-1, 2)).T.flatten()
 
 
+@checked(
+    weight="float rows d_model: give all heads' rows",
+    num_heads="count: give the model's; for grouped keys, that of the keys",
+    rotary_dim=_PAIRS.replace("even", "even?"),
+)
 def convert_projection(weight: Tensor, num_heads: int, *, interleaved: bool, rotary_dim: int | None = None) -> Tensor:
     """A query or key projection trained for one layout, made for the other: the rows of each head permuted, as a copy.
 
@@ -105,25 +111,32 @@ def convert_projection(weight: Tensor, num_heads: int, *, interleaved: bool, rot
         interleaved: the layout wanted.
         rotary_dim: how many channels of each head are turned, by default all; the others keep their place.
 
-    Convert the query's projection and the key's: both change places together, and every score stays. Chapter 10.
+    Convert the query's projection and the key's: both change places together, and every score stays.
     """
-    num_heads = require_integer("num_heads", num_heads, minimum=1, hint="give the model's; for grouped keys, that of the keys")
-    rows = len(require_vectors("weight", weight, "(num_heads*d_head, d_model)"))
-    if rows % num_heads:
-        raise ValueError(f"weight of {rows} rows is not split evenly by num_heads={num_heads}: give the heads it was made for")
-    d_head = rows // num_heads
-    rotary_dim = require_integer(
-        "rotary_dim", d_head if rotary_dim is None else rotary_dim, minimum=2, hint="give as many channels as are turned"
-    )
+    d_head, left_over = divmod(len(weight), num_heads)
+    if left_over:
+        raise ValueError(
+            f"weight of {len(weight)} rows is not split evenly by num_heads={num_heads}: give the heads it was made for"
+        )
+    if rotary_dim is None:
+        rotary_dim = d_head
     if rotary_dim > d_head:
         raise ValueError(f"rotary_dim={rotary_dim} channels do not fit into a head of {d_head}: give as many as are turned")
     order = torch.arange(d_head)
-    order[:rotary_dim] = layout_permutation(_require_pairs("rotary_dim", rotary_dim), interleaved=interleaved)
+    order[:rotary_dim] = layout_permutation(rotary_dim, interleaved=interleaved)
     return weight.unflatten(0, (num_heads, d_head))[:, order].flatten(end_dim=1)
 
 
+Q_AND_K = {  # at the second door
+    "q": "float batch heads L_query d_head: give each token of each head a row",
+    "k": "float batch heads_of_keys L_key d_head: give each token of each head a row",
+    "q_positions": "real [batch] L_query: give each token of q a position",
+    "k_positions": "real [batch] L_key: give each token of k a position",
+}
+
+
 class RotaryPositions(PositionScheme):
-    """Turns queries and keys by their positions; values stay as they are. Chapter 10.
+    """Turns queries and keys by their positions; values stay as they are.
 
     Args:
         frequencies: ω in radians per token, `sinusoidal.frequencies(d_head)` or stretched ones (`rope_scaling`). Fewer than
@@ -135,20 +148,19 @@ class RotaryPositions(PositionScheme):
     Frequencies are constants in float64, no buffer and no parameter: a cast of the model leaves them as they are.
     """
 
+    @checked(frequencies="frequencies", attention_factor="number > 0: 1 leaves scores as they are")
     def __init__(self, frequencies: Tensor, *, interleaved: bool = True, attention_factor: float = 1.0) -> None:
         super().__init__()
-        self.frequencies = require_frequencies(frequencies).clone()
+        self.frequencies = frequencies.clone()
         self.interleaved = interleaved
-        self.attention_factor = require_number(
-            "attention_factor", attention_factor, above=0, hint="1 leaves scores as they are"
-        )
+        self.attention_factor = attention_factor
 
+    @checked(**Q_AND_K)
     def rotate(self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor) -> tuple[Tensor, Tensor]:
         """q and k (batch, heads, L, d_head) at positions (L,) or (batch, L) -> the same shapes."""
         return self._turn(q, q_positions, self.frequencies), self._turn(k, k_positions, self.frequencies)
 
     def _turn(self, x: Tensor, positions: Tensor, frequencies: Tensor) -> Tensor:
-        require_vectors("query and key", x, "(batch, heads, L, d_head)")
         rotary_dim = 2 * len(frequencies)
         if rotary_dim > x.shape[-1]:
             raise ValueError(
@@ -161,24 +173,5 @@ class RotaryPositions(PositionScheme):
         return torch.cat((turned, x[..., rotary_dim:]), dim=-1)
 
 
-def _require_pairs(name: str, width: int) -> int:
-    if width % 2:
-        raise ValueError(f"{name} must be even, got {width}: rotations take channels in pairs, so add or leave one out")
-    return width
-
-
-def _fit_tables(x: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
-    """Return cos and sin as they broadcast to the pairs of x, or raise a ValueError."""
-    require_vectors("x", x, "(batch, heads, L, d_head)")
-    _require_pairs("d_head", x.shape[-1])
-    batch, _, length, d_head = x.shape
-    for name, table in (("cos", cos), ("sin", sin)):
-        shape = require_tensor(name, table).shape
-        if shape not in ((length, d_head // 2), (batch, length, d_head // 2)) or not table.is_floating_point():
-            raise ValueError(
-                f"{name} must be a floating-point tensor of shape ({length}, {d_head // 2}) or ({batch}, {length}, "
-                f"{d_head // 2}) beside x of shape {tuple(x.shape)}, got {table.dtype} of shape {tuple(shape)}: take "
-                "rope_tables of the tokens' positions"
-            )
-    cos, sin = (table if table.ndim == 2 else table.unsqueeze(1) for table in (cos, sin))  # the same for all heads
-    return cos, sin
+def _per_head(table: Tensor) -> Tensor:
+    return table if table.ndim == 2 else table.unsqueeze(1)  # the same for all heads

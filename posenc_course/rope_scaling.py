@@ -1,4 +1,4 @@
-"""Stretching a trained RoPE beyond its length: every method is a map from frequencies to frequencies (chapter 13).
+"""Stretching a trained RoPE beyond its length: every method is a map from frequencies to frequencies.
 
 Frequencies are in radians per token, fastest first, as `sinusoidal.frequencies(d_head)` gives them; lengths are in tokens, and
 `factor` is how many times longer the sequences become. Pass the result to `rope.RotaryPositions`.
@@ -9,38 +9,48 @@ import math
 import torch
 from torch import Tensor
 
-from posenc_course._validation import require_frequencies, require_integer, require_number, require_query_and_key_positions
-from posenc_course.rope import RotaryPositions
+from posenc_course._validation import checked, exact, refuse
+from posenc_course.rope import Q_AND_K, RotaryPositions
+
+_FACTOR = "number >= 1: it is how many times longer sequences become, e.g. 4"
+_LENGTH = "count: it counts tokens; original_length is the one trained at"
+_STRETCH = {"frequencies": "frequencies", "factor": _FACTOR}
+_TURNS = {
+    "slow": "number > 0: it counts turns within the original length, e.g. 1",
+    "fast": "number > slow: it counts turns, more than slow, e.g. 32",
+}
 
 
+@checked(**_STRETCH)
 def position_interpolation(frequencies: Tensor, factor: float) -> Tensor:
-    """ω_i / factor: all pairs turn slower alike, as if positions were divided by `factor` (Chen et al. 2023). Chapter 13."""
-    return require_frequencies(frequencies) / _require_factor(factor)
+    """ω_i / factor: all pairs turn slower alike, as if positions were divided by `factor` (Chen et al. 2023)."""
+    return frequencies / factor
 
 
+@checked(**_STRETCH)
 def ntk_aware(frequencies: Tensor, factor: float) -> Tensor:
-    """ω_i · factor^(-i/(n-1)), n = len(frequencies): the fastest pair stays, the slowest is divided by `factor`. Chapter 13.
+    """ω_i · factor^(-i/(n-1)), n = len(frequencies): the fastest pair stays, the slowest is divided by `factor`.
 
     The same as a base of base·factor^(d/(d-2)) with d = 2n (bloc97 2023). Raises ValueError for a single pair, which cannot be
     both the fastest and the slowest.
     """
-    omega = require_frequencies(frequencies)
-    if len(omega) < 2:
-        raise ValueError("frequencies must be two at least, got 1: the fastest stays and the slowest is stretched")
-    return omega * _require_factor(factor) ** -torch.linspace(0, 1, len(omega), dtype=torch.float64, device=omega.device)
+    pairs = len(frequencies)
+    if pairs < 2:
+        refuse("frequencies", "two at least", pairs, "the fastest stays and the slowest is stretched")
+    return frequencies * factor ** -torch.linspace(0, 1, pairs, dtype=torch.float64, device=frequencies.device)
 
 
+@checked(**_STRETCH, length=_LENGTH, original_length=_LENGTH)
 def dynamic_ntk(frequencies: Tensor, length: int, original_length: int, factor: float = 1.0) -> Tensor:
     """`ntk_aware` by a factor that grows with the sequence, 1 + factor·(length/original_length - 1), and never shrinks.
 
     Up to `original_length` nothing changes. Keys that were turned for a shorter sequence do not fit the queries of a longer
-    one: with a cache, outputs differ from those of one pass. Chapter 13.
+    one: with a cache, outputs differ from those of one pass.
     """
-    length, original_length = _require_length("length", length), _require_length("original_length", original_length)
-    factor = _require_factor(factor)
     return ntk_aware(frequencies, 1 + factor * max(0.0, length / original_length - 1))
 
 
+@checked(**_STRETCH, original_length=_LENGTH, **_TURNS)
 def yarn(
     frequencies: Tensor, factor: float, original_length: int, *, fast: float = 32.0, slow: float = 1.0, truncate: bool = True
 ) -> Tensor:
@@ -52,12 +62,8 @@ def yarn(
     as most models do.
 
     Frequencies must be geometric, as `sinusoidal.frequencies` are. YaRN also sharpens attention: `yarn_attention_factor`.
-    Chapter 13.
     """
-    omega = require_frequencies(frequencies)
-    factor, original_length = _require_factor(factor), _require_length("original_length", original_length)
-    fast, slow = _require_turns(fast, slow)
-    step = _logarithmic_step(omega)
+    omega, step = frequencies, _logarithmic_step(frequencies)
     # The pair, counted in fractions, that makes so many turns within the original length: ω_0·e^(-step·i)·length = 2π·turns.
     first, last = (math.log(omega[0] * original_length / (2 * math.pi * turns)) / step for turns in (fast, slow))
     if truncate:
@@ -68,61 +74,47 @@ def yarn(
     return keep * omega + (1 - keep) * omega / factor
 
 
+@checked(factor=_FACTOR)
 def yarn_attention_factor(factor: float) -> float:
-    """0.1·ln(factor) + 1, by which YaRN multiplies query and key each, so that scores grow by its square. Chapter 13."""
-    return 0.1 * math.log(_require_factor(factor)) + 1
+    """0.1·ln(factor) + 1, by which YaRN multiplies query and key each, so that scores grow by its square."""
+    return 0.1 * math.log(factor) + 1
 
 
+@checked(**_STRETCH, original_length=_LENGTH, **_TURNS)
 def llama3(
     frequencies: Tensor, factor: float = 8.0, original_length: int = 8192, *, fast: float = 4.0, slow: float = 1.0
 ) -> Tensor:
     """Keep the pairs that make more than `fast` turns within the original length, divide by `factor` those below `slow`.
 
     Between, ω'_i = γ_i·ω_i + (1 - γ_i)·ω_i/factor, with γ_i = (turns_i - slow) / (fast - slow) and
-    turns_i = original_length·ω_i/2π (Llama 3.1's published code; `fast` is its high_freq_factor). Chapter 13.
+    turns_i = original_length·ω_i/2π (Llama 3.1's published code; `fast` is its high_freq_factor).
     """
-    omega = require_frequencies(frequencies)
-    factor, original_length = _require_factor(factor), _require_length("original_length", original_length)
-    fast, slow = _require_turns(fast, slow)
-    turns = original_length * omega / (2 * math.pi)
+    turns = original_length * frequencies / (2 * math.pi)
     keep = ((turns - slow) / (fast - slow)).clamp(0, 1)  # γ
-    return keep * omega + (1 - keep) * omega / factor
+    return keep * frequencies + (1 - keep) * frequencies / factor
 
 
 class DynamicNTKPositions(RotaryPositions):
-    """`RotaryPositions` with the frequencies of `dynamic_ntk` for the longest position in sight. Chapter 13.
+    """`RotaryPositions` with the frequencies of `dynamic_ntk` for the longest position in sight.
 
     The one rotary scheme here whose cached decoding differs from one pass: cached keys keep the turn they got when they came.
     """
 
+    @checked(**_STRETCH, original_length=_LENGTH)
     def __init__(self, frequencies: Tensor, original_length: int, factor: float = 1.0, *, interleaved: bool = True) -> None:
         super().__init__(frequencies, interleaved=interleaved)
-        dynamic_ntk(frequencies, original_length, original_length, factor)  # raises now what would else come at the first call
+        dynamic_ntk(
+            frequencies, original_length, original_length, factor
+        )  # a single pair is refused now, not at the first call
         self.original_length = original_length
         self.factor = factor
 
+    @checked(**Q_AND_K | {"q_positions": "whole [batch] L_query", "k_positions": "whole [batch] L_key"})
     def rotate(self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor) -> tuple[Tensor, Tensor]:
         """q and k (batch, heads, L, d_head) at positions (L,) or (batch, L) -> the same shapes."""
-        queries, keys = require_query_and_key_positions(q_positions, k_positions, integer=True)
-        length = int(max(queries.max(), keys.max()).item()) + 1
+        length = int(max(exact(q_positions).max(), exact(k_positions).max()).item()) + 1
         frequencies = dynamic_ntk(self.frequencies, length, self.original_length, self.factor)
         return self._turn(q, q_positions, frequencies), self._turn(k, k_positions, frequencies)
-
-
-def _require_length(name: str, length: int) -> int:
-    return require_integer(name, length, minimum=1, hint="it counts tokens; original_length is the one trained at")
-
-
-def _require_factor(factor: float) -> float:
-    factor = require_number("factor", factor, above=0, hint="it is how many times longer sequences become")
-    if factor < 1:
-        raise ValueError(f"factor must be >= 1, got {factor:g}: it is how many times longer sequences become, e.g. 4")
-    return factor
-
-
-def _require_turns(fast: float, slow: float) -> tuple[float, float]:
-    slow = require_number("slow", slow, above=0, hint="it counts turns within the original length, e.g. 1")
-    return require_number("fast", fast, above=slow, hint="it counts turns, more than slow, e.g. 32"), slow
 
 
 def _logarithmic_step(omega: Tensor) -> float:

@@ -1,4 +1,4 @@
-"""The three doors through which position enters a Transformer (chapter 01)."""
+"""The three doors through which position enters a Transformer."""
 
 from torch import Tensor, nn
 
@@ -8,7 +8,6 @@ class PositionScheme(nn.Module):
 
     A scheme overrides the door it uses. Positions are explicit at each of them, integers counted from 0, of shape (L,) for
     the whole batch or (batch, L), so that decoding token by token with a cache can give the same numbers as one pass.
-    Chapter 01.
     """
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:

@@ -8,19 +8,26 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from posenc_course._validation import require_integer, require_number
+from posenc_course._validation import checked, require_number
 
 
 class History(NamedTuple):
-    """What `train` saw, one number per step: the loss in nats, and the length of the whole gradient before clipping.
-
-    Chapter 02.
-    """
+    """What `train` saw, one number per step: the loss in nats, and the length of the whole gradient before clipping."""
 
     losses: list[float]
     gradient_norms: list[float]
 
 
+@checked(
+    model="Module",
+    sample="function: pass one that takes a generator and returns a batch",
+    steps="count: each step is one batch, e.g. 300",
+    learning_rate="number > 0: 3e-3 suits small models",
+    clip="number > 0 or inf: it is a length; 1 is usual, math.inf clips nothing",
+    seed="count >= 0: it numbers the run, e.g. 0",
+    schedule="function?",
+    progress="function?",
+)
 def train(
     model: nn.Module,
     sample: Callable[[torch.Generator], tuple[Tensor, Tensor]],
@@ -38,20 +45,8 @@ def train(
     outputs (batch, L, classes); it draws from the generator only, so that one seed gives the same batches to every model.
     clip=math.inf leaves the gradient as it is. schedule(step), a factor such as `warm_up_and_cosine` gives, multiplies the
     learning rate; progress(step, loss) is called after every step. Both count steps from 0. Raises ValueError for arguments out
-    of range and for batches that do not fit. Chapter 02.
+    of range and for batches that do not fit.
     """
-    if not isinstance(model, nn.Module):
-        raise ValueError(f"model must be a torch.nn.Module, got {model!r}: pass an Encoder or a Decoder for example")
-    if not callable(sample):
-        raise ValueError(f"sample must be a function, got {sample!r}: pass one that takes a generator and returns a batch")
-    steps = require_integer("steps", steps, minimum=1, hint="each step is one batch, e.g. 300")
-    learning_rate = require_number("learning_rate", learning_rate, above=0, hint="3e-3 suits small models")
-    if clip != math.inf:
-        clip = require_number("clip", clip, above=0, hint="it is a length; 1 is usual, math.inf clips nothing")
-    seed = require_integer("seed", seed, minimum=0, hint="it numbers the run, e.g. 0")
-    for name, function in (("schedule", schedule), ("progress", progress)):
-        if function is not None and not callable(function):
-            raise ValueError(f"{name} must be a function of the step, got {function!r}: leave it out for none")
     generator = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, fused=True)
     history = History([], [])
@@ -71,19 +66,16 @@ def train(
     return history
 
 
+@checked(
+    steps="count: as many as train takes",
+    warm_up="count >= 0 <= steps: it is a part of the steps, a tenth is usual",
+    floor="number > 0 <= 1: it is the last step's share of the learning rate, e.g. 0.05",
+)
 def warm_up_and_cosine(steps: int, warm_up: int = 0, *, floor: float = 0.05) -> Callable[[int], float]:
     """A schedule for `train`: up in a straight line for `warm_up` steps, then down to `floor` along half a cosine.
 
-    factor(s) = (s+1)/warm_up while s < warm_up, then floor + (1-floor)·(1 + cos(π·(s-warm_up)/(steps-warm_up)))/2. Chapter 12.
+    factor(s) = (s+1)/warm_up while s < warm_up, then floor + (1-floor)·(1 + cos(π·(s-warm_up)/(steps-warm_up)))/2.
     """
-    steps = require_integer("steps", steps, minimum=1, hint="as many as train takes")
-    warm_up = require_integer("warm_up", warm_up, minimum=0, hint="a tenth of the steps is usual")
-    floor = require_number("floor", floor, above=0, hint="it is the last step's share of the learning rate, e.g. 0.05")
-    if warm_up > steps or floor > 1:
-        raise ValueError(
-            f"warm_up must be at most steps and floor at most 1, got warm_up={warm_up}, steps={steps}, floor={floor:g}: "
-            "the rate goes up first, then down"
-        )
 
     def factor(step: int) -> float:
         if step < warm_up:

@@ -1,4 +1,4 @@
-"""A small Transformer, encoder and decoder, that takes any position scheme (chapters 01 and 02).
+"""A small Transformer, encoder and decoder, that takes any position scheme.
 
 Blocks normalize before each sublayer ("pre-LN", Xiong et al. 2020), which trains without learning-rate warm-up tricks.
 Token vectors start as N(0, 1) in every channel; the paper reaches the same size from N(0, 1/d) by its factor √d_model.
@@ -7,24 +7,26 @@ Token vectors start as N(0, 1) in every channel; the paper reaches the same size
 import torch
 from torch import Tensor, nn
 
-from posenc_course._validation import require_embedding, require_integer, require_padding, require_tensor
-from posenc_course.attention import Cache, MultiHeadAttention
+from posenc_course._validation import D_MODEL, NUM_HEADS, checked
+from posenc_course.attention import TOKENS, Cache, MultiHeadAttention, require_flags
 from posenc_course.schemes import PositionScheme
 
 
 class Block(nn.Module):
-    """Attention, then an MLP of four times the width, each added to its input. Chapter 02."""
+    """Attention, then an MLP of four times the width, each added to its input."""
 
+    @checked(d_model=D_MODEL, num_heads=NUM_HEADS, scheme="PositionScheme")
     def __init__(self, d_model: int, num_heads: int, scheme: PositionScheme, *, causal: bool) -> None:
         super().__init__()
+        self.d_model = d_model
         self.attention = MultiHeadAttention(d_model, num_heads, scheme, causal=causal)
         self.attention_norm = nn.LayerNorm(d_model)
         self.mlp = nn.Sequential(nn.Linear(d_model, 4 * d_model), nn.GELU(), nn.Linear(4 * d_model, d_model))
         self.mlp_norm = nn.LayerNorm(d_model)
 
+    @checked(**TOKENS)
     def forward(self, x: Tensor, positions: Tensor, cache: Cache | None = None, *, padding: Tensor | None = None) -> Tensor:
         """x (batch, L, d_model) at positions (L,) or (batch, L) -> the same shape; the rest as in `MultiHeadAttention`."""
-        require_embedding(x, positions, self.attention.d_model)
         x = x + self.attention(self.attention_norm(x), positions, cache, padding=padding)
         return x + self.mlp(self.mlp_norm(x))
 
@@ -37,12 +39,18 @@ class Transformer(nn.Module):
         d_model, num_heads, num_layers: width, heads (d_model must be a multiple of it) and depth.
         scheme: any `PositionScheme`; without one the model gets no positions at all.
         num_outputs: outputs per token, by default one score per token of the vocabulary.
-
-    Chapter 02.
     """
 
     causal: bool
 
+    @checked(
+        vocab_size="count: count the different tokens",
+        d_model=D_MODEL,
+        num_heads=NUM_HEADS,
+        num_layers="count: one layer is the least, e.g. 2",
+        scheme="PositionScheme?",
+        num_outputs="count?: give 1 for a yes/no answer, None for one per token id",
+    )
     def __init__(
         self,
         vocab_size: int,
@@ -56,17 +64,20 @@ class Transformer(nn.Module):
         super().__init__()
         if type(self) is Transformer:
             raise ValueError("Transformer leaves open who may look at whom: use Encoder or Decoder")
-        self.vocab_size = require_integer("vocab_size", vocab_size, minimum=1, hint="count the different tokens")
-        require_integer("num_layers", num_layers, minimum=1, hint="one layer is the least, e.g. 2")
+        self.vocab_size = vocab_size
         if num_outputs is None:
             num_outputs = vocab_size
-        require_integer("num_outputs", num_outputs, minimum=1, hint="give 1 for a yes/no answer, None for one per token id")
         self.scheme = PositionScheme() if scheme is None else scheme
         self.blocks = nn.ModuleList(Block(d_model, num_heads, self.scheme, causal=self.causal) for _ in range(num_layers))
         self.embedding = nn.Embedding(vocab_size, d_model)
         self.norm = nn.LayerNorm(d_model)
         self.head = nn.Linear(d_model, num_outputs)
 
+    @checked(
+        tokens="ids batch L: for one sequence pass tokens[None, :]",
+        positions="real? tensor [batch] L: give one per token",
+        padding=TOKENS["padding"],
+    )
     def forward(
         self,
         tokens: Tensor,
@@ -84,22 +95,19 @@ class Transformer(nn.Module):
 
         Raises ValueError for ids outside the vocabulary and for shapes that do not fit.
         """
-        self._require_tokens(tokens)
+        if tokens.min() < 0 or tokens.max() >= self.vocab_size:
+            wrong = tokens.min() if tokens.min() < 0 else tokens.max()
+            raise ValueError(f"token id {wrong.item()} is outside 0 … {self.vocab_size - 1}: check the tokens or vocab_size")
         if caches is not None:
             self._require_caches(caches)
         length = tokens.shape[1]
         seen = 0 if caches is None or caches[0].keys is None else caches[0].keys.shape[-2]
         if padding is not None:
-            require_padding(padding, len(tokens), seen + length)
+            require_flags(padding, seen + length)
         if positions is None and padding is not None:
             positions = ((~padding).cumsum(dim=-1) - 1).clamp(min=0)[:, seen:]
         elif positions is None:
             positions = torch.arange(seen, seen + length, device=tokens.device)
-        if require_tensor("positions", positions).shape not in ((length,), tokens.shape):
-            raise ValueError(
-                f"positions of shape {tuple(positions.shape)} do not fit tokens of shape {tuple(tokens.shape)}: "
-                "give one per token"
-            )
         x = self.scheme.embed(self.embedding(tokens), positions)
         for layer, block in enumerate(self.blocks):
             x = block(x, positions, None if caches is None else caches[layer], padding=padding)
@@ -111,26 +119,15 @@ class Transformer(nn.Module):
         if not isinstance(caches, list) or [type(cache) for cache in caches] != [Cache] * len(self.blocks):
             raise ValueError(f"caches must be a list of {len(self.blocks)}, one per layer, got {caches!r}: take new_caches()")
 
-    def _require_tokens(self, tokens: Tensor) -> None:
-        require_tensor("tokens", tokens)
-        if tokens.ndim != 2 or tokens.numel() == 0 or tokens.dtype not in (torch.int64, torch.int32):
-            raise ValueError(
-                f"tokens must be integer ids of shape (batch, L) with L >= 1, got {tokens.dtype} of shape "
-                f"{tuple(tokens.shape)}: for one sequence pass tokens[None, :]"
-            )
-        if tokens.min() < 0 or tokens.max() >= self.vocab_size:
-            wrong = tokens.min() if tokens.min() < 0 else tokens.max()
-            raise ValueError(f"token id {wrong.item()} is outside 0 … {self.vocab_size - 1}: check the tokens or vocab_size")
-
 
 class Encoder(Transformer):
-    """Every token may look at every token. Chapter 01."""
+    """Every token may look at every token."""
 
     causal = False
 
 
 class Decoder(Transformer):
-    """Every token may look at itself and at what came before; decodes token by token with `new_caches()`. Chapter 02."""
+    """Every token may look at itself and at what came before; decodes token by token with `new_caches()`."""
 
     causal = True
 
