@@ -30,7 +30,7 @@ import sys
 from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from operator import attrgetter
-from typing import Any, ClassVar, NamedTuple, NoReturn, ParamSpec, TypeAlias, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, NoReturn, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -63,11 +63,11 @@ Q_AND_K_POSITIONS = {"q_positions": "real [batch] L_query", "k_positions": "real
 CHECKED: dict[str, dict[str, "Rule"]] = {}  # each checked function's rules, by module and name
 
 
-def checked(*, inside: bool = False, **rules: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+def checked(where: Literal["outside", "everywhere"] = "outside", /, **rules: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Refuse arguments that break their rule with a ValueError; a count arrives as an int and a number as a float.
 
     A call from another module of formulas isn't checked again, except for what such a caller cannot know: what the object
-    itself says (`{self…}`), and whether numbers are whole. With `inside` it is checked all the same.
+    itself says (`{self…}`), and whether numbers are whole. What is checked everywhere is checked there too.
     """
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
@@ -78,7 +78,7 @@ def checked(*, inside: bool = False, **rules: str) -> Callable[[Callable[P, T]],
         CHECKED[f"{function.__module__}.{function.__qualname__}"] = everything
         defaults = {name: signature.parameters[name].default for name in names}
         from_outside = tuple(everything.items())
-        from_inside = from_outside if inside else tuple((name, rule) for name, rule in from_outside if rule.own)
+        from_inside = from_outside if where == "everywhere" else tuple((name, rule) for name, rule in from_outside if rule.own)
 
         @functools.wraps(function)
         def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -197,8 +197,8 @@ class Bounded(Rule):
     def check(self, name: str, value: Any, call: Call) -> Any:
         whole = self.kind != "number"
         fits = isinstance(value, Integral if whole else Real) and not isinstance(value, bool)
-        if fits and not whole:  # NaN is not <= it
-            fits = abs(value) <= sys.float_info.max or (self.infinite and value == math.inf)
+        if fits and not whole:
+            fits = _is_finite(value) or (self.infinite and value == math.inf)
         said = []
         for sign, limit in self.bounds:
             bound = call.given[limit] if limit in call.given else float(limit)
@@ -212,6 +212,13 @@ class Bounded(Rule):
             call.sizes[name] = int(value), name
             return int(value)
         return float(value)
+
+
+def _is_finite(number: Any) -> bool:
+    try:
+        return math.isfinite(number)
+    except OverflowError:  # an integer of hundreds of digits
+        return False
 
 
 class Size(NamedTuple):

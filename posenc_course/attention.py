@@ -57,7 +57,7 @@ def attention_weights(query: Tensor, key: Tensor, *, bias: Tensor | None = None,
 
 # Called from inside it is checked all the same: a scheme may have rotated query and key, and made the bias, into any shape.
 @checked(
-    inside=True,
+    "everywhere",
     **_QUERY_AND_KEY,
     value="float=query ... L_key d_value: give each key a value, projected from the same tokens",
     **_BIAS_AND_MASK,

@@ -7,7 +7,7 @@ make a pair is a matter of layout: neighbours (interleaved) or halves (channel i
 import torch
 from torch import Tensor
 
-from posenc_course._validation import POSITIONS, Positions, checked, exact
+from posenc_course._validation import POSITIONS, Positions, checked, exact, refuse
 from posenc_course.schemes import PositionScheme
 
 
@@ -120,6 +120,8 @@ def convert_projection(weight: Tensor, num_heads: int, *, interleaved: bool, rot
         )
     if rotary_dim is None:
         rotary_dim = d_head
+    if rotary_dim % 2:
+        refuse("rotary_dim", "even", rotary_dim, "rotations take channels in pairs, so give as many as are rotated")
     if rotary_dim > d_head:
         raise ValueError(f"rotary_dim={rotary_dim} channels do not fit into a head of {d_head}: give as many as are turned")
     order = torch.arange(d_head)

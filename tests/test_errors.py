@@ -9,8 +9,8 @@ import inspect
 import math
 import pkgutil
 import re
-import threading
 from collections.abc import Callable, Iterator
+from functools import cache
 from types import FunctionType
 from typing import Any
 
@@ -20,7 +20,15 @@ import torch
 from torch import nn
 
 import posenc_course
-from posenc_course import _validation, alibi, attention, conventions, learned, relative, rope, rope_scaling, sinusoidal, transformer
+from posenc_course import (
+    _validation,
+    alibi,
+    attention,
+    learned,
+    relative,
+    rope,
+    sinusoidal,
+)
 from posenc_course._validation import Bounded, Call, Dtype, Frequencies, Instance, Numbers, Rule, Shaped, parse
 from posenc_course.attention import Cache, MultiHeadAttention
 from posenc_course.experiment import tasks
@@ -54,7 +62,11 @@ def shaped(*tensors: torch.Tensor) -> list[Bad]:
 
 
 def not_instances(rule: Instance, good: Arguments) -> list[Bad]:
-    wrong = {"Module": [lambda tokens: tokens, "model"], "PositionScheme": ["rope", 3, SinusoidalPositions], "function": ["bar", 1]}
+    wrong = {
+        "Module": [lambda tokens: tokens, "model"],
+        "PositionScheme": ["rope", 3, SinusoidalPositions],
+        "function": ["bar", 1],
+    }
     return plain(*wrong[rule.kind])
 
 
@@ -83,9 +95,17 @@ def not_bounded(rule: Bounded, good: Arguments) -> list[Bad]:
 def not_numbers(rule: Numbers, good: Arguments, value: Any) -> list[Bad]:
     """Good positions or offsets with something wrong in their first place, as a whole, or in their shape."""
     if rule.only_tensors:
-        wrong: list[Bad] = plain([0, 1, 2], "text")
+        wrong: list[Bad] = plain([0, 1, 2], "text", 3)
     else:
-        wrong = plain("text", {1: 2}, [1, "a"], [[1, 2], [3]]) + [(True, "torch.bool"), ([1j], "torch.complex128"), ([], "(0,)")]
+        wrong = [
+            *plain("text", {1: 2}, [1, "a"], [[1, 2], [3]]),
+            (True, "torch.bool"),
+            ([True, False], "torch.bool"),
+            ([1j], "torch.complex128"),
+            ([], "(0,)"),
+        ]
+    if rule.sizes and not rule.only_tensors:
+        wrong.append((5, "()"))
     whole = [-3.0, 0.5] if rule.kind == "whole" else [0.5] if rule.kind == "integer" else []
     for number in (NAN, INF, -INF, *whole):
         numbers = torch.as_tensor(value).double().clone()
@@ -98,12 +118,17 @@ def not_numbers(rule: Numbers, good: Arguments, value: Any) -> list[Bad]:
 
 def not_shaped(rule: Shaped, good: Arguments, value: torch.Tensor) -> list[Bad]:
     other = {"float": torch.int64, "finite": torch.int64, "bool": torch.float32, "ids": torch.float32}[rule.kind]
-    wrong = plain([[1.0]], "text", 3) + [(value.numpy(), "array("), (value.to(other), str(other))]
-    if rule.kind == "ids":
+    wrong = [*plain([[1.0]], "text", 3), (value.numpy(), "array("), (value.to(other), str(other))]
+    if rule.kind != "bool":
         wrong.append((value.bool(), "torch.bool"))
     if rule.kind == "finite":
         wrong += [(torch.full_like(value, number), f"{number:g}") for number in (NAN, INF, -INF)]
-    return [*wrong, (value.double(), "torch.float64")] if rule.like else wrong
+    return wrong
+
+
+def seen_sizes(rule: Shaped, value: Any) -> set[str]:
+    """The names of the sizes that a value has, among those of its rule."""
+    return {size.name for size in rule.sizes[-torch.as_tensor(value).ndim :]}
 
 
 def of_bad_shape(name: str, rules: dict[str, Rule], good: Arguments) -> list[Bad]:
@@ -112,22 +137,23 @@ def of_bad_shape(name: str, rules: dict[str, Rule], good: Arguments) -> list[Bad
     assert isinstance(rule, Shaped)
     if rule.broadcasts:
         return shaped(x(4, 3).to(value.dtype), x(5, 2, 3, 3).to(value.dtype), value[:0])
-    elsewhere = {size.name for other, each in rules.items() if other != name and isinstance(each, Shaped) for size in each.sizes}
+    others = {other: each for other, each in rules.items() if other != name and isinstance(each, Shaped)}
+    elsewhere = {size for other, each in others.items() for size in seen_sizes(each, good[other])} | {*good}
     wrong = [value[:0]] if value.ndim else []
     wrong += [value.reshape(-1)[0]] if rule.sizes else []  # without any size
     if rule.sizes and not rule.open:
         wrong.append(value[(None,) * (len(rule.sizes) + 1 - value.ndim)])
     if len(rule.sizes) > 1 and not rule.may_lack_first:
         wrong.append(value[(0,) * (value.ndim - len(rule.sizes) + 1)])
-    if rule.open and any(isinstance(each, Shaped) and each.open and not each.broadcasts for other, each in rules.items() if other != name):
+    if rule.open and any(each.open and not each.broadcasts for each in others.values()):
         wrong.append(value[:1].expand(7, *value.shape[1:]))
-    sizes = [*zip(reversed(rule.sizes), range(1, value.ndim + 1), strict=False)]
-    for size, axis in sizes:
-        if size.own or size.name in elsewhere or size.name in good or size.times > 1:
+    for axis, size in enumerate(reversed(rule.sizes[-value.ndim :]), start=1):
+        if size.own or size.name in elsewhere or size.times > 1:
             wrong.append(torch.cat((value, value.narrow(-axis, 0, 1)), dim=-axis))
-    if rule.may_lack_first and rule.sizes[0].name in elsewhere and any(torch.as_tensor(each).ndim > 1 for each in good.values() if isinstance(each, torch.Tensor)):
-        wrong.append(value.expand(5, *value.shape[-len(rule.sizes) + 1 :]) if value.ndim < len(rule.sizes) else value[:1].repeat(5, 1))
-    return shaped(*wrong)
+    if rule.may_lack_first and value.ndim < len(rule.sizes) and rule.sizes[0].name in elsewhere:
+        wrong.append(value.expand(5, *value.shape))
+    alike = rule.like or any(each.like == name for each in others.values())
+    return shaped(*wrong) + [(value.double(), "torch.float64")] * bool(alike)
 
 
 def bad_values(name: str, rules: dict[str, Rule], good: Arguments) -> list[Bad]:
@@ -140,3 +166,515 @@ def bad_values(name: str, rules: dict[str, Rule], good: Arguments) -> list[Bad]:
         return not_shaped(rule, good, good[name]) + of_bad_shape(name, rules, good) + nothing
     kinds: dict[type, Callable[..., list[Bad]]] = {Instance: not_instances, Dtype: not_dtypes, Frequencies: not_frequencies}
     return kinds.get(type(rule), not_bounded)(rule, good) + nothing
+
+
+# ── good values: by the argument's name, and where a function needs another, by the function's ───────────────────────────
+
+OMEGA, Q, IDS = frequencies(4), x(2, 2, 3, 4), torch.zeros(2, 3, dtype=torch.int64)
+PAIR = {"q_positions": torch.zeros(2, 3), "k_positions": torch.zeros(2, 4)}
+COMMON: Arguments = {
+    "angle": 1.0, "attention_factor": 1.0, "base": 100.0, "batch": 2, "causal": True, "clip": 1.0, "columns": L, "cos": x(3, 2),
+    "d_head": 4, "d_model": 6, "direction": x(6), "dtype": torch.float64, "factor": 2.0, "fast": 32.0, "floor": 0.5,
+    "frequencies": OMEGA, "interleaved": True, "k": Q, "k_positions": L, "key": Q, "keys": x(2, 2, 1, 4), "learning_rate": 0.1,
+    "length": 8, "max_distance": 9, "max_length": 4, "max_offset": 2, "model": Encoder(5, 6, 2, 1), "num_bits": 2,
+    "num_buckets": 8, "num_heads": 2, "num_layers": 1, "num_outputs": 3, "offset": 1, "offsets": [[1.0, -1.0]],
+    "original_length": 4, "padding": torch.zeros(2, 3, dtype=torch.bool), "period": 2, "positions": L, "progress": None, "q": Q,
+    "q_positions": L, "query": Q, "rotary_dim": 2, "rows": L, "sample": lambda _: (IDS, IDS), "schedule": None, "seed": 0,
+    "scheme": PositionScheme(), "sin": x(3, 2), "slopes": x(2), "slow": 1.0, "start": 0, "std": 0.02, "steps": 1,
+    "table": x(5, 4), "tokens": IDS, "value": Q, "values": x(2, 2, 1, 5), "vocab_size": 5, "warm_up": 1, "weight": x(8, 6),
+    "x": x(2, 3, 6), "bias": x(3, 3), "mask": torch.ones(3, 3, dtype=torch.bool),
+}  # fmt: skip
+VECTORS = {"query": x(2, 3, 4), "key": x(2, 3, 4)}
+READABLE = {"rotate": lambda x: rope.apply_rope(x, *rope.rope_tables([0, 1], frequencies(x.shape[-1])), interleaved=True)}
+OWN: dict[str, Arguments] = {
+    "alibi.alibi_bias": PAIR,
+    "attention.attention": VECTORS | {"value": x(2, 3, 5)},
+    "attention.attention_weights": VECTORS,
+    "attention.causal_mask": PAIR,
+    "attention.Cache.extend": {"positions": torch.tensor([3])},
+    "conventions.read_rotation": READABLE | {"d_head": 6},
+    "conventions.read_table": {"table": sinusoidal.sinusoidal_table(L, 6)},
+    "relative.offsets": PAIR,
+    "relative.t5_bias": {"table": x(8, 2)},
+    "relative.t5_buckets": {"causal": False},
+    "rope.apply_rope": {"x": Q},
+    "rope.apply_rope_complex": {"x": Q},
+    "rope_scaling.dynamic_ntk": {"length": 8},
+}
+
+
+@cache
+def target(path: str) -> tuple[Callable[..., Any], dict[str, Rule]]:
+    """A public callable by module.name or module.class.method, made ready to be called, and its rules."""
+    inner, name, *method = split(path)
+    found = getattr(importlib.import_module(f"posenc_course.{inner}"), name)
+    plainly = getattr(found, (method or ["__init__"])[0]) if inspect.isclass(found) else found
+    rules = _validation.CHECKED.get(f"{plainly.__module__}.{plainly.__qualname__}", {})
+    return (
+        getattr(LAB.get(path, ({},))[0].get("self") or found(**good(f"{inner}.{name}")), *method) if method else found
+    ), rules
+
+
+def split(path: str) -> list[str]:
+    """The module, the function or class, and the method of one."""
+    parts = path.split(".")
+    at = 2 if parts[0] == "experiment" else 1
+    return [".".join(parts[:at]), *parts[at:]]
+
+
+def good(path: str) -> Arguments:
+    """Arguments of a call that works: all that have a rule, and all that must be given."""
+    if path in LAB:
+        return {name: value for name, value in LAB[path][0].items() if name != "self"}
+    function, rules = target(path)
+    own = OWN.get(path, {})
+    needed = [
+        name for name, given in inspect.signature(function).parameters.items() if given.default is inspect.Parameter.empty
+    ]
+    return {name: own.get(name, COMMON.get(name)) for name in dict.fromkeys([*needed, *rules])}
+
+
+# ── by hand: what depends on several arguments, or on what a function finds out on its way ───────────────────────────────
+
+
+def returning(value: Any) -> Callable[[Any], Any]:
+    return lambda _: value
+
+
+def cached() -> Cache:
+    cache = Cache()
+    cache.extend(x(2, 2, 3, 4), x(2, 2, 3, 5), L)
+    return cache
+
+
+class TooManyHeads(PositionScheme):
+    def bias(self, q: torch.Tensor, *_: torch.Tensor) -> torch.Tensor:
+        return q.new_zeros(1, q.shape[1] + 1, q.shape[2], q.shape[2])
+
+
+class Narrowing(PositionScheme):
+    def rotate(self, q: torch.Tensor, k: torch.Tensor, *_: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return q[..., :1], k
+
+
+class Careless(PositionScheme):
+    def embed(self, x: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+        return x + sinusoidal.sinusoidal_table(positions.bfloat16(), 6)
+
+
+BLIND = torch.ones(3, 3, dtype=torch.bool).tril(-1)
+attend, decoder, learner = (
+    MultiHeadAttention(6, 2, PositionScheme(), causal=True),
+    Decoder(5, 6, 2, 1),
+    learned.LearnedPositions(2, 6),
+)
+FLAGS = torch.zeros(2, 4, dtype=torch.bool)
+BY_HAND: dict[str, list[tuple[Arguments, str]]] = {
+    **{
+        path: [({"bias": torch.zeros(3, 3).masked_fill(~BLIND, -INF)}, "query (0, 0)"), ({"mask": BLIND}, "query (0, 0)")]
+        for path in ("attention.attention", "attention.attention_weights")
+    },
+    **{
+        path: [({"d_model": 7}, "d_model=7"), ({"num_heads": 4}, "num_heads=4")]
+        for path in ("attention.MultiHeadAttention", "transformer.Block", "transformer.Encoder", "transformer.Decoder")
+    },
+    **{
+        path: [
+            ({"tokens": torch.tensor([[0, 5, 1], [1, 1, 1]])}, "token id 5"),
+            ({"tokens": torch.tensor([[0, -1, 1], [1, 1, 1]])}, "token id -1"),
+            ({"padding": FLAGS}, "(2, 4)"),
+        ]
+        for path in ("transformer.Encoder.forward", "transformer.Decoder.forward")
+    },
+    "attention.MultiHeadAttention.forward": [({"padding": FLAGS}, "(2, 4)")],
+    "transformer.Block.forward": [({"padding": FLAGS}, "(2, 4)")],
+    "conventions.read_rotation": [
+        ({"rotate": lambda x: x.tolist()}, "[[[["),
+        ({"rotate": lambda x: x[0]}, "(3, 2, 6)"),
+        ({"rotate": lambda x: x[:, :2]}, "position 0"),
+        ({"rotate": lambda x: x}, "turns nothing"),
+        ({"rotate": lambda x: 2 * x}, "position 0"),
+    ],
+    "conventions.read_table": [
+        ({"table": x(1, 6)}, "(1, 6)"), ({"table": x(3, 7)}, "(3, 7)"), ({"table": x(3, 6)}, "unit circle"),
+    ],
+    **{
+        f"{scheme}.embed": [({"positions": L - 1}, "-1"), ({"positions": L / 2}, "0.5")]
+        for scheme in ("naive.LinearPositions", "naive.NormalizedPositions")
+    },
+    "learned.learned_encoding": [({"positions": [5]}, "position 5")],
+    "learned.LearnedPositions.embed": [
+        ({"positions": L - 1}, "-1"), ({"positions": L / 2}, "0.5"), ({"positions": torch.tensor([0, 4, 1])}, "position 4"),
+    ],
+    "naive.binary": [({"positions": [4]}, "take num_bits=3"), ({"num_bits": 1}, "num_bits=1")],
+    "naive.BinaryPositions": [({"d_model": 1}, "d_model=1"), ({"num_bits": 7}, "num_bits=7")],
+    "naive.BinaryPositions.embed": [
+        ({"positions": L - 1}, "-1"), ({"positions": L / 2}, "0.5"), ({"positions": L + 2}, "take num_bits=3"),
+    ],
+    "naive.normalized": [({"positions": [8]}, "position 8"), ({"length": 2}, "length 2")],
+    "relative.t5_bias": [({"table": x(1, 2)}, "got 1"), ({"max_distance": 4}, "got 4")],
+    "relative.t5_buckets": [
+        ({"num_buckets": 3}, "got 3"), ({"num_buckets": 9}, "got 9"), ({"num_buckets": 2}, "got 2"),
+        ({"max_distance": 2}, "got 2"),
+    ],
+    "relative.T5Positions": [({"num_buckets": 3, "causal": False}, "got 3"), ({"max_distance": 4}, "got 4")],
+    "rope.convert_projection": [
+        ({"weight": x(7, 6)}, "7 rows"), ({"num_heads": 3}, "num_heads=3"), ({"rotary_dim": 6}, "rotary_dim=6"),
+        ({"weight": x(6, 6), "rotary_dim": None}, "got 3"),
+    ],
+    **{
+        path: [({"q": x(2, 2, 3, 2), "k": x(2, 2, 3, 2)}, "has 2")]
+        for path in ("rope.RotaryPositions.rotate", "rope_scaling.DynamicNTKPositions.rotate")
+    },
+    **{
+        path: [({"frequencies": OMEGA[:1]}, "got 1")]
+        for path in ("rope_scaling.ntk_aware", "rope_scaling.dynamic_ntk", "rope_scaling.DynamicNTKPositions")
+    },
+    "rope_scaling.llama3": [({"slow": 32.0}, "slow = 32")],
+    "rope_scaling.yarn": [
+        ({"slow": 32.0}, "slow = 32"),
+        ({"frequencies": torch.tensor([1.0, 0.5, 0.1], dtype=torch.float64)}, "[1.0, 0.5, 0.1]")],
+    "training.train": [
+        *(({"sample": returning(value)}, repr(value)) for value in (None, IDS, (IDS,), (IDS, [1]))),
+        ({"sample": returning((IDS, IDS[:, :2]))}, "(2, 2)"),
+        ({"sample": returning((IDS, x(2, 3)))}, "torch.float32"),
+        ({"sample": returning((IDS, IDS + 5))}, "target id 5"),
+        ({"sample": returning((IDS, IDS - 1))}, "target id -1"),
+        ({"sample": returning((x(2, 3), IDS))}, "torch.float32"),
+        ({"sample": returning((IDS + 5, IDS))}, "token id 5"),
+        ({"schedule": lambda step: 0.0}, "got 0.0"),
+        ({"schedule": lambda step: "1"}, "got '1'"),
+    ],
+}  # fmt: skip
+# Calls of another form.
+MORE: dict[str, tuple[Callable[[], Any], str]] = {
+    "Transformer itself": (lambda: Transformer(5, 6, 2, 1), "Encoder or Decoder"),
+    "a model of another width than its scheme": (lambda: Encoder(5, 8, 2, 1, SinusoidalPositions(6))(IDS), "(2, 3, 8)"),
+    "a model of other heads than its scheme": (lambda: Encoder(5, 9, 3, 1, alibi.AlibiPositions(2))(IDS), "num_heads = 2"),
+    "a model of wider heads than its scheme": (lambda: Encoder(5, 6, 2, 1, relative.ShawPositions(2, 1))(IDS), "d_head = 2"),
+    "caches of another number": (lambda: decoder(IDS, caches=[]), "got []"),
+    "caches that are none": (lambda: decoder(IDS, caches=[None]), "got [None]"),
+    "caches in an encoder": (lambda: Encoder(5, 6, 2, 1)(IDS, caches=[Cache()]), "Encoder"),
+    "a cache of another batch": (lambda: attend(x(4, 1, 6), torch.tensor([3]), cached()), "(4, 2, 1, 3)"),
+    "keys wider than the cached ones": (lambda: cached().extend(x(2, 2, 1, 6), x(2, 2, 1, 5), L[:1]), "(2, 2, 1, 6)"),
+    "values wider than the cached ones": (lambda: cached().extend(x(2, 2, 1, 4), x(2, 2, 1, 9), L[:1]), "(2, 2, 1, 9)"),
+    "positions of each, after those of all": (lambda: cached().extend(Q[:, :, :1], Q[:, :, :1, :5], x(2, 1)), "(2, 1)"),
+    "positions that a scheme cannot hold": (lambda: Decoder(5, 6, 2, 1, BinaryPositions(6, 1))(IDS), "take num_bits=2"),
+    "more tokens than a table has rows": (lambda: Decoder(5, 6, 2, 1, learner)(IDS), "position 2 lies beyond"),
+    "fractions where a table has rows": (lambda: Decoder(5, 6, 2, 1, learner)(IDS, L / 2), "got 0.5"),
+    "fractions where offsets have buckets": (
+        lambda: Decoder(5, 6, 2, 1, relative.T5Positions(2, causal=True))(IDS, L / 2), "got 0.5",
+    ),
+    "more sequences of positions than of tokens": (lambda: decoder(IDS, torch.zeros(3, 3)), "(3, 3)"),
+    "a scheme's bias of the wrong shape": (
+        lambda: MultiHeadAttention(6, 2, TooManyHeads(), causal=False)(x(2, 3, 6), L), "(1, 3,",
+    ),
+    "a scheme's queries of the wrong width": (lambda: Decoder(5, 6, 2, 1, Narrowing())(IDS), "d_head = 1 as in query"),
+    "what a user's scheme asks of the package": (lambda: Decoder(5, 6, 2, 1, Careless())(IDS), "skips whole numbers from 256"),
+}  # fmt: skip
+
+# ── the lab, whose functions have no rules: what each argument must not be, by a rule or one by one ──────────────────────
+
+SEEDS: list[Any] = ["0,1", 3, [0, 0], ([0, True], "True"), ([0, -1], "-1"), ((), "()")]
+MODELS: list[Any] = ["rope", None, (nn.Linear(1, 1), "Linear(")]
+CONFIGS: list[Any] = ["quick", None, {}]
+RUNS: list[Any] = ["text-rope-0", None]
+RESULTS: list[Any] = [None, "full", {}]
+TINY: Arguments = {
+    "name": "tiny", "length": 16, "d_model": 8, "num_heads": 2, "num_layers": 1, "steps": 2, "batch_size": 2, "warm_up": 1,
+    "learning_rate": 1e-3, "evaluation_bytes": 128, "spans": 1, "parts": ("text",), "seeds": (0,), "rope_seeds": (0,),
+    "task_length": 16, "task_steps": 1, "side_steps": 1,
+}  # fmt: skip
+
+
+def unknown(what: str) -> list[Any]:
+    """What is no name of a scheme, part, ..."""
+    return [(name, f"unknown {what} {name!r}") for name in ("cosine", 3, None, ())]
+
+
+def unknown_among(what: str) -> list[Any]:
+    """The same where several may be given."""
+    return [*unknown(what)[:-1], ((), f"no {what} given"), (("cosine",), f"unknown {what} 'cosine'")]
+
+
+def lab_rows() -> dict[str, tuple[Arguments, dict[str, Any]]]:
+    """Good arguments of each function of the lab, and bad ones; those of a method with what it is a method of."""
+    tiny, run = Config(**TINY), Run("text", "rope", 0)
+    model, text = build_model(tiny, run), torch.arange(1000) % 128
+    evaluation = {"plain": {"nonoverlapping": {"16": 1.0}, "by_position": [1.0]}}
+    results = {"runs": [{"part": "text", "scheme": "rope", "seed": 0, "setting": "", "evaluation": evaluation}]}
+    draw = {"generator": torch.Generator(), "batch": 2, "length": 16}
+    counts = ("d_model", "num_heads", "num_layers", "steps", "batch_size", "spans", "task_steps", "side_steps")
+    found: dict[str, Any] = {"results": RESULTS, "scheme": unknown("scheme")}
+    # None is all of them here.
+    wrong = {what: [case for case in unknown_among(what) if case[0] is not None] for what in ("scheme", "part")}
+    of_run = {"part": unknown("part"), "scheme": unknown("scheme"), "seed": "count >= 0", "setting": unknown("setting")}
+    of_bias = {"q_positions": "real [batch] L_query", "k_positions": "real [batch] L_key"}
+    return {
+        "experiment.config.Run": ({"part": "scale", "scheme": "sinusoidal", "seed": 0, "setting": "unit"}, of_run),
+        "experiment.config.Config": (
+            TINY,
+            {"name": [None, 3], "learning_rate": "number > 0", "warm_up": "count >= 0", "parts": unknown_among("part")}
+            | dict.fromkeys(counts, "count")
+            | {"d_model": ("count", [(6, "d_model=6")]), "num_heads": ("count", [(3, "num_heads=6")])}
+            | {"length": ("count", [8, 20]), "task_length": ("count", [8, 20]), "evaluation_bytes": ("count", [64, 130])}
+            | {"seeds": [*SEEDS, None], "rope_seeds": SEEDS},
+        ),
+        "experiment.config.Config.runs": ({"self": tiny}, {"schemes": wrong["scheme"], "seeds": SEEDS, "parts": wrong["part"]}),
+        "experiment.config.Config.of": ({"self": tiny, "run": run}, {"run": RUNS}),
+        "experiment.config.preset": (
+            {"which": "quick"}, {"which": unknown("preset"), "changes": [(3, "unknown field 'changes'")]}
+        ),
+        "experiment.config.build_scheme": ({"name": "t5", "config": tiny}, {"name": unknown("scheme"), "config": CONFIGS}),
+        "experiment.config.build_model": ({"config": tiny, "run": run}, {"config": CONFIGS, "run": RUNS}),
+        "experiment.config.ScaledTokens": (
+            {"scheme": SinusoidalPositions(6), "factor": 2.0}, {"scheme": "PositionScheme", "factor": "number > 0"}
+        ),
+        "experiment.config.ScaledTokens.embed": (
+            {"x": x(2, 3, 6), "positions": L},
+            {"x": ("float batch L d", [(x(2, 3, 5), "(2, 3, 5)")]), "positions": "real tensor [batch] L"},
+        ),
+        "experiment.corpus.load_corpus": ({}, {"folder": ["nowhere", (3, "'3'"), (".", "no whole text in .")]}),
+        **{
+            f"experiment.tasks.{task}": (draw, {"generator": [0, None], "batch": "count", "length": ("count", [3])})
+            for task in tasks.TASKS
+        },
+        "experiment.evaluation.WindowedPositions": (
+            {"scheme": alibi.AlibiPositions(2), "window": 2}, {"scheme": "PositionScheme", "window": "count"}
+        ),
+        "experiment.evaluation.WindowedPositions.bias": (
+            {"q": Q, "q_positions": L, "k_positions": L},
+            of_bias | {"q": ("float batch heads L_query d", [(x(2, 3, 3, 4), "= 2")])},
+        ),
+        "experiment.evaluation.possible_changes": ({"scheme": PositionScheme()}, {"scheme": "PositionScheme"}),
+        "experiment.evaluation.changed": (
+            {"model": model, "change": "ntk", "length": 32, "trained_length": 16},
+            {"model": MODELS, "change": unknown("change"), "length": "count", "trained_length": "count"},
+        ),
+        "experiment.evaluation.token_losses": (
+            {"model": model, "windows": text[None, :9]},
+            {
+                "model": MODELS,
+                "windows": [
+                    "text", None, *shaped(text[:9], text[None, :1], x(2, 3)),
+                    (torch.tensor([[1, 128]]), "token id 128"), (torch.tensor([[128, 1]]), "token id 128"),
+                ],
+            },
+        ),
+        "experiment.evaluation.evaluate_text": (
+            {"model": model, "config": tiny, "text": text, "changes": ("ntk",)},
+            {
+                "model": MODELS, "config": CONFIGS, "changes": unknown_among("change")[:-2],
+                "text": [[[1.0]], "text", None, 3, (x(1000), "torch.float32"), *shaped(text[None]), (text[:100], "100 bytes")],
+            },
+        ),
+        "experiment.evaluation.evaluate_task": (
+            {"model": model, "config": tiny, "task": "order"}, {"model": MODELS, "config": CONFIGS, "task": unknown("task")}
+        ),
+        "experiment.evaluation.linear_along_ones": (
+            {"length": 4, "d_model": 8}, {"length": "count", "d_model": "count", "seed": "count >= 0"}
+        ),
+        "experiment.runs.train_run": (
+            {"config": tiny, "run": Run("order", "none", 0)},
+            {
+                "config": CONFIGS, "run": RUNS, "progress": ["bar", 1],
+                "device": [(name, f"device {name!r} is not there") for name in ("cuda:99", "tpu", "meta", 3.5)],
+            },
+        ),
+        "experiment.runs.measure": (
+            {"model": model, "config": tiny, "run": run},
+            {"model": MODELS, "config": CONFIGS, "run": RUNS, "text": ["text", 3]},
+        ),
+        "experiment.folder.load_results": ({}, {"results": ["nothing", 3, None]}),
+        "experiment.folder.load_model": (
+            {"scheme": "rope"},
+            {"scheme": unknown("scheme"), "seed": ("count >= 0", [7]), "folder": ["nowhere", (3, "'3'")]},
+        ),
+        "experiment.report.records": (
+            {"results": results, "part": "text", "scheme": "rope"},
+            found | {"part": [*unknown("part"), "copy"], "setting": ["unit"]},
+        ),
+        "experiment.report.scores": (
+            {"results": results, "scheme": "rope"},
+            found
+            | {"part": [*unknown("part"), "copy"], "setting": ["unit"], "how": [*unknown("way to measure"), "last"]}
+            | {"change": ["ntk"]},
+        ),
+        "experiment.report.curve": ({"results": results, "scheme": "rope"}, found | {"change": ["ntk"]}),
+        "experiment.report.spread": (
+            {"values": x(3, 4)}, {"values": [[[1.0]], "text", None, 3, *shaped(torch.tensor(1.0)), (IDS, "torch.int64")]}
+        ),
+        "experiment.report.bits_per_byte": ({"nats": 2.0}, {"nats": "number"}),
+        "experiment.report.tables": ({"results": {"runs": []}}, {"results": RESULTS}),
+    }  # fmt: skip
+
+
+LAB = lab_rows()
+
+
+# ── what is tried ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+# What computes nothing from its arguments, or answers in words: nothing in it can be wrong.
+EXEMPT = {
+    "nope.NoPositions": "takes no argument",
+    "schemes.PositionScheme": "takes no argument",
+    "schemes.PositionScheme.embed": "returns its argument",
+    "schemes.PositionScheme.rotate": "returns its arguments",
+    "schemes.PositionScheme.bias": "returns None",
+    "attention.Cache": "holds what extend has checked",
+    "attention.require_flags": "is a check itself",
+    "transformer.Transformer": "in MORE: always an error",
+    "transformer.Transformer.forward": "tried in Encoder and Decoder",
+    "transformer.Decoder.new_caches": "takes no argument",
+    "training.History": "a record",
+    "conventions.RotaryConvention": "a record",
+    "conventions.TableConvention": "a record",
+    "experiment.config.Config.as_json": "takes no argument",
+    "experiment.corpus.Corpus": "a record",
+    "experiment.tasks.Task": "a record",
+    "experiment.evaluation.WindowedPositions.embed": "as the scheme inside",
+    "experiment.evaluation.WindowedPositions.rotate": "as the scheme inside",
+    "experiment.folder.run_experiment": "in test_experiment.py",
+    "experiment.folder.evaluate_again": "in test_experiment.py",
+    "experiment.folder.merge": "in test_experiment.py",
+    "experiment.folder.save_report": "in test_experiment.py",
+}
+
+
+def public_callables() -> Iterator[str]:
+    """Functions, classes and the methods that these classes define or have from a private base, as module.name.
+
+    Not the checks: they return verdicts on whatever they get, in test_checks.py and test_exercises.py. Nor plotting, which
+    draws for the book: test_plotting.py has its errors.
+    """
+    for info in pkgutil.walk_packages(posenc_course.__path__, "posenc_course."):
+        inner = info.name.removeprefix("posenc_course.")
+        if any(part.startswith("_") for part in inner.split(".")) or inner.split(".")[0] in ("plotting", "checks"):
+            continue
+        for name, value in vars(importlib.import_module(info.name)).items():
+            if name.startswith("_") or getattr(value, "__module__", None) != info.name:
+                continue
+            if isinstance(value, FunctionType) or inspect.isclass(value):
+                yield f"{inner}.{name}"
+            if inspect.isclass(value):
+                bases = [base for base in value.__mro__ if base is value or base.__name__[0] == "_" or base is Transformer]
+                for method in dict.fromkeys(attribute for base in bases for attribute in vars(base)):
+                    if isinstance(getattr(value, method), FunctionType) and method[0] != "_":
+                        yield f"{inner}.{name}.{method}"
+
+
+CALLABLES = sorted({*public_callables()} - {*EXEMPT})
+
+
+def listed(values: Any) -> list[Bad]:
+    """Bad values given one by one: each alone, or with what the message shows of it."""
+    return [
+        value if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], str) else (value, repr(value))
+        for value in values
+    ]
+
+
+def cases() -> Iterator[tuple[str, str, Arguments, str]]:
+    """Function, argument, arguments with a bad one among them, and what the message shows of it."""
+    for path in CALLABLES:
+        arguments = good(path)
+        rows = LAB[path][1] if path in LAB else {}
+        rules = target(path)[1] | {
+            name: parse(each)
+            for name, row in rows.items()
+            for each in ([row] if isinstance(row, str) else row)
+            if isinstance(each, str) and not isinstance(row, list)
+        }
+        found = {name: bad_values(name, rules, arguments) for name in rules}
+        for name, row in rows.items():
+            by_hand = row if isinstance(row, list) else [] if isinstance(row, str) else row[1]
+            found[name] = found.get(name, []) + listed(by_hand)
+        yield from ((path, name, arguments | {name: bad}, shown) for name, some in found.items() for bad, shown in some)
+        yield from ((path, "-".join(bad), arguments | bad, shown) for bad, shown in BY_HAND.get(path, []))
+
+
+CASES = [pytest.param(*case, id=f"{case[0]}-{case[1]}-{number}") for number, case in enumerate(cases())]
+
+
+@pytest.mark.parametrize("path", CALLABLES)
+def test_a_good_call_works(path: str) -> None:
+    target(path)[0](**good(path))
+
+
+@pytest.mark.parametrize(("path", "argument", "arguments", "shown"), CASES)
+def test_bad_input_is_named(path: str, argument: str, arguments: Arguments, shown: str) -> None:
+    """ValueError and nothing else; what was given; then, after a colon, what to do."""
+    with pytest.raises(ValueError, match=re.escape(shown)) as caught:
+        target(path)[0](**arguments)
+    message = str(caught.value)
+    assert "\n" not in message.replace(shown, "")
+    assert re.search(r": \S", message.split(shown)[-1] if shown not in message.rpartition(": ")[2] else message)
+
+
+@pytest.mark.parametrize("name", MORE)
+def test_arguments_that_do_not_fit_each_other_are_named(name: str) -> None:
+    call, shown = MORE[name]
+    with pytest.raises(ValueError, match=re.escape(shown)):
+        call()
+
+
+def test_a_refused_call_leaves_the_cache_as_it_was() -> None:
+    cache = cached()
+    with pytest.raises(ValueError, match="do not continue"):
+        cache.extend(x(2, 2, 1, 4), x(2, 2, 1, 6), torch.tensor([3]))
+    assert cache.keys is not None
+    assert cache.keys.shape == (2, 2, 3, 4)
+
+
+def test_every_argument_of_a_public_callable_is_tried() -> None:
+    """A new function comes with its rules; but flags take whatever Python takes for true, and MORE tries caches."""
+    tried: dict[str, set[str]] = {path: set() for path in CALLABLES}
+    for path, argument, *_ in cases():
+        tried[path].add(argument)
+    for path in CALLABLES:
+        arguments = {*inspect.signature(target(path)[0]).parameters} - {"causal", "interleaved", "truncate", "cache", "caches"}
+        assert arguments <= tried[path], f"{path}: no bad value of {arguments - tried[path]} is tried, give it a rule"
+
+
+def test_nothing_is_exempt_or_tried_by_hand_that_is_not_there() -> None:
+    assert {*EXEMPT} | {*BY_HAND} | {*LAB} | {*OWN} <= {*public_callables()}
+
+
+# ── once, at the public edge ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_one_pass_checks_its_positions_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    checked: list[str] = []
+    plainly = Numbers.check
+
+    def counted(rule: Numbers, name: str, value: Any, call: Call) -> Any:
+        checked.append(name)
+        return plainly(rule, name, value, call)
+
+    monkeypatch.setattr(Numbers, "check", counted)
+    model = Decoder(5, 8, 2, 2, rope.RotaryPositions(OMEGA))
+    model(IDS, L, model.new_caches())
+    assert checked == ["positions"]
+
+
+def test_a_count_arrives_as_an_int_and_a_number_as_a_float() -> None:
+    four: Any = np.int64(4)
+    hundred: Any = np.float32(100)
+    assert sinusoidal.frequencies(four, hundred).equal(frequencies(4, 100))
+    assert alibi.alibi_slopes(four).equal(alibi.alibi_slopes(4))
+    assert isinstance(SinusoidalPositions(four).d_model, int)
+    assert isinstance(SinusoidalPositions(4, base=100).base, float)
+
+
+def test_checks_leave_no_trace_in_a_compiled_graph() -> None:
+    turn = torch.compile(rope.apply_rope, fullgraph=True, backend="eager")
+    attend = torch.compile(attention.attention, fullgraph=True, backend="eager")
+    assert turn(Q, x(3, 2), x(3, 2), interleaved=True).equal(rope.apply_rope(Q, x(3, 2), x(3, 2), interleaved=True))
+    assert attend(Q, Q, Q).equal(attention.attention(Q, Q, Q))
+
+
+def test_python_still_reports_arguments_that_are_not_there() -> None:
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'd_model'"):
+        SinusoidalPositions()  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'widht'"):
+        frequencies(4, widht=3)  # type: ignore[call-arg]
