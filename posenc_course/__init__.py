@@ -1,7 +1,7 @@
 """The companion package of the course: every formula of the book as a small, tested function.
 
 Position reaches a Transformer through one of three doors (`schemes.PositionScheme`): the embedding, the query and key,
-or the score. Each scheme is a module named after its topic, pure functions first and a thin `torch.nn.Module` around them:
+or the score. Each scheme is a module named after its topic, pure functions first and a thin `torch.nn.Module` around them::
 
     naive         counting, scaling to [0, 1], bits                     (chapter 02)
     sinusoidal    sines and cosines of geometric frequencies            (chapter 03)
@@ -12,8 +12,9 @@ or the score. Each scheme is a module named after its topic, pure functions firs
     alibi         a penalty that grows with the distance                (chapter 11)
     nope          none of the three                                     (chapter 14)
 
-Around them stand
+Around them stand::
 
+    schemes       the base class, with the three doors                  (chapter 01)
     geometry      lengths, distances and shifts of sinusoids            (chapters 04 to 07)
     attention     scaled dot-product and multi-head attention           (chapter 01)
     transformer   an encoder and a decoder that take any scheme         (chapters 01 and 02)
