@@ -4,6 +4,9 @@ Pair i of a head turns by ω_i radians per token; the score of query and key the
 make a pair is a matter of layout: neighbours (interleaved) or halves (channel i with channel i + d_head/2).
 """
 
+from collections.abc import Callable
+from functools import partial
+
 import torch
 from torch import Tensor
 
@@ -61,10 +64,10 @@ def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, *, interleaved: bool) -> Ten
     Raises ValueError for an odd d_head and for shapes that do not fit.
     """
     cos, sin = _per_head(cos), _per_head(sin)
-    a, b = x.unflatten(-1, (-1, 2)).unbind(-1) if interleaved else x.chunk(2, dim=-1)
-    turned = a * cos - b * sin, a * sin + b * cos
-    joined = torch.stack(turned, dim=-1).flatten(start_dim=-2) if interleaved else torch.cat(turned, dim=-1)
-    return joined.to(x.dtype)
+    wide = x.to(torch.promote_types(x.dtype, cos.dtype))
+    a, b = wide.unflatten(-1, (-1, 2)).unbind(-1) if interleaved else wide.chunk(2, dim=-1)
+    turned = [part.to(x.dtype) for part in (a * cos - b * sin, a * sin + b * cos)]
+    return torch.stack(turned, dim=-1).flatten(start_dim=-2) if interleaved else torch.cat(turned, dim=-1)
 
 
 @checked(**_TURNED)
@@ -160,19 +163,42 @@ class RotaryPositions(PositionScheme):
     @checked(**Q_AND_K)
     def rotate(self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor) -> tuple[Tensor, Tensor]:
         """q and k (batch, heads, L, d_head) at positions (L,) or (batch, L) -> the same shapes."""
-        return self._turn(q, q_positions, self.frequencies), self._turn(k, k_positions, self.frequencies)
+        return self._rotate(q, k, q_positions, k_positions, self.frequencies)
 
-    def _turn(self, x: Tensor, positions: Tensor, frequencies: Tensor) -> Tensor:
-        rotary_dim = 2 * len(frequencies)
-        if rotary_dim > x.shape[-1]:
+    def _rotate(
+        self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor, frequencies: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        of_q = self._tables(q, q_positions, frequencies)
+        one_pass = k_positions is q_positions and (k.dtype, k.device) == (q.dtype, q.device)
+        of_k = of_q if one_pass else self._tables(k, k_positions, frequencies)
+        return self._turn(q, *of_q), self._turn(k, *of_k)
+
+    def _tables(self, x: Tensor, positions: Tensor, frequencies: Tensor) -> tuple[Tensor, Tensor]:
+        if 2 * len(frequencies) > x.shape[-1]:
             raise ValueError(
-                f"{len(frequencies)} frequencies turn {rotary_dim} channels, and a head has {x.shape[-1]}: "
+                f"{len(frequencies)} frequencies turn {2 * len(frequencies)} channels, and a head has {x.shape[-1]}: "
                 f"take frequencies({x.shape[-1]}), or fewer for a partial rotation"
             )
         cos, sin = rope_tables(positions, frequencies, dtype=torch.promote_types(x.dtype, torch.float32))
-        cos, sin = cos * self.attention_factor, sin * self.attention_factor
-        turned = apply_rope(x[..., :rotary_dim], cos.to(x.device), sin.to(x.device), interleaved=self.interleaved)
-        return torch.cat((turned, x[..., rotary_dim:]), dim=-1)
+        if self.attention_factor != 1:
+            cos, sin = cos * self.attention_factor, sin * self.attention_factor
+        return cos.to(x.device), sin.to(x.device)
+
+    def _turn(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        turn: Callable[[Tensor, Tensor, Tensor], Tensor] = partial(apply_rope, interleaved=self.interleaved)
+        if self.interleaved and x.dtype in (torch.bfloat16, torch.float16) and not torch.compiler.is_compiling():
+            turn = apply_rope_complex  # three to six times as fast in half precision; in others it would round differently
+        rotary_dim = 2 * cos.shape[-1]
+        turned = _by_heads(turn, x[..., :rotary_dim], cos, sin)
+        return turned if rotary_dim == x.shape[-1] else torch.cat((turned, x[..., rotary_dim:]), dim=-1)
+
+
+def _by_heads(turn: Callable[[Tensor, Tensor, Tensor], Tensor], x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """The rotation of a few heads at a time, so that a processor's cache holds what comes between x and the result."""
+    few = max(1, 2**18 * x.shape[1] // x.numel())
+    if few >= x.shape[1] or x.device.type != "cpu" or torch.compiler.is_compiling():
+        return turn(x, cos, sin)
+    return torch.cat([turn(heads, cos, sin) for heads in x.split(few, dim=1)], dim=1)
 
 
 def _per_head(table: Tensor) -> Tensor:

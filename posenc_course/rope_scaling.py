@@ -114,7 +114,7 @@ class DynamicNTKPositions(RotaryPositions):
         """q and k (batch, heads, L, d_head) at positions (L,) or (batch, L) -> the same shapes."""
         length = int(max(exact(q_positions).max(), exact(k_positions).max()).item()) + 1
         frequencies = dynamic_ntk(self.frequencies, length, self.original_length, self.factor)
-        return self._turn(q, q_positions, frequencies), self._turn(k, k_positions, frequencies)
+        return self._rotate(q, k, q_positions, k_positions, frequencies)
 
 
 def _logarithmic_step(omega: Tensor) -> float:

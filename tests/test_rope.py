@@ -254,6 +254,20 @@ def test_scores_are_the_same_a_million_tokens_later_in_float32(shift: int, inter
 
 
 @both_layouts
+def test_scheme_rounds_to_bfloat16_once(interleaved: bool) -> None:
+    """Half a unit in the last of 8 bits, and float32's own rounding; taken a few heads at a time, each head as if alone."""
+    scheme = RotaryPositions(frequencies(64), interleaved=interleaved)
+    q, k = torch.randn(2, 2, 8, 1024, 64).to(torch.bfloat16).requires_grad_()
+    m = torch.arange(1_000_000, 1_001_024)
+    for x, result, truth in zip((q, k), scheme.rotate(q, k, m, m), scheme.rotate(q.double(), k.double(), m, m), strict=True):
+        assert result.dtype == torch.bfloat16
+        assert ((result - truth).abs() <= 2**-8 * truth.abs() + 1e-6).all()
+        assert result[:, 3:4].equal(scheme.rotate(x[:, 3:4], x[:, 3:4], m, m)[0])
+    ((gradient,), (expected,)) = (torch.autograd.grad(scheme.rotate(x, x, m, m)[0].sum(), q) for x in (q, q.double()))
+    assert ((gradient - expected).abs() <= 2**-8 * expected.abs() + 1e-6).all()
+
+
+@both_layouts
 @pytest.mark.parametrize(("dtype", "atol"), [(torch.float64, 1e-8), (torch.float32, 1e-5), (torch.bfloat16, 6e-2)], ids=str)
 def test_the_module_gives_relative_scores_in_every_dtype(dtype: torch.dtype, atol: float, interleaved: bool) -> None:
     """In bfloat16 each channel of q and k is rounded to 8 bits; positions themselves in bfloat16 would cost 1 and more."""
