@@ -10,7 +10,7 @@ A rule names a kind; what follows a colon is the way out for what is of another.
     real tensor                the same, in nothing but a tensor
     count >= 2 <= d_model      an integer, by default >= 1; a bound may be another argument; even >= 2 lets only even ones pass
     number > 0                 a finite number; or inf lets infinity pass
-    base, dtype, frequencies, function, Module, PositionScheme
+    dtype, frequencies, function, Module, PositionScheme
 
 The sizes of a tensor follow its kind. A name is one size in the whole call; a count gives its name to a size:
 
@@ -107,7 +107,11 @@ def checked(where: Literal["outside", "everywhere"] = "outside", /, **rules: str
 
 
 def _is_formula(caller: Any) -> bool:
-    """Whether a frame is one of the package's formulas, whose own arguments were checked; torch's calls are its callers'."""
+    """Whether a frame is one of the package's formulas, whose own arguments were checked; torch's calls are its callers'.
+
+    The caller is asked, instead of a flag that is set while a checked function runs, so that what such a function calls of its
+    user's (a scheme, a hook) is checked in turn, and neither threads nor exceptions can leave the flag behind.
+    """
     while caller is not None and (module := caller.f_globals.get("__name__", "")).startswith("torch."):
         caller = caller.f_back
     return caller is not None and _vouches(module)
