@@ -103,7 +103,7 @@ class Check:
         self._make = make
         self._draws = bool(inspect.signature(make).parameters)
         self._names = names or (make.__name__,)
-        self._answers = {function.__code__: f"{function.__module__}.{function.__name__}" for function in instead_of}
+        self._answers = {inspect.unwrap(f).__code__: f"{f.__module__}.{f.__name__}" for f in instead_of}
         self.__name__, self.__doc__, self.__module__ = make.__name__, make.__doc__, make.__module__
 
     def exercise(self, seed: int = 0) -> Exercise:

@@ -3,6 +3,7 @@
 import copy
 import ctypes
 import functools
+import inspect
 import math
 import os
 import random
@@ -51,7 +52,7 @@ def check(*, instead_of: Iterable[Callable[..., Any]] = (), draws: bool = True) 
     The check returns either as text. It recognizes the package's own functions in `instead_of`, which would be the answer.
     If it draws inputs, the function that judges takes `seed`, and the verdict names it; `seed=…` repeats a verdict.
     """
-    codes = {function.__code__: f"{function.__module__}.{function.__name__}" for function in instead_of}
+    codes = {inspect.unwrap(function).__code__: f"{function.__module__}.{function.__name__}" for function in instead_of}
 
     def decorate(judge: Callable[..., str]) -> Callable[..., str]:
         @functools.wraps(judge)
