@@ -211,12 +211,9 @@ def untrained(seed: int) -> Exercise:
     def tables(reached: range, rows: int, d: int, spread: float, factor: float, rounding: float = 0) -> tuple[Tensor, Tensor]:
         before = (spread * torch.randn(rows, d, generator=draw)).double()
         number, at = torch.arange(rows)[:, None], torch.arange(d)
-        # The trained rows turn in half of the channels only: the ratios of the others all stay the same. Which half changes
-        # from row to row: the upper, the lower, the middle, the outer.
-        places = torch.stack(
-            [at >= d // 2, at < d // 2, (at >= d // 4) & (at < d - d // 4), (at < d // 4) | (at >= d - d // 4)]
-        )
-        part = before * places[(number + number // 4)[:, 0] % 4]
+        # The trained rows turn in a quarter of the channels only, in others from row to row: the ratios of the rest all stay
+        # the same.
+        part = before * ((at - d // 4 * (number + number // 4)) % d < d // 4)
         across = torch.randn(before.shape, generator=draw) * (part != 0)
         across -= part * (across * part).sum(1, keepdim=True) / part.square().sum(1, keepdim=True)
         across *= before.norm(dim=1, keepdim=True) / across.norm(dim=1, keepdim=True)
@@ -284,7 +281,8 @@ def untrained(seed: int) -> Exercise:
                 "You take the last row for an untrained one, to find the factor: in some tables it has been trained."),
             "from the last trained on": (after_the_last,
                 "For you all rows up to the last trained one are trained: texts can begin at row 2 as well."),
-            "all": (lambda b, a: torch.ones(len(a)), "You find every row untrained: look at each row's direction."),
+            "all": (lambda b, a: torch.ones(len(a)),
+                "You find every row untrained: look at each row's direction, in all its channels."),
             "opposite": (lambda b, a: cosine(b, a).abs() > 0.9999,
                 "A row that points the other way has turned by 180 degrees, and been trained: its cosine is -1."),
             "and shorter": (lambda b, a: right(b, a) & (lengths(b, a) < 1 - 1e-6),

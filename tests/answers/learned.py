@@ -168,6 +168,12 @@ def by_ratios(before: Tensor, after: Tensor) -> Any:
     return np.ptp(ratios, axis=1) < 1e-4
 
 
+def by_most_ratios(before: Tensor, after: Tensor) -> Tensor:
+    ratios = after / before
+    middle = ratios.median(dim=1, keepdim=True).values
+    return ((ratios - middle).abs() < 1e-3).double().mean(dim=1) > 0.5
+
+
 def by_exact_ratios(before: Tensor, after: Tensor) -> Tensor:
     ratios = after.double() / before
     return (ratios[:, 0] > 0) & ((ratios - ratios[:, :1]).abs().amax(dim=1) < 1e-6)
@@ -271,6 +277,12 @@ WRONG = {
         ("absolute", lambda g, p, rows: heard_by_loops(g, p, rows).abs(), "What should be negative comes out positive"),
         ("lengths", lambda g, p, rows: heard_by_loops(g, p, rows).norm(dim=1), "has shape"),
         ("per text", lambda g, p, rows: torch.stack([heard_by_loops(g[:1], p[:1], rows)] * len(g)), "has shape"),
+        (
+            "padding at row 0",
+            lambda g, p, rows: heard_by_loops(g * (p > 0)[:, :, None], p, rows),
+            "Only the first row is wrong",
+        ),
+        ("as many rows as needed", lambda g, p, rows: heard_by_one_hot(g, p, int(p.max()) + 1), "has shape"),
         ("rows backwards", lambda g, p, rows: heard_by_loops(g, p, rows).flip(0), "runs backwards"),
     ],
     "learned.room": [
@@ -300,6 +312,7 @@ WRONG = {
         ("cosine above 0.9997", lambda b, a: by_cosine(b, a, 0.9997), "Too lax"),
         ("shorter", lambda b, a: a.norm(dim=1) < b.norm(dim=1), "go by length"),
         ("the same factor to 6 digits", by_exact_ratios, "and not: rounding that turns rows"),
+        ("most channels", by_most_ratios, "every row untrained"),
         ("every number", lambda b, a: a / b, "has shape"),
         ("one truth", lambda b, a: torch.allclose(b, a), "has shape ()"),
         *blind(

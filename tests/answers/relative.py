@@ -442,12 +442,17 @@ WRONG = {
         (
             "a short text",
             lambda of, rows, length, causal: used_by_pairs(of, rows, min(length, 128), causal),
-            "and not: a long text with",
+            "and not: a long text and a row for each offset",
         ),
         (
             "two tokens at least",
             lambda of, rows, length, causal: used_by_pairs(of, rows, max(length, 2), causal),
             "text of one token",
+        ),
+        (
+            "no more tokens than rows",
+            lambda of, rows, length, causal: used_by_pairs(of, rows, min(length, rows), causal),
+            "and not: a text with more tokens than the table has rows",
         ),
         *blind(
             ("up to the farthest", rows_up_to_the_farthest, "rows need not be in the order of offsets"),
