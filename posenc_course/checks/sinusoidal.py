@@ -1,88 +1,81 @@
-"""Exercises of chapter 03: the table without a loop, and the assignment on finding out what is wrong with one."""
+"""Exercises on the sinusoidal table: writing it without a loop, and finding out what is wrong with one."""
 
 import math
 import random
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from posenc_course.checks._verdict import answer, as_table, check, compare
+from posenc_course.checks._exercise import Exercise, exercise
 from posenc_course.sinusoidal import frequencies, sinusoidal_table
 
 
-@check(instead_of=[sinusoidal_table], draws=False)
-def table(my_table: Callable[[Tensor, int], Any]) -> str:
-    """Try my_table(positions, d_model) -> (L, d_model), interleaved, base 10,000, on positions 0 … 11 and d_model = 8.
+@exercise("my_table", instead_of=[sinusoidal_table])
+def table() -> Exercise:
+    """my_table(positions, d_model) -> (L, d_model), interleaved, base 10,000."""
 
-    Chapter 03.
-    """
-    length, d_model = 12, 8
-    positions = torch.arange(length)
-    call = f"my_table(torch.arange({length}), {d_model})"
-    yours = as_table(answer(my_table, positions.clone(), d_model, call=call), (length, d_model), call=call)
-    right, norm = sinusoidal_table(positions, d_model), math.sqrt(d_model / 2)
-    if _same(yours, right):
-        return f"Right: every number agrees with the package's table, and every row has length {norm:g}."
-    for known, hint in _mistakes(positions, d_model):
-        if _same(yours, known):
-            return hint
-    for row, length_of_row in enumerate(yours.norm(dim=-1).tolist()):
-        if not abs(length_of_row - norm) < 1e-3:  # not >=, for NaN
-            return (
-                f"Row {row} has length {length_of_row:.4f} where {d_model // 2} pairs of sine and cosine give {norm:g}: "
-                "do both of a pair take the same angle?"
-            )
-    row = int(((yours - right).abs() > 1e-4).any(dim=-1).nonzero()[0])
-    return f"Every row has the right length, but row {row} is wrong: the pairs are sines and cosines of other angles."
+    def pairs(d_model: int) -> Tensor:
+        return torch.arange(d_model) // 2
 
-
-def _same(a: Tensor, b: Tensor) -> bool:
-    return torch.allclose(a, b, rtol=0, atol=1e-4)  # a correct table in float32 passes
-
-
-def _mistakes(positions: Tensor, d_model: int) -> list[tuple[Tensor, str]]:
-    right = sinusoidal_table(positions, d_model)
-    channel = torch.arange(d_model)
-    pair = channel // 2
-    omega = frequencies(d_model)[pair]  # (d_model,): both columns of a pair
-
-    def waves(rates: Tensor) -> Tensor:
+    def waves(rate: Callable[[int], Tensor]) -> Callable[[Tensor, int], Tensor]:
         """Sines in the even columns and cosines in the odd ones, of one rate per column in radians per token."""
-        angles = torch.outer(positions.double(), rates)
-        return torch.where(channel % 2 == 0, angles.sin(), angles.cos())
 
-    return [
-        (sinusoidal_table(positions, d_model, interleaved=False),
-         "All sines, then all cosines: the concatenated layout. Here sine and cosine alternate."),
-        (right.unflatten(-1, (-1, 2)).flip(-1).flatten(-2), "Sine and cosine have changed places: a sine comes first."),
-        (sinusoidal_table(positions + 1, d_model), "Your first row belongs to position 1: take the positions as given."),
-        (waves(10_000.0 ** (-2 * channel.double() / d_model)),
-         "Your exponent counts dimensions, not pairs: both columns of pair i take 2i/d, so columns 2 and 3 share one angle."),
-        (waves(10_000.0 ** (-channel.double() / d_model)),
-         "Sine and cosine of a pair take different angles: both columns of pair i take the exponent 2i/d."),
-        (waves(omega * math.pi * pair),
-         "Each frequency carries a stray factor of i·π, so pair 0 never moves: the angle is ω_i·m and nothing else."),
-        (waves(omega**2),
-         "Your exponent has its 2 twice: the even column of a pair already is 2i, and the exponent is 2i/d."),
-        (waves(10_000.0 ** (-pair.double() / (d_model // 2 - 1))),
-         "Your slowest frequency is exactly 1/10000: that is tensor2tensor's table, the paper's exponent is divided by d/2."),
-        (waves(1 / omega), "The exponent has the wrong sign: your frequencies grow, they should fall."),
-        (waves(omega * math.pi / 180), "The angles are degrees: sine and cosine take radians."),
-    ]  # fmt: skip
+        def table(positions: Tensor, d_model: int) -> Tensor:
+            angles = torch.outer(positions.double(), rate(d_model))
+            return torch.where(torch.arange(d_model) % 2 == 0, angles.sin(), angles.cos())
+
+        return table
+
+    def of_base(base: float) -> Callable[[int], Tensor]:
+        return lambda d: frequencies(d, base)[pairs(d)]
+
+    omega = of_base(10_000)
+    too_slow = "Your frequencies fall too slowly: is the base 10,000, and the exponent of pair i 2i/d?"
+    return Exercise(
+        cases={
+            "positions 0 to 11": (torch.arange(12), 8),
+            "other positions than 0, 1, 2, …": (torch.tensor([3, 300, 0]), 8),
+            "a single position": (torch.tensor([5]), 12),
+            "a wide table": (torch.arange(4), 40),
+        },
+        right=sinusoidal_table,
+        mistakes={
+            "concatenated": (lambda positions, d: sinusoidal_table(positions, d, interleaved=False),
+                "All sines, then all cosines: that's the concatenated layout. Here sine and cosine alternate."),
+            "cosine first": (lambda positions, d: sinusoidal_table(positions, d).unflatten(-1, (-1, 2)).flip(-1).flatten(-2),
+                "Sine and cosine have changed places: a sine comes first."),
+            "from 1": (lambda positions, d: sinusoidal_table(positions + 1, d),
+                "Your first row belongs to position 1: take the positions as given."),
+            "positions not used": (lambda positions, d: sinusoidal_table(range(len(positions)), d),
+                "Your rows are those of positions 0, 1, 2, …: take the positions as given."),
+            "2c/d": (waves(lambda d: 10_000.0 ** (-2 * torch.arange(d).double() / d)),
+                "Your exponent counts channels, not pairs: both columns of a pair share one angle."),
+            "c/d": (waves(lambda d: 10_000.0 ** (-torch.arange(d).double() / d)),
+                "Sine and cosine of a pair take different angles: both columns of pair i take the exponent 2i/d."),
+            "a stray i·π": (waves(lambda d: omega(d) * math.pi * pairs(d)),
+                "Each frequency carries a stray factor of i·π, so pair 0 never moves: the angle is ω_i·m and nothing else."),
+            "4i/d": (waves(lambda d: omega(d) ** 2),
+                "Your exponent has its 2 twice: the even column of a pair already is 2i, and the exponent is 2i/d."),
+            "d/2 - 1": (waves(lambda d: 10_000.0 ** (-pairs(d).double() / (d // 2 - 1))),
+                "Your slowest frequency is exactly 1/10000: that's tensor2tensor's table. The paper divides by d/2."),
+            "growing": (waves(lambda d: 1 / omega(d)),
+                "The exponent has the wrong sign: your frequencies grow, they should fall."),
+            "degrees": (waves(lambda d: omega(d) * math.pi / 180), "The angles are degrees: sine and cosine take radians."),
+            "i/d": (waves(of_base(100)), too_slow),
+            "base 1,000": (waves(of_base(1000)), too_slow),
+        },
+        praise="every number agrees with the package's table, and every row has length √(d/2).",
+    )  # fmt: skip
 
 
-# ── the assignment ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@check()
-def to_interleaved(my_layout: Callable[[Tensor], Any], *, seed: int) -> str:
-    """Try my_layout(table) -> the concatenated table (L, d) with its columns interleaved, for even and odd d. Chapter 03."""
+@exercise()
+def to_interleaved(seed: int) -> Exercise:
+    """to_interleaved(table) -> the concatenated table (L, d) with its columns interleaved, for even and odd d."""
     generator = torch.Generator().manual_seed(seed)
-    # Widths up to 4 would hide the mistake of going the other way, and the last of these is odd after all even ones.
-    shapes = ((4, 8), (5, 6), (3, 10), (6, 7), (5, 9))
-    cases = [(torch.randn(*shape, dtype=torch.float64, generator=generator),) for shape in shapes]
+    # Widths up to 4 would hide the mistake of going the other way.
+    shapes = {"an even width": (4, 8), "an odd width": (5, 7), "a single row": (1, 10), "a square table": (6, 6),
+              "another odd width": (5, 9), "a single pair": (4, 2), "a pair and a sine": (3, 3)}  # fmt: skip
 
     def by(column: Callable[[int, int], int]) -> Callable[[Tensor], Tensor]:
         """Column j of the result is column(j, d) of the table."""
@@ -94,26 +87,38 @@ def to_interleaved(my_layout: Callable[[Tensor], Any], *, seed: int) -> str:
     def opposite(j: int, d: int) -> int:
         return 2 * j if 2 * j < d else 2 * j - d + 1 - d % 2
 
-    mistakes = [
-        (by(opposite), "That is the way back: it makes a concatenated table of an interleaved one."),
-        (by(lambda j, d: j), "The columns stand where they stood: does your function reorder them at all?"),
-        (by(lambda j, d: j // 2 + j % 2 * (d // 2)),
-         "Even widths are right. With an odd width there is one sine more than there are cosines: where do the cosines begin?"),
-        (by(lambda j, d: right(j, d) if d % 2 else right(j ^ 1, d)),
-         "Sine and cosine have changed places: in each pair the sine comes first."),
-        (by(lambda j, d: j // 2 if j % 2 == 0 else d - 1 - j // 2),
-         "The cosines come in reverse: the first of them belongs to pair 0."),
-        (lambda table: table[[right(r, len(table)) for r in range(len(table))]],
-         "You reorder the rows: a layout is an order of the columns."),
-    ]  # fmt: skip
-    return compare(
-        my_layout, cases, by(right), mistakes, name="to_interleaved", praise="all five tables, two of them of odd width."
-    )
+    return Exercise(
+        cases={
+            name: (torch.randn(*shape, dtype=torch.float64, generator=generator),) for name, shape in shapes.items()
+        },
+        right=by(right),
+        mistakes={
+            "the way back": (by(opposite), "That is the way back: it makes a concatenated table of an interleaved one."),
+            "unchanged": (by(lambda j, d: j),
+                "The columns are still in the old order: does your function reorder them at all?"),
+            "half rounded down": (by(lambda j, d: j // 2 + j % 2 * (d // 2)),
+                "Even widths are right. With an odd width there is one sine more than there are cosines: where do the cosines "
+                "begin?"),
+            "cosine first": (by(lambda j, d: right(j, d) if d % 2 else right(j ^ 1, d)),
+                "Sine and cosine have changed places: in each pair the sine comes first."),
+            "cosine first, half rounded down": (by(lambda j, d: j // 2 + (j + 1) % 2 * (d // 2)),
+                "Two things: the sine comes first in each pair, and with an odd width there is one sine more than there are "
+                "cosines."),
+            "cosines in reverse": (by(lambda j, d: j // 2 if j % 2 == 0 else d - 1 - j // 2),
+                "The cosines come in reverse: the first of them belongs to pair 0."),
+            "rows": (lambda table: table[[right(r, len(table)) for r in range(len(table))]],
+                "You reorder the rows: a layout is an order of the columns."),
+        },
+        praise="all seven tables, three of them of odd width.",
+    )  # fmt: skip
 
 
 def _rows(positions: Tensor, speeds: Tensor) -> Tensor:
     """(L, 2 · pairs), interleaved, of any speeds in radians per token."""
-    angles = torch.outer(positions.double(), speeds)
+    return _of_angles(torch.outer(positions.double(), speeds))
+
+
+def _of_angles(angles: Tensor) -> Tensor:
     return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(1)
 
 
@@ -125,26 +130,19 @@ def _turns(table: Tensor) -> Tensor:
     return _wrapped(torch.atan2(table[:, 0::2], table[:, 1::2]).diff(dim=0))
 
 
-@check()
-def turns(my_turns: Callable[[Tensor], Any], *, seed: int) -> str:
-    """Try my_turns(table) -> (L - 1, d/2), the angle by which each pair turns from row to row, on tables of drawn speeds.
-
-    Chapter 03.
-    """
+@exercise()
+def turns(seed: int) -> Exercise:
+    """turns(table) -> (L - 1, d/2), the angle by which each pair rotates from row to row, on tables of any speeds."""
     generator = torch.Generator().manual_seed(seed)
 
-    def drawn(low: float, high: float) -> Tensor:
-        return low + (high - low) * torch.rand(1, dtype=torch.float64, generator=generator)
+    def sample(low: float, high: float, *shape: int) -> Tensor:
+        return low + (high - low) * torch.rand(*shape or (1,), dtype=torch.float64, generator=generator)
 
-    # One pair that turns backwards, one by more than a right angle, a slow one; 3 keeps clear of the half turn, whose sign is
-    # free. Twelve rows carry each of the fast ones over the seam.
-    speeds = torch.cat((drawn(-3, -2), drawn(2, 3), drawn(0.7, 1.4), drawn(0.01, 0.02)))
+    # 3 keeps clear of half a turn, whose sign is free. Twelve rows carry each of the fast ones over the seam.
+    speeds = torch.cat((sample(-3, -2), sample(2, 3), sample(0.7, 1.4), sample(0.01, 0.02)))
+    # The first two steps backwards and forwards again, whatever else is sampled.
+    uneven = torch.cat((torch.tensor([[-2.5, 0.4, 2.8], [2.6, -2.9, -0.2]], dtype=torch.float64), sample(-3, 3, 9, 3)))
     start = int(torch.randint(10, 5000, (1,), generator=generator))
-    cases = [
-        (_rows(start + torch.arange(12), speeds),),
-        (_rows(torch.arange(9), speeds.flip(0)[:3]),),
-        (_rows(start + torch.arange(20), frequencies(16)),),
-    ]
 
     def cosines_apart(table: Tensor) -> Tensor:
         return (table[1:].unflatten(1, (-1, 2)) * table[:-1].unflatten(1, (-1, 2))).sum(dim=-1).clamp(-1, 1)
@@ -156,68 +154,101 @@ def turns(my_turns: Callable[[Tensor], Any], *, seed: int) -> str:
         sin, cos = table.chunk(2, dim=1)
         return _wrapped(torch.atan2(sin, cos).diff(dim=0))
 
-    mistakes = [
-        (lambda t: -_turns(t),
-         "Each turn has the other sign: a pair of the paper's table turns by plus ω_i. Which is the sine?"),
-        (lambda t: angles(t).diff(dim=0),
-         "A pair that crosses the seam between π and -π seems to jump back: bring each difference back between them."),
-        (lambda t: torch.atan2(t[:, 1::2], t[:, 0::2]).diff(dim=0),
-         "Two things: the signs are the other ones, and a pair that crosses the seam between π and -π seems to jump."),
-        (lambda t: cosines_apart(t).acos(),
-         "The sizes are right and the direction is lost: some pairs turn backwards, and cosines alone do not say so."),
-        (lambda t: _turns(t).abs(), "The sizes are right and the direction is lost: some pairs turn backwards."),
-        (lambda t: _turns(t) % (2 * math.pi), "Between 0 and 2π every backward turn looks like a long forward one: -π to π."),
-        (lambda t: angles(t)[1:], "You say where the hands stand, not how far they turn: row 0 need not stand at angle 0."),
-        (lambda t: _wrapped(angles(t)[1:] - angles(t)[0]), "You turn from the first row each time: from row r to row r + 1."),
-        (halves, "You pair column i with column i + d/2: this table is interleaved."),
-        (lambda t: frequencies(t.shape[1]).expand(len(t) - 1, -1),
-         "These are the paper's frequencies: the tables here turn at speeds of their own, so read them off the numbers."),
-        (lambda t: (2 - 2 * cosines_apart(t)).clamp(min=0).sqrt(),
-         "These are distances between points of the circle, chords: an angle is longer than its chord."),
-        (lambda t: _turns(t).sin().asin(), "Turns of more than a right angle come out too small: a sine cannot tell them."),
-        (lambda t: _wrapped((t[:, 0::2] / t[:, 1::2]).atan().diff(dim=0)),
-         "The arctangent of a quotient does not know half of the circle from the other: atan2 takes the pair."),
-        (lambda t: _turns(t).rad2deg(), "These are degrees: radians are wanted."),
-    ]  # fmt: skip
-    return compare(
-        my_turns, cases, _turns, mistakes, name="turns", praise="forwards, backwards and over the seam, in three tables."
-    )
+    def one_side(table: Tensor, side: int) -> Tensor:
+        """Brought back over the seam by whoever comes from one side only."""
+        change = angles(table).diff(dim=0)
+        return torch.where(side * change > math.pi, change - side * 2 * math.pi, change)
+
+    return Exercise(
+        cases={
+            "pairs that rotate forwards, backwards and slowly": (_rows(start + torch.arange(12), speeds),),
+            "a table that begins at position 0": (_rows(torch.arange(9), speeds.flip(0)[:3]),),
+            "a piece of the paper's table": (_rows(start + torch.arange(20), frequencies(16)),),
+            "pairs that change their speed": (_of_angles(uneven.cumsum(dim=0)),),
+            "a single pair": (_rows(start + torch.arange(8), speeds[:1]),),
+            "two rows": (_rows(start + torch.arange(2), speeds),),
+        },
+        right=_turns,
+        mistakes={
+            "the other sign": (lambda t: -_turns(t),
+                "Each angle has the wrong sign: a pair of the paper's table rotates by plus ω_i. Which is the sine?"),
+            "over the seam": (lambda t: angles(t).diff(dim=0),
+                "A pair that crosses the seam between π and -π seems to jump back: bring each difference back between them."),
+            "over the seam, from one side": (lambda t: one_side(t, 1),
+                "A pair that rotates forwards over the seam still seems to jump: bring back differences below -π as well."),
+            "over the seam, from the other side": (lambda t: one_side(t, -1),
+                "A pair that rotates backwards over the seam still seems to jump: bring back differences above π as well."),
+            "the other sign and the seam": (lambda t: torch.atan2(t[:, 1::2], t[:, 0::2]).diff(dim=0),
+                "Two things: the signs are wrong, and a pair that crosses the seam between π and -π seems to jump."),
+            "cosines": (lambda t: cosines_apart(t).acos(),
+                "The sizes are right and the direction is lost: some pairs rotate backwards, and neither a cosine nor a "
+                "size says so."),
+            "0 to 2π": (lambda t: _turns(t) % (2 * math.pi),
+                "Between 0 and 2π every step backwards looks like a long one forwards: -π to π."),
+            "modulo π": (lambda t: torch.remainder(_turns(t) + math.pi / 2, math.pi) - math.pi / 2,
+                "Half turns are lost: the arctangent of a quotient, or a remainder by π, can't tell one half of the circle "
+                "from the other."),
+            "where they are": (lambda t: angles(t)[1:],
+                "You give the angle of each pair, not how far it rotates: row 0 need not be at angle 0."),
+            "from the first row": (lambda t: _wrapped(angles(t)[1:] - angles(t)[0]),
+                "You measure from the first row each time: it should be from row r to row r + 1."),
+            "the first step": (lambda t: _turns(t)[:1].expand(len(t) - 1, -1),
+                "You repeat the first step: a pair can change its speed from row to row."),
+            "concatenated": (halves, "You pair column i with column i + d/2: this table is interleaved."),
+            "the paper's": (lambda t: frequencies(t.shape[1]).expand(len(t) - 1, -1),
+                "These are the paper's frequencies: the tables here have speeds of their own, so read them off the numbers."),
+            "chords": (lambda t: (2 - 2 * cosines_apart(t)).clamp(min=0).sqrt(),
+                "These are distances between points of the circle, chords: an angle is longer than its chord."),
+            "a sine": (lambda t: _turns(t).sin().asin(),
+                "Angles of more than a quarter turn come out too small: a sine cannot tell them."),
+            "a quotient": (lambda t: _wrapped((t[:, 0::2] / t[:, 1::2]).atan().diff(dim=0)),
+                "The arctangent of a quotient can't tell one half of the circle from the other: atan2 takes the pair."),
+            "degrees": (lambda t: _turns(t).rad2deg(), "These are degrees: radians are wanted."),
+        },
+        praise="forwards, backwards and over the seam, in six tables.",
+    )  # fmt: skip
 
 
-@check()
-def culprit(my_culprit: Callable[[Tensor], Any], *, seed: int) -> str:
-    """Try my_culprit(table) -> "none", "pair i" or "row r" on ten tables with at most one fault. Chapter 03."""
-    draw = random.Random(seed)
-    cases: list[tuple[Tensor]] = []
+@exercise()
+def culprit(seed: int) -> Exercise:
+    """culprit(table) -> "none", "pair i" or "row r" on tables with at most one fault."""
+    chance = random.Random(seed)
+    cases: dict[str, tuple[Tensor]] = {}
     truth: dict[bytes, str] = {}
 
     def add(
-        word: str, d_model: int, *, start: int, speeds: dict[int, float] | None = None, row: tuple[int, int] = (0, 0)
+        name: str,
+        word: str,
+        shape: tuple[int, int],
+        *,
+        start: int | None = None,
+        speeds: dict[int, float] | None = None,
+        row: tuple[int, int] = (0, 0),
     ) -> None:
-        """A table of 10 rows; some pairs have other speeds, one row is that of a position so many tokens on."""
+        """A table; some pairs have other speeds, one row is that of a position so many tokens on."""
+        length, d_model = shape
         omega = frequencies(d_model)
         for pair, speed in (speeds or {}).items():
             omega[pair] = speed
-        positions = start + torch.arange(10)
+        positions = (chance.randint(100, 5000) if start is None else start) + torch.arange(length)
         positions[row[0]] += row[1]
         table = _rows(positions, omega)
         truth[table.numpy().tobytes()] = word
-        cases.append((table,))
+        cases[name] = (table,)
 
-    def far() -> int:
-        return draw.randint(100, 5000)
-
-    add("none", 8, start=0)
-    add("none", 6, start=far())
-    add("pair 0", 8, start=far(), speeds={0: 0.0})  # stands still, as in the third spelling
-    add("pair 3", 8, start=far(), speeds={3: 0.0})  # off by a thousandth of a radian per token
-    add("pair 2", 8, start=far(), speeds={2: -float(frequencies(8)[2])})  # backwards
-    add("pair 1", 4, start=0, speeds={1: draw.uniform(0.3, 0.6)})
-    middle = draw.randint(3, 6)
-    add(f"row {middle}", 8, start=far(), row=(middle, -1))  # the row before it, twice
-    add("row 0", 6, start=far(), row=(0, draw.randint(5, 40)))
-    add("row 9", 4, start=far(), row=(9, -draw.randint(5, 40)))
-    add("row 1", 8, start=0, row=(1, draw.randint(50, 90)))
+    far, middle = chance.randint(5, 40), chance.randint(3, 6)
+    add("no fault, from position 0", "none", (10, 8), start=0)
+    add("no fault", "none", (12, 6))
+    add("a first pair that doesn't move", "pair 0", (10, 8), speeds={0: 0.0})
+    add("a slow pair that doesn't move", "pair 3", (10, 8), speeds={3: 0.0})  # off by a thousandth of a radian per token
+    add("a pair that rotates backwards", "pair 2", (10, 8), speeds={2: -float(frequencies(8)[2])})
+    add("a last pair off by 0.00055", "pair 7", (5, 16), speeds={7: float(frequencies(16)[7]) + 0.00055})
+    add("a pair too fast, from position 0", "pair 1", (10, 4), start=0, speeds={1: chance.uniform(0.3, 0.6)})
+    add("a row that repeats the one before", f"row {middle}", (10, 8), row=(middle, -1))
+    add("a wrong first row", "row 0", (11, 6), row=(0, far))
+    add("a wrong last row", "row 9", (10, 4), row=(9, -far))
+    add("a wrong second row, from position 0", "row 1", (10, 8), start=0, row=(1, chance.randint(50, 90)))
+    add("a wrong last but one row of five", "row 3", (5, 4), row=(3, far))
 
     def right(table: Tensor) -> str:
         return truth[table.numpy().tobytes()]
@@ -225,10 +256,10 @@ def culprit(my_culprit: Callable[[Tensor], Any], *, seed: int) -> str:
     def wrong(table: Tensor, tolerance: float = 1e-6) -> Tensor:
         return (_turns(table) - frequencies(table.shape[1])).abs() > tolerance
 
-    def renamed(change: Callable[[int], int], kind: str) -> Callable[[Tensor], str]:
+    def renamed(change: Callable[[int], int], *kinds: str) -> Callable[[Tensor], str]:
         def rename(table: Tensor) -> str:
             word, _, number = right(table).partition(" ")
-            return f"{word} {change(int(number))}" if word == kind else right(table)
+            return f"{word} {change(int(number))}" if word in kinds else right(table)
 
         return rename
 
@@ -242,41 +273,52 @@ def culprit(my_culprit: Callable[[Tensor], Any], *, seed: int) -> str:
         return lambda table: f"row {step(table) + plus}" if right(table).startswith("row") else right(table)
 
     def if_it_began_at_0(table: Tensor) -> str:
-        off = (table - _rows(torch.arange(10), frequencies(table.shape[1]))).abs() > 1e-6
+        off = (table - _rows(torch.arange(len(table)), frequencies(table.shape[1]))).abs() > 1e-6
         rows, pairs = off.any(dim=1), off.unflatten(1, (-1, 2)).any(dim=2).any(dim=0)
         if not off.any():
             return "none"
         return f"row {int(rows.int().argmax())}" if rows.sum() == 1 else f"pair {int(pairs.int().argmax())}"
 
-    def loose(table: Tensor) -> str:
-        return "none" if right(table) == "pair 3" else right(table)
+    def but(*words: str, said: str = "none") -> Callable[[Tensor], str]:
+        """What is right, but for faults whose names begin with these words."""
+        return lambda table: said if right(table).startswith(words) else right(table)
 
-    def missing(word: str) -> Callable[[Tensor], str]:
-        return lambda table: "none" if right(table).startswith(word) else right(table)
-
-    mistakes = [
-        (step_as_row(first_step),
-         "All is right but rows: you name where the first wrong step begins, and the wrong row may be its other end."),
-        (step_as_row(first_step, 1), "One row is left: no step leads to row 0, so it takes part in a single wrong step."),
-        (step_as_row(last_step), "One row is left: no step leaves the last row, so it takes part in a single wrong step."),
-        (step_as_row(last_step, 1),
-         "All is right but rows: the last wrong step leads to a row that may be right, since it leaves the wrong one."),
-        (renamed(lambda r: r + 1, "row"), "You count rows from 1: the first one is row 0."),
-        (renamed(lambda i: i + 1, "pair"), "You count pairs from 1: the first one is pair 0."),
-        (renamed(lambda i: 2 * i, "pair"), "You count columns: pair i is columns 2i and 2i + 1."),
-        (loose, "A slow pair that stands still gets past you: its ω_i is small, so compare with less tolerance."),
-        (lambda t: "none" if right(t) == "pair 2" else right(t),
-         "A pair that turns backwards gets past you: the sign of its turn is wrong, the size is not."),
-        (missing("row"), "You find every wrong pair and no wrong row: does your test look at all steps?"),
-        (lambda t: "none" if right(t).startswith("row") and right(t) not in ("row 0", "row 1") else right(t),
-         "Wrong rows beyond the second get past you: look at all steps, not at the first alone."),
-        (missing("pair"), "You find every wrong row and no wrong pair: what does a wrong pair look like in all steps?"),
-        (lambda t: "row 0" if right(t).startswith("pair") else right(t),
-         "A wrong pair looks to you like a wrong row: a wrong row is wrong in *all* of its pairs."),
-        (lambda t: "pair 0" if right(t).startswith("row") else right(t),
-         "A wrong row looks to you like a wrong pair: a wrong pair is wrong in *all* steps."),
-        (if_it_began_at_0, "You compare with a table that begins at position 0: these are cut out somewhere."),
-        (lambda t: "none", 'You call every table "none": eight of the ten have a fault. Does `turns` get the whole table?'),
-    ]  # fmt: skip
-    praise = "ten tables, with faults in the first, the last and the slowest place, and two without any."
-    return compare(my_culprit, cases, right, mistakes, name="culprit", praise=praise)
+    return Exercise(
+        cases=cases,
+        right=right,
+        mistakes={
+            "the first wrong step": (step_as_row(first_step),
+                "You get all but rows: you name where the first wrong step begins, and the wrong row may be its other end."),
+            "after the first wrong step": (step_as_row(first_step, 1),
+                "Only one row is missing: no step leads to row 0, so it takes part in a single wrong step."),
+            "the last wrong step": (step_as_row(last_step),
+                "Only the last row is missing: no step leaves it, so it takes part in a single wrong step."),
+            "after the last wrong step": (step_as_row(last_step, 1),
+                "You get all but rows: the last wrong step leads to a row that may be right, since it leaves the wrong one."),
+            "rows from 1": (renamed(lambda r: r + 1, "row"), "You count rows from 1: the first one is row 0."),
+            "pairs from 1": (renamed(lambda i: i + 1, "pair"), "You count pairs from 1: the first one is pair 0."),
+            "both from 1": (renamed(lambda i: i + 1, "row", "pair"),
+                "You count from 1: the first row is row 0, as is the first pair."),
+            "columns": (renamed(lambda i: 2 * i, "pair"), "You count columns: pair i is columns 2i and 2i + 1."),
+            "too coarse": (but("pair 3", "pair 7"),
+                "Slow pairs get past you: their angles are small, so compare with a smaller tolerance."),
+            "backwards": (but("pair 2"),
+                "A pair that rotates backwards gets past you: the sign of its angle is wrong, the size is not."),
+            "no rows": (but("row"), "You find every wrong pair and no wrong row: does your test look at all steps?"),
+            "the first rows": (lambda t: right(t) if right(t) in ("row 0", "row 1") else but("row")(t),
+                "Wrong rows beyond the second get past you: look at all steps, not at the first alone."),
+            "no pairs": (but("pair"),
+                "You find every wrong row and no wrong pair: what does a wrong pair look like in all steps?"),
+            "pairs are rows": (but("pair", said="row 0"),
+                "A wrong pair looks to you like a wrong row: a wrong row is wrong in *all* of its pairs."),
+            "pairs are second rows": (but("pair", said="row 1"),
+                "A wrong pair looks to you like a wrong row: a wrong row is wrong in *all* of its pairs."),
+            "rows are pairs": (but("row", said="pair 0"),
+                "A wrong row looks to you like a wrong pair: a wrong pair is wrong in *all* steps."),
+            "from position 0": (if_it_began_at_0,
+                "You compare with a table that begins at position 0: these are cut out somewhere."),
+            "none": (but("pair", "row"),
+                f'You call every table "none": {len(cases) - 2} of the {len(cases)} have a fault. Does `turns` get all of it?'),
+        },
+        praise="twelve tables, with faults in the first, the last and the slowest place, and two without any.",
+    )  # fmt: skip

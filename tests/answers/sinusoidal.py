@@ -1,7 +1,8 @@
-"""Answers to assignment 3: right ones written differently, and wrong ones with what their verdict must say."""
+"""Answers on the sinusoidal table: right ones that are written differently, and wrong ones with words of their verdict."""
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,40 @@ import torch
 from torch import Tensor
 
 from posenc_course.sinusoidal import frequencies, sinusoidal_table
+from tests.answers import blind
+
+Answer = Callable[..., Any]
+
+
+def two_loops(angle: Callable[[int, int, int], float], *, first: Answer = math.sin, second: Answer = math.cos) -> Answer:
+    """A table as a beginner writes it, with angle(m, channel, d_model)."""
+
+    def table(positions: Tensor, d_model: int) -> Tensor:
+        rows = [[(second if c % 2 else first)(angle(m, c, d_model)) for c in range(d_model)] for m in positions.tolist()]
+        return torch.tensor(rows)
+
+    return table
+
+
+def pair_angle(m: float, c: int, d: int) -> float:
+    return float(m / 10_000 ** ((c - c % 2) / d))
+
+
+def numpy_table(positions: Tensor, d_model: int) -> np.ndarray:
+    angles = np.outer(positions.numpy(), 10_000.0 ** (-np.arange(0, d_model, 2) / d_model))
+    return np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(len(angles), d_model)
+
+
+def float32_table(positions: Tensor, d_model: int) -> Tensor:
+    table = torch.zeros(len(positions), d_model, requires_grad=True).clone()
+    rate = torch.exp(torch.arange(0, d_model, 2) * (-math.log(10_000.0) / d_model))
+    table[:, 0::2], table[:, 1::2] = torch.sin(positions[:, None] * rate), torch.cos(positions[:, None] * rate)
+    return table
+
+
+def shifting_in_place(positions: Tensor, d_model: int) -> Tensor:
+    positions += 3
+    return sinusoidal_table(positions, d_model)
 
 
 def filled(table: Tensor) -> Tensor:
@@ -44,39 +79,14 @@ def inverse_order(table: Tensor) -> Tensor:
     return table[:, order.argsort()]
 
 
-def way_back(table: Tensor) -> Tensor:
-    return torch.cat((table[:, 0::2], table[:, 1::2]), dim=1)
-
-
 def stacked(table: Tensor) -> Tensor:
     half = table.shape[1] // 2
     return torch.stack((table[:, :half], table[:, half : 2 * half]), dim=-1).flatten(1)
 
 
-def half_rounded_down(table: Tensor) -> Tensor:
-    out, half = torch.empty_like(table), table.shape[1] // 2
-    for j in range(table.shape[1]):
-        out[:, j] = table[:, j // 2] if j % 2 == 0 else table[:, half + j // 2]
-    return out
-
-
-def cosine_first(table: Tensor) -> Tensor:
-    if table.shape[1] % 2:
-        return filled(table)
-    out = torch.empty_like(table)
-    out[:, 1::2], out[:, 0::2] = table.chunk(2, dim=1)
-    return out
-
-
 def cosine_first_always(table: Tensor) -> Tensor:
     out = torch.empty_like(table)
     out[:, 1::2], out[:, 0::2] = table.chunk(2, dim=1)
-    return out
-
-
-def rows_interleaved(table: Tensor) -> Tensor:
-    out = torch.empty_like(table)
-    out[0::2], out[1::2] = table.chunk(2)
     return out
 
 
@@ -116,36 +126,6 @@ def by_loops(table: Tensor) -> list[list[float]]:
 
 def by_unwrap(table: Tensor) -> Tensor:
     return torch.from_numpy(np.diff(np.unwrap(hands(table).numpy(), axis=0), axis=0)).float()
-
-
-def sine_and_cosine_exchanged(table: Tensor) -> Tensor:
-    angles = torch.atan2(table[:, 1::2], table[:, 0::2])
-    return (angles.diff(dim=0) + math.pi) % (2 * math.pi) - math.pi
-
-
-def by_dot_product(table: Tensor) -> Tensor:
-    products = table[1:] * table[:-1]
-    return torch.acos((products[:, 0::2] + products[:, 1::2]).clamp(-1, 1))
-
-
-def by_chord(table: Tensor) -> np.ndarray:
-    return np.linalg.norm(np.diff(table.numpy(), axis=0).reshape(len(table) - 1, -1, 2), axis=2)
-
-
-def by_halves(table: Tensor) -> Tensor:
-    half = table.shape[1] // 2
-    angles = torch.atan2(table[:, :half], table[:, half:])
-    return (angles.diff(dim=0) + math.pi) % (2 * math.pi) - math.pi
-
-
-def by_quotient(table: Tensor) -> Tensor:
-    angles = torch.arctan(table[:, 0::2] / table[:, 1::2])
-    return (angles.diff(dim=0) + math.pi) % (2 * math.pi) - math.pi
-
-
-def by_sine(table: Tensor) -> Tensor:
-    z = torch.complex(table[:, 1::2], table[:, 0::2])
-    return torch.asin((z[1:] * z[:-1].conj()).imag)
 
 
 def steps(table: Tensor, tolerance: float = 1e-6) -> np.ndarray:
@@ -197,120 +177,281 @@ def by_search(table: Tensor) -> str:
     return f"row {int(rows.int().argmax())}" if rows.sum() == 1 else f"pair {int(pairs.int().argmax())}"
 
 
-def from_position_0(table: Tensor) -> str:
-    off = (table - sinusoidal_table(range(len(table)), table.shape[1])).abs() > 1e-8
-    if not off.any():
-        return "none"
-    if off.any(dim=1).sum() == 1:
-        return f"row {int(off.any(dim=1).nonzero()[0])}"
-    return f"pair {int(off.any(dim=0).nonzero()[0]) // 2}"
+def layout_sorted(table: Tensor) -> Tensor:
+    d = table.shape[1]
+    places = [2 * c if c < (d + 1) // 2 else 2 * (c - (d + 1) // 2) + 1 for c in range(d)]
+    return table[:, sorted(range(d), key=places.__getitem__)]
 
 
-def first_step_alone(table: Tensor) -> str:
-    wrong = steps(table)[0]
+def layout_padded(table: Tensor) -> Tensor:
+    d = table.shape[1]
+    even = torch.nn.functional.pad(table, (0, d % 2))
+    return torch.stack(even.chunk(2, dim=1), dim=2).reshape(len(table), -1)[:, :d]
+
+
+def layout_floor(table: Tensor) -> Tensor:
+    half = table.shape[1] // 2
+    new = torch.zeros_like(table)
+    for i in range(half):
+        new[:, 2 * i], new[:, 2 * i + 1] = table[:, i], table[:, half + i]
+    return new
+
+
+def layout_cosine_first(table: Tensor) -> Tensor:
+    new, half = torch.empty_like(table), table.shape[1] // 2
+    new[:, 0::2], new[:, 1::2] = table[:, half:], table[:, :half]
+    return new
+
+
+def layout_drops(table: Tensor) -> Tensor:
+    half = table.shape[1] // 2
+    return torch.stack((table[:, :half], table[:, half : 2 * half]), dim=2).flatten(1)
+
+
+def layout_rows(table: Tensor) -> Tensor:
+    new, half = torch.empty_like(table), (len(table) + 1) // 2
+    new[0::2], new[1::2] = table[:half], table[half:]
+    return new
+
+
+def turns_complex(table: Tensor) -> Tensor:
+    z = torch.complex(table[:, 1::2].contiguous(), table[:, 0::2].contiguous())
+    return (z[1:] * z[:-1].conj()).angle()
+
+
+def turns_numpy(table: Tensor) -> Any:
+    angles = np.arctan2(table[:, 0::2].numpy(), table[:, 1::2].numpy())
+    return np.diff(np.unwrap(angles, axis=0), axis=0)
+
+
+def turns_arcsine(table: Tensor) -> Tensor:
+    s, c = table[:, 0::2], table[:, 1::2]
+    return (s[1:] * c[:-1] - c[1:] * s[:-1]).clamp(-1, 1).asin()
+
+
+def turns_from_row_zero(table: Tensor) -> Tensor:
+    z = torch.complex(table[:, 1::2].contiguous(), table[:, 0::2].contiguous())
+    return (z[1:] * z[:1].conj()).angle()
+
+
+def turns_halves(table: Tensor) -> Tensor:
+    half = table.shape[1] // 2
+    change = torch.atan2(table[:, :half], table[:, half:]).diff(dim=0)
+    return (change + math.pi) % (2 * math.pi) - math.pi
+
+
+def turns_one_seam(table: Tensor) -> Tensor:
+    change = hands(table).diff(dim=0)
+    return torch.where(change < -math.pi, change + 2 * math.pi, change)
+
+
+def turns_modulo_pi(table: Tensor) -> Tensor:
+    return torch.remainder(hands(table).diff(dim=0) + math.pi / 2, math.pi) - math.pi / 2
+
+
+def wrong_turns(table: Tensor) -> Tensor:
+    off = turns_complex(table) - frequencies(table.shape[1])
+    return (off - 2 * math.pi * (off / (2 * math.pi)).round()).abs() > 1e-5
+
+
+def culprit_leave_one_out(table: Tensor) -> str:
+    wrong = wrong_turns(table)
     if not wrong.any():
         return "none"
-    return f"pair {wrong.argmax()}" if wrong.sum() == 1 else f"row {int(steps(table)[1].any())}"
+    for i in range(wrong.shape[1]):
+        if not torch.cat((wrong[:, :i], wrong[:, i + 1 :]), dim=1).any():
+            return f"pair {i}"
+    steps = wrong.any(dim=1).nonzero().flatten().tolist()
+    if len(steps) == 2:
+        return f"row {steps[1]}"
+    return "row 0" if steps == [0] else f"row {len(table) - 1}"
 
 
-def counted_from_1(table: Tensor, kind: str) -> str:
-    word, _, number = verdict(steps(table), row_by_steps).partition(" ")
-    return f"{word} {int(number) + 1}" if word == kind else f"{word} {number}".strip()
+def culprit_counts(table: Tensor) -> str:
+    rows, pairs = wrong_turns(table).all(dim=1), wrong_turns(table).all(dim=0)
+    if pairs.any():
+        return f"pair {int(pairs.int().argmax())}"
+    if not rows.any():
+        return "none"
+    if rows.sum() == 1:
+        return "row 0" if rows[0] else f"row {len(rows)}"
+    return f"row {int(rows.int().argmax()) + 1}"
 
 
-RIGHT: dict[str, list[Callable[..., Any]]] = {
-    "sinusoidal.to_interleaved": [filled, sorted_columns, one_by_one, inverse_order],
-    "sinusoidal.turns": [by_remainder, by_complex_numbers, by_angle_addition, by_loops, by_unwrap],
-    "sinusoidal.culprit": [lambda table: verdict(steps(table), row_by_steps), by_leaving_out, by_search],
+def culprit_first_step(table: Tensor) -> str:
+    wrong = wrong_turns(table)
+    if wrong[0].sum() == 1:
+        return f"pair {int(wrong[0].int().argmax())}"
+    steps = wrong[:, 0].nonzero().flatten().tolist()
+    return "none" if not steps else "row 0" if steps == [0] else f"row {steps[0] + 1}"
+
+
+def culprit_no_edges(table: Tensor) -> str:
+    rows, pairs = wrong_turns(table).all(dim=1), wrong_turns(table).all(dim=0)
+    if pairs.any():
+        return f"pair {int(pairs.int().argmax())}"
+    return f"row {int(rows.int().argmax()) + 1}" if rows.any() else "none"
+
+
+def culprit_row_short(table: Tensor) -> str:
+    said = culprit_counts(table)
+    kind, _, number = said.partition(" ")
+    return f"row {max(int(number) - 1, 0)}" if kind == "row" else said
+
+
+def culprit_last_forgotten(table: Tensor) -> str:
+    wrong = wrong_turns(table)
+    pairs = wrong.all(dim=0)
+    if pairs.any():
+        return f"pair {int(pairs.int().argmax())}"
+    for r in range(1, len(wrong)):
+        if wrong[r].all() and wrong[r - 1].all():
+            return f"row {r}"
+    return "row 0" if wrong[0].all() else "none"
+
+
+def culprit_coarse(table: Tensor) -> str:
+    wrong = (turns_complex(table) - frequencies(table.shape[1])).abs() > 0.01
+    if not wrong.any():
+        return "none"
+    pairs = wrong.all(dim=0)
+    if pairs.any():
+        return f"pair {int(pairs.int().argmax())}"
+    steps = wrong.any(dim=1).nonzero().flatten().tolist()
+    return f"row {steps[0] + 1}" if len(steps) > 1 else "row 0" if steps == [0] else f"row {len(table) - 1}"
+
+
+def culprit_from_one(table: Tensor) -> str:
+    kind, _, number = culprit_counts(table).partition(" ")
+    return f"{kind} {int(number) + 1}" if number else kind
+
+
+def culprit_at_zero(table: Tensor) -> str:
+    off = (table - sinusoidal_table(range(len(table)), table.shape[1])).abs() > 1e-6
+    if not off.any():
+        return "none"
+    rows = off.all(dim=1).nonzero().flatten().tolist()
+    return f"row {rows[0]}" if len(rows) == 1 else f"pair {int(off.any(dim=0).int().argmax()) // 2}"
+
+
+RIGHT: dict[str, list[Any]] = {
+    "sinusoidal.table": [
+        numpy_table,
+        float32_table,
+        two_loops(pair_angle),
+        lambda positions, d: two_loops(pair_angle)(positions, d).tolist(),
+        lambda positions, d: list(numpy_table(positions, d)),
+        lambda positions, d: np.asfortranarray(numpy_table(positions, d))[::-1][::-1],
+        lambda positions, d: numpy_table(positions, d).astype(np.longdouble),
+    ],
+    "sinusoidal.to_interleaved": [
+        filled,
+        sorted_columns,
+        one_by_one,
+        inverse_order,
+        lambda table: [[Fraction(x) for x in row] for row in one_by_one(table)],
+        *blind(layout_sorted, layout_padded),
+    ],
+    "sinusoidal.turns": [
+        by_remainder,
+        by_complex_numbers,
+        by_angle_addition,
+        by_loops,
+        by_unwrap,
+        *blind(turns_complex, turns_numpy),
+    ],
+    "sinusoidal.culprit": [
+        lambda table: verdict(steps(table), row_by_steps),
+        by_leaving_out,
+        by_search,
+        *blind(culprit_leave_one_out, culprit_counts, culprit_first_step),
+    ],
 }
 
-WRONG: dict[str, dict[str, tuple[Callable[..., Any], str | None]]] = {
-    "sinusoidal.to_interleaved": {
-        "the way back": (way_back, "the way back"),
-        "nothing": (lambda table: table.clone(), "where they stood"),
-        "no odd width": (stacked, "has shape"),
-        "half rounded down": (half_rounded_down, "one sine more"),
-        "cosine first": (cosine_first, "the sine comes first"),
-        "cosine first, also of odd widths": (cosine_first_always, "raised RuntimeError"),
-        "rows": (rows_interleaved, "reorder the rows"),
-        "mirrored": (lambda table: table.flip(1), None),
-        "transposed": (lambda table: filled(table).T, "transposed"),
-        "cosines in reverse": (
-            lambda table: filled(
-                torch.cat((table[:, : -(-table.shape[1] // 2)], table[:, -(-table.shape[1] // 2) :].flip(1)), 1)
+WRONG: dict[str, list[Any]] = {
+    "sinusoidal.table": [
+        ("transposed", lambda m, d: sinusoidal_table(m, d).T, "It looks transposed"),
+        ("sines only", two_loops(pair_angle, second=math.sin), "Only every other, from the second on, columns are wrong"),
+        ("divided by d/2 - 1", two_loops(lambda m, c, d: m / 10_000 ** (c // 2 / (d // 2 - 1))), "exactly 1/10000"),
+        ("normalized rows", lambda m, d: sinusoidal_table(m, d) / math.sqrt(d / 2), "Every row is brought to length 1"),
+        ("positions scaled", lambda m, d: sinusoidal_table(m / 12, d), None),
+        ("one position for another", lambda m, d: sinusoidal_table(range(len(m)), d), "those of positions 0, 1, 2, …"),
+        ("always width 8", lambda m, d: sinusoidal_table(m, 8), "has shape"),
+        ("positions changed in place", shifting_in_place, "writes into its arguments"),
+        ("no sines", lambda m, d: torch.outer(m, frequencies(d)), "has shape (12, 4), it should be (12, 8)"),
+        ("not a number", lambda m, d: sinusoidal_table(m, d) * math.nan, "infinite or NaN"),
+        ("complex", lambda m, d: torch.ones(len(m), d) * 1j, "returned complex numbers"),
+        ("text", lambda m, d: "sin", "returned a str that is no table"),
+        ("ragged", lambda m, d: [[0.0] * c for c in range(len(m))], "returned a list that is no table"),
+    ],
+    "sinusoidal.to_interleaved": [
+        ("no odd width", stacked, "has shape"),
+        ("cosine first, also of odd widths", cosine_first_always, "for an odd width, raised RuntimeError"),
+        ("mirrored", lambda table: table.flip(1), "in another order"),
+        ("transposed", lambda table: filled(table).T, "transposed"),
+        *blind(
+            ("half rounded down, last column empty", layout_floor, "and not: an odd width; another odd width"),
+            ("the other way", lambda table: torch.cat((table[:, 0::2], table[:, 1::2]), dim=1), "the way back"),
+            ("cosines first", layout_cosine_first, "Two things: the sine comes first"),
+            ("unchanged", lambda table: table.reshape(table.shape), "still in the old order"),
+            ("last sine dropped", layout_drops, "has shape"),
+            (
+                "even widths only",
+                lambda table: table.reshape(len(table), 2, -1).transpose(1, 2).reshape(table.shape),
+                "for an odd width, raised RuntimeError",
             ),
-            "in reverse",
+            ("rows, not columns", layout_rows, "You reorder the rows"),
         ),
-    },
-    "sinusoidal.turns": {
-        "sine and cosine exchanged": (sine_and_cosine_exchanged, "has the other sign"),
-        "from the later row": (lambda table: -by_remainder(table), "has the other sign"),
-        "over the seam": (lambda table: hands(table).diff(dim=0), "the seam"),
-        "exchanged and over the seam": (lambda table: torch.atan2(table[:, 1::2], table[:, 0::2]).diff(dim=0), "Two things"),
-        "dot product": (by_dot_product, "direction is lost"),
-        "absolute": (lambda table: by_remainder(table).abs(), "direction is lost"),
-        "0 to 2π": (lambda table: hands(table).diff(dim=0) % (2 * torch.pi), "long forward one"),
-        "row 0 at angle 0": (lambda table: hands(table)[1:], "where the hands stand"),
-        "from the first row": (
-            lambda table: (hands(table)[1:] - hands(table)[:1] + torch.pi) % (2 * torch.pi) - torch.pi,
-            "from the first row",
+    ],
+    "sinusoidal.turns": [
+        ("angles", hands, "has shape"),
+        ("complex", lambda table: torch.complex(by_remainder(table), by_remainder(table)), "complex numbers"),
+        ("differences of the numbers", lambda table: table.diff(dim=0)[:, 0::2], None),
+        (
+            "the mean of all steps",
+            lambda table: by_remainder(table).mean(dim=0).expand(len(table) - 1, -1),
+            "and not: pairs that change their speed",
         ),
-        "concatenated": (by_halves, "is interleaved"),
-        "the paper's": (lambda table: frequencies(table.shape[1]).repeat(len(table) - 1, 1), "the paper's frequencies"),
-        "chord": (by_chord, "chords"),
-        "sine alone": (by_sine, "a right angle"),
-        "quotient": (by_quotient, "atan2 takes the pair"),
-        "degrees": (lambda table: np.degrees(by_complex_numbers(table)), "degrees"),
-        "angles": (hands, "has shape"),
-        "complex": (lambda table: torch.complex(by_remainder(table), by_remainder(table)), "complex numbers"),
-        "differences of the numbers": (lambda table: table.diff(dim=0)[:, 0::2], None),
-    },
-    "sinusoidal.culprit": {
-        "the row before": (lambda table: verdict(steps(table), lambda k: k[0]), "its other end"),
-        "row 0 never": (lambda table: verdict(steps(table), lambda k: k[0] + 1), "no step leads to row 0"),
-        "the last row never": (lambda table: verdict(steps(table), lambda k: k[-1]), "no step leaves the last row"),
-        "the row after": (lambda table: verdict(steps(table), lambda k: k[-1] + 1), "may be right"),
-        "rows from 1": (lambda table: counted_from_1(table, "row"), "count rows from 1"),
-        "pairs from 1": (lambda table: counted_from_1(table, "pair"), "count pairs from 1"),
-        "a tolerance of a hundredth": (
-            lambda table: verdict(steps(table, 0.002) | (steps(table).all(axis=1, keepdims=True)), row_by_steps),
-            "with less tolerance",
-        ),
-        "first step alone": (first_step_alone, "beyond the second"),
-        "from position 0": (from_position_0, "begins at position 0"),
-        "nothing": (lambda table: "none", "eight of the ten"),
-        "a number": (lambda table: 3, "it should be a word"),
-        "columns": (
-            lambda table: (
-                f"pair {2 * int(steps(table).all(axis=0).argmax())}"
-                if steps(table).all(axis=0).any()
-                else verdict(steps(table), row_by_steps)
+        ("in turns", lambda table: by_remainder(table) / (2 * math.pi), "0.1592 times what it should be"),
+        ("the size of each", lambda table: by_remainder(table).abs(), "direction is lost"),
+        *blind(
+            ("across the seam", lambda table: hands(table).diff(dim=0), "crosses the seam"),
+            ("all positive", lambda table: hands(table).diff(dim=0) % (2 * math.pi), "Between 0 and 2π"),
+            ("wrong direction", lambda table: -turns_complex(table), "has the wrong sign"),
+            (
+                "no direction",
+                lambda table: (table[1:] * table[:-1]).unflatten(1, (-1, 2)).sum(dim=2).clamp(-1, 1).acos(),
+                "the direction is lost",
             ),
-            "You count columns",
+            ("arcsine", turns_arcsine, "a sine cannot tell them"),
+            ("from row 0", turns_from_row_zero, "from the first row each time"),
+            ("concatenated", turns_halves, "column i + d/2"),
+            ("the seam from one side", turns_one_seam, "over the seam still seems to jump"),
+            ("half turns taken off", turns_modulo_pi, "Half turns are lost"),
         ),
-        "no pairs": (
-            lambda table: "none" if steps(table).all(axis=0).any() else verdict(steps(table), row_by_steps),
-            "no wrong pair",
-        ),
-        "no rows": (
-            lambda table: f"pair {steps(table).all(axis=0).argmax()}" if steps(table).all(axis=0).any() else "none",
-            "no wrong row",
-        ),
-        "rows are pairs": (
-            lambda table: f"pair {steps(table).any(axis=0).argmax()}" if steps(table).any() else "none",
-            "in *all* steps",
-        ),
-        "any step is a row": (
+    ],
+    "sinusoidal.culprit": [
+        ("a number", lambda table: 3, "it should be a word"),
+        ("any step is a row", lambda table: verdict(steps(table)[:, :1], row_by_steps), None),
+        (
+            "any step is a row, of two",
             lambda table: (
                 f"row {row_by_steps(np.flatnonzero(steps(table).any(axis=1)).tolist()[:2])}" if steps(table).any() else "none"
             ),
-            None,
+            "A wrong pair looks to you like a wrong row",
         ),
-        "backwards unseen": (
-            lambda table: verdict(
-                np.abs(np.abs(by_complex_numbers(table)) - frequencies(table.shape[1]).numpy()) > 1e-6, row_by_steps
-            ),
-            "turns backwards",
+        (
+            "within 0.0008",
+            lambda table: verdict(steps(table, 0.0008) | steps(table).all(axis=1, keepdims=True), row_by_steps),
+            "and not: a last pair off by 0.00055",
         ),
-    },
+        *blind(
+            ("row 0 taken for row 1", culprit_no_edges, "no step leads to row 0"),
+            ("the row before", culprit_row_short, "where the first wrong step begins"),
+            ("last row forgotten", culprit_last_forgotten, "and not: a wrong last row"),
+            ("too coarse", culprit_coarse, "with a smaller tolerance"),
+            ("counts from 1", culprit_from_one, "You count from 1"),
+            ("believes that the rows begin at 0", culprit_at_zero, "begins at position 0"),
+        ),
+    ],
 }
