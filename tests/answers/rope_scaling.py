@@ -1,12 +1,58 @@
-"""Answers to assignment 13: right ones written differently, and wrong ones with what their verdict must say."""
+"""Answers to the exercises on stretched frequencies."""
 
+import cmath
 import math
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+
+from posenc_course.rope_scaling import llama3, yarn
+from posenc_course.sinusoidal import frequencies
+from tests.answers import blind
+
+# ── by parts ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def turns(omega: Tensor, length: float) -> Tensor:
+    return length * omega / (2 * math.pi)
+
+
+def kept(n: Tensor) -> Tensor:
+    return ((n - 1) / 3).clamp(0, 1)
+
+
+def blend(keep: Tensor, omega: Tensor, factor: float) -> Tensor:
+    return keep * omega + (1 - keep) * omega / factor
+
+
+def pair_by_pair(omega: Tensor, factor: float, length: int) -> list[float]:
+    """As Llama 3.1's published code goes about it: wavelengths, and three cases."""
+    result = []
+    for w in omega.tolist():
+        wavelength = 2 * math.pi / w
+        if wavelength <= length / 4:
+            result.append(w)
+        elif wavelength >= length:
+            result.append(w / factor)
+        else:
+            smooth = (length / wavelength - 1) / 3
+            result.append((1 - smooth) * w / factor + smooth * w)
+    return result
+
+
+def numpy_by_parts(omega: Tensor, factor: float, length: int) -> Any:
+    w = omega.numpy()
+    return w / factor + np.clip((length * w / (2 * np.pi) - 1) / 3, 0, 1) * (w - w / factor)
+
+
+def changing_omega(omega: Tensor, factor: float, length: int) -> Tensor:
+    omega[turns(omega, length) <= 1] /= factor
+    return omega
+
 
 # ── unseen angles ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -36,8 +82,32 @@ def unseen_in_single_precision(omega: Tensor, trained: int, length: int) -> Tens
     return swept.clamp(0, 2 * math.pi).diff(dim=0)[0]
 
 
-def arcs(omega: Tensor, tokens: int, circle: float = 2 * math.pi) -> Tensor:
-    return torch.minimum(torch.tensor(circle, dtype=omega.dtype), omega * (tokens - 1))
+def unseen_list(omega: Tensor, trained: int, length: int) -> list[float]:
+    arcs = []
+    for w in omega.tolist():
+        before, after = w * (trained - 1), w * (length - 1)
+        arcs.append(0.0 if before >= math.tau else after - before if after < math.tau else math.tau - before)
+    return arcs
+
+
+def unseen_clamped(omega: Tensor, trained: int, length: int) -> Tensor:
+    """What is left of the circle, and of it at most what the longer text adds."""
+    left = (2 * math.pi - omega * (trained - 1)).relu()
+    return torch.minimum(left, omega * (length - trained))
+
+
+def unseen_remainder(omega: Tensor, trained: int, length: int) -> Tensor:
+    after, before = omega * (length - 1) % (2 * math.pi), omega * (trained - 1) % (2 * math.pi)
+    return (after - before).clamp(min=0)
+
+
+def unseen_longer_uncapped(omega: Tensor, trained: int, length: int) -> Tensor:
+    before, after = omega * (trained - 1), omega * (length - 1)
+    return torch.where(before >= 2 * math.pi, 0, after - before)
+
+
+def unseen_trained_not_minus_one(omega: Tensor, trained: int, length: int) -> Tensor:
+    return (omega * (length - 1)).clamp(max=2 * math.pi) - (omega * trained).clamp(max=2 * math.pi)
 
 
 # ── another base ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -69,106 +139,84 @@ def base_from_frequency(d_head: int, base: float, pair: int, factor: float) -> T
     return wanted ** (-d_head / (2 * pair))
 
 
-# ── which stretch ────────────────────────────────────────────────────────────────────────────────────────────────────────
+def base_in_decimals(d_head: int, base: float, pair: int, factor: float) -> Decimal:
+    return Decimal(base) * Decimal(factor) ** (Decimal(d_head) / (2 * pair))
 
 
-def which_in_torch(omega: Tensor, stretched: Tensor) -> str:
-    by = omega / stretched
-    one = torch.ones_like(by)
-    if torch.allclose(by, one):
-        return "none"
-    if torch.allclose(by, by[0] * one):
-        return "PI" if by[0] > 1 else "other"
-    if not torch.allclose(by[0], one[0]):
-        return "other"
-    ratios = by[1:] / by[:-1]
-    if torch.allclose(ratios, ratios[0] * one[1:]):
-        return "NTK-aware" if ratios[0] > 1 else "other"
-    return "by parts" if by[-1] > 1.0001 and torch.allclose(by[-1], by[-2]) else "other"
+def base_by_logarithms(d_head: int, base: float, pair: int, factor: float) -> Tensor:
+    log_period = torch.tensor(base, dtype=torch.float64).log() * 2 * pair / d_head + math.log(factor)
+    return (log_period * d_head / (2 * pair)).exp()
 
 
-def which_by_logarithms(omega: Tensor, stretched: Tensor) -> str:
-    logs = np.log(omega.numpy()) - np.log(stretched.numpy())
-    steps = np.diff(logs)
-    if np.ptp(logs) < 1e-6:
-        return "none" if abs(logs[0]) < 1e-6 else ("other", "PI")[int(logs[0] > 0)]
-    if abs(logs[0]) > 1e-6 or logs[-1] <= 1e-6:
-        return "other"
-    if np.ptp(steps) < 1e-6:
-        return "NTK-aware"
-    return "by parts" if abs(steps[-1]) < 1e-6 else "other"
+def base_by_old_frequency(d_head: int, base: float, pair: int, factor: float) -> float:
+    return (frequencies(d_head, base)[pair].item() / factor) ** (-d_head / (2 * pair))
 
 
-def which_by_rounding(omega: Tensor, stretched: Tensor) -> str:
-    by = [round(a / b, 5) for a, b in zip(omega.tolist(), stretched.tolist(), strict=True)]
-    if set(by) == {1.0}:
-        return "none"
-    if len(set(by)) == 1 and by[0] > 1:
-        return "PI"
-    if by[0] != 1 or by[-1] <= 1:
-        return "other"
-    step = by[-1] ** (1 / (len(by) - 1))
-    if all(math.isclose(value, step**i, rel_tol=1e-3) for i, value in enumerate(by)):
-        return "NTK-aware"
-    return "by parts" if by[-1] == by[-2] else "other"
+def base_by_bisection(d_head: int, base: float, pair: int, factor: float) -> float:
+    low, high = math.log(base), math.log(base) + d_head * math.log(factor)
+    for _ in range(200):
+        middle = (low + high) / 2
+        slowed = math.exp(-2 * pair / d_head * (middle - math.log(base)))
+        low, high = (middle, high) if slowed > 1 / factor else (low, middle)
+    return math.exp(low)
 
 
-def which_by_first(omega: Tensor, stretched: Tensor, close: Callable[..., bool] = torch.allclose) -> str:
-    """Asks in the order of the text, and forgets that two of the words want the fastest pair kept."""
-    by = omega / stretched
-    if close(by, torch.ones_like(by)):
-        return "none"
-    if close(by, by[0].expand_as(by)) and by[0] > 1:
-        return "PI"
-    if close(by[1:] / by[:-1], (by[1] / by[0]).expand(len(by) - 1)) and by[1] > 1.01 * by[0]:
-        return "NTK-aware"
-    return "by parts" if close(by[-1], by[-2]) and by[-1] > 1.01 else "other"
+# ── strangeness ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def which_by_ends(omega: Tensor, stretched: Tensor) -> str:
-    by = (omega / stretched).tolist()
-    if by[0] > 1.001:
-        return "PI" if abs(by[0] - by[-1]) < 1e-5 else "other"
-    if by[0] < 0.99:
-        return "other"
-    if abs(by[-1] - by[-2]) > 1e-5:
-        return "NTK-aware"
-    return "by parts" if by[-1] > 1.01 else "none" if max(by) < 1.01 else "other"
+def strange(omega: Tensor, stretched: Tensor, trained: int, distance: int) -> Tensor:
+    gap = distance * stretched - torch.arange(trained)[:, None] * omega
+    return torch.atan2(gap.sin(), gap.cos()).abs().amax(dim=1).min()
 
 
-def which_by_first_alone(omega: Tensor, stretched: Tensor) -> str:
-    """Every condition but the one on the last two pairs."""
-    word, by = which_in_torch(omega, stretched), omega / stretched
-    return "by parts" if word == "other" and abs(by[0] - 1) < 1e-6 and by[-1] > 1.01 else word
+def strange_by_loop(omega: Tensor, stretched: Tensor, trained: int, distance: int) -> float:
+    best = math.inf
+    for seen in range(trained):
+        worst = 0.0
+        for w, v in zip(omega.tolist(), stretched.tolist(), strict=True):
+            gap = (distance * v - seen * w) % math.tau
+            worst = max(worst, min(gap, math.tau - gap))
+        best = min(best, worst)
+    return best
 
 
-def which_by_differences(omega: Tensor, stretched: Tensor) -> str:
-    word, steps = which_in_torch(omega, stretched), (omega / stretched).diff()
-    equal = torch.allclose(steps, steps[:1].expand_as(steps))
-    return "other" if word == "NTK-aware" and not equal else word
+def strange_by_rounding(omega: Tensor, stretched: Tensor, trained: int, distance: int) -> Any:
+    turned = (np.outer(np.arange(trained), omega.numpy()) - distance * stretched.numpy()) / (2 * np.pi)
+    return 2 * np.pi * np.abs(turned - np.round(turned)).max(axis=1).min()
 
 
-def which_to_digits(omega: Tensor, stretched: Tensor, rtol: float, growing: bool = True) -> str:
-    by = omega / stretched
-
-    def same(numbers: Tensor, number: Tensor | float) -> bool:
-        return bool(((numbers / number - 1).abs() <= rtol).all())
-
-    if same(by, by[0]):
-        return "none" if same(by, 1.0) else "PI" if by[0] > 1 else "other"
-    if not same(by[:1], 1.0):
-        return "other"
-    ratios = by[1:] / by[:-1]
-    if same(ratios, ratios[0]) and (ratios[0] > 1 or not growing):
-        return "NTK-aware"
-    return "by parts" if same(by[-2:], by[-1]) and by[-1] > 1 + rtol else "other"
+def strange_in_the_plane(omega: Tensor, stretched: Tensor, trained: int, distance: int) -> float:
+    """The angle between two arrows of each pair, as complex numbers."""
+    arrows = [cmath.exp(1j * distance * v) for v in stretched.tolist()]
+    return min(
+        max(abs(cmath.phase(b / cmath.exp(1j * seen * w))) for b, w in zip(arrows, omega.tolist(), strict=True))
+        for seen in range(trained)
+    )
 
 
-def instead(word: str, other: str) -> Callable[[Tensor, Tensor], str]:
-    return lambda w, v: other if which_in_torch(w, v) == word else which_in_torch(w, v)
+def by_gap(
+    change: Callable[[Tensor], Tensor] = torch.abs,
+    pairs: Callable[[Tensor], Tensor] = lambda gap: gap.amax(dim=1),
+    distances: Callable[[Tensor], Any] = torch.min,
+) -> Callable[..., Any]:
+    """What becomes of the angle between now and then, of all pairs, and of all distances of training."""
+
+    def answer(omega: Tensor, stretched: Tensor, trained: int, distance: int) -> Any:
+        gap = distance * stretched - torch.arange(trained)[:, None] * omega
+        return distances(pairs(change(gap)))
+
+    return answer
+
+
+def folded(gap: Tensor) -> Tensor:
+    return torch.pi - (gap % (2 * torch.pi) - torch.pi).abs()
 
 
 # ── how far ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def arcs(omega: Tensor, tokens: int) -> Tensor:
+    return torch.minimum(torch.tensor(2 * math.pi, dtype=omega.dtype), omega * (tokens - 1))
 
 
 def reach_by_formula(omega: Tensor, stretched: Tensor, trained: int) -> int:
@@ -201,123 +249,179 @@ def reaches(omega: Tensor, stretched: Tensor, distance: float) -> Tensor:
     return (omega / stretched * distance)[omega * distance < 2 * math.pi]
 
 
-RIGHT: dict[str, list[Callable[..., Any]]] = {
-    "rope_scaling.unseen_angles": [unseen_by_loop, unseen_in_numpy, unseen_by_cases, unseen_in_single_precision],
-    "rope_scaling.base_for": [base_by_power, base_by_logarithm, base_by_halving, base_from_frequency],
-    "rope_scaling.which": [which_in_torch, which_by_logarithms, which_by_rounding],
-    "rope_scaling.reach": [reach_by_formula, reach_by_trying, reach_by_unseen, reach_in_numpy],
+def reach_rounded(omega: Tensor, stretched: Tensor, trained: int) -> int:
+    """With a little for rounding."""
+    seen = omega * (trained - 1)
+    return math.floor((seen / stretched)[seen < 2 * math.pi].min().item() * (1 + 1e-9)) + 1
+
+
+def reach_by_doubling(omega: Tensor, stretched: Tensor, trained: int) -> int:
+    """Asks a text of each length whether it stays within, doubling and halving."""
+    seen = [(w * (trained - 1), s) for w, s in zip(omega.tolist(), stretched.tolist(), strict=True)]
+
+    def within(length: int) -> bool:
+        return all(s * (length - 1) <= arc * (1 + 1e-9) for arc, s in seen if arc < math.tau)
+
+    low = high = trained
+    while within(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        low, high = ((low + high) // 2, high) if within((low + high) // 2) else (low, (low + high) // 2)
+    return low
+
+
+def reach_plain_floor(omega: Tensor, stretched: Tensor, trained: int) -> int:
+    """As one writes it, with nothing for rounding."""
+    seen = omega * (trained - 1)
+    return int(torch.floor((seen / stretched)[seen < 2 * math.pi].min())) + 1
+
+
+def reach_stretched_came_round(omega: Tensor, stretched: Tensor, trained: int) -> int:
+    """Leaves out the pairs that come round with the stretched frequencies."""
+    seen = omega * (trained - 1)
+    return math.floor((seen / stretched)[stretched * (trained - 1) < 2 * math.pi].min().item() * (1 + 1e-9)) + 1
+
+
+def reach_next_whole(omega: Tensor, stretched: Tensor, trained: int) -> int:
+    seen = omega * (trained - 1)
+    return math.ceil((seen / stretched)[seen < 2 * math.pi].min().item() * (1 - 1e-9)) + 1
+
+
+def reach_lengths_times_factor(omega: Tensor, stretched: Tensor, trained: int) -> int:
+    """The smallest divisor times the length."""
+    return math.floor(trained * (omega / stretched)[omega * (trained - 1) < 2 * math.pi].min().item() * (1 + 1e-9))
+
+
+def reach_open_by_length(omega: Tensor, stretched: Tensor, trained: int) -> int:
+    """A pair has come round where its wavelength is no longer than the text, not its largest distance."""
+    seen = omega * (trained - 1)
+    return math.floor((seen / stretched)[omega * trained < 2 * math.pi].min().item() * (1 + 1e-9)) + 1
+
+
+RIGHT: dict[str, list[Any]] = {
+    "rope_scaling.by_parts": [
+        pair_by_pair,
+        numpy_by_parts,
+        llama3,
+        lambda w, s, n: blend(kept(turns(w, n)), w, s),
+        lambda w, s, n: blend(kept(turns(w, n)), w, s).float(),
+        lambda w, s, n: w / (1 / (kept(turns(w, n)) + (1 - kept(turns(w, n))) / s)),
+        lambda w, s, n: torch.lerp(w / s, w, kept(turns(w, n))),
+    ],
+    "rope_scaling.unseen_angles": [
+        unseen_by_loop,
+        unseen_in_numpy,
+        unseen_by_cases,
+        unseen_in_single_precision,
+        *blind(unseen_list, unseen_clamped),
+    ],
+    "rope_scaling.base_for": [
+        base_by_power,
+        base_by_logarithm,
+        base_by_halving,
+        base_from_frequency,
+        base_in_decimals,
+        *blind(base_by_logarithms, base_by_old_frequency, base_by_bisection),
+    ],
+    "rope_scaling.strangeness": [strange, strange_by_loop, strange_by_rounding, strange_in_the_plane],
+    "rope_scaling.reach": [
+        reach_by_formula,
+        reach_by_trying,
+        reach_by_unseen,
+        reach_in_numpy,
+        *blind(reach_rounded, reach_by_doubling, reach_plain_floor),
+    ],
 }
 
-# What is wrong: the answer, and words of its verdict, or None for a mistake that has no name.
-WRONG: dict[str, dict[str, tuple[Callable[..., Any], str | None]]] = {
-    "rope_scaling.unseen_angles": {
-        "all of the long text": (lambda w, t, n: arcs(w, n), "take off what was seen"),
-        "tokens for distances": (lambda w, t, n: arcs(w, n + 1) - arcs(w, t + 1), "How far apart"),
-        "no circle": (lambda w, t, n: w * (n - 1) - w * (t - 1), "know no end"),
-        "one circle of new angles": (lambda w, t, n: torch.clip(w * (n - t), max=2 * np.pi), "come round in training"),
-        "a circle for the long text only": (lambda w, t, n: arcs(w, n) - w * (t - 1), "negative arc"),
-        "modulo": (lambda w, t, n: torch.fmod((n - 1) * w, 2 * np.pi) - torch.fmod((t - 1) * w, 2 * np.pi), "modulo"),
-        "turns": (lambda w, t, n: (arcs(w, n) - arcs(w, t)) / 2 / math.pi, "turns"),
-        "degrees": (lambda w, t, n: (arcs(w, n) - arcs(w, t)) * 180 / math.pi, "degrees"),
-        "the other way round": (lambda w, t, n: arcs(w, t) - arcs(w, n), "sign"),
-        "half a circle": (lambda w, t, n: arcs(w, n, np.pi) - arcs(w, t, np.pi), "ends at π"),
-        "a circle of one": (lambda w, t, n: arcs(w, n, 1.0) - arcs(w, t, 1.0), "ends at 1"),
-        "wavelengths": (lambda w, t, n: arcs(2 * np.pi / w, n) - arcs(2 * np.pi / w, t), "wavelengths"),
-        "one number": (lambda w, t, n: (arcs(w, n) - arcs(w, t)).sum(), "has shape"),
-        "whether there are any": (lambda w, t, n: (arcs(w, n) > arcs(w, t)).float(), None),
-    },
-    "rope_scaling.base_for": {
-        "NTK-aware": (lambda d, b, i, s: b * s ** (d / (d - 2)), "slowest pair"),
-        "times the factor": (lambda d, b, i, s: s * b, "is not enough"),
-        "upside down": (lambda d, b, i, s: b * s ** (2 * i / d), "upside down"),
-        "i for 2i": (lambda d, b, i, s: b * s ** (d / i), "too large"),
-        "half the width": (lambda d, b, i, s: b * s ** (d / 2 / (2 * i)), "too small"),
-        "pairs from 1": (lambda d, b, i, s: b * s ** (d / (2 * (i + 1))), "from 1"),
-        "faster": (lambda d, b, i, s: b / s ** (d / (2 * i)), "turns faster"),
-        "the change of the base": (lambda d, b, i, s: s ** (d / (2 * i)), "is multiplied: return"),
-        "a frequency": (lambda d, b, i, s: 1 / (s * b ** (2 * i / d)), "new frequency"),
-        "added": (lambda d, b, i, s: b + s ** (d / (2 * i)), "You add"),
-        "the old base": (lambda d, b, i, s: b, "was there before"),
-        "whole pairs of an integer division": (lambda d, b, i, s: b * s ** (d // (2 * i)), "it divides pair"),
-        "divided by zero": (lambda d, b, i, s: b * s ** (d / (2 * i - 2 * i)), "raised ZeroDivisionError"),
-        "one pair early": (lambda d, b, i, s: b * s ** (d / (2 * i - 2)), "it divides pair"),
-        "minus the base": (lambda d, b, i, s: -b * s, "a base is more than 1"),
-    },
-    "rope_scaling.which": {
-        "nobody asks the fastest pair": (which_by_first, "stretched twice"),
-        "to the last digit": (lambda w, v: which_by_first(w, v, close=torch.equal), None),
-        "exact, and the fastest pair asked": (
-            lambda w, v: "other" if which_in_torch(w, v) in ("PI", "NTK-aware") else which_in_torch(w, v),
-            "Too strict",
+WRONG: dict[str, list[Any]] = {
+    "rope_scaling.by_parts": [
+        (
+            "base times factor",
+            lambda w, s, n: frequencies(2 * len(w), s * float(w[1]) ** -len(w)),
+            "no pair is divided by all",
         ),
-        "by ==": (lambda w, v: which_to_digits(w, v, 0.0), "Too strict"),
-        "to eight digits": (lambda w, v: which_to_digits(w, v, 1e-8), "equal to five digits are equal"),
-        "to two digits": (lambda w, v: which_to_digits(w, v, 1e-2), "Two digits are too few"),
-        "a smaller base": (lambda w, v: which_to_digits(w, v, 1e-5, growing=False), "Equal ratios alone"),
-        "two ends": (which_by_ends, None),
-        "not asked whether the last two agree": (which_by_first_alone, "last two pairs"),
-        "equal differences": (which_by_differences, "equal differences"),
-        "by multiplication": (lambda w, v: which_in_torch(v, w), "upside down"),
-        "none is PI": (instead("none", "PI"), "table that was left alone PI"),
-        "none is NTK-aware": (instead("none", "NTK-aware"), "table that was left alone NTK-aware"),
-        "multiplied is PI": (
-            lambda w, v: "PI" if v[0] / w[0] == v[-1] / w[-1] and v[0] > w[0] else which_in_torch(w, v),
-            "To multiply every pair",
+        ("divided twice", lambda w, s, n: llama3(w, s**2, n), "Divided twice"),
+        ("the new length", lambda w, s, n: llama3(w, s, s * n), "within the new length"),
+        (
+            "ramp in wavelengths",
+            lambda w, s, n: blend(((n - 2 * math.pi / w) / (n - n / 4)).clamp(0, 1), w, s),
+            "evenly with the wavelength",
         ),
-        "twice, NTK-aware": (
-            lambda w, v: (
-                "NTK-aware"
-                if (w / v).log().diff().std() < 1e-6 and which_in_torch(w, v) == "other" and v[0] < w[0]
-                else which_in_torch(w, v)
-            ),
-            "need not be NTK-aware",
+        (
+            "a step at two",
+            lambda w, s, n: torch.where(turns(w, n) <= 2, w / s, w),
+            "pair 1 rotates 3.22 times within 64 tokens and is divided by 1; it should be divided in part",
         ),
-        "twice, by parts": (
-            lambda w, v: "by parts" if which_by_first(w, v) == "by parts" else which_in_torch(w, v),
-            "where that one is divided too",
+        ("YaRN's ends", lambda w, s, n: yarn(w, s, n, truncate=False), "pair 1 rotates 3.22 times"),
+        ("half a turn", lambda w, s, n: llama3(w, s, n, slow=0.5), "of 8 pairs: pair 1 rotates 3.22 times"),
+        (
+            "too slow at the end",
+            lambda w, s, n: llama3(w, s, n) * (turns(w, n) > 0.005),
+            "and is stopped; it should be divided by 8",
         ),
-        "always PI": (lambda w, v: "PI", "You call all"),
-        "another word": (lambda w, v: "YaRN", "should be one of"),
-        "the divisors": (lambda w, v: w / v, "returned a Tensor"),
-        "by parts for what is left": (
-            lambda w, v: "by parts" if which_in_torch(w, v) == "other" else which_in_torch(w, v),
-            'and should give "other"',
+        ("two and a half times", lambda w, s, n: llama3(w, 2.5, n), "it should be divided in part"),
+        ("omega changed", changing_omega, "writes into its arguments"),
+        ("not a number", lambda w, s, n: w * math.nan, "NaN or infinity"),
+        ("angles", lambda w, s, n: torch.outer(torch.arange(n), w), "has shape (64, 8), it should be (8,)"),
+        ("one number", lambda w, s, n: w[0] / s, "has shape (), it should be (8,)"),
+        ("complex", lambda w, s, n: w * 1j, "returned complex numbers"),
+        ("text", lambda w, s, n: "omega", "returned a str that is no table"),
+    ],
+    "rope_scaling.unseen_angles": [
+        ("one number", lambda w, t, n: (arcs(w, n) - arcs(w, t)).sum(), "has shape"),
+        *blind(
+            ("remainder", unseen_remainder, "modulo the circle"),
+            ("longer uncapped", unseen_longer_uncapped, "and not whether it does in the longer text"),
+            ("trained not minus one", unseen_trained_not_minus_one, "Not T"),
+            ("in turns", lambda w, t, n: unseen_clamped(w, t, n) / (2 * math.pi), "radians were asked for"),
         ),
-    },
-    "rope_scaling.reach": {
-        "every pair": (lambda w, v, t: math.floor((w / v).min() * (t - 1)) + 1, "You ask every pair"),
-        "the slowest": (lambda w, v, t: int(w[-1] / v[-1] * (t - 1)) + 1, "slowest pair alone"),
-        "the last to run out": (lambda w, v, t: int(reaches(w, v, t - 1).max()) + 1, "wait for the last"),
-        "the first of the slow": (lambda w, v, t: int(reaches(w, v, t - 1)[0]) + 1, "fastest of the pairs"),
-        "a mean": (lambda w, v, t: int(reaches(w, v, t - 1).mean()) + 1, "A mean over pairs"),
-        "a distance": (lambda w, v, t: int(reaches(w, v, t - 1).min()), "the largest distance"),
-        "rounded up": (lambda w, v, t: math.ceil(reaches(w, v, t - 1).min()) + 1, "One token too many"),
-        "tokens for distances": (lambda w, v, t: int(reaches(w, v, t).min()), "are not T apart"),
-        "tokens for distances, and one more": (lambda w, v, t: int(reaches(w, v, t).min()) + 1, "are not T apart"),
-        "upside down": (lambda w, v, t: int(reaches(v, w, t - 1).min()) + 1, "Upside down"),
-        "by multiplication": (
-            lambda w, v, t: int(((t - 1) * (v / w)[w * (t - 1) < 2 * math.pi]).min()) + 1,
-            "Upside down",
+    ],
+    "rope_scaling.base_for": [
+        ("divided by zero", lambda d, b, i, s: b * s ** (d / (2 * i - 2 * i)), "raised ZeroDivisionError"),
+        ("one pair early", lambda d, b, i, s: b * s ** (d / (2 * i - 2)), "for pair 1, raised ZeroDivisionError"),
+        ("minus the base", lambda d, b, i, s: -b * s, None),
+        *blind(
+            ("whole division", lambda d, b, i, s: b * s ** (d // (2 * i)), "exponent is rounded down"),
+            ("brackets", lambda d, b, i, s: (b * s) ** (d / (2 * i)), "raise the old base"),
+            ("width 16", lambda d, b, i, s: b * s ** (8 / i), "of a head of 16 channels"),
+            ("10000", lambda d, b, i, s: 10_000 * s ** (d / (2 * i)), "You begin at 10,000"),
+            ("rounded", lambda d, b, i, s: int(b * s ** (d / (2 * i)) / 1000) * 1000, "You round the base"),
         ),
-        "half a turn": (
-            lambda w, v, t: int(((t - 1) * (w / v)[w * (t - 1) < math.pi]).min()) + 1,
-            "Half a turn",
+    ],
+    "rope_scaling.strangeness": [
+        ("each pair alone", by_gap(folded, lambda gap: gap.amin(dim=0), torch.max), "a distance of its own"),
+        ("no turns", by_gap(), "count whole turns as differences"),
+        ("one way round", by_gap(lambda gap: gap % (2 * math.pi)), "one direction only"),
+        ("half of the circle", by_gap(lambda gap: gap.abs() % math.pi), "You take off half turns"),
+        ("the middle distance", by_gap(folded, distances=torch.median), None),
+        ("one minus the cosine", by_gap(lambda gap: 1 - gap.cos()), "one minus the cosine"),
+        ("the sine", by_gap(lambda gap: gap.sin().abs()), "You compare sines"),
+        ("all pairs", by_gap(folded, lambda gap: gap, lambda gap: gap.amin(dim=0)), "returned"),
+        ("which distance", by_gap(folded, distances=torch.argmin), "the distance that fits best"),
+        ("squares", by_gap(lambda gap: folded(gap) ** 2), "the square of what it should be"),
+        ("in degrees", by_gap(lambda gap: folded(gap).rad2deg()), "These are degrees"),
+        (
+            "whether it is new",
+            lambda w, v, t, m: not any(torch.allclose(m * v, seen * w) for seen in range(t)),
+            "returned a bool",
         ),
-        "come round afterwards": (
-            lambda w, v, t: int(((t - 1) * (w / v)[v * (t - 1) < 2 * math.pi]).min()) + 1,
-            "a matter of its training",
+        (
+            "the nearest number of tokens",
+            lambda w, v, t, m: float(folded(m * v - min(round(m * float(v[-1] / w[-1])), t - 1) * w).max()),
+            None,
         ),
-        "come round by the text's length": (
-            lambda w, v, t: int(((t - 1) * (w / v)[w * t < 2 * math.pi]).min()) + 1,
-            "shows at the largest distance",
+    ],
+    "rope_scaling.reach": [
+        ("tokens for distances", lambda w, v, t: int(reaches(w, v, t).min()), "are not T apart"),
+        ("by multiplication", lambda w, v, t: int(((t - 1) * (v / w)[w * (t - 1) < 2 * math.pi]).min()) + 1, "Upside down"),
+        ("never", lambda w, v, t: math.inf, "returned inf"),
+        ("no floor", lambda w, v, t: (reaches(w, v, t - 1).min() + 1).item(), "whole number"),
+        ("the whole table", reaches, "it should be one number"),
+        *blind(
+            ("stretched came round", reach_stretched_came_round, "not of the new"),
+            ("next whole", reach_next_whole, "Round down"),
+            ("lengths times factor", reach_lengths_times_factor, "are not T apart"),
+            ("open by length", reach_open_by_length, "Whether a pair has come round shows"),
         ),
-        "the trained length, times the divisor": (
-            lambda w, v, t: math.floor(t * (w / v)[w * (t - 1) < 2 * math.pi].min()),
-            "are not T apart",
-        ),
-        "the trained length": (lambda w, v, t: t, "This is the trained length"),
-        "never": (lambda w, v, t: math.inf, "returned inf"),
-        "no floor": (lambda w, v, t: (reaches(w, v, t - 1).min() + 1).item(), "whole number"),
-        "the whole table": (reaches, "it should be one number"),
-    },
+    ],
 }
