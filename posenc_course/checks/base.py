@@ -1,240 +1,286 @@
-"""Exercises of chapter 07: the smallest base that orders a whole text, and the assignment on bases and on lost digits."""
+"""Exercises on the base: the smallest that orders a whole text, a base by its turns or its neighbours, and lost digits."""
 
 import math
 import random
-from collections.abc import Callable, Sequence
-from fractions import Fraction
+from collections.abc import Callable
 from typing import Any
 
-from posenc_course.checks._verdict import Wrong, answer, as_number, check, compare
+import numpy as np
+
+from posenc_course.checks._exercise import Exercise, exercise
 from posenc_course.geometry import distance
 from posenc_course.sinusoidal import frequencies
 
-_NO_BASE = "a base is a finite number above 1, or the pairs do not slow down."
-_CASES = ((100, 8), (50, 4), (512, 64), (512, 512), (8192, 128), (131_072, 128))  # length, d_model
+_STEPS = "Nearly: from the first of 100 tokens to the last there are 99 steps."
+_DEGREES = "Something is in degrees here: a full turn is 2π radians, half of one π."
+_WHOLE = "You rounded to a whole number: a base need not be one."
 
 
-@check(draws=False)
-def smallest(my_base: Callable[[int, int], Any]) -> str:
-    """Try my_base(length, d_model) -> the smallest base whose slowest pair turns at most half a turn in `length` tokens.
+@exercise("my_base")
+def smallest() -> Exercise:
+    """my_base(length, d_model) -> the smallest base whose slowest pair turns at most half a turn in `length` tokens."""
+    cases = ((100, 8), (50, 4), (512, 64), (512, 512), (8192, 128), (131_072, 128))
 
-    Chapter 07.
-    """
-    said = [_said(my_base, *case) for case in _CASES]
-    if _close(said, _bases()):
-        return f"Right: all {len(_CASES)} bases, for narrow and wide tables, from 50 tokens to 131,072."
-    return next((hint for known, hint in _mistakes() if _close(said, known)), None) or _first_wrong(said)
+    def right(length: float, d: int, turn: float = math.pi) -> float:
+        """base^(-(d-2)/d)·(length - 1) = turn, solved for the base."""
+        return float(((length - 1) / turn) ** (d / (d - 2)))
 
+    def by(exponent: Callable[[int], float]) -> Callable[[int, int], float]:
+        return lambda length, d: float(((length - 1) / math.pi) ** exponent(d))
 
-def _bases(*, turn: float = math.pi, steps_less: int = 1) -> list[float]:
-    """base^(-(d-2)/d)·(length - 1) = turn, solved for the base."""
-    return [((length - steps_less) / turn) ** (d / (d - 2)) for length, d in _CASES]
-
-
-def _mistakes() -> list[tuple[Sequence[float], str]]:
-    half_turns = [((length - 1) / math.pi, d) for length, d in _CASES]
-    return [
-        (_bases(steps_less=0), "Nearly: from the first of 100 tokens to the last there are 99 steps."),
-        (_bases(turn=2 * math.pi), "This base lets the slowest pair make a full turn: half of one was asked for."),
-        *(([whole(base) for base in _bases()], "You rounded to a whole number: a base need not be one.")
-          for whole in (math.floor, round, math.ceil)),
-        ([n for n, _ in half_turns],
-         "Your slowest pair turns at 1/base; the table's is faster, as i stops before d/2. Where does the width come in?"),
-        ([n ** ((d - 2) / d) for n, d in half_turns],
-         "The width comes in upside down: base^((d-2)/d) has to grow with the text, so what is the base itself?"),
-        ([n ** (d / (d - 1)) for n, d in half_turns],
-         "Your exponent counts columns: the slowest pair begins at column d - 2, so its frequency is base^(-(d-2)/d)."),
-        ([n ** (d / (2 * (d - 2))) for n, d in half_turns],
-         "Your exponent has a factor of 2 too many: the last pair begins at column d - 2, which already is 2i."),
-        ([math.radians(base) for base in _bases()], "Something is in degrees here: half a turn is π radians."),
-    ]  # fmt: skip
-
-
-def _said(my_base: Callable[[int, int], Any], length: int, d_model: int) -> float:
-    call = f"my_base({length}, {d_model})"
-    base = as_number(answer(my_base, length, d_model, call=call), call=call, finite=_NO_BASE)
-    if base <= 1:
-        raise Wrong(f"{call} returned {base:g}: {_NO_BASE}")
-    return base
-
-
-def _close(said: Sequence[float], known: Sequence[float]) -> bool:
-    return all(math.isclose(a, b, rel_tol=2e-6) for a, b in zip(said, known, strict=True))
+    return Exercise(
+        cases=cases,
+        right=right,
+        mistakes={
+            "a step too many": (lambda n, d: right(n + 1, d), _STEPS),
+            "a full turn": (lambda n, d: right(n, d, 2 * math.pi),
+                "This base lets the slowest pair make a full turn: half of one was asked for."),
+            "a quarter turn": (lambda n, d: right(n, d, math.pi / 2),
+                "With this base the slowest pair makes a quarter turn: half of one was asked for, so a smaller base will do."),
+            "a radian": (lambda n, d: right(n, d, 1), "With this base the slowest pair turns by 1: half a turn is π radians."),
+            "degrees": (lambda n, d: right(n, d, 180), _DEGREES),
+            "degrees of the base": (lambda n, d: math.radians(right(n, d)), _DEGREES),
+            "no width": (by(lambda d: 1),
+                "Your slowest pair turns at 1/base; the table's is faster, as i stops before d/2. Where's the width in it?"),
+            "no width, a full turn": (lambda n, d: (n - 1) / (2 * math.pi),
+                "Your slowest pair turns at 1/base and makes a full turn: the table's is faster, and shall make half of one."),
+            "upside down": (by(lambda d: (d - 2) / d),
+                "The width comes in upside down: base^((d-2)/d) has to grow with the text, so what is the base itself?"),
+            "columns": (by(lambda d: d / (d - 1)),
+                "Your exponent counts columns: the slowest pair begins at column d - 2, so its frequency is base^(-(d-2)/d)."),
+            "2 twice": (by(lambda d: d / (2 * (d - 2))),
+                "Your exponent has a factor of 2 too many: the last pair begins at column d - 2, which already is 2i."),
+            "one over": (lambda n, d: 1 / right(n, d),
+                "This is one over the base: a base is above 1, or the pairs do not slow down."),
+            "the frequency": (lambda n, d: math.pi / (n - 1),
+                "That is the frequency of the slowest pair: which base, above 1, gives it?"),
+            **{f"{whole.__name__}": (lambda n, d, whole=whole: float(whole(right(n, d))), _WHOLE)
+               for whole in (math.floor, round, math.ceil)},
+        },
+        praise=f"all {len(cases)} bases, for narrow and wide tables, from 50 tokens to 131,072.",
+        tolerance=2e-6,
+    )  # fmt: skip
 
 
-def _first_wrong(said: list[float]) -> str:
-    pairs = zip(_CASES, said, _bases(), strict=True)
-    (length, d), base, right = next(pair for pair in pairs if not math.isclose(pair[1], pair[2], rel_tol=2e-6))
-    half_turns = (length - 1) / math.pi * base ** (-(d - 2) / d)
-    call = f"my_base({length}, {d}) gives {base:,.7g}"
-    if base < right:
-        return f"{call}: too small, the slowest pair then turns by {half_turns:.3g} half turns."
-    return f"{call}: a smaller one will do, with yours the slowest pair turns by only {half_turns:.3g} half turns."
-
-
-# ── the assignment ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@check()
-def for_turns(my_base: Callable[[int, int, int], Any], *, seed: int) -> str:
-    """Try my_base(length, d_model, count) -> the largest base for which count pairs turn fully in the text. Chapter 07."""
+@exercise("base_for_turns")
+def for_turns(seed: int) -> Exercise:
+    """base_for_turns(length, d_model, count) -> the largest base for which count pairs turn fully in the text."""
     chance = random.Random(seed)
-    cases = [(100, 8, 2), (100, 8, 4), (4096, 128, 40)]
-    cases += [(chance.randrange(50, 9000), d, chance.randrange(d // 4, d // 2)) for d in (16, 64, 256)]
 
-    def largest(length: int, d: int, count: int, *, turn: float = 2 * math.pi) -> float:
+    def right(length: float, d: int, count: int, *, turn: float = 2 * math.pi) -> float:
         """(length - 1)·base^(-2(count - 1)/d) = turn, solved for the base."""
         return float(((length - 1) / turn) ** (d / (2 * (count - 1))))
 
-    mistakes = [
-        (lambda n, d, count: largest(n + 1, d, count), "Nearly: from the first of 100 tokens to the last there are 99 steps."),
-        (lambda n, d, count: largest(n, d, count + 1),
-         "You make pair i = count turn fully: counted from 0, that is one pair more than asked for."),
-        (lambda n, d, count: largest(n + 1, d, count + 1),
-         "Two things are off by one: the steps between the tokens, and the number of the pair that decides."),
-        (lambda n, d, count: largest(n, d, count, turn=math.pi),
-         "With this base they make half a turn: a full one was asked for."),
-        (lambda n, d, count: largest(n, d, count, turn=1), "A full turn is 2π radians: with this base, they turn by 1."),
-        (lambda n, d, count: largest(n, d, count, turn=360), "Something is in degrees here: a full turn is 2π radians."),
-        (lambda n, d, count: largest(n, d, d // 2), "This base lets all pairs turn fully; `count` of them are enough."),
-        (lambda n, d, count: largest(n, d, count) ** 2,
-         "Your exponent has lost a factor of 2: the frequency of pair i is base^(-2i/d)."),
-        (lambda n, d, count: largest(n, d, count) ** 0.5,
-         "Your exponent has a factor of 2 too many: it is 2i/d, with i counting pairs."),
-        (lambda n, d, count: 1 / largest(n, d, count), "This is one over the base: a sign of the exponent is the wrong way."),
-        (lambda n, d, count: ((n - 1) / (2 * math.pi)) ** (2 * (count - 1) / d),
-         "The exponent is upside down: base^(2i/d) has to grow with the text, so what is the base itself?"),
-        *((lambda n, d, count, whole=whole: float(whole(largest(n, d, count))), "You rounded: a base need not be whole.")
-          for whole in (math.floor, round, math.ceil)),
-    ]  # fmt: skip
-    praise = "all six bases: one pair decides, and the faster ones follow."
-    return compare(my_base, cases, largest, mistakes, name="base_for_turns", praise=praise, tolerance=1e-5)
+    def by(exponent: Callable[[int, int], float], turn: float = 2 * math.pi) -> Callable[[int, int, int], float]:
+        """What the number of turns, to the power that exponent(d, count) gives, is."""
+        return lambda n, d, count: float(((n - 1) / turn) ** exponent(d, count))
 
-
-@check()
-def for_neighbours(my_base: Callable[[int, float], Any], *, seed: int) -> str:
-    """Try my_base(d_model, apart) -> the largest base that keeps neighbours this far apart, to one percent. Chapter 07."""
-    chance = random.Random(seed)
-    # A base is drawn, and its own distance asked for: so the answer is known, and lies in the range that the exercise names.
-    truth = [(64, 1e4), (128, 10.0), (64, 1.5), (128, 10 ** chance.uniform(2, 8)), (24, 10 ** chance.uniform(1, 3))]
-    truth += [(256, 10 ** chance.uniform(6, 10))]
-    cases = [(d, _neighbours(d, base)) for d, base in truth]
-    said = []
-    for d, apart in cases:
-        call = f"base_for_neighbours({d}, {apart:.6g})"
-        base = as_number(answer(my_base, d, apart, call=call), call=call, finite=_NO_BASE)
-        if base <= 0:
-            raise Wrong(f"{call} returned {base:g}: {_NO_BASE}")
-        said.append(base)
-
-    def agree(known: Callable[[int, float, float], float]) -> bool:
-        """Beyond the ends of the range all is one: who goes astray arrives at an end of his own."""
-        return all(
-            math.isclose(_held(mine), _held(known(d, base, apart)), rel_tol=0.012)
-            for mine, (d, base), (_, apart) in zip(said, truth, cases, strict=True)
-        )
-
-    if agree(lambda d, base, apart: base):
-        return "Right: all six bases, narrow and wide, from 1.5 upwards."
-    for mistake, hint in _NEIGHBOURS:
-        if agree(mistake):
-            raise Wrong(hint)
-    number = next(
-        k for k, (mine, (_, base)) in enumerate(zip(said, truth, strict=True)) if not math.isclose(mine, base, rel_tol=0.012)
-    )
-    (d, apart), mine, (_, base) = cases[number], said[number], truth[number]
-    call = f"base_for_neighbours({d}, {apart:.6g}) gives {mine:,.5g}"
-    if mine <= 1:
-        raise Wrong(f"{call}: {_NO_BASE}")
-    got = _neighbours(d, mine)
-    if mine > base:
-        raise Wrong(f"{call}: too large, neighbours are then {got:.6g} apart.")
-    raise Wrong(f"{call}: a larger one will do by more than a percent, with yours neighbours are {got:.6g} apart.")
-
-
-def _held(base: float) -> float:
-    """Within the range that the exercise names, unless it is no base at all."""
-    return base if base < 0.9 else min(max(base, 1.1), 1e12)
+    return Exercise(
+        cases={
+            "two pairs of four": (100, 8, 2),
+            "all four pairs": (100, 8, 4),
+            "the shortest text": (10, 4, 2),
+            "a wide row": (4096, 128, 40),
+            **{
+                f"a row of width {d}": (chance.randrange(50, 9000), d, chance.randrange(d // 4 + 1, d // 2))
+                for d in (16, 64, 256)
+            },
+        },
+        right=right,
+        mistakes={
+            "a step too many": (lambda n, d, count: right(n + 1, d, count), _STEPS),
+            "a pair more": (by(lambda d, count: d / (2 * count)),
+                "You make pair i = count turn fully: counted from 0, that is one pair more than asked for."),
+            "both": (lambda n, d, count: right(n + 1, d, count + 1),
+                "Two things are off by one: the steps between the tokens, and the number of the pair that decides."),
+            "half a turn": (lambda n, d, count: right(n, d, count, turn=math.pi),
+                "With this base they make half a turn: a full one was asked for."),
+            "a radian": (lambda n, d, count: right(n, d, count, turn=1),
+                "A full turn is 2π radians: with this base, they turn by 1."),
+            "degrees": (lambda n, d, count: right(n, d, count, turn=360), _DEGREES),
+            "all pairs": (lambda n, d, count: right(n, d, d // 2),
+                "This base lets all pairs turn fully; `count` of them are enough."),
+            "all pairs, half a turn": (lambda n, d, count: right(n, d, d // 2, turn=math.pi),
+                "This is the chapter's exercise: there the slowest pair made half a turn, here `count` pairs make a full one."),
+            "count turns": (lambda n, d, count: right(n, d, d // 2, turn=2 * math.pi * count),
+                "You ask one pair, the slowest, for `count` turns: `count` is a number of pairs."),
+            "from the slowest": (by(lambda d, count: d / (2 * max(d // 2 - count, 1))),
+                "You count the pairs from the slowest: the `count` fastest are the first to turn fully."),
+            "no 2": (by(lambda d, count: d / (count - 1)),
+                "Your exponent has lost a factor of 2: the frequency of pair i is base^(-2i/d)."),
+            "2 twice": (by(lambda d, count: d / (4 * (count - 1))),
+                "Your exponent has a factor of 2 too many: it is 2i/d, with i counting pairs."),
+            "one over": (lambda n, d, count: 1 / right(n, d, count),
+                "This is one over the base: a sign of the exponent is the wrong way."),
+            "upside down": (by(lambda d, count: 2 * (count - 1) / d),
+                "The exponent is upside down: base^(2i/d) has to grow with the text, so what is the base itself?"),
+            **{whole.__name__: (lambda n, d, count, whole=whole: float(whole(right(n, d, count))), _WHOLE)
+               for whole in (math.floor, round, math.ceil)},
+        },
+        praise="all seven bases: one pair decides, and the faster ones follow.",
+        tolerance=1e-5,
+    )  # fmt: skip
 
 
 def _neighbours(d_model: int, base: float) -> float:
     return float(distance([1], d_model, base))
 
 
-def _where(asked: Callable[[float], float], apart: float) -> float:
-    """The largest base from 1.1 to 10¹² at which what is asked, which falls with the base, is at least apart; or an end."""
-    low, high = 1.1, 1e12
-    while high / low > 1.0005:
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if asked(middle) >= apart else (low, middle)
-    return low
-
-
-_NEIGHBOURS: tuple[tuple[Callable[[int, float, float], float], str], ...] = (
-    (lambda d, base, apart: 1.1,
-     "Your answer is always the smallest base that you try: is your distance too small, or do you go on in the wrong half?"),
-    (lambda d, base, apart: 1e12, "Your answer is always the largest base that you try: in which half do you go on?"),
-    (lambda d, base, apart: _where(lambda x: -_neighbours(d, x), -apart),
-     "You go on in the wrong half, and so end at an end: if neighbours are far enough apart, is the base to grow or to fall?"),
-    *((lambda d, base, apart, whole=whole: float(whole(base)),
-       "You rounded: a base need not be whole, and of a small one that is more than a percent.")
-      for whole in (math.floor, round, math.ceil)),
-    (lambda d, base, apart: math.log10(base), "This is the power of ten: the base itself was asked for."),
-    (lambda d, base, apart: math.log(base), "This is the logarithm of the base: the base itself was asked for."),
-    (lambda d, base, apart: 1 / base, "This is one over the base: the slowest frequency, nearly."),
-    (lambda d, base, apart: _where(lambda x: _neighbours(d, x) ** 2, apart),
-     "You compare the square of the distance: a root is missing."),
-    (lambda d, base, apart: _where(lambda x: _neighbours(d, x) / 2, apart),
-     "Your distance has lost its factor of 2: a chord is 2·sin of half the angle."),
-    (lambda d, base, apart: _where(lambda x: float(frequencies(d, x).sin().square().sum().sqrt()) * 2, apart),
-     "A chord is 2·sin of *half* the angle."),
-    (lambda d, base, apart: _where(lambda x: float(frequencies(d, x).square().sum().sqrt()), apart),
-     "You measure along the arc, and the distance is along the chord."),
-    (lambda d, base, apart: _where(lambda x: _neighbours(2 * d, x), apart),
-     "You take d frequencies: there are d/2 pairs."),
-)  # fmt: skip
-
-
-@check()
-def survivors(my_count: Callable[[int, int], Any], *, seed: int) -> str:
-    """Try my_count(length, bits) -> how many numbers positions become in so many binary digits, for 3 to 11. Chapter 07."""
+@exercise("base_for_neighbours")
+def for_neighbours(seed: int) -> Exercise:
+    """base_for_neighbours(d_model, apart) -> the largest base that keeps neighbours this far apart, to one percent."""
     chance = random.Random(seed)
-    cases = [(4096, 8), (4098, 8), (258, 8), (3000, 11), (20, 3), (8, 3), (1 + (chance.randrange(5, 30) * 2 + 1) * 16, 5)]
-    cases += [(chance.randrange(5000, 20_000), bits) for bits in (4, 6)]
+    # A base is chosen, and its own distance asked for: so the answer is known, and lies in the range that the exercise names.
+    bases = {
+        "an answer of 10,000": (64, 1e4),
+        "an answer of 10": (128, 10.0),
+        "an answer below 2": (64, 1.6),
+        "an answer between 3 and 4": (32, 3.4),
+        "an answer near the upper end": (256, 6e11),
+        "a small base": (24, chance.randrange(11, 28) + 0.3),
+        "a base of any size": (128, 10 ** chance.uniform(2, 8)),
+        "a large base": (256, 10 ** chance.uniform(7, 10)),
+    }
+    cases = {name: (d, _neighbours(d, base)) for name, (d, base) in bases.items()}
+    truth = {case: base for case, (_, base) in zip(cases.values(), bases.values(), strict=True)}
 
-    def rounded(length: int, bits: int, nearest: Callable[[Fraction], int]) -> int:
-        """Each position as a fraction of its step, so that nothing but `nearest` rounds."""
-        steps = (2 ** max(m.bit_length() - bits, 0) for m in range(length))
-        return len({nearest(Fraction(m, step)) * step for m, step in zip(range(length), steps, strict=True)})
+    def held(base: float) -> float:
+        """Within the range that the exercise names, unless it is no base: whoever goes astray arrives at an end of his own."""
+        return base if base < 0.9 else min(max(base, 1.1), 1e12)
 
-    def right(length: int, bits: int) -> int:
-        return rounded(length, bits, round)
+    def right(d: int, apart: float) -> float:
+        return truth[d, apart]
+
+    def by(
+        far: Callable[[int, float], float], steps: int = 16, low: float = 1.1, plain: bool = False
+    ) -> Callable[[int, float], float]:
+        """The largest base at which what far(d, base) gives, falling with the base, is enough; found by so many halvings."""
+
+        def base(d: int, apart: float) -> float:
+            least, most = low, 1e12
+            for _ in range(steps):
+                middle = (least + most) / 2 if plain else math.sqrt(least * most)
+                least, most = (middle, most) if far(d, middle) >= apart else (least, middle)
+            return least
+
+        return base
+
+    def wrong_half(d: int, apart: float) -> float:
+        return by(lambda d, base: -_neighbours(d, base))(d, -apart)
+
+    def chord(d: int, base: float) -> float:
+        return float(frequencies(d, base).sin().square().sum().sqrt()) * 2
+
+    too_soon = "You stop halving too soon: the base has to be right to one percent."
+    small = (
+        "Small bases come out too coarse: between 1 and 10^12 a plain middle takes long to come down to them. Halve the power "
+        "of ten instead, or go on."
+    )
+    the_end = "Your search ends below 10^12, where some of the answers lie above."
+    return Exercise(
+        cases=cases,
+        right=right,
+        mistakes={
+            "the smallest": (lambda d, apart: 1.1,
+                "Your answer is always the smallest base that you try: is your distance too small, or do you go on in the "
+                "wrong half?"),
+            "the largest": (lambda d, apart: 1e12,
+                "Your answer is always the largest base that you try: in which half do you go on?"),
+            "the wrong half": (wrong_half,
+                "You go on in the wrong half, and so end at an end: if neighbours are far enough apart, is the base to grow or "
+                "to fall?"),
+            "from 2": (lambda d, apart: max(right(d, apart), 2.0), "Your search begins at 2, and a base can be smaller."),
+            **{whole.__name__: (lambda d, apart, whole=whole: float(whole(right(d, apart))), _WHOLE)
+               for whole in (math.floor, round, math.ceil)},
+            "powers of ten": (lambda d, apart: 10.0 ** math.floor(math.log10(right(d, apart) * 1.0001)),
+                "You try powers of ten only: the base has to be right to one percent."),
+            **{f"up to 10^{k}": (lambda d, apart, k=k: min(right(d, apart), 10.0**k), the_end) for k in (4, 5, 6, 8, 9, 10)},
+            **{f"{steps} halvings": (by(_neighbours, steps), too_soon) for steps in range(4, 10)},
+            **{f"{steps} plain halvings from {low}": (by(_neighbours, steps, low, plain=True), small)
+               for steps in (20, 30, 40) for low in (1.0, 1.1)},
+            "power": (lambda d, apart: math.log10(right(d, apart)), "This is the power of ten: the base itself was asked for."),
+            "logarithm": (lambda d, apart: math.log(right(d, apart)),
+                "This is the logarithm of the base: the base itself was asked for."),
+            "one over": (lambda d, apart: 1 / right(d, apart), "This is one over the base: the slowest frequency, nearly."),
+            "squared": (by(lambda d, base: _neighbours(d, base) ** 2),
+                "You compare the square of the distance: a root is missing."),
+            "half": (by(lambda d, base: _neighbours(d, base) / 2),
+                "Your distance has lost its factor of 2: a chord is 2·sin of half the angle."),
+            "whole angle": (by(chord), "A chord is 2·sin of *half* the angle."),
+            "along the arc": (by(lambda d, base: float(frequencies(d, base).square().sum().sqrt())),
+                "You measure along the arc, and the distance is along the chord."),
+            "d frequencies": (by(lambda d, base: _neighbours(2 * d, base)), "You take d frequencies: there are d/2 pairs."),
+        },
+        praise=f"all {len(cases)} bases, narrow and wide, from 1.6 upwards.",
+        same=lambda known, said: math.isclose(held(known), held(said), rel_tol=0.0105),
+    )  # fmt: skip
+
+
+@exercise()
+def survivors(seed: int) -> Exercise:
+    """survivors(length, bits) -> how many numbers positions become in so many binary digits, for up to 50,000 positions."""
+    chance = random.Random(seed)
+    cases = {
+        "bfloat16's digits": (4096, 8),
+        "a last position that is rounded up": (4098, 8),
+        "a few more than 256": (258, 8),
+        "float16's digits": (3000, 11),
+        "twenty positions in 3 digits": (20, 3),
+        "nothing to be rounded": (8, 3),
+        "the last one halfway": (1 + (chance.randrange(5, 30) * 2 + 1) * 16, 5),
+        "two digits": (chance.randrange(100, 200), 2),
+        "a single position": (1, 4),
+        "12 digits of a long text": (chance.randrange(5000, 20_000), 12),
+        "6 digits of the longest text": (50_000, 6),
+    }
+
+    def all_of(length: int, bits: int, nearest: Callable[[Any], Any] = np.rint) -> Any:
+        """What becomes of each position, and its step: division by a power of two is exact, so nothing but `nearest` rounds."""
+        m = np.arange(length)
+        step = 2.0 ** np.maximum(np.frexp(m)[1] - bits, 0)
+        return nearest(m / step), step
+
+    def rounded(length: int, bits: int, nearest: Callable[[Any], Any] = np.rint) -> int:
+        return len(np.unique(np.prod(all_of(length, bits, nearest), axis=0)))
 
     def one_step(length: int, bits: int) -> int:
-        step = 2 ** max((length - 1).bit_length() - bits, 0)
-        return len({round(Fraction(m, step)) for m in range(length)})
+        return len(np.unique(np.rint(np.arange(length) / 2.0 ** max((length - 1).bit_length() - bits, 0))))
 
-    def digits(length: int, bits: int) -> int:
-        return len({round(Fraction(m, 2 ** max(m.bit_length() - bits, 0))) for m in range(length)})
+    def alone(length: int, bits: int) -> int:
+        return int((np.unique(np.prod(all_of(length, bits), axis=0), return_counts=True)[1] == 1).sum())
 
-    mistakes = [
-        (lambda n, bits: rounded(n, bits, math.floor),
-         "You cut digits off, or count positions that stay as they are: the nearest can be the one above, also at the end."),
-        (lambda n, bits: rounded(n, bits, lambda x: math.floor(x + Fraction(1, 2))),
-         "Where two numbers are equally near you take the upper one: it is the one whose last digit is 0."),
-        (lambda n, bits: rounded(n, bits, math.ceil), "You always round up: rounding is to the nearest."),
-        (lambda n, bits: right(n, bits - 1),
-         "One digit too few: do you count digits after the point? The one before it counts too."),
-        (lambda n, bits: right(n, bits + 1), "One digit too many: m.bit_length() digits minus `bits` are to go."),
-        (lambda n, bits: right(n + 1, bits), "The positions end at length - 1."),
-        (lambda n, bits: right(n, bits) - 1, "One too few: is 0 among them?"),
-        (lambda n, bits: min(n, 2**bits),
-         "You stop where every number is exact. Beyond, some are left: every second, every fourth, …"),
-        (lambda n, bits: n, "Nothing is rounded: what happens to 9 = 1001₂, in 3 digits?"),
-        (one_step, "You take one step for all positions, that of the last: the small ones are rounded less, or not at all."),
-        (digits, "You count the digits without their place: 1.01₂ · 2² and 1.01₂ · 2³ are two numbers."),
-        (lambda n, bits: n - right(n, bits), "You count those that are lost."),
-        (lambda n, bits: right(n, 8), "This is bfloat16, whatever `bits` is."),
-    ]  # fmt: skip
-    praise = "all nine counts, in 3 to 11 digits."
-    return compare(my_count, cases, right, mistakes, name="survivors", praise=praise)
+    ready = "You round to one of PyTorch's own kinds of numbers, and none has just any number of digits."
+    return Exercise(
+        cases=cases,
+        right=rounded,
+        mistakes={
+            "cut off": (lambda n, bits: rounded(n, bits, np.floor),
+                "You cut digits off, or count positions that stay as they are: the nearest can be the one above, also at the "
+                "end."),
+            "half up": (lambda n, bits: rounded(n, bits, lambda x: np.floor(x + 0.5)),
+                "Where two numbers are equally near you take the upper one: it is the one whose last digit is 0."),
+            "up": (lambda n, bits: rounded(n, bits, np.ceil), "You always round up: rounding is to the nearest."),
+            "a digit less": (lambda n, bits: rounded(n, bits - 1),
+                "One digit too few: do you count digits after the point? The one before it counts too."),
+            "a digit more": (lambda n, bits: rounded(n, bits + 1),
+                "One digit too many: m.bit_length() digits minus `bits` are to go."),
+            "length": (lambda n, bits: rounded(n + 1, bits), "The positions end at length - 1."),
+            "no 0": (lambda n, bits: rounded(n, bits) - 1, "One too few: is 0 among them?"),
+            "exact ones": (lambda n, bits: min(n, 2**bits),
+                "You stop where every number is exact. Beyond, some are left: every second, every fourth, …"),
+            "all": (lambda n, bits: n, "Nothing is rounded: what happens to 9 = 1001₂, in 3 digits?"),
+            "one step": (one_step,
+                "You take one step for all positions, that of the last: small ones are rounded less, or not at all."),
+            "digits": (lambda n, bits: len(np.unique(all_of(n, bits)[0])),
+                "You count the digits without their place: 1.01₂ · 2² and 1.01₂ · 2³ are two numbers."),
+            "lost": (lambda n, bits: n - rounded(n, bits), "You count those that are lost."),
+            "alone": (alone,
+                "You count the numbers that one position alone becomes: one that several become is left too, and counts once."),
+            "decimal": (lambda n, bits: len({f"{m:.{bits - 1}e}" for m in range(n)}),
+                "You round to decimal digits: `bits` counts binary ones."),
+            "bfloat16": (lambda n, bits: rounded(n, 8), ready),
+            "float16": (lambda n, bits: rounded(n, 11), ready),
+            "whichever has enough": (lambda n, bits: rounded(n, 8 if bits <= 8 else 11 if bits <= 11 else 24), ready),
+        },
+        praise=f"all {len(cases)} counts, in 2 to 12 digits.",
+    )  # fmt: skip
