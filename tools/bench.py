@@ -32,6 +32,7 @@ from torch import Tensor
 
 import posenc_course
 from posenc_course import alibi, attention, learned, naive, relative, rope, rope_scaling, sinusoidal, training, transformer
+from posenc_course._system import processor, write_whole
 from posenc_course.nope import NoPositions
 from posenc_course.schemes import PositionScheme
 
@@ -481,25 +482,13 @@ def store(name: str, results: dict[str, list[Record]]) -> None:
         f"{json.dumps(group)}: [\n" + ",\n".join(json.dumps(rounded(record), ensure_ascii=False) for record in records) + "\n]"
         for group, records in results.items()
     ]
-    DATA.mkdir(exist_ok=True)
-    part = DATA / f"{name}.json.part"
-    part.write_text(
-        f'{{"made": {json.dumps(made, indent=1)},\n"results": {{\n' + ",\n".join(groups) + "\n}}\n", encoding="utf-8"
-    )
-    part.replace(part.with_suffix(""))
+    text = f'{{"made": {json.dumps(made, indent=1)},\n"results": {{\n' + ",\n".join(groups) + "\n}}\n"
+    write_whole(DATA / f"{name}.json", text.encode())
     print(f"\nwritten: posenc_course/data/{name}.json", flush=True)
 
 
 def rounded(record: Record) -> Record:
     return {name: float(f"{value:.4g}") if isinstance(value, float) else value for name, value in record.items()}
-
-
-def processor() -> str:
-    """The processor's name as the system knows it."""
-    cpuinfo = Path("/proc/cpuinfo")
-    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
 
 
 def apart(function: Callable[..., Any], *arguments: object) -> Any:

@@ -18,6 +18,8 @@ from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbval.kernel import CURRENT_ENV_KERNEL_NAME, NbvalKernelspecManager  # type: ignore[import-untyped]
 from tqdm import tqdm  # type: ignore[import-untyped]
 
+from posenc_course._system import write_whole
+
 ROOT = Path(__file__).resolve().parent.parent
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -65,9 +67,7 @@ def execute(path: Path) -> int:
         for output in cell.get("outputs", []):
             if output.output_type == "error":  # what is raised on purpose, from wherever this copy of the course lies
                 output.traceback = [line.replace(f"{ROOT}/", "") for line in output.traceback]
-    whole = path.with_suffix(".ipynb.part")
-    nbformat.write(notebook, whole)
-    whole.replace(path)
+    write_whole(path, nbformat.writes(notebook).encode() + b"\n")
     print(f"{path.stem}: {len(code_cells)} cells in {time.perf_counter() - start:.1f} s")
     return 0
 
