@@ -48,7 +48,7 @@ def pytest_runtest_makereport(
 
 def _unseen_by_nbval(item: IPyNbCell) -> Generator[str]:
     """Say what nbval lets pass: a cleared cell, and figures that draw other data (it skips PNG)."""
-    from posenc_course.plotting import drawn_differences  # imports torch, which most test processes do without
+    from posenc_course._drawn import drawn_differences  # imports matplotlib, which most test processes do without
 
     stored, drawn = item.cell.outputs, item.test_outputs
     if item.cell.execution_count is None or (drawn and not stored):

@@ -1,4 +1,4 @@
-"""The one look of the book's figures, and the numbers that a figure draws.
+"""The one look of the book's figures.
 
 Call :func:`use_style` once, in a chapter's first cell, then plot with matplotlib as usual.
 """
@@ -6,7 +6,7 @@ Call :func:`use_style` once, in a chapter's first cell, then plot with matplotli
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -16,23 +16,20 @@ import numpy as np
 import torch
 from cycler import cycler
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
-from matplotlib.collections import PathCollection, QuadMesh
 from matplotlib.colors import Colormap, LinearSegmentedColormap, to_rgb
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 from matplotlib.text import Annotation
-from matplotlib.ticker import LogFormatter, MaxNLocator, ScalarFormatter
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
+
+from posenc_course._drawn import png_with_drawn_data
 
 __all__ = [
     "COLORS",
     "DIVERGING",
-    "SCHEMES",
+    "SCHEME_STYLES",
     "SEQUENTIAL",
     "SchemeStyle",
-    "drawn_data",
-    "drawn_differences",
     "heatmap",
     "label_ends",
     "plot_seeds",
@@ -64,7 +61,7 @@ class SchemeStyle(NamedTuple):
     linestyle: str
 
 
-SCHEMES: dict[str, SchemeStyle] = {
+SCHEME_STYLES: dict[str, SchemeStyle] = {
     "none": SchemeStyle("no position", COLORS["black"], "x", ":"),
     "normalized": SchemeStyle("normalized", COLORS["sky"], "v", "-"),
     "linear": SchemeStyle("linear", COLORS["vermillion"], "^", "-"),
@@ -117,17 +114,17 @@ def use_style() -> None:
     if shell is not None:
         # A backend registers its own PNG formatter when it is first used: use it now, so that ours is the last.
         plt.switch_backend(mpl.get_backend())
-        shell.display_formatter.formatters["image/png"].for_type(Figure, _png_with_drawn_data)
+        shell.display_formatter.formatters["image/png"].for_type(Figure, png_with_drawn_data)
 
 
 def scheme_style(scheme: str) -> dict[str, Any]:
     """Keyword arguments for ``ax.plot``: ``ax.plot(x, y, **scheme_style("rope"))``.
 
-    Raises ValueError for a name that is not in :data:`SCHEMES`.
+    Raises ValueError for a name that is not in :data:`SCHEME_STYLES`.
     """
-    if scheme not in SCHEMES:
-        raise ValueError(f"scheme={scheme!r} is not known: use one of {', '.join(SCHEMES)}")
-    return SCHEMES[scheme]._asdict()
+    if not isinstance(scheme, str) or scheme not in SCHEME_STYLES:
+        raise ValueError(f"scheme={scheme!r} is not known: use one of {', '.join(SCHEME_STYLES)}")
+    return SCHEME_STYLES[scheme]._asdict()
 
 
 def position_colors(count: int) -> NDArray[np.float64]:
@@ -223,146 +220,12 @@ def label_ends(ax: Axes) -> None:
     assert figure is not None
     figure.draw_without_rendering()  # the layout makes room for the labels before their distances are measured
     ends = np.array([ax.transData.transform(text.xy)[1] for text in texts])
-    places = _spread(ends, gap=1.15 * max(text.get_window_extent().height for text in texts))
+    places = _apart(ends, gap=1.15 * max(text.get_window_extent().height for text in texts))
     for text, shift in zip(texts, (places - ends) * 72 / figure.dpi, strict=True):
         text.xyann = (6, shift)
 
 
-def drawn_data(fig: Figure) -> dict[str, Any]:
-    """Return the numbers and words that ``fig`` draws, for JSON: one entry per axes.
-
-    Numbers have six significant digits and stand in strings, a row of an array in each, so that a change can
-    be read in a diff. An array of more than 20,000 values is stored as the means of blocks, with its shape.
-    """
-    return {"axes": [_drawn_by_axes(ax) for ax in fig.axes]}
-
-
-def drawn_differences(stored: dict[str, Any], drawn: dict[str, Any]) -> list[str]:
-    """Say where two results of :func:`drawn_data` differ; the list is empty when they agree.
-
-    Words must be equal; numbers may differ by 0.1 %, or by a millionth of their array's largest magnitude.
-    """
-    return list(_differences(stored, drawn, "figure"))
-
-
-def _png_with_drawn_data(fig: Figure) -> tuple[str, dict[str, Any]] | None:
-    """Format ``fig`` as IPython does, with its drawn data in the metadata of the output."""
-    from IPython.core.pylabtools import print_figure
-
-    png = print_figure(fig, "png", base64=True, metadata={"Software": None})
-    return None if png is None else (png, {"drawn": drawn_data(fig)})
-
-
-def _drawn_by_axes(ax: Axes) -> dict[str, Any]:
-    drawn: dict[str, Any] = {"x": _drawn_by_axis(ax.xaxis), "y": _drawn_by_axis(ax.yaxis)}
-    if hasattr(ax, "_colorbar"):  # its gradient says no more than its limits
-        return drawn
-    parts: dict[str, list[dict[str, Any]]] = {
-        "lines": [
-            ({"label": label} if not (label := str(line.get_label())).startswith("_") else {})
-            | _pairs(line.get_xydata())
-            for line in ax.get_lines()
-        ],
-        "points": [_pairs(c.get_offsets()) for c in ax.collections if isinstance(c, PathCollection)],
-        "images": [
-            _array(image.get_array()) | {"limits": _row(image.get_clim())}
-            for image in (*ax.images, *(c for c in ax.collections if isinstance(c, QuadMesh)))
-        ],
-        "bars": [
-            {"box": _row((*bar.get_xy(), bar.get_width(), bar.get_height()))}
-            for bar in ax.patches
-            if isinstance(bar, Rectangle)
-        ],
-        "areas": [
-            _pairs(vertices)
-            for vertices in (
-                *(patch.get_patch_transform().transform(patch.get_path().vertices)
-                  for patch in ax.patches if not isinstance(patch, Rectangle)),
-                *(path.vertices for c in ax.collections
-                  if not isinstance(c, (PathCollection, QuadMesh)) for path in c.get_paths()),
-            )
-        ],
-        "texts": [
-            {"text": text.get_text(), "at": _row(text.xy if isinstance(text, Annotation) else text.get_position())}
-            for text in ax.texts
-        ],
-    }  # fmt: skip
-    return drawn | {kind: found for kind, found in parts.items() if found}
-
-
-def _drawn_by_axis(axis: Axis) -> dict[str, Any]:
-    drawn: dict[str, Any] = {
-        "label": axis.get_label_text(),
-        "scale": axis.get_scale(),
-        "limits": _row(axis.get_view_interval()),
-    }
-    formatter = axis.get_major_formatter()
-    if not isinstance(formatter, (ScalarFormatter, LogFormatter)):  # words, not numbers found by matplotlib
-        drawn["ticks"] = formatter.format_ticks(list(axis.get_majorticklocs()))
-    return drawn
-
-
-def _pairs(points: ArrayLike) -> dict[str, Any]:
-    x, y = _filled(points).reshape(-1, 2).T
-    return {"x": _array(x), "y": _array(y)}
-
-
-def _array(values: ArrayLike | None, most: int = 20_000) -> dict[str, Any]:
-    array = _filled(values)
-    if array.ndim > 2:  # an image in RGB
-        array = array.reshape(len(array), -1)
-    shape = array.shape
-    while array.size > most:
-        axis = int(np.argmax(array.shape))
-        pairs = np.array_split(array, range(2, array.shape[axis], 2), axis=axis)
-        array = np.stack([pair.mean(axis=axis) for pair in pairs], axis=axis)
-    return {"shape": list(shape), "values": [_row(row) for row in np.atleast_2d(array)]}
-
-
-def _differences(stored: Any, drawn: Any, where: str) -> Iterator[str]:
-    if isinstance(stored, dict) and isinstance(drawn, dict) and stored.keys() == drawn.keys():
-        for key in stored:
-            compare = _number_differences if key in ("values", "limits", "box", "at") else _differences
-            yield from compare(stored[key], drawn[key], f"{where} > {key}")
-    elif isinstance(stored, list) and isinstance(drawn, list) and len(stored) == len(drawn):
-        for number, pair in enumerate(zip(stored, drawn, strict=True), start=1):
-            yield from _differences(*pair, f"{where} {number}")
-    elif stored != drawn:
-        yield f"{where}: stored {_brief(stored)}, drawn now {_brief(drawn)}"
-
-
-def _number_differences(stored: str | list[str], drawn: str | list[str], where: str) -> Iterator[str]:
-    old, new = (np.array(" ".join(np.atleast_1d(rows)).split(), dtype=float) for rows in (stored, drawn))
-    if old.size != new.size:
-        yield f"{where}: stored {old.size} numbers, drawn now {new.size}"
-        return
-    scale = np.abs(old[np.isfinite(old)]).max(initial=0.0)
-    differ = ~np.isclose(new, old, rtol=2e-5, atol=1e-6 * scale + 1e-12, equal_nan=True)
-    if differ.any():
-        first = int(differ.argmax())
-        yield (
-            f"{where}: {differ.sum()} of {old.size} numbers differ, the first is number {first + 1}: "
-            f"stored {old[first]:g}, drawn now {new[first]:g}"
-        )
-
-
-def _brief(part: Any) -> str:
-    if isinstance(part, dict):
-        return f"{{{', '.join(sorted(part))}}}"
-    return f"{len(part)} of them" if isinstance(part, list) else repr(part)
-
-
-def _filled(values: ArrayLike | None) -> NDArray[np.float64]:
-    """Return ``values`` as floats, with NaN where a masked array hides them."""
-    array = np.ma.array(values, dtype=float)  # type: ignore[var-annotated]
-    return np.asarray(array.filled(np.nan))
-
-
-def _row(values: Iterable[Any]) -> str:
-    return " ".join(f"{float(value) + 0.0:.6g}" for value in values)  # + 0.0 takes the sign from a zero
-
-
-def _spread(places: NDArray[np.float64], gap: float) -> NDArray[np.float64]:
+def _apart(places: NDArray[np.float64], gap: float) -> NDArray[np.float64]:
     """Move ``places`` apart, each as little as possible, until neighbours are ``gap`` away from each other."""
     moved = places.copy()
     order = np.argsort(places, kind="stable")

@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 
-from posenc_course import plotting
+from posenc_course import _drawn, plotting
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def ax() -> Iterator[Axes]:
 def drawn(ax: Axes) -> dict[str, Any]:
     figure = ax.get_figure()
     assert isinstance(figure, Figure)
-    return json.loads(json.dumps(plotting.drawn_data(figure)))  # as a notebook stores it
+    return json.loads(json.dumps(_drawn.drawn_data(figure)))  # as a notebook stores it
 
 
 # Each draws something, larger by `more` in one number.
@@ -70,8 +70,8 @@ def test_a_change_of_what_is_drawn_is_reported(ax: Axes, draw: Callable[[Axes, f
     before, again = drawn(ax), drawn(ax)
     ax.clear()
     draw(ax, 0.01)
-    assert plotting.drawn_differences(before, again) == []
-    assert plotting.drawn_differences(before, drawn(ax))
+    assert _drawn.drawn_differences(before, again) == []
+    assert _drawn.drawn_differences(before, drawn(ax))
 
 
 def test_the_difference_names_place_and_numbers(ax: Axes) -> None:
@@ -79,13 +79,13 @@ def test_the_difference_names_place_and_numbers(ax: Axes) -> None:
     (line,) = ax.plot([0, 1, 2], [1, 4, 9])
     before = drawn(ax)
     line.set_ydata([1, 5, 9])
-    assert plotting.drawn_differences(before, drawn(ax)) == [
+    assert _drawn.drawn_differences(before, drawn(ax)) == [
         "figure > axes 1 > lines 1 > y > values: 1 of 3 numbers differ, the first is number 2: stored 4, drawn now 5"
     ]
     ax.plot([0, 1, 2], [0, 0, 0])
-    assert plotting.drawn_differences(before, drawn(ax)) == ["figure > axes 1 > lines: stored 1 of them, drawn now 2 of them"]
+    assert _drawn.drawn_differences(before, drawn(ax)) == ["figure > axes 1 > lines: stored 1 of them, drawn now 2 of them"]
     ax.text(0, 0, "here")
-    assert "stored {lines, x, y}, drawn now {lines, texts, x, y}" in plotting.drawn_differences(before, drawn(ax))[0]
+    assert "stored {lines, x, y}, drawn now {lines, texts, x, y}" in _drawn.drawn_differences(before, drawn(ax))[0]
 
 
 @pytest.mark.parametrize("noise", [5e-6, -5e-6])
@@ -94,7 +94,7 @@ def test_rounding_of_another_processor_is_no_difference(ax: Axes, noise: float) 
     (line,) = ax.plot(values)
     before = drawn(ax)
     line.set_ydata(values * (1 + noise) + 1e-7)
-    assert plotting.drawn_differences(before, drawn(ax)) == []
+    assert _drawn.drawn_differences(before, drawn(ax)) == []
 
 
 def test_gaps_and_infinities_are_kept(ax: Axes) -> None:
@@ -102,9 +102,9 @@ def test_gaps_and_infinities_are_kept(ax: Axes) -> None:
     (line,) = ax.plot([1.0, np.nan, 3.0])
     before = drawn(ax)
     assert before["axes"][0]["lines"][0]["y"]["values"] == ["1 nan 3"]
-    assert plotting.drawn_differences(before, drawn(ax)) == []
+    assert _drawn.drawn_differences(before, drawn(ax)) == []
     line.set_ydata([1.0, 2.0, 3.0])
-    assert len(plotting.drawn_differences(before, drawn(ax))) == 1
+    assert len(_drawn.drawn_differences(before, drawn(ax))) == 1
 
 
 def test_large_arrays_are_stored_as_means_of_blocks(ax: Axes) -> None:
@@ -118,7 +118,7 @@ def test_large_arrays_are_stored_as_means_of_blocks(ax: Axes) -> None:
     np.testing.assert_allclose(means[-1], table[300], rtol=1e-5)
     before = drawn(ax)
     image.set_data(np.where(np.arange(150) == 7, table + 0.1, table))
-    assert plotting.drawn_differences(before, drawn(ax))
+    assert _drawn.drawn_differences(before, drawn(ax))
 
 
 def test_labels_stand_at_the_ends_and_apart(ax: Axes) -> None:
@@ -180,9 +180,9 @@ def test_seeds_lie_under_their_mean(ax: Axes) -> None:
 
 
 def test_schemes_can_be_told_apart_and_keep_to_the_palette() -> None:
-    looks = [(style.color, style.linestyle) for style in plotting.SCHEMES.values()]
-    markers = [style.marker for style in plotting.SCHEMES.values()]
-    assert len(set(looks)) == len(set(markers)) == len(plotting.SCHEMES)
+    looks = [(style.color, style.linestyle) for style in plotting.SCHEME_STYLES.values()]
+    markers = [style.marker for style in plotting.SCHEME_STYLES.values()]
+    assert len(set(looks)) == len(set(markers)) == len(plotting.SCHEME_STYLES)
     assert {color for color, _ in looks} <= set(plotting.COLORS.values())
     with pytest.raises(ValueError, match="scheme='ropes' is not known: use one of none, normalized"):
         plotting.scheme_style("ropes")

@@ -1,0 +1,160 @@
+"""The numbers that a figure draws, and where two such records differ: what tells a test that a figure has changed.
+
+:func:`posenc_course.plotting.use_style` stores the record of every figure beside its picture, in a notebook's output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.collections import PathCollection, QuadMesh
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.text import Annotation
+from matplotlib.ticker import LogFormatter, ScalarFormatter
+from numpy.typing import ArrayLike, NDArray
+
+TOLERANCE = 2e-5  # of a number: rounding two of them to six digits may move them 1e-5 apart, and processors a little more
+TOLERANCE_NEAR_ZERO = 1e-6  # of the largest magnitude in the array: a sum that should be 0 comes out differently everywhere
+
+
+def drawn_data(fig: Figure) -> dict[str, Any]:
+    """Return the numbers and words that ``fig`` draws, for JSON: one entry per axes.
+
+    Numbers have six significant digits and stand in strings, a row of an array in each, so that a change can
+    be read in a diff. An array of more than 20,000 values is stored as the means of blocks, with its shape.
+    Raises ValueError for anything but a matplotlib figure.
+    """
+    if not isinstance(fig, Figure):
+        raise ValueError(f"fig must be a matplotlib Figure, got {fig!r}: pass plt.gcf() for example")
+    return {"axes": [_drawn_by_axes(ax) for ax in fig.axes]}
+
+
+def drawn_differences(stored: dict[str, Any], drawn: dict[str, Any]) -> list[str]:
+    """Say where two results of :func:`drawn_data` differ; the list is empty when they agree.
+
+    Words and sizes must be equal. A number may differ by 0.002 % (:data:`TOLERANCE`), or by a millionth of the largest
+    magnitude in its array (:data:`TOLERANCE_NEAR_ZERO`).
+    """
+    return list(_differences(stored, drawn, "figure"))
+
+
+def png_with_drawn_data(fig: Figure) -> tuple[str, dict[str, Any]] | None:
+    """Format ``fig`` as IPython does, with its drawn data in the metadata of the output."""
+    from IPython.core.pylabtools import print_figure
+
+    png = print_figure(fig, "png", base64=True, metadata={"Software": None})
+    return None if png is None else (png, {"drawn": drawn_data(fig)})
+
+
+def _drawn_by_axes(ax: Axes) -> dict[str, Any]:
+    drawn: dict[str, Any] = {"x": _drawn_by_axis(ax.xaxis), "y": _drawn_by_axis(ax.yaxis)}
+    if hasattr(ax, "_colorbar"):  # its gradient says no more than its limits
+        return drawn
+    parts: dict[str, list[dict[str, Any]]] = {
+        "lines": [
+            ({"label": label} if not (label := str(line.get_label())).startswith("_") else {})
+            | _pairs(line.get_xydata())
+            for line in ax.get_lines()
+        ],
+        "points": [_pairs(c.get_offsets()) for c in ax.collections if isinstance(c, PathCollection)],
+        "images": [
+            _array(image.get_array()) | {"limits": _row(image.get_clim())}
+            for image in (*ax.images, *(c for c in ax.collections if isinstance(c, QuadMesh)))
+        ],
+        "bars": [
+            {"box": _row((*bar.get_xy(), bar.get_width(), bar.get_height()))}
+            for bar in ax.patches
+            if isinstance(bar, Rectangle)
+        ],
+        "areas": [
+            _pairs(vertices)
+            for vertices in (
+                *(patch.get_patch_transform().transform(patch.get_path().vertices)
+                  for patch in ax.patches if not isinstance(patch, Rectangle)),
+                *(path.vertices for c in ax.collections
+                  if not isinstance(c, (PathCollection, QuadMesh)) for path in c.get_paths()),
+            )
+        ],
+        "texts": [
+            {"text": text.get_text(), "at": _row(text.xy if isinstance(text, Annotation) else text.get_position())}
+            for text in ax.texts
+        ],
+    }  # fmt: skip
+    return drawn | {kind: found for kind, found in parts.items() if found}
+
+
+def _drawn_by_axis(axis: Axis) -> dict[str, Any]:
+    drawn: dict[str, Any] = {
+        "label": axis.get_label_text(),
+        "scale": axis.get_scale(),
+        "limits": _row(axis.get_view_interval()),
+    }
+    formatter = axis.get_major_formatter()
+    if not isinstance(formatter, (ScalarFormatter, LogFormatter)):  # words, not numbers found by matplotlib
+        drawn["ticks"] = formatter.format_ticks(list(axis.get_majorticklocs()))
+    return drawn
+
+
+def _pairs(points: ArrayLike) -> dict[str, Any]:
+    x, y = _filled(points).reshape(-1, 2).T
+    return {"x": _array(x), "y": _array(y)}
+
+
+def _array(values: ArrayLike | None, most: int = 20_000) -> dict[str, Any]:
+    array = _filled(values)
+    if array.ndim > 2:  # an image in RGB
+        array = array.reshape(len(array), -1)
+    shape = array.shape
+    while array.size > most:
+        axis = int(np.argmax(array.shape))
+        pairs = np.array_split(array, range(2, array.shape[axis], 2), axis=axis)
+        array = np.stack([pair.mean(axis=axis) for pair in pairs], axis=axis)
+    return {"shape": list(shape), "values": [_row(row) for row in np.atleast_2d(array)]}
+
+
+def _differences(stored: Any, drawn: Any, where: str) -> Iterator[str]:
+    if isinstance(stored, dict) and isinstance(drawn, dict) and stored.keys() == drawn.keys():
+        for key in stored:
+            compare = _number_differences if key in ("values", "limits", "box", "at") else _differences
+            yield from compare(stored[key], drawn[key], f"{where} > {key}")
+    elif isinstance(stored, list) and isinstance(drawn, list) and len(stored) == len(drawn):
+        for number, pair in enumerate(zip(stored, drawn, strict=True), start=1):
+            yield from _differences(*pair, f"{where} {number}")
+    elif stored != drawn:
+        yield f"{where}: stored {_brief(stored)}, drawn now {_brief(drawn)}"
+
+
+def _number_differences(stored: str | list[str], drawn: str | list[str], where: str) -> Iterator[str]:
+    old, new = (np.array(" ".join(np.atleast_1d(rows)).split(), dtype=float) for rows in (stored, drawn))
+    if old.size != new.size:
+        yield f"{where}: stored {old.size} numbers, drawn now {new.size}"
+        return
+    scale = np.abs(old[np.isfinite(old)]).max(initial=0.0)
+    differ = ~np.isclose(new, old, rtol=TOLERANCE, atol=TOLERANCE_NEAR_ZERO * scale + 1e-12, equal_nan=True)
+    if differ.any():
+        first = int(differ.argmax())
+        yield (
+            f"{where}: {differ.sum()} of {old.size} numbers differ, the first is number {first + 1}: "
+            f"stored {old[first]:g}, drawn now {new[first]:g}"
+        )
+
+
+def _brief(part: Any) -> str:
+    if isinstance(part, dict):
+        return f"{{{', '.join(sorted(part))}}}"
+    return f"{len(part)} of them" if isinstance(part, list) else repr(part)
+
+
+def _filled(values: ArrayLike | None) -> NDArray[np.float64]:
+    """Return ``values`` as floats, with NaN where a masked array hides them."""
+    array = np.ma.array(values, dtype=float)  # type: ignore[var-annotated]
+    return np.asarray(array.filled(np.nan))
+
+
+def _row(values: Iterable[Any]) -> str:
+    return " ".join(f"{float(value) + 0.0:.6g}" for value in values)  # + 0.0 takes the sign from a zero
