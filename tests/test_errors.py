@@ -501,7 +501,7 @@ def lab_rows() -> dict[str, tuple[Arguments, dict[str, Any]]]:
             | {"change": ["ntk"]},
         ),
         "experiment.report.curve": ({"results": results, "scheme": "rope"}, found | {"change": ["ntk"]}),
-        "experiment.report.spread": (
+        "experiment.report.describe": (
             {"values": x(3, 4)}, {"values": [[[1.0]], "text", None, 3, *shaped(torch.tensor(1.0)), (IDS, "torch.int64")]}
         ),
         "experiment.report.bits_per_byte": ({"nats": 2.0}, {"nats": "number"}),

@@ -31,11 +31,11 @@ from posenc_course.experiment.evaluation import (
     token_losses,
 )
 from posenc_course.experiment.folder import evaluate_again, load_model, load_results, merge, run_experiment, save_report
-from posenc_course.experiment.report import bits_per_byte, curve, scores, spread, tables
+from posenc_course.experiment.report import bits_per_byte, curve, describe, scores, tables
 from posenc_course.experiment.runs import measure, train_run
 from posenc_course.learned import LearnedPositions
 from posenc_course.naive import LinearPositions
-from posenc_course.plotting import SCHEMES as STYLES
+from posenc_course.plotting import SCHEME_STYLES
 from posenc_course.rope import RotaryPositions
 from posenc_course.rope_scaling import ntk_aware, position_interpolation, yarn, yarn_attention_factor
 from posenc_course.transformer import Decoder
@@ -232,7 +232,7 @@ def test_linear_positions_in_all_channels_alike_are_no_positions() -> None:
 
 
 def test_every_scheme_has_its_look_and_every_part_its_runs() -> None:
-    assert set(SCHEMES) <= set(STYLES)
+    assert set(SCHEMES) <= set(SCHEME_STYLES)
     full = PRESETS["full"].runs()
     assert len({run.name for run in full}) == len(full) == 9 * 3 + 4 * 9 * 3 + 2 * len(RATES) * 3 + len(SCALES) * 3
     assert {run.part for run in full} == set(PARTS)
@@ -330,7 +330,7 @@ def test_tables_show_mean_and_spread(made: Path) -> None:
     assert f"{rope:6.3f}" in text
     assert "nats per byte, sliding" in text
     assert "bits at 128" in text
-    mean, deviation = spread(torch.tensor([[1.0, 2.0], [3.0, 2.0], [5.0, 2.0]]))
+    mean, deviation = describe(torch.tensor([[1.0, 2.0], [3.0, 2.0], [5.0, 2.0]]))
     assert (mean.tolist(), deviation.tolist()) == ([3, 2], [2, 0])
     assert bits_per_byte(math.log(2)) == 1
 
@@ -352,11 +352,11 @@ def spoiled(made: Path, to: Path) -> dict[str, tuple[Callable[[], object], str]]
     return {
         "a run cut in half": (
             lambda: run_experiment(TINY, half.parent, say=silent),
-            "text-rope-0.npz holds no whole run: delete",
+            "text-rope-0.npz holds no whole run (",
         ),
-        "merging it": (lambda: merge(half.parent), "text-rope-0.npz holds no whole run: delete"),
-        "evaluating it": (lambda: evaluate_again(half.parent), "text-rope-0.npz holds no whole run: delete"),
-        "loading it": (lambda: load_model("rope", folder=half.parent), "text-rope-0.npz holds no whole run: delete"),
+        "merging it": (lambda: merge(half.parent), "text-rope-0.npz holds no whole run ("),
+        "evaluating it": (lambda: evaluate_again(half.parent), "text-rope-0.npz holds no whole run ("),
+        "loading it": (lambda: load_model("rope", folder=half.parent), "text-rope-0.npz holds no whole run ("),
         "another configuration": (
             lambda: run_experiment(replace(TINY, steps=4), other, say=silent),
             "was begun with another configuration, steps=3 instead of 4: give another folder",
@@ -521,7 +521,7 @@ def test_the_committed_files_say_how_they_were_made_and_name_no_place() -> None:
 
 def below(less: Tensor, more: Tensor) -> bool:
     """Whether the means over seeds differ in this direction by three times the larger spread at least."""
-    (low, low_spread), (high, high_spread) = spread(less), spread(more)
+    (low, low_spread), (high, high_spread) = describe(less), describe(more)
     return bool(high - low >= 3 * max(low_spread, high_spread) and high > low)
 
 

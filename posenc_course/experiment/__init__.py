@@ -1,4 +1,4 @@
-"""The extrapolation lab: one experiment, all schemes, several seeds; what happens beyond the training length (chapter 12).
+"""The extrapolation lab: one experiment, all schemes, several seeds; what happens beyond the training length.
 
 A decoder of this package learns bytes of Python source at length T with each scheme, and is measured at T, 2T, 4T and 8T. Four
 tasks with known answers and two side experiments go with it. From the command line::
@@ -13,7 +13,7 @@ from posenc_course.experiment.config import PRESETS, SCHEMES, Config, Run, prese
 from posenc_course.experiment.corpus import load_corpus
 from posenc_course.experiment.evaluation import CHANGES, changed, linear_along_ones, token_losses
 from posenc_course.experiment.folder import load_model, load_results, run_experiment
-from posenc_course.experiment.report import bits_per_byte, curve, scores, spread
+from posenc_course.experiment.report import bits_per_byte, curve, describe, scores
 
 __all__ = [
     "CHANGES",
@@ -24,6 +24,7 @@ __all__ = [
     "bits_per_byte",
     "changed",
     "curve",
+    "describe",
     "linear_along_ones",
     "load_corpus",
     "load_model",
@@ -31,6 +32,5 @@ __all__ = [
     "preset",
     "run_experiment",
     "scores",
-    "spread",
     "token_losses",
 ]

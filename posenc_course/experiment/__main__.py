@@ -1,15 +1,31 @@
 """The lab's command line: python -m posenc_course.experiment run | evaluate | report."""
 
 import argparse
+import codecs
+import io
 import json
 import os
 import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
+import torch
+
 from posenc_course.experiment.config import PARTS, PRESETS, SCHEMES, preset
 from posenc_course.experiment.folder import evaluate_again, load_results, run_experiment, save_report
 from posenc_course.experiment.report import tables
+
+PLAIN = "posenc_course.plain"
+
+
+def _in_ascii(error: UnicodeError) -> tuple[str, int]:
+    """What a terminal without these signs gets instead."""
+    assert isinstance(error, UnicodeEncodeError)
+    sign = error.object[error.start]
+    return {"±": "+-", "…": "...", "·": "*"}.get(sign, "?"), error.start + 1
+
+
+codecs.register_error(PLAIN, _in_ascii)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -21,6 +37,9 @@ class _Parser(argparse.ArgumentParser):
 
 def main(arguments: list[str] | None = None) -> int:
     """0 if all went well, 2 for input that is impossible, 130 after Ctrl-C."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=PLAIN)
     parser = _Parser(prog="python -m posenc_course.experiment", description="Position schemes beyond their training length.")
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
     run = commands.add_parser("run", help="train and measure what the folder does not hold yet")
@@ -61,8 +80,10 @@ def main(arguments: list[str] | None = None) -> int:
             print("\n".join(tables(load_results(options.results))))
             if options.json:
                 save_report(options.results, options.json)
-    except (ValueError, OSError) as error:
-        parser.error(str(error))
+    except OSError as error:
+        parser.error(f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error))
+    except (ValueError, torch.OutOfMemoryError) as error:
+        parser.error(" ".join(str(error).split()))
     except KeyboardInterrupt:
         print("interrupted; what is done is kept, and the same command goes on from there", file=sys.stderr)
         return 130

@@ -2,18 +2,25 @@
 
 import io
 import json
-import os
+import math
 import zipfile
 import zlib
+from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from posenc_course._system import write_whole
+from posenc_course.experiment import tasks
 from posenc_course.experiment._require import require_device
 from posenc_course.experiment.config import Config, Run, build_model
 from posenc_course.transformer import Decoder
+
+# What reading a file can raise that holds something else than was written.
+ODD = (OSError, ValueError, KeyError, IndexError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error)
 
 
 def save_run(path: Path, model: Decoder, config: Config, record: dict[str, Any], made: dict[str, Any]) -> None:
@@ -26,49 +33,80 @@ def save_run(path: Path, model: Decoder, config: Config, record: dict[str, Any],
     write_whole(path, buffer.getvalue())
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file under another name first, and rename it when all of it is on the disk."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    with part.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
-
-
 def read_run(path: Path) -> dict[str, Any]:
     """What `save_run` wrote: {"config", "made", "record", "weights": {name: float16 array}}.
 
-    Raises ValueError for a file that is no whole run.
+    Raises ValueError for a file that is no whole run, or not the run that it is named after.
     """
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as stored:
             weights = {name: stored[name] for name in stored.files}
         described = json.loads(weights.pop("described").tobytes())
-        return {"config": described["config"], "made": described["made"], "record": described["record"], "weights": weights}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(f"{path} holds no whole run: delete it, and `run` makes it anew") from error
+        found = {"config": described["config"], "made": described["made"], "record": described["record"], "weights": weights}
+        config_from(found["config"])
+        run = run_of(found["record"])
+    except ODD as error:
+        raise ValueError(f"{path} holds no whole run ({brief(error)}): delete it, and `run` makes it anew") from error
+    if path.stem != run.name:
+        raise ValueError(f"{path} holds the run {run.name}, a copy under another name: delete it, or name it {run.name}.npz")
+    return found
 
 
 def restore(stored: dict[str, Any], device: str = "cpu") -> tuple[Decoder, Config, Run]:
     """The trained model, its configuration and its run, from what `read_run` returned."""
+    config, run, weights = config_from(stored["config"]), run_of(stored["record"]), stored["weights"]
+    model = build_model(config, run)
     try:
-        config = config_from(stored["config"])
-        run = Run(*(stored["record"][key] for key in ("part", "scheme", "seed", "setting")))
-        model = build_model(config, run)
+        sizes = {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
+        if sizes != {name: weight.shape for name, weight in weights.items()}:
+            raise ValueError("they have other names or shapes")
         for name, parameter in model.named_parameters():
-            parameter.data.copy_(torch.from_numpy(stored["weights"][name]))
-    except (KeyError, TypeError, AttributeError, RuntimeError) as error:
+            parameter.data.copy_(torch.from_numpy(weights[name]))
+    except ODD as error:
         raise ValueError(
-            f"these weights do not fit what stands beside them ({type(error).__name__}): take read_run's"
+            f"the weights of {run.name} do not fit its configuration ({brief(error)}): make the run anew"
         ) from error
     return model.to(require_device(device)).eval(), config, run
 
 
-def config_from(stored: dict[str, Any]) -> Config:
-    """The configuration that `Config.as_json` wrote."""
+def config_from(stored: Any) -> Config:
+    """The configuration that `Config.as_json` wrote; ValueError if it did not write this."""
+    names = {field.name for field in fields(Config)}
+    if not isinstance(stored, dict) or stored.keys() != names:
+        odd = sorted(stored.keys() ^ names) if isinstance(stored, dict) else [repr(stored)]
+        raise ValueError(f"no configuration: {', '.join(odd)} should not be there, or is missing")
+    return Config(**stored)
+
+
+def run_of(record: Any) -> Run:
+    """The run that a record is of; ValueError unless it has the form that `train_run` gives it."""
     try:
-        fields: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in stored.items()}
-        return Config(**fields)
-    except (TypeError, AttributeError) as error:
-        raise ValueError(f"no configuration: {error}; delete what holds it") from error
+        run = Run(*(record[key] for key in ("part", "scheme", "seed", "setting")))
+        if run.part in tasks.TASKS:
+            record["evaluation"]["accuracy"], record["evaluation"]["loss"]
+        else:
+            record["evaluation"]["plain"]["nonoverlapping"]
+        if not all(isinstance(number, float | int) for number in measured(record)):
+            raise TypeError("a measurement is no number")
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"no record of a run: {brief(error)}") from error
+    return run
+
+
+def measured(record: dict[str, Any]) -> Iterator[Any]:
+    """All numbers of a record's evaluation."""
+    of = record["evaluation"]
+    for tables in [of] if record["part"] in tasks.TASKS else of.values():
+        for table in tables.values():
+            yield from table if isinstance(table, list) else table.values()
+
+
+def diverged(record: dict[str, Any]) -> bool:
+    """Whether a measurement of this record is NaN or infinite: training went astray."""
+    return not all(math.isfinite(number) for number in measured(record))
+
+
+def brief(error: Exception) -> str:
+    """What an error says, in one line: a KeyError says no more than the key."""
+    said = " ".join(str(error).split())
+    return f"{said} is missing" if isinstance(error, KeyError) else said or type(error).__name__

@@ -1,4 +1,8 @@
-"""Runs one after another, or spread over processes, which end when the one that started them does, however it ends."""
+"""Runs one after another, or in several processes, which end when the one that started them does, however it ends.
+
+`concurrent.futures.ProcessPoolExecutor` would not do: killed, it leaves its processes waiting for work for ever, and nothing
+public stops a run that is under way before Python 3.14.
+"""
 
 import contextlib
 import signal
@@ -24,7 +28,7 @@ class News(NamedTuple):
     loss: float | None = None
 
 
-def spread(work: Work, runs: Sequence[Run], jobs: int, tell: Callable[[News], object]) -> None:
+def run_all(work: Work, runs: Sequence[Run], jobs: int, tell: Callable[[News], object]) -> None:
     """Do the work of all runs, `jobs` at a time, and tell the news. An error in a run is raised here."""
     if jobs == 1:
         for run in runs:

@@ -1,6 +1,6 @@
 """Preconditions that the lab's modules share: see `posenc_course._validation`."""
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -9,6 +9,7 @@ import torch
 from posenc_course._validation import require_integer
 
 T = TypeVar("T")
+SEEDS = 2**31  # torch's generator on a CPU reads 32 bits of a seed: 2³² would be seed 0 under another name
 
 
 def require_type(name: str, value: object, kind: type[T], hint: str) -> T:
@@ -18,17 +19,17 @@ def require_type(name: str, value: object, kind: type[T], hint: str) -> T:
     return value
 
 
-def choose(what: str, given: Any, possible: Sequence[str]) -> tuple[str, ...]:
-    """Return `given`, or raise a ValueError that names the first that is not possible."""
+def choose(what: str, given: Any, possible: Collection[str]) -> tuple[str, ...]:
+    """Return `given`, each once, or raise a ValueError that names the first that is not possible."""
     try:
         given = (given,) if isinstance(given, str) else tuple(given)
     except TypeError:
         given = (given,)
-    wrong = [name for name in given if name not in possible]
+    wrong = [name for name in given if not isinstance(name, str) or name not in possible]
     if wrong or not given:
         named = f"unknown {what} {wrong[0]!r}" if wrong else f"no {what} given"
         raise ValueError(f"{named}: take some of {', '.join(possible)}")
-    return given
+    return tuple(dict.fromkeys(given))
 
 
 def require_device(name: str) -> torch.device:
@@ -42,11 +43,15 @@ def require_device(name: str) -> torch.device:
     return device
 
 
-def require_seeds(name: str, seeds: object) -> None:
-    if not isinstance(seeds, tuple | list) or not seeds or len({*map(repr, seeds)}) < len(seeds):
-        raise ValueError(f"{name} must be different whole numbers, one at least, got {seeds!r}: three show a spread, (0, 1, 2)")
-    for seed in seeds:
-        require_integer(name, seed, minimum=0, hint="seeds number the runs, e.g. 0, 1, 2")
+def require_seeds(name: str, seeds: object) -> tuple[int, ...]:
+    """Return `seeds` as a tuple of ints, or raise a ValueError unless they are different ones in 0 … 2³¹-1, one at least."""
+    given = seeds if isinstance(seeds, tuple | list) else ()
+    plain = tuple(require_integer(name, seed, minimum=0, hint="seeds number the runs, e.g. 0, 1, 2") for seed in given)
+    if not plain or len({*plain}) < len(plain):
+        raise ValueError(f"{name} must be different whole numbers, one at least, got {seeds!r}: take for example (0, 1, 2)")
+    if max(plain) >= SEEDS:
+        raise ValueError(f"{name} must be below 2³¹, got {max(plain)}: seeds number the runs, e.g. 0, 1, 2")
+    return plain
 
 
 def require_folder(folder: object) -> Path:

@@ -1,9 +1,9 @@
-"""What an experiment is: its schemes, sizes and seeds, and the runs that it consists of (chapter 12)."""
+"""What an experiment is: its schemes, sizes and seeds, and the runs that it consists of."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -22,19 +22,32 @@ from posenc_course.schemes import PositionScheme
 from posenc_course.sinusoidal import SinusoidalPositions, frequencies
 from posenc_course.transformer import Decoder
 
-SCHEMES = ("none", "normalized", "linear", "sinusoidal", "learned", "shaw", "t5", "rope", "alibi")
 MULTIPLES = (1, 2, 4, 8)  # evaluation lengths, in training lengths
 
+# Each scheme, for a decoder of these sizes. Shaw's last vector and T5's last bucket stand for all distances beyond some. They
+# begin at T/2: had training not met them, a longer text would be the first to use them.
+SCHEMES: dict[str, Callable[[Config], PositionScheme]] = {
+    "none": lambda sizes: NoPositions(),
+    "normalized": lambda sizes: NormalizedPositions(sizes.d_model),
+    "linear": lambda sizes: LinearPositions(sizes.d_model),
+    "sinusoidal": lambda sizes: SinusoidalPositions(sizes.d_model),
+    "learned": lambda sizes: LearnedPositions(MULTIPLES[-1] * sizes.length, sizes.d_model),
+    "shaw": lambda sizes: ShawPositions(sizes.d_head, max_offset=sizes.length // 2),
+    "t5": lambda sizes: T5Positions(sizes.num_heads, min(32, sizes.length // 2), max_distance=sizes.length // 2, causal=True),
+    "rope": lambda sizes: RotaryPositions(frequencies(sizes.d_head)),
+    "alibi": lambda sizes: AlibiPositions(sizes.num_heads),
+}
 RATES = ("0.001", "0.003", "0.01", "0.03", "0.1")  # learning rates, of learned against sinusoidal
 # Token vectors that sinusoids are added to: the size they start with and what multiplies them, as powers of d_model. The
 # paper's factor √d_model is for vectors that start small, and `Decoder` starts them as N(0, 1), "unit".
 SCALES = {"unscaled": (-0.5, 0.0), "paper": (-0.5, 0.5), "unit": (0.0, 0.0), "overscaled": (0.0, 0.5)}
 PARTS = ("text", *tasks.TASKS, "rate", "scale")
+SETTINGS = {"rate": RATES, "scale": tuple(SCALES)}
 
 
 @dataclass(frozen=True)
 class Run:
-    """One model, trained once: part of the experiment, scheme, seed, and what a side experiment varies. Chapter 12."""
+    """One model, trained once: part of the experiment, scheme, seed, and what a side experiment varies."""
 
     part: str
     scheme: str
@@ -44,8 +57,12 @@ class Run:
     def __post_init__(self) -> None:
         choose("part", (self.part,), PARTS)
         choose("scheme", (self.scheme,), SCHEMES)
-        require_integer("seed", self.seed, minimum=0, hint="it numbers the run, e.g. 0")
-        choose("setting", (self.setting,), {"rate": RATES, "scale": tuple(SCALES)}.get(self.part, ("",)))
+        (seed,) = require_seeds("seed", (self.seed,))
+        object.__setattr__(self, "seed", seed)
+        if self.part in SETTINGS:
+            choose("setting", (self.setting,), SETTINGS[self.part])
+        elif self.setting != "":
+            raise ValueError(f"part {self.part!r} has no settings, got {self.setting!r}: leave it out")
 
     @property
     def name(self) -> str:
@@ -70,7 +87,7 @@ class Config:
         task_length, task_steps: of the tasks, of which the hard ones take twice the steps; they have a decoder of width 64.
         side_steps: of "rate" and "scale", at the same width.
 
-    Raises ValueError for values that are none. Chapter 12.
+    Raises ValueError for a value that no run can have.
     """
 
     name: str
@@ -94,37 +111,51 @@ class Config:
     def __post_init__(self) -> None:
         require_type("name", self.name, str, "any word will do")
         for name in ("length", "task_length"):
-            value = require_integer(name, getattr(self, name), minimum=16, hint="it is the training length, e.g. 64")
+            value = self._keep(
+                name, require_integer(name, getattr(self, name), minimum=16, hint="it is a training length, e.g. 64")
+            )
             if value % 8:
                 raise ValueError(f"{name} must be a multiple of 8, got {value}: windows slide by fractions of it, so take 64")
         for name in ("d_model", "num_heads", "num_layers", "steps", "batch_size", "spans", "task_steps", "side_steps"):
-            require_integer(name, getattr(self, name), minimum=1, hint="see the presets for usual values")
+            self._keep(name, require_integer(name, getattr(self, name), minimum=1, hint="see the presets for usual values"))
         if self.d_model % (2 * self.num_heads):
             raise ValueError(
                 f"d_model={self.d_model} is no multiple of 2·num_heads={2 * self.num_heads}: RoPE turns pairs of channels, so "
                 "change one"
             )
-        require_number("learning_rate", self.learning_rate, above=0, hint="3e-3 suits small models")
-        require_integer("warm_up", self.warm_up, minimum=0, hint="a tenth of the steps is usual")
+        rate = require_number("learning_rate", self.learning_rate, above=0, hint="3e-3 suits small models")
+        self._keep("learning_rate", rate)
+        self._keep("warm_up", require_integer("warm_up", self.warm_up, minimum=0, hint="a tenth of the steps is usual"))
         window = MULTIPLES[-1] * self.length
         bytes_ = require_integer(
             "evaluation_bytes", self.evaluation_bytes, minimum=window, hint=f"one window of {window} at least"
         )
         if bytes_ % window:
             raise ValueError(f"evaluation_bytes must be a multiple of {window} = 8·length, got {bytes_}: windows must be whole")
-        choose("part", self.parts, PARTS)
-        require_seeds("seeds", self.seeds)
+        self._keep("evaluation_bytes", bytes_)
+        self._keep("parts", choose("part", self.parts, PARTS))
+        self._keep("seeds", require_seeds("seeds", self.seeds))
         if self.rope_seeds is not None:
-            require_seeds("rope_seeds", self.rope_seeds)
+            self._keep("rope_seeds", require_seeds("rope_seeds", self.rope_seeds))
+
+    def _keep(self, name: str, value: Any) -> Any:
+        """Plain numbers and tuples, whatever was given: NumPy's integers would stop json.dumps when a run is saved."""
+        object.__setattr__(self, name, value)
+        return value
+
+    @property
+    def d_head(self) -> int:
+        """Channels of one head."""
+        return self.d_model // self.num_heads
 
     def runs(
         self, schemes: Sequence[str] | None = None, seeds: Sequence[int] | None = None, parts: Sequence[str] | None = None
     ) -> list[Run]:
-        """The runs of this experiment, all or those of these schemes, seeds and parts; ValueError for others. Chapter 12."""
+        """The runs of this experiment, all or those of these schemes, seeds and parts; ValueError for others."""
         schemes = choose("scheme", SCHEMES if schemes is None else schemes, SCHEMES)
         parts = choose("part", self.parts if parts is None else parts, PARTS)
         if seeds is not None:
-            require_seeds("seeds", seeds)
+            seeds = require_seeds("seeds", seeds)
         runs = []
         for part in parts:
             runs += [Run(part, *rest) for rest in self._of_part(part, seeds) if rest[0] in schemes]
@@ -143,7 +174,7 @@ class Config:
             yield from pairs
 
     def of(self, run: Run) -> Config:
-        """This configuration with the sizes that the run's part has. Chapter 12."""
+        """This configuration with the sizes that the run's part has."""
         if require_type("run", run, Run, "take one of config.runs()").part == "text":
             return self
         small = replace(self, d_model=64, num_heads=4, num_layers=2)
@@ -161,43 +192,28 @@ class Config:
         return replace(small, steps=self.side_steps, learning_rate=rate, evaluation_bytes=few, spans=1)
 
     def as_json(self) -> dict[str, Any]:
-        """What json.dumps takes, and what a file is compared by. Chapter 12."""
+        """What json.dumps takes, and what a file is compared by."""
         return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
 
 
 def preset(which: str, **changes: Any) -> Config:
-    """The preset of this name, with these fields changed. Chapter 12."""
+    """The preset of this name, with these fields changed."""
     (which,) = choose("preset", (which,), tuple(PRESETS))
     choose("field", tuple(changes) or ("name",), tuple(PRESETS[which].as_json()))
     return replace(PRESETS[which], **changes)
 
 
 def build_scheme(name: str, config: Config) -> PositionScheme:
-    """The scheme of this name for a decoder of the configuration's sizes. Chapter 12.
+    """The scheme of this name for a decoder of the configuration's sizes.
 
-    What a scheme does not tell apart must occur in training, or it has never been tried when a longer text comes: Shaw's last
-    vector and T5's last bucket therefore begin at T/2, and stand for half of the distances that training shows.
+    Shaw's last vector begins at the distance T/2, and so does T5's last bucket of 32, or of T/2 where that is fewer.
     """
     (name,) = choose("scheme", (name,), SCHEMES)
-    require_type("config", config, Config, "take preset('quick')")
-    d_model, num_heads, half = config.d_model, config.num_heads, config.length // 2
-    d_head = d_model // num_heads
-    schemes = {
-        "none": lambda: NoPositions(),
-        "normalized": lambda: NormalizedPositions(d_model),
-        "linear": lambda: LinearPositions(d_model),
-        "sinusoidal": lambda: SinusoidalPositions(d_model),
-        "learned": lambda: LearnedPositions(MULTIPLES[-1] * config.length, d_model),
-        "shaw": lambda: ShawPositions(d_head, max_offset=half),
-        "t5": lambda: T5Positions(num_heads, min(32, half), max_distance=half, causal=True),
-        "rope": lambda: RotaryPositions(frequencies(d_head)),
-        "alibi": lambda: AlibiPositions(num_heads),
-    }
-    return schemes[name]()
+    return SCHEMES[name](require_type("config", config, Config, "take preset('quick')"))
 
 
 def build_model(config: Config, run: Run) -> Decoder:
-    """The run's decoder, untrained: a seed gives the same weights again, wherever torch's own generator stands. Chapter 12."""
+    """The run's decoder, untrained: a seed gives the same weights again, wherever torch's own generator stands."""
     sizes = require_type("config", config, Config, "take preset('quick')").of(run)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
@@ -213,7 +229,7 @@ def build_model(config: Config, run: Run) -> Decoder:
 
 
 class ScaledTokens(PositionScheme):
-    """Another first door, the token vectors multiplied by `factor` before it: factor·x + position. Chapter 12."""
+    """Another first door, the token vectors multiplied by `factor` before it: factor·x + position."""
 
     def __init__(self, scheme: PositionScheme, factor: float) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The lab's text: a frozen slice of the Python standard library's source, the same bytes everywhere (chapter 12).
+"""The lab's text: a frozen slice of the Python standard library's source, the same bytes everywhere.
 
 It travels with the package, under the PSF licence that stands beside it, so that nothing is downloaded and a seed means the
 same run on every machine. `tools/corpus.py` made it; what the local Python brings along would differ from version to version.
@@ -21,7 +21,7 @@ VOCAB_SIZE = 128  # the files are pure ASCII: one byte, one character, one token
 
 
 class Corpus(NamedTuple):
-    """Bytes as uint8 tensors (bytes,), split by file: no validation byte stands in a file that was trained on. Chapter 12."""
+    """Bytes as uint8 tensors (bytes,), split by file: no validation byte stands in a file that was trained on."""
 
     train: Tensor
     validation: Tensor
@@ -29,16 +29,15 @@ class Corpus(NamedTuple):
 
 
 def load_corpus(folder: str | Path | None = None) -> Corpus:
-    """The text in `folder`, by default the package's. Raises ValueError unless it is, byte for byte, what its sha256 says.
-
-    Chapter 12.
-    """
+    """The text in `folder`, by default the package's. Raises ValueError unless it is, byte for byte, what its sha256 says."""
     folder = DATA if folder is None else require_folder(folder)
     try:
         described = json.loads((folder / "corpus.json").read_text(encoding="utf-8"))
         text = lzma.decompress((folder / "corpus.xz").read_bytes())
         cut, expected = sum(described["files"]["train"].values()), described["sha256"]
-    except (OSError, lzma.LZMAError, ValueError, KeyError, TypeError, AttributeError) as error:
+        if not isinstance(expected, str) or not isinstance(cut, int) or not 0 < cut < len(text):
+            raise ValueError("corpus.json describes another text")
+    except (OSError, lzma.LZMAError, EOFError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"no whole text in {folder} ({' '.join(str(error).split())}): install the package anew") from error
     found = hashlib.sha256(text).hexdigest()
     if found != expected:

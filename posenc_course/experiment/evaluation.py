@@ -1,4 +1,4 @@
-"""What a trained decoder loses at one, two, four and eight times the length it was trained at (chapter 12).
+"""What a trained decoder loses at one, two, four and eight times the length it was trained at.
 
 Losses are in nats per byte. At every length, and for every scheme, the targets are the same bytes: differences are paired, due
 to context and scheme, not to which text is easy.
@@ -32,7 +32,7 @@ CHANGES = ("window", "interpolation", "ntk", "yarn", "yarn_fast_8")
 
 
 class WindowedPositions(PositionScheme):
-    """Any scheme, with keys at a distance of `window` or more out of sight. Chapter 12."""
+    """Any scheme, with keys at a distance of `window` or more out of sight."""
 
     def __init__(self, scheme: PositionScheme, window: int) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class WindowedPositions(PositionScheme):
 
 
 def possible_changes(scheme: PositionScheme) -> tuple[str, ...]:
-    """Which changes this scheme can take: all a window, RoPE the stretchings, a learned table interpolation. Chapter 12."""
+    """Which changes this scheme can take: all a window, RoPE the stretchings, a learned table interpolation."""
     if isinstance(require_type("scheme", scheme, PositionScheme, "take model.scheme"), RotaryPositions):
         return CHANGES
     return ("window", "interpolation") if isinstance(scheme, LearnedPositions) else ("window",)
@@ -68,7 +68,7 @@ def changed(model: Decoder, change: str, length: int, trained_length: int) -> De
     """A copy of the model under a changed scheme, made for sequences of `length` after training at `trained_length`.
 
     Changes as in `CHANGES`; RoPE is stretched by length / trained_length, a learned table's trained rows are drawn out to
-    `length` rows, on straight lines between them. Raises ValueError where the scheme cannot take the change. Chapter 12.
+    `length` rows, on straight lines between them. Raises ValueError where the scheme cannot take the change.
     """
     require_type("model", model, Decoder, "take one from load_model")
     length = require_integer("length", length, minimum=1, hint="it counts tokens")
@@ -103,14 +103,18 @@ def _changed_scheme(scheme: PositionScheme, change: str, length: int, trained_le
 
 
 def token_losses(model: Decoder, windows: Tensor) -> Tensor:
-    """The loss of each target, in nats: windows (n, L+1) of token ids -> (n, L); the first is no target. Chapter 12."""
+    """The loss of each target, in nats: windows (n, L+1) of token ids -> (n, L); the first is no target."""
     require_type("model", model, Decoder, "take one from load_model")
-    if not isinstance(windows, Tensor) or windows.ndim != 2 or windows.shape[1] < 2 or windows.is_floating_point():
-        given = tuple(windows.shape) if isinstance(windows, Tensor) else windows
+    if require_tensor("windows", windows).ndim != 2 or windows.shape[1] < 2 or windows.numel() == 0 or not _are_ids(windows):
         raise ValueError(
-            f"windows must be token ids of shape (n, L+1) with L >= 1, got {given!r}: for one text pass text[None, :]"
+            f"windows must be token ids of shape (n, L+1) with n and L >= 1, got {windows.dtype} of shape "
+            f"{tuple(windows.shape)}: for one text pass text[None, :]"
         )
     return _scores(model, windows[:, :-1], windows[:, 1:])[0]
+
+
+def _are_ids(tokens: Tensor) -> bool:
+    return not tokens.is_floating_point() and not tokens.is_complex() and tokens.dtype != torch.bool
 
 
 def _scores(model: Decoder, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
@@ -138,18 +142,19 @@ def evaluate_text(model: Decoder, config: Config, text: Tensor, changes: Sequenc
     - last: of these, the last byte alone, whose context is L bytes exactly.
     - by_position: nats at each position of the longest non-overlapping windows.
 
-    Changed schemes are measured on non-overlapping windows; at T none of the changes changes anything. Chapter 12.
+    Changed schemes are measured on non-overlapping windows; at T none of the changes changes anything.
     """
     require_type("model", model, Decoder, "take one from load_model")
     require_type("config", config, Config, "take preset('quick')")
-    if require_tensor("text", text).ndim != 1 or text.is_floating_point():
+    if require_tensor("text", text).ndim != 1 or not _are_ids(text):
         raise ValueError(
             f"text must be token ids of shape (bytes,), got {text.dtype} of shape {tuple(text.shape)}: take load_corpus()"
         )
     names = choose("change", changes, possible_changes(model.scheme)) if changes not in ((), []) else ()
+    require_text(config, text)
     T, longest = config.length, MULTIPLES[-1] * config.length
-    blocks = _spread(text, config.evaluation_bytes // longest, longest + 1)
-    spans = _spread(text, config.spans, 2 * longest + 1)
+    blocks = _pieces(text, config.evaluation_bytes // longest, longest + 1)
+    spans = _pieces(text, config.spans, 2 * longest + 1)
     results: dict[str, Any] = {}
     for change in ("plain", *names):
         result: dict[str, Any] = {"nonoverlapping": {}}
@@ -175,7 +180,7 @@ def evaluate_text(model: Decoder, config: Config, text: Tensor, changes: Sequenc
 
 
 def evaluate_task(model: Decoder, config: Config, task: str) -> dict[str, Any]:
-    """Share of right answers and loss at each length: {"accuracy": {L: share}, "loss": {L: nats}}. Chapter 12."""
+    """Share of right answers and loss at each length: {"accuracy": {L: share}, "loss": {L: nats}}."""
     require_type("model", model, Decoder, "take one that was trained on the task")
     require_type("config", config, Config, "take preset('quick')")
     (task,) = choose("task", (task,), tuple(tasks.TASKS))
@@ -194,7 +199,7 @@ def linear_along_ones(length: int = 512, d_model: int = 64, seed: int = 0) -> fl
     """The largest difference that linear positions make to a decoder's outputs, when all channels get the same number m.
 
     LayerNorm subtracts the mean of the channels, and so the position, whatever the weights: up to rounding (float64 here) the
-    decoder has no positions at all. Chapter 12.
+    decoder has no positions at all.
     """
     length = require_integer("length", length, minimum=1, hint="it counts tokens")
     d_model = require_integer("d_model", d_model, minimum=1, hint="it is the width of the token vectors, e.g. 64")
@@ -208,10 +213,24 @@ def linear_along_ones(length: int = 512, d_model: int = 64, seed: int = 0) -> fl
         return (model(tokens) - without).abs().max().item()
 
 
-def _spread(text: Tensor, number: int, size: int) -> Tensor:
-    """`number` pieces of `size` bytes (number, size), spread evenly over the text, none overlapping another."""
-    if number * size > len(text):
-        raise ValueError(f"{number} pieces of {size} bytes do not fit into {len(text)} bytes: evaluate on fewer")
+def require_text(config: Config, text: Tensor) -> None:
+    """Raise a ValueError unless the pieces of text that `evaluate_text` cuts out fit into this one, side by side."""
+    longest = MULTIPLES[-1] * config.length
+    for name, number, size in (
+        ("evaluation_bytes", config.evaluation_bytes // longest, longest + 1),
+        ("spans", config.spans, 2 * longest + 1),
+    ):
+        if number * size > len(text):
+            given = getattr(config, name)
+            most = len(text) // size * (given // number)
+            raise ValueError(
+                f"{name}={given} takes {number} pieces of {size} bytes, and there are {len(text)} bytes to measure on: "
+                + (f"take {most} at most" if most else "take a shorter length")
+            )
+
+
+def _pieces(text: Tensor, number: int, size: int) -> Tensor:
+    """`number` pieces of `size` bytes (number, size) at equal distances in the text, none overlapping another."""
     starts = torch.arange(number) * (len(text) // number)
     return text[starts.unsqueeze(-1) + torch.arange(size)]
 

@@ -1,4 +1,4 @@
-"""A folder of runs: made in any order, by any number of processes and machines, and merged into one table (chapter 12)."""
+"""A folder of runs: made in any order, by any number of processes and machines, and merged into one table."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from typing import Any
 
 import torch
 
+from posenc_course._system import processor, write_whole
 from posenc_course._validation import require_integer
-from posenc_course.experiment._files import config_from, read_run, restore, save_run, write_whole
-from posenc_course.experiment._pool import News, Report, spread
+from posenc_course.experiment._files import ODD, brief, config_from, read_run, restore, run_of, save_run
+from posenc_course.experiment._pool import News, Report, run_all
 from posenc_course.experiment._require import choose, require_device, require_folder, require_type
 from posenc_course.experiment.config import PARTS, PRESETS, SCHEMES, Config, Run
 from posenc_course.experiment.corpus import DATA, load_corpus
-from posenc_course.experiment.runs import measure, train_run
+from posenc_course.experiment.runs import measure, require_possible, train_run
 from posenc_course.transformer import Decoder
 
 
@@ -38,17 +39,15 @@ def run_experiment(
     """Make the runs that `folder` does not hold yet, `jobs` at a time; runs that it holds are checked and kept.
 
     Interrupted, it loses what was in the making, and the same call goes on from there to the same numbers. `say` gets lines of
-    progress. Raises ValueError, before anything is written, for arguments that are impossible, for a folder that another
-    configuration was begun in, and for a run that is not whole. Chapter 12.
+    progress. Raises ValueError, before anything is trained or written, for arguments that are impossible, for sizes that take
+    more text or memory than there is, for a folder that was begun with another configuration, and for a run that is not whole.
     """
     runs = require_type("config", config, Config, "take preset('quick')").runs(schemes, seeds, parts)
-    require_device(device)
     jobs = require_integer("jobs", jobs, minimum=1, hint="it is how many processes work; as many as there are cores is usual")
-    load_corpus()
+    require_possible(config, runs, device)
     folder = _require_path(folder)
     _require_config_of(folder, config)
-    missing = [run for run in runs if not _made(folder, run)]
-    folder.mkdir(parents=True, exist_ok=True)
+    missing = [run for run in runs if not _made(folder, run, config)]
     write_whole(folder / "config.json", (json.dumps(config.as_json(), indent=1) + "\n").encode())
     say(f"{len(runs)} runs, {len(runs) - len(missing)} of them already in {folder}")
     clock = _Clock(len(missing))
@@ -57,7 +56,7 @@ def run_experiment(
         result = None if news.loss is not None else _summary(read_run(folder / f"{news.run.name}.npz")["record"])
         say(clock.line(news, result))
 
-    spread(partial(_perform, config, folder, device), missing, jobs, tell)
+    run_all(partial(_perform, config, folder, device), missing, jobs, tell)
 
 
 def _perform(config: Config, folder: Path, device: str, run: Run, report: Report) -> None:
@@ -75,16 +74,14 @@ def evaluate_again(
 ) -> None:
     """Measure stored models of a folder anew, all or those of these schemes and parts, and replace the old measurements.
 
-    Raises ValueError, before anything is written, for runs that are not whole. Chapter 12.
+    Raises ValueError, before anything is written, for runs that are not whole.
     """
     schemes = choose("scheme", SCHEMES if schemes is None else schemes, SCHEMES)
     parts = choose("part", PARTS if parts is None else parts, PARTS)
     require_device(device)
     stored = [(path, read_run(path)) for path in _paths(folder)]
-    for path, one in stored:
-        if one["record"]["scheme"] not in schemes or one["record"]["part"] not in parts:
-            continue
-        model, config, run = restore(one, device)
+    chosen = [(path, one) for path, one in stored if one["record"]["scheme"] in schemes and one["record"]["part"] in parts]
+    for path, one, (model, config, run) in [(path, one, restore(one, device)) for path, one in chosen]:
         record = one["record"] | {"evaluation": measure(model, config, run)}
         same = "as stored" if record == one["record"] else "not as stored"
         save_run(path, model, config, record, one["made"] | {"evaluated": _provenance(device)})
@@ -92,19 +89,17 @@ def evaluate_again(
 
 
 def merge(folder: str | Path) -> dict[str, Any]:
-    """The records of all runs in a folder, and how they were made: {"config", "made": [...], "runs": [...]}. Chapter 12.
+    """The records of all runs in a folder, and how they were made: {"config", "made": [...], "runs": [...]}.
 
     Raises ValueError for runs that are not whole, and for runs of several configurations.
     """
     stored = [read_run(path) for path in _paths(folder)]
     config = config_from(stored[0]["config"])
     for one in stored:
-        if config_from(one["config"]) != config:
-            raise ValueError(
-                f"{folder} holds runs of several configurations, {_difference(config, one['config'])}: separate them"
-            )
-    order = {run: number for number, run in enumerate(config.runs(parts=None))}
-    runs = sorted((one["record"] for one in stored), key=lambda record: order.get(_run_of(record), len(order)))
+        if (other := config_from(one["config"])) != config:
+            raise ValueError(f"{folder} holds runs of several configurations, {_difference(config, other)}: separate them")
+    order = {run: number for number, run in enumerate(config.runs())}
+    runs = sorted((one["record"] for one in stored), key=lambda record: order.get(run_of(record), len(order)))
     made = [one["made"] for one in stored]
     unique = [json.loads(text) for text in dict.fromkeys(json.dumps(one) for one in made)]
     command = "python -m posenc_course.experiment run --preset " + config.name
@@ -117,7 +112,7 @@ def load_results(results: str | Path = "full") -> dict[str, Any]:
 
     {"config": the configuration, "made": [how: versions, machine, date, corpus], "runs": [one record per run]}. A record has
     "part", "scheme", "seed", "setting", "losses" (training, means of ten steps), "gradient_norm", "evaluation", "cpu_seconds".
-    Raises ValueError if there are none, or not whole ones. Chapter 12.
+    Raises ValueError if there are none, or not whole ones.
     """
     path = _require_path(results)
     if path.is_dir():
@@ -126,10 +121,13 @@ def load_results(results: str | Path = "full") -> dict[str, Any]:
     path = packaged if packaged.is_file() else path
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        found["config"], found["made"], found["runs"][0]["evaluation"]
-    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+        config_from(found["config"]), found["made"]
+        runs = [run_of(record) for record in found["runs"]]
+        if not runs or len({*runs}) < len(runs):
+            raise ValueError("no run, or one of them twice")
+    except ODD as error:
         raise ValueError(
-            f"no whole results in {str(results)!r}: take 'quick', 'full', a folder of runs, or a report's file"
+            f"no whole results in {str(results)!r} ({brief(error)}): take 'quick', 'full', a folder of runs, or a report's file"
         ) from error
     return found
 
@@ -138,7 +136,7 @@ def load_model(scheme: str, seed: int = 0, *, folder: str | Path | None = None) 
     """A decoder that learned the text with this scheme, ready to be evaluated; without a folder, one of the quick preset's.
 
     The package holds seed 0 of every scheme, and seeds 0, 1, 2 of RoPE. Raises ValueError for models that are not there.
-    Chapter 12.
+
     """
     where = DATA / "models" if folder is None else require_folder(folder)
     path = where / f"{Run('text', scheme, seed).name}.npz"
@@ -149,7 +147,7 @@ def load_model(scheme: str, seed: int = 0, *, folder: str | Path | None = None) 
 
 
 def save_report(folder: str | Path, path: str | Path) -> None:
-    """Merge the runs of a folder into one file, a line for each run. Chapter 12."""
+    """Merge the runs of a folder into one file, a line for each run."""
     merged = merge(folder)
     lines = ",\n".join(json.dumps(run) for run in merged["runs"])
     head = "".join(f"{json.dumps(key)}: {json.dumps(value)},\n" for key, value in merged.items() if key != "runs")
@@ -157,7 +155,7 @@ def save_report(folder: str | Path, path: str | Path) -> None:
 
 
 def _summary(record: dict[str, Any]) -> str:
-    """One record in a few words: what it loses, or how often it is right, at each length. Chapter 12."""
+    """One record in a few words: what it loses, or how often it is right, at each length."""
     evaluation = record["evaluation"]
     if "accuracy" in evaluation:
         return "right at " + ", ".join(f"{L}: {share:.0%}" for L, share in evaluation["accuracy"].items())
@@ -165,19 +163,14 @@ def _summary(record: dict[str, Any]) -> str:
 
 
 def _provenance(device: str = "cpu") -> dict[str, Any]:
-    """Where and with what this process computes. Chapter 12."""
+    """Where and with what this process computes."""
     where = require_device(device)
-    processor = platform.processor() or platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        names = [line.partition(":")[2].strip() for line in cpuinfo.read_text().splitlines() if line.startswith("model name")]
-        processor = names[0] if names else processor
     return {
         "date": datetime.now(UTC).date().isoformat(),
         "python": platform.python_version(),
         "torch": torch.__version__,
         "system": platform.system(),
-        "processor": f"{processor}, {os.cpu_count()} cores, {torch.backends.cpu.get_cpu_capability()}",
+        "processor": f"{processor()}, {os.cpu_count()} cores, {torch.backends.cpu.get_cpu_capability()}",
         "device": torch.cuda.get_device_name(where) if where.type == "cuda" else where.type,
         "corpus": load_corpus().sha256,
     }
@@ -217,9 +210,14 @@ def _paths(folder: str | Path) -> list[Path]:
     return paths
 
 
-def _made(folder: Path, run: Run) -> bool:
+def _made(folder: Path, run: Run, config: Config) -> bool:
+    """Whether the run is there; ValueError if its file is not whole, or of another configuration."""
     path = folder / f"{run.name}.npz"
-    return path.exists() and bool(read_run(path))
+    if not path.exists():
+        return False
+    if (other := config_from(read_run(path)["config"])) != config:
+        raise ValueError(f"{path} was made with another configuration, {_difference(config, other)}: give another folder")
+    return True
 
 
 def _require_config_of(folder: Path, config: Config) -> None:
@@ -231,17 +229,16 @@ def _require_config_of(folder: Path, config: Config) -> None:
             raise ValueError(f"{folder} holds runs and no config.json: give another folder")
         return
     try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
+        stored = config_from(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:
-        raise ValueError(f"{path} is not whole: delete it together with the runs beside it, or give another folder") from error
-    if stored != config.as_json():
+        raise ValueError(
+            f"{path} is not whole ({brief(error)}): delete it together with the runs beside it, or give another folder"
+        ) from error
+    if stored != config:
         raise ValueError(f"{folder} was begun with another configuration, {_difference(config, stored)}: give another folder")
 
 
-def _difference(config: Config, stored: dict[str, Any]) -> str:
-    key, value = next((key, value) for key, value in config.as_json().items() if stored.get(key) != value)
-    return f"{key}={stored.get(key)} instead of {value}"
-
-
-def _run_of(record: dict[str, Any]) -> Run:
-    return Run(*(record[key] for key in ("part", "scheme", "seed", "setting")))
+def _difference(config: Config, stored: Config) -> str:
+    there = stored.as_json()
+    key, value = next((key, value) for key, value in config.as_json().items() if there[key] != value)
+    return f"{key}={there[key]} instead of {value}"

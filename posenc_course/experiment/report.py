@@ -1,4 +1,4 @@
-"""Numbers out of the results, one row per seed, and the tables of the command line (chapter 12)."""
+"""Numbers out of the results, one row per seed, and the tables of the command line."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from posenc_course._validation import require_number, require_tensor
 from posenc_course.experiment import tasks
+from posenc_course.experiment._files import diverged, run_of
 from posenc_course.experiment._require import choose
 from posenc_course.experiment.config import PARTS, SCHEMES
 
@@ -18,7 +19,7 @@ HOW = ("nonoverlapping", "sliding", "last", "accuracy", "loss")
 
 
 def records(results: dict[str, Any], part: str, scheme: str, setting: str = "") -> list[dict[str, Any]]:
-    """The runs of one part, scheme and setting, in the order of their seeds; ValueError if there are none. Chapter 12."""
+    """The runs of one part, scheme and setting, in the order of their seeds; ValueError if there are none."""
     _require_results(results)
     choose("part", (part,), PARTS)
     choose("scheme", (scheme,), SCHEMES)
@@ -42,7 +43,7 @@ def scores(
 
     Text in nats per byte: how is "nonoverlapping", "sliding" or "last" as in `evaluate_text`, change "plain" or one of
     `CHANGES`. Tasks: how is "accuracy" or "loss". Rows are ordered by seed, so that rows of two schemes subtract as pairs.
-    Chapter 12.
+
     """
     choose("way to measure", (how,), HOW)
     found = records(results, part, scheme, setting)
@@ -56,7 +57,7 @@ def scores(
 def curve(results: dict[str, Any], scheme: str, *, change: str = "plain") -> Tensor:
     """Nats per byte at each position of windows of eight times the training length, (seeds, 8T), float64.
 
-    Subtract another scheme's curve: both are means over the same bytes, and what these have of their own is gone. Chapter 12.
+    Subtract another scheme's curve: both are means over the same bytes, and what these have of their own is gone.
     """
     found = records(results, "text", scheme)
     try:
@@ -65,8 +66,8 @@ def curve(results: dict[str, Any], scheme: str, *, change: str = "plain") -> Ten
         raise ValueError(f"scheme {scheme!r} was not measured with change {change!r}: see its record") from error
 
 
-def spread(values: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and standard deviation (n - 1) over the first size, the seeds; of one seed it is NaN. Chapter 12."""
+def describe(values: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation (n - 1) over the first size, the seeds; of one seed it is NaN."""
     if require_tensor("values", values).ndim == 0 or not values.is_floating_point() or len(values) == 0:
         raise ValueError(
             f"values must be floating-point, seeds first, got {values.dtype} of shape {tuple(values.shape)}: stack them"
@@ -76,19 +77,25 @@ def spread(values: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def bits_per_byte(nats: float) -> float:
-    """A loss per byte in nats, in bits: nats / ln 2. Chapter 12."""
+    """A loss per byte in nats, in bits: nats / ln 2."""
     return require_number("nats", nats, hint="pass a loss") / math.log(2)
 
 
 def tables(results: dict[str, Any]) -> list[str]:
-    """The lines of a report: mean ± standard deviation over seeds of every measurement. Chapter 12."""
+    """The lines of a report: mean ± standard deviation over seeds of every measurement.
+
+    Runs that diverged, so that what was measured is NaN or infinite, are named at the end and left out of the means.
+    """
     _require_results(results)
-    return [*_lines(results)]
+    astray = [name for run in results["runs"] if (name := run_of(run).name) and diverged(run)]
+    named = ["", f"diverged, and left out above: {', '.join(astray)}"] if astray else []
+    return [*_lines(results), *named]
 
 
 def _lines(results: dict[str, Any]) -> Iterator[str]:
     lengths = None
-    groups = dict.fromkeys((run["part"], run["scheme"], run["setting"]) for run in results["runs"])
+    whole = results | {"runs": [run for run in results["runs"] if not diverged(run)]}
+    groups = dict.fromkeys((run["part"], run["scheme"], run["setting"]) for run in whole["runs"])
     for part in dict.fromkeys(part for part, _, _ in groups):
         members = [group[1:] for group in groups if group[0] == part]
         if part in tasks.TASKS:
@@ -100,13 +107,13 @@ def _lines(results: dict[str, Any]) -> Iterator[str]:
         for how, change, title in kinds:
             rows = []
             for scheme, setting in members:
-                found = records(results, part, scheme, setting)
+                found = records(whole, part, scheme, setting)
                 evaluation = found[0]["evaluation"]
                 table = (evaluation if part in tasks.TASKS else evaluation.get(change, {})).get(how)
                 if table is None:
                     continue
                 lengths = list(table)
-                mean, deviation = spread(scores(results, scheme, part=part, how=how, change=change, setting=setting))
+                mean, deviation = describe(scores(whole, scheme, part=part, how=how, change=change, setting=setting))
                 cells = [f"{m:6.3f} ± {s:.3f}" if s == s else f"{m:6.3f}" for m, s in zip(mean, deviation, strict=True)]
                 if how == "nonoverlapping":
                     cells.append(f"{bits_per_byte(mean[-1].item()):6.3f}")

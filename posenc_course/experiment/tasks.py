@@ -1,4 +1,4 @@
-"""Four tasks whose right answers are known, each for any length (chapter 12).
+"""Four tasks whose right answers are known, each for any length.
 
 A task draws inputs (batch, L) and targets (batch, L), -100 where no answer is asked for, from a generator alone. L may come out
 a little smaller than `length`, since some tasks need an even number of tokens.
@@ -17,10 +17,7 @@ NO_TARGET = -100
 
 
 class Task(NamedTuple):
-    """A way to draw batches, the depth of its model, its steps (times the usual), and how many sequences measure it.
-
-    Chapter 12.
-    """
+    """A way to draw batches, the depth of its model, its steps (times the usual), and how many sequences measure it."""
 
     draw: Callable[[torch.Generator, int, int], tuple[Tensor, Tensor]]
     num_layers: int = 2
@@ -29,11 +26,8 @@ class Task(NamedTuple):
 
 
 def nearest(generator: torch.Generator, batch: int, length: int) -> tuple[Tensor, Tensor]:
-    """Which token of a class of eight came last? One token in eight is of the class; the others ask. Guessing scores 1/8.
-
-    Chapter 12.
-    """
-    _check(generator, batch, length)
+    """Which token of a class of eight came last? One token in eight is of the class; the others ask. Guessing scores 1/8."""
+    _require_draw(generator, batch, length)
     of_class = torch.rand(batch, length, generator=generator) < 1 / 8
     of_class[:, 0] = True
     tokens = torch.randint(8, VOCAB_SIZE, (batch, length), generator=generator)
@@ -43,8 +37,8 @@ def nearest(generator: torch.Generator, batch: int, length: int) -> tuple[Tensor
 
 
 def copy(generator: torch.Generator, batch: int, length: int) -> tuple[Tensor, Tensor]:
-    """A string of 16 letters, a separator (token 16), the string again: what comes next, in the second half? Chapter 12."""
-    _check(generator, batch, length)
+    """A string of 16 letters, a separator (token 16), the string again: what comes next, in the second half?"""
+    _require_draw(generator, batch, length)
     string = torch.randint(16, (batch, length // 2), generator=generator)
     tokens = torch.cat((string, torch.full((batch, 1), 16), string[:, :-1]), dim=-1)
     return tokens, torch.cat((torch.full_like(string, NO_TARGET), string), dim=-1)
@@ -53,9 +47,9 @@ def copy(generator: torch.Generator, batch: int, length: int) -> tuple[Tensor, T
 def recall(generator: torch.Generator, batch: int, length: int) -> tuple[Tensor, Tensor]:
     """Four pairs of a key and its value, other tokens, then the four keys in another order: at each of these, its value.
 
-    16 keys, 16 values. The longer the sequence, the farther away is what is asked for. Chapter 12.
+    16 keys, 16 values. The longer the sequence, the farther away is what is asked for.
     """
-    _check(generator, batch, length)
+    _require_draw(generator, batch, length)
     keys = torch.rand(batch, 16, generator=generator).argsort(dim=-1)[:, :4]
     values = torch.randint(16, 32, (batch, 4), generator=generator)
     asked = torch.rand(batch, 4, generator=generator).argsort(dim=-1)
@@ -70,9 +64,9 @@ def order(generator: torch.Generator, batch: int, length: int) -> tuple[Tensor, 
     """Two of 16 names somewhere among other tokens, and a question mark (token 16) at the end: which name came first?
 
     One layer must answer. To its last token the others are a set, so that without positions both names are equally likely, and
-    the loss is at least ln 2. Chapter 12.
+    the loss is at least ln 2.
     """
-    _check(generator, batch, length)
+    _require_draw(generator, batch, length)
     tokens = torch.randint(17, VOCAB_SIZE, (batch, length), generator=generator)
     tokens[:, -1] = 16
     names = torch.rand(batch, 16, generator=generator).argsort(dim=-1)[:, :2]
@@ -91,7 +85,7 @@ TASKS = {
 }
 
 
-def _check(generator: object, batch: int, length: int) -> None:
+def _require_draw(generator: object, batch: int, length: int) -> None:
     if not isinstance(generator, torch.Generator):
         raise ValueError(f"generator must be a torch.Generator, got {generator!r}: pass torch.Generator().manual_seed(0)")
     require_integer("batch", batch, minimum=1, hint="it counts sequences, e.g. 32")
