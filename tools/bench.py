@@ -31,15 +31,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 import posenc_course
-from posenc_course import alibi, attention, learned, naive, relative, rope, rope_scaling, sinusoidal, training, transformer
+from posenc_course import alibi, attention, naive, relative, rope, rope_scaling, sinusoidal, training, transformer
 from posenc_course._system import processor, write_whole
-from posenc_course.nope import NoPositions
-from posenc_course.schemes import PositionScheme
+from posenc_course.experiment.config import SCHEMES, Config, build_scheme
 
 DATA = Path(posenc_course.__file__).parent / "data"
 PACKAGES = ["torch", "numpy", "transformers", "x-transformers", "rotary-embedding-torch", "mpmath"]
 LEAST_ROUNDS, MOST_ROUNDS = 3, 15
-ENOUGH = 0.7  # seconds spent on a candidate, after which its least rounds suffice; who takes longer has one round
+ENOUGH = 0.7  # seconds: a candidate on which they are spent has no more than its least rounds, one if a call takes them all
 SAMPLE = 0.005  # seconds that a sample lasts: quicker calls are repeated
 COMPILED = "apply_rope, half, compiled"
 READABLE, READABLE_UP_TO = "attention, alibi_bias", 4096  # tokens; beyond, its scores take tens of GiB
@@ -198,20 +197,12 @@ def with_shaw(length: int, heads: int) -> dict[str, Call]:
 
 
 def with_scheme(length: int, batch: int, d_model: int, heads: int) -> dict[str, Call]:
-    """Five training steps of a Decoder with each scheme, beside one without positions."""
-    omega = sinusoidal.frequencies(d_model // heads)
-    schemes: list[PositionScheme] = [
-        NoPositions(),
-        naive.LinearPositions(d_model),
-        naive.NormalizedPositions(d_model),
+    """Five training steps of a Decoder with each of the lab's schemes and the two that it leaves out, beside one without."""
+    sizes = Config("bench", length=length, d_model=d_model, num_heads=heads)
+    schemes = [
+        *(build_scheme(name, sizes) for name in SCHEMES),
         naive.BinaryPositions(d_model, num_bits=10),
-        sinusoidal.SinusoidalPositions(d_model),
-        learned.LearnedPositions(length, d_model),
-        relative.ShawPositions(d_model // heads, max_offset=16),
-        relative.T5Positions(heads, causal=True),
-        rope.RotaryPositions(omega),
-        rope_scaling.DynamicNTKPositions(omega, length),
-        alibi.AlibiPositions(heads),
+        rope_scaling.DynamicNTKPositions(sinusoidal.frequencies(sizes.d_head), length),
     ]
 
     def sample(generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -231,7 +222,7 @@ def cases(*, quick: bool) -> list[tuple[Callable[..., dict[str, Call]], Record]]
     dtypes, length = ["float32", "bfloat16"], 32 if quick else 2048
     ropes = itertools.product(shapes, dtypes, [False, True])
     tables = [(32, 16)] if quick else [(4096, 512), (65536, 1024)]
-    small = {"length": 8, "batch": 2} if quick else {"length": 64, "batch": 16}
+    small = {"length": 16, "batch": 2} if quick else {"length": 64, "batch": 16}
     return [
         *((with_rope, {"shape": shape, "dtype": dtype, "backward": backward}) for shape, dtype, backward in ropes),
         *((with_table, {"length": length, "d_model": d_model}) for length, d_model in tables),
@@ -443,7 +434,8 @@ FORWARD, BOTH = BIG | {"backward": False}, BIG | {"backward": True}
 FASTEST, HALF = "apply_rope_complex", "apply_rope, half"
 ROPE_PEERS = [f"{name}, interleaved" for name in ("transformers GPT-J", "x-transformers", "rotary-embedding-torch")]
 ROPE_PEERS.append("transformers Llama, half")
-AIMS: list[tuple[str, Record, str, float, str]] = [  # so many times the time of the other is the most that is aimed at
+# Group, sizes, candidate, aim, other: the candidate should take at most `aim` times as long as the other.
+AIMS: list[tuple[str, Record, str, float, str]] = [
     ("rope", FORWARD, FASTEST, 1.25, "clone"),
     *(("rope", FORWARD, FASTEST, 1.0, peer) for peer in ROPE_PEERS),
     ("rope", FORWARD, COMPILED, 1.25, "clone"),

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from posenc_course._validation import require_integer, require_tensor, require_vectors
 from posenc_course.experiment import tasks
+from posenc_course.experiment._possible import require_text
 from posenc_course.experiment._require import choose, require_type
 from posenc_course.experiment.config import MULTIPLES, Config
 from posenc_course.learned import LearnedPositions
@@ -211,22 +212,6 @@ def linear_along_ones(length: int = 512, d_model: int = 64, seed: int = 0) -> fl
         without = model(tokens)
         model.scheme = LinearPositions(d_model, torch.ones(d_model))  # it enters by the first door, which the blocks do not use
         return (model(tokens) - without).abs().max().item()
-
-
-def require_text(config: Config, text: Tensor) -> None:
-    """Raise a ValueError unless the pieces of text that `evaluate_text` cuts out fit into this one, side by side."""
-    longest = MULTIPLES[-1] * config.length
-    for name, number, size in (
-        ("evaluation_bytes", config.evaluation_bytes // longest, longest + 1),
-        ("spans", config.spans, 2 * longest + 1),
-    ):
-        if number * size > len(text):
-            given = getattr(config, name)
-            most = len(text) // size * (given // number)
-            raise ValueError(
-                f"{name}={given} takes {number} pieces of {size} bytes, and there are {len(text)} bytes to measure on: "
-                + (f"take {most} at most" if most else "take a shorter length")
-            )
 
 
 def _pieces(text: Tensor, number: int, size: int) -> Tensor:

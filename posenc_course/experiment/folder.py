@@ -18,10 +18,11 @@ from posenc_course._system import processor, write_whole
 from posenc_course._validation import require_integer
 from posenc_course.experiment._files import ODD, brief, config_from, read_run, restore, run_of, save_run
 from posenc_course.experiment._pool import News, Report, run_all
+from posenc_course.experiment._possible import require_possible
 from posenc_course.experiment._require import choose, require_device, require_folder, require_type
 from posenc_course.experiment.config import PARTS, PRESETS, SCHEMES, Config, Run
 from posenc_course.experiment.corpus import DATA, load_corpus
-from posenc_course.experiment.runs import measure, require_possible, train_run
+from posenc_course.experiment.runs import measure, train_run
 from posenc_course.transformer import Decoder
 
 
@@ -44,7 +45,7 @@ def run_experiment(
     """
     runs = require_type("config", config, Config, "take preset('quick')").runs(schemes, seeds, parts)
     jobs = require_integer("jobs", jobs, minimum=1, hint="it is how many processes work; as many as there are cores is usual")
-    require_possible(config, runs, device)
+    require_possible(config, runs, device, load_corpus())
     folder = _require_path(folder)
     _require_config_of(folder, config)
     missing = [run for run in runs if not _made(folder, run, config)]

@@ -1,9 +1,8 @@
 """Training one run, and measuring it."""
 
-import os
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,10 +10,11 @@ import torch
 from torch import Tensor
 
 from posenc_course.experiment import tasks
+from posenc_course.experiment._possible import require_possible
 from posenc_course.experiment._require import require_device, require_type
-from posenc_course.experiment.config import MULTIPLES, Config, Run, build_model
+from posenc_course.experiment.config import Config, Run, build_model
 from posenc_course.experiment.corpus import Corpus, load_corpus
-from posenc_course.experiment.evaluation import evaluate_task, evaluate_text, possible_changes, require_text
+from posenc_course.experiment.evaluation import evaluate_task, evaluate_text, possible_changes
 from posenc_course.training import train, warm_up_and_cosine
 from posenc_course.transformer import Decoder
 
@@ -32,10 +32,10 @@ def train_run(
     if progress is not None and not callable(progress):
         raise ValueError(f"progress must be a function of step, steps and loss, got {progress!r}: leave it out for none")
     sizes = require_type("config", config, Config, "take preset('quick')").of(run)
-    require_possible(config, [run], device)
+    text = load_corpus() if run.part not in tasks.TASKS else None
+    require_possible(config, [run], device, text)
     where = require_device(device)
     with _one_thread():
-        text = load_corpus() if run.part not in tasks.TASKS else None
         model = build_model(config, run).to(where)
         began, scale = time.process_time(), _token_rms(model)
         history = train(
@@ -65,36 +65,6 @@ def train_run(
         record["evaluation"] = measure(model, config, run, text)
         record["cpu_seconds"] = [round(trained - began, 1), round(time.process_time() - trained, 1)]
     return model, record
-
-
-def require_possible(config: Config, runs: Sequence[Run], device: str) -> None:
-    """Raise a ValueError if one of these runs would fail later: its texts are too long, or it is too large for the memory."""
-    where, text = require_device(device), load_corpus()
-    memory = (
-        torch.cuda.get_device_properties(where).total_memory
-        if where.type == "cuda"
-        else os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    )
-    for part, sizes in {(run.part, config.of(run)): None for run in runs}:
-        if part not in tasks.TASKS:
-            require_text(sizes, text.validation)
-            if sizes.length >= len(text.train):
-                raise ValueError(f"length={sizes.length} is more than the {len(text.train)} bytes to learn from: take 64")
-        if (need := _least_memory(sizes)) > memory:
-            raise ValueError(
-                f"d_model={sizes.d_model}, num_layers={sizes.num_layers}, batch_size={sizes.batch_size} and "
-                f"length={sizes.length} need {need / 2**30:,.0f} GiB or more, and {device} has {memory / 2**30:,.0f}: "
-                "make them smaller"
-            )
-
-
-def _least_memory(sizes: Config) -> int:
-    """Bytes that training and measuring take at the very least: float32 weights four times (gradients and AdamW's two means
-    beside them), and every layer's attention weights, or one layer's at the greatest length."""
-    weights = 12 * sizes.num_layers * sizes.d_model**2
-    learning = sizes.num_layers * sizes.batch_size * sizes.num_heads * sizes.length**2
-    measuring = sizes.num_heads * (MULTIPLES[-1] * sizes.length) ** 2
-    return 4 * (4 * weights + max(learning, measuring))
 
 
 def measure(model: Decoder, config: Config, run: Run, text: Corpus | None = None) -> dict[str, Any]:

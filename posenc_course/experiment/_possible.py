@@ -1,0 +1,61 @@
+"""What would fail only after hours: sizes for which there is not enough text or memory."""
+
+import os
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from posenc_course.experiment import tasks
+from posenc_course.experiment._require import require_device
+from posenc_course.experiment.config import MULTIPLES, Config, Run
+from posenc_course.experiment.corpus import Corpus
+
+
+def require_possible(config: Config, runs: Sequence[Run], device: str, text: Corpus | None) -> None:
+    """Raise a ValueError if one of these runs would fail later: it takes more text or more memory than there is."""
+    where = require_device(device)
+    memory = (
+        torch.cuda.get_device_properties(where).total_memory
+        if where.type == "cuda"
+        else os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    )
+    for part, sizes in {(run.part, config.of(run)): None for run in runs}:
+        if text is not None and part not in tasks.TASKS:
+            require_text(sizes, text.validation)
+            if sizes.length >= len(text.train):
+                raise ValueError(f"length={sizes.length} is more than the {len(text.train)} bytes to learn from: take 64")
+        if (need := _least_memory(sizes)) > memory:
+            raise ValueError(
+                f"d_model={sizes.d_model}, num_layers={sizes.num_layers}, batch_size={sizes.batch_size} and "
+                f"length={sizes.length} need {need / 2**30:,.0f} GiB or more, and {device} has {memory / 2**30:,.0f}: "
+                "make them smaller"
+            )
+
+
+def _least_memory(sizes: Config) -> int:
+    """Bytes that a run takes at the very least, in float32.
+
+    These are its weights four times (gradients and AdamW's two means beside them), and the attention weights of a batch in all
+    layers, or those of the longest window in one.
+    """
+    weights = 12 * sizes.num_layers * sizes.d_model**2
+    learning = sizes.num_layers * sizes.batch_size * sizes.num_heads * sizes.length**2
+    measuring = sizes.num_heads * (MULTIPLES[-1] * sizes.length) ** 2
+    return 4 * (4 * weights + max(learning, measuring))
+
+
+def require_text(config: Config, text: Tensor) -> None:
+    """Raise a ValueError unless the pieces of text that `evaluate_text` cuts out fit into this one, side by side."""
+    longest = MULTIPLES[-1] * config.length
+    for name, number, size in (
+        ("evaluation_bytes", config.evaluation_bytes // longest, longest + 1),
+        ("spans", config.spans, 2 * longest + 1),
+    ):
+        if number * size > len(text):
+            given = getattr(config, name)
+            most = len(text) // size * (given // number)
+            raise ValueError(
+                f"{name}={given} takes {number} pieces of {size} bytes, and there are {len(text)} bytes to measure on: "
+                + (f"take {most} at most" if most else "take a shorter length")
+            )
