@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 TOLERANCE = 2e-5  # of a number: rounding two of them to six digits may move them 1e-5 apart, and processors a little more
 TOLERANCE_NEAR_ZERO = 1e-6  # of the largest magnitude in the array: a sum that should be 0 comes out differently everywhere
+ROUNDING = 1e-12  # an array of nothing else has no largest magnitude to go by
 
 
 def drawn_data(fig: Figure) -> dict[str, Any]:
@@ -37,8 +38,8 @@ def drawn_data(fig: Figure) -> dict[str, Any]:
 def drawn_differences(stored: dict[str, Any], drawn: dict[str, Any]) -> list[str]:
     """Say where two results of :func:`drawn_data` differ; the list is empty when they agree.
 
-    Words and sizes must be equal. A number may differ by 0.002 % (:data:`TOLERANCE`), or by a millionth of the largest
-    magnitude in its array (:data:`TOLERANCE_NEAR_ZERO`).
+    Words and sizes must be equal. A number may differ by 0.002 % (:data:`TOLERANCE`), by a millionth of the largest
+    magnitude in its array (:data:`TOLERANCE_NEAR_ZERO`) or by 1e-12 (:data:`ROUNDING`).
     """
     return list(_differences(stored, drawn, "figure"))
 
@@ -135,7 +136,7 @@ def _number_differences(stored: str | list[str], drawn: str | list[str], where: 
         yield f"{where}: stored {old.size} numbers, drawn now {new.size}"
         return
     scale = np.abs(old[np.isfinite(old)]).max(initial=0.0)
-    differ = ~np.isclose(new, old, rtol=TOLERANCE, atol=TOLERANCE_NEAR_ZERO * scale + 1e-12, equal_nan=True)
+    differ = ~np.isclose(new, old, rtol=TOLERANCE, atol=TOLERANCE_NEAR_ZERO * scale + ROUNDING, equal_nan=True)
     if differ.any():
         first = int(differ.argmax())
         yield (

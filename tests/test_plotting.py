@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from itertools import combinations
 from typing import Any
@@ -64,14 +65,82 @@ DRAWINGS: dict[str, Callable[[Axes, Any], object]] = {
 }
 
 
+@pytest.mark.parametrize("change", [0.01, -0.01])
 @pytest.mark.parametrize("draw", DRAWINGS.values(), ids=DRAWINGS)
-def test_a_change_of_what_is_drawn_is_reported(ax: Axes, draw: Callable[[Axes, float], object]) -> None:
+def test_a_change_of_what_is_drawn_is_reported(ax: Axes, draw: Callable[[Axes, float], object], change: float) -> None:
     draw(ax, 0.0)
     before, again = drawn(ax), drawn(ax)
     ax.clear()
-    draw(ax, 0.01)
+    draw(ax, change)
     assert _drawn.drawn_differences(before, again) == []
     assert _drawn.drawn_differences(before, drawn(ax))
+    assert _drawn.drawn_differences(drawn(ax), before)
+
+
+# Each draws three things, or as many as it is given.
+LOSSES: dict[str, Callable[[Axes, int], object]] = {
+    "a point of a line": lambda ax, number: ax.plot(range(number), [1.0, 1.0, 1.0][:number]),
+    "a line": lambda ax, number: [ax.plot([0, 1], [line, line]) for line in range(number)],
+    "a point": lambda ax, number: ax.scatter(range(number), range(number)),
+    "a row of an image": lambda ax, number: ax.imshow(np.zeros((number, 3))),
+    "a column of an image": lambda ax, number: ax.imshow(np.zeros((3, number))),
+    "a bar": lambda ax, number: ax.bar(range(number), [1.0] * number),
+    "an area": lambda ax, number: [ax.fill_between([0, 1], 0, 1) for _ in range(number)],
+    "a word": lambda ax, number: [ax.text(0, 0, "here") for _ in range(number)],
+    "one of many points": lambda ax, number: ax.plot(np.zeros(29_997 + number)),
+    "a row of a large image": lambda ax, number: ax.imshow(np.zeros((297 + number, 150))),
+}
+
+
+@pytest.mark.parametrize("draw", LOSSES.values(), ids=LOSSES)
+def test_what_is_lost_from_a_figure_is_reported(ax: Axes, draw: Callable[[Axes, int], object]) -> None:
+    """Wherever it stood, and if the axes keep their limits; what comes in addition is reported too."""
+    records = []
+    for number in (3, 2):
+        ax.clear()
+        draw(ax, number)
+        ax.set(xlim=(0, 10), ylim=(0, 10))
+        records.append(drawn(ax))
+    assert _drawn.drawn_differences(*records)
+    assert _drawn.drawn_differences(*reversed(records))
+
+
+def test_axes_that_are_lost_are_reported() -> None:
+    one, two = (json.loads(json.dumps(_drawn.drawn_data(plt.subplots(1, number)[0]))) for number in (1, 2))
+    plt.close("all")
+    assert _drawn.drawn_differences(two, one) == ["figure > axes: stored 2 of them, drawn now 1 of them"]
+
+
+@pytest.mark.parametrize("number", [1.0, -1.0, 3e-5, -4e8])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_tolerance_is_the_documented_one(ax: Axes, number: float, sign: int) -> None:
+    """0.002 % of a number, a millionth of the largest in its array, 1e-12."""
+    documented = " ".join(str(_drawn.drawn_differences.__doc__).split())
+    assert "0.002 % (:data:`TOLERANCE`), by a millionth of the largest magnitude" in documented
+    assert "or by 1e-12 (:data:`ROUNDING`)" in documented
+    assert (_drawn.TOLERANCE, _drawn.TOLERANCE_NEAR_ZERO, _drawn.ROUNDING) == (0.002 / 100, 1e-6, 1e-12)
+    ax.set(xlim=(0, 1), ylim=(-1, 1))
+    (line,) = ax.plot([number])
+    before = drawn(ax)
+    for more, reported in ((1.2e-5, False), (4e-5, True), (1e-3, True)):
+        line.set_ydata([number * (1 + sign * more)])
+        assert bool(_drawn.drawn_differences(before, drawn(ax))) == reported, more
+    line.set_data([0, 1], [number, 0])
+    before = drawn(ax)
+    for more, reported in ((0.5e-6, False), (2e-6, True)):
+        line.set_ydata([number, sign * more * number])
+        assert bool(_drawn.drawn_differences(before, drawn(ax))) == reported, more
+    line.set_data([0], [0.0])
+    before = drawn(ax)
+    for rounded, reported in ((0.9e-12, False), (1.1e-12, True)):
+        line.set_ydata([sign * rounded])
+        assert bool(_drawn.drawn_differences(before, drawn(ax))) == reported, rounded
+
+
+def test_what_is_no_figure_is_named() -> None:
+    for wrong in (None, "figure", plt):
+        with pytest.raises(ValueError, match=r"fig must be a matplotlib Figure, got .*: pass plt.gcf\(\) for example"):
+            _drawn.drawn_data(wrong)  # type: ignore[arg-type]
 
 
 def test_the_difference_names_place_and_numbers(ax: Axes) -> None:
@@ -159,6 +228,7 @@ def test_heatmap_takes_the_diverging_map_around_zero(ax: Axes) -> None:
         ([[]], {}, r"table has shape \(1, 0\)"),
         ([[float("nan")]], {}, "table holds NaN or infinity"),
         ([[0.0, 1.5]], {}, r"from 0 to 1.5, outside of limits=\(-1, 1\).*give wider limits"),
+        ([[0.0, -1.5]], {}, r"from -1.5 to 0, outside of limits=\(-1, 1\).*give wider limits"),
         ([[0.0]], {"limits": (1, 1)}, "low < high"),
         ([[0.0, 1.0]], {"x_ticks": ["a"]}, "x_ticks has 1 names for 2 places"),
         ([[0.0, 1.0]], {"y_ticks": ["a", "b"]}, "y_ticks has 2 names for 1 places"),
@@ -184,8 +254,9 @@ def test_schemes_can_be_told_apart_and_keep_to_the_palette() -> None:
     markers = [style.marker for style in plotting.SCHEME_STYLES.values()]
     assert len(set(looks)) == len(set(markers)) == len(plotting.SCHEME_STYLES)
     assert {color for color, _ in looks} <= set(plotting.COLORS.values())
-    with pytest.raises(ValueError, match="scheme='ropes' is not known: use one of none, normalized"):
-        plotting.scheme_style("ropes")
+    for wrong in ("ropes", [], None, {}):
+        with pytest.raises(ValueError, match=rf"scheme={re.escape(repr(wrong))} is not known: use one of none, normalized"):
+            plotting.scheme_style(wrong)  # type: ignore[arg-type]
 
 
 def test_position_colors_grow_lighter() -> None:

@@ -51,7 +51,7 @@ class WindowedPositions(PositionScheme):
     def bias(self, q: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor:
         """The scheme's bias, -∞ for keys that are too far: (1 or batch, heads or 1, L_query, L_key)."""
         require_vectors("q", q, "(batch, heads, L_query, d_head)")
-        far = offsets(q_positions, k_positions) >= self.window
+        far = offsets(q_positions, k_positions).abs() >= self.window
         far = far.view(-1, 1, *far.shape[-2:])  # (1 or batch, 1, L_query, L_key)
         bias = self.scheme.bias(q, q_positions, k_positions)
         bias = q.new_zeros(far.shape) if bias is None else bias
