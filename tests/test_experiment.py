@@ -76,6 +76,10 @@ CUTS = [f'{{"files": {{"train": {{"a.py": {cut}}}}}, "sha256": "0"}}' for cut in
 CUTS.append('{"files": {"train": {"a.py": 5}}, "sha256": 5}')
 
 
+def tiny(**changes: Any) -> Config:
+    return replace(TINY, **changes)
+
+
 def silent(_: str) -> None:
     pass
 
@@ -412,10 +416,10 @@ def test_the_lab_is_what_its_chapter_says() -> None:
     buckets = t5_buckets(torch.arange(512), len(t5.table), t5.max_distance, causal=True)
     assert (buckets == buckets[-1]).nonzero().min() == 31  # from 31 tokens back on, all share the last bucket
     # Tasks: 16 to 32 tokens, asked at up to 256; the hard ones take twice the steps; "order" must be answered by one layer.
-    tiny = {name: full.of(Run(name, "none", 0)) for name in tasks.TASKS}
-    assert {name: sizes.steps for name, sizes in tiny.items()} == {"nearest": 300, "copy": 600, "recall": 600, "order": 300}
-    assert {name: sizes.num_layers for name, sizes in tiny.items()} == {"nearest": 2, "copy": 2, "recall": 2, "order": 1}
-    assert {(sizes.d_model, sizes.length) for sizes in tiny.values()} == {(64, 32)}
+    small = {name: full.of(Run(name, "none", 0)) for name in tasks.TASKS}
+    assert {name: sizes.steps for name, sizes in small.items()} == {"nearest": 300, "copy": 600, "recall": 600, "order": 300}
+    assert {name: sizes.num_layers for name, sizes in small.items()} == {"nearest": 2, "copy": 2, "recall": 2, "order": 1}
+    assert {(sizes.d_model, sizes.length) for sizes in small.values()} == {(64, 32)}
     assert {name: task.sequences for name, task in tasks.TASKS.items()} == dict.fromkeys(tasks.TASKS, 64) | {"order": 256}
     # Side experiments: 250 steps at width 64, the rate that the setting says, and 32 of the longest windows.
     for run in SIDES:
@@ -728,7 +732,7 @@ def test_sizes_that_must_fail_are_refused_before_anything_is_trained_or_written(
 
     monkeypatch.setattr(runs, "train", trained)
     monkeypatch.setattr(runs, "build_model", trained)
-    config = replace(TINY, **changes)
+    config = tiny(**changes)
     for call in (
         lambda: run_experiment(config, tmp_path / "runs", schemes=["sinusoidal"], say=silent),
         lambda: train_run(config, config.runs(["sinusoidal"])[0]),
@@ -744,11 +748,11 @@ def test_the_largest_evaluation_that_is_offered_is_accepted() -> None:
     text = load_corpus().validation
     for name in ("evaluation_bytes", "spans"):
         with pytest.raises(ValueError, match="take") as caught:
-            require_text(replace(TINY, **{name: 128 * 10**6}), text)
+            require_text(tiny(**{name: 128 * 10**6}), text)
         offered = int(re.findall(r"take (\d+) at most", str(caught.value))[0])
-        require_text(replace(TINY, **{name: offered}), text)
+        require_text(tiny(**{name: offered}), text)
         with pytest.raises(ValueError, match=f"{name}="):
-            require_text(replace(TINY, **{name: offered + (128 if name == "evaluation_bytes" else 1)}), text)
+            require_text(tiny(**{name: offered + (128 if name == "evaluation_bytes" else 1)}), text)
     with pytest.raises(ValueError, match="length=16 is more than the 16 bytes to learn from"):
         require_possible(TINY, TINY.runs(), "cpu", Corpus(text[:16], text, ""))
     require_possible(TINY, TINY.runs(), "cpu", Corpus(text[:17], text, ""))
@@ -775,14 +779,13 @@ def test_a_setting_where_there_is_none_is_named() -> None:
 
 
 def test_numbers_of_numpy_and_names_given_twice_make_the_same_runs(tmp_path: Path) -> None:
-    given: dict[str, Any] = {"seeds": [np.int64(3)], "steps": np.int64(3), "parts": ["text", "text"]}
-    config = replace(TINY, **given)
+    config = tiny(seeds=[np.int64(3)], steps=np.int64(3), parts=["text", "text"])
     assert config.runs(["rope", "rope"]) == [Run("text", "rope", 3)]
-    run_experiment(config, tmp_path, schemes=["rope"], seeds=given["seeds"], say=silent)
+    run_experiment(config, tmp_path, schemes=["rope"], seeds=[3], say=silent)
     run_experiment(config, tmp_path, schemes=["rope"], say=silent)
     assert [run["seed"] for run in load_results(tmp_path)["runs"]] == [3]
     with pytest.raises(ValueError, match="seeds must be different"):
-        replace(TINY, **{"seeds": (1, np.int64(1))})  # type: ignore[arg-type]
+        tiny(seeds=(1, np.int64(1)))
 
 
 @pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])

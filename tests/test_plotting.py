@@ -254,9 +254,10 @@ def test_schemes_can_be_told_apart_and_keep_to_the_palette() -> None:
     markers = [style.marker for style in plotting.SCHEME_STYLES.values()]
     assert len(set(looks)) == len(set(markers)) == len(plotting.SCHEME_STYLES)
     assert {color for color, _ in looks} <= set(plotting.COLORS.values())
-    for wrong in ("ropes", [], None, {}):
+    others: list[Any] = ["ropes", [], None, {}]
+    for wrong in others:
         with pytest.raises(ValueError, match=rf"scheme={re.escape(repr(wrong))} is not known: use one of none, normalized"):
-            plotting.scheme_style(wrong)  # type: ignore[arg-type]
+            plotting.scheme_style(wrong)
 
 
 def test_position_colors_grow_lighter() -> None:
