@@ -104,8 +104,15 @@ def _t5_edges(num_buckets: int, max_distance: int, *, causal: bool) -> Tensor:
     steps = one_sided - single
     if max_distance <= single:
         refuse("max_distance", f"more than {single}", max_distance, f"{single} buckets hold one distance each; T5 has 128")
-    # Bucket single + j begins where single·(max_distance/single)^(j/steps) ≤ distance, with both sides to the power of steps.
-    wide = [_root_rounded_up(max_distance**j * single ** (steps - j), steps) for j in range(1, steps)]
+    # Bucket single + j begins at the first whole number not below single·(max_distance/single)^(j/steps). Floating point finds
+    # it, except where it may have rounded across a whole number: there both sides to the power of steps decide.
+    edges = [single * (max_distance / single) ** (j / steps) for j in range(1, steps)]
+    wide = [
+        math.ceil(edge)
+        if abs(edge - round(edge)) > 1e-12 * edge
+        else _root_rounded_up(max_distance**j * single ** (steps - j), steps)
+        for j, edge in enumerate(edges, start=1)
+    ]
     return torch.tensor([*range(1, single + 1), *wide], dtype=torch.float64)
 
 
