@@ -78,6 +78,10 @@ def warm_up_and_cosine(steps: int, warm_up: int = 0, *, floor: float = 0.05) -> 
     """
 
     def factor(step: int) -> float:
+        if not 0 <= step < steps:
+            raise ValueError(
+                f"step must be from 0 to {steps - 1}, got {step!r}: make the schedule for as many steps as you train"
+            )
         if step < warm_up:
             return (step + 1) / warm_up
         return floor + (1 - floor) * (1 + math.cos(math.pi * (step - warm_up) / (steps - warm_up))) / 2
