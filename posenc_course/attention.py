@@ -1,6 +1,7 @@
 """Scaled dot-product and multi-head attention (Vaswani et al. 2017, section 3.2)."""
 
 import math
+from copy import copy
 from dataclasses import dataclass
 
 import torch
@@ -137,8 +138,9 @@ class MultiHeadAttention(nn.Module):
         q, k, v = (self._split(project(x)) for project in (self.query, self.key, self.value))
         q, k = self.scheme.rotate(q, k, positions, positions)
         k_positions = positions
-        if cache is not None:
-            k, v, k_positions = cache.extend(k, v, positions)
+        longer = copy(cache)  # a call that is refused leaves the cache as it was
+        if longer is not None:
+            k, v, k_positions = longer.extend(k, v, positions)
         mask = causal_mask(positions, k_positions) if self.causal else None  # (L, L_key) or (batch, L, L_key)
         if padding is not None:
             require_flags(padding, k.shape[-2])
@@ -147,6 +149,8 @@ class MultiHeadAttention(nn.Module):
         if mask is not None and mask.ndim == 3:
             mask = mask.unsqueeze(1)  # the same for all heads
         mixed = attention(q, k, v, bias=self.scheme.bias(q, positions, k_positions), mask=mask)  # (batch, heads, L, d_head)
+        if cache is not None:
+            vars(cache).update(vars(longer))
         return self.output(mixed.transpose(1, 2).flatten(start_dim=2))  # (batch, L, d_model)
 
     def _split(self, x: Tensor) -> Tensor:

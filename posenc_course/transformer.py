@@ -4,6 +4,8 @@ Blocks normalize before each sublayer ("pre-LN", Xiong et al. 2020), which train
 Token vectors start as N(0, 1) in every channel; the paper reaches the same size from N(0, 1/d) by its factor √d_model.
 """
 
+from copy import copy
+
 import torch
 from torch import Tensor, nn
 
@@ -109,8 +111,11 @@ class Transformer(nn.Module):
         elif positions is None:
             positions = torch.arange(seen, seen + length, device=tokens.device)
         x = self.scheme.embed(self.embedding(tokens), positions)
+        longer = [copy(cache) for cache in caches or ()]
         for layer, block in enumerate(self.blocks):
-            x = block(x, positions, None if caches is None else caches[layer], padding=padding)
+            x = block(x, positions, None if caches is None else longer[layer], padding=padding)
+        for cache, new in zip(caches or (), longer, strict=True):  # all layers or, if one refuses, none
+            vars(cache).update(vars(new))
         return self.head(self.norm(x))
 
     def _require_caches(self, caches: list[Cache]) -> None:
