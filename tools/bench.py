@@ -1,7 +1,8 @@
 """How fast and how exact the package is, beside its peers: `make bench` calls it.
 
-Times are ratios of one run: each stands beside a plain copy of the same tensors, or beside what its group names. Candidates
-take turns, and the median of each one's rounds counts. speed.json and accuracy.json in posenc_course/data take the results.
+Times are ratios within one run: each is divided by that of a plain copy of the same tensors, or of what its group names.
+Candidates take turns, and the median of each one's rounds counts. The results go to posenc_course/data/speed.json and
+accuracy.json.
 """
 
 from __future__ import annotations
@@ -102,8 +103,8 @@ def with_rope(shape: list[int], dtype: str, backward: bool) -> dict[str, Call]:
 def with_table(length: int, d_model: int) -> dict[str, Call]:
     """The sinusoidal table in float32, beside a clone of one.
 
-    NumPy's copy is no measure alone: it asks for huge pages of memory, which torch does only with THP_MEM_ALLOC_ENABLE=1, and
-    where the system gives them, the same bytes cost a quarter.
+    NumPy's copy alone would be no fair measure: it asks for huge pages of memory, which torch does only with
+    THP_MEM_ALLOC_ENABLE=1, and where the system gives them, the same bytes take a quarter of the time.
     """
     from transformers.models.marian.modeling_marian import MarianSinusoidalPositionalEmbedding
 
@@ -247,8 +248,8 @@ def seconds(call: Call, calls: int = 1) -> float:
 
 
 def race(candidates: dict[str, Call], *, quick: bool) -> dict[str, float]:
-    """The median seconds of each candidate. They take turns, so that what else the machine does hits all of them."""
-    first = {name: seconds(call) for name, call in candidates.items()}  # much is loaded and made on first use
+    """The median seconds of each candidate. They take turns, so that other work on the machine slows all of them alike."""
+    first = {name: seconds(call) for name, call in candidates.items()}  # the first call also loads and builds things
     calls = {
         name: 1 if quick or first[name] > SAMPLE * 10 else math.ceil(SAMPLE / seconds(call))
         for name, call in candidates.items()
@@ -450,7 +451,7 @@ AIMS: list[tuple[str, Record, str, float, str]] = [
 
 
 def verdicts(results: dict[str, list[Record]]) -> list[Record]:
-    """Each aim beside what was measured; left out where a candidate was."""
+    """Each aim beside what was measured, except where a candidate was left out."""
     found = []
     for (group, sizes, candidate, aim, other), threads in itertools.product(AIMS, (1, 2)):
         records = [record for record in results[group] if record.items() >= {**sizes, "threads": threads}.items()]
@@ -463,7 +464,7 @@ def verdicts(results: dict[str, list[Record]]) -> list[Record]:
 
 
 def store(name: str, results: dict[str, list[Record]]) -> None:
-    """Write results with where they come from, one record per line, or nothing at all."""
+    """Write results and where they come from, one record per line: all of it, or nothing."""
     made = {
         "command": f"python tools/bench.py {name}",
         "date": datetime.now(UTC).date().isoformat(),

@@ -6,7 +6,7 @@ tasks with known answers and two side experiments go with it. From the command l
     python -m posenc_course.experiment run --preset quick --folder runs
     python -m posenc_course.experiment report runs
 
-or in Python, `run_experiment(preset("quick"), "runs")`. What was measured comes with the package: `load_results`, `load_model`.
+or in Python, `run_experiment(preset("quick"), "runs")`. `load_results` and `load_model` read what comes with it.
 """
 
 from posenc_course.experiment.config import PRESETS, SCHEMES, Config, Run, preset

@@ -19,7 +19,7 @@ PLAIN = "posenc_course.plain"
 
 
 def _in_ascii(error: UnicodeError) -> tuple[str, int]:
-    """What a terminal without these signs gets instead."""
+    """The letters that replace a sign in a terminal that cannot show it."""
     assert isinstance(error, UnicodeEncodeError)
     sign = error.object[error.start]
     return {"±": "+-", "…": "...", "·": "*"}.get(sign, "?"), error.start + 1

@@ -19,7 +19,7 @@ from posenc_course.experiment._require import require_device
 from posenc_course.experiment.config import Config, Run, build_model
 from posenc_course.transformer import Decoder
 
-# What reading a file can raise that holds something else than was written.
+# What reading a file can raise if its content is not what was written.
 ODD = (OSError, ValueError, KeyError, IndexError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error)
 
 
@@ -34,7 +34,7 @@ def save_run(path: Path, model: Decoder, config: Config, record: dict[str, Any],
 
 
 def read_run(path: Path) -> dict[str, Any]:
-    """What `save_run` wrote: {"config", "made", "record", "weights": {name: float16 array}}.
+    """Read what `save_run` wrote: {"config", "made", "record", "weights": {name: float16 array}}.
 
     Raises ValueError for a file that is no whole run, or not the run that it is named after.
     """
@@ -70,7 +70,7 @@ def restore(stored: dict[str, Any], device: str = "cpu") -> tuple[Decoder, Confi
 
 
 def config_from(stored: Any) -> Config:
-    """The configuration that `Config.as_json` wrote; ValueError if it did not write this."""
+    """Rebuild a configuration from `Config.as_json`, or raise a ValueError that names the wrong fields."""
     names = {field.name for field in fields(Config)}
     if not isinstance(stored, dict) or stored.keys() != names:
         odd = sorted(stored.keys() ^ names) if isinstance(stored, dict) else [repr(stored)]
@@ -79,7 +79,7 @@ def config_from(stored: Any) -> Config:
 
 
 def run_of(record: Any) -> Run:
-    """The run that a record is of; ValueError unless it has the form that `train_run` gives it."""
+    """Return the run that a record belongs to, or raise a ValueError unless its form is what `train_run` gives it."""
     try:
         run = Run(*(record[key] for key in ("part", "scheme", "seed", "setting")))
         if run.part in tasks.TASKS:
@@ -102,11 +102,11 @@ def measured(record: dict[str, Any]) -> Iterator[Any]:
 
 
 def diverged(record: dict[str, Any]) -> bool:
-    """Whether a measurement of this record is NaN or infinite: training went astray."""
+    """Whether training diverged: some measurement is NaN or infinite."""
     return not all(math.isfinite(number) for number in measured(record))
 
 
 def brief(error: Exception) -> str:
-    """What an error says, in one line: a KeyError says no more than the key."""
+    """What an error says, in one line. A KeyError says only the key."""
     said = " ".join(str(error).split())
     return f"{said} is missing" if isinstance(error, KeyError) else said or type(error).__name__

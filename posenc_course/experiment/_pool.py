@@ -16,11 +16,11 @@ from posenc_course.experiment.config import Run
 
 Report: TypeAlias = Callable[[int, int, float], object]
 Work: TypeAlias = Callable[[Run, Report], object]
-SECONDS = 5  # between two words of a run
+SECONDS = 5  # between two reports of a run
 
 
 class News(NamedTuple):
-    """From a run: how far it is, or, without a loss, that it is done."""
+    """What a run reports: how far it has got; without a loss, that it is done."""
 
     run: Run
     step: int = 1
@@ -29,7 +29,7 @@ class News(NamedTuple):
 
 
 def run_all(work: Work, runs: Sequence[Run], jobs: int, tell: Callable[[News], object]) -> None:
-    """Do the work of all runs, `jobs` at a time, and tell the news. An error in a run is raised here."""
+    """Do the work of all runs, `jobs` at a time, and pass on their news. An error in a run is raised here."""
     if jobs == 1:
         for run in runs:
             _do(work, run, tell)
@@ -80,7 +80,7 @@ def _do(work: Work, run: Run, tell: Callable[[News], object]) -> None:
 
 
 def _serve(connection: Connection, work: Work) -> None:
-    """Work until the pipe's other end is gone: then the process that reads the news is no more, and this one ends too."""
+    """Work until the other end of the pipe closes, which means that the parent process has ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the first process decides
     with contextlib.suppress(EOFError, OSError):
         while True:

@@ -33,7 +33,7 @@ def choose(what: str, given: Any, possible: Collection[str]) -> tuple[str, ...]:
 
 
 def require_device(name: str) -> torch.device:
-    """The device of this name, or a ValueError if this machine has none such."""
+    """Return the device of this name, or raise a ValueError if this machine does not have it."""
     try:
         device = torch.device(name)
         torch.zeros(1, device=device).item()

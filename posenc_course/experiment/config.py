@@ -38,8 +38,8 @@ SCHEMES: dict[str, Callable[[Config], PositionScheme]] = {
     "alibi": lambda sizes: AlibiPositions(sizes.num_heads),
 }
 RATES = ("0.001", "0.003", "0.01", "0.03", "0.1")  # learning rates, of learned against sinusoidal
-# Token vectors that sinusoids are added to: the size they start with and what multiplies them, as powers of d_model. The
-# paper's factor √d_model is for vectors that start small, and `Decoder` starts them as N(0, 1), "unit".
+# How large the token vectors start, and the factor before sinusoids are added to them, both as powers of d_model. The paper's
+# factor √d_model belongs to vectors that start small; `Decoder` initializes them from N(0, 1), which is "unit".
 SCALES = {"unscaled": (-0.5, 0.0), "paper": (-0.5, 0.5), "unit": (0.0, 0.0), "overscaled": (0.0, 0.5)}
 PARTS = ("text", *tasks.TASKS, "rate", "scale")
 SETTINGS = {"rate": RATES, "scale": tuple(SCALES)}
@@ -66,7 +66,7 @@ class Run:
 
     @property
     def name(self) -> str:
-        """The run's own name, that of its file too."""
+        """The name of the run, and of its file without `.npz`."""
         return "-".join(filter(None, (self.part, self.scheme, self.setting, str(self.seed))))
 
 
@@ -79,12 +79,12 @@ class Config:
         length: T, the training length in bytes; evaluation goes to 8T. A multiple of 8.
         d_model, num_heads, num_layers: of the decoder that learns the text.
         steps, batch_size, learning_rate, warm_up: of its training, with half a cosine after the warm-up.
-        evaluation_bytes: validation bytes that are the targets of non-overlapping windows, at every length the same.
-        spans: stretches of 8T validation bytes that are the targets of sliding windows, at every length the same.
+        evaluation_bytes: how many validation bytes non-overlapping windows predict, the same ones at every length.
+        spans: how many stretches of 8T validation bytes sliding windows predict, the same ones at every length.
         parts: "text", the tasks' names, "rate" (two schemes at several learning rates), "scale" (the factor √d_model).
-        seeds: one run each of every part, scheme and setting.
-        rope_seeds: RoPE's in the part "text", by default the same.
-        task_length, task_steps: of the tasks, of which the hard ones take twice the steps; they have a decoder of width 64.
+        seeds: each part, scheme and setting has one run per seed.
+        rope_seeds: RoPE's seeds in the part "text", by default the same as `seeds`.
+        task_length, task_steps: of the tasks, whose decoder has width 64; "copy" and "recall" take twice the steps.
         side_steps: of "rate" and "scale", at the same width.
 
     Raises ValueError for a value that no run can have.
@@ -139,7 +139,7 @@ class Config:
             self._keep("rope_seeds", require_seeds("rope_seeds", self.rope_seeds))
 
     def _keep(self, name: str, value: Any) -> Any:
-        """Plain numbers and tuples, whatever was given: NumPy's integers would stop json.dumps when a run is saved."""
+        """Store plain numbers and tuples, whatever was given: json.dumps refuses NumPy's integers, after hours of training."""
         object.__setattr__(self, name, value)
         return value
 
@@ -151,7 +151,7 @@ class Config:
     def runs(
         self, schemes: Sequence[str] | None = None, seeds: Sequence[int] | None = None, parts: Sequence[str] | None = None
     ) -> list[Run]:
-        """The runs of this experiment, all or those of these schemes, seeds and parts; ValueError for others."""
+        """All runs of this experiment, or those of the given schemes, seeds and parts. Raises ValueError for unknown ones."""
         schemes = choose("scheme", SCHEMES if schemes is None else schemes, SCHEMES)
         parts = choose("part", self.parts if parts is None else parts, PARTS)
         if seeds is not None:
@@ -174,7 +174,7 @@ class Config:
             yield from pairs
 
     def of(self, run: Run) -> Config:
-        """This configuration with the sizes that the run's part has."""
+        """This configuration with the sizes of the run's part."""
         if require_type("run", run, Run, "take one of config.runs()").part == "text":
             return self
         small = replace(self, d_model=64, num_heads=4, num_layers=2)
@@ -192,7 +192,7 @@ class Config:
         return replace(small, steps=self.side_steps, learning_rate=rate, evaluation_bytes=few, spans=1)
 
     def as_json(self) -> dict[str, Any]:
-        """What json.dumps takes, and what a file is compared by."""
+        """The fields as json.dumps takes them: tuples become lists."""
         return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
 
 
@@ -213,7 +213,7 @@ def build_scheme(name: str, config: Config) -> PositionScheme:
 
 
 def build_model(config: Config, run: Run) -> Decoder:
-    """The run's decoder, untrained: a seed gives the same weights again, wherever torch's own generator stands."""
+    """The run's decoder, untrained. A seed always gives the same weights, whatever state torch's own generator is in."""
     sizes = require_type("config", config, Config, "take preset('quick')").of(run)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
@@ -229,7 +229,7 @@ def build_model(config: Config, run: Run) -> Decoder:
 
 
 class ScaledTokens(PositionScheme):
-    """Another first door, the token vectors multiplied by `factor` before it: factor·x + position."""
+    """A scheme whose embedding first multiplies the token vectors by `factor`: factor·x + position."""
 
     def __init__(self, scheme: PositionScheme, factor: float) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
 """The lab's text: a frozen slice of the Python standard library's source, the same bytes everywhere.
 
-It travels with the package, under the PSF licence that stands beside it, so that nothing is downloaded and a seed means the
-same run on every machine. `tools/corpus.py` made it; what the local Python brings along would differ from version to version.
+It comes with the package, under the PSF licence beside it, so nothing is downloaded and a seed means the same run on every
+machine. `tools/corpus.py` made it. The library of the local Python would not do: it differs from version to version.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ VOCAB_SIZE = 128  # the files are pure ASCII: one byte, one character, one token
 
 
 class Corpus(NamedTuple):
-    """Bytes as uint8 tensors (bytes,), split by file: no validation byte stands in a file that was trained on."""
+    """Bytes as uint8 tensors (bytes,). The halves are split by file: no file is in both."""
 
     train: Tensor
     validation: Tensor

@@ -1,7 +1,7 @@
 """What a trained decoder loses at one, two, four and eight times the length it was trained at.
 
-Losses are in nats per byte. At every length, and for every scheme, the targets are the same bytes: differences are paired, due
-to context and scheme, not to which text is easy.
+Losses are in nats per byte. The targets are the same bytes at every length and for every scheme, so differences come from the
+context and the scheme, not from easier text.
 """
 
 import copy
@@ -26,14 +26,14 @@ from posenc_course.rope_scaling import ntk_aware, position_interpolation, yarn, 
 from posenc_course.schemes import PositionScheme
 from posenc_course.transformer import Decoder
 
-# What is tried on trained models without training them further. "window" is the control: no key is farther than in training.
-# YaRN's published constants keep pairs that turn 32 times within the trained length, rounded outwards to whole pairs; in 64
-# tokens none turns more than ten times, hence a second form: 8 turns, and nothing rounded.
+# Changes to trained models, without further training. "window" is the control: no key is farther away than in training. YaRN's
+# published constants keep the pairs that rotate 32 times within the trained length, rounded outwards to whole pairs. In 64
+# tokens no pair rotates more than ten times, so there is a second form: 8 rotations, and no rounding.
 CHANGES = ("window", "interpolation", "ntk", "yarn", "yarn_fast_8")
 
 
 class WindowedPositions(PositionScheme):
-    """Any scheme, with keys at a distance of `window` or more out of sight."""
+    """Any scheme, with all keys masked that are `window` or more tokens away, to either side."""
 
     def __init__(self, scheme: PositionScheme, window: int) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ class WindowedPositions(PositionScheme):
         return self.scheme.rotate(q, k, q_positions, k_positions)
 
     def bias(self, q: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor:
-        """The scheme's bias, -∞ for keys that are too far: (1 or batch, heads or 1, L_query, L_key)."""
+        """The scheme's bias, with -∞ for keys that are too far away: (1 or batch, heads or 1, L_query, L_key)."""
         require_vectors("q", q, "(batch, heads, L_query, d_head)")
         far = offsets(q_positions, k_positions).abs() >= self.window
         far = far.view(-1, 1, *far.shape[-2:])  # (1 or batch, 1, L_query, L_key)
@@ -59,7 +59,7 @@ class WindowedPositions(PositionScheme):
 
 
 def possible_changes(scheme: PositionScheme) -> tuple[str, ...]:
-    """Which changes this scheme can take: all a window, RoPE the stretchings, a learned table interpolation."""
+    """The changes that this scheme can take: a window for all, stretching for RoPE, interpolation for a learned table."""
     if isinstance(require_type("scheme", scheme, PositionScheme, "take model.scheme"), RotaryPositions):
         return CHANGES
     return ("window", "interpolation") if isinstance(scheme, LearnedPositions) else ("window",)
@@ -68,8 +68,8 @@ def possible_changes(scheme: PositionScheme) -> tuple[str, ...]:
 def changed(model: Decoder, change: str, length: int, trained_length: int) -> Decoder:
     """A copy of the model under a changed scheme, made for sequences of `length` after training at `trained_length`.
 
-    Changes as in `CHANGES`; RoPE is stretched by length / trained_length, a learned table's trained rows are drawn out to
-    `length` rows, on straight lines between them. Raises ValueError where the scheme cannot take the change.
+    The changes are those in `CHANGES`. RoPE is stretched by length / trained_length; the trained rows of a learned table are
+    interpolated linearly to `length` rows. Raises ValueError where the scheme cannot take the change.
     """
     require_type("model", model, Decoder, "take one from load_model")
     length = require_integer("length", length, minimum=1, hint="it counts tokens")
@@ -119,7 +119,7 @@ def _are_ids(tokens: Tensor) -> bool:
 
 
 def _scores(model: Decoder, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """Loss of each target (n, L), 0 where there is none, and whether it has the highest score."""
+    """The loss of each target (n, L), 0 where there is none, and whether the target has the highest score."""
     if targets[targets != tasks.NO_TARGET].max() >= model.head.out_features:
         raise ValueError(f"token id {targets.max().item()} is outside 0 … {model.head.out_features - 1}: check the text")
     device = model.embedding.weight.device
@@ -134,16 +134,16 @@ def _scores(model: Decoder, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Te
 
 
 def evaluate_text(model: Decoder, config: Config, text: Tensor, changes: Sequence[str] = ()) -> dict[str, Any]:
-    """All measurements of one model on validation bytes, the scheme as trained ("plain") and with these changes.
+    """All measurements of one model on validation bytes: with the scheme as trained ("plain"), and with these changes.
 
     Returns {change: {"nonoverlapping": {L: nats}, "sliding": {L: nats}, "last": {L: nats}, "by_position": [nats]}}:
 
-    - nonoverlapping: the text is cut into windows of L, and every byte counts, those with little context too.
-    - sliding: windows move on by T/2, and the last T/2 bytes of each count, so that context is L - T/2 at least.
-    - last: of these, the last byte alone, whose context is L bytes exactly.
+    - nonoverlapping: the text is cut into windows of L, and every byte counts, even those with little context.
+    - sliding: windows move by T/2, and the last T/2 bytes of each count, so each has at least L - T/2 bytes of context.
+    - last: the last byte of each sliding window alone, which has exactly L bytes of context.
     - by_position: nats at each position of the longest non-overlapping windows.
 
-    Changed schemes are measured on non-overlapping windows; at T none of the changes changes anything.
+    Changed schemes are measured on non-overlapping windows. At T no change has an effect, so the plain loss is repeated.
     """
     require_type("model", model, Decoder, "take one from load_model")
     require_type("config", config, Config, "take preset('quick')")
@@ -172,7 +172,7 @@ def evaluate_text(model: Decoder, config: Config, text: Tensor, changes: Sequenc
     for name in ("sliding", "last"):
         results["plain"][name] = {}
     for L in (multiple * T for multiple in MULTIPLES):
-        # The second half of a span are its targets; the first window's last T/2 targets are the first of them.
+        # The targets are the second half of a span; they begin with the last T/2 targets of the first window.
         windows = spans[:, longest + T // 2 - L :].unfold(1, L + 1, T // 2).flatten(end_dim=1)
         losses = token_losses(model, windows)[:, -(T // 2) :]
         results["plain"]["sliding"][str(L)] = _rounded(losses.mean())

@@ -39,7 +39,7 @@ def run_experiment(
 ) -> None:
     """Make the runs that `folder` does not hold yet, `jobs` at a time; runs that it holds are checked and kept.
 
-    Interrupted, it loses what was in the making, and the same call goes on from there to the same numbers. `say` gets lines of
+    After an interruption the unfinished runs are lost, and the same call goes on to the same numbers. `say` gets lines of
     progress. Raises ValueError, before anything is trained or written, for arguments that are impossible, for sizes that take
     more text or memory than there is, for a folder that was begun with another configuration, and for a run that is not whole.
     """
@@ -109,7 +109,7 @@ def merge(folder: str | Path) -> dict[str, Any]:
 
 
 def load_results(results: str | Path = "full") -> dict[str, Any]:
-    """Measured results: of a preset, as they come with the package, or of a folder of runs, or of a file that `report` made.
+    """Measured results: of a preset whose results come with the package, of a folder of runs, or of a file that `report` made.
 
     {"config": the configuration, "made": [how: versions, machine, date, corpus], "runs": [one record per run]}. A record has
     "part", "scheme", "seed", "setting", "losses" (training, means of ten steps), "gradient_norm", "evaluation", "cpu_seconds".
@@ -134,7 +134,7 @@ def load_results(results: str | Path = "full") -> dict[str, Any]:
 
 
 def load_model(scheme: str, seed: int = 0, *, folder: str | Path | None = None) -> Decoder:
-    """A decoder that learned the text with this scheme, ready to be evaluated; without a folder, one of the quick preset's.
+    """A decoder trained on the text with this scheme, ready to be evaluated; without a folder, from the quick preset.
 
     The package holds seed 0 of every scheme, and seeds 0, 1, 2 of RoPE. Raises ValueError for models that are not there.
 
@@ -156,7 +156,7 @@ def save_report(folder: str | Path, path: str | Path) -> None:
 
 
 def _summary(record: dict[str, Any]) -> str:
-    """One record in a few words: what it loses, or how often it is right, at each length."""
+    """One record in a few words: its loss, or its share of right answers, at each length."""
     evaluation = record["evaluation"]
     if "accuracy" in evaluation:
         return "right at " + ", ".join(f"{L}: {share:.0%}" for L, share in evaluation["accuracy"].items())
@@ -164,7 +164,7 @@ def _summary(record: dict[str, Any]) -> str:
 
 
 def _provenance(device: str = "cpu") -> dict[str, Any]:
-    """Where and with what this process computes."""
+    """The machine and the versions that this process computes with."""
     where = require_device(device)
     return {
         "date": datetime.now(UTC).date().isoformat(),
@@ -178,14 +178,14 @@ def _provenance(device: str = "cpu") -> dict[str, Any]:
 
 
 class _Clock:
-    """How long the rest will take, if it goes on as it went so far, a run being as long as another."""
+    """Estimates the time that is left, as if all runs took equally long."""
 
     def __init__(self, total: int) -> None:
         self.total, self.finished, self.began = total, 0, time.monotonic()
         self.under_way: dict[Run, float] = {}
 
     def line(self, news: News, result: str | None) -> str:
-        """What there is to say about the news, `result` if the run is done."""
+        """The line that reports the news; `result` is that of a run that is done."""
         if result is None:
             self.under_way[news.run] = news.step / news.steps
             said = f"step {news.step} of {news.steps}, loss {news.loss:.3f} nats"

@@ -57,7 +57,7 @@ def scores(
 def curve(results: dict[str, Any], scheme: str, *, change: str = "plain") -> Tensor:
     """Nats per byte at each position of windows of eight times the training length, (seeds, 8T), float64.
 
-    Subtract another scheme's curve: both are means over the same bytes, and what these have of their own is gone.
+    All curves are means over the same bytes. Subtract another scheme's curve, and what is due to the bytes themselves cancels.
     """
     found = records(results, "text", scheme)
     try:
@@ -67,7 +67,7 @@ def curve(results: dict[str, Any], scheme: str, *, change: str = "plain") -> Ten
 
 
 def describe(values: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and standard deviation (n - 1) over the first size, the seeds; of one seed it is NaN."""
+    """Mean and standard deviation (n - 1) over the seeds, the first size. The deviation of a single seed is NaN."""
     if require_tensor("values", values).ndim == 0 or not values.is_floating_point() or len(values) == 0:
         raise ValueError(
             f"values must be floating-point, seeds first, got {values.dtype} of shape {tuple(values.shape)}: stack them"

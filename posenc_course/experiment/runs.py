@@ -26,8 +26,8 @@ def train_run(
 ) -> tuple[Decoder, dict[str, Any]]:
     """Train and measure one run: the model, and the record of what was measured, ready for json.dumps.
 
-    The weights are rounded to float16 before anything is measured, so that a stored model gives the stored numbers. One thread:
-    on matrices this small a second one waits more than it helps, and the order of sums stays the same.
+    The weights are rounded to float16 before they are measured, so that a stored model gives the stored numbers. It runs on one
+    thread: on matrices this small a second one slows it down, and sums keep their order.
     """
     if progress is not None and not callable(progress):
         raise ValueError(f"progress must be a function of step, steps and loss, got {progress!r}: leave it out for none")
@@ -68,7 +68,7 @@ def train_run(
 
 
 def measure(model: Decoder, config: Config, run: Run, text: Corpus | None = None) -> dict[str, Any]:
-    """The run's evaluation of its trained model; `text` is the package's, where the run needs one."""
+    """Measure the trained model of a run. Without `text`, a run that needs one takes the package's."""
     sizes = require_type("config", config, Config, "take preset('quick')").of(run)
     require_type("model", model, Decoder, "take one from load_model").eval()
     if text is not None:
@@ -105,7 +105,7 @@ def _text_batches(text: Tensor, sizes: Config, device: torch.device) -> Callable
 
 
 def _task_batches(task: str, sizes: Config, device: torch.device) -> Callable[[torch.Generator], tuple[Tensor, Tensor]]:
-    """Batches of T/2 to T tokens, each of one length: tasks are learned for all lengths up to T."""
+    """Batches of T/2 to T tokens, one length per batch, so that tasks are learned at all of these lengths."""
 
     def sample(generator: torch.Generator) -> tuple[Tensor, Tensor]:
         length = int(torch.randint(sizes.length // 2, sizes.length + 1, (1,), generator=generator))

@@ -1,7 +1,7 @@
 """Four tasks whose right answers are known, each for any length.
 
-A task draws inputs (batch, L) and targets (batch, L), -100 where no answer is asked for, from a generator alone. L may come out
-a little smaller than `length`, since some tasks need an even number of tokens.
+A task draws inputs (batch, L) and targets (batch, L) from a generator alone; targets are -100 where no answer is asked for. L
+may be a little smaller than `length`, since some tasks need an even number of tokens.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ NO_TARGET = -100
 
 
 class Task(NamedTuple):
-    """A way to draw batches, the depth of its model, its steps (times the usual), and how many sequences measure it."""
+    """How to draw batches, the depth of the model, its steps as a multiple of the usual, and how many sequences measure it."""
 
     draw: Callable[[torch.Generator, int, int], tuple[Tensor, Tensor]]
     num_layers: int = 2
@@ -26,7 +26,7 @@ class Task(NamedTuple):
 
 
 def nearest(generator: torch.Generator, batch: int, length: int) -> tuple[Tensor, Tensor]:
-    """Which token of a class of eight came last? One token in eight is of the class; the others ask. Guessing scores 1/8."""
+    """Which of eight special tokens came last? One token in eight is special, and all others ask. Guessing scores 1/8."""
     _require_draw(generator, batch, length)
     of_class = torch.rand(batch, length, generator=generator) < 1 / 8
     of_class[:, 0] = True
@@ -47,7 +47,7 @@ def copy(generator: torch.Generator, batch: int, length: int) -> tuple[Tensor, T
 def recall(generator: torch.Generator, batch: int, length: int) -> tuple[Tensor, Tensor]:
     """Four pairs of a key and its value, other tokens, then the four keys in another order: at each of these, its value.
 
-    16 keys, 16 values. The longer the sequence, the farther away is what is asked for.
+    There are 16 keys and 16 values. In a longer sequence the answer is farther away.
     """
     _require_draw(generator, batch, length)
     keys = torch.rand(batch, 16, generator=generator).argsort(dim=-1)[:, :4]
@@ -63,8 +63,8 @@ def recall(generator: torch.Generator, batch: int, length: int) -> tuple[Tensor,
 def order(generator: torch.Generator, batch: int, length: int) -> tuple[Tensor, Tensor]:
     """Two of 16 names somewhere among other tokens, and a question mark (token 16) at the end: which name came first?
 
-    One layer must answer. To its last token the others are a set, so that without positions both names are equally likely, and
-    the loss is at least ln 2.
+    A single layer has to answer. Its last token sees the others as a set, so without positions both names are equally likely,
+    and the loss is at least ln 2.
     """
     _require_draw(generator, batch, length)
     tokens = torch.randint(17, VOCAB_SIZE, (batch, length), generator=generator)
