@@ -390,6 +390,21 @@ def test_every_model_of_a_task_answers_the_same_questions() -> None:
     assert {tokens.shape[1] for tokens in asked[0]} == {T, 2 * T, 4 * T, 8 * T}
 
 
+@pytest.mark.parametrize("task", tasks.TASKS)
+def test_no_question_of_a_task_was_trained_on(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the full preset, with each of its seeds; the measuring generator begins where the one of seed 0 does."""
+    config = replace(PRESETS["full"], task_steps=20)
+    monkeypatch.setattr(runs, "build_model", lambda *_: Decoder(tasks.VOCAB_SIZE, 4, 1, 1))  # any, and quickly
+    with watched() as (_, measured):
+        measure(Decoder(tasks.VOCAB_SIZE, 4, 1, 1), config, Run(task, "none", 0))
+    asked = {tuple(tokens) for batch in measured for tokens in batch.tolist()}
+    for seed in config.seeds:
+        seen = batches(config, Run(task, "none", seed), monkeypatch)
+        trained = {tuple(tokens) for batch in seen for tokens in batch.tolist()}
+        assert len(trained) > 500
+        assert not asked & trained
+
+
 def test_the_lab_is_what_its_chapter_says() -> None:
     """The numbers that chapter 12 and the presets' documentation state, in the definitions that make them."""
     full, quick, gpu = (PRESETS[name] for name in ("full", "quick", "gpu"))
