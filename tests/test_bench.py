@@ -12,15 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from tools import bench
 
 # x-transformers and rotary-embedding-torch call it when they are imported.
-pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning")
-
-torch.set_num_threads(1)  # on tensors this small two threads only wait for each other
-
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning"),
+]
 ROOT = Path(__file__).resolve().parent.parent
 STORED = {name: json.loads((bench.DATA / f"{name}.json").read_text(encoding="utf-8")) for name in ("speed", "accuracy")}
 QUICK = [(build.__name__.removeprefix("with_"), build, sizes) for build, sizes in bench.cases(quick=True)]

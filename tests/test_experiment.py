@@ -61,9 +61,8 @@ from posenc_course.rope import RotaryPositions
 from posenc_course.rope_scaling import ntk_aware, position_interpolation, yarn, yarn_attention_factor
 from posenc_course.transformer import Decoder
 
-torch.set_num_threads(1)  # on tensors this small two threads only wait for each other
-
 ROOT = Path(__file__).resolve().parent.parent
+pytestmark = pytest.mark.slow
 TINY = Config(
     "tiny", length=16, d_model=16, num_heads=2, num_layers=1, steps=3, batch_size=4, warm_up=1, evaluation_bytes=256, spans=2,
     task_length=16, task_steps=1, side_steps=1,
