@@ -66,12 +66,12 @@ _TABLE: tuple[tuple[_Numbers, str], ...] = (
 )
 # Where all wrong numbers of tables can lie, by the index and the size along the first or last axis.
 _PLACES: tuple[tuple[Callable[[Tensor, int], Tensor], str], ...] = (
-    (lambda at, size: at == 0, "the first"),
-    (lambda at, size: at == size - 1, "the last"),
-    (lambda at, size: at % 2 == 0, "every other, from the first on,"),
-    (lambda at, size: at % 2 == 1, "every other, from the second on,"),
-    (lambda at, size: at > 0, "all but the first"),
-    (lambda at, size: at < size - 1, "all but the last"),
+    (lambda at, size: at == 0, "Only the first {} is wrong."),
+    (lambda at, size: at == size - 1, "Only the last {} is wrong."),
+    (lambda at, size: at % 2 == 0, "Every other {} is wrong, from the first on."),
+    (lambda at, size: at % 2 == 1, "Every other {} is wrong, from the second on."),
+    (lambda at, size: at > 0, "Only the first {} is right."),
+    (lambda at, size: at < size - 1, "Only the last {} is right."),
 )
 
 
@@ -146,11 +146,11 @@ def _table(wanted: Sequence[Tensor], said: Sequence[Tensor], same: Callable[[Ten
         if axes != {1} and all(same(_by_row(want.mT), _by_row(got.mT)) for want, got in tables):
             return "The columns are the right ones, in another order."
         return "The numbers are the right ones, in another order."
+    wrong = [both for both in tables if not same(*both)]
     for axis, what in ((0, "number"),) if axes == {1} else ((0, "row"), (-1, "column")):
         for lies, words in _PLACES:
-            if max(want.shape[axis] for want in wanted) > 2 and all(_only(lies, axis, *both, same) for both in tables):
-                many = words.startswith(("all", "every"))
-                return f"Only {words} {what}{'s are' if many else ' is'} wrong."
+            if max(want.shape[axis] for want in wanted) > 2 and all(_only(lies, axis, *both, same) for both in wrong):
+                return words.format(what)
     return ""
 
 
@@ -165,11 +165,10 @@ def _by_row(table: Tensor) -> Tensor:
 def _only(
     lies: Callable[[Tensor, int], Tensor], axis: int, want: Tensor, got: Tensor, same: Callable[[Tensor, Tensor], bool]
 ) -> bool:
-    """Whether all wrong numbers lie at some places along an axis."""
+    """Whether something is wrong at each of some places along an axis, and at no other."""
     size = want.shape[axis]
-    right = ~lies(torch.arange(size), size)
-    chosen = right.nonzero().flatten()
-    return same(want.index_select(axis, chosen), got.index_select(axis, chosen))
+    wrong = torch.tensor([not same(want.select(axis, at), got.select(axis, at)) for at in range(size)])
+    return bool((wrong == lies(torch.arange(size), size)).all())
 
 
 def _proportion(want: Tensor, got: Tensor, same: Callable[[Tensor, Tensor], bool]) -> str:

@@ -630,7 +630,7 @@ WRONG: dict[str, list[Any]] = {
     "rope.renumber": [
         ("reordered", lambda keys, old, new: keys[new.argsort()], None),
         ("bfloat16", lambda keys, old, new: turn(keys, (new.bfloat16() - old.bfloat16()).long()), "not: positions above 256"),
-        ("of width 8", lambda *given: renumber_complex(*given, width=8), "columns are wrong"),
+        ("of width 8", lambda *given: renumber_complex(*given, width=8), "and not: positions above 256"),
         ("squeezed", lambda keys, old, new: turn(keys, new - old).squeeze(), "for a single key, has shape"),
         *blind(
             ("other way", lambda keys, old, new: turn(keys, old - new), "The other way round"),

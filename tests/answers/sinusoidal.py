@@ -371,7 +371,7 @@ RIGHT: dict[str, list[Any]] = {
 WRONG: dict[str, list[Any]] = {
     "sinusoidal.table": [
         ("transposed", lambda m, d: sinusoidal_table(m, d).T, "It looks transposed"),
-        ("sines only", two_loops(pair_angle, second=math.sin), "Only every other, from the second on, columns are wrong"),
+        ("sines only", two_loops(pair_angle, second=math.sin), "Every other column is wrong, from the second on."),
         ("divided by d/2 - 1", two_loops(lambda m, c, d: m / 10_000 ** (c // 2 / (d // 2 - 1))), "exactly 1/10000"),
         ("normalized rows", lambda m, d: sinusoidal_table(m, d) / math.sqrt(d / 2), "Every row is brought to length 1"),
         ("positions scaled", lambda m, d: sinusoidal_table(m / 12, d), None),
