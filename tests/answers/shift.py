@@ -1,7 +1,8 @@
-"""Answers to assignment 6: right ones written differently, and wrong ones with what their verdict must say."""
+"""Answers on shifts and on what is relative: right ones, written differently, and wrong ones with words of their verdict."""
 
 import math
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from itertools import product
 from typing import Any
 
@@ -10,7 +11,50 @@ import torch
 from torch import Tensor
 
 from posenc_course.geometry import shift_matrix
-from posenc_course.sinusoidal import frequencies
+from posenc_course.sinusoidal import frequencies, sinusoidal_table
+from tests.answers import blind
+
+Answer = Callable[..., Any]
+
+
+def halves(top: tuple[Answer, Answer], bottom: tuple[Answer, Answer], *, omega: Answer = frequencies) -> Answer:
+    """A matrix [[C, S], [S, C]] of diagonals, each a function of the angles ω_i·back."""
+
+    def matrix(back: float, d_model: int) -> Tensor:
+        angles = back * omega(d_model)
+        return torch.cat([torch.cat([torch.diag(f(angles)) for f in row], dim=1) for row in (top, bottom)])
+
+    return matrix
+
+
+def minus_sin(angles: Tensor) -> Tensor:
+    return -angles.sin()
+
+
+def none(angles: Tensor) -> Tensor:
+    return 0 * angles
+
+
+def entry_by_entry(back: int, d: int) -> list[list[float]]:
+    matrix = [[0.0] * d for _ in range(d)]
+    for i in range(d // 2):
+        angle, j = back / 10_000 ** (2 * i / d), i + d // 2
+        matrix[i][i] = matrix[j][j] = math.cos(angle)
+        matrix[i][j], matrix[j][i] = math.sin(angle), -math.sin(angle)
+    return matrix
+
+
+def weighted_by_pair(back: int, d: int) -> Tensor:
+    return torch.diag(frequencies(d).sqrt().repeat(2)) @ shift_matrix(back, d, interleaved=False)
+
+
+def remembered(back: int, d: int) -> Tensor:
+    """The sum of PE(m)·PE(m - back)ᵀ over the rows of one text."""
+    table = sinusoidal_table(range(200), d, interleaved=False)
+    return table[back:].T @ table[:-back]
+
+
+ROTATION = ((torch.cos, torch.sin), (minus_sin, torch.cos))
 
 
 def in_blocks(
@@ -50,18 +94,6 @@ def by_complex_numbers(offset: float, omega: Tensor) -> np.ndarray:
     return matrix
 
 
-def concatenated(offset: float, omega: Tensor) -> Tensor:
-    C, S = (torch.diag(f(offset * omega)) for f in (torch.cos, torch.sin))
-    return torch.cat((torch.cat((C, -S), dim=1), torch.cat((S, C), dim=1)))
-
-
-def sine_first(offset: float, omega: Tensor) -> Tensor:
-    return in_blocks(offset * omega, lambda c, s: [[c, s], [-s, c]])
-
-
-# ── the offset ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def searched(row_m: Tensor, row_n: Tensor, omega: Tensor, offsets: Sequence[int]) -> int:
     return min(offsets, key=lambda o: float((in_blocks(o * omega).double() @ row_n - row_m).norm()))
 
@@ -90,13 +122,6 @@ def turned(row_m: Tensor, row_n: Tensor) -> Tensor:
     return torch.atan2(between.sin(), between.cos())
 
 
-def first_exact(row_m: Tensor, row_n: Tensor, omega: Tensor, limit: int) -> int:
-    for o in range(-limit, limit + 1):
-        if torch.allclose(in_blocks(o * omega).double() @ row_n, row_m, rtol=0, atol=1e-8):
-            return o
-    return 0
-
-
 def unwrapped(row_m: Tensor, row_n: Tensor, omega: Tensor, limit: int) -> int:
     """From the slowest pair to the fastest, as chapter 4 reads a row of clocks."""
     said = torch.tensor(0.0)
@@ -104,9 +129,6 @@ def unwrapped(row_m: Tensor, row_n: Tensor, omega: Tensor, limit: int) -> int:
         angle = turned(row_m, row_n)[i]
         said = (angle + 2 * math.pi * ((said * omega[i] - angle) / (2 * math.pi)).round()) / omega[i]
     return round(said.item())
-
-
-# ── the relative part ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def by_averages(M: Tensor) -> Tensor:
@@ -147,127 +169,282 @@ def by_commuting(M: Tensor) -> Tensor:
     return (free.mT @ (free @ M.flatten())).reshape(d, d)
 
 
-def by_halves(M: Tensor) -> Tensor:
-    n = len(M) // 2
-    a = (M[:n, :n] + M[n:, n:]).diag() / 2
-    b = (M[:n, n:] - M[n:, :n]).diag() / 2
-    return torch.cat((torch.cat((a.diag(), b.diag()), dim=1), torch.cat((-b.diag(), a.diag()), dim=1)))
-
-
 def in_place(M: Tensor) -> Tensor:
     M -= M - by_loop(M)
     return M
 
 
-RIGHT: dict[str, list[Callable[..., Any]]] = {
+def shift_exponential(offset: float, omega: Tensor) -> Tensor:
+    return torch.matrix_exp(offset * torch.kron(omega.double().diag(), torch.tensor([[0.0, -1.0], [1.0, 0.0]]).double()))
+
+
+def shift_numpy(offset: float, omega: Tensor) -> Any:
+    z = np.exp(1j * offset * omega.numpy())
+    return np.kron(np.diag(z.real), np.eye(2)) + np.kron(np.diag(z.imag), np.array([[0, -1], [1, 0]]))
+
+
+def shift_concatenated(offset: float, omega: Tensor) -> Tensor:
+    c, s = (offset * omega).cos().diag(), (offset * omega).sin().diag()
+    return torch.cat((torch.cat((c, -s), dim=1), torch.cat((s, c), dim=1)))
+
+
+def shift_no_minus(offset: float, omega: Tensor) -> Tensor:
+    c, s = (offset * omega).cos(), (offset * omega).sin()
+    return torch.block_diag(*(torch.stack((a, b, b, a)).view(2, 2) for a, b in zip(c, s, strict=True)))
+
+
+def shift_two_pairs(offset: float, omega: Tensor) -> Tensor:
+    return torch.block_diag(*(shift_exponential(offset, omega[i : i + 1]) for i in range(2)))
+
+
+def phases(row_m: Tensor, row_n: Tensor) -> Tensor:
+    a, b = (torch.view_as_complex(row.double().view(-1, 2).contiguous()) for row in (row_m, row_n))
+    return a * b.conj()
+
+
+def fits(row_m: Tensor, row_n: Tensor, omega: Tensor, offsets: Sequence[int]) -> Tensor:
+    angles = torch.tensor(list(offsets)).double()[:, None] * omega
+    return (phases(row_m, row_n) * torch.polar(torch.ones_like(angles), -angles)).real.sum(dim=1)
+
+
+def offset_correlation(row_m: Tensor, row_n: Tensor, omega: Tensor, limit: int) -> Tensor:
+    return fits(row_m, row_n, omega, range(-limit, limit + 1)).argmax() - limit
+
+
+def offset_shifting(row_m: Tensor, row_n: Tensor, omega: Tensor, limit: int) -> int:
+    misfits = {k: (shift_exponential(k, omega) @ row_n - row_m).square().sum().item() for k in range(limit, -limit - 1, -1)}
+    return min(misfits, key=misfits.__getitem__)
+
+
+def offset_first_fit(row_m: Tensor, row_n: Tensor, omega: Tensor, limit: int) -> int | None:
+    for k in range(-limit, limit + 1):
+        if torch.allclose(shift_exponential(k, omega) @ row_n, row_m, atol=1e-6):
+            return k
+    return None
+
+
+def offset_within_a_tenth(row_m: Tensor, row_n: Tensor, omega: Tensor, limit: int) -> int:
+    for k in range(-limit, limit + 1):
+        if (shift_exponential(k, omega) @ row_n - row_m).abs().max() < 0.05:
+            return k
+    return 0
+
+
+def relative_turned(M: Tensor) -> Tensor:
+    pairs = M.shape[0] // 2
+    J = torch.kron(torch.eye(pairs), torch.tensor([[0.0, 1.0], [-1.0, 0.0]])).to(M)
+    return (M + J @ M @ J.T) / 2 * torch.kron(torch.eye(pairs), torch.ones(2, 2)).to(M)
+
+
+def relative_projected(M: Tensor) -> Any:
+    given, result = M.numpy(), np.zeros(M.shape)
+    for i in range(len(given) // 2):
+        for block in (((0, 0, 1), (1, 1, 1)), ((0, 1, 1), (1, 0, -1))):
+            basis = np.zeros_like(given)
+            for r, c, sign in block:
+                basis[2 * i + r, 2 * i + c] = sign / math.sqrt(2)
+            result += np.vdot(basis, given) * basis
+    return result
+
+
+def relative(M: Tensor, a: Callable[[Tensor], Tensor], b: Callable[[Tensor], Tensor]) -> Tensor:
+    result = torch.zeros_like(M)
+    for i in range(0, len(M), 2):
+        block = M[i : i + 2, i : i + 2]
+        result[i, i] = result[i + 1, i + 1] = a(block)
+        result[i, i + 1], result[i + 1, i] = b(block), -b(block)
+    return result
+
+
+def relative_toeplitz(M: Tensor) -> Tensor:
+    result = torch.zeros_like(M)
+    for k in range(1 - len(M), len(M)):
+        values = M.diagonal(k)
+        result.diagonal(k).copy_(values.mean().expand_as(values))
+    return result
+
+
+def relative_between_pairs(M: Tensor) -> Tensor:
+    J = torch.kron(torch.eye(len(M) // 2), torch.tensor([[0.0, 1.0], [-1.0, 0.0]])).to(M)
+    return (M + J @ M @ J.T) / 2
+
+
+def relative_halves(M: Tensor) -> Tensor:
+    p = len(M) // 2
+    a, b = (M[:p, :p] + M[p:, p:]).diagonal() / 2, (M[:p, p:] - M[p:, :p]).diagonal() / 2
+    return torch.cat((torch.cat((a.diag(), b.diag()), dim=1), torch.cat((-b.diag(), a.diag()), dim=1)))
+
+
+def relative_one_for_all(M: Tensor) -> Tensor:
+    part = relative_turned(M)
+    mean = sum(part[i : i + 2, i : i + 2] for i in range(0, len(M), 2)) / (len(M) // 2)
+    return torch.block_diag(*[mean] * (len(M) // 2))
+
+
+RIGHT: dict[str, list[Any]] = {
+    "shift.looks_back": [
+        halves(*ROTATION),
+        lambda back, d: halves(*ROTATION)(back, d).float(),
+        lambda back, d: 40 * halves(*ROTATION)(back, d).numpy(),
+        entry_by_entry,
+        weighted_by_pair,
+        lambda back, d: shift_matrix(back, d, interleaved=False) * (torch.arange(d) % (d // 2) < 3),  # the fast pairs only
+        lambda back, d: torch.linalg.matrix_power(shift_matrix(1, d, interleaved=False), back),
+        lambda back, d: shift_matrix(back, d)[order := [*range(0, d, 2), *range(1, d, 2)]][:, order],
+    ],
     "shift.matrix": [
         lambda offset, omega: in_blocks(offset * omega),
         by_index,
         by_exponential,
         by_complex_numbers,
         lambda offset, omega: np.linalg.lstsq(rows(range(20), omega), rows(np.arange(20) + offset, omega), rcond=None)[0].T,
+        lambda offset, omega: by_complex_numbers(offset, omega).astype(np.longdouble),
+        *blind(shift_exponential, shift_numpy),
     ],
     "shift.offset_between": [
         lambda m, n, omega, limit: searched(m, n, omega, range(-limit, limit + 1)),
         by_correlation,
         by_angles,
+        lambda *case: Decimal(int(by_correlation(*case))),
+        *blind(offset_correlation, offset_shifting),
     ],
-    "shift.relative_part": [by_loop, by_averages, by_least_squares, by_commuting, lambda M: by_loop(M.float()).tolist()],
+    "shift.relative_part": [
+        by_loop,
+        by_averages,
+        by_least_squares,
+        by_commuting,
+        lambda M: by_loop(M.float()).tolist(),
+        *blind(relative_turned, relative_projected),
+    ],
 }
 
-# What is wrong: the answer, and words of its verdict, or None for a mistake that has no name.
-WRONG: dict[str, dict[str, tuple[Callable[..., Any], str | None]]] = {
-    "shift.matrix": {
-        "the chapter's block": (sine_first, "moves every row back"),
-        "transposed": (lambda offset, omega: in_blocks(offset * omega).T, "moves every row back"),
-        "concatenated": (concatenated, "all cosines come first, then all sines."),
-        "concatenated, transposed": (lambda o, omega: concatenated(o, omega).T, "once they are in place"),
-        "no minus": (lambda o, omega: in_blocks(o * omega, lambda c, s: [[c, s], [s, c]]), "needs a minus"),
-        "sine on the diagonal": (lambda o, omega: in_blocks(o * omega, lambda c, s: [[s, -c], [c, s]]), "changed places"),
-        "one token": (lambda o, omega: in_blocks(omega), "does not come in"),
-        "no frequency": (lambda o, omega: in_blocks(torch.tensor([float(o)] * len(omega))), "same angle"),
-        "the paper's frequencies": (lambda o, omega: in_blocks(o * frequencies(2 * len(omega))), "the paper's table"),
-        "turns per token": (lambda o, omega: in_blocks(2 * math.pi * o * omega), "multiplied by 2π"),
-        "divided by a turn": (lambda o, omega: in_blocks(o * omega / (2 * math.pi)), "divided by 2π"),
-        "degrees": (lambda o, omega: in_blocks(o * omega * math.pi / 180), "degrees"),
-        "wavelengths": (lambda o, omega: in_blocks(o / omega), "divide by the frequency"),
-        "whole offsets": (lambda o, omega: in_blocks(int(o) * omega), "became -2"),
-        "floored offsets": (lambda o, omega: in_blocks(o // 1 * omega), "became -3"),
-        "without a sign": (lambda o, omega: in_blocks(abs(o) * omega), "below 0"),
-        "one block": (lambda o, omega: in_blocks(o * omega[:1]), "has shape"),
-        "blocks apart": (lambda o, omega: torch.stack([in_blocks(o * w[None]) for w in omega]), "has shape"),
-        "a chain of whole steps": (lambda o, omega: torch.matrix_power(in_blocks(omega), round(abs(o))), None),
-    },
-    "shift.offset_between": {
-        "sign": (lambda m, n, omega, limit: searched(n, m, omega, range(-limit, limit + 1)), "wrong way round"),
-        "distance": (lambda m, n, omega, limit: abs(searched(m, n, omega, range(-limit, limit + 1))), "without its sign"),
-        "forwards only": (lambda m, n, omega, limit: searched(m, n, omega, range(limit + 1)), "from 0 on"),
-        "without the last": (lambda m, n, omega, limit: searched(m, n, omega, range(-limit, limit)), "one end"),
-        "without both ends": (lambda m, n, omega, limit: searched(m, n, omega, range(-limit + 1, limit)), "both ends"),
-        "the first pair": (lambda m, n, omega, limit: round((turned(m, n) / omega)[0].item()), "trust one pair"),
-        "the last pair": (lambda m, n, omega, limit: round((turned(m, n) / omega)[-1].item()), "trust one pair"),
-        "the slowest pair": (lambda m, n, omega, limit: round((turned(m, n) / omega)[omega.argmin()].item()), "trust one pair"),
-        "first pair, searched": (
-            lambda m, n, omega, limit: searched(m[:2], n[:2], omega[:1], range(-limit, limit + 1)),
-            "trust one pair",
+WRONG: dict[str, list[Any]] = {
+    "shift.looks_back": [
+        ("transposed", lambda back, d: halves(*ROTATION)(back, d).T, "looks ahead"),
+        ("ahead, forty times", lambda back, d: 40 * halves(*ROTATION)(back, d).T, "is at m - n = -3 and should be at 3"),
+        ("3 back, always", lambda back, d: shift_matrix(3, d, interleaved=False), "at m - n = 3 and should be at 5"),
+        ("twice as far", lambda back, d: shift_matrix(2 * back, d, interleaved=False), "at m - n = 6 and should be at 3"),
+        ("right at width 16", lambda back, d: halves(*ROTATION)(back, 16)[:d, :d], "for 2 back it is"),
+        ("blocks side by side", halves(ROTATION[0], ROTATION[0]), "depends on more than the offset"),
+        ("remembered from a text", remembered, "depends on more than the offset"),
+        ("random", lambda back, d: torch.randn(d, d, generator=torch.Generator().manual_seed(0)), "more than the offset"),
+        ("zeros", lambda back, d: torch.zeros(d, d), "all zeros"),
+        ("not a number", lambda back, d: torch.full((d, d), math.nan), "NaN or infinity"),
+        ("one block", lambda back, d: shift_matrix(back, 2), "has shape (2, 2), it should be (16, 16)"),
+        ("the angles", lambda back, d: back * frequencies(d), "has shape (8,), it should be (16, 16)"),
+        ("sines only", halves((none, torch.sin), (minus_sin, none)), "The cosines are missing"),
+        ("complex", lambda back, d: torch.eye(d) * 1j, "returned complex numbers"),
+        ("text", lambda back, d: "R", "returned a str that is no table"),
+    ],
+    "shift.matrix": [
+        ("one block", lambda o, omega: in_blocks(o * omega[:1]), "has shape"),
+        ("blocks apart", lambda o, omega: torch.stack([in_blocks(o * w[None]) for w in omega]), "has shape"),
+        ("a chain of whole steps", lambda o, omega: torch.matrix_power(in_blocks(omega), round(abs(o))), "Two things: offsets"),
+        ("half of it", lambda o, omega: in_blocks(o * omega) / 2, "0.5 times what it should be"),
+        ("nothing for no shift", lambda o, omega: in_blocks(o * omega) * (o != 0), "and not: no shift"),
+        *blind(
+            ("backwards", lambda o, omega: shift_exponential(o, omega).T, "moves every row back"),
+            ("concatenated", shift_concatenated, "all cosines come first"),
+            ("the paper's speeds", lambda o, omega: shift_exponential(o, frequencies(2 * len(omega))), "of the paper's table"),
+            ("whole offsets", lambda o, omega: shift_exponential(int(o), omega), "not whole go wrong"),
+            ("forwards always", lambda o, omega: shift_exponential(abs(o), omega), "Offsets below 0"),
+            ("no minus", shift_no_minus, "needs a minus"),
+            ("one speed", lambda o, omega: shift_exponential(o, omega[:1].expand_as(omega)), "rotate like the first"),
+            ("two pairs", shift_two_pairs, "has shape"),
+            ("turns, not radians", lambda o, omega: shift_exponential(o * 2 * math.pi, omega), "multiplied by 2π"),
         ),
-        "the mean": (lambda m, n, omega, limit: round((turned(m, n) / omega).mean().item()), "the mean of what"),
-        "the median": (lambda m, n, omega, limit: round((turned(m, n) / omega).median().item()), "let the pairs vote"),
-        "from slow to fast": (unwrapped, None),
-        "to the last digit": (first_exact, "always 0"),
-        "not rounded": (lambda m, n, omega, limit: (turned(m, n) / omega)[0].item(), "should be a whole number"),
-        "nothing moved": (
+    ],
+    "shift.offset_between": [
+        ("from slow to fast", unwrapped, None),
+        ("not rounded", lambda m, n, omega, limit: (turned(m, n) / omega)[0].item(), "should be a whole number"),
+        (
+            "nothing moved",
             lambda m, n, omega, limit: min(range(-limit, limit + 1), key=lambda o: float((m - n).norm())),
             "always -limit",
         ),
-        "a row for an offset": (
+        (
+            "a row for an offset",
             lambda m, n, omega, limit: torch.stack([in_blocks(o * omega).double() @ n for o in range(-limit, limit + 1)]),
             "numbers, it should be one number",
         ),
-        "index": (lambda m, n, omega, L: searched(m, n, omega, range(-L, L + 1)) + L, "the place of the offset"),
-    },
-    "shift.relative_part": {
-        "M itself": (lambda M: M, "M as it was"),
-        "all zeros": (lambda M: 0 * M, "All zeros"),
-        "blocks as they were": (lambda M: by_loop(M, lambda p, q, r, s: [[p, q], [r, s]]), "as they were in M"),
-        "the diagonal": (lambda M: torch.diag(torch.diag(M)), "must become equal"),
-        "only scalings": (lambda M: by_loop(M, lambda p, q, r, s: [[(p + s) / 2, 0], [0, (p + s) / 2]]), "Only the scalings"),
-        "only turns": (lambda M: by_loop(M, lambda p, q, r, s: [[0, (q - r) / 2], [(r - q) / 2, 0]]), "Only the turns"),
-        "sums": (lambda M: by_loop(M, lambda p, q, r, s: [[p + s, q - r], [r - q, p + s]]), "Twice too large"),
-        "half a sum": (
-            lambda M: by_loop(M, lambda p, q, r, s: [[(p + s) / 2, q - r], [r - q, (p + s) / 2]]),
-            "turns twice too large",
+        (
+            "two clocks",
+            lambda m, n, omega, limit: searched(m[:4], n[:4], omega[:2], range(-limit, limit + 1)),
+            "don't use all clocks",
         ),
-        "the other half": (
-            lambda M: by_loop(M, lambda p, q, r, s: [[p + s, (q - r) / 2], [(r - q) / 2, p + s]]),
-            "scalings twice too large",
+        (
+            "all clocks but the last",
+            lambda m, n, omega, limit: searched(m[:-2], n[:-2], omega[:-1], range(-limit, limit + 1)),
+            "don't use all clocks",
         ),
-        "sign of b": (
-            lambda M: by_loop(M, lambda p, q, r, s: [[(p + s) / 2, (r - q) / 2], [(q - r) / 2, (p + s) / 2]]),
-            "wrong way round",
+        *blind(
+            ("n - m", lambda *case: -int(offset_correlation(*case)), "sign is the wrong way"),
+            (
+                "upper end left out",
+                lambda m, n, omega, L: int(fits(m, n, omega, range(-L, L)).argmax()) - L,
+                "leave out one end",
+            ),
+            ("forwards only", lambda m, n, omega, L: int(fits(m, n, omega, range(L + 1)).argmax()), "try offsets from 0 on"),
+            ("the index", lambda m, n, omega, L: int(fits(m, n, omega, range(-L, L + 1)).argmax()), "they begin at -limit"),
+            (
+                "slowest clock",
+                lambda m, n, omega, limit: round(float(phases(m, n)[i := int(omega.argmin())].angle() / omega[i])),
+                "don't use all clocks",
+            ),
+            ("one clock", lambda m, n, omega, limit: int(offset_correlation(m[:2], n[:2], omega[:1], limit)), "use all clocks"),
+            ("exact fit", offset_first_fit, "Not tried yet: your function returned None"),
+            ("fits within half a tenth", offset_within_a_tenth, None),
+            (
+                "mean over the clocks",
+                lambda m, n, omega, L: round(float((phases(m, n).angle() / omega).mean())),
+                "take the mean",
+            ),
+            (
+                "the paper's speeds",
+                lambda m, n, omega, L: int(offset_correlation(m, n, frequencies(2 * len(omega)), L)),
+                "of the paper's table",
+            ),
+            ("limit always 40", lambda m, n, omega, limit: int(offset_correlation(m, n, omega, 40)), "from -40 to 40"),
         ),
-        "the other layout": (by_halves, "columns i and i + d/2"),
-        "the upper row": (lambda M: by_loop(M, lambda p, q, r, s: [[p, q], [-q, p]]), "the upper row"),
-        "b with a plus": (
-            lambda M: by_loop(M, lambda p, q, r, s: [[(p + s) / 2, (q + r) / 2], [-(q + r) / 2, (p + s) / 2]]),
-            "forget a minus",
-        ),
-        "symmetric": (lambda M: by_loop((M + M.T) / 2), "Only the scalings"),
-        "symmetric blocks": (
-            lambda M: by_loop(M, lambda p, q, r, s: [[(p + s) / 2, (q + r) / 2], [(q + r) / 2, (p + s) / 2]]),
-            "blocks are symmetric",
-        ),
-        "one for all": (
-            lambda M: torch.block_diag(*[sum(by_loop(M)[i : i + 2, i : i + 2] for i in range(0, len(M), 2)) / len(M) * 2]
-                                       * (len(M) // 2)),
-            "for all pairs",
-        ),
-        "trace": (lambda M: M.trace() / len(M) * torch.eye(len(M)), None),
-        "only one shift": (
+    ],
+    "shift.relative_part": [
+        (
+            "only one shift",
             lambda M: (M + shift_matrix(1, len(M)).T @ M @ shift_matrix(1, len(M))) / 2,
-            "is not relative",
+            None,
         ),
-        "two numbers": (lambda M: torch.stack((M.diag(), M.diag())), "has shape"),
-        "written into M": (in_place, "writes into M"),
-    },
-}  # fmt: skip
+        ("two numbers", lambda M: torch.stack((M.diag(), M.diag())), "has shape"),
+        ("written into M", in_place, "writes into its arguments"),
+        ("one squeezed", lambda M: by_loop(M).squeeze() if len(M) > 2 else by_loop(M)[0, 0], "has shape"),
+        ("trace", lambda M: M.trace() / len(M) * torch.eye(len(M)), "one scaling for all pairs"),
+        *blind(
+            ("blocks as they are", lambda M: M * torch.kron(torch.eye(len(M) // 2), torch.ones(2, 2)), "as they were in M"),
+            (
+                "b with the wrong sign",
+                lambda M: relative(M, lambda m: (m[0, 0] + m[1, 1]) / 2, lambda m: (m[0, 1] + m[1, 0]) / 2),
+                "miss a minus",
+            ),
+            (
+                "symmetric",
+                lambda M: by_loop(M, lambda p, q, r, s: [[(p + s) / 2, (q + r) / 2], [(q + r) / 2, (p + s) / 2]]),
+                "Your blocks are symmetric",
+            ),
+            ("one of two", lambda M: relative(M, lambda m: m[0, 0], lambda m: m[0, 1]), "upper row of each block"),
+            (
+                "not halved",
+                lambda M: relative(M, lambda m: m[0, 0] + m[1, 1], lambda m: m[0, 1] - m[1, 0]),
+                "Twice too large",
+            ),
+            (
+                "b upside down",
+                lambda M: relative(M, lambda m: (m[0, 0] + m[1, 1]) / 2, lambda m: (m[1, 0] - m[0, 1]) / 2),
+                "have the wrong sign",
+            ),
+            ("diagonals averaged", relative_toeplitz, "along the diagonals"),
+            ("between pairs too", relative_between_pairs, "Between two different pairs"),
+            ("no b", lambda M: relative(M, lambda m: (m[0, 0] + m[1, 1]) / 2, lambda m: 0 * m[0, 1]), "Only the scalings"),
+            ("concatenated", relative_halves, "columns i and i + d/2"),
+            ("one block for all pairs", relative_one_for_all, "one rotation for all pairs"),
+        ),
+    ],
+}
