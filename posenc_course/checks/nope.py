@@ -1,8 +1,8 @@
-"""Exercises of chapter 14: the depth of brackets, and the assignment on blind layers, images and packed texts."""
+"""Exercises on choosing: the depth of brackets, what a job needs, axial heads, blind layers and packed texts."""
 
 import itertools
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,350 +10,513 @@ import torch
 from torch import Tensor
 
 from posenc_course.attention import attention
-from posenc_course.checks._verdict import Wrong, answer, answer_on_copies, as_number, as_table, as_truth, check, compare
+from posenc_course.checks._exercise import Call, Exercise, exercise
+from posenc_course.checks._sandbox import Wrong
+from posenc_course.checks.lengths import Rows
 
 _FIRST, _STEP = "^", {"^": 0, "(": 1, ")": -1}
 
 
-@check(draws=False)
-def depth(my_values: Callable[[str], Any], my_readout: Callable[[Tensor], Any]) -> str:
-    """Try my_values(token) -> vector for the tokens "^", "(" and ")", and my_readout(mean) -> depth.
-
-    Texts begin with "^". At every place my_readout gets the mean of the vectors up to there, float64, and must return how many
-    brackets are open. Chapter 14.
-    """
-    vectors = {token: _vector(my_values, token) for token in _STEP}
-    if len({len(vector) for vector in vectors.values()}) != 1:
-        raise Wrong(f"my_values returns vectors of {[len(v) for v in vectors.values()]} numbers: they must be of one length.")
-    said = {text: [_number(my_readout, mean) for mean in _means(text, vectors)] for text in _texts()}
-    if _agree(said, _depths):
-        return f"Right: at every place of {len(said)} texts, up to {max(map(len, said))} tokens long."
-    return next((hint for known, hint in _MISTAKES if _agree(said, known)), None) or _first_wrong(said)
-
-
-def _texts() -> list[str]:
+def _texts() -> dict[str, str]:
     """Short ones that tell mistakes apart, then long random ones; some close more than was opened before."""
     rng = random.Random(0)
-    long = ["".join(rng.choices("()", weights=(up, 1), k=length)) for up, length in ((1.3, 60), (1.0, 300), (2.0, 1000))]
-    return [_FIRST + text for text in ("(", "()", "((", "(()", "(())()", ")(", *long)]
+    short = {"one bracket": "(", "a pair": "()", "two open ones": "((", "one of two closed": "(()", "three pairs": "(())()",
+             "one closed too early": ")("}  # fmt: skip
+    long = {f"{length} brackets": "".join(rng.choices("()", weights=(up, 1), k=length))
+            for up, length in ((1.3, 40), (1.0, 100), (2.0, 400))}  # fmt: skip
+    return {name: _FIRST + text for name, text in (short | long).items()}
 
 
-def _means(text: str, vectors: dict[str, Tensor]) -> Tensor:
-    """What a head of equal weights gives at each place, (L, d)."""
-    stacked = torch.stack([vectors[token] for token in text])
-    return stacked.cumsum(dim=0) / torch.arange(1, len(text) + 1, dtype=torch.float64).unsqueeze(1)
+@exercise("my_values", "my_readout")
+def depth() -> Exercise:
+    """my_values(token) -> vector for the tokens "^", "(" and ")", and my_readout(mean) -> how many brackets are open.
+
+    Texts begin with "^". At every position my_readout gets the mean of the vectors up to there, float64.
+    """
+    texts = _texts()
+    vectors = {"^": [1.0, 0.0], "(": [0.0, 1.0], ")": [0.0, -1.0]}
+
+    def depths(text: str) -> Tensor:
+        return torch.tensor(list(itertools.accumulate(float(_STEP[token]) for token in text)), dtype=torch.float64)
+
+    def ask(values: Call, readout: Call, text: str) -> Tensor:
+        chosen = {token: values(token, wanted=Rows.of()) for token in _STEP}
+        for token, vector in chosen.items():
+            if not len(vector) or not vector.isfinite().all():
+                raise Wrong(f'my_values("{token}") must be one vector of finite numbers, for example [1.0, 0.0].')
+        if len({len(vector) for vector in chosen.values()}) != 1:
+            raise Wrong(f"my_values returns vectors of {[len(v) for v in chosen.values()]} numbers: give all the same length.")
+        means = torch.stack([chosen[token] for token in text]).cumsum(dim=0)
+        means = means / torch.arange(1, len(text) + 1, dtype=torch.float64)[:, None]
+        said = []
+        for mean in means:
+            try:
+                said.append(readout(mean, wanted=0.0))
+            except Wrong as wrong:
+                hint = " Does the first token leave something in the mean to divide by?" if "zero" in str(wrong) else ""
+                raise Wrong(f"{wrong}{hint}") from None
+        return torch.tensor(said, dtype=torch.float64)
+
+    def fault(said: Sequence[Tensor]) -> str | None:
+        for text, numbers in zip(texts.values(), said, strict=True):
+            wrong = (~torch.isclose(numbers, depths(text), rtol=0, atol=1e-3)).nonzero().flatten().tolist()
+            if wrong:
+                shown = text[: wrong[0] + 1] if wrong[0] < 12 else f"a text of {wrong[0] + 1} tokens"
+                open_, number = float(depths(text)[wrong[0]]), float(numbers[wrong[0]])
+                return f"After {shown} the depth is {open_:g}, and my_readout says {number:.4g}."
+        return None
+
+    def so(readout: Callable[[Tensor], Any], **changed: list[float]) -> tuple[Any, Any]:
+        named = {"first": "^", "opened": "(", "closed": ")"}
+        chosen = vectors | {named[name]: vector for name, vector in changed.items()}
+        return chosen.__getitem__, readout
+
+    def quotient(mean: Tensor) -> Tensor:
+        return mean[1] / mean[0]
+
+    return Exercise(
+        cases={name: (text,) for name, text in texts.items()},
+        right=so(quotient),
+        ask=ask,
+        same=lambda a, b: np.allclose(a, b, rtol=0, atol=1e-3),
+        fault=fault,
+        mistakes={
+            "the share": (so(lambda mean: mean[1]),
+                "You return the depth divided by the number of tokens. What in the mean tells how many there are?"),
+            "opened": (so(quotient, closed=[0.0, 0.0]), "You count what was opened, and never what was closed."),
+            "minus": (so(lambda mean: -mean[1] / mean[0]),
+                "The sign is the wrong way round: with you an opening bracket leads down, and a closing one up."),
+            "one more": (so(quotient, first=[1.0, 1.0]), 'One too many everywhere: the first token, "^", is no bracket.'),
+            "tokens": (so(lambda mean: 1 / mean[0]),
+                "You return the number of tokens: the counter works, now count brackets with it."),
+            "positions": (so(lambda mean: 1 / mean[0] - 1),
+                "You return the position: the counter works, now count brackets with it."),
+        },
+        praise=f"at every place of {len(texts)} texts, up to {max(map(len, texts.values()))} tokens long.",
+    )  # fmt: skip
 
 
-def _depths(text: str) -> list[float]:
-    return list(itertools.accumulate(float(_STEP[token]) for token in text))
+Job = Callable[[str], Any]
 
 
-_MISTAKES: list[tuple[Callable[[str], list[float]], str]] = [
-    (lambda text: [depth / (m + 1) for m, depth in enumerate(_depths(text))],
-     "You return the depth divided by the number of tokens. What in the mean tells how many there are?"),
-    (lambda text: list(itertools.accumulate(float(token == "(") for token in text)),
-     "You count what was opened, and never what was closed."),
-    (lambda text: [-depth for depth in _depths(text)],
-     "The sign is the wrong way round: with you an opening bracket leads down, and a closing one up."),
-    (lambda text: [depth + 1 for depth in _depths(text)], 'One too many everywhere: the first token, "^", is no bracket.'),
-    (lambda text: [m + 1.0 for m in range(len(text))],
-     "You return the number of tokens: the counter works, now count brackets with it."),
-    (lambda text: [float(m) for m in range(len(text))],
-     "You return the position: the counter works, now count brackets with it."),
-]  # fmt: skip
-
-
-def _agree(said: dict[str, list[float]], known: Callable[[str], list[float]]) -> bool:
-    return all(np.allclose(numbers, known(text), rtol=0, atol=1e-3) for text, numbers in said.items())
-
-
-def _first_wrong(said: dict[str, list[float]]) -> str:
-    wrong = ((text, m, a, b) for text in said for m, (a, b) in enumerate(zip(said[text], _depths(text), strict=True)))
-    text, place, number, right = next(case for case in wrong if not abs(case[2] - case[3]) <= 1e-3)
-    shown = text[: place + 1] if place < 12 else f"a text of {place + 1} tokens"
-    return f"After {shown} the depth is {right:g}, and my_readout says {number:.4g}."
-
-
-def _vector(my_values: Callable[[str], Any], token: str) -> Tensor:
-    call = f'my_values("{token}")'
-    result = answer(my_values, token, call=call)
-    try:
-        vector = torch.as_tensor(np.array(result), dtype=torch.float64)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise Wrong(f"{call} returned a {type(result).__name__} that is no vector of numbers.") from error
-    if vector.ndim != 1 or len(vector) == 0 or not vector.isfinite().all():
-        raise Wrong(f"{call} must be one vector of finite numbers, for example [1.0, 0.0], got {result!r}.")
-    return vector
-
-
-def _number(my_readout: Callable[[Tensor], Any], mean: Tensor) -> float:
-    call = f"my_readout({[round(x, 4) for x in mean.tolist()]})"
-    result = answer(my_readout, mean.clone(), call=call)
-    return as_number(result, call=call, finite="does the first token leave something in the mean to divide by?")
-
-
-# ── the assignment ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@check()
-def patch_positions(my_positions: Callable[[int, int], Any], *, seed: int) -> str:
-    """Try my_positions(rows, columns) -> (rows · columns, 2) the row and column of each patch, row by row. Chapter 14."""
+@exercise()
+def needs(seed: int) -> Exercise:
+    """needs(job, texts) -> whether some order of the letters has another answer, and how many at the end suffice."""
     rng = random.Random(seed)
-    cases = [(3, 5), (5, 2), (1, 4), (rng.randint(6, 9), rng.randint(2, 5)), (2, rng.randint(6, 9))]
+    a, b, c = sorted(rng.sample("abcdefghijklmnopqrstuvwxyz", 3))
+    jobs: dict[str, tuple[Job, list[str]]] = {
+        "counting a letter": (lambda t: t.count(a), [b + a + b + c + a, c + b + a + b]),
+        "the last letter": (lambda t: t[-1:], [a + b + c, c + a]),
+        "always the same answer": (lambda t: "yes", [a + b + c, b + a]),
+        "the letter before the last": (lambda t: t[-2:-1], [a + b + c + a, b + c + a]),
+        "the first letter": (lambda t: t[:1], [a + b + c + b, c + a]),
+        "the length": (len, [a + b + c, a + b + c + a + b]),
+        "the greatest letter": (lambda t: max(t, default=""), [b + c + a + b, a + c + a]),
+        "whether it reads the same backwards": (lambda t: t == t[::-1], [a + b + c + b + a, a + b + b + a]),
+        "how often neighbours differ": (lambda t: sum(x != y for x, y in itertools.pairwise(t)),
+            [a + b + a + c + c, c + c + a]),
+        "whether a letter stands an even number of times": (lambda t: t.count(a) % 2 == 0, [a + b + a + c + b, a + a + b]),
+        "whether a letter stands an even number of times, in one text": (lambda t: t.count(a) % 2 == 0, [a + b + a + c + b]),
+        "whether the third from the end is a certain letter": (lambda t: t[-3:-2] == c, [a + b + c + a + b, b + a + a + b]),
+        "whether two letters of one kind are neighbours": (lambda t: any(x == y for x, y in itertools.pairwise(t)),
+            [a + b + c + a, b + b + a + c + a, a + c + c + b]),
+        "whether it ends on a certain letter, told by one text": (lambda t: t.endswith(b + a),
+            [c + c + c, a + a + a, c + b + a]),
+        "what one text alone tells": (lambda t: t[:1] == c and len(t) > 4, [a + b + a, b + b + a, c + a + a + b + a]),
+        "whether at most two letters are out of order": (lambda t: sum(x != y for x, y in zip(t, a + b + c, strict=False)) <= 2,
+            [a + b + c]),
+        "an order that only a rotation keeps": (lambda t: t in (a + b + c, b + c + a, c + a + b), [a + b + c]),
+    }  # fmt: skip
+    cases = dict(jobs)
 
-    def right(rows: int, columns: int) -> Tensor:
-        return torch.tensor([[row, column] for row in range(rows) for column in range(columns)])
+    def ordered(job: Job, texts: list[str], orders: Callable[[str], Any] = itertools.permutations) -> bool:
+        return any(job("".join(order)) != job(text) for text in texts for order in orders(text))
 
-    mistakes = [
-        (lambda r, c: right(r, c).flip(1), "Your two numbers have changed places: first the row, then the column."),
-        (lambda r, c: right(c, r).flip(1), "You go through the picture column by column: here a row is finished first."),
-        (lambda r, c: right(c, r), "You go through the picture column by column, and name the column first."),
-        (lambda r, c: right(r, c) + 1, "You count rows and columns from 1."),
-        (lambda r, c: torch.stack([torch.arange(r * c) // r, torch.arange(r * c) % c], dim=1),
-         "How many patches does one row have: as many as there are rows, or columns?"),
-        (lambda r, c: right(r, c).flip(0), "You begin at the end: the first patch is the one in row 0 and column 0."),
-        (lambda r, c: torch.stack([torch.arange(r * c), torch.arange(r * c)], dim=1),
-         "You number the patches, twice: a row and a column were asked for."),
-    ]  # fmt: skip
-    praise = f"all {len(cases)} pictures, the wide and the high ones."
-    return compare(my_positions, cases, right, mistakes, name="patch_positions", praise=praise)
+    def enough(job: Job, text: str) -> list[bool]:
+        """Whether the last 0, 1, 2, … letters give the answer of the whole text."""
+        return [job(text[len(text) - window :]) == job(text) for window in range(len(text) + 1)]
+
+    def window(job: Job, text: str) -> int:
+        return max((n + 1 for n, right in enumerate(enough(job, text)) if not right), default=0)
+
+    def first(job: Job, text: str) -> int:
+        return enough(job, text).index(True)
+
+    def front(job: Job, text: str) -> int:
+        return max((n + 1 for n in range(len(text)) if job(text[:n]) != job(text)), default=0)
+
+    def far(job: Job, texts: list[str], one: Callable[[Job, str], int] = window, of: Callable[..., int] = max) -> int:
+        return of(one(job, text) for text in texts)
+
+    def right(job: Job, texts: list[str]) -> tuple[bool, int]:
+        return ordered(job, texts), far(job, texts)
+
+    def order(by: Callable[[Job, list[str]], bool]) -> Callable[[Job, list[str]], tuple[bool, int]]:
+        return lambda job, texts: (by(job, texts), far(job, texts))
+
+    def reach(by: Callable[[Job, list[str]], int]) -> Callable[[Job, list[str]], tuple[bool, int]]:
+        return lambda job, texts: (ordered(job, texts), by(job, texts))
+
+    def whole_at_zero(job: Job, text: str) -> int:
+        """As text[-0:] has it, which is the whole text."""
+        found = [True, *enough(job, text)[1:]]
+        return max((n + 1 for n, right in enumerate(found) if not right), default=0)
+
+    one_order = "You try some orders of the letters: a job can give one answer to these and another to the rest. Try them all."
+    return Exercise(
+        cases=cases,
+        right=right,
+        mistakes={
+            "backwards": (order(lambda job, texts: ordered(job, texts, lambda t: [t[::-1]])), one_order),
+            "sorted": (order(lambda job, texts: ordered(job, texts, lambda t: [sorted(t)])), one_order),
+            "in a ring": (order(lambda job, texts: ordered(job, texts, lambda t: [t[k:] + t[:k] for k in range(len(t))])),
+                one_order),
+            "two first exchanged": (order(lambda job, texts: ordered(job, texts, lambda t: [t[1::-1] + t[2:]])), one_order),
+            "two last exchanged": (order(lambda job, texts: ordered(job, texts, lambda t: [t[:-2] + t[:-3:-1]])), one_order),
+            "neighbours exchanged": (order(lambda job, texts: ordered(job, texts,
+                lambda t: [t[:k] + t[k + 1] + t[k] + t[k + 2 :] for k in range(len(t) - 1)])), one_order),
+            "the first text's orders": (order(lambda job, texts: ordered(job, texts[:1])),
+                "You reorder the first text alone: another one may show that order counts."),
+            "every text's orders": (order(lambda job, texts: all(ordered(job, [text]) for text in texts)),
+                "You want every text to show that order counts: one text is enough."),
+            "always ordered": (order(lambda job, texts: True),
+                "You say that order counts for every job: what does a count of letters make of another order?"),
+            "never ordered": (order(lambda job, texts: False),
+                "You say that order counts for no job: has the text been reordered when the job gets it?"),
+            "the opposite": (order(lambda job, texts: not ordered(job, texts)),
+                "The wrong way round: True should stand where some order has another answer."),
+            "all orders differ": (order(lambda job, texts: any(all(job("".join(p)) != job(t) for p in itertools.permutations(t)
+                if "".join(p) != t) for t in texts)),
+                "You want all other orders to have another answer: one of them is enough."),
+            "the first that suits": (reach(lambda job, texts: far(job, texts, first)),
+                "You stop at the first number of letters that suits: a short end can give the right answer by accident, and a "
+                "longer one a wrong answer."),
+            "the whole text for none": (reach(lambda job, texts: far(job, texts, whole_at_zero)),
+                "You never try an empty end: text[-0:] is the whole text. How do you write the last n letters for n = 0?"),
+            "none": (reach(lambda job, texts: 0),
+                "You say every time that no letters are needed: text[-0:] is the whole text. How do you write the last n "
+                "letters for n = 0?"),
+            "the least text": (reach(lambda job, texts: far(job, texts, of=min)),
+                "You take the text that needs least: a window has to do for all of them."),
+            "the first text": (reach(lambda job, texts: window(job, texts[0])),
+                "You ask how many letters the first text needs: a window has to do for all of them."),
+            "the first text, for both": (lambda job, texts: right(job, texts[:1]),
+                "You look at the first text alone: another one may show that order counts, or need more letters."),
+            "the last text": (reach(lambda job, texts: window(job, texts[-1])),
+                "You ask how many letters the last text needs: a window has to do for all of them."),
+            "the sum": (reach(lambda job, texts: far(job, texts, of=sum)),
+                "You add up what the texts need: the one that needs most decides."),
+            "from the front": (reach(lambda job, texts: far(job, texts, front)),
+                "You keep the beginning of a text: a window holds its end, the last letters."),
+            "one more": (reach(lambda job, texts: far(job, texts) + 1), "Your window is one letter too long."),
+            "one less": (reach(lambda job, texts: far(job, texts) - 1), "Your window is one letter too short."),
+            "at least one": (reach(lambda job, texts: max(1, far(job, texts))),
+                "Your windows have one letter at least: a job whose answer is always the same needs none."),
+            "the whole": (reach(lambda job, texts: max(map(len, texts))),
+                "You return the length of the longest text: a shorter end may be enough."),
+            "what is left": (reach(lambda job, texts: max(map(len, texts)) - far(job, texts)),
+                "You return how many letters can be left out: how many have to stay was asked for."),
+        },
+        praise="order or none, near or far: the first two lines of the choice.",
+    )  # fmt: skip
 
 
-@check()
-def is_sum(my_test: Callable[[Tensor], Any], *, seed: int) -> str:
-    """Try my_test(scores) -> whether the table is a part from the row plus a part from the column, on 16 tables. Chapter 14."""
+@exercise()
+def is_sum(seed: int) -> Exercise:
+    """is_sum(scores) -> whether the table is a part from the row plus a part from the column, up to 1e-6."""
     generator, rng = torch.Generator().manual_seed(seed), random.Random(seed)
-    rows, columns = rng.randint(5, 6), rng.randint(7, 8)
-    row, column = torch.meshgrid(torch.arange(rows) - 2.0, torch.arange(columns) - 3.0, indexing="ij")
-    row, column = row.double(), column.double()
-    f = torch.rand(rows, 1, dtype=torch.float64, generator=generator) + 0.5
-    g = torch.rand(1, columns, dtype=torch.float64, generator=generator) + 0.5
-    # Ends of an interval, so that a product of the two is never close to a sum.
-    f[0], f[1], g[0, 0], g[0, 1] = 0.5, 1.5, 0.5, 1.5
-    corner = f + g
-    corner[-1, -1] += 1
-    nearly = f + g
-    nearly[2, 3] += 1e-4
-    tables = {
+
+    def parts(rows: int, columns: int) -> tuple[Tensor, Tensor]:
+        f = torch.rand(rows, 1, dtype=torch.float64, generator=generator) + 0.5
+        g = torch.rand(1, columns, dtype=torch.float64, generator=generator) + 0.5
+        # Ends of an interval, so that a product of the two is never close to a sum.
+        f[0], f[1], g[0, 0], g[0, 1] = 0.5, 1.5, 0.5, 1.5
+        return f, g
+
+    def but(table: Tensor, *changes: tuple[int, int, float]) -> Tensor:
+        table = table.clone()
+        for row, column, more in changes:
+            table[row, column] += more
+        return table
+
+    rows, columns = rng.randint(5, 6), rng.randint(8, 9)
+    f, g = parts(rows, columns)
+    row, column = (x.double() for x in torch.meshgrid(torch.arange(rows) - 2, torch.arange(columns) - 3, indexing="ij"))
+    total, small = f + g, 0.1 * (f + g)
+    high = sum(parts(9, 4), start=torch.zeros(()))
+    # At the corners of a rectangle of even sides: the squares add up to nothing in each row, column and diagonal.
+    swings = [(1, 1, 0.5), (1, 3, -0.5), (3, 1, -0.5), (3, 3, 0.5)]
+    tables: dict[str, tuple[Tensor, bool]] = {
         "a sum of two random parts": (3.7 * f + g, True),
         "the same score everywhere": (torch.full_like(row, 0.3), True),
         "a score for each row": (f.expand(rows, columns).clone(), True),
         "a score for each column": (g.expand(rows, columns).clone(), True),
         "rows away plus columns away": (-row.abs() - column.abs(), True),
         "the square of the distance": (-(row**2) - column**2, True),
+        "a sum in single precision": (small.float().double(), True),
+        "a sum of two by two": (total[:2, :2].clone(), True),
+        "a sum of more rows than columns": (high, True),
         "the distance as a bird flies": (-(row**2 + column**2).sqrt(), False),
         "the larger of rows and columns away": (-torch.maximum(row.abs(), column.abs()), False),
         "the diagonal": ((row == column).double(), False),
         "a chessboard": ((row + column).remainder(2), False),
         "one patch in the middle": (((row == 0) & (column == 0)).double(), False),
         "a product of two random parts": (f * g, False),
-        "a sum with another number in its last corner": (corner, False),
         "a product of two that rise": ((row + 2) * (column + 3) / 10, False),
         "a product of one that rises and one that falls": ((row + 2) * (3 - column) / 10, False),
-        "a sum with one number that is 0.0001 too large": (nearly, False),
+        "a product of two by two": ((f * g)[:2, :2].clone(), False),
+        "a sum but for its first corner": (but(total, (0, 0, 1.0)), False),
+        "a sum but for its last corner": (but(total, (-1, -1, 1.0)), False),
+        "a sum but for a patch beside the diagonal": (but(total, (0, 3, 0.9)), False),
+        "a sum but for the upper right corner": (but(total, (0, -1, -1.0)), False),
+        "a sum but for its last column": (but(total, (2, -1, 0.7), (3, -1, -0.4)), False),
+        "a sum but for its last row": (but(high, (-1, 1, 0.7), (-1, 2, -0.4)), False),
+        "a sum but for four numbers in its middle": (but(total, *swings), False),
+        "a sum with one number that is 0.00001 too large": (but(small, (2, 3, 1e-5)), False),
     }
-    said = {}
-    for name, (table, _) in tables.items():
-        call = f"is_sum({name})"
-        said[name] = as_truth(answer_on_copies(my_test, table, call=call), call=call)
-    missed = [name for name, (_, truth) in tables.items() if said[name] != truth]
-    if not missed:
-        return f"Right: all {len(tables)} tables, of which one head can have six."
-    if len(set(said.values())) == 1:
-        raise Wrong(f"You say {said['the diagonal']} to all {len(tables)} tables.")
-    if len(missed) == len(tables):
-        raise Wrong("The wrong way round: all your answers are the opposite of what they should be.")
 
-    def steps(t: Tensor) -> Tensor:
+    def squares(t: Tensor) -> Tensor:
+        """(rows - 1, columns - 1): what breaks the rule in each square of four neighbours."""
         return t.diff(dim=0).diff(dim=1)
 
-    mistakes: list[tuple[Callable[[Tensor], bool], str]] = [
-        (lambda t: abs(t[0, 0] + t[1, 1] - t[0, 1] - t[1, 0]).item() < 1e-6,
-         "You look at one square of four patches: others may break the rule where this one keeps it."),
-        (lambda t: abs(t[0, 0] + t[-1, -1] - t[0, -1] - t[-1, 0]).item() < 1e-6,
-         "You look at the four corners alone, or at a mean, which comes to the same: other patches may break the rule."),
-        (lambda t: bool((t[1] - t[0] - t[1, 0] + t[0, 0]).abs().max() < 1e-6),
-         "You compare the first two rows alone: others may break the rule where these keep it."),
-        (lambda t: bool((t[:, 1] - t[:, 0] - t[0, 1] + t[0, 0]).abs().max() < 1e-6),
-         "You compare the first two columns alone: others may break the rule where these keep it."),
-        (lambda t: bool(max(float(t.diff(dim=k).max() - t.diff(dim=k).min()) for k in (0, 1)) < 1e-6),
-         "You want equal steps from row to row and from column to column: f and g may be any numbers."),
-        *((lambda t, sign=sign, rest=rest: bool((sign * rest(t)).max() < 1e-6),
-           "You take no absolute value: a square can break the rule in either direction.")
-          for sign in (1, -1) for rest in (steps, lambda t: t - t[:1] - t[:, :1] + t[0, 0])),
-        (lambda t: bool(torch.linalg.matrix_rank(t) == 1),
-         "You look for products, tables of rank 1: the two parts are added."),
-        (lambda t: bool(torch.linalg.matrix_rank(t) <= 2),
-         "A sum has rank 2 at most, and so have other tables, a product for one: it is not enough."),
-        (lambda t: bool((t - t[:1]).abs().max() < 1e-6), "You want all rows alike: they may differ, by one number each."),
-        (lambda t: bool((t - t[:, :1]).abs().max() < 1e-6),
-         "You want all columns alike: they may differ, by one number each."),
-        (lambda t: bool(min((t - t[:1]).abs().max(), (t - t[:, :1]).abs().max()) < 1e-6),
-         "You allow one of the two parts: a score may have both, one from its row and one from its column."),
-        (lambda t: bool(torch.stack([steps(t)[k, k] for k in range(min(steps(t).shape))]).abs().max() < 1e-6),
-         "You look at the squares along the diagonal: others may break the rule where these keep it."),
-    ]  # fmt: skip
-    for mistake, hint in mistakes:
-        if all(mistake(table) == said[name] for name, (table, _) in tables.items()):
-            raise Wrong(hint)
-    if missed == [list(tables)[-1]]:
-        raise Wrong(f"Your tolerance is too wide: {missed[0]} is none up to 1e-6.")
-    if all(tables[name][1] for name in missed):
-        # The other sums are of whole numbers, with which there is nothing to round.
-        rounded = " Numbers that are equal on paper differ in the last digit here, so compare with a tolerance."
-        hint = rounded if set(missed) <= set(list(tables)[:4]) else " What are f and g there?"
-        raise Wrong(f"Too strict: you say False to {', and to '.join(missed)}.{hint}")
-    raise Wrong(f"is_sum({missed[0]}) gives {said[missed[0]]}, and should give {tables[missed[0]][1]}.")
+    def from_first(t: Tensor) -> Tensor:
+        return t - t[:1] - t[:, :1] + t[0, 0]
+
+    def none(x: Tensor) -> bool:
+        return bool(x.abs().max() < 1e-6) if x.numel() else True
+
+    def wide(tolerance: float) -> Callable[[Tensor], bool]:
+        return lambda t: bool(squares(t).abs().max() < tolerance)
+
+    rank_two = "A sum has rank 2 at most, and so have other tables, a product for one: it is not enough."
+    too_strict = "Too strict: numbers that are equal on paper differ in the last digit here, so allow for 1e-6."
+    too_wide = "Your tolerance is too wide: one number that is 0.00001 too large makes a sum of none, up to 1e-6."
+    return Exercise(
+        cases={name: (table,) for name, (table, _) in tables.items()},
+        right=lambda t: none(squares(t)),
+        mistakes={
+            "one square": (lambda t: none(squares(t)[:1, :1]),
+                "You look at one square of four patches: others may break the rule where this one keeps it."),
+            **{f"one square, {sign:+d}": (lambda t, sign=sign: bool(sign * squares(t)[0, 0] < 1e-6),
+                "You look at one square of four patches, in one direction: others may break the rule, in either.")
+               for sign in (1, -1)},
+            "the four corners": (lambda t: none(t[0, 0] + t[-1, -1] - t[0, -1] - t[-1, 0]),
+                "You look at the four corners alone, or at a mean, which comes to the same: other patches may break the rule."),
+            "two rows": (lambda t: none(from_first(t)[:2]),
+                "You compare the first two rows alone: others may break the rule where these keep it."),
+            "two columns": (lambda t: none(from_first(t)[:, :2]),
+                "You compare the first two columns alone: others may break the rule where these keep it."),
+            "the ends of the rows": (lambda t: none(from_first(t)[:, -1]),
+                "You compare the two ends of each row, or add up along it, which comes to the same: what lies between may "
+                "break the rule."),
+            "the ends of the columns": (lambda t: none(from_first(t)[-1]),
+                "You compare the first row with the last, or add up down the columns, which comes to the same: what lies "
+                "between may break the rule."),
+            "equal steps": (lambda t: all(float(t.diff(dim=k).max() - t.diff(dim=k).min()) < 1e-6 for k in (0, 1)),
+                "You want equal steps from row to row and from column to column: f and g may be any numbers."),
+            **{f"no absolute value, {name}, {sign:+d}": (lambda t, sign=sign, rest=rest: bool((sign * rest(t)).max() < 1e-6),
+                "You take no absolute value: a square can break the rule in either direction.")
+               for sign in (1, -1) for name, rest in (("neighbours", squares), ("from the first", from_first))},
+            "a product": (lambda t: bool(torch.linalg.matrix_rank(t) == 1),
+                "You look for products, tables of rank 1: the two parts are added."),
+            "rank two": (lambda t: bool(torch.linalg.matrix_rank(t, atol=1e-6) <= 2), rank_two),
+            "rank two, to the last digit": (lambda t: bool(torch.linalg.matrix_rank(t) <= 2), rank_two),
+            "rows alike": (lambda t: none(t - t[:1]), "You want all rows alike: they may differ, by one number each."),
+            "columns alike": (lambda t: none(t - t[:, :1]), "You want all columns alike: they may differ, by one number each."),
+            "one part": (lambda t: none(t - t[:1]) or none(t - t[:, :1]),
+                "You allow one of the two parts: a score may have both, one from its row and one from its column."),
+            "the diagonal": (lambda t: none(squares(t).diagonal()),
+                "You look at the squares along the diagonal: others may break the rule where these keep it."),
+            "as many columns as rows": (lambda t: none(squares(t)[:, : len(t) - 1]),
+                "You stop at as many columns as there are rows: a table can be wider than it is high."),
+            "as many rows as columns": (lambda t: none(squares(t)[: t.shape[1] - 1]),
+                "You stop at as many rows as there are columns: a table can be higher than it is wide."),
+            "a square part": (lambda t: none(squares(t)[: min(t.shape) - 1, : min(t.shape) - 1]),
+                "You look at a square part of the table: it may be wider than it is high, or higher than it is wide."),
+            **{f"within {tolerance:g}": (wide(tolerance), too_wide) for tolerance in (1e-4, 1e-3, 1e-2, 0.1)},
+            "to the last digit": (lambda t: bool((squares(t) == 0).all()), too_strict),
+            "to the last digit, from the first": (lambda t: bool((from_first(t) == 0).all()), too_strict),
+            "to the last digit, two sums": (lambda t: bool((t[1:, 1:] + t[:-1, :-1] == t[1:, :-1] + t[:-1, 1:]).all()),
+                too_strict),
+        },
+        praise=f"all {len(tables)} tables, of which one head can have {sum(known for _, known in tables.values())}.",
+    )  # fmt: skip
 
 
-@check()
-def told_apart(my_count: Callable[[str], Any], *, seed: int) -> str:
-    """Try my_count(text) -> how many different outputs one causal layer without positions can give on it, on eleven texts.
-
-    Chapter 14.
-    """
+@exercise()
+def told_apart(seed: int) -> Exercise:
+    """told_apart(text) -> how many different outputs one causal layer without positions can give on it."""
     rng, generator = random.Random(seed), torch.Generator().manual_seed(seed)
-    long = ["".join(rng.choices("abc", k=rng.randint(8, 14))) for _ in range(2)]
-    # A fixed part in which every known mistake counts something else.
-    cases = [
-        (text,)
-        for text in ("aaaa", "abab", "^aaaaa", "abba", "aabbab", "abcacbbca", "ababbbbba", "aabcabbc", "aabcacac", *long)
-    ]
-    vectors = {letter: torch.randn(24, dtype=torch.float64, generator=generator) for letter in "^abc"}
+    a, b, c, d = rng.sample("abcdefghijklmnopqrstuvwxyz", 4)
+    texts = {
+        "one letter throughout": 4 * a,
+        "a single letter": a,
+        "two letters in turn": a + b + a + b,
+        "a first token of its own": "^" + 5 * a,
+        "a text and its mirror image": a + b + b + a,
+        "runs of two letters": a + a + b + b + a + b,
+        "three letters": a + b + c + a + c + b + b + c + a,
+        "one letter rarer than the other": a + b + a + 5 * b + a,
+        "a third letter that comes late": a + a + b + c + a + b + b + c,
+        "a rest that is shared in two ways": a + b + a + c + a + a,
+        "four letters": a + b + c + d + d + c + b + a + b + d + c + a,
+        "shares that nearly agree": a + 30 * b + a + 30 * b,
+    }
+    texts |= {f"{n} letters in no order": "".join(rng.choices(a + b + c, k=n)) for n in (9, 14)}
+    vectors = {letter: torch.randn(24, dtype=torch.float64, generator=generator) for letter in "^" + a + b + c + d}
     query, key, value = torch.randn(3, 24, 24, dtype=torch.float64, generator=generator) / 5
 
     def right(text: str) -> int:
-        """Asks a layer with random weights: they confound no two places that any weights could tell apart."""
+        """Asks a layer with random weights: they confound no two positions that any weights could tell apart."""
         x = torch.stack([vectors[letter] for letter in text])
         past = torch.ones(len(text), len(text), dtype=torch.bool).tril()
         y = attention(x @ query, x @ key, x @ value, mask=past)
         apart = (y[:, None] - y).abs().amax(dim=-1) > 1e-9
         return sum(bool(apart[m, :m].all()) for m in range(len(text)))
 
-    def shares(text: str) -> tuple[float, ...]:
-        return tuple(round(text.count(letter) / max(len(text), 1), 9) for letter in "^abc")
+    def shares(text: str, digits: int = 9) -> tuple[float, ...]:
+        return tuple(round(text.count(letter) / max(len(text), 1), digits) for letter in sorted(vectors))
 
-    def places(seen: Callable[[str, int], Any]) -> Callable[[str], int]:
-        """How many places differ in what is seen there."""
+    def positions(seen: Callable[[str, int], Any]) -> Callable[[str], int]:
+        """How many positions differ in what is seen there."""
         return lambda text: len({seen(text, m) for m in range(len(text))})
 
-    mistakes: list[tuple[Callable[[str], int], str]] = [
-        (places(lambda text, m: m),
-         "You tell all places apart, perhaps by how many tokens each sees: but a mean of two equal values is that of three."),
-        (places(lambda text, m: text[m]),
-         "You count the kinds of tokens: a token also sees which others came before, and in which shares."),
-        (places(lambda text, m: (text[m], frozenset(text[: m + 1]))),
-         "You look at which tokens were seen: attention averages, so their shares count as well."),
-        (places(lambda text, m: shares(text[: m + 1])),
-         "You look at the shares alone: which token asks makes a difference too, since it weighs them its own way."),
-        (places(lambda text, m: (text[m], tuple(sorted(shares(text[: m + 1]))))),
-         "You compare shares without their letters: two thirds `a` and a third `b` are not the same as the other way round."),
-        (places(lambda text, m: (text[m], round(text[: m + 1].count(text[m]) / (m + 1), 9))),
-         "You look at the share of the letter that asks: how the rest is shared among the others counts as well."),
-        (places(lambda text, m: (text[m], round(text[: m + 1].count(text[0]) / (m + 1), 9))),
-         "You look at the share of the first letter: how the rest is shared among the others counts as well."),
-        (places(lambda text, m: (text[m], shares(text[:m]))), "Causal attention includes the token itself: you leave it out."),
-        (places(lambda text, m: shares(text[:m])), "Causal attention includes the token itself: you leave it out."),
-        (places(lambda text, m: text[max(m - 1, 0) : m + 1]),
-         "You look at the last two tokens: every token that came before is in the average."),
-        (lambda text: right(text) - 1, "One too few: the first place counts as well."),
-        (lambda text: right(text) + 1, "One too many."),
-        (lambda text: len(text) - right(text), "You count the places that are lost: the outputs that differ were asked for."),
-    ]  # fmt: skip
-    praise = "a layer with random weights agrees on every text."
-    return compare(my_count, cases, right, mistakes, name="told_apart", praise=praise)
+    def rounded(digits: int) -> Callable[[str, int], Any]:
+        return lambda text, m: (text[m], shares(text[: m + 1], digits))
+
+    itself = "Causal attention includes the token itself: you leave it out."
+    last_two = "You look at the last two tokens: every token that came before is in the average."
+    return Exercise(
+        cases={name: (text,) for name, text in texts.items()},
+        right=right,
+        mistakes={
+            "all": (positions(lambda text, m: m),
+                "You tell all positions apart, perhaps by how many tokens each sees: but a mean of two equal values is that of "
+                "three."),
+            "kinds": (positions(lambda text, m: text[m]),
+                "You count the kinds of tokens: a token also sees which others came before, and in which shares."),
+            "what was seen": (positions(lambda text, m: (text[m], frozenset(text[: m + 1]))),
+                "You look at which tokens were seen: attention averages, so their shares count as well."),
+            "shares alone": (positions(lambda text, m: shares(text[: m + 1])),
+                "You look at the shares alone: which token asks makes a difference too, since it weighs them its own way."),
+            "shares without letters": (positions(lambda text, m: (text[m], tuple(sorted(shares(text[: m + 1]))))),
+                "You compare shares without their letters: two thirds of one and a third of another letter are not the same as "
+                "the other way round."),
+            "its own share": (positions(lambda text, m: (text[m], round(text[: m + 1].count(text[m]) / (m + 1), 9))),
+                "You look at the share of the letter that asks: how the rest is shared among the others counts as well."),
+            "the first letter's share": (positions(lambda text, m: (text[m], round(text[: m + 1].count(text[0]) / (m + 1), 9))),
+                "You look at the share of the first letter: how the rest is shared among the others counts as well."),
+            "two letters' shares": (positions(lambda text, m: (text[m], *(round(text[: m + 1].count(letter) / (m + 1), 9)
+                for letter in (text[0], text[m])))),
+                "You look at the shares of two letters: how the rest is shared among the others counts as well."),
+            **{f"rounded to {digits} digits": (positions(rounded(digits)),
+                "You round shares: some that differ become equal, so compare fractions.") for digits in (1, 2, 3)},
+            "before itself": (positions(lambda text, m: (text[m], shares(text[:m]))), itself),
+            "before itself, whoever asks": (positions(lambda text, m: shares(text[:m])), itself),
+            "the last two": (positions(lambda text, m: text[max(m - 1, 0) : m + 1]), last_two),
+            "runs": (lambda text: len(list(itertools.groupby(text))),
+                "You count runs of equal letters: what a letter sees is everything before it, not its neighbour alone."),
+            "one too few": (lambda text: right(text) - 1, "One too few: the first position counts as well."),
+            "one too many": (lambda text: right(text) + 1, "One too many."),
+            "what is lost": (lambda text: len(text) - right(text),
+                "You count the positions that are lost: the outputs that differ were asked for."),
+        },
+        praise="a layer with random weights agrees on every text.",
+    )  # fmt: skip
 
 
-@check()
-def packed(my_packing: Callable[[Tensor], Any], *, seed: int) -> str:
-    """Try my_packing(documents) -> positions (L,) and mask (L, L): each document as if it stood alone. Chapter 14."""
+@exercise()
+def packed(seed: int) -> Exercise:
+    """packed(documents) -> positions (L,) and mask (L, L): each document as if it stood alone."""
     rng = random.Random(seed)
-    # The last two name their documents in no order, and the very last is one document.
     falling = sorted(rng.sample(range(3, 40), 3), reverse=True)
-    mixed = [name for name in falling for _ in range(rng.randint(2, 5))] + [50, 50, 1]
-    documents = [torch.tensor(case) for case in ([0, 0, 0, 1, 1, 2, 2, 2, 2], mixed, [rng.randint(3, 9)] * 5)]
-    read = [_packing(my_packing, case) for case in documents]
-    for known, hint in _POSITION_MISTAKES:
-        if all(torch.equal(positions, known(names)) for (positions, _), names in zip(read, documents, strict=True)):
-            raise Wrong(hint)
-    for (positions, _), names in zip(read, documents, strict=True):
-        if not torch.equal(positions, _restarting(names)):
-            place = int((positions != _restarting(names)).nonzero()[0])
-            raise Wrong(
-                f"packed({names.tolist()}): token {place} is at position {positions[place]:g}, and should be at "
-                f"{_restarting(names)[place]:g}: so many tokens of its document come before it."
-            )
-    for rule, hint in _MASK_MISTAKES:
-        if all(torch.equal(mask, rule(names)) for (_, mask), names in zip(read, documents, strict=True)):
-            raise Wrong(hint)
-    for (_, mask), names in zip(read, documents, strict=True):
-        wrong = (mask != _own_past(names)).nonzero()
-        if len(wrong):
-            m, n = wrong[0].tolist()
-            raise Wrong(
-                f"packed({names.tolist()}): mask[{m}, {n}] is {bool(mask[m, n])}, and should be {not mask[m, n]}: token {m} is "
-                f"of document {names[m]}, token {n} of document {names[n]}."
-            )
-    return "Right: every document is at its own positions and sees its own past, whatever the documents are called."
+    texts = {
+        "numbers that rise": [0, 0, 0, 1, 1, 2, 2, 2],
+        "numbers in no order": [name for name in falling for _ in range(rng.randint(2, 5))] + [50, 50, 1],
+        "a single document": [rng.randint(3, 9)] * 5,
+        "a single token": [rng.randint(3, 9)],
+        "documents of one token": [7, 3, 9, 9, 4],
+        "numbers that are large, and below zero": [-5, -5, 10**9, 10**9, 10**9, -6],
+        "many documents": [name for name in rng.sample(range(100), 12) for _ in range(rng.randint(1, 6))],
+    }
 
+    def alike(names: Tensor) -> Tensor:
+        return names[:, None] == names
 
-def _packing(my_packing: Callable[[Tensor], Any], documents: Tensor) -> tuple[Tensor, Tensor]:
-    call, length = f"packed({documents.tolist()})", len(documents)
-    result = answer_on_copies(my_packing, documents, call=call)
-    if not isinstance(result, tuple | list) or len(result) != 2:
-        raise Wrong(f"{call} should return two things, positions and mask: return positions, mask.")
-    shapes = [tuple(np.shape(part)) for part in result if isinstance(part, Tensor | np.ndarray)]
-    if shapes == [(length, length), (length,)]:
-        raise Wrong(f"{call} returns the mask first: return positions, mask.")
-    positions = as_table(result[0], (length,), call=f"positions of {call}")
-    mask = as_table(result[1], (length, length), call=f"mask of {call}")
-    if not torch.isin(mask, torch.tensor([0.0, 1.0], dtype=mask.dtype)).all():
-        raise Wrong(f"{call}: a mask holds True and False, and yours holds {mask.min():g} to {mask.max():g}.")
-    return positions, mask.bool()
+    def past(names: Tensor) -> Tensor:
+        return torch.ones(len(names), len(names), dtype=torch.bool).tril()
 
+    def own(names: Tensor) -> Tensor:
+        return alike(names) & past(names)
 
-def _alike(documents: Tensor) -> Tensor:
-    return documents[:, None] == documents
+    def place(names: Tensor) -> Tensor:
+        return own(names).sum(dim=1) - 1
 
+    def at(positions: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Any]:
+        """Positions with any mask: what is not a number stands for whatever the answer has there."""
+        return lambda names: (positions(names), torch.full((len(names), len(names)), torch.nan))
 
-def _own_past(documents: Tensor) -> Tensor:
-    return _alike(documents).tril()
+    def seeing(mask: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Any]:
+        return lambda names: (place(names), mask(names))
 
+    def same(known: tuple[Tensor, Tensor], said: tuple[Tensor, Tensor]) -> bool:
+        pairs = ((a.double(), b) for a, b in zip(known, said, strict=True))
+        return all(bool((a.isnan() | (a == b)).all()) for a, b in pairs)
 
-def _restarting(documents: Tensor) -> Tensor:
-    return _own_past(documents).sum(dim=1).double() - 1
+    def runs(names: Tensor) -> Tensor:
+        return names.unique_consecutive(return_inverse=True)[1]
 
-
-_POSITION_MISTAKES: list[tuple[Callable[[Tensor], Tensor], str]] = [
-    (lambda names: torch.arange(len(names)).double(), "Your positions run on: they should begin anew with each document."),
-    (lambda names: _restarting(names) + 1, "Your positions begin at 1: the first token of a document is at 0."),
-    (lambda names: _alike(names).triu().sum(dim=1).double() - 1,
-     "Your positions run backwards, down to 0 at a document's end."),
-    (lambda names: torch.cat([torch.zeros(1), (names.diff() != 0).cumsum(dim=0)]).double(),
-     "You number the documents: the place of each token within its own was asked for."),
-    (lambda names: torch.cat([torch.arange(int(n)) for n in names.unique(return_counts=True)[1]]).double(),
-     "Your lengths are in the order of the documents' numbers: these come in any order."),
-    (lambda names: (torch.arange(len(names)) - torch.searchsorted(names, names)).double(),
-     "Your positions take the documents' numbers for rising ones: these come in any order."),
-    (lambda names: (torch.arange(len(names)) % int((names == names[0]).sum())).double(),
-     "Your positions take all documents for as long as the first."),
-]  # fmt: skip
-_MASK_MISTAKES: list[tuple[Callable[[Tensor], Tensor], str]] = [
-    (lambda names: torch.ones(len(names), len(names)).tril().bool(),
-     "Your mask is the causal one: with it, a token sees the documents before its own."),
-    (_alike, "Your mask lets tokens see later ones of their document: it should be causal as well."),
-    (lambda names: ~_own_past(names), "Your mask is the wrong way round: True should stand where m may see n."),
-    (lambda names: _own_past(names).T, "Your mask is transposed: rows are the tokens m that look, and they look back."),
-    (lambda names: _own_past(names).tril(-1),
-     "Your tokens do not see themselves, and the first of a document sees nothing at all."),
-    (lambda names: _restarting(names)[:, None] >= _restarting(names),
-     "Your mask compares positions, and these begin anew: a token sees the beginnings of all documents, even of later ones."),
-    (lambda names: (_restarting(names)[:, None] >= _restarting(names)).tril(),
-     "Your mask compares positions, and these begin anew: a token sees the beginnings of the documents before its own."),
-    (lambda names: names[:, None] >= names,
-     "Your mask compares the documents' names: these are in no order, and only equal ones count."),
-    (lambda names: (names[:, None] >= names).tril(),
-     "Your mask compares the documents' names: these are in no order, and only equal ones count."),
-    (lambda names: ~_alike(names), "Your mask is the wrong way round: True should stand where m may see n."),
-    (lambda names: torch.ones(len(names), len(names)).bool(), "Your mask hides nothing."),
-]  # fmt: skip
+    reversed_mask = "Your mask is the wrong way round: True should stand where m may see n."
+    by_names = "Your mask compares the documents' names: these are in no order, and only equal ones count."
+    as_rising = "Your positions take the documents' numbers for rising ones: these come in any order."
+    return Exercise(
+        cases={name: (torch.tensor(text),) for name, text in texts.items()},
+        right=lambda names: (place(names), own(names)),
+        same=same,
+        mistakes={
+            "running on": (at(lambda names: torch.arange(len(names))),
+                "Your positions run on: they should begin anew with each document."),
+            "from 1": (at(lambda names: place(names) + 1), "Your positions begin at 1: the first token of a document is at 0."),
+            "backwards": (at(lambda names: alike(names).triu().sum(dim=1) - 1),
+                "Your positions run backwards, down to 0 at a document's end."),
+            "the document's number": (at(runs),
+                "You number the documents: the position of each token within its own was asked for."),
+            "the names": (at(lambda names: names),
+                "Your positions are the documents' own numbers: the position of each token within its document was asked for."),
+            "lengths in order": (at(lambda names: torch.cat([torch.arange(n)
+                for n in names.unique(return_counts=True)[1].tolist()])),
+                "Your lengths are in the order of the documents' numbers: these come in any order."),
+            "rising numbers": (at(lambda names: torch.arange(len(names)) - torch.searchsorted(names, names)), as_rising),
+            "numbers that rise by one": (at(lambda names: torch.arange(len(names)) - torch.cummax(
+                torch.arange(len(names)) * (names.diff(prepend=names[:1]) == 1), dim=0).values), as_rising),
+            "as long as the first": (at(lambda names: torch.arange(len(names)) % int((names == names[0]).sum())),
+                "Your positions take all documents for as long as the first."),
+            "lengths": (at(lambda names: alike(names).sum(dim=1)),
+                "You return how long each token's document is: its position within the document was asked for."),
+            "causal": (seeing(past), "Your mask is the causal one: with it, a token sees the documents before its own."),
+            "not causal": (seeing(alike),
+                "Your mask lets tokens see later ones of their document: it should be causal as well."),
+            "hidden": (seeing(lambda names: ~own(names)), reversed_mask),
+            "others": (seeing(lambda names: ~alike(names)), reversed_mask),
+            "transposed": (seeing(lambda names: own(names).T),
+                "Your mask is transposed: rows are the tokens m that look, and they look back."),
+            "not itself": (seeing(lambda names: own(names).tril(-1)),
+                "Your tokens do not see themselves, and the first of a document sees nothing at all."),
+            "by positions": (seeing(lambda names: place(names)[:, None] >= place(names)),
+                "Your mask compares positions, and these begin anew: a token sees the beginnings of all documents, even of "
+                "later ones."),
+            "by positions, and the past": (seeing(lambda names: (place(names)[:, None] >= place(names)) & past(names)),
+                "Your mask compares positions, and these begin anew: a token sees the beginnings of the documents before its "
+                "own."),
+            "by names": (seeing(lambda names: names[:, None] >= names), by_names),
+            "by names, and the past": (seeing(lambda names: (names[:, None] >= names) & past(names)), by_names),
+            "earlier documents": (seeing(lambda names: runs(names)[:, None] >= runs(names)),
+                "Your mask lets tokens see the documents before their own, and all of their own."),
+            "nothing hidden": (seeing(lambda names: torch.ones(len(names), len(names))), "Your mask hides nothing."),
+            "as a bias": (seeing(lambda names: torch.zeros(len(names), len(names)).masked_fill(~own(names), -torch.inf)),
+                "You return what is added to scores, 0 and -inf: a mask holds True and False."),
+            "the first token as well": (seeing(lambda names: own(names) | (torch.arange(len(names)) == 0)),
+                "Your tokens see the first token of the window: it is of another document than most."),
+        },
+        praise="every document is at its own positions and sees its own past, whatever the documents are called.",
+    )  # fmt: skip

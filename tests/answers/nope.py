@@ -1,6 +1,7 @@
-"""Answers to assignment 14: right ones written differently, and wrong ones with what their verdict must say."""
+"""Answers to the exercises on choosing."""
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
@@ -10,20 +11,86 @@ import numpy as np
 import torch
 from torch import Tensor
 
-# ── patches ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+from tests.answers import blind
+
+Job = Callable[[str], Any]
+
+# ── brackets ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+BRACKETS: dict[str, Any] = {"^": [1.0, 0.0], "(": [0.0, 1.0], ")": [0.0, -1.0]}
 
 
-def patches_by_division(rows: int, columns: int) -> list[tuple[int, int]]:
-    return [divmod(number, columns) for number in range(rows * columns)]
+def quotient(mean: Tensor) -> Tensor:
+    return mean[1] / mean[0]
 
 
-def patches_by_indices(rows: int, columns: int) -> Any:
-    return np.indices((rows, columns)).reshape(2, -1).T
+def reading(readout: Callable[[Tensor], Any]) -> tuple[Any, Any]:
+    return BRACKETS.get, readout
 
 
-def patches_by_repeating(rows: int, columns: int) -> Tensor:
-    row = torch.arange(rows, dtype=torch.float32).repeat_interleave(columns)
-    return torch.stack([row, torch.arange(columns, dtype=torch.float32).repeat(rows)], dim=-1)
+def valued(**changed: Any) -> tuple[Any, Any]:
+    names = {"first": "^", "opened": "(", "closed": ")"}
+    return (BRACKETS | {names[name]: vector for name, vector in changed.items()}).get, quotient
+
+
+# ── what a job needs ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def order_counts(job: Job, texts: list[str]) -> bool:
+    return any(job("".join(order)) != job(text) for text in texts for order in itertools.permutations(text))
+
+
+def needs(job: Job, texts: list[str]) -> tuple[bool, int]:
+    reach = 0
+    for text in texts:
+        for window in range(len(text)):
+            if job(text[len(text) - window :]) != job(text):
+                reach = max(reach, window + 1)
+    return order_counts(job, texts), reach
+
+
+def needs_downwards(job: Job, texts: list[str]) -> list[Any]:
+    """From the longest window down, as long as all texts have their answers."""
+    window = max(map(len, texts))
+    while window and all(job(text[max(0, len(text) - window + 1) :]) == job(text) for text in texts):
+        window -= 1
+    answers = [{job("".join(order)) for order in itertools.permutations(text)} for text in texts]
+    return [max(map(len, answers)) > 1, np.int64(window)]
+
+
+def needs_by_cutting(job: Job, texts: list[str]) -> tuple[Any, float]:
+    """Letters are cut off in front; the shortest cut that does harm decides."""
+
+    def harmless(text: str) -> int:
+        return next((cut - 1 for cut in range(1, len(text) + 1) if job(text[cut:]) != job(text)), len(text))
+
+    same = [job("".join(order)) == job(text) for text in texts for order in itertools.permutations(text)]
+    return ~np.all(same), float(max(len(text) - harmless(text) for text in texts))
+
+
+def last(text: str, window: int) -> str:
+    return text[-window:]
+
+
+def upwards(job: Job, texts: list[str], cut: Callable[[str, int], str] = lambda t, n: t[max(len(t) - n, 0) :]) -> int:
+    return next(n for n in itertools.count() if all(job(cut(text, n)) == job(text) for text in texts))
+
+
+def by_halving(job: Job, texts: list[str]) -> int:
+    low, high = 0, max(map(len, texts))
+    while low < high:
+        middle = (low + high) // 2
+        suits = all(job(text[max(len(text) - middle, 0) :]) == job(text) for text in texts)
+        low, high = (low, middle) if suits else (middle + 1, high)
+    return low
+
+
+def with_order(order: Callable[[Job, list[str]], Any]) -> Callable[[Job, list[str]], Any]:
+    return lambda job, texts: (order(job, texts), needs(job, texts)[1])
+
+
+def with_reach(reach: Callable[[Job, list[str]], Any]) -> Callable[[Job, list[str]], Any]:
+    return lambda job, texts: (order_counts(job, texts), reach(job, texts))
 
 
 # ── sums ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -56,6 +123,48 @@ def sum_by_fitting(scores: Tensor) -> bool:
     which = torch.cat([torch.eye(rows)[places[:, 0]], torch.eye(columns)[places[:, 1]]], dim=1).double()
     fitted = torch.linalg.lstsq(which, scores.flatten()[:, None], driver="gelsd").solution
     return bool((which @ fitted - scores.flatten()[:, None]).abs().max() < 1e-6)
+
+
+def is_sum_squares(scores: Tensor) -> bool:
+    s = scores.double()
+    return bool(((s - s[:1]) - (s[:, :1] - s[:1, :1])).abs().max() <= 1e-6)
+
+
+def is_sum_centred(scores: Tensor) -> bool:
+    s = scores.double()
+    left = s - s.mean(0, keepdim=True) - s.mean(1, keepdim=True) + s.mean()
+    return bool(torch.allclose(left, torch.zeros_like(left), rtol=0, atol=1e-6))
+
+
+def is_sum_rank(scores: Tensor) -> bool:
+    s = scores.double()
+    return bool(torch.linalg.svdvals((s[1:] - s[0]) - (s[1:, :1] - s[0, :1])).max() < 1e-6)
+
+
+def is_sum_two_rows(scores: Tensor) -> bool:
+    step = scores[1].double() - scores[0].double()
+    return bool((step - step[0]).abs().max() < 1e-6)
+
+
+def is_sum_average(scores: Tensor) -> bool:
+    s = scores.double()
+    return bool((s[1:, 1:] + s[:-1, :-1] - s[1:, :-1] - s[:-1, 1:]).mean().abs() < 1e-6)
+
+
+def is_sum_exact(scores: Tensor) -> bool:
+    s = scores
+    return bool((s[1:, 1:] + s[:-1, :-1] == s[1:, :-1] + s[:-1, 1:]).all())
+
+
+def is_sum_coarse(scores: Tensor) -> bool:
+    s = scores.double()
+    return bool(((s - s[:1]) - (s[:, :1] - s[:1, :1])).abs().max() < 0.1)
+
+
+def is_sum_constant_steps(scores: Tensor) -> bool:
+    """Takes f and g for straight lines."""
+    s = scores.double()
+    return bool(s.diff(dim=0).std() < 1e-6 and s.diff(dim=1).std() < 1e-6)
 
 
 # ── blind layers ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -95,12 +204,75 @@ def apart_by_layer(text: str) -> int:
     return len(outputs)
 
 
+def told_shares(text: str) -> int:
+    found = set()
+    for n in range(1, len(text) + 1):
+        counts = Counter(text[:n])
+        found.add((text[n - 1], frozenset((x, Fraction(c, n)) for x, c in counts.items())))
+    return len(found)
+
+
+def told_gcd(text: str) -> int:
+    letters, found = sorted(set(text)), set()
+    for n, asks in enumerate(text, 1):
+        counts = [text[:n].count(letter) for letter in letters]
+        common = math.gcd(*counts)
+        found.add((asks, *(c // common for c in counts)))
+    return len(found)
+
+
+def told_layer(text: str) -> int:
+    """Ask a layer."""
+    generator = torch.Generator().manual_seed(3)
+    names = {letter: k for k, letter in enumerate(sorted(set(text)))}
+    x = torch.tensor([names[letter] for letter in text])
+    scores = torch.randn(len(names), len(names), generator=generator, dtype=torch.float64)
+    values = torch.randn(len(names), 4, generator=generator, dtype=torch.float64)
+    table = scores[x][:, x].masked_fill(~torch.ones(len(x), len(x)).tril().bool(), -math.inf)
+    outputs = table.softmax(-1) @ values[x]
+    found: list[Tensor] = []
+    for row in outputs:
+        if not any(torch.allclose(row, other, rtol=0, atol=1e-10) for other in found):
+            found.append(row)
+    return len(found)
+
+
+def told_counts(text: str) -> int:
+    """Numbers of letters instead of shares."""
+    return len({(text[n], tuple(sorted(Counter(text[: n + 1]).items()))) for n in range(len(text))})
+
+
+def told_own_share(text: str) -> int:
+    """Only how much of the text so far is the asker."""
+    return len({(x, Fraction(text[:n].count(x), n)) for n, x in enumerate(text, 1)})
+
+
+def told_unnamed(text: str) -> int:
+    """Shares without saying whose."""
+    found = set()
+    for n, x in enumerate(text, 1):
+        found.add((x, tuple(sorted(Fraction(c, n) for c in Counter(text[:n]).values()))))
+    return len(found)
+
+
+def told_no_query(text: str) -> int:
+    """A layer whose scores are all equal."""
+    x = torch.tensor([sorted(set(text)).index(letter) for letter in text])
+    values = torch.randn(int(x.max()) + 1, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    means = values[x].cumsum(0) / torch.arange(1, len(x) + 1)[:, None]
+    return len(torch.unique((means * 1e9).round(), dim=0))
+
+
+def told_strict_past(text: str) -> int:
+    """The letter itself is left out of the average."""
+    found: set[object] = set()
+    for n, x in enumerate(text):
+        found.add((x, frozenset((y, Fraction(c, n)) for y, c in Counter(text[:n]).items())))
+    return len(found)
+
+
 def apart(seen: Callable[[str, int], Any]) -> Callable[[str], int]:
     return lambda text: len({seen(text, m) for m in range(len(text))})
-
-
-def shares(past: str) -> tuple[tuple[str, Fraction], ...]:
-    return tuple((letter, Fraction(past.count(letter), len(past))) for letter in sorted(set(past)))
 
 
 # ── packing ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -134,130 +306,202 @@ def packed_from_lengths(documents: Tensor) -> tuple[Tensor, Tensor]:
     return torch.cat([torch.arange(length) for length in lengths]), torch.block_diag(*blocks)
 
 
-def with_positions(change: Callable[[Tensor], Any]) -> Callable[[Tensor], Any]:
-    return lambda documents: (change(documents), packed(documents)[1])
+def packed_cummax(documents: Tensor) -> tuple[Tensor, Tensor]:
+    place = torch.arange(len(documents))
+    new = torch.ones(len(documents), dtype=torch.bool)
+    new[1:] = documents[1:] != documents[:-1]
+    start = torch.where(new, place, 0).cummax(0).values
+    return place - start, (start[:, None] <= place) & (place <= place[:, None])
 
 
-def with_mask(change: Callable[[Tensor], Any]) -> Callable[[Tensor], Any]:
-    return lambda documents: (packed(documents)[0], change(documents))
+def packed_blocks(documents: Tensor) -> tuple[Tensor, Tensor]:
+    lengths = torch.unique_consecutive(documents, return_counts=True)[1].tolist()
+    mask = torch.block_diag(*(torch.ones(n, n).tril() for n in lengths)).bool()
+    return torch.cat([torch.arange(n) for n in lengths]), mask
 
 
-def past(documents: Tensor) -> Tensor:
-    places = torch.arange(len(documents))
-    return places[:, None] >= places
+def packed_lists(documents: Tensor) -> tuple[Tensor, Tensor]:
+    names = documents.tolist()
+    rows = [[names[m] == names[n] and n <= m for n in range(len(names))] for m in range(len(names))]
+    return torch.tensor([m - names.index(name) for m, name in enumerate(names)]), torch.tensor(rows)
 
 
-def alike(documents: Tensor) -> Tensor:
-    return documents == documents[:, None]
+def packed_ascending(documents: Tensor) -> tuple[Tensor, Tensor]:
+    """Takes the numbers for ascending ones."""
+    same = documents[:, None] >= documents
+    return packed_blocks(documents)[0], same & torch.ones_like(same).tril()
 
 
-RIGHT: dict[str, list[Callable[..., Any]]] = {
-    "nope.patch_positions": [
-        patches_by_division,
-        patches_by_indices,
-        patches_by_repeating,
-        lambda rows, columns: torch.cartesian_prod(torch.arange(rows), torch.arange(columns)),
+def packed_sorted(documents: Tensor) -> tuple[Tensor, Tensor]:
+    """The lengths in the order of the numbers."""
+    lengths = torch.unique(documents, return_counts=True)[1].tolist()
+    return torch.cat([torch.arange(n) for n in lengths]), packed_blocks(documents)[1]
+
+
+def packed_scores(documents: Tensor) -> tuple[Tensor, Tensor]:
+    """What one adds to the scores instead of a mask."""
+    positions, mask = packed_blocks(documents)
+    return positions, torch.zeros(mask.shape).masked_fill(~mask, -math.inf)
+
+
+def packed_backwards(documents: Tensor) -> tuple[Tensor, Tensor]:
+    mask = packed_blocks(documents)[1]
+    return mask.sum(0) - 1, mask
+
+
+RIGHT: dict[str, list[Any]] = {
+    "nope.depth": [
+        reading(quotient),
+        reading(lambda mean: float(mean[1]) * round(1 / float(mean[0]))),
+        reading(lambda mean: np.round(mean.numpy()[1] / mean.numpy()[0])),
+        (
+            lambda token: [0, 2.0 * (token == "("), 2.0 * (token == ")"), 4.0 * (token == "^")],
+            lambda m: 2 * (m[1] - m[2]) / m[3],
+        ),
+        (
+            lambda token: np.array([3.0 if token == "^" else 0.0, {"(": 1.0, ")": -1.0}.get(token, 1.0)]),
+            lambda mean: 3 * float(mean[1]) / float(mean[0]) - 1,
+        ),
     ],
-    "nope.is_sum": [sum_by_squares, sum_by_means, sum_by_differences, sum_by_fitting],
-    "nope.told_apart": [apart_by_shares, apart_by_counting, apart_by_layer],
-    "nope.packed": [packed, packed_by_loop, packed_in_numpy, packed_from_lengths],
-}
+    "nope.needs": [needs, needs_downwards, needs_by_cutting],
+    "nope.is_sum": [
+        sum_by_squares,
+        sum_by_means,
+        sum_by_differences,
+        sum_by_fitting,
+        *blind(is_sum_squares, is_sum_centred, is_sum_rank),
+    ],
+    "nope.told_apart": [
+        apart_by_shares,
+        apart_by_counting,
+        apart_by_layer,
+        *blind(told_shares, told_gcd, told_layer),
+    ],
+    "nope.packed": [
+        packed,
+        packed_by_loop,
+        packed_in_numpy,
+        packed_from_lengths,
+        *blind(packed_cummax, packed_blocks, packed_lists),
+    ],
+}  # fmt: skip
 
-# What is wrong: the answer, and words of its verdict, or None for a mistake that has no name.
-WRONG: dict[str, dict[str, tuple[Callable[..., Any], str | None]]] = {
-    "nope.patch_positions": {
-        "column first": (lambda r, c: [(n % c, n // c) for n in range(r * c)], "changed places"),
-        "column by column": (lambda r, c: [(n % r, n // r) for n in range(r * c)], "column by column"),
-        "column by column, and first": (lambda r, c: [divmod(n, r) for n in range(r * c)], "and name the column first"),
-        "from 1": (lambda r, c: [(n // c + 1, n % c + 1) for n in range(r * c)], "from 1"),
-        "by the rows": (lambda r, c: [(n // r, n % c) for n in range(r * c)], "How many patches does one row have"),
-        "from the end": (lambda r, c: [divmod(n, c) for n in reversed(range(r * c))], "begin at the end"),
-        "numbers": (lambda r, c: torch.arange(r * c), "has shape"),
-        "numbers, twice": (lambda r, c: torch.arange(r * c)[:, None].repeat(1, 2), "You number the patches"),
-        "a grid": (lambda r, c: torch.stack(torch.meshgrid(torch.arange(r), torch.arange(c), indexing="ij")), "has shape"),
-        "two rows": (lambda r, c: torch.tensor(patches_by_division(r, c)).T, "transposed"),
-    },
-    "nope.is_sum": {
-        "one square": (lambda t: bool(t[0, 0] + t[1, 1] - t[0, 1] - t[1, 0] < 1e-6), None),
-        "one square, both signs": (lambda t: torch.allclose(t[0, 0] + t[1, 1], t[0, 1] + t[1, 0]), "one square of four"),
-        "four corners": (lambda t: torch.allclose(t[0, 0] + t[-1, -1], t[0, -1] + t[-1, 0]), "four corners"),
-        "a product": (lambda t: bool(torch.linalg.svdvals(t)[1] < 1e-9), "look for products"),
-        "rank two": (lambda t: bool((torch.linalg.svdvals(t)[2:] < 1e-9).all()), "rank 2 at most"),
-        "rows alike": (lambda t: torch.allclose(t, t[0].expand_as(t)), "all rows alike"),
-        "columns alike": (lambda t: torch.allclose(t, t[:, :1].expand_as(t)), "all columns alike"),
-        "either alike": (
-            lambda t: torch.allclose(t, t[0].expand_as(t)) or torch.allclose(t, t[:, :1].expand_as(t)),
-            "one of the two parts",
+WRONG: dict[str, list[Any]] = {
+    "nope.depth": [
+        ("upside down", reading(lambda mean: mean[0] / (mean[1] + 1e-9)), "After ^ the depth is 0"),
+        ("always 1", reading(lambda mean: 1), "After ^ the depth is 0, and my_readout says 1."),
+        ("division by zero", reading(lambda mean: mean[0] / (mean[1] * 0)), "returned inf"),
+        ("rounded", reading(lambda mean: round(float(mean[1]))), "After ^( the depth is 1, and my_readout says 0."),
+        ("the vector", reading(lambda mean: mean), "returned (2,) numbers, it should be one number"),
+        ("a word", reading(lambda mean: "deep"), "returned a str, it should be one number"),
+        ("closing is nothing", valued(closed=[0.0, 0.0]), "never what was closed"),
+        ("nothing to divide by", valued(first=[0.0, 0.0]), "Does the first token leave something"),
+        ("opening leads down", valued(opened=[0.0, -1.0], closed=[0.0, 1.0]), "The sign is the wrong way round"),
+        ("two lengths", valued(opened=[1.0]), "give all the same length"),
+        ("a number", valued(first=1.0), "has shape ()"),
+        ("not a number", valued(first=[math.nan, 0.0]), "must be one vector of finite numbers"),
+        ("text", valued(opened="up"), "no table of numbers"),
+        ("none", ({}.get, quotient), "Not tried yet"),
+    ],
+    "nope.needs": [
+        ("the first that suits all", with_reach(upwards), "by accident"),
+        ("text[-0:]", with_reach(lambda job, texts: upwards(job, texts, last)), "text[-0:] is the whole text"),
+        ("by halving", with_reach(by_halving), "and not: whether a letter stands an even number of times, in one text"),
+        ("shuffled once", with_order(lambda job, texts: any(job(t[1:] + t[:1]) != job(t) for t in texts)), "Try them all"),
+        (
+            "two letters exchanged",
+            with_order(lambda job, texts: any(job(t[1::-1] + t[2:]) != job(t) for t in texts)),
+            "Try them all",
         ),
-        "one step for all rows": (
+        ("whether the words differ", with_order(lambda job, texts: len({job(text) for text in texts}) > 1), None),
+        (
+            "how many orders differ",
+            with_order(lambda job, texts: sum(job("".join(p)) != job(t) for t in texts for p in itertools.permutations(t))),
+            "it should be one True or False",
+        ),
+        ("exchanged", lambda job, texts: needs(job, texts)[::-1], "it should be one True or False"),
+        ("the reach alone", lambda job, texts: needs(job, texts)[1], "it should be 2 things"),
+        (
+            "one for each text",
+            with_reach(lambda job, texts: [needs(job, [text])[1] for text in texts]),
+            "it should be one number",
+        ),
+        ("a share", with_reach(lambda job, texts: needs(job, texts)[1] / max(map(len, texts))), "should be a whole number"),
+        ("both for the first text", lambda job, texts: needs(job, texts[:1]), "the first text alone"),
+        (
+            "backwards, and the first that suits",
+            lambda job, texts: (any(job(t[::-1]) != job(t) for t in texts), upwards(job, texts)),
+            None,
+        ),
+    ],
+    "nope.is_sum": [
+        (
+            "one square",
+            lambda t: bool(t[0, 0] + t[1, 1] - t[0, 1] - t[1, 0] < 1e-6),
+            "one square of four patches, in one direction",
+        ),
+        ("one square, both signs", lambda t: torch.allclose(t[0, 0] + t[1, 1], t[0, 1] + t[1, 0]), "one square of four"),
+        ("a product", lambda t: bool(torch.linalg.svdvals(t)[1] < 1e-9), "look for products"),
+        ("rank two", lambda t: bool((torch.linalg.svdvals(t)[2:] < 1e-9).all()), "rank 2 at most"),
+        (
+            "one step for all rows",
             lambda t: torch.allclose(t[1:] - t[0], (t[1, 0] - t[0, 0]).expand(len(t) - 1, t.shape[1])),
-            "all rows alike",
+            "never say True wrongly",
         ),
-        "along the diagonal": (
-            lambda t: all(abs(t[k, k] + t[k + 1, k + 1] - t[k, k + 1] - t[k + 1, k]) < 1e-6 for k in range(len(t) - 1)),
+        (
+            "along the diagonal",
+            lambda t: all(abs(t[k, k] + t[k + 1, k + 1] - t[k, k + 1] - t[k + 1, k]) < 1e-6 for k in range(min(t.shape) - 1)),
             "squares along the diagonal",
         ),
-        "to the last digit": (lambda t: bool((t.diff(dim=0).diff(dim=1) == 0).all()), "Too strict"),
-        "the opposite": (lambda t: not sum_by_squares(t), "The wrong way round"),
-        "always": (lambda t: True, "You say True to all"),
-        "never": (lambda t: False, "You say False to all"),
-        "symmetric": (lambda t: torch.equal(t, t.T), "You say False to all"),
-        "a table": (lambda t: t.diff(dim=0).diff(dim=1).abs() < 1e-6, "one True or False"),
-    },
-    "nope.told_apart": {
-        "all places": (len, "You tell all places apart"),
-        "counts": (apart(lambda text, m: (text[m], text[: m + 1].count("a"), text[: m + 1].count("b"), m)), "all places apart"),
-        "kinds": (lambda text: len(set(text)), "count the kinds"),
-        "what was seen": (apart(lambda text, m: (text[m], "".join(sorted(set(text[: m + 1]))))), "which tokens were seen"),
-        "shares alone": (apart(lambda text, m: shares(text[: m + 1])), "the shares alone"),
-        "before itself": (apart(lambda text, m: (text[m], shares(text[:m]))), "you leave it out"),
-        "before itself, shares": (apart(lambda text, m: shares(text[:m])), "you leave it out"),
-        "the whole text": (apart(lambda text, m: (text[m], shares(text))), "count the kinds"),
-        "the last two": (apart(lambda text, m: text[max(0, m - 1) : m + 1]), "the last two tokens"),
-        "sets": (apart(lambda text, m: frozenset(text[: m + 1])), "count the kinds"),
-        "one too few": (lambda text: apart_by_shares(text) - 1, "One too few"),
-        "one too many": (lambda text: apart_by_shares(text) + 1, "One too many"),
-        "what is lost": (lambda text: len(text) - apart_by_shares(text), "places that are lost"),
-        "the set": (lambda text: set(text), "it should be one number"),
-        "runs": (lambda text: len(list(itertools.groupby(text))), None),
-    },
-    "nope.packed": {
-        "running on": (with_positions(lambda names: torch.arange(len(names))), "run on"),
-        "nothing done": (lambda names: (torch.arange(len(names)), past(names)), "run on"),
-        "from 1": (with_positions(lambda names: packed(names)[0] + 1), "begin at 1"),
-        "backwards": (with_positions(lambda names: alike(names).triu().sum(dim=1) - 1), "run backwards"),
-        "the document's number": (
-            with_positions(lambda names: names.unique_consecutive(return_inverse=True)[1]),
-            "number the documents",
-        ),
-        "the documents' names": (with_positions(lambda names: names), None),
-        "names that rise by one": (
-            with_positions(
-                lambda names: (
-                    torch.arange(len(names))
-                    - torch.cummax(torch.arange(len(names)) * (names.diff(prepend=names[:1]) == 1), dim=0).values
-                )
+        (
+            "as many columns as rows",
+            lambda t: all(
+                abs(t[r, c] + t[r + 1, c + 1] - t[r, c + 1] - t[r + 1, c]) < 1e-6
+                for r in range(len(t) - 1)
+                for c in range(min(len(t), t.shape[1]) - 1)
             ),
-            "so many tokens of its document",
+            "as many columns as there are rows",
         ),
-        "causal": (with_mask(past), "is the causal one"),
-        "not causal": (with_mask(alike), "later ones of their document"),
-        "wrong way round": (with_mask(lambda names: ~packed(names)[1]), "True should stand"),
-        "other documents": (with_mask(lambda names: names[:, None] != names), "True should stand"),
-        "transposed": (with_mask(lambda names: alike(names).triu()), "is transposed"),
-        "not itself": (with_mask(lambda names: alike(names).tril(-1)), "do not see themselves"),
-        "by positions": (
-            with_mask(lambda names: packed(names)[0][:, None] >= packed(names)[0]),
-            "the beginnings of all documents",
+        ("the opposite", lambda t: not sum_by_squares(t), "the opposite of what it should be"),
+        ("always", lambda t: True, "You say True every time"),
+        ("never", lambda t: False, "You say False every time"),
+        ("a table", lambda t: t.diff(dim=0).diff(dim=1).abs() < 1e-6, "one True or False"),
+        *blind(
+            ("two rows only", is_sum_two_rows, "the first two rows"),
+            ("squares on average", is_sum_average, "or at a mean"),
+            ("no tolerance", is_sum_exact, "allow for 1e-6"),
+            ("coarse tolerance", is_sum_coarse, "tolerance is too wide"),
+            ("symmetric", lambda t: t.shape[0] == t.shape[1] and bool(torch.allclose(t, t.T, atol=1e-6)), None),
+            ("straight lines", is_sum_constant_steps, "You want equal steps"),
         ),
-        "by positions, and the past": (
-            with_mask(lambda names: (packed(names)[0][:, None] >= packed(names)[0]) & past(names)),
-            "the documents before its own",
+    ],
+    "nope.told_apart": [
+        ("counts", apart(lambda text, m: (text[m], text[: m + 1].count("a"), m)), "all positions apart"),
+        ("the set", lambda text: set(text), "it should be one number"),
+        ("sets", apart(lambda text, m: frozenset(text[: m + 1])), "count the kinds"),
+        *blind(
+            ("counts, not shares", told_counts, "tell all positions apart"),
+            ("own share only", told_own_share, "share of the letter that asks"),
+            ("without the letter itself", told_strict_past, "you leave it out"),
+            ("the whole text", lambda text: len({(x, tuple(sorted(text))) for x in text}), "the kinds of tokens"),
+            ("shares without names", told_unnamed, "shares without their letters"),
+            ("equal scores", told_no_query, "which token asks"),
+            ("changes of letter", lambda text: len(list(itertools.groupby(text))), "You count runs"),
         ),
-        "by names": (with_mask(lambda names: (names[:, None] >= names) & past(names)), "the documents' names"),
-        "nothing hidden": (with_mask(lambda names: torch.ones(len(names), len(names))), "hides nothing"),
-        "as a bias": (with_mask(lambda names: torch.where(packed(names)[1], 0.0, -torch.inf)), "holds True and False"),
-        "positions alone": (lambda names: packed(names)[0], "two things"),
-        "exchanged": (lambda names: packed(names)[::-1], "has shape"),
-    },
-}
+    ],
+    "nope.packed": [
+        ("nothing done", lambda names: (torch.arange(len(names)), torch.ones(len(names), len(names)).tril()), "run on"),
+        ("positions alone", lambda names: packed(names)[0], "2 things"),
+        *blind(
+            ("earlier documents too", packed_ascending, "compares the documents' names"),
+            ("lengths in order of numbers", packed_sorted, "Your lengths are in the order"),
+            (
+                "exchanged",
+                lambda names: packed_blocks(names)[::-1],
+                "part 1 of packed([0, 0, 0, 1, 1, 2, 2, 2]), for numbers that rise, has shape (8, 8)",
+            ),
+            ("scores, not a mask", packed_scores, "what is added to scores"),
+            ("counted from the end", packed_backwards, "positions run backwards"),
+        ),
+    ],
+}  # fmt: skip
