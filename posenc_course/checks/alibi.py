@@ -1,311 +1,386 @@
-"""Exercises of chapter 11: the bias of ALiBi from positions, and the assignment on slopes, windows and caches."""
+"""Exercises on ALiBi: the bias from positions, slopes, what a softmax forgets, and attention beside a cache with padding."""
 
+import itertools
 import math
 import random
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from posenc_course.alibi import alibi_attention, alibi_bias, alibi_slopes
-from posenc_course.checks._verdict import Wrong, answer, answer_on_copies, as_number, as_table, as_truth, check, compare
+from posenc_course.checks._exercise import Call, Exercise, exercise
+from posenc_course.checks._sandbox import Wrong
+
+Slope = Callable[[int, int], float]  # head, number of heads -> slope
+
+# ── the slopes of the authors' code, and what others take for them ───────────────────────────────────────────────────────
 
 
-class _Case(NamedTuple):
-    name: str
-    queries: list[int]
-    keys: list[int]
-    num_heads: int
+def _slope(head: int, size: int) -> float:
+    return float(alibi_slopes(size)[head])
 
 
-_WHOLE = _Case("0 … 11", list(range(12)), list(range(12)), 8)
-_FAR = _Case("5000 … 5011", list(range(5000, 5012)), list(range(5000, 5012)), 8)
-_CACHED = _Case("query 11 after keys 0 … 11", [11], list(range(12)), 8)
-_GAP = _Case("query 12, keys 0, 1, 2, 9, 10, 11, 12", [12], [0, 1, 2, 9, 10, 11, 12], 8)
-_TWELVE = _Case("0 … 11", list(range(12)), list(range(12)), 12)
+def _power(size: int) -> int:
+    """The largest power of two that is not more."""
+    return 1 << (size.bit_length() - 1)
 
 
-@check(instead_of=[alibi_bias], draws=False)
-def bias(my_bias: Callable[[Tensor, Tensor, int], Any]) -> str:
-    """Try my_bias(q_positions, k_positions, num_heads) -> what to add to the scores, (num_heads, L_query, L_key).
+def _listed(
+    rest: Callable[[int, int], float],
+    first: Callable[[int, int], float] = lambda h, p: 8 * (h + 1) / p,
+    power: Callable[[int], int] = _power,
+) -> Slope:
+    """2 to the minus first(head, power), or rest(head among the additional ones, power)."""
 
-    Judged by how it changes from key to key among those that a causal mask leaves, so that a number added to a whole row, which
-    softmax forgets, makes no difference; what broadcasts to the shape will do. Tried on a text from 0 on and from 5000 on, with
-    a single query after a cache, with a gap between the keys, and with 12 heads. Chapter 11.
+    def slope(head: int, size: int) -> float:
+        p = power(size)
+        return float(2.0 ** -(first(head, p) if head < p else rest(head - p, p)))
+
+    return slope
+
+
+def _between(j: int, p: int) -> float:
+    return 4 * (2 * j + 1) / p
+
+
+_SLOPES: dict[str, tuple[Slope, str]] = {
+    "the formula": (lambda head, size: 2 ** (-8 * (head + 1) / size),
+        "This is the formula of the paper's text, whose ratio fits any number of heads. For 12 heads its code, and so the "
+        "models trained with it, begin with the slopes of 8."),
+    "the formula from 0": (lambda head, size: 2 ** (-8 * head / size),
+        "Your first slope is 1: the h of the formula begins with 1. And for 12 heads the authors' code doesn't use it."),
+    "from 0": (_listed(lambda j, p: 8 * j / p, lambda h, p: 8 * h / p),
+        "Your first slope is 1, and all are one step of the sequence too steep: are the heads counted from 0? The h of the "
+        "formula begins with 1."),
+    "the first from 0": (_listed(_between, lambda h, p: 8 * h / p),
+        "Your first slope is 1, and those of a power of two are one step too steep: are the heads counted from 0?"),
+    "sorted": (lambda head, size: float(alibi_slopes(size).sort(descending=True).values[head]),
+        "The slopes are right, but sorted. A stored model has its heads in the order of the code: the additional ones last."),
+    "additional first": (lambda head, size: float(alibi_slopes(size).roll(size - _power(size))[head]),
+        "The additional slopes come first for you: they come last."),
+    "additional backwards": (_listed(lambda j, p: 8 - 4 * (2 * j + 1) / p),
+        "Your additional slopes begin at the flat end: they begin with the steepest."),
+    "of the larger power": (lambda head, size: 2 ** (-8 * (head + 1) / (1 << (size - 1).bit_length())),
+        "For 12 heads these are the first slopes of 16. The code begins with all of the next smaller power of two."),
+    "the smaller power of 8": (_listed(_between, power=lambda size: _power(max(size - 1, 1))),
+        "A number of heads that is itself a power of two needs no additional slopes: yours begin with those of half as many."),
+    "not every other": (_listed(lambda j, p: 4 * (j + 1) / p),
+        "The first 8 of 12 are right. Of the slopes of 16 you take one after the other: every other one is there already."),
+    "repeated": (_listed(lambda j, p: 8 * (j + 1) / p),
+        "The additional slopes repeat the first ones, but no two heads have the same: which of 16 heads' are new?"),
+    "running on": (_listed(lambda j, p: 8 * (p + j + 1) / p),
+        "With 12 heads these are the slopes of 8, continued: the additional ones lie between the first ones."),
+    "counted among all": (_listed(lambda j, p: 4 * (2 * (j + p) + 1) / p),
+        "The additional head counts among all heads for you: of 12 heads, head 8 is the first of the additional ones."),
+    "one per head": (_listed(_between, lambda h, p: h + 1.0),
+        "The exponents go up by 1 from head to head for you: by how much depends on the number of heads, 8 divided by it."),
+    "one per head, all": (lambda head, size: 2.0 ** -(head + 1),
+        "The exponents go up by 1 from head to head for you: by how much depends on the number of heads, 8 divided by it."),
+    "not divided": (lambda head, size: 2.0 ** (-8 * (head + 1)), "The exponent is not divided by the number of heads."),
+    "whole exponents": (_listed(lambda j, p: 4 * (2 * j + 1) // p, lambda h, p: 8 * (h + 1) // p),
+        "Your exponents are rounded down to whole numbers: / divides, and // rounds."),
+    "no minus": (lambda head, size: 1 / _slope(head, size), "The exponent lacks its minus: a slope is below 1."),
+    "backwards": (lambda head, size: _slope(size - 1 - head, size),
+        "The heads are in reverse: head 0 has the first slope, for a power of two the steepest."),
+    "base e": (lambda head, size: math.exp(math.log2(_slope(head, size))), "The base is e, and should be 2."),
+    "the formula to the base e": (lambda head, size: math.exp(-8 * (head + 1) / size),
+        "The base is e, and should be 2. And for 12 heads the authors' code is not the formula of the paper's text."),
+}  # fmt: skip
+
+
+# ── in the chapter ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _steps(call: Call, q: Tensor, k: Tensor, num_heads: int) -> Tensor:
+    """What a head's bias gains per token from each key to the next, (heads, steps): all pairs that some query may look at.
+
+    So a number added to a whole row, which softmax forgets, makes no difference.
     """
-    for case, hint in (
-        (_WHOLE, _slopes_hint),
-        (_FAR, _far_hint),
-        (_CACHED, _cached_hint),
-        (_GAP, _gap_hint),
-        (_TWELVE, _slopes_hint),
-    ):
-        steps = _steps(my_bias, case)
-        if not _close(steps, alibi_slopes(case.num_heads)[:, None].expand_as(steps)):
-            raise Wrong(hint(case, steps))
-    return (
-        "Right: with 8 and with 12 heads, near and far, with a cache and across a gap, a key loses its head's slope per token."
-    )
+    full = (num_heads, len(q), len(k))
+    narrow = [(num_heads, *rest) for rest in itertools.product((len(q), 1), (len(k), 1))]
+    refusal = ""
+    for shape in (*narrow, *((1, *each) for each in narrow)):
+        try:
+            table = call(q, k, num_heads, wanted=torch.empty(shape)).reshape(shape[-3:]).expand(full)
+        except Wrong as wrong:
+            if " has shape " not in str(wrong):
+                raise
+            refusal = refusal or f"{wrong} Heads come first, then queries, then keys; each head has a slope of its own."
+        else:
+            later = (k <= q[:, None])[:, 1:]  # where the later one of two neighbours may be looked at
+            return torch.as_tensor((table.diff(dim=-1) / k.diff())[:, later])
+    raise Wrong(refusal)
 
 
-def _call(case: _Case) -> str:
-    return f"my_bias with positions {case.name} and {case.num_heads} heads"
+def _of_positions(slope: Slope) -> Callable[[Tensor, Tensor, int], Tensor]:
+    """The bias with these slopes."""
+
+    def bias(q: Tensor, k: Tensor, num_heads: int) -> Tensor:
+        slopes = torch.tensor([slope(head, num_heads) for head in range(num_heads)], dtype=torch.float64)
+        return slopes[:, None, None] * (k - q[:, None])
+
+    return bias
 
 
-def _close(a: Tensor, b: Tensor) -> bool:
-    return torch.allclose(a, b, rtol=0.02, atol=1e-6)
+@exercise("my_bias", instead_of=[alibi_bias])
+def bias() -> Exercise:
+    """my_bias(q_positions, k_positions, num_heads) -> what to add to the scores, (num_heads, L_query, L_key) or narrower.
 
-
-def _steps(my_bias: Callable[[Tensor, Tensor, int], Any], case: _Case) -> Tensor:
-    """What a head's bias gains per token from each key to the next, (heads, steps): all pairs that some query may look at."""
-    call = _call(case)
-    q, k = torch.tensor(case.queries), torch.tensor(case.keys)
-    result = answer(my_bias, q.clone(), k.clone(), case.num_heads, call=call)
-    table = _as_biases(result, (case.num_heads, len(q), len(k)), call)
-    seen = k <= q[:, None]
-    if not table[:, seen].isfinite().all():
-        raise Wrong(f"{call} holds NaN or infinity where a query may look.")
-    pairs = seen[:, 1:]  # the later key of each pair of neighbours is visible, so the earlier one is
-    return (table.diff(dim=-1) / k.diff())[:, pairs]
-
-
-def _as_biases(result: Any, shape: tuple[int, ...], call: str) -> Tensor:
-    """The result with this shape, (heads, L_query, L_key), also where it only broadcasts to it or has a batch of one."""
-    given: tuple[int, ...] | None
-    try:
-        given = tuple(result.shape if isinstance(result, Tensor) else np.array(result).shape)
-    except (TypeError, ValueError, RuntimeError):
-        given = None  # as_table says it better
-    if given and len(given) == 4 and given[0] == 1:
-        result, given = result[0], given[1:]
-    if given and len(given) == 3 and given[0] == shape[0] and all(n in (1, m) for n, m in zip(given, shape, strict=True)):
-        return as_table(result, given, call=call).expand(shape)
-    heads, queries, keys = shape
-    hints = {
-        (queries, keys): " It has no axis for the heads, and each head has a slope of its own.",
-        (1, queries, keys): " It has one head only, and each head has a slope of its own.",
-        (queries, keys, heads): " The heads come first.",
-        (queries, heads, keys): " The heads come first.",
-        (heads, keys, queries): " Rows are queries, columns are keys.",
-        (8, queries, keys): " Is the number of heads fixed somewhere?",
-    }
-    if given in hints:
-        raise Wrong(f"{call} has shape {given}, it should be {shape}.{hints[given]}")
-    return as_table(result, shape, call=call)
-
-
-def _slopes_hint(case: _Case, steps: Tensor) -> str:
-    """What is wrong with the steps of a whole text."""
-    n, right = case.num_heads, alibi_slopes(case.num_heads)
-    if not steps.any():
-        return f"{_call(case)} is the same for all keys: then it says nothing about position."
-    if _close(steps, -right[:, None].expand_as(steps)):
-        return "It grows with the distance: the nearest key gets the least, and the first one of the text the most. A sign?"
-    slopes = steps.mean(dim=1)
-    if not _close(steps, slopes[:, None].expand_as(steps)):
-        low, high = steps[0].min().item(), steps[0].max().item()
-        return (
-            f"It is no straight line: in head 1 of {n}, one token nearer adds between {low:.4f} and {high:.4f}. The bias is "
-            "slope times distance; the exponential comes with the softmax, later."
+    Judged by how it changes from key to key among those that a causal mask leaves.
+    """
+    cases = {
+        name: (torch.tensor(queries), torch.tensor(keys), num_heads)
+        for name, queries, keys, num_heads in (
+            ("8 heads", range(12), range(12), 8),
+            ("12 heads", range(12), range(12), 12),
+            ("4 heads", range(12), range(12), 4),
+            ("positions 5000 to 5011", range(5000, 5012), range(5000, 5012), 8),
+            ("query 11 after keys 0 to 11", [11], range(12), 8),
+            ("queries 9 to 11 after keys 0 to 11", [9, 10, 11], range(12), 8),
+            ("query 12 after keys 0, 1, 2, 9, 10, 11, 12", [12], [0, 1, 2, 9, 10, 11, 12], 8),
         )
-    h = torch.arange(1, n + 1, dtype=torch.float64)
-    known = {
-        "The first slope is 1 and all are one step of the sequence too steep: are the heads counted from 0?": 2
-        ** (-8 * (h - 1) / n),
-        "The slopes grow from head to head: the steepest comes first.": right.flip(0),
-        "The exponent has the wrong sign: slopes are below 1.": 1 / right,
-        "The exponent is not divided by the number of heads.": 2 ** (-8 * h),
-        "These are the slopes of 8 heads, continued: in the exponent stands 8h/num_heads.": 2**-h,
-        "The base is e where it should be 2.": torch.exp(-8 * h / n),
-        "The slopes are right, but sorted. The paper's code appends those of the next power of two, and the heads of a stored "
-        "model stand in that order.": right.sort(descending=True).values,
-        "This is the sequence of the paper's text, whose ratio fits any number of heads. For one that is no power of two, its "
-        "code does something else, and so do the models trained with it.": 2 ** (-8 * h / n),
-        "These are the first slopes of 16 heads. The paper's code begins with all of the next smaller power of two.": 2
-        ** (-h / 2),
     }
-    for hint, wrong in known.items():
-        if _close(slopes, wrong) and not (n == 8 and "paper's" in hint):
-            return hint
-    if _close(slopes, slopes[:1].expand_as(slopes)):
-        return f"All heads have the same slope, {slopes[0]:.4f}: each has its own."
-    first = int((~torch.isclose(slopes, right, rtol=0.02, atol=1e-6)).int().argmax())
-    return (
-        f"Head {first + 1} of {n} (counted from 1) gains {slopes[first]:.4f} per token towards the query, "
-        f"it should be {right[first]:.4f}."
-    )
+    right = _of_positions(_slope)
 
+    def same(known: Tensor, said: Tensor, tolerance: float = 2e-3) -> bool:
+        return known.shape == said.shape and torch.allclose(known, said, rtol=tolerance, atol=1e-6)
 
-def _far_hint(case: _Case, steps: Tensor) -> str:
-    return (
-        "From position 0 on it is right, and wrong from 5000 on, where the distances are the same. Are numbers rounded in half "
-        "precision?"
-    )
-
-
-def _cached_hint(case: _Case, steps: Tensor) -> str:
-    if not steps.any():
-        return "With one query after a cache all keys get the same bias: it was made for as many keys as there are queries."
-    if _close(steps, -alibi_slopes(case.num_heads)[:, None].expand_as(steps)):
+    def fault(said: Sequence[Tensor]) -> str | None:
+        """What is wrong with the steps of the first case that goes wrong."""
+        wanted = [_steps(lambda *given, wanted, shown="": right(*given), *case) for case in cases.values()]
+        wrong = [name for name, a, b in zip(cases, wanted, said, strict=True) if not same(a, b)]
+        off = [name for name, a, b in zip(cases, wanted, said, strict=True) if not same(a, b, 0.2)]
+        if not wrong:
+            return None
+        if off == ["positions 5000 to 5011"]:
+            return (
+                "From position 0 on it is right, or nearly, and wrong from 5000 on, where the distances are the same. Are "
+                "numbers rounded in half precision?"
+            )
+        if all("after" in name for name in wrong):
+            return f"A whole text is right, and not: {'; '.join(wrong)}. Does the distance come from the positions?"
+        n = cases[wrong[0]][2]
+        at = f"In my_bias with {wrong[0] if 'heads' in wrong[0] else f'{n} heads, {wrong[0]}'}"
+        want, steps = next((a, b) for name, a, b in zip(cases, wanted, said, strict=True) if name == wrong[0])
+        slopes = steps.mean(dim=1)
+        if not steps.isfinite().all():
+            return f"{at}, there is NaN or infinity where a query may look."
+        if not steps.any():
+            return f"{at}, the bias is the same for all keys: then it says nothing about position."
+        if not same(slopes[:, None].expand_as(steps), steps, 0.02):
+            bent = int((steps.amax(dim=1) / steps.amin(dim=1) - 1).abs().argmax())
+            return (
+                f"The bias is no straight line: in head {bent + 1} of {n}, one token nearer adds between "
+                f"{steps[bent].min():.4f} and {steps[bent].max():.4f}. It is slope times distance; the "
+                "exponential comes with the softmax, later."
+            )
+        if same(slopes[:1].expand_as(slopes), slopes):
+            return f"All heads have the same slope, {slopes[0]:.4f}: each has its own."
+        head = int((~torch.isclose(slopes, want[:, 0], rtol=2e-3, atol=1e-6)).int().argmax())
         return (
-            "With one query after a cache the nearest key gets the least: the query stands in row 0 of the tensor, but it is "
-            "token 11. Its position has been given to you."
+            f"{at}, head {head + 1} (counted from 1) gains {slopes[head]:.4f} per token towards the query, it should be "
+            f"{want[head, 0]:.4f}."
         )
-    return "A whole text is right, and a single query after a cache is not: does the distance come from the positions?"
 
+    def of_places(distance: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor, Tensor, int], Tensor]:
+        """The bias where the distance is one of places in the tensors."""
+        return lambda q, k, n: -alibi_slopes(n)[:, None, None] * distance(torch.arange(len(q))[:, None], torch.arange(len(k)))
 
-def _gap_hint(case: _Case, steps: Tensor) -> str:
-    return (
-        "From key 2 to key 9 are seven tokens, though those between them were dropped from the cache. Yours counts places in "
-        "the tensor: take the distance from the positions."
-    )
+    return Exercise(
+        cases=cases,
+        right=right,
+        mistakes={
+            **{name: (_of_positions(slope), hint) for name, (slope, hint) in _SLOPES.items()},
+            "the other sign": (_of_positions(lambda head, size: -_slope(head, size)),
+                "It grows with the distance: the nearest key gets the least, and the first one of the text the most. A sign?"),
+            "rows and columns": (of_places(lambda m, n: (m - n).abs()),
+                "With a query after a cache the nearest key gets the least: the query is in row 0 of the tensor, but it is "
+                "token 11. Its position is given to you."),
+            "places": (of_places(lambda m, n: m - n),
+                "From key 2 to key 9 are seven tokens, though those between them were dropped from the cache. Yours counts "
+                "places in the tensor: take the distance from the positions."),
+        },
+        praise="with 8 and with 12 heads, near and far, with a cache and across a gap, a key loses its head's slope per token.",
+        ask=_steps,
+        same=same,
+        fault=fault,
+    )  # fmt: skip
 
 
 # ── the assignment ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@check(instead_of=[alibi_slopes])
-def slope(my_slope: Callable[[int, int], Any], *, seed: int) -> str:
-    """Try my_slope(head, num_heads) -> the slope of one head, counted from 0, as the authors' code has it. Chapter 11."""
-    generator = random.Random(seed)
-    sizes = [8, 12, 1, 16, 112, 5, generator.choice([20, 24, 40, 56, 71])]
-    cases = [(head, size) for size in sizes for head in sorted({0, 1, size // 2, 3 * size // 4, size - 1}) if head < size]
+@exercise(instead_of=[alibi_slopes])
+def slope(seed: int) -> Exercise:
+    """slope(head, num_heads) -> the slope of one head, counted from 0, as the authors' code has it."""
+    sizes = [8, 12, 1, 2, 3, 16, 112, 200, 5, random.Random(seed).choice([20, 24, 40, 56, 71])]
 
-    def right(head: int, num_heads: int) -> float:
-        return float(alibi_slopes(num_heads)[head])
+    def kind(head: int, size: int) -> str:
+        return "a power of two" if size == _power(size) else "one of the first" if head < _power(size) else "an additional one"
 
-    def below(num_heads: int) -> int:
-        """The next smaller power of two, or the number itself."""
-        return 1 << (num_heads.bit_length() - 1)
-
-    def pattern(rest: Callable[[int, int], float], first: Callable[[int, int], float] = lambda h, p: 8 * (h + 1) / p) -> Any:
-        """2 to the minus first(head, power), or rest(head among the rest, power)."""
-
-        def slope(head: int, num_heads: int) -> float:
-            power = below(num_heads)
-            return float(2.0 ** -(first(head, power) if head < power else rest(head - power, power)))
-
-        return slope
-
-    def between(j: int, power: int) -> float:
-        return 4 * (2 * j + 1) / power
-
-    mistakes = [
-        (lambda head, size: 2 ** (-8 * (head + 1) / size),
-         "This is the formula of the paper's text. For 12 heads its code does something else: it begins with the slopes of 8."),
-        (lambda head, size: 2 ** (-8 * head / size),
-         "This is the formula of the paper's text, from h = 0 on: its h begins with 1, and for 12 heads its code has another."),
-        (lambda head, size: float(alibi_slopes(size).sort(descending=True).values[head]),
-         "The slopes are right, but sorted. A stored model has its heads in the order of the code: the additional ones last."),
-        (lambda head, size: float(torch.cat((alibi_slopes(size)[below(size):], alibi_slopes(size)[: below(size)]))[head]),
-         "The additional slopes come first for you: they come last."),
-        (lambda head, size: 2 ** (-8 * (head + 1) / (below(size) if below(size) == size else 2 * below(size))),
-         "With 12 heads these are the first slopes of 16. The code begins with all of the next smaller power of two."),
-        (pattern(lambda j, p: 8 * (j + 1) / (2 * p)),
-         "The first 8 of 12 are right. Of the slopes of 16 you take one after the other: every other one is there already."),
-        (pattern(lambda j, p: 8 * (j + 1) / p),
-         "The additional slopes repeat the first ones, and no two heads have the same: which ones of 16 heads are new?"),
-        (pattern(lambda j, p: 8 * (p + j + 1) / p),
-         "The first eight of 12 are right, and then the sequence runs on: the additional slopes lie between the first ones."),
-        (pattern(lambda j, p: 8 * (2 * (j + p) + 1) / (2 * p)),
-         "The additional head counts among all heads for you: for 12 heads, head 8 is the first of the additional ones."),
-        (pattern(lambda j, p: 4 * (2 * j) / p, lambda h, p: 8 * h / p),
-         "Your first slope is 1, and all are one step too steep: heads count from 0, and the h of the formula from 1."),
-        (pattern(between, lambda h, p: 8 * h / p),
-         "Your first slope is 1, and those of 8 heads are one step too steep: heads count from 0, the formula's h from 1."),
-        (pattern(between, lambda h, p: h + 1.0), "In the exponent of the first ones stands 8 divided by a number of heads."),
-        (lambda head, size: 1 / right(head, size), "The exponent lacks its minus: a slope is below 1."),
-        (lambda head, size: -right(head, size), "A slope is a positive number; the minus stands in the bias."),
-        (lambda head, size: math.log2(right(head, size)), "This is the exponent: the slope is 2 to it."),
-        (lambda head, size: -math.log2(right(head, size)), "This is the exponent, without its minus: the slope is 2 to it."),
-        (lambda head, size: right(size - 1 - head, size), "The heads are counted from the end: head 0 has the first slope."),
-        (lambda head, size: math.exp(math.log2(right(head, size))), "The base is e for you, and should be 2."),
-    ]  # fmt: skip
-    praise = "one head at a time, from 1 head to 112, in the order in which models have them."
-    return compare(my_slope, cases, right, mistakes, name="slope", praise=praise, tolerance=1e-5)
+    return Exercise(
+        cases={
+            f"head {head} of {size}, {kind(head, size)}": (head, size)
+            for size in sizes
+            for head in sorted({0, 1, size // 2, 3 * size // 4, size - 1})
+            if head < size
+        },
+        right=_slope,
+        mistakes={
+            **_SLOPES,
+            "negative": (lambda head, size: -_slope(head, size),
+                "A slope is a positive number; the minus belongs into the bias."),
+            "exponent": (lambda head, size: math.log2(_slope(head, size)), "This is the exponent: the slope is 2 to it."),
+            "exponent, no minus": (lambda head, size: -math.log2(_slope(head, size)),
+                "This is the exponent, without its minus: the slope is 2 to the minus that."),
+            "of 12 heads": (lambda head, size: 2.0 ** -(head + 1 if head < 8 else head - 7.5),
+                "You have the slopes of 12 heads, whatever num_heads says."),
+            "one head further": (lambda head, size: float(torch.cat((alibi_slopes(size)[-1:], alibi_slopes(size)))[head]),
+                "Heads are counted from 0: you give each the slope of the head before it."),
+        },
+        praise="one head at a time, from 1 head to 200, in the order in which models have them.",
+        tolerance=1e-6,
+    )  # fmt: skip
 
 
-@check()
-def same_bias(my_same: Callable[[Tensor, Tensor], Any], *, seed: int) -> str:
-    """Try my_same(a, b) -> whether two biases (L, L) give the same causal attention to all queries and keys.
+def _spread(a: Tensor, b: Tensor, keys: Callable[[int], slice] = lambda m: slice(0, m + 1)) -> float:
+    """By how much a - b varies, at most, within the keys of a query."""
+    spreads = []
+    for m in range(len(a)):
+        difference = a[m, keys(m)] - b[m, keys(m)]
+        spreads.append(float(difference.max() - difference.min()) if len(difference) else 0.0)
+    return math.nan if any(map(math.isnan, spreads)) else max(spreads)
 
-    Sixteen pairs, each with its truth known by how it was made. Chapter 11.
-    """
+
+@exercise()
+def same_bias(seed: int) -> Exercise:
+    """same_bias(a, b) -> whether two biases (L, L) give the same causal attention to all queries and keys."""
     generator = torch.Generator().manual_seed(seed)
-    length = 5 + seed % 4
+
+    def sample(*shape: int) -> Tensor:
+        return torch.randn(*shape, dtype=torch.float64, generator=generator)
+
+    length = 6
     m = torch.arange(length, dtype=torch.float64)[:, None]
     n = m.T
-    slope = float(0.2 + torch.rand(1, generator=generator))
+    slope = 0.4 + seed % 5 / 5
     alibi = -slope * (m - n)
-    of_row, of_column = (3 * torch.randn(length, dtype=torch.float64, generator=generator) for _ in range(2))
-    future = n > m
-    noise = torch.randn(length, length, dtype=torch.float64, generator=generator)
-    first, second, last = (torch.zeros(length, length, dtype=torch.float64) for _ in range(3))
-    first[0, 0], second[1, 0], last[-1, 0] = 5.0, 0.5, 0.5
+    of_row, of_column = 3 * sample(length, 1), 3 * sample(length)
+    noise, future = sample(length, length), n > m
+    nowhere = torch.full_like(noise, math.nan)
+
+    def plus(size: float, query: int, key: int, bias: Tensor = alibi) -> tuple[Tensor, Tensor]:
+        other = bias.clone()
+        other[query, key] += size
+        return bias, other
+
     faint = alibi.clone()
     faint[:, 0] = -50
-    fainter = faint.clone()
-    fainter[3:, 0] -= 20
+    long = -slope * (torch.arange(40.0, dtype=torch.float64)[:, None] - torch.arange(40))
     # What sets them apart: nothing, a number per row, the future (which nobody sees), or something that a query sees.
-    pairs: list[tuple[str, Tensor, Tensor, bool]] = [
-        ("twice the same", alibi, alibi.clone(), True),
-        ("a number added to all", alibi, alibi + 2.5, True),
-        ("a number added to each row", noise, noise + of_row[:, None], True),
-        ("slope·n in every row", alibi, (slope * n).expand(length, -1), True),
-        ("-slope·|m - n|", (slope * n).expand(length, -1), -slope * (m - n).abs(), True),
-        ("other numbers in the future", alibi, torch.where(future, noise, alibi), True),
-        ("minus infinity in the future", alibi.masked_fill(future, -math.inf), alibi + of_row[:, None], True),
-        ("another number at the first query's only key", noise, noise + first, True),
-        ("a number added to each column", alibi, alibi + of_column, False),
-        ("another sign", alibi, -alibi, False),
-        ("another slope", alibi, 1.5 * alibi, False),
-        ("no bias", alibi, torch.zeros_like(alibi), False),
-        ("another number for the last query's first key", alibi, alibi + last, False),
-        ("another number for the second query's first key", alibi, alibi + second, False),
-        ("other numbers far below the largest", faint, fainter, False),
-        ("0.001·n more in every row", noise, noise + 0.001 * n, False),
-    ]
-    said = {}
-    for name, a, b, _ in pairs:
-        call = f"same_bias(a, b), {name},"
-        said[name] = as_truth(answer_on_copies(my_same, a, b, call=call), call=call)
-    missed = {name for name, _, _, truth in pairs if said[name] != truth}
-    if missed == {"other numbers far below the largest"}:
-        raise Wrong(
-            "You are taken in by a key whose numbers lie far below the largest of their row: a weight of nearly 0 is not 0, "
-            "and a larger score brings it back. Compare the biases for all scores, not the weights for some."
-        )
-    missed.discard("other numbers far below the largest")  # whoever misses more shall hear of that
-    if not missed:
-        return f"Right: all {len(pairs)} pairs, of which eight are one bias, though seven of these do not look it."
-    same = {name for name, truth in said.items() if truth}
-    rows = {"a number added to each row", "slope·n in every row"}
-    only_key = "another number at the first query's only key"
-    futures = {"other numbers in the future", "minus infinity in the future", "-slope·|m - n|", only_key}
-    if len(same) in (0, len(pairs)):
-        raise Wrong(f"You say {said['no bias']} to all pairs: what does a softmax make of each of the two?")
-    if same <= {"twice the same", "other numbers in the future", only_key}:
-        raise Wrong(
-            "Only equal numbers are the same for you: the softmax of a row forgets what is added to the whole row, and what "
-            "is then left may differ in the last digit."
-        )
-    if "a number added to each column" in missed and rows & missed:
-        raise Wrong("You forgive what is added to a column: a softmax runs along a row.")
-    if "a number added to all" in same and not rows & same:
-        raise Wrong("One number for all is forgiven, and one for each row is not: a softmax takes each row for itself.")
-    accepted = {name for name, _, _, truth in pairs if not truth and said[name]}
-    if "0.001·n more in every row" in missed and missed <= accepted - {"a number added to each column"}:
-        raise Wrong("Your tolerance is too large: 0.001 more per key is no rounding, which stays below 1e-5.")
-    if missed == {"minus infinity in the future"}:
-        raise Wrong("Infinity less infinity is no number: look at what a query sees, and at nothing else.")
-    if missed <= futures:
-        raise Wrong("You compare the future too: a causal mask hides it, so that what stands there does not matter.")
-    if missed <= {f"another number for the {which} query's first key" for which in ("last", "second")}:
-        raise Wrong(f"You are taken in by {' and by '.join(sorted(missed))}: do you look at all keys of every query?")
-    name, truth = next((name, truth) for name, _, _, truth in pairs if name in missed)
-    raise Wrong(f"same_bias(a, b), {name}, gives {said[name]}, and should give {truth}.")
+    same = {
+        "twice the same": (alibi, alibi.clone()),
+        "a number added to all": (alibi, alibi + 2.5),
+        "a number added to each row": (noise, noise + of_row),
+        "slope·n in every row": (alibi, (slope * n).expand(length, -1)),
+        "-slope·|m - n|": ((slope * n).expand(length, -1), -slope * (m - n).abs()),
+        "other numbers in the future": (alibi, torch.where(future, noise, alibi)),
+        "another number for the next key": plus(1.0, 2, 3),
+        "minus infinity in the future": (alibi.masked_fill(future, -math.inf), alibi + of_row),
+        "NaN in the future": (torch.where(future, nowhere, alibi), alibi),
+        "another number at the first query's only key": plus(5.0, 0, 0, noise),
+        "differences below 1e-5": (alibi, alibi + 2e-6 * noise.sign()),
+        "a single token": (noise[:1, :1], of_row[:1]),
+    }
+    different = {
+        "a number added to each column": (alibi, alibi + of_column),
+        "another sign": (alibi, -alibi),
+        "another slope": (alibi, 2 * alibi),
+        "no bias": (alibi, torch.zeros_like(alibi)),
+        "another number for the last query's first key": plus(0.5, -1, 0),
+        "another number for the last query's own key": plus(0.5, -1, -1),
+        "another number for the second query's first key": plus(0.5, 1, 0),
+        "another number in the middle": plus(0.5, 3, 2),
+        "a query far back in a long text": plus(0.5, 37, 36, long),
+        "other numbers far below the largest": (faint, plus(-20.0, 4, 0, faint)[1]),
+        "0.001·n more in every row": (noise, noise + 0.001 * n),
+        "1e-4 more for one key": plus(1e-4, 4, 3),
+    }
+
+    Same = Callable[[Tensor, Tensor], bool]
+
+    def within(t: float, keys: Callable[[int], slice] = lambda m: slice(0, m + 1)) -> Same:
+        return lambda a, b: _spread(a, b, keys) <= t
+
+    def equal(a: Tensor, b: Tensor, t: float) -> bool:
+        return torch.allclose(a, b, rtol=0, atol=t)
+
+    def softmaxes(a: Tensor, b: Tensor, t: float, masked: bool = True) -> bool:
+        if masked:
+            hidden = torch.ones_like(a).triu(1).bool()
+            a, b = a.masked_fill(hidden, -math.inf), b.masked_fill(hidden, -math.inf)
+        return torch.allclose(a.softmax(1), b.softmax(1), rtol=t, atol=t / 100)
+
+    def gained(x: Tensor, infinity: float) -> Tensor:
+        """Each number less the first of its row; what isn't visible times 0."""
+        return (x.nan_to_num(math.nan, neginf=infinity) - x[:, :1]) * torch.ones_like(x).tril()
+
+    def of(queries: slice, t: float) -> Same:
+        """With the other queries' rows taken for equal."""
+
+        def same_in(a: Tensor, b: Tensor) -> bool:
+            other = a.clone()
+            other[queries] = b[queries]
+            return _spread(a, other) <= t
+
+        return same_in
+
+    only_equal = "Only equal numbers are the same for you: the softmax of a row forgets what is added to the whole row."
+    strict = "Too strict: numbers that differ by less than 1e-5 differ by rounding only, and are equal."
+    loose = "Your tolerance is too large: 1e-4 is no rounding, which stays below 1e-5."
+    ahead = "You compare the future too: a causal mask hides it, so it doesn't matter what is there."
+    some = "You don't look at all keys of every query: one other number that some query sees makes another bias."
+    no_number = (
+        "Infinity less infinity is no number, and 0 times it is none either: look at what a query sees, and at nothing else."
+    )
+    known: dict[str, tuple[Callable[[float], Same], str]] = {
+        "equal": (lambda t: lambda a, b: equal(a, b, t), only_equal),
+        "equal in the past": (lambda t: lambda a, b: equal(a.tril(), b.tril(), t), only_equal),
+        "the future too": (lambda t: within(t, lambda m: slice(None)), ahead),
+        "one key too many": (lambda t: within(t, lambda m: slice(0, m + 2)), ahead),
+        "no mask": (lambda t: lambda a, b: softmaxes(a, b, t, masked=False), ahead),
+        "infinity as 0": (
+            lambda t: lambda a, b: within(t, lambda m: slice(None))(*(x.nan_to_num(0, neginf=0) for x in (a, b))), ahead),
+        "infinity times 0": (lambda t: lambda a, b: equal(gained(a, -math.inf), gained(b, -math.inf), t), no_number),
+        "NaN times 0": (lambda t: lambda a, b: equal(gained(a, 0.0), gained(b, 0.0), t), no_number),
+        "one number for all": (lambda t: lambda a, b: equal((a - b - (a - b)[0, 0]).tril(), torch.zeros_like(a), t),
+            "One number for all is forgiven, and one for each row isn't: a softmax takes each row for itself."),
+        "columns": (lambda t: lambda a, b: within(t)(a.mT.flip(0, 1), b.mT.flip(0, 1)),
+            "You forgive what is added to a column: a softmax runs along a row."),
+        "whole columns": (lambda t: lambda a, b: within(t, lambda m: slice(None))(a.mT, b.mT),
+            "You forgive what is added to a column: a softmax runs along a row. And you compare the future too."),
+        "the own key and later ones": (lambda t: within(t, lambda m: slice(m, None)),
+            "You compare each query's own key and those after it: it sees those up to its own."),
+        "weights for no scores": (lambda t: lambda a, b: softmaxes(a, b, t),
+            "A weight of nearly 0 is not 0: a larger score brings the key back. Compare the biases for all scores, not the "
+            "weights for some."),
+        "the last query": (lambda t: of(slice(-1, None), t), some),
+        "not the last query": (lambda t: of(slice(0, -1), t), some),
+        "not the own key": (lambda t: within(t, lambda m: slice(0, m)), some),
+        "not the first key": (lambda t: within(t, lambda m: slice(1, m + 1)), some),
+    }  # fmt: skip
+    return Exercise(
+        cases={**same, **different},
+        right=within(1e-5),
+        mistakes={
+            **{f"within {t:g}": (within(t), loose) for t in (1e-3, 0.1, 1, 10)},
+            **{f"within {t:g}": (within(t), strict) for t in (0, 1e-12, 1e-6)},
+            **{f"{name}, to {t:g}": (make(t), hint) for name, (make, hint) in known.items() for t in (8e-6, 1e-7, 1e-12)},
+        },
+        praise=f"all {len(same) + len(different)} pairs, of which {len(same)} are one bias, though most do not look it.",
+    )  # fmt: skip
 
 
 def _share(slope: float, keys: int, length: int) -> float:
@@ -314,233 +389,283 @@ def _share(slope: float, keys: int, length: int) -> float:
     return float(weights[:keys].sum())
 
 
-@check()
-def slope_for(my_slope_for: Callable[[int, float, int], Any], *, seed: int) -> str:
-    """Try my_slope_for(keys, share, length) -> the slope with which the nearest keys hold this share of a text of this length.
+def _halved(held: Callable[[float], float], share: float, low: float = 0.0, high: float = 20.0) -> float:
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if held(middle) < share else (low, middle)
+    return low
 
-    Judged by what they hold, added up from a softmax. Chapter 11.
+
+@exercise()
+def slope_for(seed: int) -> Exercise:
+    """slope_for(keys, share, length) -> the slope with which the nearest keys hold this share of a text of this length.
+
+    Judged by what they hold, added up from a softmax.
     """
     generator = random.Random(seed)
-    cases = [(6, 0.75, 12), (1, 0.75, 2), (1, 0.95, 50)]
-    for _ in range(5):
+    cases = {
+        "half of the text": (6, 0.75, 12),
+        "one of two": (1, 0.75, 2),
+        "the steepest head": (1, 0.95, 50),
+        "all but the farthest": (7, 0.97, 8),
+        "a share of nearly one": (3, 0.9998, 40),
+        "the flattest head": (590, 0.9, 2048),
+        "a little more than an even share": (100, 0.35, 400),
+    }
+    for number in range(4):
         # Short enough that the text's end is felt: the formula for an endless text is off by a hundredth at least.
         keys = generator.randrange(5, 40)
         length = keys * generator.randrange(2, 4) + generator.randrange(4)
         even = keys / length
-        cases.append((keys, round(even + (1 - even) * generator.uniform(0.2, 0.5), 2), length))
-    cases.append((590, 0.9, 2048))
-    said = [
-        as_number(answer(my_slope_for, *case, call=_slope_call(case)), call=_slope_call(case), should="one number, the slope")
-        for case in cases
-    ]
-    held = [_share(slope, keys, length) for slope, (keys, _, length) in zip(said, cases, strict=True)]
-    wrong = [i for i, (has, (_, share, _)) in enumerate(zip(held, cases, strict=True)) if abs(has - share) > 1.5e-3]
-    if not wrong:
-        return (
-            f"Right: {len(cases)} heads, and the nearest keys of each hold what they should. For 90 % on 590 of 2,048 the "
-            f"slope is 1/{1 / said[-1]:.0f}."
-        )
+        cases[f"a short text, {number + 1}"] = (keys, round(even + (1 - even) * generator.uniform(0.2, 0.5), 2), length)
 
-    def means(rule: Callable[[int, float, int], float]) -> bool:
-        return all(math.isclose(s, rule(*case), rel_tol=0.01) for s, case in zip(said, cases, strict=True))
+    def right(keys: int, share: float, length: int) -> float:
+        return _halved(lambda s: _share(s, keys, length), share)
 
-    if means(lambda keys, share, length: math.log(1 / (1 - share)) / keys):
-        raise Wrong(
-            "This is the formula for a text without end. Where a text is short, the far keys that it counts are not there, and "
-            "the near ones hold too much."
-        )
-    if means(lambda keys, share, length: -math.log(1 / (1 - share)) / keys):
-        raise Wrong("The sign is turned round, and it is the formula for a text without end: this one has an end.")
-    if means(lambda keys, share, length: math.log2(1 / (1 - share)) / keys):
-        raise Wrong("The softmax has the base e, not 2; and this is the formula for a text without end.")
-    if means(lambda keys, share, length: math.log(1 / share) / keys):
-        raise Wrong(
-            "This leaves the share to all the other keys, in a text without end: share and 1 - share have changed places."
-        )
-    if means(lambda keys, share, length: math.log(2) / keys):
-        raise Wrong("This gives half of the attention, whatever share says, and in a text without end.")
-    if len(set(said)) == 1:
-        raise Wrong(f"You return {said[0]:.6g} whatever is asked: does your search move?")
-    for name, rule in (
-        ("keys - 1", lambda keys, length, slope: _share(slope, keys - 1, length)),
-        ("keys + 1", lambda keys, length, slope: _share(slope, keys + 1, length)),
-        ("length - 1", lambda keys, length, slope: _share(slope, keys, length - 1)),
-        ("length + 1", lambda keys, length, slope: _share(slope, keys, length + 1)),
-    ):  # fmt: skip
-        if all(
-            abs(rule(keys, length, slope) - share) < 1e-3
-            for slope, (keys, share, length) in zip(said, cases, strict=True)
-            if 1 < keys < length - 1
-        ):
-            raise Wrong(f"Your slopes would be right for {name}: the query's own key, at distance 0, is the first of the keys.")
-    if all(abs(1 - _share(slope, length - keys, length) - share) < 1e-3
-           for slope, (keys, share, length) in zip(said, cases, strict=True)):  # fmt: skip
-        raise Wrong("Your slopes are turned round: they give the share to the farthest keys, and are below 0.")
-    if all(abs(1 - has - share) < 1e-3 for has, (_, share, _) in zip(held, cases, strict=True) if share != 0.5):
-        raise Wrong("Your slopes leave the share to all the other keys: the nearest should hold it.")
-    alike = max(said[i] for i in wrong) - min(said[i] for i in wrong) < 1e-3
-    steep, flat = said[wrong[0]] > max(said) - 1e-3, said[wrong[0]] < min(said) + 1e-3
-    if alike and steep and 2 in wrong and held[2] < cases[2][1] - 0.01:
-        hint = f" All smaller ones are right: does your search end at {said[2]:.3g}? A slope may be larger."
-    elif alike and flat and all(held[i] > cases[i][1] for i in wrong) and held[-1] > cases[-1][1] + 0.05:
-        hint = f" All larger ones are right: does your search begin at {said[-1]:.3g}? A slope may be smaller."
-    elif all(abs(held[i] - cases[i][1]) < 0.05 for i in wrong):
-        hint = " That is near: search on, in smaller steps."
-    else:
+    def same(known: float, said: float) -> bool:
+        return math.isclose(known, said, rel_tol=0.01, abs_tol=1e-6)
+
+    def fault(said: Sequence[float]) -> str | None:
+        """What the nearest keys hold with the first slope that is wrong, and what all slopes have in common."""
+        trials = list(zip(said, cases.values(), strict=True))
+        held = [_share(slope, keys, length) for slope, (keys, _, length) in trials]
+        off = [has - share for has, (_, share, _) in zip(held, cases.values(), strict=True)]
+        wrong = [i for i, by in enumerate(off) if abs(by) > 1e-3]
+        if not wrong:
+            return None
+        for name, less, more in (("keys - 1", -1, 0), ("keys + 1", 1, 0), ("length - 1", 0, -1), ("length + 1", 0, 1)):
+            inner = [(slope, case) for slope, case in trials if 1 < case[0] < case[2] - 1]
+            if all(abs(_share(slope, keys + less, length + more) - share) < 1e-3 for slope, (keys, share, length) in inner):
+                return f"Your slopes would be right for {name}: the query's own key, at distance 0, is the first of the keys."
+        if max(said) - min(said) < 1e-9:
+            return f"You return {said[0]:.4g} whatever you are asked: does your search move, and into the right half?"
         hint = ""
-    keys, share, length = cases[wrong[0]]
-    nearest = f"the nearest {keys} keys hold" if keys > 1 else "the nearest key holds"
-    raise Wrong(
-        f"{_slope_call(cases[wrong[0]])} gives {said[wrong[0]]:.6g}; with it, {nearest} {held[wrong[0]]:.3f} of the "
-        f"attention, and should hold {share:g}.{hint}"
+        i = wrong[0]
+        alike = max(said[j] for j in wrong) - min(said[j] for j in wrong) < 1e-3
+        if len(wrong) < len(said) and alike and said[i] > max(said) - 1e-3 and off[i] < 0:
+            hint = f" All smaller ones are right: does your search end at {said[i]:.3g}? A slope may be larger."
+        elif len(wrong) < len(said) and alike and said[i] < min(said) + 1e-3 and off[i] > 0:
+            hint = f" All larger ones are right: does your search begin at {said[i]:.3g}? A slope may be smaller."
+        elif (most := max(abs(slope - right(*case)) for slope, case in trials)) < 0.06:
+            hint = f" All your slopes are within {most:.1g} of the right ones: does your search stop too early, or round?"
+        name, (keys, share, length) = list(cases.items())[i]
+        nearest = f"the nearest {keys} keys hold" if keys > 1 else "the nearest key holds"
+        return (
+            f"slope_for({keys}, {share:g}, {length}), for {name}, gives {said[i]:.6g}; with it, {nearest} {held[i]:.4f} of the "
+            f"attention, and should hold {share:g}.{hint}"
+        )
+
+    endless = (
+        "This is the formula for a text without end. Where a text is short, the far keys that it counts are not there, and the "
+        "near ones hold too much."
     )
+    return Exercise(
+        cases=cases,
+        right=right,
+        mistakes={
+            "endless": (lambda keys, share, length: -math.log(1 - share) / keys, endless),
+            "endless, below 0": (lambda keys, share, length: math.log(1 - share) / keys,
+                "A slope is positive, and this is the formula for a text without end: this one has an end."),
+            "endless, base 2": (lambda keys, share, length: -math.log2(1 - share) / keys,
+                "The softmax has the base e, not 2; and this is the formula for a text without end."),
+            "endless, the rest": (lambda keys, share, length: -math.log(share) / keys,
+                "This leaves the share to all the other keys, in a text without end: share and 1 - share have changed places."),
+            "endless, one key less": (lambda keys, share, length: -math.log(1 - share) / max(keys - 1, 1),
+                "This is the formula for a text without end, and for one key less: the query's own key counts too."),
+            "half": (lambda keys, share, length: math.log(2) / keys,
+                "This gives half of the attention, whatever share says, and in a text without end."),
+            "of twice the keys": (lambda keys, share, length: math.log(share / (1 - share)) / keys,
+                "This is the formula for a text of twice as many tokens as keys: length may be any number."),
+            "base 2": (lambda *case: right(*case) / math.log(2), "The softmax has the base e, not 2."),
+            "below 0": (lambda *case: -right(*case), "Your slopes are turned round: they give the share to the farthest keys."),
+            "the rest": (lambda keys, share, length: _halved(lambda s: _share(s, keys, length), 1 - share, low=-20),
+                "Your slopes leave the share to all the other keys: the nearest should hold it."),
+            "the rest, above 0": (lambda keys, share, length: _halved(lambda s: _share(s, keys, length), 1 - share),
+                "Your slopes leave the share to all the other keys, where they can: the nearest should hold it."),
+        },
+        praise=lambda said: (
+            f"{len(said)} heads, and the nearest keys of each hold what they should. For 90 % on 590 of 2,048 the slope is "
+            f"1/{1 / said[list(cases).index('the flattest head')]:.0f}."
+        ),
+        same=same,
+        fault=fault,
+    )  # fmt: skip
 
 
-def _slope_call(case: tuple[int, float, int]) -> str:
-    return "slope_for({}, {:g}, {})".format(*case)
-
-
-@check(instead_of=[alibi_attention])
-def attend(my_attend: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Any], *, seed: int) -> str:
-    """Try my_attend(q, keys, values, slopes, real) -> (heads, new, d), causal attention with ALiBi beside a cache with padding.
-
-    q (heads, new, d) of the last tokens, keys and values (heads, all, d) of all of them, real (all,) False where a token is
-    padding. Right if it gives what the text gives without its padding. Chapter 11.
-    """
-    generator = random.Random(seed)
-    heads, d = 4, 8
-
-    def case(number: int, real: list[int], new: int) -> tuple[Tensor, ...]:
-        def draw(index: int, rows: int, size: float) -> Tensor:
-            torch_generator = torch.Generator().manual_seed(10 * (seed + number) + index)
-            return size * torch.randn(heads, rows, d, dtype=torch.float64, generator=torch_generator)
-
-        length = len(real)
-        slopes = alibi_slopes(heads)
-        if number:  # of another model, in any order
-            slopes = torch.tensor([generator.uniform(0.05, 1) for _ in range(heads)], dtype=torch.float64)
-        return draw(0, new, 1.5), draw(1, length, 1.5), draw(2, length, 1.0), slopes, torch.tensor(real, dtype=torch.bool)
-
-    gap = generator.randrange(2, 5)
-    cases = [
-        case(0, [1] * 7, 7),  # a prompt
-        case(1, [1] * 9, 1),  # a single token after a cache
-        case(2, [1] * 8, 3),
-        case(3, [0] * gap + [1] * 5, 1),  # padding in front
-        case(4, [1] * 4 + [0] * gap + [1] * 3, 1),  # and between prompt and answer
-        case(5, [0, 0, 1, 1, 1, 0, 1, 1, 1], 3),
-    ]
-
-    def attention_but(
-        of_query: Callable[[Tensor, int], Tensor] = lambda real, new: _counted(real)[-new:],
-        of_keys: Callable[[Tensor, int], Tensor] = lambda real, new: _counted(real),
-        bias: Callable[[Tensor, Tensor], Tensor] = lambda distance, slopes: -slopes[:, None, None] * distance,
-        mask: Callable[[Tensor, int], Tensor] = lambda real, new: _seen(real, new) & real,
-        root: float = math.sqrt(d),
-    ) -> Callable[..., Tensor]:
-        def attend(q: Tensor, keys: Tensor, values: Tensor, slopes: Tensor, real: Tensor) -> Tensor:
-            new = q.shape[1]
-            distance = (of_query(real, new)[:, None] - of_keys(real, new)).double()
-            scores = q @ keys.mT / root + bias(distance, slopes)
-            return scores.masked_fill(~mask(real, new), -math.inf).softmax(dim=-1) @ values
-
-        return attend
-
-    def places(real: Tensor, new: int) -> Tensor:
-        return torch.arange(len(real))
-
-    def rows(real: Tensor, new: int) -> Tensor:
-        return torch.arange(new)
-
-    def from_the_left(real: Tensor, new: int) -> Tensor:
-        return torch.ones(new, len(real)).tril().bool()
-
-    def one_sided(distance: Tensor, slopes: Tensor) -> Tensor:
-        return -slopes[:, None, None] * distance
-
-    def both_sides(distance: Tensor, slopes: Tensor) -> Tensor:
-        return -slopes[:, None, None] * distance.abs()
-
-    def all_open(real: Tensor, new: int) -> Tensor:
-        return torch.ones(new, len(real)).bool()
-
-    def by_places(mask: Callable[[Tensor, int], Tensor], bias: Any = one_sided) -> Callable[..., Tensor]:
-        return attention_but(of_query=lambda real, new: places(real, new)[-new:], of_keys=places, mask=mask, bias=bias)
-
-    def by_rows(mask: Callable[[Tensor, int], Tensor]) -> Callable[..., Tensor]:
-        return attention_but(of_query=rows, of_keys=places, mask=mask, bias=both_sides)
-
-    def from_the_left_if_any(real: Tensor, new: int) -> Tensor:
-        """With the last key for a row that would see none."""
-        mask = from_the_left(real, new) & real
-        mask[:, -1] |= ~mask.any(dim=1)
-        return mask
-
-    def open_and_real(real: Tensor, new: int) -> Tensor:
-        return all_open(real, new) & real
-
-    def seen_and_real(real: Tensor, new: int) -> Tensor:
-        return _seen(real, new) & real
-
-    mistakes = [
-        (by_places(seen_and_real),
-         "Without padding it is right, and with padding between two words it is not: count the words between them."),
-        (by_places(_seen), "The padding is looked at and counted: without it all is right."),
-        (attention_but(mask=_seen), "The padding is not counted, and is still looked at: real has to enter the mask too."),
-        *((attention_but(mask=open_and_real, bias=bias),
-           "Several new tokens see those after them: among the new ones the causal mask holds.")
-          for bias in (one_sided, both_sides)),
-        *((by_places(open_and_real, bias=bias),
-           "Several new tokens see those after them, and padding is counted as distance.")
-          for bias in (one_sided, both_sides)),
-        *((attention_but(mask=mask),
-           "Your mask counts rows from 0: row r of the new tokens stands after all cached ones, and sees those too.")
-          for mask in (from_the_left, lambda real, new: from_the_left(real, new) & real, from_the_left_if_any)),
-        (by_rows(seen_and_real),
-         "The distance is taken between rows and columns: row 0 of q is not token 0 of the text, but the first new one."),
-        (by_rows(open_and_real),
-         "The distance is taken between rows and columns, and new tokens see those after them: row 0 of q is not token 0."),
-        (by_rows(_seen),
-         "The distance is taken between rows and columns, and padding is looked at: row 0 of q is not token 0."),
-        (attention_but(bias=lambda distance, slopes: slopes[:, None, None] * distance),
-         "A far key gains by its distance: look at a sign."),
-        (attention_but(bias=lambda distance, slopes: 0 * slopes[:, None, None] * distance), "The bias is missing."),
-        (attention_but(bias=lambda distance, slopes: -slopes[0] * distance[None]), "All heads have the first one's slope."),
-        (attention_but(bias=lambda distance, slopes: one_sided(distance, alibi_slopes(len(slopes)))),
-         "You take the package's slopes for so many heads, whatever slopes says: take those that are handed over."),
-        (attention_but(bias=lambda distance, slopes: -slopes.flip(0)[:, None, None] * distance), "The slopes are in reverse."),
-        (attention_but(root=1.0), "The scores are not divided by √d."),
-        (attention_but(bias=lambda distance, slopes: -slopes[:, None, None] * distance / math.sqrt(d)),
-         "The bias has been divided by √d: that is for q·k alone."),
-    ]  # fmt: skip
-
-    def no_nan(*given: Any) -> Any:
-        """Where padding in front is all that a mistake sees, its row is 0/0, as is that of whoever makes it."""
-        result = my_attend(*given)
-        return torch.nan_to_num(result, nan=1e6) if isinstance(result, Tensor) else result
-
-    def same_nan(mistake: Callable[..., Tensor]) -> Callable[..., Tensor]:
-        return lambda *given: torch.nan_to_num(mistake(*given), nan=1e6)
-
-    if not callable(my_attend):
-        answer(my_attend, call="attend")  # which says so
-    praise = "one token and several, beside a cache, with padding in front and in between: as if the padding were not there."
-    return compare(
-        no_nan,
-        cases,
-        attention_but(),
-        [(same_nan(mistake), hint) for mistake, hint in mistakes],
-        name="attend",
-        praise=praise,
-        tolerance=1e-3,
-    )
-
-
-def _counted(real: Tensor) -> Tensor:
+def _words(real: Tensor, new: int) -> Tensor:
     """Positions that pass over the padding."""
     return real.long().cumsum(dim=0) - 1
 
 
-def _seen(real: Tensor, new: int) -> Tensor:
-    """Whether a new token may look at a key, padding or not."""
+def _places(real: Tensor, new: int) -> Tensor:
+    return torch.arange(len(real))
+
+
+def _rows(real: Tensor, new: int) -> Tensor:
+    return torch.arange(new)
+
+
+def _causal(real: Tensor, new: int) -> Tensor:
     return torch.ones(new, len(real)).tril(len(real) - new).bool()
+
+
+def _from_the_left(real: Tensor, new: int) -> Tensor:
+    return torch.ones(new, len(real)).tril().bool()
+
+
+def _open(real: Tensor, new: int) -> Tensor:
+    return torch.ones(new, len(real)).bool()
+
+
+def _but_padding(mask: Callable[[Tensor, int], Tensor]) -> Callable[[Tensor, int], Tensor]:
+    return lambda real, new: mask(real, new) & real
+
+
+_SEEN = _but_padding(_causal)
+
+
+def _linear(distance: Tensor, slopes: Tensor) -> Tensor:
+    return -slopes[:, None, None] * distance
+
+
+def _symmetric(distance: Tensor, slopes: Tensor) -> Tensor:
+    return _linear(distance.abs(), slopes)
+
+
+def _attend(
+    q: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    slopes: Tensor,
+    real: Tensor,
+    *,
+    asks: Callable[[Tensor, int], Tensor] = lambda real, new: _words(real, new)[-new:],
+    stands: Callable[[Tensor, int], Tensor] = _words,
+    bias: Callable[[Tensor, Tensor], Tensor] = _linear,
+    mask: Callable[[Tensor, int], Tensor] = _SEEN,
+    root: Callable[[int], float] = math.sqrt,
+    weigh: Callable[[Tensor, Tensor, Tensor], Tensor] = lambda scores, mask, real: scores.masked_fill(~mask, -math.inf).softmax(
+        -1
+    ),
+) -> Tensor:
+    """Attention with ALiBi, or the same with one thing done differently."""
+    new = q.shape[1]
+    distance = (asks(real, new)[:, None] - stands(real, new)).double()
+    scores = q @ keys.mT / root(q.shape[2]) + bias(distance, slopes)
+    return weigh(scores, mask(real, new), real) @ values
+
+
+@exercise(instead_of=[alibi_attention])
+def attend(seed: int) -> Exercise:
+    """attend(q, keys, values, slopes, real) -> (heads, new, d), causal attention with ALiBi beside a cache with padding.
+
+    q (heads, new, d) of the last tokens, keys and values (heads, all, d) of all of them, real (all,) False where a token is
+    padding.
+    """
+    generator = random.Random(seed)
+
+    def case(real: list[int], new: int, heads: int = 4, d: int = 8, usual: bool = False) -> tuple[Tensor, ...]:
+        def sample(rows: int, size: float) -> Tensor:
+            torch_generator = torch.Generator().manual_seed(generator.randrange(10**6))
+            return size * torch.randn(heads, rows, d, dtype=torch.float64, generator=torch_generator)
+
+        slopes = torch.tensor([generator.uniform(0.05, 1) for _ in range(heads)], dtype=torch.float64)
+        parts = sample(new, 1.5), sample(len(real), 1.5), sample(len(real), 1.0)
+        return *parts, alibi_slopes(heads) if usual else slopes, torch.tensor(real, dtype=torch.bool)
+
+    gap = generator.randrange(2, 5)
+    cases = {
+        "a prompt": case([1] * 7, 7, usual=True),
+        "a single token after a cache": case([1] * 9, 1),
+        "three tokens after a cache": case([1] * 8, 3),
+        "padding in front": case([0] * gap + [1] * 5, 1),
+        "padding between prompt and answer": case([1] * 4 + [0] * gap + [1] * 3, 1),
+        "padding in both places": case([0, 0, 1, 1, 1, 0, 1, 1, 1], 3),
+        "heads of another width": case([1, 1, 0, 1, 1, 1], 2, heads=3, d=4),
+        "the first token, one head": case([1], 1, heads=1, d=2),
+        "a cache of 300 tokens": case([1] * 280 + [0] * 20 + [1] * 3, 2, heads=2, d=4),
+    }
+
+    def but(**changes: Any) -> Callable[..., Tensor]:
+        return lambda *given: _attend(*given, **changes)
+
+    def by_places(mask: Callable[[Tensor, int], Tensor], bias: Any = _linear) -> Callable[..., Tensor]:
+        return but(asks=lambda real, new: _places(real, new)[-new:], stands=_places, mask=mask, bias=bias)
+
+    def by_rows(mask: Callable[[Tensor, int], Tensor], stands: Any) -> Callable[..., Tensor]:
+        return but(asks=_rows, stands=stands, mask=mask, bias=_symmetric)
+
+    def left_or(key: int) -> Callable[[Tensor, int], Tensor]:
+        """From the left, with this key for a row that would see none."""
+
+        def mask(real: Tensor, new: int) -> Tensor:
+            seen = _from_the_left(real, new) & real
+            seen[:, key] |= ~seen.any(dim=1)
+            return seen
+
+        return mask
+
+    def before(real: Tensor, new: int) -> Tensor:
+        """Not the own key."""
+        return torch.ones(new, len(real)).tril(len(real) - new - 1).bool() & real
+
+    def before_or_first(real: Tensor, new: int) -> Tensor:
+        seen = before(real, new)
+        seen[:, 0] |= ~seen.any(dim=1)
+        return seen
+
+    def same(known: Tensor, said: Tensor) -> bool:
+        # A row whose mask leaves no key is 0/0: whoever makes the same mistake gets the same NaN.
+        return torch.allclose(known, said, rtol=1e-3, atol=1e-3, equal_nan=True)
+
+    left = "Your mask counts rows from 0: row r of the new tokens comes after all the cached ones, and may see those too."
+    rows = "The distance is taken between rows and columns: row 0 of q is not token 0 of the text, but the first new one"
+    return Exercise(
+        cases=cases,
+        right=_attend,
+        mistakes={
+            "padding counts": (by_places(_SEEN),
+                "Without padding it is right, and with padding between two words it isn't: count the words between them."),
+            "padding counts and is seen": (by_places(_causal), "The padding is seen and counted: without it all is right."),
+            "padding is seen": (but(mask=_causal),
+                "The padding is not counted, and is still looked at: real has to enter the mask too."),
+            **{f"open, {bias.__name__}": (but(mask=_but_padding(_open), bias=bias),
+                "Several new tokens see those after them: the causal mask holds among the new ones too.")
+               for bias in (_linear, _symmetric)},
+            **{f"open, padding counts, {bias.__name__}": (by_places(_but_padding(_open), bias=bias),
+                "Several new tokens see those after them, and padding is counted as distance.")
+               for bias in (_linear, _symmetric)},
+            **{f"from the left, {n}": (but(mask=mask), left)
+               for n, mask in enumerate((_from_the_left, _but_padding(_from_the_left), left_or(-1), left_or(0)))},
+            **{f"rows, {n}": (by_rows(_SEEN, stands), f"{rows}.") for n, stands in enumerate((_places, _words))},
+            "rows, open": (by_rows(_but_padding(_open), _places), f"{rows}. And new tokens see those after them."),
+            "rows, padding is seen": (by_rows(_causal, _places), f"{rows}. And padding is looked at."),
+            **{f"not itself, {mask.__name__}": (but(mask=mask),
+                "A new token doesn't see itself: its own key is the last that it may see.")
+               for mask in (before, before_or_first)},
+            "the other sign": (but(bias=lambda distance, slopes: -_linear(distance, slopes)),
+                "A far key gains by its distance: look at a sign."),
+            "no bias": (but(bias=lambda distance, slopes: 0 * _linear(distance, slopes)), "The bias is missing."),
+            "one slope": (but(bias=lambda distance, slopes: _linear(distance, slopes[:1])),
+                "All heads have the first one's slope."),
+            "package's slopes": (but(bias=lambda distance, slopes: _linear(distance, alibi_slopes(len(slopes)))),
+                "You take the package's slopes for so many heads, whatever slopes says: take those that are handed over."),
+            "backwards": (but(bias=lambda distance, slopes: _linear(distance, slopes.flip(0))), "The slopes are in reverse."),
+            "no softmax": (but(weigh=lambda scores, mask, real: scores * mask),
+                "You add up values by their scores: where is the softmax?"),
+            "bias divided": (
+                lambda q, keys, values, slopes, real: _attend(q, keys, values, slopes / math.sqrt(q.shape[2]), real),
+                "The bias has been divided by √d: that is for q·k alone."),
+            "not divided": (but(root=lambda d: 1), "The scores are not divided by √d."),
+            "divided twice": (but(root=lambda d: d), "The scores are divided by √d twice: attention divides already."),
+            **{f"divided by √{n}": (but(root=lambda d, n=n: math.sqrt(n)),
+                "The scores are divided by the same number for every width: √d depends on the width of q.") for n in (8, 64)},
+            "padding after the softmax": (
+                but(mask=_causal, weigh=lambda scores, mask, real: scores.masked_fill(~mask, -math.inf).softmax(-1) * real),
+                "The padding's weights are removed after the softmax, so those of the words don't add up to 1."),
+            "hidden at 0": (but(weigh=lambda scores, mask, real: (scores * mask).softmax(-1)),
+                "A hidden key gets the score 0, which still has a weight: what score gives none?"),
+        },
+        praise="one token and several, beside a cache, with padding in front and in between: as if the padding were not there.",
+        same=same,
+    )  # fmt: skip
