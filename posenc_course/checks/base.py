@@ -228,7 +228,7 @@ def survivors(seed: int) -> Exercise:
         "twenty positions in 3 digits": (20, 3),
         "nothing to be rounded": (8, 3),
         "the last one halfway": (1 + (chance.randrange(5, 30) * 2 + 1) * 16, 5),
-        "two digits": (chance.randrange(100, 200), 2),
+        "two digits": (chance.randrange(150, 200), 2),
         "a single position": (1, 4),
         "12 digits of a long text": (chance.randrange(5000, 20_000), 12),
         "6 digits of the longest text": (50_000, 6),

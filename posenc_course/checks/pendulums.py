@@ -233,8 +233,9 @@ def bent_hand(seed: int) -> Exercise:
         "a row of width 10": (10, chance.randrange(1, 5), angle(), chance.randint(400, 600)),
         "a row of width 14": (14, chance.randrange(1, 7), angle(), chance.randint(400, 600)),
         "a row of width 16": (16, chance.randrange(1, 8), angle(), chance.randint(400, 600)),
-        "token 0": (10, 2, 0.6, 0),
-        "token 999": (8, 1, angle(), 999),
+        # Bent so that a search without this token does not come upon the right clock by chance.
+        "token 0": (8, 2, 1.1, 0),
+        "token 999": (12, 2, 2.0, 999),
     }
     cases: dict[str, tuple[Tensor]] = {}
     truth: dict[bytes, tuple[int, int]] = {}
