@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from posenc_course.checks._exercise import Exercise, called, exercise
+from posenc_course.checks._exercise import _LAST, Exercise, called, exercise
 from posenc_course.checks._kinds import kind
 
 
@@ -185,6 +185,8 @@ def beyond(seed: int) -> Exercise:
                 "You take all stretches for equally long: look at how many positions each adds."),
             "above the first": (lambda n, m: right(n, m) - m[0],
                 "You return how much more than the first mean it is: the losses themselves were asked for."),
+            "above the mean before": (lambda n, m: torch.cat([m[:1], right(n, m)[1:] - m[:-1]]),
+                "You return how much more than the mean before it is: the losses themselves were asked for."),
             "the last alone": (lambda n, m: torch.cat([m[:-1], right(n, m)[-1:]]),
                 "Only the longest windows are taken apart: each of the others holds the shorter ones' losses as well."),
             "the first alone wrong": (lambda n, m: torch.cat([torch.zeros(1), right(n, m)[1:]]),
@@ -355,7 +357,9 @@ def cliff(seed: int) -> Exercise:
         first = wrong.index(True)
         name, place = list(cases)[first], truth[first]
         there = "there is no cliff" if name in flat else f"the cliff is at {place}"
-        return f"{what} {called('cliff', cases[name], name)} gives {said[first]}, and {there}."
+        _LAST[:] = cases[name]  # the case that the verdict speaks of, which need not be the last one tried
+        shown = called("cliff", cases[name], name)
+        return f"{what} {shown} gives {said[first]}, and {there}. `checks.last()` returns these arguments.".strip()
 
     return Exercise(
         cases=cases,

@@ -110,7 +110,7 @@ def needs(seed: int) -> Exercise:
         "always the same answer": (lambda t: "yes", [a + b + c, b + a]),
         "the letter before the last": (lambda t: t[-2:-1], [a + b + c + a, b + c + a]),
         "the first letter": (lambda t: t[:1], [a + b + c + b, c + a]),
-        "the length": (len, [a + b + c, a + b + c + a + b]),
+        "the length": (len, [a + b + c, a + b + c + a + b + c]),
         "the greatest letter": (lambda t: max(t, default=""), [b + c + a + b, a + c + a]),
         "whether it reads the same backwards": (lambda t: t == t[::-1], [a + b + c + b + a, a + b + b + a]),
         "how often neighbours differ": (lambda t: sum(x != y for x, y in itertools.pairwise(t)),
@@ -120,14 +120,13 @@ def needs(seed: int) -> Exercise:
         "whether the third from the end is a certain letter": (lambda t: t[-3:-2] == c, [a + b + c + a + b, b + a + a + b]),
         "whether two letters of one kind are neighbours": (lambda t: any(x == y for x, y in itertools.pairwise(t)),
             [a + b + c + a, b + b + a + c + a, a + c + c + b]),
-        "whether it ends on a certain letter, told by one text": (lambda t: t.endswith(b + a),
+        "whether it ends on two certain letters, told by one text": (lambda t: t.endswith(b + a),
             [c + c + c, a + a + a, c + b + a]),
         "what one text alone tells": (lambda t: t[:1] == c and len(t) > 4, [a + b + a, b + b + a, c + a + a + b + a]),
         "whether at most two letters are out of order": (lambda t: sum(x != y for x, y in zip(t, a + b + c, strict=False)) <= 2,
             [a + b + c]),
         "an order that only a rotation keeps": (lambda t: t in (a + b + c, b + c + a, c + a + b), [a + b + c]),
     }  # fmt: skip
-    cases = dict(jobs)
 
     def ordered(job: Job, texts: list[str], orders: Callable[[str], Any] = itertools.permutations) -> bool:
         return any(job("".join(order)) != job(text) for text in texts for order in orders(text))
@@ -164,7 +163,7 @@ def needs(seed: int) -> Exercise:
 
     one_order = "You try some orders of the letters: a job can give one answer to these and another to the rest. Try them all."
     return Exercise(
-        cases=cases,
+        cases=jobs,
         right=right,
         mistakes={
             "backwards": (order(lambda job, texts: ordered(job, texts, lambda t: [t[::-1]])), one_order),

@@ -426,7 +426,7 @@ WRONG: dict[str, list[Any]] = {
         (
             "more than before",
             lambda n, m: [m[0], *(x - y for x, y in zip(beyond_by_loop(n, m)[1:], m, strict=False))],
-            "all but the first",
+            "more than the mean before",
         ),
         ("whole numbers", lambda n, m: [x // 1 for x in beyond_by_loop(n, m)], "rounded down to a whole one"),
         ("minus", lambda n, m: -beyond_by_sums(n, m), "wrong sign"),
