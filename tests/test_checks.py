@@ -340,5 +340,5 @@ def test_the_cases_that_go_wrong_are_named() -> None:
     )
     assert kind(["x", "y", "x"], ["x"] * 3, [False, True, False], ["a", "b", "c"], 0).startswith("You say 'x' every time.")
     assert kind([3, 5, 9], [4, 5, 10], [True, False, True], [""] * 3, 0).startswith(
-        "Where you are wrong, you are one too many."
+        "Where you are wrong, your number is one too large."
     )

@@ -187,12 +187,14 @@ def _proportion(want: Tensor, got: Tensor, same: Callable[[Tensor, Tensor], bool
 
 def _near(wanted: Sequence[Any], want: Tensor, got: Tensor, tolerance: float) -> str:
     off = got - want
-    if isinstance(wanted[0], int) and not isinstance(wanted[0], bool) and off.abs().max() == 1:
+    if isinstance(wanted[0], int):  # which may number things, so that more says nothing
+        if off.abs().max() > 1:
+            return ""
         if (off >= 0).all() or (off <= 0).all():
-            return f"Where you are wrong, you are one too {'many' if off.max() > 0 else 'few'}."
+            return f"Where you are wrong, your number is one too {'large' if off.max() > 0 else 'small'}."
         return "Where you are wrong, you are off by one, in either direction."
     relative = float((off.abs() / want.abs().clamp(min=tolerance)).max())
-    if relative < 0.01 and not isinstance(wanted[0], int):
+    if relative < 0.01:
         return (
             f"Nearly: the first {max(1, math.floor(-math.log10(relative)))} digits are right. Is something rounded, or "
             "computed in a coarse format?"

@@ -236,6 +236,9 @@ def bent_hand(seed: int) -> Exercise:
         # Bent so that a search without this token does not come upon the right clock by chance.
         "token 0": (8, 2, 1.1, 0),
         "token 999": (12, 2, 2.0, 999),
+        # One of a hand's two numbers stays as it was.
+        "a hand that keeps its sine": (10, 1, math.pi - 2 * 437 * float(frequencies(10)[1]), 437),
+        "a hand that keeps its cosine": (10, 3, -2 * 437 * float(frequencies(10)[3]), 437),
     }
     cases: dict[str, tuple[Tensor]] = {}
     truth: dict[bytes, tuple[int, int]] = {}
@@ -268,6 +271,11 @@ def bent_hand(seed: int) -> Exercise:
         off = ((sinusoidal_table(range(tokens), width)[:, : len(row)] - row).abs() > 1e-6).unflatten(1, (-1, 2)).any(dim=2)
         return int(off[off.sum(dim=1).argmin()].int().argmax())
 
+    def by_one_number(row: Tensor, column: int) -> int:
+        """The same by every other number of a row."""
+        off = (sinusoidal_table(range(1000), len(row)) - row)[:, column::2].abs() > 1e-6
+        return int(off[off.sum(dim=1).argmin()].int().argmax())
+
     def trimmed(row: Tensor, tokens: int) -> int:
         """The clock that is most off at the token to which all others are nearest."""
         off = (sinusoidal_table(range(tokens), len(row)) - row).unflatten(1, (-1, 2)).norm(dim=2)
@@ -284,6 +292,7 @@ def bent_hand(seed: int) -> Exercise:
 
     the_slowest = "You believe the slowest hand: it may be the one that lies."
     too_few = "You try too few tokens: the row's can be any one from 0 to 999."
+    one_number = "You compare one of a hand's two numbers, and two directions of the hand share it."
     a_column = "That is a column: clock i is in columns 2i and 2i + 1."
     return Exercise(
         cases=cases,
@@ -300,6 +309,8 @@ def bent_hand(seed: int) -> Exercise:
             "the column most off": (column, a_column),
             "a hundred tokens": (lambda row: agreeing(row, 100, len(row)), too_few),
             "a hundred tokens, by distance": (lambda row: trimmed(row, 100), too_few),
+            "sines alone": (lambda row: by_one_number(row, 0), one_number),
+            "cosines alone": (lambda row: by_one_number(row, 1), one_number),
             "width 16": (lambda row: agreeing(row, 1000, 16),
                 "You compare with rows of width 16: the speeds of the hands depend on the width of the row itself."),
             "from 1": (lambda row: right(row) + 1, "You count clocks from 1: the fastest one is clock 0."),
@@ -312,5 +323,5 @@ def bent_hand(seed: int) -> Exercise:
             "the slowest": (lambda row: len(row) // 2 - 1,
                 "You say the slowest each time: does the row of the right token come into it?"),
         },
-        praise="nine rows, with the fastest and the slowest hand among the bent ones.",
+        praise="all eleven rows, with the fastest and the slowest hand among the bent ones.",
     )  # fmt: skip
