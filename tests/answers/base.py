@@ -279,7 +279,7 @@ WRONG: dict[str, list[Any]] = {
     ],
     "base.for_neighbours": [
         ("per channel", lambda d, apart: halved(d, apart, lambda d, b: near(d, b) / d**0.5), "is your distance too small"),
-        ("coarse", lambda d, apart: 10.0 ** math.floor(math.log10(halved(d, apart)) - 0.01), "too small"),
+        ("coarse", lambda d, apart: 10.0 ** math.floor(math.log10(halved(d, apart)) - 0.01), None),
         ("from 2", lambda d, apart: max(halved(d, apart), 2), "begins at 2"),
         ("two percent off", lambda d, apart: 0.98 * halved(d, apart), "0.98"),
         *blind(
