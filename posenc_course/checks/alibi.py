@@ -126,7 +126,7 @@ def _of_positions(slope: Slope) -> Callable[[Tensor, Tensor, int], Tensor]:
 
 @exercise("my_bias", instead_of=[alibi_bias])
 def bias() -> Exercise:
-    """my_bias(q_positions, k_positions, num_heads) -> what to add to the scores, (num_heads, L_query, L_key) or narrower.
+    """my_bias(q_positions, k_positions, num_heads) -> what to add to the scores, broadcast to (num_heads, L_query, L_key).
 
     Judged by how it changes from key to key among those that a causal mask leaves.
     """
@@ -615,7 +615,7 @@ def attend(seed: int) -> Exercise:
         return seen
 
     def same(known: Tensor, said: Tensor) -> bool:
-        # A row whose mask leaves no key is 0/0: whoever makes the same mistake gets the same NaN.
+        # A mask that leaves a query no key makes its row 0/0, in an answer as in the mistake that it is compared with.
         return torch.allclose(known, said, rtol=1e-3, atol=1e-3, equal_nan=True)
 
     left = "Your mask counts rows from 0: row r of the new tokens comes after all the cached ones, and may see those too."
@@ -657,7 +657,8 @@ def attend(seed: int) -> Exercise:
                 lambda q, keys, values, slopes, real: _attend(q, keys, values, slopes / math.sqrt(q.shape[2]), real),
                 "The bias has been divided by √d: that is for q·k alone."),
             "not divided": (but(root=lambda d: 1), "The scores are not divided by √d."),
-            "divided twice": (but(root=lambda d: d), "The scores are divided by √d twice: attention divides already."),
+            "divided twice": (but(root=lambda d: d),
+                "The scores are divided by d, as by √d twice: the package's attention divides already."),
             **{f"divided by √{n}": (but(root=lambda d, n=n: math.sqrt(n)),
                 "The scores are divided by the same number for every width: √d depends on the width of q.") for n in (8, 64)},
             "padding after the softmax": (

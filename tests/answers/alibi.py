@@ -573,7 +573,7 @@ WRONG: dict[str, list[Any]] = {
             ("not divided", by_hand(scale=1.0), "not divided by √d"),
             ("bias divided too", lambda q, k, v, slopes, real: attend_package(q, k, v, slopes / q.shape[2] ** 0.5, real),
              "bias has been divided"),
-            ("divided twice", lambda q, *given: attend_package(q / q.shape[2] ** 0.5, *given), "by √d twice"),
+            ("divided twice", lambda q, *given: attend_package(q / q.shape[2] ** 0.5, *given), "divided by d, as by √d twice"),
             ("queries from zero", attend_queries_from_zero, "between rows and columns"),
             ("slopes reversed", lambda q, k, v, slopes, real: attend_package(q, k, v, slopes.flip(0), real), "are in reverse"),
             ("one slope", lambda q, k, v, slopes, real: attend_package(q, k, v, slopes[:1].expand_as(slopes), real),

@@ -541,7 +541,7 @@ WRONG: dict[str, list[Any]] = {
         ("squeezed", lambda *given: by_matrices(*given).squeeze(), "for a single token, has shape"),
         ("a table of 512", lambda *given: by_table(*given, rows=512), "for positions above 256, raised IndexError"),
         ("in 8 bits", lambda x, m, pairs: by_loops(x, m.byte(), pairs), "not: positions above 256"),
-        ("pairs sorted", lambda x, m, pairs: by_loops(x, m, sorted(pairs)), "not: a layout of nobody's"),
+        ("pairs sorted", lambda x, m, pairs: by_loops(x, m, sorted(pairs)), "not: an unusual layout"),
         ("NaN", lambda x, m, pairs: x / 0 * 0, "infinite or NaN"),
         *blind(
             ("reads what it wrote", rotate_reads_what_it_wrote, "after its rotation"),
