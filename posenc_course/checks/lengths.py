@@ -294,7 +294,7 @@ def cliff(seed: int) -> Exercise:
                odd: tuple[int, float] | None = None, easier: int = 0) -> tuple[tuple[Tensor, Tensor], int]:  # fmt: skip
         """Two curves and where the first breaks: `more` nats from `at` on; `odd` is a byte that one of them finds hard."""
         bytes_ = 4 * _sample(generator, positions) ** 2 + 0.3 + 3.0 * (torch.arange(positions) < easier)
-        own = 0.05 * torch.randn(2, positions, generator=generator, dtype=torch.float64)
+        own = 0.04 * torch.randn(2, positions, generator=generator, dtype=torch.float64)
         gap = before + drift * torch.linspace(0, 1, positions, dtype=torch.float64)
         if at is not None:
             gap[at:] += more
@@ -305,7 +305,7 @@ def cliff(seed: int) -> Exercise:
     at = rng.randint(60, 180)
     known = {
         "a cliff of a nat": curves(512, at=at, more=1.0),
-        "a cliff of half a nat late in the window": curves(512, at=512 - at // 2, more=0.6),
+        "a cliff of half a nat late in the window": curves(512, at=472 - at // 2, more=0.6),
         "a cliff at an early position": curves(256, at=rng.randint(25, 40), more=0.8),
         "a short window": curves(96, at=rng.randint(30, 66), more=0.9),
         "no cliff": curves(512),
