@@ -73,7 +73,7 @@ def hostile(notebook: Notebook) -> None:
     cells["who-sees-whom"].source = (
         "checks.grade = lambda *_: None\n"
         "checks.order.who_sees_whom = lambda f, **_: 'Right: as I say.'\n"
-        "checks._verdict.grade = checks.grade\n"
+        "checks._exercise.grade = checks.grade\n"
         "who_sees_whom = None"
     )
     cells["orders-apart"].source = (

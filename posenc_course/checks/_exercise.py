@@ -67,6 +67,7 @@ class Exercise:
         ask: ask(call, *case) -> what is said to a case, where it takes more than one call; known mistakes are asked alike.
         same: same(known, said) -> whether two of these are one answer, where it takes more than equal numbers.
         fault: fault(said) -> what is wrong in what was said to all cases, or None; where a property decides instead of `right`.
+            With the arguments of the case it speaks of, if that isn't the last one: (what is wrong, arguments).
     """
 
     cases: Mapping[str, Case] | Sequence[Case]
@@ -76,7 +77,7 @@ class Exercise:
     tolerance: float = 1e-4
     ask: Callable[..., Any] | None = None
     same: Callable[[Any, Any], bool] | None = None
-    fault: Callable[[Sequence[Any]], str | None] | None = None
+    fault: Callable[[Sequence[Any]], str | tuple[str, Case] | None] | None = None
 
     @property
     def named_cases(self) -> list[tuple[str, Case]]:
@@ -134,19 +135,17 @@ class Check:
                 lambda case: [self._guarded(answer, name, case) for answer, name in zip(answers, self._names, strict=True)]
             )
         )
-        if exercise.fault:
-            fault = exercise.fault(said)
-            right = fault is None
-        else:
-            wanted = [list(exercise.said(_plain(right))) for right in exercise.rights]
-            right = any(exercise.agree(known, said) for known in wanted)
-        if right:
+        fault = exercise.fault(said) if exercise.fault else self._difference(exercise, said)
+        if fault is None:
             return f"Right: {exercise.praise if isinstance(exercise.praise, str) else exercise.praise(said)}"
         for mistake, hint in exercise.mistakes.values():
             with suppress(Wrong):  # a mistake whose result has another form than this answer's
                 if exercise.agree(exercise.said(_plain(mistake)), said):
                     return hint
-        return fault if exercise.fault else self._difference(exercise, wanted[0], said)
+        if isinstance(fault, str):
+            return fault
+        text, _LAST[:] = fault
+        return text
 
     def _guarded(self, answer: Any, name: str, case: str) -> Call:
         def call(*arguments: Any, wanted: Any, shown: str = "") -> Any:
@@ -156,16 +155,20 @@ class Check:
 
         return call
 
-    def _difference(self, exercise: Exercise, wanted: Sequence[Any], said: Sequence[Any]) -> str:
-        """What the wrong results have in common, and the first of them."""
+    def _difference(self, exercise: Exercise, said: Sequence[Any]) -> tuple[str, Case] | None:
+        """What the wrong results have in common, and the first of them; None if there are none."""
+        rights = [list(exercise.said(_plain(right))) for right in exercise.rights]
+        if any(exercise.agree(known, said) for known in rights):
+            return None
+        wanted = rights[0]
         wrong = [not exercise.agree([known], [it]) for known, it in zip(wanted, said, strict=True)]
         first = wrong.index(True)
         names, cases = zip(*exercise.named_cases, strict=True)
-        _LAST[:] = case = cases[first]
+        case = cases[first]
         example = f"{called(self._names[0], case, names[first])} {difference(said[first], wanted[first], exercise.tolerance)}"
         if not all(map(_printed, case)):
             example += " `checks.last()` returns these arguments."
-        return " ".join(filter(None, (kind(wanted, said, wrong, names, exercise.tolerance), example)))
+        return " ".join(filter(None, (kind(wanted, said, wrong, names, exercise.tolerance), example))), case
 
 
 def exercise(*names: str, instead_of: Iterable[Answer] = ()) -> Callable[[Callable[..., Exercise]], Check]:
@@ -225,8 +228,17 @@ def _shown(value: Any) -> str:
 # ── reading what came back ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
+class Sizes(tuple[int | None, ...]):
+    """What is wanted of an answer if it may be any table of these sizes, None for any size."""
+
+    def __repr__(self) -> str:
+        return f"({', '.join('any' if size is None else str(size) for size in self)}{',' if len(self) == 1 else ''})"
+
+
 def read(result: Any, wanted: Any, *, call: str) -> Any:
     """Return the result as what `wanted` is, or raise `Wrong`."""
+    if isinstance(wanted, Sizes):
+        return as_table(result, wanted, call=call)
     if isinstance(wanted, tuple):
         if not isinstance(result, tuple | list) or len(result) != len(wanted):
             given = f"{len(result)} things" if isinstance(result, tuple | list) else f"a {type(result).__name__}"
@@ -248,8 +260,8 @@ def read(result: Any, wanted: Any, *, call: str) -> Any:
     return int(number) if isinstance(wanted, int) else number
 
 
-def as_table(result: Any, shape: tuple[int, ...], *, call: str) -> Tensor:
-    """Return the result as a float64 tensor of the given shape, or raise `Wrong`."""
+def as_table(result: Any, shape: tuple[int | None, ...], *, call: str) -> Tensor:
+    """Return the result as a float64 tensor of the given shape, None for any size, or raise `Wrong`."""
     try:
         # A copy by way of NumPy also reads reversed arrays, lists of rows, and numbers that torch has no kind for.
         array = result if isinstance(result, Tensor) else np.array(result)
@@ -258,7 +270,7 @@ def as_table(result: Any, shape: tuple[int, ...], *, call: str) -> Tensor:
         table = torch.as_tensor(array).detach()
     except (TypeError, ValueError, RuntimeError) as error:
         raise Wrong(f"{call} returned a {type(result).__name__} that is no table of numbers.") from error
-    if table.shape != shape:
+    if table.ndim != len(shape) or any(size not in (None, given) for size, given in zip(shape, table.shape, strict=True)):
         transposed = " It looks transposed: rows are positions." if table.shape == shape[::-1] else ""
         raise Wrong(f"{call} has shape {tuple(table.shape)}, it should be {shape}.{transposed}")
     if table.is_complex():

@@ -11,34 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from posenc_course.checks._exercise import _LAST, Exercise, called, exercise
+from posenc_course.checks._exercise import Case, Exercise, Sizes, called, exercise
 from posenc_course.checks._kinds import kind
-
-
-class _Any:
-    """A size that equals every other."""
-
-    def __eq__(self, other: object) -> bool:
-        return True
-
-    def __hash__(self) -> int:
-        return 0
-
-    def __repr__(self) -> str:
-        return "any"
-
-
-class Rows(Tensor):
-    """What is wanted of an answer: a table of these sizes, the first of which may be any."""
-
-    @staticmethod
-    def of(*sizes: int) -> Tensor:
-        return torch.zeros(1, *sizes).as_subclass(Rows)
-
-    @property
-    def shape(self) -> tuple[Any, ...]:  # type: ignore[override]
-        return (_Any(), *super().shape[1:])
-
 
 _TEXTS = ((512, 64, 32), (100, 64, 32), (64, 64, 16), (256, 32, 32), (130, 32, 24), (200, 50, 1), (7, 1, 1))
 
@@ -64,7 +38,7 @@ def windows() -> Exercise:
         cases=_TEXTS,
         right=right,
         mistakes={},
-        ask=lambda call, *text: call(*text, wanted=Rows.of(2)),
+        ask=lambda call, *text: call(*text, wanted=Sizes((None, 2))),
         fault=fault,
         praise=f"in all {len(_TEXTS)} cases every loss counts once, and none after the first window lacks context.",
     )
@@ -331,7 +305,7 @@ def cliff(seed: int) -> Exercise:
     def first(gap: Tensor, above: float) -> int:
         return int((gap > above).nonzero()[0]) if (gap > above).any() else len(gap)
 
-    def fault(said: Sequence[int]) -> str | None:
+    def fault(said: Sequence[int]) -> tuple[str, Case] | None:
         whole = [len(x) for x, _ in cases.values()]
         off = [number - place for number, place in zip(said, truth, strict=True)]
         wrong = [abs(by) > (4 if place < size else 0) for by, place, size in zip(off, truth, whole, strict=True)]
@@ -357,9 +331,9 @@ def cliff(seed: int) -> Exercise:
         first = wrong.index(True)
         name, place = list(cases)[first], truth[first]
         there = "there is no cliff" if name in flat else f"the cliff is at {place}"
-        _LAST[:] = cases[name]  # the case that the verdict speaks of, which need not be the last one tried
         shown = called("cliff", cases[name], name)
-        return f"{what} {shown} gives {said[first]}, and {there}. `checks.last()` returns these arguments.".strip()
+        text = f"{what} {shown} gives {said[first]}, and {there}. `checks.last()` returns these arguments."
+        return text.strip(), cases[name]
 
     return Exercise(
         cases=cases,

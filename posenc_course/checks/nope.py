@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 
 from posenc_course.attention import attention
-from posenc_course.checks._exercise import Call, Exercise, exercise
+from posenc_course.checks._exercise import Call, Exercise, Sizes, exercise
 from posenc_course.checks._sandbox import Wrong
-from posenc_course.checks.lengths import Rows
 
 _FIRST, _STEP = "^", {"^": 0, "(": 1, ")": -1}
 
@@ -40,7 +39,7 @@ def depth() -> Exercise:
         return torch.tensor(list(itertools.accumulate(float(_STEP[token]) for token in text)), dtype=torch.float64)
 
     def ask(values: Call, readout: Call, text: str) -> Tensor:
-        chosen = {token: values(token, wanted=Rows.of()) for token in _STEP}
+        chosen = {token: values(token, wanted=Sizes((None,))) for token in _STEP}
         for token, vector in chosen.items():
             if not len(vector) or not vector.isfinite().all():
                 raise Wrong(f'my_values("{token}") must be one vector of finite numbers, for example [1.0, 0.0].')

@@ -41,7 +41,11 @@ class Wrong(NamedTuple):
 def blind(*rows: Any) -> Iterator[Any]:
     """The rows, marked as written without having read the checks: right answers as they are, wrong ones as tuples."""
     for row in rows:
-        yield Wrong(*row, blind=True) if isinstance(row, tuple) and isinstance(row[0], str) else Right(row, blind=True)
+        yield (
+            Wrong(row[0], row[1], row[2], blind=True)
+            if isinstance(row, tuple) and isinstance(row[0], str)
+            else Right(row, blind=True)
+        )
 
 
 def _bank() -> tuple[dict[str, list[Right]], dict[str, list[Wrong]]]:

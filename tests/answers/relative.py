@@ -415,7 +415,11 @@ WRONG = {
     "relative.bucket": [
         ("not rounded", lambda o, b, far: by_logarithm(o, b, far, place=float), "it should be a whole number"),
         ("always 0", lambda o, b, far: 0, "You return 0 whatever you are given"),
-        ("edges one later", lambda o, b, far: exact_bucket(o - (o > b // 4) + (o < -(b // 4)), b, far), "your number is one too small"),
+        (
+            "edges one later",
+            lambda o, b, far: exact_bucket(o - (o > b // 4) + (o < -(b // 4)), b, far),
+            "your number is one too small",
+        ),
         ("single by one more", lambda o, b, far: abs(o) if abs(o) == b // 4 + 1 else exact_bucket(o, b, far), None),
         ("a list", lambda o, b, far: [0], "returned a list, it should be one number"),
         ("two numbers", lambda o, b, far: torch.tensor([0, 1]), "returned (2,) numbers, it should be one"),
