@@ -295,7 +295,7 @@ WRONG = {
         (
             "at most ten",
             lambda prompt, rows: min(10, max(rows - prompt + 1, 0)),
-            "too small",
+            None,
         ),
         *blind(
             ("none when full", lambda p, n: n - p + 1 if p < n else 0, "can still be read"),
