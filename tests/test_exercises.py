@@ -38,7 +38,12 @@ def graded(path: Path) -> dict[str, Any]:
 
 # ── the checks, by their own mistakes and by a bank of answers ────────────────────────────────────────────────────────────────
 
-SEEDS = range(6)  # the first is the grader's
+GRADERS, *OTHERS = range(6)  # seeds; the grader's is the first
+
+
+def seeds(others: int) -> pytest.MarkDecorator:
+    slow = [pytest.param(seed, marks=pytest.mark.slow) for seed in OTHERS[:others]]
+    return pytest.mark.parametrize("seed", [GRADERS, *slow])
 
 
 @pytest.fixture
@@ -54,32 +59,32 @@ def parts(answer: Any) -> tuple[Any, ...]:
 
 @pytest.mark.usefixtures("_the_package_may_answer")
 @pytest.mark.parametrize("check", CHECKS)
-def test_every_known_mistake_gets_its_own_hint(check: str) -> None:
-    for seed in SEEDS:
-        exercise = CHECKS[check].exercise(seed)
-        for right in exercise.rights:
-            assert CHECKS[check].verdict(exercise, *parts(right)).startswith("Right: ")
-        for name, (mistake, hint) in exercise.mistakes.items():
-            assert CHECKS[check].verdict(exercise, *parts(mistake)) == hint, f"{name}, seed {seed}"
+@seeds(5)
+def test_every_known_mistake_gets_its_own_hint(check: str, seed: int) -> None:
+    exercise = CHECKS[check].exercise(seed)
+    for right in exercise.rights:
+        assert CHECKS[check].verdict(exercise, *parts(right)).startswith("Right: ")
+    for name, (mistake, hint) in exercise.mistakes.items():
+        assert CHECKS[check].verdict(exercise, *parts(mistake)) == hint, name
 
 
 @pytest.mark.usefixtures("_the_package_may_answer")
 @pytest.mark.parametrize(("check", "number"), [(check, n) for check in RIGHT for n in range(len(RIGHT[check]))])
-def test_a_right_answer_passes_however_it_is_written(check: str, number: int) -> None:
-    for seed in SEEDS[:2]:
-        assert CHECKS[check](*parts(RIGHT[check][number].answer), seed=seed).startswith("Right: ")
+@seeds(1)
+def test_a_right_answer_passes_however_it_is_written(check: str, number: int, seed: int) -> None:
+    assert CHECKS[check](*parts(RIGHT[check][number].answer), seed=seed).startswith("Right: ")
 
 
 @pytest.mark.usefixtures("_the_package_may_answer")
 @pytest.mark.parametrize(
     ("check", "wrong"), [pytest.param(c, w, id=f"{c}-{w.name}") for c, rows in WRONG.items() for w in rows]
 )
-def test_a_wrong_answer_is_caught_and_named(check: str, wrong: Wrong) -> None:
-    for seed in SEEDS[:2]:
-        said = CHECKS[check](*parts(wrong.answer), seed=seed)
-        assert not said.startswith("Right")
-        assert "\n" not in said
-        assert (wrong.words or "") in said
+@seeds(1)
+def test_a_wrong_answer_is_caught_and_named(check: str, wrong: Wrong, seed: int) -> None:
+    said = CHECKS[check](*parts(wrong.answer), seed=seed)
+    assert not said.startswith("Right")
+    assert "\n" not in said
+    assert (wrong.words or "") in said
 
 
 @pytest.mark.parametrize("check", CHECKS)

@@ -4,6 +4,7 @@ An answer is put to the exercise's cases. If it is wrong, the verdict is the hin
 results in all of them; else what all the results have in common (`_kinds`), with a case that shows it.
 """
 
+import functools
 import inspect
 import math
 import os
@@ -89,8 +90,21 @@ class Exercise:
 
     def said(self, calls: Callable[[str], Sequence[Call]]) -> Iterator[Any]:
         """What is said to one case after the other by the answers, whose calls are made for a case of its name."""
-        ask = self.ask or (lambda call, *case: call(*case, wanted=self.rights[0](*case)))
-        return (ask(*calls(name), *case) for name, case in self.named_cases)
+        return (self._asked(calls(name), case) for name, case in self.named_cases)
+
+    def known(self, functions: Answer | tuple[Answer, ...]) -> Iterator[Any]:
+        """What a right function or a known mistake says to one case after the other; no case is put to it twice."""
+        for number, (name, case) in enumerate(self.named_cases):
+            if (functions, number) not in self._known:
+                self._known[functions, number] = self._asked(_plain(functions)(name), case)
+            yield self._known[functions, number]
+
+    def _asked(self, calls: Sequence[Call], case: Case) -> Any:
+        return self.ask(*calls, *case) if self.ask else calls[0](*case, wanted=self.rights[0](*case))
+
+    @functools.cached_property
+    def _known(self) -> dict[Any, Any]:
+        return {}
 
     def agree(self, known: Iterable[Any], said: Iterable[Any]) -> bool:
         same = self.same or (lambda a, b: equal(a, b, self.tolerance))
@@ -140,7 +154,7 @@ class Check:
             return f"Right: {exercise.praise if isinstance(exercise.praise, str) else exercise.praise(said)}"
         for mistake, hint in exercise.mistakes.values():
             with suppress(Wrong):  # a mistake whose result has another form than this answer's
-                if exercise.agree(exercise.said(_plain(mistake)), said):
+                if exercise.agree(exercise.known(mistake), said):
                     return hint
         if isinstance(fault, str):
             return fault
@@ -157,7 +171,7 @@ class Check:
 
     def _difference(self, exercise: Exercise, said: Sequence[Any]) -> tuple[str, Case] | None:
         """What the wrong results have in common, and the first of them; None if there are none."""
-        rights = [list(exercise.said(_plain(right))) for right in exercise.rights]
+        rights = [list(exercise.known(right)) for right in exercise.rights]
         if any(exercise.agree(known, said) for known in rights):
             return None
         wanted = rights[0]
