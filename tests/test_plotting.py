@@ -204,6 +204,20 @@ def test_labels_stand_at_the_ends_and_apart(ax: Axes) -> None:
     assert all(box.x0 > ax.transData.transform((2, 0))[0] and box.x1 < figure.bbox.x1 for box in boxes)
 
 
+def test_labels_that_were_moved_apart_are_as_close_as_can_be_read(ax: Axes) -> None:
+    """Labels of lines that end in one point stand 1.15 text heights apart, in the middle of which the lines end."""
+    for label in ("one", "two", "three"):
+        ax.plot([0, 1], [0, 1], label=label)
+    plotting.label_ends(ax)
+    figure = ax.get_figure()
+    assert isinstance(figure, Figure)
+    figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in ax.texts]
+    heights = np.array([(box.y0 + box.y1) / 2 for box in boxes])
+    np.testing.assert_allclose(np.diff(heights), 1.15 * max(box.height for box in boxes), rtol=0.05)
+    assert heights.mean() == pytest.approx(ax.transData.transform((1, 1))[1], abs=2)
+
+
 def test_label_ends_needs_a_label(ax: Axes) -> None:
     ax.plot([0, 1])
     with pytest.raises(ValueError, match="plot with label="):
@@ -219,6 +233,16 @@ def test_heatmap_takes_the_diverging_map_around_zero(ax: Axes) -> None:
     assert drawn(ax)["axes"][0]["x"]["ticks"] == ["a", "b", "c"]
     plotting.heatmap(ax, [[0, 1]], limits=(0, 1), x_label="key", y_label="query", color_bar=False)
     assert ax.images[-1].cmap is plotting.SEQUENTIAL
+
+
+@pytest.mark.parametrize("limits", [(-1.0, 1.0), (0.0, 1.0), (0.25, 0.75)])
+def test_a_color_bar_names_both_limits_and_their_middle(ax: Axes, limits: tuple[float, float]) -> None:
+    low, high = limits
+    plotting.heatmap(ax, [[low, high]], limits=limits, x_label="key", y_label="query")
+    figure = ax.get_figure()
+    assert isinstance(figure, Figure)
+    (bar,) = (other for other in figure.axes if other is not ax)
+    assert bar.get_yticks().tolist() == [low, (low + high) / 2, high]
 
 
 @pytest.mark.parametrize(
@@ -240,11 +264,13 @@ def test_heatmap_refuses_what_it_cannot_show(ax: Axes, table: Any, options: dict
 
 
 def test_seeds_lie_under_their_mean(ax: Axes) -> None:
-    plotting.plot_seeds(ax, torch.arange(2), torch.tensor([[1.0, 2.0], [3.0, 6.0]]), **plotting.scheme_style("rope"))
+    runs = [[1.0, 2.0], [3.0, 6.0], [8.0, 7.0]]  # the mean of each column is not its middle value
+    plotting.plot_seeds(ax, [5, 7], torch.tensor(runs), **plotting.scheme_style("rope"))
     mean, *seeds = ax.get_lines()
     assert mean.get_label() == "RoPE"
-    assert np.asarray(mean.get_ydata()).tolist() == [2.0, 4.0]
-    assert [np.asarray(seed.get_ydata()).tolist() for seed in seeds] == [[1.0, 2.0], [3.0, 6.0]]
+    assert np.asarray(mean.get_ydata()).tolist() == [4.0, 5.0]
+    assert [np.asarray(seed.get_ydata()).tolist() for seed in seeds] == runs
+    assert all(np.asarray(line.get_xdata()).tolist() == [5, 7] for line in (mean, *seeds))
     with pytest.raises(ValueError, match=r"runs has shape \(2,\)"):
         plotting.plot_seeds(ax, [1, 2], [1, 2])
 
