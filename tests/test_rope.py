@@ -313,11 +313,12 @@ def test_each_sequence_of_a_batch_may_have_positions_of_its_own(interleaved: boo
             close(batch[b : b + 1], alone, 1e-14)
 
 
-def test_queries_and_keys_are_turned_by_their_own_positions() -> None:
-    """One query after a long prefix, keys with fewer heads than queries: each comes out as it does alone."""
+@pytest.mark.parametrize("q_positions", [torch.tensor([LENGTH - 1]), torch.arange(LENGTH) + 7])
+def test_queries_and_keys_are_turned_by_their_own_positions(q_positions: Tensor) -> None:
+    """One query after a long prefix or as many queries as keys, which have fewer heads: each comes out as it does alone."""
     scheme = RotaryPositions(frequencies(D_HEAD))
-    q, k = normal(BATCH, 4, 1, D_HEAD), normal(BATCH, 2, LENGTH, D_HEAD, seed=1)
-    q_positions, k_positions = torch.tensor([LENGTH - 1]), torch.arange(LENGTH)
+    q, k = normal(BATCH, 4, len(q_positions), D_HEAD), normal(BATCH, 2, LENGTH, D_HEAD, seed=1)
+    k_positions = torch.arange(LENGTH)
     turned_q, turned_k = scheme.rotate(q, k, q_positions, k_positions)
     assert torch.equal(turned_q, turned(q, q_positions))
     assert torch.equal(turned_k, turned(k, k_positions))
