@@ -124,6 +124,25 @@ def test_weights_are_a_distribution_and_0_where_masked() -> None:
     assert (weights[mask] > 0).all()
 
 
+@pytest.mark.parametrize("hidden_by", ["bias", "mask"])
+def test_a_query_without_any_key_is_named_whatever_hides_the_keys(hidden_by: str) -> None:
+    """A bias of -∞ hides keys as a mask does, and needs no mask beside it."""
+    x, seen = normal32(3, D_HEAD), torch.ones(3, 3, dtype=torch.bool).tril(-1)
+    hidden = {"mask": seen} if hidden_by == "mask" else {"bias": torch.zeros(3, 3).masked_fill(~seen, -math.inf)}
+    for call in (lambda: attention_weights(x, x, **hidden), lambda: attention(x, x, x, **hidden)):
+        with pytest.raises(ValueError, match=r"query \(0,\) in scores of shape \(3, 3\) has no key to look at"):
+            call()
+
+
+def test_a_nan_comes_through_and_is_not_taken_for_a_query_without_keys() -> None:
+    """A broken query under a causal mask has keys to look at: the mask is not to blame, and no error says that it is."""
+    mask = causal_mask(torch.arange(LENGTH), torch.arange(LENGTH))
+    q, k = normal32(LENGTH, D_HEAD), normal32(LENGTH, D_HEAD)
+    q[1, 0] = math.nan
+    weights = attention_weights(q, k, mask=mask)
+    assert weights.isnan().any(dim=-1).nonzero().tolist() == [[1]]
+
+
 def test_a_float64_bias_leaves_float32_attention_float32() -> None:
     q = normal32(LENGTH, D_HEAD)
     assert attention(q, q, q, bias=torch.zeros(LENGTH, LENGTH, dtype=torch.float64)).dtype == torch.float32
@@ -154,6 +173,10 @@ def test_multi_head_attention_equals_pytorch_with_the_same_weights(causal: bool)
 def test_an_encoder_equals_pytorchs_pre_ln_layers_with_the_same_weights() -> None:
     """Both residual sums, both norms, the MLP, the last norm and the head; PyTorch's attention biases are 0."""
     encoder = model(Encoder)
+    with torch.no_grad():  # norms start as 1 and 0, all of them alike: one in the other's place would make no difference
+        for name, parameter in encoder.named_parameters():
+            if "norm" in name:
+                parameter.add_(0.3 * torch.randn_like(parameter))
     x = encoder.embedding(tokens())
     for block in encoder.blocks:
         layer = nn.TransformerEncoderLayer(D_MODEL, HEADS, 4 * D_MODEL, 0.0, "gelu", batch_first=True, norm_first=True).double()
