@@ -26,6 +26,7 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 from posenc_course.attention import MultiHeadAttention
 from posenc_course.experiment import runs, tasks
 from posenc_course.experiment.__main__ import main
+from posenc_course.experiment._pool import News
 from posenc_course.experiment._possible import require_possible, require_text
 from posenc_course.experiment.config import (
     MULTIPLES,
@@ -44,12 +45,13 @@ from posenc_course.experiment.evaluation import (
     CHANGES,
     WindowedPositions,
     changed,
+    evaluate_task,
     evaluate_text,
     linear_along_ones,
     possible_changes,
     token_losses,
 )
-from posenc_course.experiment.folder import evaluate_again, load_model, load_results, merge, run_experiment, save_report
+from posenc_course.experiment.folder import _Clock, evaluate_again, load_model, load_results, merge, run_experiment, save_report
 from posenc_course.experiment.report import bits_per_byte, curve, describe, scores, tables
 from posenc_course.experiment.runs import measure, train_run
 from posenc_course.learned import LearnedPositions
@@ -241,6 +243,20 @@ def test_evaluation_against_one_byte_at_a_time(scheme: str) -> None:
     assert result["nonoverlapping"][str(8 * T)] == pytest.approx(sum(result["by_position"]) / (8 * T), abs=1e-4)
 
 
+@pytest.mark.parametrize("task", tasks.TASKS)
+def test_a_task_is_measured_on_its_answers_alone(task: str) -> None:
+    """Accuracy and loss are means over the tokens that ask; the others count for neither."""
+    model = build_model(TINY, Run(task, "rope", 0)).eval()
+    found = evaluate_task(model, TINY.of(Run(task, "rope", 0)), task)
+    for L in (T, 8 * T):
+        inputs, targets = tasks.TASKS[task].draw(torch.Generator().manual_seed(0), tasks.TASKS[task].sequences, L)
+        asked = targets != tasks.NO_TARGET
+        with torch.inference_mode():
+            outputs, answers = model(inputs)[asked], targets[asked]
+        assert found["loss"][str(L)] == pytest.approx(F.cross_entropy(outputs, answers).item(), abs=1e-4)
+        assert found["accuracy"][str(L)] == pytest.approx((outputs.argmax(dim=-1) == answers).double().mean().item(), abs=1e-4)
+
+
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_a_window_hides_what_is_farther_and_nothing_else(scheme: str) -> None:
     model = tiny_model(scheme)
@@ -264,6 +280,7 @@ def test_a_window_reaches_as_far_to_either_side() -> None:
 
 
 def test_changes_are_the_packages_own_formulas() -> None:
+    """For the presets' length of 64, where rounding YaRN's ends, or not, makes a difference."""
     rope, learned = tiny_model("rope"), tiny_model("learned")
     assert isinstance(rope.scheme, RotaryPositions)
     assert isinstance(learned.scheme, LearnedPositions)
@@ -271,11 +288,12 @@ def test_changes_are_the_packages_own_formulas() -> None:
     expected = {
         "interpolation": position_interpolation(omega, 4),
         "ntk": ntk_aware(omega, 4),
-        "yarn": yarn(omega, 4, T),
-        "yarn_fast_8": yarn(omega, 4, T, fast=8, truncate=False),
+        "yarn": yarn(omega, 4, 64),
+        "yarn_fast_8": yarn(omega, 4, 64, fast=8, truncate=False),
     }
+    assert not torch.equal(expected["yarn_fast_8"], yarn(omega, 4, 64, fast=8))
     for change, frequencies in expected.items():
-        model = changed(rope, change, 4 * T, T)
+        model = changed(rope, change, 4 * 64, 64)
         assert isinstance(model.scheme, RotaryPositions)
         assert torch.equal(model.scheme.frequencies, frequencies)
         assert model.scheme.attention_factor == (yarn_attention_factor(4) if "yarn" in change else 1)
@@ -524,12 +542,62 @@ def test_evaluating_again_gives_the_same(made: Path, tmp_path: Path) -> None:
     assert records(tmp_path) == records(made)
 
 
+def test_evaluating_again_replaces_what_was_measured_otherwise(made: Path, tmp_path: Path) -> None:
+    def improve(described: dict[str, Any], _: object) -> None:
+        described["record"]["evaluation"]["plain"]["nonoverlapping"]["128"] = 0.5
+
+    rewritten(copied(made, tmp_path) / "text-rope-0.npz", improve)
+    assert records(tmp_path) != records(made)
+    lines: list[str] = []
+    evaluate_again(tmp_path, schemes=["rope"], say=lines.append)
+    assert [line.rpartition(", ")[2] for line in lines] == ["not as stored"]
+    assert records(tmp_path) == records(made)
+
+
+def test_a_report_has_the_configuration_of_its_runs_whatever_preset_they_are_named_after(made: Path, tmp_path: Path) -> None:
+    changed_preset = replace(TINY, name="quick").as_json()
+    rewritten(made / "text-rope-0.npz", lambda said, _: said | {"config": changed_preset}, tmp_path / "text-rope-0.npz")
+    assert merge(tmp_path)["config"] == changed_preset
+    assert "command" not in merge(tmp_path), "the preset's own command would not make these runs"
+
+
+def test_the_time_left_counts_every_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten seconds a run, eight runs: what is under way counts by its steps, and no more once it is done."""
+    seconds = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: seconds)
+    clock, (one, two) = _Clock(8), (Run("text", "none", 0), Run("text", "rope", 0))
+    for news, left in (
+        (News(one, 5, 10, 2.0), 75),
+        (News(one), 70),
+        (News(two, 5, 10, 2.0), 65),
+        (News(two), 60),
+    ):
+        seconds += 5
+        assert f"about {left} s left" in clock.line(news, "done" if news.loss is None else None)
+
+
+def test_rows_of_scores_go_by_seed_in_whatever_order_the_runs_stand() -> None:
+    full = load_results("full")
+    backwards = full | {"runs": full["runs"][::-1]}
+    by_seed = sorted(
+        (run for run in full["runs"] if (run["part"], run["scheme"]) == ("text", "rope")), key=lambda run: run["seed"]
+    )
+    expected = [list(run["evaluation"]["plain"]["nonoverlapping"].values()) for run in by_seed]
+    assert scores(full, "rope").tolist() == scores(backwards, "rope").tolist() == expected
+    assert torch.equal(curve(full, "rope"), curve(backwards, "rope"))
+
+
 def test_tables_show_mean_and_spread(made: Path) -> None:
     text = "\n".join(tables(load_results(made)))
     rope = scores(load_results(made), "rope")[0, 0].item()
     assert f"{rope:6.3f}" in text
     assert "nats per byte, sliding" in text
     assert "bits at 128" in text
+    for scheme in ("none", "rope", "alibi"):
+        row = next(line.split() for line in text.splitlines() if line.startswith(f"  {scheme} "))  # of the first table
+        nats, bits = row[2:-1], row[-1]
+        assert nats == [f"{loss:.3f}" for loss in scores(load_results(made), scheme)[0].tolist()]
+        assert bits == f"{scores(load_results(made), scheme)[0, -1].item() / math.log(2):.3f}", "bits are those at 8T"
     mean, deviation = describe(torch.tensor([[1.0, 2.0], [3.0, 2.0], [5.0, 2.0]]))
     assert (mean.tolist(), deviation.tolist()) == ([3, 2], [2, 0])
     assert bits_per_byte(math.log(2)) == 1
@@ -720,6 +788,22 @@ def test_a_run_of_another_configuration_is_refused_before_anything_is_made(made:
     with pytest.raises(ValueError, match=r"text-rope-0.npz was made with another configuration, steps=3 instead of 4"):
         run_experiment(other, tmp_path, say=silent)
     assert len([*tmp_path.iterdir()]) == 2
+
+
+# Each field of TINY, with another value.
+OTHERWISE: dict[str, Any] = {
+    "name": "other", "length": 32, "d_model": 32, "num_heads": 1, "num_layers": 2, "steps": 4, "batch_size": 5,
+    "learning_rate": 1e-3, "warm_up": 2, "evaluation_bytes": 512, "spans": 1, "parts": ("copy",), "seeds": (1,),
+    "rope_seeds": (1,), "task_length": 24, "task_steps": 2, "side_steps": 2,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("field", TINY.as_json())
+def test_a_folder_of_a_configuration_that_differs_in_one_field_is_refused(field: str, made: Path) -> None:
+    other = replace(TINY, **{field: OTHERWISE[field]})
+    assert other != TINY
+    with pytest.raises(ValueError, match=rf"another configuration, {field}=.* instead of "):
+        run_experiment(other, made, say=silent)
 
 
 TOO_LARGE: dict[str, tuple[dict[str, Any], str]] = {
