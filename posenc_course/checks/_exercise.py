@@ -80,7 +80,7 @@ class Exercise:
     same: Callable[[Any, Any], bool] | None = None
     fault: Callable[[Sequence[Any]], str | tuple[str, Case] | None] | None = None
 
-    @property
+    @functools.cached_property
     def named_cases(self) -> list[tuple[str, Case]]:
         return list(self.cases.items()) if isinstance(self.cases, Mapping) else [("", case) for case in self.cases]
 
@@ -90,17 +90,22 @@ class Exercise:
 
     def said(self, calls: Callable[[str], Sequence[Call]]) -> Iterator[Any]:
         """What is said to one case after the other by the answers, whose calls are made for a case of its name."""
-        return (self._asked(calls(name), case) for name, case in self.named_cases)
+        return (self._asked(calls, number) for number in range(len(self.cases)))
 
     def known(self, functions: Answer | tuple[Answer, ...]) -> Iterator[Any]:
         """What a right function or a known mistake says to one case after the other; no case is put to it twice."""
-        for number, (name, case) in enumerate(self.named_cases):
+        for number in range(len(self.cases)):
             if (functions, number) not in self._known:
-                self._known[functions, number] = self._asked(_plain(functions)(name), case)
+                self._known[functions, number] = self._asked(_plain(functions), number)
             yield self._known[functions, number]
 
-    def _asked(self, calls: Sequence[Call], case: Case) -> Any:
-        return self.ask(*calls, *case) if self.ask else calls[0](*case, wanted=self.rights[0](*case))
+    def _asked(self, calls: Callable[[str], Sequence[Call]], number: int) -> Any:
+        name, case = self.named_cases[number]
+        return self.ask(*calls(name), *case) if self.ask else calls(name)[0](*case, wanted=self._wanted[number])
+
+    @functools.cached_property
+    def _wanted(self) -> list[Any]:
+        return [self.rights[0](*case) for _, case in self.named_cases]
 
     @functools.cached_property
     def _known(self) -> dict[Any, Any]:

@@ -71,9 +71,7 @@ def _in_time(function: Callable[..., Any], arguments: tuple[Any, ...], call: str
             result = function(*arguments)
             # What a generator raises, it raises here, and one without an end ends.
             outcome["result"] = list(islice(result, 10_000)) if isinstance(result, Iterator) else result
-        except (
-            BaseException
-        ) as error:  # _TooLong and SystemExit too: nothing of an answer's may end our thread with a traceback
+        except BaseException as error:
             outcome["error"] = error
         finally:
             sys.setprofile(None)
@@ -84,8 +82,11 @@ def _in_time(function: Callable[..., Any], arguments: tuple[Any, ...], call: str
     try:
         worker.join(patience())
     finally:
-        if worker.is_alive():
+        if late := worker.is_alive():
             threading.Thread(target=_stop, args=(worker,), daemon=True).start()
+    if late:
+        seconds = f"{patience():g} second{'s' if not math.isclose(patience(), 1) else ''}"
+        raise Wrong(f"{call} had not returned after {seconds}: does a loop never end, or does it wait for something?")
     match outcome:
         case {"error": Wrong() as wrong}:
             raise wrong
@@ -93,14 +94,11 @@ def _in_time(function: Callable[..., Any], arguments: tuple[Any, ...], call: str
             raise Wrong(UNTRIED)
         case {"error": error}:
             raise Wrong(f"{call} raised {in_a_line(error)}") from error
-        case {"result": result}:
-            return result
-    seconds = f"{patience():g} second{'s' if not math.isclose(patience(), 1) else ''}"
-    raise Wrong(f"{call} had not returned after {seconds}: does a loop never end, or does it wait for something?")
+    return outcome["result"]
 
 
-class _TooLong(BaseException):
-    """No `Exception`, so that an answer that catches all of those is stopped too."""
+class _TooLong(SystemExit):
+    """No `Exception`, so that an answer that catches all of those is stopped too; and a thread ends by it without a word."""
 
 
 def _stop(worker: threading.Thread) -> None:
