@@ -45,10 +45,18 @@ def nbgrader() -> Callable[..., str]:
 
 
 class _ByFileOrPage(LoadScopeScheduling):  # type: ignore[misc]
-    """Tests of one file run in one process, one after the other; a page in the browser takes long, and may go anywhere."""
+    """Tests of one file run in one process, one after the other.
+
+    A page in the browser takes long, and may go anywhere; so may what is asked of a check, of which there are many.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
-        return nodeid if "_in_the_browser[" in nodeid else str(super()._split_scope(nodeid))
+        scope, _, test = nodeid.partition("::")
+        if "_in_the_browser[" in test or "gets_its_own_hint[" in test:
+            return nodeid
+        if scope.endswith("test_exercises.py"):
+            return f"{scope}::{test.partition('[')[0]}"
+        return str(super()._split_scope(nodeid))
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:

@@ -41,11 +41,6 @@ def graded(path: Path) -> dict[str, Any]:
 GRADERS, *OTHERS = range(6)  # seeds; the grader's is the first
 
 
-def seeds(others: int) -> pytest.MarkDecorator:
-    slow = [pytest.param(seed, marks=pytest.mark.slow) for seed in OTHERS[:others]]
-    return pytest.mark.parametrize("seed", [GRADERS, *slow])
-
-
 @pytest.fixture
 def _the_package_may_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bank and the mistakes are written with the package's functions, which a check would recognize."""
@@ -59,7 +54,7 @@ def parts(answer: Any) -> tuple[Any, ...]:
 
 @pytest.mark.usefixtures("_the_package_may_answer")
 @pytest.mark.parametrize("check", CHECKS)
-@seeds(5)
+@pytest.mark.parametrize("seed", [GRADERS, *(pytest.param(seed, marks=pytest.mark.slow) for seed in OTHERS)])
 def test_every_known_mistake_gets_its_own_hint(check: str, seed: int) -> None:
     exercise = CHECKS[check].exercise(seed)
     for right in exercise.rights:
@@ -70,7 +65,8 @@ def test_every_known_mistake_gets_its_own_hint(check: str, seed: int) -> None:
 
 @pytest.mark.usefixtures("_the_package_may_answer")
 @pytest.mark.parametrize(("check", "number"), [(check, n) for check in RIGHT for n in range(len(RIGHT[check]))])
-@seeds(1)
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [GRADERS, OTHERS[0]])
 def test_a_right_answer_passes_however_it_is_written(check: str, number: int, seed: int) -> None:
     assert CHECKS[check](*parts(RIGHT[check][number].answer), seed=seed).startswith("Right: ")
 
@@ -79,7 +75,8 @@ def test_a_right_answer_passes_however_it_is_written(check: str, number: int, se
 @pytest.mark.parametrize(
     ("check", "wrong"), [pytest.param(c, w, id=f"{c}-{w.name}") for c, rows in WRONG.items() for w in rows]
 )
-@seeds(1)
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [GRADERS, OTHERS[0]])
 def test_a_wrong_answer_is_caught_and_named(check: str, wrong: Wrong, seed: int) -> None:
     said = CHECKS[check](*parts(wrong.answer), seed=seed)
     assert not said.startswith("Right")
