@@ -307,16 +307,16 @@ def as_truth(result: Any, *, call: str) -> bool:
     return truth
 
 
-def as_number(result: Any, *, call: str, should: str = "one number", finite: str = "is something divided by zero?") -> float:
-    """Return the result as a float, or raise `Wrong`: unless it is one number, which `should` words, and finite."""
+def as_number(result: Any, *, call: str) -> float:
+    """Return the result as a float, or raise `Wrong` unless it is one number, and finite."""
     if isinstance(result, Tensor | np.ndarray | np.generic):
         if math.prod(result.shape) != 1:
-            raise Wrong(f"{call} returned {tuple(result.shape)} numbers, it should be {should}.")
+            raise Wrong(f"{call} returned {tuple(result.shape)} numbers, it should be one number.")
         result = result.item()
     if isinstance(result, bool) or not isinstance(result, Real | Decimal):
-        raise Wrong(f"{call} returned a {type(result).__name__}, it should be {should}.")
+        raise Wrong(f"{call} returned a {type(result).__name__}, it should be one number.")
     if not math.isfinite(result):
-        raise Wrong(f"{call} returned {result}: {finite}")
+        raise Wrong(f"{call} returned {result}: is something divided by zero?")
     return float(result)
 
 
