@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from nbval.plugin import IPyNbCell  # type: ignore[import-untyped]
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 settings.load_profile("ci")  # no deadline, the same examples on every run, nothing stored
@@ -44,6 +45,9 @@ def nbgrader() -> Callable[..., str]:
     return run
 
 
+_HINT = "gets_its_own_hint["  # in the names of thousands of short tests
+
+
 class _ByFileOrPage(LoadScopeScheduling):  # type: ignore[misc]
     """Tests of one file run in one process, one after the other.
 
@@ -52,11 +56,19 @@ class _ByFileOrPage(LoadScopeScheduling):  # type: ignore[misc]
 
     def _split_scope(self, nodeid: str) -> str:
         scope, _, test = nodeid.partition("::")
-        if "_in_the_browser[" in test or "gets_its_own_hint[" in test:
+        if _HINT in test:
             return nodeid
+        if test.startswith("TestPageInTheBrowser"):
+            return test.partition("[")[2]
         if scope.endswith("test_exercises.py"):
             return f"{scope}::{test.partition('[')[0]}"
         return str(super()._split_scope(nodeid))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes long begins first, and the short tests fill in behind it until the end; within a file, order stays."""
+    items.sort(key=lambda item: _HINT in item.nodeid or not (isinstance(item, IPyNbCell) or item.get_closest_marker("slow")))
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:

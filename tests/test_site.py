@@ -353,21 +353,26 @@ def violations(tab: Page, where: str, within: str, rules: dict[str, Any]) -> Ite
         yield f"{where}: {violation['help']}: {node['html'][:120]} ({node['failureSummary']})"
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_page_in_the_browser(browser: Browser, site: Site, page: str) -> None:
-    """Offline, from file://: nothing fails, everything shows, nothing overflows, and axe finds no barrier (WCAG A and AA)."""
+@dataclass
+class Opened:
+    page: str
+    tab: Page
+    problems: list[str]
+
+
+@pytest.fixture(scope="class", params=PAGES)
+def open_page(browser: Browser, site: Site, request: pytest.FixtureRequest) -> Iterator[Opened]:
+    """A page for all tests of the class below, since to open one takes the longest."""
     problems: list[str] = []
-    with opened(browser, site.address(page), problems=problems) as tab:
-        problems += barriers(tab, page)
-        # said while it is open: closing a page breaks off what it still loads
-        assert not problems, f"{page}, mend each in its source or in book/_static/course.css:\n" + "\n".join(problems)
+    with opened(browser, site.address(request.param), problems=problems) as tab:
+        yield Opened(request.param, tab, problems)
 
 
-@pytest.mark.parametrize("page", CHAPTERS)
-def test_quiz_answers_by_keyboard(browser: Browser, site: Site, page: str) -> None:
-    with opened(browser, site.address(page)) as tab:
+class TestPageInTheBrowser:
+    def test_quiz_answers_by_keyboard(self, open_page: Opened) -> None:
+        page, tab = open_page.page, open_page.tab
         options = tab.locator("details.quiz")
-        assert options.count(), f"{page} has no quiz: end it with questions of <details class='quiz'> options"
+        assert options.count() or page not in CHAPTERS, f"{page} has no quiz: end it with <details class='quiz'> options"
         for index in range(options.count()):
             option = options.nth(index)
             text = option.locator("summary").inner_text()
@@ -381,11 +386,10 @@ def test_quiz_answers_by_keyboard(browser: Browser, site: Site, page: str) -> No
             tab.keyboard.press("Enter")
             assert not shown.is_visible(), f"{page}: a second Enter does not close {text!r}"
 
-
-@pytest.mark.parametrize("page", CHAPTERS)
-def test_paper_is_light_and_shows_the_answers(browser: Browser, site: Site, page: str) -> None:
-    with opened(browser, site.address(page), "dark") as tab:
-        tab.emulate_media(media="print")
+    def test_paper_is_light_and_shows_the_answers(self, open_page: Opened) -> None:
+        page, tab = open_page.page, open_page.tab
+        tab.emulate_media(media="print", color_scheme="dark")
+        tab.wait_for_function("document.documentElement.dataset.theme === 'dark'", timeout=5000)
         tab.evaluate("dispatchEvent(new Event('beforeprint'))")
         hidden = (
             "() => [...document.querySelectorAll('article details > :not(summary)')].filter(e => !e.checkVisibility()).length"
@@ -396,6 +400,13 @@ def test_paper_is_light_and_shows_the_answers(browser: Browser, site: Site, page
         assert tab.evaluate("document.documentElement.dataset.theme") == "dark", (
             f"{page} stays light after printing: see course.js"
         )
+
+    def test_nothing_fails_and_axe_finds_no_barrier(self, open_page: Opened) -> None:
+        """Offline, from file://: everything shows, nothing overflows, and axe finds no barrier (WCAG A and AA)."""
+        open_page.tab.emulate_media(media="screen", color_scheme="light")
+        problems = [*barriers(open_page.tab, open_page.page), *open_page.problems]
+        # said while it is open: closing a page breaks off what it still loads
+        assert not problems, f"{open_page.page}, mend each in its source or in book/_static/course.css:\n" + "\n".join(problems)
 
 
 def test_switch_between_light_and_dark(browser: Browser, site: Site) -> None:
