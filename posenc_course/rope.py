@@ -186,11 +186,19 @@ class RotaryPositions(PositionScheme):
 
     def _turn(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         turn: Callable[[Tensor, Tensor, Tensor], Tensor] = partial(apply_rope, interleaved=self.interleaved)
-        if self.interleaved and x.dtype in (torch.bfloat16, torch.float16) and not torch.compiler.is_compiling():
-            turn = apply_rope_complex  # three to six times as fast in half precision; in others it would round differently
+        if x.dtype in (torch.bfloat16, torch.float16) and not torch.compiler.is_compiling():
+            turn = apply_rope_complex if self.interleaved else _fused_halves  # in other precisions they would round differently
         rotary_dim = 2 * cos.shape[-1]
         turned = _by_heads(turn, x[..., :rotary_dim], cos, sin)
         return turned if rotary_dim == x.shape[-1] else torch.cat((turned, x[..., rotary_dim:]), dim=-1)
+
+
+def _fused_halves(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """`apply_rope` with interleaved=False, with one pass less over memory for each half."""
+    cos, sin = _per_head(cos), _per_head(sin)
+    a, b = x.to(cos.dtype).chunk(2, dim=-1)
+    turned = torch.addcmul(a * cos, b, sin, value=-1), torch.addcmul(a * sin, b, cos)
+    return torch.cat([half.to(x.dtype) for half in turned], dim=-1)
 
 
 def _by_heads(turn: Callable[[Tensor, Tensor, Tensor], Tensor], x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:

@@ -41,8 +41,8 @@ def graded(path: Path) -> dict[str, Any]:
 
 # ── the checks, by their own mistakes and by a bank of answers ────────────────────────────────────────────────────────────────
 
-# Seeds: the grader's, and another. Every Monday the workflow asks four more, which takes half a minute longer on two cores and has
-# something new to say only after a check was changed.
+# Seeds: the grader's, and another. Every Monday the workflow asks four more, which takes half a minute longer on two cores, and
+# has something new to say only after a check was changed.
 GRADERS, *OTHERS = range(6 if os.environ.get("WEEKLY") == "true" else 2)
 
 
