@@ -29,7 +29,7 @@ IGNORED_CELLS = {
     "02_naive": 8,
     "03_sinusoidal": 0,
     "04_pendulums": 0,
-    "05_norm": 5,
+    "05_norm": 4,
     "06_shift": 0,
     "07_base": 2,
     "08_learned": 1,

@@ -1,0 +1,148 @@
+"""How soon a model learns from words that begin small or large, at four widths: chapter 5's training, repeated.
+
+    python tools/word_size.py
+
+Each run goes into a file of its own in _experiment/word_size, so that an interrupted call goes on where it was; the table of
+all runs goes to posenc_course/data/word_size.json. `--widths 256` trains a part of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from importlib.metadata import version
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+import posenc_course
+from posenc_course._system import processor, write_whole
+from posenc_course.schemes import PositionScheme
+from posenc_course.sinusoidal import sinusoidal_table
+from posenc_course.training import train
+from posenc_course.transformer import Encoder
+
+FOLDER = Path("_experiment/word_size")
+TABLE = Path(posenc_course.__file__).parent / "data" / "word_size.json"
+VOCABULARY, LENGTH, BATCH, HEADS, STEPS = 32, 20, 32, 2, 400
+WIDTHS, RATES, SEEDS = (32, 64, 128, 256), (3e-3, 1e-3), (0, 1, 2)
+TRAINED = {"σ = 1/√d": (-0.5, 0.0), "σ = 1/√d, times √d": (-0.5, 0.5), "σ = 1": (0.0, 0.0), "σ = 1, times √d": (0.0, 0.5)}
+FROZEN = {"frozen, loud position": -0.5, "frozen, a third": 0.0, "frozen, faint position": 0.5}
+
+
+class Run(NamedTuple):
+    """One model: how its words begin, its width, the learning rate and the seed."""
+
+    start: str
+    width: int
+    rate: float
+    seed: int
+
+    @property
+    def name(self) -> str:
+        number = [*TRAINED, *FROZEN].index(self.start)
+        return f"{number}-{self.width}-{self.rate:g}-{self.seed}.json"
+
+
+class Add(PositionScheme):
+    """scale · (factor · x + PE)."""
+
+    def __init__(self, factor: float, scale: float) -> None:
+        super().__init__()
+        self.factor, self.scale = factor, scale
+
+    def embed(self, x: Tensor, positions: Tensor) -> Tensor:
+        return self.scale * (self.factor * x + sinusoidal_table(positions, x.shape[-1]).to(x))
+
+
+def say_the_word_before(generator: torch.Generator, batch: int = BATCH) -> tuple[Tensor, Tensor]:
+    tokens = torch.randint(VOCABULARY, (batch, LENGTH), generator=generator)
+    return tokens, torch.cat((tokens[:, :1], tokens[:, :-1]), dim=1)
+
+
+def build(run: Run) -> Encoder:
+    """The model before its first step: words of spread σ, or frozen ones of spread 1 in sums as long as those of σ = 1."""
+    if run.start in TRAINED:
+        spread, factor = (run.width**power for power in TRAINED[run.start])
+        scale = 1.0
+    else:
+        spread, factor = 1.0, run.width ** FROZEN[run.start]
+        scale = (1.5 / (factor**2 + 0.5)) ** 0.5
+    torch.manual_seed(run.seed)
+    model = Encoder(VOCABULARY, run.width, HEADS, 1, Add(factor, scale))
+    with torch.no_grad():
+        model.embedding.weight.mul_(spread)
+    model.embedding.weight.requires_grad_(run.start in TRAINED)
+    return model
+
+
+class Learned(Exception):
+    """The mean of the last ten losses is under 1."""
+
+
+def measure(run: Run, steps: int = STEPS) -> dict[str, Any]:
+    """Train until it is learned, or for all steps: the step at which it was, and how many answers are right at the end."""
+    model, losses = build(run), list[float]()
+
+    def stop(step: int, loss: float) -> None:
+        losses.append(loss)
+        if len(losses) >= 10 and sum(losses[-10:]) < 10:
+            raise Learned
+
+    try:
+        train(model, say_the_word_before, steps=steps, learning_rate=run.rate, seed=run.seed, progress=stop)
+        learned = None
+    except Learned:
+        learned = len(losses)
+    tokens, before = say_the_word_before(torch.Generator().manual_seed(100), batch=256)
+    with torch.no_grad():
+        right = (model(tokens).argmax(dim=-1) == before).double().mean().item()
+    length = model.embedding.weight.norm(dim=1).mean().item()
+    return run._asdict() | {"learned": learned, "right": round(right, 3), "words": round(length, 2)}
+
+
+def plan() -> list[Run]:
+    """All runs: every start at the first rate, and the trained ones whose positions are not faint at the second too."""
+    starts = [*TRAINED, *FROZEN]
+    rows = [*product(starts, WIDTHS, RATES[:1], SEEDS), *product(list(TRAINED)[:3], WIDTHS, RATES[1:], SEEDS)]
+    return [Run(*row) for row in rows]
+
+
+def merge(folder: Path, table: Path) -> None:
+    made = {
+        "command": "python tools/word_size.py",
+        "date": datetime.now(UTC).date().isoformat(),
+        "machine": {"processor": processor()},
+        "versions": {"python": platform.python_version()} | {name: version(name) for name in ("torch", "numpy")},
+    }
+    sizes = {"vocabulary": VOCABULARY, "length": LENGTH, "batch": BATCH, "heads": HEADS, "layers": 1, "steps": STEPS}
+    runs = [json.loads((folder / run.name).read_text(encoding="utf-8")) for run in plan()]
+    lines = ",\n".join(json.dumps(run, ensure_ascii=False) for run in runs)
+    head = f'{{"made": {json.dumps(made, indent=1)},\n"config": {json.dumps(sizes)},\n"runs": [\n'
+    write_whole(table, f"{head}{lines}\n]}}\n".encode())
+
+
+def main(widths: Iterable[int], folder: Path = FOLDER, table: Path = TABLE) -> None:
+    torch.set_num_threads(1)  # on small tensors a second thread only costs
+    runs = [run for run in plan() if run.width in widths and not (folder / run.name).exists()]
+    for number, run in enumerate(runs, start=1):
+        found = measure(run)
+        write_whole(folder / run.name, json.dumps(found, ensure_ascii=False).encode())
+        print(f"{number} of {len(runs)}: {found}", flush=True)
+    missing = [run for run in plan() if not (folder / run.name).exists()]
+    if missing:
+        print(f"{len(missing)} runs at other widths are missing; {table.name} stays as it was")
+    else:
+        merge(folder, table)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Train chapter 5's model at four widths, and store when it has learned.")
+    parser.add_argument("--widths", type=int, nargs="+", choices=WIDTHS, default=WIDTHS, help="by default all four")
+    main(parser.parse_args().widths)
