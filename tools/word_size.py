@@ -34,6 +34,7 @@ VOCABULARY, LENGTH, BATCH, HEADS, STEPS = 32, 20, 32, 2, 400
 WIDTHS, RATES, SEEDS = (32, 64, 128, 256), (3e-3, 1e-3), (0, 1, 2)
 TRAINED = {"σ = 1/√d": (-0.5, 0.0), "σ = 1/√d, times √d": (-0.5, 0.5), "σ = 1": (0.0, 0.0), "σ = 1, times √d": (0.0, 0.5)}
 FROZEN = {"frozen, loud position": -0.5, "frozen, a third": 0.0, "frozen, faint position": 0.5}
+WAYS = {f"{way}, {size}": (way, size) for way in ("append 1/4", "append 1/2", "project") for size in ("σ = 1", "σ = 1/√d")}
 
 
 class Run(NamedTuple):
@@ -46,7 +47,7 @@ class Run(NamedTuple):
 
     @property
     def name(self) -> str:
-        number = [*TRAINED, *FROZEN].index(self.start)
+        number = [*TRAINED, *FROZEN, *WAYS].index(self.start)
         return f"{number}-{self.width}-{self.rate:g}-{self.seed}.json"
 
 
@@ -61,6 +62,21 @@ class Add(PositionScheme):
         return self.scale * (self.factor * x + sinusoidal_table(positions, x.shape[-1]).to(x))
 
 
+class Beside(PositionScheme):
+    """The place in `places` channels beside the word: in its last ones, or with a learned map from all of them."""
+
+    def __init__(self, places: int, project_to: int | None = None) -> None:
+        super().__init__()
+        self.places = places
+        self.map = None if project_to is None else torch.nn.Linear(project_to + places, project_to)
+
+    def embed(self, x: Tensor, positions: Tensor) -> Tensor:
+        table = sinusoidal_table(positions, self.places).to(x).expand(*x.shape[:-1], -1)
+        if self.map is None:
+            return torch.cat((x[..., : -self.places], table), dim=-1)
+        return self.map(torch.cat((x, table), dim=-1))
+
+
 def say_the_word_before(generator: torch.Generator, batch: int = BATCH) -> tuple[Tensor, Tensor]:
     tokens = torch.randint(VOCABULARY, (batch, LENGTH), generator=generator)
     return tokens, torch.cat((tokens[:, :1], tokens[:, :-1]), dim=1)
@@ -68,17 +84,26 @@ def say_the_word_before(generator: torch.Generator, batch: int = BATCH) -> tuple
 
 def build(run: Run) -> Encoder:
     """The model before its first step: words of spread σ, or frozen ones of spread 1 in sums as long as those of σ = 1."""
-    if run.start in TRAINED:
-        spread, factor = (run.width**power for power in TRAINED[run.start])
-        scale = 1.0
-    else:
-        spread, factor = 1.0, run.width ** FROZEN[run.start]
-        scale = (1.5 / (factor**2 + 0.5)) ** 0.5
     torch.manual_seed(run.seed)
-    model = Encoder(VOCABULARY, run.width, HEADS, 1, Add(factor, scale))
+    width, scheme = run.width, PositionScheme()
+    if run.start in WAYS:
+        way, size = WAYS[run.start]
+        spread = width ** TRAINED[size][0]
+        if way == "project":  # narrower, so that it has as many parameters
+            width -= width // 16
+            scheme = Beside(run.width - run.width // 8, width)
+        else:
+            scheme = Beside(width // int(way[-1]))
+    elif run.start in TRAINED:
+        spread, factor = (width**power for power in TRAINED[run.start])
+        scheme = Add(factor, 1.0)
+    else:
+        spread, factor = 1.0, width ** FROZEN[run.start]
+        scheme = Add(factor, (1.5 / (factor**2 + 0.5)) ** 0.5)
+    model = Encoder(VOCABULARY, width, HEADS, 1, scheme)
     with torch.no_grad():
         model.embedding.weight.mul_(spread)
-    model.embedding.weight.requires_grad_(run.start in TRAINED)
+    model.embedding.weight.requires_grad_(run.start not in FROZEN)
     return model
 
 
@@ -108,9 +133,10 @@ def measure(run: Run, steps: int = STEPS) -> dict[str, Any]:
 
 
 def plan() -> list[Run]:
-    """All runs: every start at the first rate, and the trained ones whose positions are not faint at the second too."""
+    """All runs: each start at the first rate, trained ones whose positions are not faint at the second too, and the ways."""
     starts = [*TRAINED, *FROZEN]
     rows = [*product(starts, WIDTHS, RATES[:1], SEEDS), *product(list(TRAINED)[:3], WIDTHS, RATES[1:], SEEDS)]
+    rows += product(WAYS, WIDTHS[1:3], RATES[:1], SEEDS)
     return [Run(*row) for row in rows]
 
 
