@@ -43,13 +43,33 @@ def rows(prose: str) -> list[tuple[str, ...]]:
     return [(label, *(part.strip() for part in rest.split("|"))) for label, rest in lines]
 
 
-def settled(printed: str) -> list[tuple[str, str, list[bool]]]:
-    """Label, verdict, and the answer to each part, as the cells print them."""
-    found = []
+def blocks(printed: str) -> Iterator[tuple[str, str, list[str]]]:
+    """Label, verdict, and the lines below them, each unwrapped, as the cells print them."""
     for block in re.split(r"^(?=[A-D]\d+ )", printed, flags=re.MULTILINE)[1:]:
-        first = block.splitlines()[0].split(maxsplit=1)
-        found.append((first[0], first[1], [a == "yes" for a in re.findall(r"^ {5}(yes|no) {2,}", block, re.MULTILINE)]))
-    return found
+        first, *lines = re.sub(r"\n {10}", " ", block).splitlines()
+        label, verdict = first.split(maxsplit=1)
+        yield label, verdict, [line.removeprefix(" " * 5) for line in lines]
+
+
+def settled(printed: str) -> list[tuple[str, str, list[bool]]]:
+    """Label, verdict, and the answer to each part."""
+    return [
+        (label, verdict, [part[1] == "yes" for line in lines if (part := re.match(r"(yes|no) {2,}", line))])
+        for label, verdict, lines in blocks(printed)
+    ]
+
+
+def said(printed: str) -> Iterator[tuple[str, str | None, int]]:
+    """Label, words of the source, and how many parts stand below them; None for parts below no words."""
+    for label, _, lines in blocks(printed):
+        words, count = None, 0
+        for line in lines:
+            if line.startswith("“"):
+                if words or count:
+                    yield label, words, count
+                words, count = line.removeprefix("“").removesuffix("”"), 0
+            count += bool(re.match(r"(yes|no) {2,}", line))
+        yield label, words, count
 
 
 def every_claim_is_a_row_once(book: Ledger) -> Iterator[str]:
@@ -67,6 +87,26 @@ def verdicts_follow_from_their_parts(book: Ledger) -> Iterator[str]:
         expected = "holds" if all(parts) else "holds within limits" if any(parts) else "fails"
         if verdict != expected:
             yield f"{label} prints {verdict!r}, its parts make it {expected!r}"
+
+
+def parts_stand_below_words_of_the_source(book: Ledger) -> Iterator[str]:
+    """What the source says is quoted in a few words, each of them is tested, and nothing else is."""
+    for label, words, count in said(book.printed):
+        if words is None:
+            yield f"{label} tests what its source is not quoted with: put words of the source above each part"
+        elif not count:
+            yield f"{label} quotes {words!r} and tests nothing of it"
+        elif len(words.split()) > 40:
+            yield f"{label} quotes {len(words.split())} words, a few are enough"
+
+
+def limits_are_sorted_at_the_end(book: Ledger) -> Iterator[str]:
+    """The list at the end of the page names each claim that holds within limits once, and no other."""
+    end = book.prose.partition("Read the limits again")[2]
+    sorted_at_end = Counter(re.findall(r"\b[A-D]\d+\b", end))
+    for label, verdict, _ in settled(book.printed):
+        if sorted_at_end[label] != (verdict == "holds within limits"):
+            yield f"{label} {verdict}, and the list at the end names it {sorted_at_end[label]} times"
 
 
 def rows_say_what_the_cells_print(book: Ledger) -> Iterator[str]:
@@ -101,6 +141,8 @@ def no_verdict_is_typed(book: Ledger) -> Iterator[str]:
 RULES = [
     every_claim_is_a_row_once,
     verdicts_follow_from_their_parts,
+    parts_stand_below_words_of_the_source,
+    limits_are_sorted_at_the_end,
     rows_say_what_the_cells_print,
     every_row_says_more,
     no_verdict_is_typed,
@@ -133,10 +175,14 @@ def test_count_of_schemes_in_transformers() -> None:
 # --- The rules themselves ----------------------------------------------------------------------------------------
 
 
+BLOCK = "B4   holds within limits\n     “it is\n          so”\n     yes  one part: 1\n     no   other part: 2"
+
+
 def good_ledger() -> Ledger:
     says = "One of its parts is true, and the other is true at even widths. [Chapter 1](../01_order.ipynb#why)"
     prose = "\n".join(f"| {label} | It is so. | ◐ holds within limits | {says} |" for label in CLAIMS)
-    printed = "\n".join(f"{label:4s} holds within limits\n     yes  one part: 1\n     no   other part: 2" for label in CLAIMS)
+    prose += "\nRead the limits again: " + ", ".join(CLAIMS)
+    printed = "\n".join(BLOCK.replace("B4  ", f"{label:4s}") for label in CLAIMS)
     return Ledger(prose, printed, ['def settle():\n    verdict = "fails"', "settle(1)"])
 
 
@@ -145,7 +191,6 @@ def test_good_ledger_passes() -> None:
 
 
 ROW = "| B4 | It is so. | ◐ holds within limits | One"
-BLOCK = "B4   holds within limits\n     yes  one part: 1\n     no   other part: 2"
 
 
 @pytest.mark.parametrize(
@@ -159,6 +204,16 @@ BLOCK = "B4   holds within limits\n     yes  one part: 1\n     no   other part: 
         ("printed", BLOCK, BLOCK.replace("no  ", "yes "), "prints 'holds within limits', its parts make it 'holds'"),
         ("printed", BLOCK, BLOCK.replace("yes ", "no  "), "its parts make it 'fails'"),
         ("printed", BLOCK, BLOCK[:24], "B4 prints a verdict and no part"),
+        ("printed", BLOCK, BLOCK.replace("     “it is\n          so”\n", ""), "B4 tests what its source is not quoted with"),
+        (
+            "printed",
+            BLOCK,
+            BLOCK.replace("     “it", "     yes  more: 3\n     “it"),
+            "B4 tests what its source is not quoted with",
+        ),
+        ("printed", BLOCK, f"{BLOCK}\n     “and so on”", "B4 quotes 'and so on' and tests nothing of it"),
+        ("printed", BLOCK, BLOCK.replace("it is", "it is " * 40), "B4 quotes 81 words"),
+        ("prose", ": A1", ": B4", "A1 holds within limits, and the list at the end names it 0 times"),
         ("prose", ROW, ROW.replace("◐ holds within limits", "● holds"), "B4 has the verdict '● holds' in its row, and its"),
         ("prose", ROW, ROW.replace("◐", "●"), "B4 has the verdict '● holds within limits', it must be"),
         ("prose", ROW, ROW.replace("| It", "| It | it"), "B4 has 5 columns"),
