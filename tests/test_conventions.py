@@ -1,28 +1,36 @@
-"""The probes, and the tables of the page "Whose convention is it?", put to the libraries that they speak of."""
+"""The probes, and the tables of the page "Whose convention is it?", put to the models that the libraries build.
+
+Each row is asked of a model made from its Config class, twice: as the class makes it, and with the values of published weights,
+where these can be looked up. Layers, vocabularies and MLPs are tiny and weights random; heads are as wide as they are there,
+and texts 2,048 tokens long, or as long as the model takes, so that roundings show.
+"""
 
 import json
-import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import torch
 import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import Tensor
+from torch import Tensor, nn
 
 from posenc_course.alibi import AlibiPositions, alibi_slopes
-from posenc_course.attention import attention_weights, causal_mask
 from posenc_course.conventions import read_rotation, read_table
-from posenc_course.relative import t5_buckets
-from posenc_course.rope import apply_rope, rope_tables
-from posenc_course.sinusoidal import frequencies, sinusoidal_table
+from posenc_course.relative import ShawPositions, T5Positions
+from posenc_course.rope import RotaryPositions, apply_rope, rope_tables
+from posenc_course.schemes import PositionScheme
+from posenc_course.sinusoidal import SinusoidalPositions, frequencies, sinusoidal_table
+from posenc_course.transformer import Decoder, Encoder
 
 PAGE = Path(__file__).resolve().parent.parent / "book" / "reference" / "conventions.ipynb"
-D, HEADS, D_HEAD, LENGTH = 32, 4, 8, 6
+LENGTH = 2048
+HEADS = 3  # where their number changes nothing
+Settings = dict[str, Any]
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")
 
 
@@ -34,94 +42,240 @@ def rows(header: str) -> dict[str, list[str]]:
     return {name: rest for name, *rest in cells}
 
 
+def released(cell: str) -> str:
+    """What a cell of the last column says of published weights, without their name and source."""
+    if re.fullmatch(r"\(.+\)", cell):
+        return cell  # none, or not looked up
+    match = re.fullmatch(r"[\w.\- ]+: (.+) \((?:\[[\w ]+\]\((?:https://|\.\./)\S+\)|\{cite:p\}`\w+`)\)", cell)
+    assert match, f"write “name: values ([source](address))” or “(no weights)”, not {cell}"
+    return match[1]
+
+
+def configured(kind: str, settings: Settings) -> Any:
+    """A configuration of transformers, by the name of its class."""
+    import transformers
+
+    return getattr(transformers, kind)(**settings)
+
+
+def built(kind: str, config: Any) -> Any:
+    """A model of transformers with random weights, ready to be asked."""
+    import transformers
+
+    torch.manual_seed(0)
+    return getattr(transformers, kind)(config).eval()
+
+
+@contextmanager
+def given_vectors(linears: list[nn.Module], vectors: Tensor) -> Iterator[None]:
+    """In the place of what these projections compute."""
+    hooks = [linear.register_forward_hook(lambda *_: vectors) for linear in linears]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
 # ── rotations ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def llama(x: Tensor) -> Tensor:
-    from transformers import LlamaConfig
-    from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
+class Rotation(NamedTuple):
+    """Turns queries x (batch, heads, L, d_head), and how wide its heads are."""
 
-    rotary = LlamaRotaryEmbedding(LlamaConfig(head_dim=x.shape[-1]))
-    return apply_rotary_pos_emb(x, x, *rotary(x, torch.arange(x.shape[2])[None]))[0]
-
-
-def gpt_neox(x: Tensor) -> Tensor:
-    from transformers import GPTNeoXConfig
-    from transformers.models.gpt_neox.modeling_gpt_neox import GPTNeoXRotaryEmbedding, apply_rotary_pos_emb
-
-    rotary = GPTNeoXRotaryEmbedding(GPTNeoXConfig(hidden_size=4 * x.shape[-1], num_attention_heads=4))
-    return apply_rotary_pos_emb(x, x, *rotary(x, torch.arange(x.shape[2])[None]))[0]
+    rotate: Callable[[Tensor], Tensor]
+    width: int
+    longest: int = LENGTH
 
 
-def gptj(x: Tensor) -> Tensor:
-    from transformers.models.gptj.modeling_gptj import apply_rotary_pos_emb, create_sinusoidal_positions
+def transformers_model(kind: str, model: str, projections: str, tiny: Settings) -> Callable[[Settings], Rotation]:
+    """Of a model that hands its queries to an attention function: the first layer's, as that function gets them."""
 
-    sin, cos = create_sinusoidal_positions(x.shape[2], x.shape[-1])[None].chunk(2, dim=-1)
-    return apply_rotary_pos_emb(x.transpose(1, 2), sin, cos).transpose(1, 2)
+    def ask(settings: Settings) -> Rotation:
+        from transformers import AttentionInterface, AttentionMaskInterface
+        from transformers.masking_utils import sdpa_mask
+
+        seen = []
+
+        def listen(_: Any, query: Tensor, key: Tensor, value: Tensor, *__: Any, **___: Any) -> tuple[Tensor, None]:
+            seen.append(query)
+            return torch.zeros_like(query.transpose(1, 2)), None
+
+        AttentionInterface.register("listen", listen)
+        AttentionMaskInterface.register("listen", sdpa_mask)
+        config = configured(kind, settings)
+        width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        small = {"hidden_size": HEADS * width, "num_attention_heads": HEADS, "num_hidden_layers": 1, "vocab_size": 2} | tiny
+        config = configured(kind, settings | small)
+        config._attn_implementation = "listen"
+        network = built(model, config)
+        layer = network.layers[0]
+        attention = layer.attention if hasattr(layer, "attention") else layer.self_attn
+        if hasattr(attention, "qk_norm"):
+            attention.qk_norm = nn.Identity()  # Llama 4 divides turned queries by their length
+        linears = [getattr(attention, name) for name in projections.split()]
+
+        def rotate(x: Tensor) -> Tensor:
+            tokens = x.transpose(1, 2)
+            if len(linears) == 1:  # query, key and value of each head together
+                tokens = torch.cat((tokens, tokens, tokens), dim=-1)
+            with given_vectors(linears, tokens.flatten(2)), torch.no_grad():
+                network(torch.zeros(x.shape[0], x.shape[2], dtype=torch.long), use_cache=False)
+            return seen.pop()
+
+        return Rotation(rotate, width)
+
+    return ask
 
 
-def roformer(x: Tensor) -> Tensor:
-    from transformers.models.roformer.modeling_roformer import RoFormerSelfAttention, RoFormerSinusoidalPositionalEmbedding
+def gptj(settings: Settings) -> Rotation:
+    config = configured("GPTJConfig", settings)
+    width = config.n_embd // config.n_head
+    network = built("GPTJModel", configured("GPTJConfig", settings | {
+        "n_embd": HEADS * width, "n_head": HEADS, "n_layer": 1, "vocab_size": 2, "n_inner": 8,
+    }))  # fmt: skip
+    attention, seen = network.h[0].attn, []
 
-    table = RoFormerSinusoidalPositionalEmbedding(x.shape[2], x.shape[-1]).create_weight()
-    return RoFormerSelfAttention.apply_rotary_position_embeddings(table[None, None], x, x)[0]
+    def listen(query: Tensor, key: Tensor, value: Tensor, *_: Any) -> tuple[Tensor, None]:
+        seen.append(query)
+        return torch.zeros_like(query), None
 
+    attention._attn = listen
 
-def cohere(x: Tensor) -> Tensor:
-    from transformers import CohereConfig
-    from transformers.models.cohere.modeling_cohere import CohereRotaryEmbedding, apply_rotary_pos_emb
+    def rotate(x: Tensor) -> Tensor:
+        linears = [attention.q_proj, attention.k_proj, attention.v_proj]
+        with given_vectors(linears, x.transpose(1, 2).flatten(2)), torch.no_grad():
+            network(torch.zeros(x.shape[0], x.shape[2], dtype=torch.long), use_cache=False)
+        return seen.pop()
 
-    rotary = CohereRotaryEmbedding(CohereConfig(hidden_size=4 * x.shape[-1], num_attention_heads=4))
-    return apply_rotary_pos_emb(x, x, *rotary(x, torch.arange(x.shape[2])[None]))[0]
-
-
-def llama4(x: Tensor) -> Tensor:
-    from transformers import Llama4TextConfig
-    from transformers.models.llama4.modeling_llama4 import Llama4TextRotaryEmbedding, apply_rotary_emb
-
-    turns = Llama4TextRotaryEmbedding(Llama4TextConfig(head_dim=x.shape[-1]))(x, torch.arange(x.shape[2])[None])
-    return apply_rotary_emb(x.transpose(1, 2), x.transpose(1, 2), turns)[0].transpose(1, 2)
-
-
-def x_transformers(x: Tensor) -> Tensor:
-    from x_transformers.x_transformers import RotaryEmbedding, apply_rotary_pos_emb  # type: ignore[import-untyped]
-
-    return apply_rotary_pos_emb(x, RotaryEmbedding(x.shape[-1]).forward_from_seq_len(x.shape[2])[0])
+    return Rotation(rotate, width)
 
 
-def rotary_embedding_torch(x: Tensor) -> Tensor:
+def roformer(settings: Settings) -> Rotation:
+    config = configured("RoFormerConfig", settings)
+    width = config.hidden_size // config.num_attention_heads
+    network = built("RoFormerModel", configured("RoFormerConfig", settings | {
+        "hidden_size": HEADS * width, "embedding_size": HEADS * width, "num_attention_heads": HEADS, "num_hidden_layers": 1,
+        "vocab_size": 2, "intermediate_size": 8,
+    }))  # fmt: skip
+    attention, seen = network.encoder.layer[0].attention.self, []
+    turn = attention.apply_rotary_position_embeddings
+
+    def listen(*arguments: Tensor) -> tuple[Tensor, ...]:
+        seen.append(turn(*arguments))
+        return seen[-1]
+
+    attention.apply_rotary_position_embeddings = listen
+
+    def rotate(x: Tensor) -> Tensor:
+        linears = [attention.query, attention.key, attention.value]
+        with given_vectors(linears, x.transpose(1, 2).flatten(2)), torch.no_grad():
+            network(torch.zeros(x.shape[0], x.shape[2], dtype=torch.long))
+        return seen.pop()[0]
+
+    return Rotation(rotate, width, longest=config.max_position_embeddings)
+
+
+def x_transformers(_: Settings) -> Rotation:
+    from x_transformers import Decoder as TheirDecoder  # type: ignore[import-untyped]
+
+    width = 64  # the default of their attention
+    network = TheirDecoder(dim=16, depth=1, heads=HEADS, rotary_pos_emb=True).eval()
+    (attention,) = (module for module in network.modules() if hasattr(module, "to_q"))
+    seen: list[Tensor] = []
+    attention.attend.register_forward_pre_hook(lambda _, arguments: seen.append(arguments[0]))
+
+    def rotate(x: Tensor) -> Tensor:
+        with given_vectors([attention.to_q], x.transpose(1, 2).flatten(2)), torch.no_grad():
+            network(torch.zeros(x.shape[0], x.shape[2], 16))
+        return seen.pop()
+
+    return Rotation(rotate, width)
+
+
+def rotary_embedding_torch(_: Settings) -> Rotation:
+    """Width and dim of the example that its README begins with; neither has a default."""
     from rotary_embedding_torch import RotaryEmbedding  # type: ignore[import-untyped]
 
-    return RotaryEmbedding(x.shape[-1]).rotate_queries_or_keys(x).detach()
+    return Rotation(lambda x: RotaryEmbedding(dim=32).rotate_queries_or_keys(x).detach(), 64)
 
 
-def onnx(interleaved: bool) -> Callable[[Tensor], Tensor]:
+def onnx(interleaved: int) -> Callable[[Settings], Rotation]:
+    def ask(_: Settings) -> Rotation:
+        """One node, run as the specification's reference implementation computes it; sines and cosines are its inputs."""
+        from onnx import TensorProto, helper
+        from onnx.reference import ReferenceEvaluator
+
+        kinds = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in ("x", "cos", "sin", "y")]
+        node = helper.make_node("RotaryEmbedding", ["x", "cos", "sin"], ["y"], interleaved=interleaved)
+        graph = helper.make_graph([node], "turn", kinds[:3], kinds[3:])
+        model = ReferenceEvaluator(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)]))
+
+        def rotate(x: Tensor) -> Tensor:
+            cos, sin = rope_tables(range(x.shape[2]), frequencies(x.shape[-1]))
+            inputs = {"x": x, "cos": cos.expand(len(x), -1, -1), "sin": sin.expand(len(x), -1, -1)}
+            (turned,) = model.run(None, {name: value.numpy() for name, value in inputs.items()})
+            return torch.from_numpy(turned)
+
+        return Rotation(rotate, 64)
+
+    return ask
+
+
+def our_decoder(settings: Settings) -> Rotation:
+    width = settings.get("width", 64)
+    scheme: Any = RotaryPositions(frequencies(width))
+    network: Any = Decoder(2, HEADS * width, HEADS, 1, scheme).eval()
+    attention, seen = network.blocks[0].attention, []
+    turn = scheme.rotate
+
+    def listen(*arguments: Tensor) -> tuple[Tensor, Tensor]:
+        seen.append(turn(*arguments))
+        return seen[-1]
+
+    scheme.rotate = listen
+
     def rotate(x: Tensor) -> Tensor:
-        from onnx.reference.ops.op_rotary_embedding import RotaryEmbedding
+        linears = [attention.query, attention.key]
+        with given_vectors(linears, x.transpose(1, 2).flatten(2)), torch.no_grad():
+            network(torch.zeros(x.shape[0], x.shape[2], dtype=torch.long))
+        turned: Tensor = seen.pop()[0]
+        return turned
 
-        cos, sin = (table.expand(len(x), -1, -1).numpy() for table in rope_tables(range(x.shape[2]), frequencies(x.shape[-1])))
-        run: Any = RotaryEmbedding.eval  # the operator as its specification computes it
-        return torch.from_numpy(run(x.numpy(), cos, sin, interleaved=int(interleaved)))
-
-    return rotate
-
-
-def ours(x: Tensor, *, interleaved: bool = True) -> Tensor:
-    return apply_rope(x, *rope_tables(range(x.shape[2]), frequencies(x.shape[-1])), interleaved=interleaved)
+    return Rotation(rotate, width)
 
 
-ROTATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "transformers, Llama": llama,
-    "transformers, GPT-NeoX": gpt_neox,
-    "transformers, GPT-J": gptj,
-    "transformers, RoFormer": roformer,
-    "transformers, Cohere": cohere,
-    "transformers, Llama 4": llama4,
-    "x-transformers": x_transformers,
-    "rotary-embedding-torch": rotary_embedding_torch,
-    "onnx, `interleaved=0`": onnx(False),
-    "onnx, `interleaved=1`": onnx(True),
-    "posenc_course": ours,
+QKV = "q_proj k_proj v_proj"
+LLAMA = transformers_model("LlamaConfig", "LlamaModel", QKV, {"intermediate_size": 8, "num_key_value_heads": HEADS})
+NEOX = transformers_model("GPTNeoXConfig", "GPTNeoXModel", "query_key_value", {"intermediate_size": 8})
+COHERE = transformers_model("CohereConfig", "CohereModel", QKV, {"intermediate_size": 8, "num_key_value_heads": HEADS})
+LLAMA_4 = transformers_model(
+    "Llama4TextConfig", "Llama4TextModel", QKV,
+    {"intermediate_size": 8, "intermediate_size_mlp": 8, "num_local_experts": 1, "num_key_value_heads": HEADS},
+)  # fmt: skip
+SCOUT = {
+    "rope_type": "llama3", "rope_theta": 500_000.0, "factor": 16.0, "low_freq_factor": 1.0, "high_freq_factor": 1.0,
+    "original_max_position_embeddings": 8192,
+}  # fmt: skip
+
+
+def theta(base: float) -> Settings:
+    return {"rope_parameters": {"rope_type": "default", "rope_theta": base}}
+
+
+# How each row is asked, and the values of published weights from the source in its last cell.
+ROTATIONS: dict[str, tuple[Callable[[Settings], Rotation], Settings | None]] = {
+    "transformers, Llama": (LLAMA, {"hidden_size": 4096, "num_attention_heads": 32, **theta(5e5)}),
+    "transformers, GPT-NeoX": (NEOX, {"hidden_size": 6144, "num_attention_heads": 64, "rotary_pct": 0.25}),
+    "transformers, GPT-J": (gptj, {"n_embd": 4096, "n_head": 16, "rotary_dim": 64}),
+    "transformers, RoFormer": (roformer, {"hidden_size": 768, "num_attention_heads": 12, "max_position_embeddings": 1536}),
+    "transformers, Cohere": (COHERE, {"hidden_size": 8192, "num_attention_heads": 64, **theta(8e6)}),
+    "transformers, Llama 4": (LLAMA_4, {"head_dim": 128, "rope_parameters": SCOUT}),
+    "x-transformers": (x_transformers, None),
+    "rotary-embedding-torch": (rotary_embedding_torch, None),
+    "onnx, `interleaved=0`": (onnx(0), None),
+    "onnx, `interleaved=1`": (onnx(1), None),
+    "posenc_course": (our_decoder, {"width": 16}),
 }
 
 
@@ -130,15 +284,30 @@ def test_the_page_lists_the_rotations_that_are_asked_here() -> None:
 
 
 @pytest.mark.parametrize("name", ROTATIONS)
-def test_each_rotation_turns_as_the_page_says(name: str) -> None:
-    found = read_rotation(ROTATIONS[name], D)
-    answer = [
-        "neighbours" if found.interleaved else "halves",
-        "counterclockwise" if found.counterclockwise else "clockwise",
-        f"{2 * len(found.frequencies)} of {D}",
-        f"{1 / found.frequencies[-1]:,.0f}",
-    ]
-    assert rows("pairs | direction")[name] == answer
+def test_each_model_turns_as_the_page_says(name: str) -> None:
+    """At positions 0 and 1, where every channel is asked alone, and at all of a long text, where nothing may have drifted."""
+    pairs, direction, *cells = rows("pairs | direction")[name]
+    ask, values = ROTATIONS[name]
+    if values is None:
+        assert cells.pop() == "(no weights)"
+    else:
+        cells[-1] = released(cells[-1])
+    for cell, settings in zip(cells, [{}, values], strict=False):
+        rotate, width, longest = ask(settings or {})
+        found = read_rotation(rotate, width)
+        turns = 2 * len(found.frequencies)
+        slowest = 1 / found.frequencies[-1]
+        assert pairs == ("neighbours" if found.interleaved else "halves")
+        assert direction == ("counterclockwise" if found.counterclockwise else "clockwise")
+        assert cell == f"{turns} of {width}, {slowest:,.0f}"
+        x = torch.randn(1, HEADS, min(longest, LENGTH), width, generator=torch.Generator().manual_seed(0))
+        cos, sin = rope_tables(range(x.shape[2]), found.frequencies)
+        expected = torch.cat((apply_rope(x[..., :turns], cos, sin, interleaved=found.interleaved), x[..., turns:]), dim=-1)
+        torch.testing.assert_close(rotate(x), expected, rtol=0, atol=2e-3)
+
+
+def ours(x: Tensor, *, interleaved: bool = True) -> Tensor:
+    return apply_rope(x, *rope_tables(range(x.shape[2]), frequencies(x.shape[-1])), interleaved=interleaved)
 
 
 @given(pairs=st.integers(2, 40), base=st.floats(10, 1e7), interleaved=st.booleans(), forward=st.booleans())
@@ -209,54 +378,98 @@ def test_what_is_no_rotary_encoding_is_refused(rotate: Callable[[Tensor], Tensor
 
 # ── tables ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-
-def from_ids(kind: Any) -> Tensor:
-    """A table that fairseq's descendants look up by the ids of 20 tokens, none of them padding."""
-    return kind(50, D, padding_idx=1)(torch.full((1, 20), 5))[0]
+TWO_STACKS = {"encoder_layers": 1, "decoder_layers": 1, "encoder_ffn_dim": 8, "decoder_ffn_dim": 8, "vocab_size": 4}
 
 
-def tables() -> dict[str, Tensor]:
-    from transformers.models.ctrl.modeling_ctrl import positional_encoding
-    from transformers.models.distilbert.modeling_distilbert import create_sinusoidal_embeddings
-    from transformers.models.m2m_100.modeling_m2m_100 import M2M100SinusoidalPositionalEmbedding
-    from transformers.models.marian.modeling_marian import MarianSinusoidalPositionalEmbedding
-    from transformers.models.speech_to_text.modeling_speech_to_text import Speech2TextSinusoidalPositionalEmbedding
-    from transformers.models.whisper.modeling_whisper import sinusoids
-    from x_transformers.x_transformers import ScaledSinusoidalEmbedding
+def fairseq_table(kind: str, model: str) -> Callable[[Settings], Tensor]:
+    """A table that fairseq's descendants look up by ids or a mask of tokens, none of them padding."""
 
-    distilbert = torch.empty(50, D)
-    create_sinusoidal_embeddings(50, D, distilbert)
-    scaled = ScaledSinusoidalEmbedding(D)
-    assert scaled.scale.item() == pytest.approx(D**-0.5)
-    return {
-        "transformers, Marian": MarianSinusoidalPositionalEmbedding(50, D).create_weight(),
-        "transformers, CTRL": positional_encoding(50, D, torch.float32),
-        "transformers, DistilBERT": distilbert,
-        "transformers, Whisper": sinusoids(50, D),
-        "transformers, M2M-100": from_ids(M2M100SinusoidalPositionalEmbedding),
-        "transformers, Speech2Text": from_ids(Speech2TextSinusoidalPositionalEmbedding),
-        "x-transformers, scaled": (scaled(torch.zeros(1, 20, D)) / scaled.scale).detach(),
-        "posenc_course": sinusoidal_table(range(20), D),
-    }
+    def ask(settings: Settings) -> Tensor:
+        network = built(model, configured(kind, TWO_STACKS | settings))
+        length = min(LENGTH, getattr(network.config, "max_position_embeddings", LENGTH))
+        return network.encoder.embed_positions(torch.full((1, length), 3))[0].detach()
+
+    return ask
 
 
-def test_each_table_is_laid_out_as_the_page_says() -> None:
-    answers = {}
-    for name, table in tables().items():
+def marian(settings: Settings) -> Tensor:
+    config = configured("MarianConfig", TWO_STACKS | {"pad_token_id": 3, "decoder_start_token_id": 3} | settings)
+    return built("MarianModel", config).encoder.embed_positions((1, config.max_position_embeddings)).detach()
+
+
+def ctrl(settings: Settings) -> Tensor:
+    return built("CTRLModel", configured("CTRLConfig", {"n_layer": 1, "dff": 8, "vocab_size": 4} | settings)).pos_encoding
+
+
+def distilbert(settings: Settings) -> Tensor:
+    config = configured("DistilBertConfig", {"n_layers": 1, "hidden_dim": 8, "vocab_size": 4} | settings)
+    return built("DistilBertModel", config).embeddings.position_embeddings.weight.detach()
+
+
+def whisper(settings: Settings) -> Tensor:
+    tokens = dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id"), 3)
+    config = configured("WhisperConfig", TWO_STACKS | tokens | settings)
+    return built("WhisperModel", config).encoder.embed_positions.weight.detach()
+
+
+def scaled(_: Settings) -> Tensor:
+    from x_transformers import Decoder as TheirDecoder
+    from x_transformers import TransformerWrapper
+
+    layers = TheirDecoder(dim=512, depth=1)
+    embedding = TransformerWrapper(num_tokens=4, max_seq_len=LENGTH, attn_layers=layers, scaled_sinu_pos_emb=True).pos_emb
+    assert embedding.scale.item() == pytest.approx(512**-0.5)
+    table: Tensor = embedding(torch.zeros(1, LENGTH, 512)) / embedding.scale
+    return table.detach()
+
+
+def our_table(settings: Settings) -> Tensor:
+    width = settings.get("d_model", 512)
+    return SinusoidalPositions(width).embed(torch.zeros(1, LENGTH, width), torch.arange(LENGTH))[0]
+
+
+TABLES: dict[str, tuple[Callable[[Settings], Tensor], Settings | None]] = {
+    "transformers, Marian": (marian, {"d_model": 512, "max_position_embeddings": 512}),
+    "transformers, CTRL": (ctrl, {"n_embd": 1280}),
+    "transformers, DistilBERT": (distilbert, {"dim": 768, "sinusoidal_pos_embds": True}),
+    "transformers, Whisper": (whisper, {"d_model": 1280, "encoder_attention_heads": 20, "decoder_attention_heads": 20}),
+    "transformers, M2M-100": (fairseq_table("M2M100Config", "M2M100Model"), {"d_model": 1024}),
+    "transformers, Speech2Text": (fairseq_table("Speech2TextConfig", "Speech2TextModel"), {"d_model": 1024}),
+    "x-transformers, scaled": (scaled, None),
+    "posenc_course": (our_table, {"d_model": 64}),
+}
+
+
+def test_the_page_lists_the_tables_that_are_asked_here() -> None:
+    assert [*rows("pairs | first")] == [*TABLES]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_each_table_is_laid_out_as_the_page_says(name: str) -> None:
+    pairs, first, position, *cells = rows("pairs | first")[name]
+    ask, values = TABLES[name]
+    if values is None:
+        assert cells.pop() == "(no weights)"
+    else:
+        cells[-1] = released(cells[-1])
+    for cell, settings in zip(cells, [{}, values], strict=False):
+        table = ask(settings or {})
+        if cell == "learned":
+            with pytest.raises(ValueError, match="learned"):
+                read_table(table)
+            continue
         found = read_table(table)
-        answers[name] = [
-            "neighbours" if found.interleaved else "halves",
-            "sine" if found.sine_first else "cosine",
-            str(found.first_position),
-            f"{1 / found.frequencies.min():,.0f}",
-        ]
-    assert rows("pairs | first |".removesuffix(" |")) == answers
+        assert pairs == ("neighbours" if found.interleaved else "halves")
+        assert first == ("sine" if found.sine_first else "cosine")
+        assert position == str(found.first_position)
+        assert cell == f"{table.shape[1]:,} wide, {1 / found.frequencies.min():,.0f}"
 
 
 def test_the_table_of_m2m_100_is_ours_with_another_base() -> None:
-    theirs = tables()["transformers, M2M-100"].double()
-    table = sinusoidal_table(torch.arange(20) + 2, D, 10_000 ** (D / (D - 2)), interleaved=False)
-    torch.testing.assert_close(table, theirs, rtol=0, atol=1e-5)
+    theirs = TABLES["transformers, M2M-100"][0]({}).double()
+    length, d_model = theirs.shape
+    table = sinusoidal_table(torch.arange(length) + 2, d_model, 10_000 ** (d_model / (d_model - 2)), interleaved=False)
+    torch.testing.assert_close(table, theirs, rtol=0, atol=3e-4)
 
 
 @given(
@@ -289,144 +502,254 @@ def test_what_is_no_sinusoidal_table_is_refused(table: Tensor, problem: str) -> 
 # ── biases ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def per_token_nearer(weights: Tensor) -> Tensor:
-    """How much each head's bias grows from one key to the next, of weights (heads, L, L) without content."""
-    steps = weights[:, -1].log().diff(dim=-1)
-    torch.testing.assert_close(steps, steps[:, :1].expand_as(steps), rtol=1e-4, atol=1e-5)
-    return steps.mean(dim=-1).detach().double()
-
-
-def without_content(model: Any, **inputs: Any) -> Tensor:
-    """The first layer's weights, (heads, L, L), after the projections to query, key and value are set to zero."""
-    for name, parameter in model.named_parameters():
-        if "query_key_value" in name or "Wqkv" in name:
-            parameter.data.zero_()
-    ids = torch.arange(LENGTH)[None]
-    return model.eval()(ids, attention_mask=torch.ones(1, LENGTH), output_attentions=True, **inputs).attentions[0][0]
-
-
-def falcon_mask_of_sdpa(monkeypatch: pytest.MonkeyPatch) -> Tensor:
-    """What Falcon hands to torch's fused attention in the place of a mask, (heads, L, L)."""
-    from transformers import FalconModel
-
+def scores(run: Callable[[], Any]) -> Tensor:
+    """What the first attention of a model hands to its softmax, or to torch's fused attention as a mask: (heads, L, L)."""
     seen: list[Tensor] = []
-    kernel = F.scaled_dot_product_attention
 
-    def listen(*arguments: Any, **rest: Any) -> Tensor:
-        seen.append(rest["attn_mask"])
-        return kernel(*arguments, **rest)
+    def listening(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        def listen(*arguments: Any, **rest: Any) -> Tensor:
+            seen.append(rest.get("attn_mask", arguments[0]).clone())
+            return function(*arguments, **rest)
 
-    monkeypatch.setattr(F, "scaled_dot_product_attention", listen)
-    FalconModel(falcon_config("sdpa")).eval()(torch.arange(LENGTH)[None])
+        return listen
+
+    with pytest.MonkeyPatch.context() as patch, torch.no_grad():
+        for place, name in ((F, "softmax"), (F, "scaled_dot_product_attention"), (Tensor, "softmax")):
+            patch.setattr(place, name, listening(getattr(place, name)))
+        run()
     return seen[0][0]
 
 
-def falcon_config(implementation: str) -> Any:
-    from transformers import FalconConfig
+def last_of_a_long_text(model: Any, config: Any) -> Tensor:
+    """Scores of the last of 2,048 tokens, decoded with a cache, in a model whose weights are all 0: nothing but its bias."""
+    from transformers import DynamicCache
 
-    config: Any = FalconConfig  # its annotations leave out what every config takes
-    return config(
-        hidden_size=HEADS * D_HEAD, num_attention_heads=HEADS, num_hidden_layers=1, vocab_size=LENGTH, alibi=True,
-        new_decoder_architecture=False, multi_query=False, attn_implementation=implementation,
-    )  # fmt: skip
+    for parameter in model.parameters():
+        parameter.data.zero_()
+    cache, (heads, width) = DynamicCache(), shape(config)
+    cache.update(*torch.zeros(2, 1, heads, LENGTH - 1, width), 0)
+    return scores(lambda: model(torch.zeros(1, 1, dtype=torch.long), past_key_values=cache, use_cache=True))
 
 
-def test_alibi_is_as_steep_as_the_page_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Slopes per token nearer, as multiples of `alibi_slopes`; MPT and BLOOM divide scores first, Falcon afterwards."""
-    from transformers import BloomConfig, BloomModel, FalconModel, MptConfig, MptModel
-    from x_transformers.x_transformers import AlibiPositionalBias
+def shape(config: Any) -> tuple[int, int]:
+    heads: int = config.num_attention_heads
+    return heads, config.hidden_size // heads
 
-    width = HEADS * D_HEAD
-    bloom_config: Any = BloomConfig
-    mpt_config: Any = MptConfig
-    bloom = bloom_config(hidden_size=width, n_head=HEADS, n_layer=1, vocab_size=LENGTH, attn_implementation="eager")
-    mpt = mpt_config(d_model=width, n_heads=HEADS, n_layers=1, vocab_size=LENGTH, attn_implementation="eager")
-    query = torch.zeros(1, HEADS, LENGTH, D_HEAD)
-    m = torch.arange(LENGTH)
-    bias = AlibiPositions(HEADS).bias(query, m, m)
-    weights = {
-        "transformers, BLOOM": without_content(BloomModel(bloom)),
-        "transformers, MPT": without_content(MptModel(mpt)),
-        "transformers, Falcon (sdpa)": falcon_mask_of_sdpa(monkeypatch).softmax(dim=-1),
-        "transformers, Falcon (eager)": without_content(FalconModel(falcon_config("eager"))),
-        "x-transformers": (AlibiPositionalBias(HEADS)(LENGTH, LENGTH).tril()).softmax(dim=-1),
-        "posenc_course": attention_weights(query, query, bias=bias, mask=causal_mask(m, m))[0],
-    }
-    factors = {"slope": 1.0, "slope/√d_head": D_HEAD**-0.5, "2·slope/√d_head": 2 * D_HEAD**-0.5}
-    page = rows("written as")
-    assert [*page] == [*weights]
-    for name, (_, steepness, _) in page.items():
-        expected = factors[steepness] * alibi_slopes(HEADS)
-        torch.testing.assert_close(per_token_nearer(weights[name]), expected, rtol=1e-3, atol=0, msg=f"{name}: {steepness}")
+
+def written_out(kind: str, model: str, layers: str, implementation: str = "eager") -> Callable[[Settings], tuple[Tensor, int]]:
+    def ask(settings: Settings) -> tuple[Tensor, int]:
+        config = configured(kind, settings | {layers: 1, "vocab_size": 4, "attn_implementation": implementation})
+        with torch.device("meta"):  # no time for random numbers
+            empty = built(model, config)
+        rotary = getattr(empty, "rotary_emb", None)
+        network = empty.to_empty(device="cpu")
+        if rotary is not None:
+            network.rotary_emb = type(rotary)(config)  # Falcon asks it for angles that it does not use then
+        for module in network.modules():
+            if hasattr(module, "inv_norm_factor"):
+                assert module.inv_norm_factor == pytest.approx(shape(config)[1] ** -0.5)
+        return last_of_a_long_text(network, config)[:, -1], shape(config)[1]
+
+    return ask
+
+
+def their_alibi(_: Settings) -> tuple[Tensor, int]:
+    from x_transformers import Decoder as TheirDecoder
+
+    network = TheirDecoder(dim=16, depth=1, alibi_pos_bias=True).eval()  # 8 heads, 64 wide
+    (attention,) = (module for module in network.modules() if hasattr(module, "to_q"))
+    attention.to_q.weight.data.zero_()
+    (attend,) = (module for module in network.modules() if hasattr(module, "attn_fn"))
+    attend.attn_fn = lambda sim: F.softmax(sim, dim=-1)  # theirs was bound before we listen
+    return scores(lambda: network(torch.zeros(1, LENGTH, 16)))[:, -1], 64
+
+
+def our_alibi(settings: Settings) -> tuple[Tensor, int]:
+    heads, width = settings.get("heads", 8), settings.get("width", 64)
+    network: Any = Decoder(2, heads * width, heads, 1, AlibiPositions(heads)).eval()
+    network.blocks[0].attention.query.weight.data.zero_()
+    return scores(lambda: network(torch.zeros(1, LENGTH, dtype=torch.long)))[:, -1], width
+
+
+RW = {
+    "hidden_size": 2048, "num_attention_heads": 32, "alibi": True, "bias": True, "multi_query": False, "parallel_attn": False,
+    "new_decoder_architecture": False,
+}  # fmt: skip
+ALIBI: dict[str, tuple[Callable[[Settings], tuple[Tensor, int]], Settings | None]] = {
+    "transformers, BLOOM": (written_out("BloomConfig", "BloomModel", "n_layer"), {"hidden_size": 1024, "n_head": 16}),
+    "transformers, MPT": (written_out("MptConfig", "MptModel", "n_layers"), {"d_model": 4096, "n_heads": 32}),
+    "transformers, Falcon (sdpa)": (written_out("FalconConfig", "FalconModel", "num_hidden_layers", "sdpa"), RW),
+    "transformers, Falcon (eager)": (written_out("FalconConfig", "FalconModel", "num_hidden_layers"), RW),
+    "x-transformers": (their_alibi, None),
+    "posenc_course": (our_alibi, {"heads": 4, "width": 16}),
+}
+
+
+def test_the_page_lists_the_alibis_that_are_asked_here() -> None:
+    assert [*rows("written as")] == [*ALIBI]
+
+
+@pytest.mark.parametrize("name", ALIBI)
+def test_alibi_is_as_steep_and_as_fine_as_the_page_says(name: str) -> None:
+    _, steepness, _, apart, *cells = rows("written as")[name]
+    ask, values = ALIBI[name]
+    if values is None:
+        assert cells.pop() == "(no weights)"
+    else:
+        cells[-1] = released(cells[-1])
+    for cell, settings in zip(cells, [{}, values], strict=False):
+        if cell == "(RoPE)":
+            assert not configured("FalconConfig", settings or {}).alibi
+            continue
+        bias, width = ask(settings or {})
+        assert cell == f"{len(bias)} heads, {width} wide"
+        factor = {"slope": 1.0, "slope/√d_head": width**-0.5, "2·slope/√d_head": 2 * width**-0.5}[steepness]
+        per_token = (bias[:, -1] - bias[:, 0]).double() / (LENGTH - 1)
+        torch.testing.assert_close(per_token, factor * alibi_slopes(len(bias)), rtol=4e-3, atol=0)
+        assert apart == f"{len(bias[0].unique()):,} of {LENGTH:,}"
+        if apart == f"{LENGTH:,} of {LENGTH:,}":
+            torch.testing.assert_close(bias.diff().double(), per_token[:, None].expand(-1, LENGTH - 1), rtol=0, atol=2e-4)
+
+
+def test_falcon_rounds_its_bias_to_bfloat16_from_the_258th_token_on() -> None:
+    """In a float32 model, position 257 gets the bias of 256 in every head; all before it stay apart if the slope is exact."""
+    bias, _ = ALIBI["transformers, Falcon (sdpa)"][0](RW)
+    assert torch.equal(bias[:, 256], bias[:, 257])
+    assert len(bias[3, :257].unique()) == 257  # slope 1/2
+    slopes = alibi_slopes(32).bfloat16()[:, None]
+    assert torch.equal(bias * 8, (slopes * torch.arange(LENGTH)).float())
+    assert (bias * 8 - alibi_slopes(32)[:, None] * torch.arange(LENGTH)).abs().max() > 4  # slope·n is off by so much
 
 
 def test_falcon_in_transformers_5_gives_two_models_with_the_same_weights() -> None:
     """The bias once or twice, by the implementation. This fails once they agree: then drop it here and on the page."""
-    from transformers import FalconModel
-
+    small = RW | {"hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 1, "vocab_size": 8}
     outputs = []
     for implementation in ("sdpa", "eager"):
-        torch.manual_seed(0)
-        model = FalconModel(falcon_config(implementation)).eval()
-        outputs.append(model(torch.arange(LENGTH)[None]).last_hidden_state)
+        model = built("FalconModel", configured("FalconConfig", small | {"attn_implementation": implementation}))
+        outputs.append(model(torch.arange(8)[None]).last_hidden_state)
     assert (outputs[0] - outputs[1]).abs().max() > 1e-3
-    shown = per_token_nearer(without_content(FalconModel(falcon_config("sdpa"))))  # asked for weights, it is written out
-    torch.testing.assert_close(shown, 2 * D_HEAD**-0.5 * alibi_slopes(HEADS), rtol=1e-3, atol=0)
+    fused = built("FalconModel", configured("FalconConfig", small | {"attn_implementation": "sdpa"}))
+    asked = scores(lambda: fused(torch.arange(8)[None], output_attentions=True))  # asked for weights, it is written out
+    eager = built("FalconModel", configured("FalconConfig", small | {"attn_implementation": "eager"}))
+    torch.testing.assert_close(asked, scores(lambda: eager(torch.arange(8)[None])))
 
 
-def scale_of(weights: Tensor, scores: Tensor) -> str:
-    """Whether the weights (L, L) are a softmax of these scores, or of the scores divided by √d_head."""
-    for divisor, answer in ((1.0, "no"), (math.sqrt(D_HEAD), "yes")):
-        if torch.allclose(weights, (scores / divisor).softmax(dim=-1), atol=1e-5):
-            return answer
-    return "otherwise"
+class ByOffset(NamedTuple):
+    """A bias by offset: scores (heads, L, L) of vectors given as queries and keys, its table, and the head's width."""
+
+    score: Callable[[Tensor], Tensor]
+    table: Tensor  # (buckets, heads) or (offsets, width)
+    width: int
+    upper: int = 16  # the rows from here on are for offsets above 0, or for keys on the other side
 
 
-def test_offsets_are_counted_and_scores_divided_as_the_page_says() -> None:
-    from transformers import T5Config, Wav2Vec2BertConfig
-    from transformers.models.t5.modeling_t5 import T5Attention
-    from transformers.models.wav2vec2_bert.modeling_wav2vec2_bert import Wav2Vec2BertSelfAttention
-    from x_transformers.x_transformers import Attention, RelativePositionBias
+def t5(settings: Settings) -> ByOffset:
+    tiny = {"num_layers": 1, "d_ff": 8, "vocab_size": 4, "attn_implementation": "eager"}
+    network = built("T5EncoderModel", configured("T5Config", settings | tiny))
+    attention = network.encoder.block[0].layer[0].SelfAttention
 
-    x = torch.randn(1, LENGTH, D_HEAD, generator=torch.Generator().manual_seed(0))
-    scores = x[0] @ x[0].T
-    identity = torch.eye(D_HEAD)
+    def score(x: Tensor) -> Tensor:
+        tokens = x.repeat(1, network.config.num_heads)[None]
+        with given_vectors([attention.q, attention.k], tokens):
+            return scores(lambda: network(torch.zeros(1, len(x), dtype=torch.long)))
 
-    def later_is(bucket: Callable[[Tensor], Tensor]) -> str:
-        """T5 puts later keys into the upper half of its buckets: which sign has their offset?"""
-        return "n − m" if bucket(torch.tensor([2])) > bucket(torch.tensor([-2])) else "m − n"
+    return ByOffset(score, attention.relative_attention_bias.weight.data, network.config.d_kv)
 
-    t5 = T5Attention(T5Config(d_model=D_HEAD, d_kv=D_HEAD, num_heads=1)).eval()
-    for projection in (t5.q, t5.k):
-        projection.weight.data = identity.clone()
-    theirs = Attention(D_HEAD, heads=1, dim_head=D_HEAD).eval()
-    for projection in (theirs.to_q, theirs.to_k):
-        projection.weight.data = identity.clone()
-    config = Wav2Vec2BertConfig(
-        hidden_size=D_HEAD, num_attention_heads=1, position_embeddings_type="relative_key", attention_dropout=0.0
-    )
-    shaw = Wav2Vec2BertSelfAttention(config).eval()
-    for linear in (shaw.linear_q, shaw.linear_k):
-        linear.weight.data, linear.bias.data = identity.clone(), torch.zeros(D_HEAD)
-    reach = config.left_max_position_embeddings
-    table = shaw.distance_embedding.weight.data
-    table.zero_()
-    plain = shaw(x, output_attentions=True)[1][0, 0]
-    table[reach + 2] = 50 * x[0, 0]  # a vector that the first token likes, at the offset that the table calls 2
-    favoured = int(shaw(x, output_attentions=True)[1][0, 0, 0].argmax())
-    found = {
-        "transformers, T5": [
-            later_is(lambda offset: T5Attention._relative_position_bucket(offset, True, 32, 128)),
-            scale_of(t5(x, output_attentions=True)[-1][0, 0], scores),
-        ],
-        "x-transformers, T5 bias": [
-            later_is(lambda offset: RelativePositionBias._relative_position_bucket(offset, False, 32, 128)),
-            scale_of(theirs(x, return_intermediates=True)[1].post_softmax_attn[0, 0], scores),
-        ],
-        "transformers, Wav2Vec2-BERT (Shaw)": ["n − m" if favoured == 2 else "m − n", scale_of(plain, scores)],
-        "posenc_course": [
-            later_is(lambda offset: t5_buckets(offset, 32, 128, causal=False)),
-            scale_of(attention_weights(x[0], x[0]), scores),
-        ],
-    }
-    assert rows("offset counted") == found
+
+def their_t5(_: Settings) -> ByOffset:
+    from x_transformers import Encoder as TheirEncoder
+
+    network = TheirEncoder(dim=16, depth=1, rel_pos_bias=True).eval()  # 8 heads, 64 wide
+    (attention,) = (module for module in network.modules() if hasattr(module, "to_q"))
+    attention.attend.attn_fn = lambda sim: F.softmax(sim, dim=-1)  # theirs was bound before we listen
+
+    def score(x: Tensor) -> Tensor:
+        with given_vectors([attention.to_q, attention.to_k], x.repeat(1, 8)[None]):
+            return scores(lambda: network(torch.zeros(1, len(x), 16)))
+
+    (module,) = (module for module in network.modules() if hasattr(module, "relative_attention_bias"))
+    return ByOffset(score, module.relative_attention_bias.weight.data, 64)
+
+
+def wav2vec2_bert(settings: Settings) -> ByOffset:
+    tiny = {"num_hidden_layers": 1, "intermediate_size": 8, "feature_projection_input_dim": 8, "apply_spec_augment": False}
+    network = built("Wav2Vec2BertModel", configured("Wav2Vec2BertConfig", tiny | settings | {"attn_implementation": "eager"}))
+    config, attention = network.config, network.encoder.layers[0].self_attn
+
+    def score(x: Tensor) -> Tensor:
+        tokens = x.repeat(1, config.num_attention_heads)[None]
+        with given_vectors([attention.linear_q, attention.linear_k], tokens):
+            return scores(lambda: network(torch.zeros(1, len(x), 8)))
+
+    return ByOffset(score, attention.distance_embedding.weight.data, shape(config)[1], config.left_max_position_embeddings + 1)
+
+
+def of_ours(scheme: PositionScheme, upper: int) -> Callable[[Settings], ByOffset]:
+    def ask(_: Settings) -> ByOffset:
+        network: Any = Encoder(2, 8 * 64, 8, 1, scheme).eval()
+        attention = network.blocks[0].attention
+
+        def score(x: Tensor) -> Tensor:
+            with given_vectors([attention.query, attention.key], x.repeat(1, 8)[None]):
+                return scores(lambda: network(torch.zeros(1, len(x), dtype=torch.long)))
+
+        (table,) = scheme.parameters()
+        return ByOffset(score, table.data, 64, upper)
+
+    return ask
+
+
+BY_OFFSET: dict[str, tuple[Callable[[Settings], ByOffset], Settings | None]] = {
+    "transformers, T5": (t5, {"d_model": 1024, "d_kv": 128, "num_heads": HEADS}),
+    "x-transformers, T5 bias": (their_t5, None),
+    "transformers, Wav2Vec2-BERT (Shaw)": (wav2vec2_bert, {"hidden_size": 1024, "num_attention_heads": 16}),
+    "posenc_course, T5 bias": (of_ours(T5Positions(8, causal=False), 16), None),
+    "posenc_course, Shaw": (of_ours(ShawPositions(64, 16), 17), None),
+}
+
+
+def test_the_page_lists_the_biases_that_are_asked_here() -> None:
+    assert [*rows("upper rows")] == [*BY_OFFSET]
+
+
+@pytest.mark.parametrize("name", BY_OFFSET)
+def test_tables_are_laid_out_and_scores_divided_as_the_page_says(name: str) -> None:
+    """Six equal tokens before a table that is 0 but in its upper rows, and then six different ones with a table of 0."""
+    side, divided, times, *cells = rows("upper rows")[name]
+    ask, values = BY_OFFSET[name]
+    if values is None:
+        assert cells.pop() == "(no weights)"
+    else:
+        cells[-1] = released(cells[-1])
+    for cell, settings in zip(cells, [{}, values], strict=False):
+        score, table, width, upper = ask(settings or {})
+        assert cell == f"{width} wide"
+        table.zero_()
+        if table.shape[1] == width:  # vectors, which meet the query
+            table[upper:, 0] = 1
+        else:
+            table[upper:] = 1
+        alike = torch.zeros(6, width)
+        alike[:, 0] = 1
+        favour = (score(alike)[0, 2, 4] - score(alike)[0, 2, 0]).item()
+        assert side == ("later keys" if favour > 0 else "earlier keys")
+        factor = {"1": 1.0, "√d_head": width**0.5, "1/√d_head": width**-0.5}[times]
+        assert abs(favour) == pytest.approx(factor, rel=1e-4)
+        table.zero_()
+        x = torch.randn(6, width, generator=torch.Generator().manual_seed(0))
+        divisor = {"yes": width**0.5, "no": 1.0}[divided]
+        torch.testing.assert_close(score(x)[0], x @ x.T / divisor, rtol=1e-4, atol=1e-3)
+
+
+def test_t5s_scores_come_out_of_the_others_as_the_page_converts_them() -> None:
+    """Queries times √d_head for both; the table divided by it for x-transformers, and as it is for us."""
+    theirs, divided, our = t5({}), their_t5({}), BY_OFFSET["posenc_course, T5 bias"][0]({})
+    root, x = theirs.width**0.5, torch.randn(40, theirs.width, generator=torch.Generator().manual_seed(0))
+    theirs.table.normal_(generator=torch.Generator().manual_seed(1))
+    wanted = theirs.score(x)[0]
+    # Queries and keys are given as one here, so that each gets half of the factor.
+    divided.table.copy_(theirs.table / root)
+    torch.testing.assert_close(divided.score(x * root**0.5)[0], wanted, rtol=1e-4, atol=1e-3)
+    our.table.copy_(theirs.table)
+    torch.testing.assert_close(our.score(x * root**0.5)[0], wanted, rtol=1e-4, atol=1e-3)
