@@ -685,9 +685,11 @@ def wav2vec2_bert(settings: Settings) -> ByOffset:
     return ByOffset(score, attention.distance_embedding.weight.data, shape(config)[1], config.left_max_position_embeddings + 1)
 
 
-def of_ours(scheme: PositionScheme, upper: int) -> Callable[[Settings], ByOffset]:
-    def ask(_: Settings) -> ByOffset:
-        network: Any = Encoder(2, 8 * 64, 8, 1, scheme).eval()
+def of_ours(make: Callable[[int], PositionScheme], upper: int) -> Callable[[Settings], ByOffset]:
+    def ask(settings: Settings) -> ByOffset:
+        width = settings.get("width", 64)
+        scheme = make(width)
+        network: Any = Encoder(2, 8 * width, 8, 1, scheme).eval()
         attention = network.blocks[0].attention
 
         def score(x: Tensor) -> Tensor:
@@ -695,7 +697,7 @@ def of_ours(scheme: PositionScheme, upper: int) -> Callable[[Settings], ByOffset
                 return scores(lambda: network(torch.zeros(1, len(x), dtype=torch.long)))
 
         (table,) = scheme.parameters()
-        return ByOffset(score, table.data, 64, upper)
+        return ByOffset(score, table.data, width, upper)
 
     return ask
 
@@ -704,8 +706,8 @@ BY_OFFSET: dict[str, tuple[Callable[[Settings], ByOffset], Settings | None]] = {
     "transformers, T5": (t5, {"d_model": 1024, "d_kv": 128, "num_heads": HEADS}),
     "x-transformers, T5 bias": (their_t5, None),
     "transformers, Wav2Vec2-BERT (Shaw)": (wav2vec2_bert, {"hidden_size": 1024, "num_attention_heads": 16}),
-    "posenc_course, T5 bias": (of_ours(T5Positions(8, causal=False), 16), None),
-    "posenc_course, Shaw": (of_ours(ShawPositions(64, 16), 17), None),
+    "posenc_course, T5 bias": (of_ours(lambda _: T5Positions(8, causal=False), 16), {"width": 16}),
+    "posenc_course, Shaw": (of_ours(lambda width: ShawPositions(width, 16), 17), {"width": 16}),
 }
 
 
