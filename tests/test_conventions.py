@@ -46,7 +46,8 @@ def released(cell: str) -> str:
     """What a cell of the last column says of published weights, without their name and source."""
     if re.fullmatch(r"\(.+\)", cell):
         return cell  # none, or not looked up
-    match = re.fullmatch(r"[\w.\- ]+: (.+) \((?:\[[\w ]+\]\((?:https://|\.\./)\S+\)|\{cite:p\}`\w+`)\)", cell)
+    source = r"\(\[[\w ]+\]\((?:https://|\.\./)\S+\)\)|\{cite:p\}`\w+`"
+    match = re.fullmatch(rf"[\w.\- ]+: (.+) (?:{source})", cell)
     assert match, f"write “name: values ([source](address))” or “(no weights)”, not {cell}"
     return match[1]
 
