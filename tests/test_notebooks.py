@@ -7,7 +7,6 @@ so that each is seen to report.
 from __future__ import annotations
 
 import copy
-import json
 import re
 import tomllib
 from collections import Counter
@@ -18,11 +17,23 @@ from typing import Any
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
-from nbformat.v4.rwbase import rejoin_lines
 
-ROOT = Path(__file__).resolve().parent.parent
-NOTEBOOKS = {path.stem: path for path in sorted((ROOT / "book").rglob("*.ipynb"))}
-CHAPTERS = {name: path for name, path in NOTEBOOKS.items() if re.match(r"\d\d_", name)}  # the others are for reference
+from tests.pages import (
+    CHAPTERS,
+    NOTEBOOKS,
+    ROOT,
+    Notebook,
+    captions,
+    code_cells,
+    markdown,
+    output_lines,
+    problem,
+    read,
+    section,
+    tags,
+    ties,
+)
+
 # Cells whose output nbval does not compare: live training and timing. Few, and each on purpose.
 IGNORED_CELLS = {
     "01_order": 1,
@@ -54,36 +65,7 @@ METADATA = {
 TAGS = {"hide-input", "nbval-ignore-output", "raises-exception"}
 EXECUTE = "make execute CHAPTER=…"
 
-Notebook = Any  # nbformat's NotebookNode: attributes for keys
 Rule = Callable[[Notebook], Iterator[str]]
-
-
-def read(path: Path) -> Notebook:
-    """Read a notebook as it is: nbformat.read would mend part of what the rules look for."""
-    return rejoin_lines(nbformat.from_dict(json.loads(path.read_text("utf-8"))))
-
-
-def code_cells(notebook: Notebook) -> Iterator[tuple[str, Any]]:
-    cells = (cell for cell in notebook.cells if cell.cell_type == "code")
-    yield from ((f"code cell {number}", cell) for number, cell in enumerate(cells, start=1))
-
-
-def tags(cell: Any) -> list[str]:
-    return list(cell.metadata.get("tags", []))
-
-
-def markdown(notebook: Notebook) -> str:
-    """The prose of a notebook, without code blocks, in which # begins no heading."""
-    text = "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    return re.sub(r"^(`{3,})(?!\{).*?^\1`*\s*$", "", text, flags=re.MULTILINE | re.DOTALL)
-
-
-def section(text: str, word: str) -> str | None:
-    """The text under the first heading that holds ``word``, up to the next heading of the same or a higher level."""
-    found = re.search(rf"^(#+) [^\n]*\b{word}\w*\b[^\n]*$(.*)", text, re.MULTILINE | re.DOTALL | re.IGNORECASE)
-    if not found:
-        return None
-    return re.split(rf"^#{{1,{len(found[1])}}} ", found[2], maxsplit=1, flags=re.MULTILINE)[0]
 
 
 # --- The rules ---------------------------------------------------------------------------------------------------
@@ -171,46 +153,16 @@ def figures(notebook: Notebook) -> Iterator[str]:
                 )
 
 
-NUMBER = r"(?<![\w.,])[-−+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-−+]?\d+)?"
-
-
-def value(number: str) -> float:
-    return float(number.replace(",", "").replace("−", "-"))
-
-
 def tied_numbers(notebook: Notebook) -> Iterator[str]:
-    """Compare each ``0.94<!--key-->`` with the number after ``key`` in the one output line that begins with it."""
-    lines = [
-        line.strip()
-        for _, cell in code_cells(notebook)
-        for output in cell.outputs
-        for line in (output.get("text", "") + "\n" + output.get("data", {}).get("text/plain", "")).splitlines()
-    ]
+    """Compare each tie, such as ``0.94<!--key-->``, with the one output line that begins with its key."""
     text = markdown(notebook)
-    ties = re.findall(rf"({NUMBER})?([^\w<>\n]{{0,4}})<!--(.*?)-->", text, re.DOTALL)
-    if not ties:
+    found = ties("\n\n".join([text, *(caption for _, caption in captions(notebook))]))
+    if not found:
         yield "no number in the prose is tied to an output: write for example 0.94<!--ratio--> for an output line 'ratio: 0.94'"
     for bare in re.findall(r"\d\.\d{3,}(?!\d|[^\w<>\n]{0,4}<!--)", re.sub(r"\$[^$]*\$|`[^`]*`", "", text)):
         yield f"the prose's {bare} is so exact that a cell must have printed it, but no key says which: write {bare}<!--key-->"
-    for number, _, comment in ties:
-        key, _, which = (part.strip() for part in comment.partition("@"))
-        tie = f"the prose's {number}<!--{comment}-->"
-        if not number or not key or not re.fullmatch(r"[1-9]?", which):
-            yield f"{tie} is no tie: write number<!--key--> or number<!--key @2-->, other comments have no place in a chapter"
-            continue
-        found = [line for line in lines if re.match(rf"{re.escape(key)}(?=[\s:=])", line)]
-        if len(found) != 1:
-            yield f"{tie}: {len(found)} output lines begin with {key!r}, it must be one: print it, or correct the key"
-            continue
-        numbers = re.findall(NUMBER, found[0][len(key) :])
-        place = int(which or 1)
-        if len(numbers) < place:
-            yield f"{tie}: the output line {found[0]!r} has no number {place} after its key: print it, or correct the tie"
-            continue
-        digits, _, exponent = re.sub("−", "-", number.lower()).partition("e")
-        step = 10.0 ** (int(exponent or 0) - len(digits.partition(".")[2]))
-        if abs(value(number) - value(numbers[place - 1])) > step * (0.5 + 1e-9):
-            yield f"{tie}, but the output line says {found[0]!r}: correct the prose, or, if the output is wrong, the cell"
+    lines = output_lines(notebook)
+    yield from filter(None, (problem(tie, lines) for tie in found))
 
 
 def install(notebook: Notebook) -> Iterator[str]:
@@ -387,20 +339,6 @@ def test_misconceptions_are_numbered_and_lead_to_chapters() -> None:
             assert chapter in CHAPTERS, f"misconceptions.md, {number}: there is no chapter {chapter}: correct the link"
             headings = re.findall(r"^#+ (.+)$", markdown(read(CHAPTERS[chapter])), re.MULTILINE)
             assert place in map(address, headings), f"misconceptions.md, {number}: {chapter} has no heading #{place}"
-
-
-def test_misconceptions_say_what_chapters_print() -> None:
-    """A tie on this page names the chapter first: ``0.94<!--04_pendulums: key-->``."""
-    text = MISCONCEPTIONS.read_text("utf-8")
-    problems = []
-    for chapter in sorted(set(re.findall(r"<!--(\d\d_\w+): ", text))):
-        if chapter not in CHAPTERS:
-            problems.append(f"there is no chapter {chapter}: correct the ties")
-            continue
-        ties = re.sub(rf"<!--(?!{chapter}: )\d\d_\w+: .*?-->", "", text).replace(f"<!--{chapter}: ", "<!--")
-        cells = [cell for _, cell in code_cells(read(CHAPTERS[chapter]))]
-        problems += [f"{chapter}: {problem}" for problem in tied_numbers(new_notebook(cells=[*cells, new_markdown_cell(ties)]))]
-    assert not problems, "\n".join(f"misconceptions.md: {problem}" for problem in problems)
 
 
 # --- The rules themselves ----------------------------------------------------------------------------------------
