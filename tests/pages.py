@@ -7,6 +7,8 @@ A tie is a comment, which no reader sees, behind what it holds; CONTRIBUTING.md 
     It holds.<!--key = yes-->          that line says yes (or True), or whatever words stand behind the sign
     1.87<!--12_lengths: key @7-->      a line of another page, in either form
     147.18<!--quoted: no-positions-->  a figure of a source, from book/quoted.toml
+    1,204<!--given-->                  no result: the text sets it, as a question's premise
+    It follows.<!--reasoned-->         no output decides it: it follows from what stands before it
 """
 
 from __future__ import annotations
@@ -145,10 +147,10 @@ def tie(number: str, comment: str) -> Tie:
 
 def ties(text: str) -> list[Tie]:
     found = re.findall(rf"({NUMBER})?([^\w<>\n]{{0,4}})<!--(.*?)-->", text, re.DOTALL)
-    return [tie(number, comment) for number, _, comment in found if comment.strip() != REASONED]
+    return [tie(number, comment) for number, _, comment in found if comment not in (GIVEN, REASONED)]
 
 
-REASONED = "reasoned"  # behind the right option of a question that no output line decides
+GIVEN, REASONED = "given", "reasoned"
 
 
 def verdict(line: str, key: str) -> str:
@@ -182,22 +184,31 @@ def problem(of: Tie, lines: list[str]) -> str | None:
     if of.verdict:
         found = lines_of(of.key, lines)
         if len(found) != 1:
-            return f"the prose's {of}: {len(found)} output lines begin with {of.key!r}, it must be one: print it, or correct the key"
+            return _count(of, found)
         says, wanted = verdict(found[0], of.key), WORDS_OF_VERDICTS.get(of.verdict.lower(), of.verdict)
         if not re.match(rf"{re.escape(wanted)}(?!\w)", says):
             return f"the prose's {of}, but the output line says {found[0]!r}: correct the sentence, then the tie"
         return None
     found = [line for line in lines if re.match(rf"{re.escape(of.key)}(?=[\s:=])", line)]
     if len(found) != 1:
-        return f"the prose's {of}: {len(found)} output lines begin with {of.key!r}, it must be one: print it, or correct the key"
+        return (
+            f"the prose's {of}: {len(found)} output lines begin with {of.key!r}, it must be one: print it, or correct the key"
+        )
     numbers = re.findall(NUMBER, found[0][len(of.key) :])
     if len(numbers) < of.place:
-        return f"the prose's {of}: the output line {found[0]!r} has no number {of.place} after its key: print it, or correct the tie"
+        return (
+            f"the prose's {of}: the output line {found[0]!r} has no number {of.place} after its key: "
+            "print it, or correct the tie"
+        )
     if not agrees(of.number, numbers[of.place - 1]):
         return (
             f"the prose's {of}, but the output line says {found[0]!r}: correct the prose, or, if the output is wrong, the cell"
         )
     return None
+
+
+def _count(of: Tie, found: list[str]) -> str:
+    return f"the prose's {of}: {len(found)} output lines begin with {of.key!r}, it must be one: print it, or correct the key"
 
 
 def _problem_quoted(of: Tie) -> str | None:
@@ -207,5 +218,5 @@ def _problem_quoted(of: Tie) -> str | None:
     if of.verdict or len(figures) < of.place:
         return f"the prose's {of}: {of.key} has {len(figures)} figures, and each is tied as a number: correct the tie"
     if value(of.number) != value(figures[of.place - 1]):
-        return f"the prose's {of}, but the source has {figures[of.place - 1]}: correct the prose, or, if it is wrong, book/quoted.toml"
+        return f"the prose's {of}, but the source has {figures[of.place - 1]}: correct the prose, or book/quoted.toml"
     return None

@@ -218,7 +218,7 @@ def quiz(notebook: Notebook) -> Iterator[str]:
         if (right := sum(reason.strip().startswith("**Yes.**") for _, reason in options)) != 1:
             yield f"question {number} of the quiz has {right} options that begin with **Yes.**: it must be one"
         for option, reason in options:
-            if not re.match(r"\*\*(Yes|No)\.\*\*\s+\S.{9,}", reason.strip(), re.DOTALL):
+            if not re.match(r"\*\*(Yes|No)\.\*\*(?:<!--[^<>]*-->)?\s+\S.{9,}", reason.strip(), re.DOTALL):
                 yield f"question {number} of the quiz, {option.strip()!r}: begin with **Yes.** or **No.**, then say why"
     if (written := len(re.findall(r"<details[^>]*quiz", text))) != found:
         yield (

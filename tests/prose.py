@@ -1,0 +1,385 @@
+"""Rules for what the pages say: every number, conclusion and citation hangs on a line, a source or a reason.
+
+Each rule takes a page and yields its problems, each with a way out. tests/test_prose.py applies them and breaks a good
+page in every way that they know.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import json
+import re
+import tokenize
+import unicodedata
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from pybtex.database import BibliographyData, parse_file  # type: ignore[import-untyped]
+
+from tests.pages import (
+    BOOK,
+    CHAPTERS,
+    GIVEN,
+    NOTEBOOKS,
+    NUMBER,
+    REASONED,
+    TEXTS,
+    Notebook,
+    agrees,
+    alt_texts,
+    captions,
+    code_cells,
+    markdown,
+    output_lines,
+    problem,
+    quoted,
+    read,
+    section,
+    ties,
+    value,
+    without_code,
+)
+
+
+class Page(NamedTuple):
+    name: str
+    text: str  # its prose, with comments
+    captions: list[tuple[str, str]]
+    alt_texts: list[tuple[str, str, str]]  # where, what, and what stands in the figure as text
+    lines: list[str]  # what its cells print
+    literals: frozenset[float]  # the numbers of its code
+    printed: frozenset[str]  # the numbers of these lines, without signs
+
+
+Rule = Callable[[Page], Iterator[str]]
+
+
+def page_of(name: str, notebook: Notebook) -> Page:
+    cells = dict(code_cells(notebook))
+    drawn = {
+        where: json.dumps([out.get("metadata", {}) for out in cell.outputs], ensure_ascii=False)
+        for where, cell in cells.items()
+    }
+    alts = [(where, alt, _written_in(drawn[where.removeprefix("the alt text of ")])) for where, alt in alt_texts(notebook)]
+    literals = frozenset(number for cell in cells.values() for number in numbers_of_code(cell.source))
+    lines = output_lines(notebook)
+    return Page(name, markdown(notebook), list(captions(notebook)), alts, lines, literals, printed_numbers(lines))
+
+
+@functools.cache
+def page(name: str) -> Page:
+    if name in NOTEBOOKS:
+        return page_of(name, read(NOTEBOOKS[name]))
+    return Page(name, without_code(TEXTS[name].read_text("utf-8")), [], [], [], frozenset(), frozenset())
+
+
+def _written_in(drawn: str) -> str:
+    """The labels and ticks of a figure, but not its points, among which any number can be found."""
+    return " ".join(re.findall(r'"(?:text|label|title)": "(.*?)"', drawn) + re.findall(r'"ticks": \[(.*?)\]', drawn))
+
+
+def numbers_of_code(source: str) -> Iterator[float]:
+    lines = "\n".join("" if line.lstrip().startswith(("%", "!")) else line for line in source.splitlines())
+    for token in tokenize.generate_tokens(io.StringIO(lines + "\n").readline):
+        if token.type == tokenize.NUMBER and not token.string.lower().endswith("j"):
+            yield float(int(token.string, 0) if token.string.lower().startswith(("0x", "0b", "0o")) else float(token.string))
+
+
+# --- Numbers ---------------------------------------------------------------------------------------------------------
+
+TIED = rf"({NUMBER})([^\w<>\n]{{0,4}})<!--(.*?)-->"
+NAMED = (
+    r"chapters?|tables?|figs?\.|figures?|sections?|§+|appendix|appendices|versions?|issues?|pull requests?|"
+    r"parts?|cells?|exercises?|questions?"
+)
+NO_RESULTS = [
+    r"<!--.*?-->",
+    r"\$\$.*?\$\$",
+    r"\$[^$\n]*\$",
+    r"`[^`\n]*`",
+    r"(?<=\])\([^)\n]*\)",  # where a link leads
+    r"https?://\S+",
+    r"<[^>\n]*>",
+    r"^#+ .*$",
+    r"^\*\*\d+\.(?= |\*\*)",
+    r"^\| *\d+ *\|",  # a row's number
+    rf"(?i)\b(?:{NAMED})\s*\[?[A-Z]?[\d.]+(?:(?:, | and | to |–|-)[\d.]+)*",
+    r"#\d+",
+    r"(?<![\d.,])(?:19|20)\d\d(?![\d.,]\d|\d)",  # years
+    r"\b\d+(?:–\d+| to \d+)? (?:minutes|hours)\b",
+    r"\b\d+\.\d+\.\d+\b",  # versions
+]
+
+
+def plain(text: str) -> str:
+    """A text without what holds no result: tied numbers, code, formulas, addresses, numbers of chapters, years."""
+    text = re.sub(TIED, " ", text, flags=re.DOTALL)
+    for pattern in NO_RESULTS:
+        text = re.sub(pattern, " ", text, flags=re.DOTALL | re.MULTILINE)
+    return text
+
+
+def significant(number: str) -> int:
+    return len(re.sub(r"[eE].*", "", number).translate({ord(sign): None for sign in "-−+,."}).lstrip("0"))
+
+
+def counted(text: str) -> list[str]:
+    return [number for number in re.findall(NUMBER, plain(text)) if significant(number) >= 2]
+
+
+def key_of(text: str) -> str:
+    """What of the inventory is measured: its questions set their own numbers."""
+    return text.partition('<details class="solution">')[2]
+
+
+def in_code(number: str, literals: frozenset[float]) -> bool:
+    """The number stands in the code, or is the last position of as many as stand there."""
+    size = abs(value(number))
+    return size in literals or ("." not in number and size + 1 in literals)
+
+
+def in_output(number: str, printed: frozenset[str]) -> bool:
+    return any(agrees(number.lstrip("-−+"), found) for found in printed)
+
+
+def numbers_are_held(page: Page) -> Iterator[str]:
+    """Two digits or more hang on something.
+
+    What has a decimal point is a result: it is tied, or quoted, or stands in the code. A whole number may also be printed
+    anywhere on the page. Sentences with a citation have a stricter rule of their own, and alt texts cannot hold comments.
+    """
+    ways = "{0}<!--key-->, or {0}<!--quoted: key--> if a source has it, or {0}<!--given--> if the text sets it"
+    for where, text in [("the prose", page.text), *page.captions]:
+        if page.name == "inventory":
+            text = key_of(text)
+        for block in re.split(r"\n\s*\n", text):
+            held = [page, *(page_of_name(name) for name in re.findall(r"\(\S*?(\d\d_\w+)\.ipynb", block) if page.name in TEXTS)]
+            literals = frozenset().union(*(other.literals for other in held))
+            outputs = frozenset().union(*(other.printed for other in held))
+            for line in block.splitlines():
+                for number in counted(line) if not re.search(CITE, line) else []:
+                    if not in_code(number, literals) and ("." in number or not in_output(number, outputs)):
+                        yield f"{where}'s {number} ({_around(line, number)}) hangs on nothing: write {ways.format(number)}"
+    for where, alt, written in page.alt_texts:
+        outputs = page.printed | printed_numbers([written])
+        for number in counted(alt):
+            if not in_code(number, page.literals) and not in_output(number, outputs):
+                yield f"{where}: {number} is neither printed nor in code nor on the axes: print it, or leave the number out"
+
+
+def page_of_name(name: str) -> Page:
+    return page(name) if name in NOTEBOOKS else Page(name, "", [], [], [], frozenset(), frozenset())
+
+
+def printed_numbers(lines: list[str]) -> frozenset[str]:
+    return frozenset(number.lstrip("-−+") for line in lines for number in re.findall(NUMBER, line))
+
+
+def _around(text: str, number: str) -> str:
+    at = text.find(number)
+    return "…" + " ".join(text[max(0, at - 25) : at + len(number) + 15].split()) + "…"
+
+
+def ties_hold(page: Page) -> Iterator[str]:
+    """What hangs on a line says what the line says. (A notebook's own rule, tied_numbers, is this and more.)"""
+    if page.name in TEXTS:
+        yield from filter(None, (problem(tie, []) for tie in ties(page.text)))
+
+
+def given_numbers_are_numbers(page: Page) -> Iterator[str]:
+    text = "\n".join([page.text, *(caption for _, caption in page.captions)])
+    for before in re.findall(rf"(.{{0,20}})<!--{GIVEN}-->", text):
+        if not re.search(rf"{NUMBER}[^\w<>\n]{{0,4}}$", before):
+            yield f"…{before}<!--{GIVEN}--> stands behind no number: put it there, or take it away"
+
+
+# --- What decides ----------------------------------------------------------------------------------------------------
+
+
+def options(text: str) -> Iterator[tuple[str, str, str, str]]:
+    """Question, option, Yes or No, and the comment that follows it, of a quiz."""
+    questions = re.split(r"^\*\*(\d+)\. .*\?\*\*\s*$", section(text, "quiz") or "", flags=re.MULTILINE)[1:]
+    for number, body in zip(questions[::2], questions[1::2], strict=True):
+        found = re.findall(
+            r'<details class="quiz">\s*<summary>(.*?)</summary>\s*\*\*(Yes|No)\.\*\*(?:<!--(.*?)-->)?', body, re.DOTALL
+        )
+        yield from ((number, option.strip(), answer, comment) for option, answer, comment in found)
+
+
+def quiz_is_decided(page: Page) -> Iterator[str]:
+    """Behind **Yes.** stands the line that says so, or that it is reasoned; a line behind **No.** says no."""
+    for number, option, answer, comment in options(page.text):
+        where = f"question {number} of the quiz, {option[:50]!r}"
+        found = next(iter(ties(f"<!--{comment}-->")), None) if comment else None
+        if answer == "Yes" and not comment:
+            yield f"{where}: write **Yes.**<!--key = yes-->, the line that decides it, or **Yes.**<!--{REASONED}--> if none can"
+        elif comment == REASONED and answer == "No":
+            yield f"{where}: **No.** cannot be {REASONED}, only the right option is: was the key swapped?"
+        elif found is not None and (not found.verdict or (found.verdict.lower() in ("no", "false")) != (answer == "No")):
+            yield f"{where}: **{answer}.** stands before {found}: the line must say the same, or the comment stand further on"
+
+
+OF_TRAINING = r"\b(?:train(?:s|ed|ing)?|learn(?:s|ed|t)?|loss(?:es)?|seeds?|in our|ours?|experiments?|nats|perplexity)\b"
+NOT_OF_TRAINING = r"(?i)\blearned (?:positions?|tables?|encodings?|vectors?|numbers?|bias(?:es)?|mixture)\b|\btraining length\b"
+
+
+def conclusions_are_tied(page: Page) -> Iterator[str]:
+    """What was drawn from training hangs on a line: in a summary, and in the misconceptions."""
+    if page.name == "misconceptions":
+        parts = re.split(r"^\*\*(\d+)\. .*\*\*$", page.text, flags=re.MULTILINE)
+        items = [(f"entry {number}", body) for number, body in zip(parts[1::2], parts[2::2], strict=True)]
+    else:
+        listed = re.split(r"^(?:[-*]|\d+\.) ", section(page.text, "summary") or "", flags=re.MULTILINE)[1:]
+        items = [(f"item {number} of the summary", body) for number, body in enumerate(listed, start=1)]
+    for where, body in items:
+        if re.search(OF_TRAINING, re.sub(NOT_OF_TRAINING, "", body), re.IGNORECASE) and "<!--" not in body:
+            yield f"{where} speaks of training and hangs on no line: tie a number, write <!--key = yes-->, or <!--{REASONED}-->"
+
+
+FOUND = r"(?:shows?|showed|has shown|measured|found|proved|proves|counted|tested|trained|saw|has the measurement)"
+CHAPTER_FOUND = (
+    rf"[Cc]hapter (\d+)(?:[’']s \w+| and \w+)? {FOUND}\b"
+    r"|(?<!is )(?<!are )\b(?:shown|measured|found|proved|counted|tested) (?:in|by) [Cc]hapter (\d+)"
+)
+
+
+def other_pages_are_tied(page: Page) -> Iterator[str]:
+    """A sentence of what another chapter found hangs on that chapter's line, or is marked as following from reasons."""
+    for line in (key_of(page.text) if page.name == "inventory" else page.text).splitlines():
+        unlinked = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", line)
+        for number in filter(None, (of or by for of, by in re.findall(CHAPTER_FOUND, unlinked))):
+            other = next((name for name in CHAPTERS if name.startswith(f"{int(number):02d}_")), f"{number}_?")
+            if other != page.name and f"<!--{other}: " not in line and f"<!--{REASONED}-->" not in line:
+                yield (
+                    f"{' '.join(line.split())[:90]!r} says what chapter {number} found: tie it to that page, "
+                    f"<!--{other}: key = yes--> or a number, or write <!--{REASONED}--> if it was derived there"
+                )
+
+
+# --- Sources ---------------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def bibliography() -> BibliographyData:
+    return parse_file(str(BOOK / "references.bib"))
+
+
+def bare(name: str) -> str:
+    """A surname as it may stand in prose: without braces and LaTeX's accents, and with plain letters."""
+    name = re.sub(r"\\[a-zA-Z]+(?![a-zA-Z])|\\[^a-zA-Z]|[{}]", "", name)
+    return "".join(sign for sign in unicodedata.normalize("NFKD", name) if not unicodedata.combining(sign))
+
+
+def surnames(key: str) -> list[str]:
+    return [
+        bare(" ".join(person.prelast_names + person.last_names)) for person in bibliography().entries[key].persons["author"]
+    ]
+
+
+CITE = r"\{cite(?::\w+)?\}`([^`]*)`"
+
+
+def cited(text: str) -> list[str]:
+    return [key.strip() for keys in re.findall(CITE, text) for key in keys.split(",")]
+
+
+def citations_come_from_the_bibliography(page: Page) -> Iterator[str]:
+    """No authors and years by hand: a role prints them from the entry; names beside a role are those of the entry."""
+    entries = bibliography().entries
+    for where, text in [("the prose", page.text), *page.captions]:
+        for line in text.splitlines():
+            keys = cited(line)
+            for key in keys:
+                if key not in entries:
+                    yield f"{where} cites {key}, which references.bib does not have: correct the key, or add the entry"
+            shown = re.sub(rf"`[^`\n]*`|(?<=\])\([^)\n]*\)|{CITE}", " ", line)
+            for name in re.findall(r"\b[A-Z][\w’'-]+(?: and [A-Z]\w+)?(?:,? et al\.?)", shown):
+                yield f"{where} has {name!r} by hand: write {{cite:t}}`key`, which takes the names from references.bib"
+            for name, year in re.findall(r"\b([A-Z]\w+(?: and [A-Z]\w+)?) ?\(((?:19|20)\d\d)\)", shown):
+                yield f"{where} has {name} ({year}) by hand: write {{cite:t}}`key`, which takes the year from references.bib"
+            known = {name for key in keys if key in entries for name in surnames(key)}
+            years = {entries[key].fields["year"] for key in keys if key in entries}
+            if not keys:
+                continue
+            for name in re.findall(r"\b([A-Z]\w+)(?:'s|’s)? (?:and colleagues|and others|et al)", shown):
+                if bare(name) not in known:
+                    yield f"{where} names {name} beside {keys}, who did not write it: correct the name or the key"
+            for name in re.findall(r"(?<=[a-z,;] )\b([A-Z][a-z]\w+)\b", shown):
+                if name in FIRST_AUTHORS and name not in known:
+                    yield f"{where} names {name} beside {keys}, who did not write it: cite {FIRST_AUTHORS[name]} too"
+            for year in re.findall(r"\b(?:in|of|from|since) ((?:19|20)\d\d)\b(?! tokens| words| bytes| of)", shown):
+                if year not in years and year not in " ".join(str(entries[key].fields) for key in keys if key in entries):
+                    yield f"{where} has the year {year} beside {keys}, of {sorted(years)}: correct it, or move the citation"
+
+
+@functools.cache
+def _first_authors() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for key in bibliography().entries:
+        found.setdefault(surnames(key)[0], []).append(key)
+    return found
+
+
+FIRST_AUTHORS = _first_authors()
+
+
+def keys_agree_with_entries(data: BibliographyData) -> Iterator[str]:
+    """Author and year of a key are the entry's, and so is the year in an arXiv number, an ACL address or a volume."""
+    for key, entry in data.entries.items():
+        year = entry.fields["year"]
+        fields = {name: entry.fields[name] for name in entry.fields}
+        author = entry.persons["author"][0]
+        surname = " ".join(author.prelast_names + author.last_names)
+        names = {
+            re.sub(r"[^a-z]", "", form.lower()) for form in (bare(surname), bare(re.sub(r'\\"\{?([aou])', r"\1e", surname)))
+        }
+        form = r"[a-z0-9]+?" if not author.first_names else "|".join(sorted(names))  # an organisation has none
+        if not re.fullmatch(rf"(?:{form}){year}[a-z0-9]*", key):
+            yield f"{key}: the entry is by {bare(surname)}, {year}: write author, year and a word of the title"
+        for stated, number in re.findall(r"First posted in (\d{4}) as arXiv:(\d\d)", fields.get("note", "")):
+            if stated != f"20{number}":
+                yield f"{key}: an arXiv number of 20{number} was not posted in {stated}: correct the note"
+        of = {f"20{number}" for number in re.findall(r"^arXiv:(\d\d)", fields.get("note", ""))}
+        where = " ".join(fields.get(name, "") for name in ("doi", "url", "booktitle"))
+        of |= {f"20{number}" for number in re.findall(r"\b[A-Z](\d\d)-\d{4}\b", where)}
+        of |= {
+            number
+            for found in re.findall(r"v1/(20\d\d)\.|EMNLP (20\d\d)|the (20\d\d) Conference", where)
+            for number in found
+            if number
+        }
+        if "Advances in Neural" in where:
+            of.add(str(int(fields["volume"]) + 1987))
+        if of - {year}:
+            yield f"{key}: its address or volume is of {', '.join(sorted(of))}, not of {year}: correct one of them"
+
+
+def quotations_are_in_the_file(page: Page) -> Iterator[str]:
+    """A number in a sentence that cites is tied, as a quoted figure or as our own; the figure's source is cited nearby."""
+    for where, text in [("the prose", page.text), *page.captions]:
+        if page.name == "inventory":
+            text = key_of(text)
+        for block in re.split(r"^#+ ", text, flags=re.MULTILINE):
+            for found in ties(block):
+                if found.page == "quoted" and found.key in quoted() and quoted()[found.key]["source"] not in cited(block):
+                    yield f"{where}'s {found} does not cite {quoted()[found.key]['source']} in its section: cite it"
+            for line in block.splitlines():
+                for number in counted(line) if re.search(CITE, line) else []:
+                    yield (
+                        f"{where}'s {number} ({_around(line, number)}) stands in a sentence with a citation: write "
+                        f"{number}<!--quoted: key--> and put it into book/quoted.toml, or tie it if it is ours"
+                    )
+
+
+RULES: list[Rule] = [
+    numbers_are_held,
+    ties_hold,
+    given_numbers_are_numbers,
+    quiz_is_decided,
+    conclusions_are_tied,
+    other_pages_are_tied,
+    citations_come_from_the_bibliography,
+    quotations_are_in_the_file,
+]
+PAGES = [*NOTEBOOKS, *(name for name in TEXTS if name not in ("api", "bibliography", "plans", "classroom"))]

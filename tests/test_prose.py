@@ -1,0 +1,293 @@
+"""The rules of tests/prose.py, held against the pages; below, a good page is broken in every way that they know."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from pybtex.database import parse_string  # type: ignore[import-untyped]
+
+from tests import pages, prose
+from tests.pages import BOOK
+from tests.prose import PAGES, RULES, Page, Rule, bibliography, page, page_of
+
+# Pages that do not satisfy a rule yet. A page that does must leave the table, so that it only shrinks.
+PENDING: dict[str, set[str]] = {
+    "numbers_are_held": {
+        "01_order",
+        "02_naive",
+        "03_sinusoidal",
+        "04_pendulums",
+        "05_norm",
+        "06_shift",
+        "07_base",
+        "08_learned",
+        "09_relative",
+        "10_rope",
+        "11_alibi",
+        "12_lengths",
+        "13_stretching",
+        "14_choosing",
+        "bugs",
+        "conventions",
+        "errata",
+        "speed",
+        "how_to_use",
+        "misconceptions",
+        "inventory",
+    },
+    "quiz_is_decided": {
+        "01_order",
+        "02_naive",
+        "03_sinusoidal",
+        "04_pendulums",
+        "05_norm",
+        "06_shift",
+        "07_base",
+        "08_learned",
+        "09_relative",
+        "10_rope",
+        "11_alibi",
+        "12_lengths",
+        "13_stretching",
+        "14_choosing",
+    },
+    "conclusions_are_tied": {
+        "02_naive",
+        "05_norm",
+        "07_base",
+        "08_learned",
+        "09_relative",
+        "10_rope",
+        "11_alibi",
+        "12_lengths",
+        "13_stretching",
+        "14_choosing",
+    },
+    "other_pages_are_tied": {"05_norm", "07_base", "09_relative", "10_rope", "12_lengths", "14_choosing", "errata", "notation"},
+    "quotations_are_in_the_file": {
+        "01_order",
+        "04_pendulums",
+        "07_base",
+        "08_learned",
+        "09_relative",
+        "10_rope",
+        "11_alibi",
+        "12_lengths",
+        "13_stretching",
+        "14_choosing",
+        "claims",
+        "errata",
+        "misconceptions",
+        "notation",
+        "inventory",
+    },
+}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+@pytest.mark.parametrize("name", PAGES)
+def test_page(name: str, rule: Rule) -> None:
+    problems = list(rule(page(name)))
+    if name in PENDING.get(rule.__name__, ()):
+        assert problems, f"{name} satisfies {rule.__name__}: take it out of PENDING[{rule.__name__!r}] in {__file__}"
+        return
+    assert not problems, "\n".join(f"{name}: {problem}" for problem in problems)
+
+
+def test_what_is_pending_exists() -> None:
+    assert PENDING.keys() <= {rule.__name__ for rule in RULES}, "PENDING names rules that there are not: take them out"
+    unknown = set().union(*PENDING.values()) - {*PAGES}
+    assert not unknown, f"PENDING names pages that there are not: {unknown}: take them out"
+
+
+# --- The two files that pages draw from ------------------------------------------------------------------------------
+
+
+def test_keys_of_the_bibliography_agree_with_their_entries() -> None:
+    problems = list(prose.keys_agree_with_entries(bibliography()))
+    assert not problems, "\n".join(problems)
+
+
+def test_quoted_figures_name_their_sources() -> None:
+    problems = []
+    for key, entry in pages.quoted().items():
+        if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", key):
+            problems.append(f"{key}: write small letters, digits and hyphens")
+        if {*entry} != {"figures", "what", "source", "where", "checked"}:
+            problems.append(f"{key} has {sorted(entry)}: it needs figures, what, source, where and checked, and no more")
+            continue
+        if entry["source"] not in bibliography().entries:
+            problems.append(f"{key}: references.bib has no {entry['source']}: correct it, or add the entry")
+        if entry["checked"] not in ("source", "copy", "memory", "no"):
+            problems.append(f"{key}: checked is 'source', 'copy', 'memory' or 'no'")
+        if not all(re.fullmatch(pages.NUMBER, figure) for figure in entry["figures"]) or not entry["figures"]:
+            problems.append(f"{key}: figures are a list of numbers as the source prints them, in quotes")
+    assert not problems, "book/quoted.toml:\n" + "\n".join(problems)
+
+
+def test_quoted_figures_are_quoted() -> None:
+    """Each stands on some page beside its source; what no page quotes has no place in the file."""
+    problems = []
+    for key, entry in pages.quoted().items():
+        for place, figure in enumerate(entry["figures"], start=1):
+            tied = any(tie.page == "quoted" and (tie.key, tie.place) == (key, place) for name in PAGES for tie in _ties(name))
+            bare = re.compile(rf"(?<![\w.,]){re.escape(figure)}(?![\d]|[.,]\d)")
+            cites = [name for name in PAGES if entry["source"] in prose.cited(page(name).text)]
+            if not tied and not any(bare.search(page(name).text) for name in cites):
+                problems.append(f"{key}: no page that cites {entry['source']} has {figure}: take it out, or correct it")
+    assert not problems, "book/quoted.toml:\n" + "\n".join(problems)
+
+
+def _ties(name: str) -> list[pages.Tie]:
+    return pages.ties("\n".join([page(name).text, *(caption for _, caption in page(name).captions)]))
+
+
+# --- The rules themselves --------------------------------------------------------------------------------------------
+
+GOOD = """# Why?
+
+The loss is 0.94<!--ratio-->, after 1,204<!--given--> tokens, in 50 steps of `0.333`, and $0.123$ (chapter 12, table 3.4).
+It takes 45 minutes, since 2017, and 36 bytes.
+{cite:t}`haviv2022transformer` have 147.18<!--quoted: test-key-->, and Haviv's model learns.
+Chapter 1 showed that it does not matter<!--01_order: at 64 words attention is faster = yes-->.
+
+## Summary
+
+- Every model learns it<!--all of them = yes-->, and its table is learned.
+- It follows.
+
+## Quiz
+
+**1. Is it?**
+
+<details class="quiz"><summary>It is.</summary>
+
+**Yes.**<!--all of them = yes--> Because it is so.
+
+</details>
+<details class="quiz"><summary>It is not.</summary>
+
+**No.**<!--none of them = no--> It is, as was shown.
+
+</details>
+
+**2. Why?**
+
+<details class="quiz"><summary>So.</summary>
+
+**Yes.**<!--reasoned--> Because it is so.
+
+</details>
+<details class="quiz"><summary>Not so.</summary>
+
+**No.** It is not.
+
+</details>
+"""
+CAPTION = "The curve reaches 0.94<!--ratio-->."
+ALT = "A curve that rises from 0.25 to 0.94, beside an axis with a mark at 7,500."
+
+
+def good_page(text: str = GOOD, caption: str = CAPTION, alt: str = ALT) -> Page:
+    drawn = {"axes": [{"x": {"label": "", "ticks": ["0", "7,500"]}, "lines": [{"x": {"values": ["888"]}}]}]}
+    figure = new_output("display_data", {"image/png": ""}, metadata={"image/png": {"drawn": drawn}})
+    output = new_output("stream", name="stdout", text="ratio: 0.9431\n36 bytes\nall of them: yes\nnone of them: False\n")
+    cells = [
+        new_markdown_cell(text),
+        new_code_cell("for step in range(50):\n    run(0.25)  # not 99", outputs=[output]),
+        new_code_cell("draw()", outputs=[figure], metadata={"mystnb": {"image": {"alt": alt}, "figure": {"caption": caption}}}),
+    ]
+    return page_of("good", new_notebook(cells=cells))
+
+
+@pytest.fixture(autouse=True)
+def _quoted(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    if "rule" in request.fixturenames and "name" not in request.fixturenames:
+        entry = {"figures": ["147.18"], "source": "haviv2022transformer", "what": "", "where": "", "checked": "no"}
+        monkeypatch.setattr(pages, "quoted", lambda: {"test-key": entry})
+        monkeypatch.setattr(prose, "quoted", lambda: {"test-key": entry})
+
+
+def tied_as_in_notebooks(of: Page) -> list[str]:
+    """ties_hold leaves notebooks to the rule tied_numbers, which has its own tests; here, the forms of this file."""
+    text = "\n".join([of.text, *(caption for _, caption in of.captions)])
+    return [problem for tie in pages.ties(text) if (problem := pages.problem(tie, of.lines))]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_rule_accepts_a_good_page(rule: Rule) -> None:
+    assert list(rule(good_page())) == []
+    assert tied_as_in_notebooks(good_page()) == []
+
+
+BROKEN: list[tuple[Callable[[Page], object], str, str, str]] = [
+    (prose.numbers_are_held, "0.94<!--ratio-->, after", "0.94, after", "the prose's 0.94 (…The loss is 0.94, after"),
+    (prose.numbers_are_held, "1,204<!--given--> tokens", "1,204 tokens", "the prose's 1,204"),
+    (prose.numbers_are_held, "50 steps", "52 steps", "the prose's 52"),
+    (prose.numbers_are_held, "36 bytes", "99 bytes", "the prose's 99"),
+    (prose.numbers_are_held, "36 bytes", "36.0 bytes", "the prose's 36.0"),
+    (prose.numbers_are_held, "It follows.", "It is 888.", "the prose's 888"),
+    (prose.numbers_are_held, "It is not.</s", "It is 9,431.</s", "the prose's 9,431"),
+    (prose.numbers_are_held, "reaches 0.94<!--ratio-->", "reaches 0.94", "the caption of code cell 2's 0.94"),
+    (prose.numbers_are_held, "rises from 0.25 to 0.94", "rises from 0.25 to 0.95", "the alt text of code cell 2: 0.95"),
+    (prose.numbers_are_held, "at 7,500", "at 888", "the alt text of code cell 2: 888"),
+    (prose.given_numbers_are_numbers, "It follows.", "It follows.<!--given-->", "stands behind no number"),
+    (prose.quiz_is_decided, "**Yes.**<!--all of them = yes-->", "**Yes.**", "write **Yes.**<!--key = yes-->"),
+    (prose.quiz_is_decided, "**Yes.**<!--reasoned-->", "**No.**<!--reasoned-->", "was the key swapped?"),
+    (prose.quiz_is_decided, "**Yes.**<!--all of", "**No.**<!--all of", "**No.** stands before <!--all of them = yes-->"),
+    (prose.quiz_is_decided, "**No.**<!--none", "**Yes.**<!--none", "**Yes.** stands before <!--none of them = no-->"),
+    (prose.quiz_is_decided, "**No.**<!--none of them = no-->", "**No.**<!--ratio-->", "the line must say the same"),
+    (tied_as_in_notebooks, "all of them = yes--> B", "all of them = no--> B", "but the output line says 'all of them: yes'"),
+    (tied_as_in_notebooks, "none of them = no", "none of them = yes", "the output line says 'none of them: False'"),
+    (tied_as_in_notebooks, "none of them = no", "some of them = no", "0 output lines begin with 'some of them'"),
+    (tied_as_in_notebooks, "attention is faster = yes", "attention is faster = no", "attention is faster: yes'"),
+    (tied_as_in_notebooks, "01_order: at 64", "01_ordre: at 64", "there is no page 01_ordre"),
+    (tied_as_in_notebooks, "147.18<!--", "148.18<!--", "but the source has 147.18"),
+    (tied_as_in_notebooks, "147.18<!--", "147.2<!--", "but the source has 147.18"),
+    (tied_as_in_notebooks, "quoted: test-key", "quoted: other", "book/quoted.toml has no other"),
+    (tied_as_in_notebooks, "quoted: test-key", "quoted: test-key @2", "has 1 figures"),
+    (tied_as_in_notebooks, "reaches 0.94", "reaches 0.95", "the prose's 0.95<!--ratio-->"),
+    (tied_as_in_notebooks, "It follows.", "It follows.<!-- to do -->", "is no tie"),
+    (prose.conclusions_are_tied, "learns it<!--all of them = yes-->", "learns it", "item 1 of the summary speaks of training"),
+    (prose.other_pages_are_tied, "<!--01_order: at 64 words attention is faster = yes-->", "", "says what chapter 1 found"),
+    (prose.other_pages_are_tied, "Chapter 1 showed", "[Chapter 4](04_pendulums.ipynb) showed", "<!--04_pendulums: key"),
+    (prose.other_pages_are_tied, "It follows.", "As was measured in chapter 5.", "<!--05_norm: key = yes-->"),
+    (prose.citations_come_from_the_bibliography, "It follows.", "Vaswani et al. (2017) did.", "'Vaswani et al.' by hand"),
+    (prose.citations_come_from_the_bibliography, "It follows.", "Su and Lu (2024) did.", "Su and Lu (2024) by hand"),
+    (prose.citations_come_from_the_bibliography, "and Haviv's model", "and Shaw's model", "names Shaw beside"),
+    (prose.citations_come_from_the_bibliography, "haviv2022t", "haviv2021t", "which references.bib does not have"),
+    (prose.citations_come_from_the_bibliography, "learns.\n", "learns, in 2019.\n", "has the year 2019"),
+    (prose.quotations_are_in_the_file, "147.18<!--quoted: test-key-->", "147.18", "147.18<!--quoted: key-->"),
+    (prose.quotations_are_in_the_file, "{cite:t}`haviv2022transformer` have", "They have", "does not cite haviv2022"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rule", "old", "new", "message"), BROKEN, ids=[f"{rule.__name__}-{new}" for rule, _, new, _ in BROKEN]
+)
+def test_rule_reports(rule: Callable[[Page], list[str]], old: str, new: str, message: str) -> None:
+    assert any(old in text for text in (GOOD, CAPTION, ALT)), f"the good page does not hold {old!r}"
+    problems = list(rule(good_page(*(text.replace(old, new) for text in (GOOD, CAPTION, ALT)))))
+    assert any(message in problem for problem in problems), problems
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("{su2024r", "{su2023r", "su2023roformer: the entry is by Su, 2024"),
+        ("{su2024r", "{lu2024r", "lu2024roformer: the entry is by Su, 2024"),
+        ("{guenther2023jina", "{guenter2023jina", "the entry is by Gunther, 2023"),
+        ("in 2021 as arXiv:2104", "in 2020 as arXiv:2104", "an arXiv number of 2021 was not posted in 2020"),
+        ("{arXiv:2310.13017}", "{arXiv:2210.13017}", "is of 2022, not of 2023"),
+        ("P19-1285", "P18-1285", "is of 2018, not of 2019"),
+        ("volume    = {36}", "volume    = {35}", "is of 2022, not of 2023"),
+    ],
+)
+def test_bibliography_reports(old: str, new: str, message: str) -> None:
+    text = (BOOK / "references.bib").read_text("utf-8")
+    assert text.count(old) >= 1, f"references.bib does not hold {old!r}"
+    problems = list(prose.keys_agree_with_entries(parse_string(text.replace(old, new), "bibtex")))
+    assert any(message in problem for problem in problems), problems
