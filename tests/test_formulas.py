@@ -1,0 +1,301 @@
+"""Formulas of the pages hold as they stand there, when their symbols mean what the package computes.
+
+Each row names a page, a piece that finds one formula on it, how many equations of it are evaluated, and the values of the
+symbols. The test of the test flips every sign of every formula, and raises every number by one: an equation must break.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import torch
+
+from posenc_course.alibi import alibi_bias, alibi_slopes
+from posenc_course.attention import attention_weights, causal_mask
+from posenc_course.geometry import shift_matrix, similarity, wavelengths
+from posenc_course.relative import shaw_bias, t5_buckets
+from posenc_course.rope import apply_rope, rope_tables
+from posenc_course.rope_scaling import llama3, ntk_aware, position_interpolation
+from posenc_course.sinusoidal import frequencies, sinusoidal_table
+from tests import latex, pages
+from tests.latex import Names
+
+RANDOM = np.random.default_rng(0)
+D = 8
+Q, K = RANDOM.normal(size=(2, D))
+X, W_Q, W_K = RANDOM.normal(size=(40, D)), *RANDOM.normal(size=(2, D, D))
+M, N, DELTA = 17.0, 5.0, 12.0
+
+
+def pe(m: float, d: int = D) -> Any:
+    return sinusoidal_table([m], d)[0].numpy()
+
+
+def shift(offset: float) -> Any:
+    return shift_matrix(offset, D).numpy()
+
+
+def rope(angle: float) -> Any:
+    """The matrix R of a position, which apply_rope multiplies by."""
+    cos, sin = rope_tables([angle], frequencies(D), dtype=torch.float64)
+    rows = torch.eye(D, dtype=torch.float64)[None, None]
+    return torch.cat([apply_rope(rows[:, :, i : i + 1], cos, sin, interleaved=True)[0, 0] for i in range(D)]).T.numpy()
+
+
+def commuting() -> tuple[Any, Any, Any]:
+    """A matrix that commutes with every shift, and its numbers a and b."""
+    a, b = RANDOM.normal(size=(2, D // 2))
+    blocks = [a[i] * np.eye(2) + b[i] * np.array([[0.0, 1.0], [-1.0, 0.0]]) for i in range(D // 2)]
+    matrix = np.zeros((D, D))
+    for i, block in enumerate(blocks):
+        matrix[2 * i : 2 * i + 2, 2 * i : 2 * i + 2] = block
+    return matrix, a, b
+
+
+OMEGA = frequencies(D).numpy()
+TABLE: Names = {"PE": pe, "R": shift, "omega": OMEGA, "d": D, "m": M, "n": N, "Delta": DELTA, "i": 2.0, "number of i": D // 2}
+ANGLES: Names = {"omega": 0.3, "m": 17.0, "n": 5.0, "Delta": 2.6, "varphi": 0.7}
+BASE: Names = TABLE | {"base": 10_000.0, "lambda": wavelengths(D).numpy(), "lambda_last": wavelengths(D).numpy()[-1]}
+SUMMED: Names = {"x": X, "p": sinusoidal_table(range(40), D).numpy(), "W_q": W_Q, "W_k": W_K, "M": W_Q.T @ W_K, "m": M, "n": N}
+COMMUTING, A, B = commuting()
+ROWS = np.stack([pe(m) for m in range(30)])
+Q_PAIRS, K_PAIRS = (x[0::2] + 1j * x[1::2] for x in (Q, K))
+TURNED: Names = {"R": rope, "q": Q, "k": K, "m": M, "n": N, "Delta": M - N, "omega": OMEGA, "number of i": D // 2}
+
+
+def rope_score(m: float, n: float, k: Any = K) -> float:
+    cos, sin = rope_tables([m, n], frequencies(D), dtype=torch.float64)
+    both = torch.tensor(np.stack((Q, k)))[None, None]
+    turned = apply_rope(both, cos, sin, interleaved=True)[0, 0]
+    return float(turned[0] @ turned[1])
+
+
+def shaw() -> Names:
+    table, q, k = RANDOM.normal(size=(7, D)), RANDOM.normal(size=(20, D)), RANDOM.normal(size=(20, D))
+    positions = torch.arange(20.0)
+    bias = shaw_bias(torch.tensor(q)[None, None], torch.tensor(table), positions, positions)[0, 0].numpy()
+    scores = q @ k.T / D**0.5 + bias
+    by_offset = {offset: table[offset + 3] for offset in range(-3, 4)}
+    return {
+        "score": lambda m, n: scores[int(m), int(n)],
+        "q": q,
+        "k": k,
+        "a": lambda offset: by_offset[round(float(offset))],
+        "clip": lambda offset: max(-3.0, min(3.0, offset)),
+        "d_head": D,
+        "K": 3.0,
+    }
+
+
+def alibi() -> Names:
+    q, k = RANDOM.normal(size=(2, 20, D))
+    slopes = alibi_slopes(4)
+    scores = q @ k.T / D**0.5 + alibi_bias(range(20), range(20), slopes, dtype=torch.float64)[0, 1].numpy()
+    return {"score": lambda m, n: scores[int(m), int(n)], "q": q, "k": k, "s": float(slopes[1]), "m": M, "n": N, "d_head": D}
+
+
+def values_turned() -> Names:
+    a, v = RANDOM.random((20, 6)), RANDOM.normal(size=(6, D))
+    o = np.stack([a[m] @ np.stack([rope(n) @ v[n] for n in range(6)]) for m in range(20)])
+    weight = latex.Late(lambda names: a[int(names["m"]), int(names["n"])])
+    return {"R": rope, "o": o, "v": v, "a_mn": weight, "m": 3.0, "number of n": 6}
+
+
+def summed_score(m: float, n: float) -> float:
+    table = SUMMED["x"] + SUMMED["p"]
+    return float((table[int(m)] @ W_Q.T) @ (table[int(n)] @ W_K.T))
+
+
+def llama3_parts() -> Names:
+    omega = frequencies(64).numpy()
+    gamma = np.clip((512 * omega / (2 * np.pi) - 1) / (4 - 1), 0, 1)
+    stretched = llama3(frequencies(64), 8.0, 512, fast=4.0, slow=1.0).numpy()
+    return {"omega": omega, "gamma": gamma, "omega'": stretched, "s": 8.0, "i": float(np.argmax(gamma < 1))}
+
+
+def nearest_share(s: float, k: int, length: int) -> float:
+    bias = alibi_bias([length - 1], range(length), torch.tensor([s]), dtype=torch.float64)[0, 0, 0]
+    return float(torch.softmax(bias, -1)[-k:].sum())
+
+
+SHAW = shaw()
+T5: Names = {"E": 8.0, "S": 8.0, "D": 128.0}  # of 32 buckets, 16 are for the past, 8 of them single
+PAIRS: Names = TURNED | {"q": Q_PAIRS, "k": K_PAIRS, "varphi": np.angle(Q_PAIRS * K_PAIRS.conj())}
+COMPLEX: Names = {"z_q": Q_PAIRS[0], "barz_k": K_PAIRS[0].conj(), "omega": OMEGA, "i": 0.0, "Delta": M - N}
+MIXED = np.array([[math.cos(0.4), -math.sin(0.4)], [math.sin(1.3), math.cos(1.3)]])
+EQUAL_SHARE = (3.0 - math.log(sum(math.exp(-0.25 * j) for j in range(1000)))) / 0.25
+NTK_BASE = float(ntk_aware(frequencies(D), 8.0)[1]) ** (-D / 2)
+FIRST = attention_weights(*torch.zeros(2, 40, D, dtype=torch.float64), mask=causal_mask(torch.arange(40), torch.arange(40)))[
+    :, 0
+].numpy()
+
+
+class Formula(NamedTuple):
+    page: str
+    piece: str
+    names: Names
+    bare: Any = None  # what a part without a sign of equality is
+    equations: tuple[int, ...] = ()  # which of its equations, if not all
+    inline: bool = False
+    harmless: tuple[str, ...] = ()  # other signs that leave it true
+
+
+FORMULAS = [
+    Formula("03_sinusoidal", r"\mathrm{PE}(m)_{2i} = ", TABLE),
+    Formula("03_sinusoidal", r"\omega_i = 10000^{-2i/d} = \Big(", TABLE, equations=(0,)),
+    Formula("04_pendulums", r"\sin \omega m \,\sin \omega n &+", ANGLES),
+    Formula("04_pendulums", r"S(\Delta) = \sum_i \cos", TABLE | {"S": lambda by: float(similarity([by], D)[0])}),
+    Formula("05_norm", r"= \sum_{i=0}^{d/2-1} \big(", TABLE),
+    Formula("05_norm", r"= 2 \sqrt{\sum_i", TABLE, harmless=(r"\mathrm{PE}(m - \Delta) \rVert",)),
+    Formula("05_norm", r"\underbrace{\lVert \bar p", TABLE | {"barp": ROWS.mean(0), "L": 30, "number of m": 30}),
+    Formula("05_norm", r"\frac{d/2}{d/2 + f^2", {"d": 8, "f": 1.7, "sigma": 0.6}),
+    Formula("06_shift", r"\phantom{-}\cos\omega\Delta \cdot", ANGLES),
+    Formula("06_shift", r"\begin{pmatrix} \sin \omega(m+\Delta)", ANGLES),
+    Formula("06_shift", r"\mathrm{PE}(m + \Delta) = R(\Delta)", TABLE),
+    Formula("06_shift", r"\mathrm{PE}(256a + b)", TABLE | {"a": 3.0, "b": 77.0}, equations=(0,)),
+    Formula("06_shift", r"\sin(\omega m + \varphi) =", ANGLES),
+    Formula("06_shift", r"\sin\omega m\,\cos\omega n - ", ANGLES),
+    Formula("06_shift", r"\underbrace{x_m^{\mathsf T} M x_n}", SUMMED | {"score": summed_score}),
+    Formula("06_shift", r"M = W_q^{\mathsf T} W_k .", SUMMED | {"score": summed_score}),
+    Formula("06_shift", r"p_{m+1}^{\mathsf T} M\, p_{n+1}", SUMMED | {"R": shift(1)}),
+    Formula("06_shift", r"M R = R M", {"M": COMMUTING, "R": shift(3)}),
+    Formula("06_shift", r"\sum_{i} a_i \cos", TABLE | SUMMED | {"M": COMMUTING, "a": A, "b": B, "Delta": M - N}),
+    Formula("07_base", r"\lambda_0 = 2\pi", BASE),
+    Formula("09_relative", r"\underbrace{x_m^{\mathsf T} M x_n}", SUMMED | {"score": summed_score}),
+    Formula("09_relative", r"a_{\text{clip}(m-n)}", SHAW | {"m": 17.0, "n": 15.0, "Delta": 2.0}),
+    Formula("09_relative", r"a_{\text{clip}(m-n)}", SHAW | {"m": 2.0, "n": 15.0, "Delta": -9.0}),
+    Formula(
+        "09_relative",
+        r"\left\lfloor S \cdot",
+        T5 | {"Delta": 37.0},
+        int(t5_buckets([37], causal=False)[0]),
+        harmless=("S + 1", "S - 2"),
+    ),
+    Formula("09_relative", r"\left\lfloor S \cdot", T5 | {"Delta": 900.0}, int(t5_buckets([900], causal=False)[0])),
+    Formula("10_rope", r"\big(R_n\, k\big)", TURNED | {"score": rope_score}),
+    Formula("10_rope", r"(R_m q)^{\mathsf T} R_n k", TURNED, inline=True),
+    Formula(
+        "10_rope", r"a\cos\theta - b\sin\theta,\ ", {"a": Q[0], "b": Q[1], "theta": 3.0}, rope(3.0)[:2, :2] @ Q[:2], inline=True
+    ),
+    Formula(
+        "10_rope",
+        r"\bar z_k\, e^{\mathrm{i}\omega_i\Delta}",
+        COMPLEX,
+        float((rope(M) @ Q)[:2] @ (rope(N) @ K)[:2]),
+        inline=True,
+    ),
+    Formula("10_rope", r"\sum_i |q_i|\,|k_i|", PAIRS | {"score": lambda by: rope_score(by, 0)}),
+    Formula(
+        "10_rope",
+        r"k = R_{\Delta_0}\, q",
+        PAIRS | {"score": lambda by: rope_score(by, 0, rope(4.0) @ Q), "Delta_0": 4.0},
+        equations=(1,),
+    ),
+    Formula("10_rope", r"R_m^{\mathsf T} o_m", values_turned()),
+    Formula("10_rope", r"\det = \cos", {"theta": 0.4, "theta'": 1.3, "det": np.linalg.det(MIXED)}, MIXED),
+    Formula("11_alibi", r"\text{score}(m, n) = \frac{q_m", alibi(), equations=(0,)),
+    Formula("11_alibi", r"e^{a - s\Delta}", {"a": 0.8, "s": 0.25, "Delta": 7.0}),
+    Formula("11_alibi", r"\frac{e^{a_n + c}}", {"a": RANDOM.normal(size=6), "n": 2.0, "c": 0.6, "number of j": 6}),
+    Formula("11_alibi", r"\frac{1 - e^{-sk}}{1 - e^{-sL}}", {"s": 0.25, "k": 4.0, "L": 9.0}, nearest_share(0.25, 4, 9)),
+    Formula("11_alibi", r"\sum_{j \ge 0}", {"s": 0.25, "c": 3.0, "Delta": EQUAL_SHARE}, equations=(1,)),
+    Formula("11_alibi", r"s\,n - s\,m", {"s": 0.25, "m": M, "n": N}),
+    Formula("11_alibi", r"2^{-8h/H}", {"h": 3.0, "H": 8.0}, float(alibi_slopes(8)[2]), inline=True),
+    Formula(
+        "13_stretching",
+        r"\frac{m}{s}\cdot\omega_i",
+        TABLE | {"s": 8.0, "omega'": position_interpolation(frequencies(D), 8.0).numpy()},
+    ),
+    Formula(
+        "13_stretching", r"s^{-i/(d/2-1)}", TABLE | {"s": 8.0, "omega'": ntk_aware(frequencies(D), 8.0).numpy()}, equations=(0,)
+    ),
+    Formula("13_stretching", r"s^{\,d/(d-2)}", {"s": 8.0, "d": D, "base": 10_000.0, "base'": NTK_BASE}),
+    Formula("13_stretching", r"\gamma_i\,\omega_i + (1", llama3_parts(), equations=(0,)),
+    Formula("13_stretching", r"\omega''_i\,m - ", {"omega''": OMEGA, "omega'": OMEGA / 3, "i": 1.0, "m": M, "n": N}),
+    Formula("14_choosing", r"a_m = \frac{1}{m + 1}", {"a": FIRST, "m": M}),
+    Formula("conventions", r"B^{-2i/(d-2)}", {"B": 10_000.0, "i": 2.0, "d": D}),
+    Formula("glossary", r"\omega_i = \text{base}^{-2i/d}", BASE, inline=True),
+    Formula("glossary", r"\lambda_i = 2\pi/\omega_i", BASE, inline=True),
+    Formula("glossary", r"S(\Delta) = \sum_i", TABLE | {"S": lambda by: float(similarity([by], D)[0])}, inline=True),
+    Formula("glossary", r"\mathrm{PE}(m + \Delta)", TABLE, inline=True),
+    Formula("glossary", r"\Delta = m - n", TABLE, inline=True),
+    Formula("glossary", r"m/(L-1)", {"m": M, "L": 40.0}, 17 / 39, inline=True),
+    Formula("glossary", r"1/\ln 2 = ", {}, inline=True),
+    Formula("glossary", r"\ln 2 = 0", {}, inline=True),
+    Formula("glossary", r"MR = RM", {"M": COMMUTING, "R": shift(3)}, inline=True),
+    Formula("notation", r"\Delta = m - n", TABLE, inline=True),
+    Formula("notation", r"\text{base}^{-2i/d}", BASE, float(OMEGA[2]), inline=True),
+]
+
+
+def text_of(name: str) -> str:
+    path = pages.NOTEBOOKS.get(name)
+    return pages.markdown(pages.read(path)) if path else pages.TEXTS[name].read_text("utf-8")
+
+
+def found(formula: Formula, text: str) -> list[str]:
+    pattern = r"(?<!\$)\$([^$\n]+)\$(?!\$)" if formula.inline else r"\$\$(.*?)\$\$"
+    return [display for display in re.findall(pattern, text, re.DOTALL) if formula.piece in display]
+
+
+def evaluated(formula: Formula, display: str) -> tuple[list[str], list[str]]:
+    """The parts of a formula that are evaluated: equations, and the first part without a sign of equality."""
+    parts = list(latex.equations(display))
+    with_sign = [part for part in parts if "=" in re.sub(r"_\{[^{}]*\}|\\text\{[^{}]*\}", "", part)]
+    chosen = [with_sign[place] for place in formula.equations] if formula.equations else with_sign
+    return chosen, [part for part in parts if part not in with_sign][: formula.bare is not None]
+
+
+def problem(formula: Formula, part: str, *, bare: bool) -> str | None:
+    """What is false in a part."""
+    if not bare:
+        return latex.false(part, dict(formula.names))
+    (side,) = latex.sides(part, dict(formula.names))
+    same = np.shape(side.value) == np.shape(formula.bare) and np.allclose(side.value, formula.bare, rtol=0, atol=1e-7)
+    return None if same else f"{side.text} is {side.value}, and should be {formula.bare}"
+
+
+CASES = pytest.mark.parametrize("formula", FORMULAS, ids=[f"{of.page}-{of.piece}" for of in FORMULAS])
+
+
+@CASES
+def test_formula_holds_as_it_stands(formula: Formula) -> None:
+    displays = found(formula, text_of(formula.page))
+    assert displays, (
+        f"{formula.page} has no formula with {formula.piece}: correct the piece in {__file__}, or restore the formula"
+    )
+    for display in displays:
+        equations, bare = evaluated(formula, display)
+        assert equations or bare, f"{formula.page}: nothing of {display} can be evaluated"
+        for part in [*equations, *bare]:
+            false = problem(formula, part, bare=part in bare)
+            assert not false, f"{formula.page}: {part}\n{false}: correct the formula, or, if the package is wrong, the package"
+
+
+def mutations(display: str) -> list[str]:
+    """Every sign flipped, and every number raised by one, in turn; not in what is only drawn or only an index's range."""
+    hidden = [match.span() for match in re.finditer(r"\\phantom\{.*?\}|\\text\{[^{}]*\}|\\begin\{\w+\}|\\end\{\w+\}", display)]
+    places = re.finditer(r"[-+]|(?<![\d_.])\d+(?![\d.])", display)
+    flipped = {"-": "+", "+": "-"}
+    return [
+        display[: of.start()] + (flipped.get(of[0]) or str(int(of[0]) + 1)) + display[of.end() :]
+        for of in places
+        if not any(start <= of.start() < end for start, end in hidden)
+    ]
+
+
+@CASES
+def test_formula_fails_with_another_sign_or_number(formula: Formula) -> None:
+    equations, bare = evaluated(formula, found(formula, text_of(formula.page))[0])
+    silent = []
+    for part in [*equations, *bare]:
+        for other in mutations(part):
+            try:
+                if not problem(formula, other, bare=part in bare) and not any(piece in other for piece in formula.harmless):
+                    silent.append(other)
+            except (latex.Unreadable, ArithmeticError, IndexError, ValueError):
+                continue  # it broke, and not in silence
+    assert silent == [], "these are wrong, and nothing notices:\n" + "\n".join(silent)
