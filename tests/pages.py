@@ -217,6 +217,6 @@ def _problem_quoted(of: Tie) -> str | None:
     figures = quoted()[of.key]["figures"]
     if of.verdict or len(figures) < of.place:
         return f"the prose's {of}: {of.key} has {len(figures)} figures, and each is tied as a number: correct the tie"
-    if value(of.number) != value(figures[of.place - 1]):
+    if not agrees(of.number, figures[of.place - 1]):
         return f"the prose's {of}, but the source has {figures[of.place - 1]}: correct the prose, or book/quoted.toml"
     return None
