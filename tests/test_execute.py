@@ -13,7 +13,8 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from tests.test_notebooks import executed, metadata, outputs, read, valid
+from tests.pages import read
+from tests.test_notebooks import executed, metadata, outputs, valid
 
 ROOT = Path(__file__).resolve().parent.parent
 pytestmark = pytest.mark.slow

@@ -124,20 +124,20 @@ def layouts() -> str:
     exchanged = any(torch.allclose(permuted[0] @ permuted[1].mT, one) for one in scores[:1])
     other = [apply_rope(x[..., order.argsort()], cos, sin, interleaved=False) for x in (q, k)]
     exchanged = exchanged or torch.allclose(other[0] @ other[1].mT, scores[0])
-    return "have to be reordered" if exchanged and not torch.allclose(*scores) else "can be exchanged"
+    return "have to be reordered" if exchanged and not torch.allclose(scores[0], scores[1]) else "can be exchanged"
 
 
 def clockwise() -> str:
     q, k = normal(2, 1, 16)
     scores = [rope_score(q, k, m, m - 3, key_turns=-1, query_turns=-1) for m in (5, 700)]
-    return "They depend on the offset, as" if torch.allclose(*scores) else "sum of the two positions"
+    return "They depend on the offset, as" if torch.allclose(scores[0], scores[1]) else "sum of the two positions"
 
 
 def one_turned_back() -> str:
     q, k = normal(2, 1, 16)
     against = [rope_score(q, k, m, m - 3, query_turns=-1) for m in (5, 700)]
     queries, keys = ([rope_score(q, k, m, m - 3, query_turns=s, key_turns=s) for m in (5, 700)] for s in (1, -1))
-    repaired = torch.allclose(*queries) and torch.allclose(*keys) and not torch.allclose(*against)
+    repaired = all(torch.allclose(one, other) for one, other in (queries, keys)) and not torch.allclose(against[0], against[1])
     return "either the queries or the keys" if repaired else "None: a rotation"
 
 
