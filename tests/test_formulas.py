@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from posenc_course.alibi import alibi_bias, alibi_slopes
-from posenc_course.attention import attention_weights, causal_mask
+from posenc_course.attention import attention, attention_weights, causal_mask
 from posenc_course.geometry import shift_matrix, similarity, wavelengths
 from posenc_course.relative import shaw_bias, t5_buckets
 from posenc_course.rope import apply_rope, rope_tables
@@ -123,6 +123,20 @@ def nearest_share(s: float, k: int, length: int) -> float:
 
 
 SHAW = shaw()
+ROWS_OF_X, *_PROJECTIONS = RANDOM.normal(size=(5, D)), *RANDOM.normal(size=(3, D, D))
+
+
+def one_head(x: Any) -> Any:
+    return attention(*(torch.tensor(x @ projection) for projection in _PROJECTIONS)).numpy()
+
+
+ATTENTION: Names = {
+    "attention": one_head,
+    "X": ROWS_OF_X,
+    "P": np.eye(5)[[3, 0, 4, 1, 2]],
+    "d_head": D,
+    **dict(zip("QKV", (ROWS_OF_X @ projection for projection in _PROJECTIONS), strict=True)),
+}
 T5: Names = {"E": 8.0, "S": 8.0, "D": 128.0}  # of 32 buckets, 16 are for the past, 8 of them single
 PAIRS: Names = TURNED | {"q": Q_PAIRS, "k": K_PAIRS, "varphi": np.angle(Q_PAIRS * K_PAIRS.conj())}
 COMPLEX: Names = {"z_q": Q_PAIRS[0], "barz_k": K_PAIRS[0].conj(), "omega": OMEGA, "i": 0.0, "Delta": M - N}
@@ -145,6 +159,8 @@ class Formula(NamedTuple):
 
 
 FORMULAS = [
+    Formula("01_order", r"\frac{Q K^{\mathsf T}}{\sqrt", ATTENTION, equations=(0,)),
+    Formula("01_order", r"\operatorname{attention}(PX)", ATTENTION),
     Formula("03_sinusoidal", r"\mathrm{PE}(m)_{2i} = ", TABLE),
     Formula("03_sinusoidal", r"\omega_i = 10000^{-2i/d} = \Big(", TABLE, equations=(0,)),
     Formula("04_pendulums", r"\sin \omega m \,\sin \omega n &+", ANGLES),
