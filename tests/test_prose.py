@@ -68,6 +68,7 @@ PENDING: dict[str, set[str]] = {
     },
     "other_pages_are_tied": {"05_norm", "07_base", "09_relative", "10_rope", "12_lengths", "14_choosing", "errata", "notation"},
     "quotations_are_in_the_file": {
+        "conventions",
         "01_order",
         "04_pendulums",
         "07_base",
