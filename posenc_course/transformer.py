@@ -1,8 +1,8 @@
 """A small Transformer, encoder and decoder, that takes any position scheme.
 
 Blocks normalize before each sublayer ("pre-LN", Xiong et al. 2020), which trains without learning-rate warm-up tricks.
-Token vectors start as N(0, 1) in every channel. Tensor2Tensor, the library of the paper's authors (Vaswani et al. 2017), reaches
-the same size from N(0, 1/d) by the paper's factor √d_model.
+Token vectors start as N(0, 1) in every channel. Tensor2Tensor, the library of the paper's authors (Vaswani et al. 2017),
+reaches the same size from N(0, 1/d) by the paper's factor √d_model.
 """
 
 from copy import copy
