@@ -7,6 +7,8 @@ import re
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent
 QUESTION = r"^\*\*(\d+)\. .*\?\*\*\s*$"
 OPTION = r'^<details class="quiz">\s*<summary>(.*?)</summary>\s*\*\*(Yes|No)\.\*\*'
@@ -32,10 +34,11 @@ def test_the_right_letter_cannot_be_guessed() -> None:
     assert times <= len(letters) / 2, f"{letter} is right in {times} of {len(letters)} questions: reorder some of {there}"
 
 
-def test_the_longest_option_is_seldom_the_right_one() -> None:
-    by_length = {name: sorted(options, reverse=True) for name, options in questions().items()}
-    longest = [name for name, ((most, right), (next_one, _), *_) in by_length.items() if right and most > next_one]
-    assert len(longest) <= len(by_length) / 2, (
-        f"the longest option is the right one in {len(longest)} of {len(by_length)} questions: "
-        f"move its reasons below it, or give the wrong options of some of these a reason: {longest}"
+@pytest.mark.parametrize("extreme", ["longest", "shortest"])
+def test_the_right_option_cannot_be_guessed_by_its_length(extreme: str) -> None:
+    by_length = {name: sorted(options, reverse=extreme == "longest") for name, options in questions().items()}
+    there = [name for name, ((length, right), (after_it, _), *_) in by_length.items() if right and length != after_it]
+    assert len(there) <= len(by_length) / 2, (
+        f"the {extreme} option is the right one in {len(there)} of {len(by_length)} questions: "
+        f"give or take reasons in the options of some of {there}"
     )
