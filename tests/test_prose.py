@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 
@@ -33,7 +34,6 @@ PENDING: dict[str, set[str]] = {
         "bugs",
         "conventions",
         "errata",
-        "speed",
         "how_to_use",
         "misconceptions",
         "inventory",
@@ -146,6 +146,7 @@ def test_quoted_figures_are_quoted() -> None:
     assert not problems, "book/quoted.toml:\n" + "\n".join(problems)
 
 
+@functools.cache
 def _ties(name: str) -> list[pages.Tie]:
     return pages.ties("\n".join([page(name).text, *(caption for _, caption in page(name).captions)]))
 

@@ -52,7 +52,10 @@ Record: TypeAlias = dict[str, Any]
 
 
 def with_rope(shape: list[int], dtype: str, backward: bool) -> dict[str, Call]:
-    """RoPE of a query and a key, tables given, beside a clone of both; with backward, of their gradients too."""
+    """RoPE of a query and a key beside a clone of both; with backward, of their gradients too.
+
+    Tables are given, except to the modules RotaryPositions, which make theirs at every call.
+    """
     import rotary_embedding_torch  # type: ignore[import-untyped]
     import x_transformers.x_transformers as x_transformers  # type: ignore[import-untyped]
     from transformers import LlamaConfig
@@ -61,6 +64,10 @@ def with_rope(shape: list[int], dtype: str, backward: bool) -> dict[str, Call]:
 
     def each(turn: Callable[[Tensor], Tensor]) -> Callable[[Tensor, Tensor], tuple[Tensor, ...]]:
         return lambda q, k: (turn(q), turn(k))
+
+    def module(*, interleaved: bool) -> Callable[[Tensor, Tensor], tuple[Tensor, ...]]:
+        scheme = rope.RotaryPositions(sinusoidal.frequencies(d_head), interleaved=interleaved)
+        return lambda q, k: scheme.rotate(q, k, positions, positions)
 
     def run(way: Callable[[Tensor, Tensor], tuple[Tensor, ...]], q: Tensor, k: Tensor, *gradients: Tensor) -> object:
         turned = way(q, k)
@@ -80,6 +87,8 @@ def with_rope(shape: list[int], dtype: str, backward: bool) -> dict[str, Call]:
         "apply_rope_complex": each(partial(rope.apply_rope_complex, cos=cos, sin=sin)),
         "apply_rope, interleaved": each(partial(turn, interleaved=True)),
         "apply_rope, half": each(partial(turn, interleaved=False)),
+        "RotaryPositions, interleaved": module(interleaved=True),
+        "RotaryPositions, half": module(interleaved=False),
         "transformers Llama, half": lambda q, k: llama.apply_rotary_pos_emb(q, k, *llama_tables),
         "transformers GPT-J, interleaved": each(partial(gptj.apply_rotary_pos_emb, sin=gptj_sin, cos=gptj_cos)),
         "x-transformers, interleaved": each(partial(x_transformers.apply_rotary_pos_emb, freqs=angles, scale=scale)),
