@@ -31,7 +31,10 @@ PAGE = Path(__file__).resolve().parent.parent / "book" / "reference" / "conventi
 LENGTH = 2048
 HEADS = 3  # where their number changes nothing
 Settings = dict[str, Any]
-pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")
+pytestmark = [
+    pytest.mark.slow,  # whole models of the libraries are built
+    pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning"),
+]
 
 
 def rows(header: str) -> dict[str, list[str]]:

@@ -13,6 +13,8 @@ import pytest
 
 from tests.pages import CHAPTERS, Notebook, code_cells, read
 
+pytestmark = pytest.mark.slow
+
 
 class Solution(NamedTuple):
     blocks: list[str]

@@ -11,6 +11,7 @@ import pytest
 from tools import word_size
 from tools.word_size import Run
 
+pytestmark = pytest.mark.slow
 STORED = json.loads(word_size.TABLE.read_text(encoding="utf-8"))
 
 
