@@ -33,10 +33,8 @@ PENDING: dict[str, set[str]] = {
         "14_choosing",
         "bugs",
         "conventions",
-        "errata",
         "how_to_use",
         "misconceptions",
-        "inventory",
     },
     "quiz_is_decided": {
         "01_order",
@@ -66,7 +64,7 @@ PENDING: dict[str, set[str]] = {
         "13_stretching",
         "14_choosing",
     },
-    "other_pages_are_tied": {"05_norm", "07_base", "09_relative", "10_rope", "12_lengths", "14_choosing", "errata", "notation"},
+    "other_pages_are_tied": {"05_norm", "07_base", "09_relative", "10_rope", "12_lengths", "14_choosing", "notation"},
     "quotations_are_in_the_file": {
         "conventions",
         "01_order",
@@ -79,11 +77,8 @@ PENDING: dict[str, set[str]] = {
         "12_lengths",
         "13_stretching",
         "14_choosing",
-        "claims",
-        "errata",
         "misconceptions",
         "notation",
-        "inventory",
     },
 }
 
