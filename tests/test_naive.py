@@ -116,7 +116,7 @@ def test_the_stored_trainings_are_whole_and_say_where_they_come_from() -> None:
     assert date.fromisoformat(stored["made"]["date"])
     lengths, codes = stored["results"]["lengths"], stored["results"]["codes"]
     assert [(r["trained_at"], r["seed"], r["steps"]) for r in lengths] == [
-        (at, seed, 1800) for at in word_before.TRAINED_AT for seed in range(3)
+        (at, seed, 1800) for at in word_before.TRAINED_AT for seed in range(6)
     ]
     assert all(list(r["right"]) == [str(n) for n in word_before.TESTED_AT] for r in lengths)
     assert [(r["code"], r["from"], r["seed"], r["steps"]) for r in codes] == [

@@ -1,4 +1,4 @@
-"""What chapter 2 reads of trainings that take longer than a chapter may: python tools/word_before.py, some five minutes.
+"""What chapter 2 reads of trainings that take longer than a chapter may: python tools/word_before.py, some ten minutes.
 
 The model and the task are the chapter's: say the word before, sixteen kinds of token, an encoder of two layers and width 32.
 The results go to posenc_course/data/word_before.json.
@@ -128,7 +128,7 @@ def store(results: dict[str, list[dict[str, Any]]]) -> None:
 def main(*, quick: bool) -> None:
     torch.set_num_threads(1)
     results = {
-        "lengths": measure_lengths(1 if quick else 3, 2 if quick else 1800),
+        "lengths": measure_lengths(1 if quick else 6, 2 if quick else 1800),
         "codes": measure_codes(1 if quick else 6, 2 if quick else 400),
     }
     if not quick:
