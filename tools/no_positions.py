@@ -1,0 +1,43 @@
+"""The small decoder of the experiment without positions, at its five learning rates: what chapters 8 and 12 compare with.
+
+    python tools/no_positions.py
+
+The experiment's parts "rate" and "scale" train a small decoder with two schemes; this trains it with none, in the same way, and
+writes posenc_course/data/no_positions.json, which `load_results` reads.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import posenc_course
+from posenc_course._system import write_whole
+from posenc_course.experiment import Run, preset
+from posenc_course.experiment.config import RATES
+from posenc_course.experiment.folder import _provenance
+from posenc_course.experiment.runs import train_run
+
+TABLE = Path(posenc_course.__file__).parent / "data" / "no_positions.json"
+CONFIG = preset("full")
+
+
+def plan() -> Iterator[Run]:
+    yield from (Run("rate", "none", seed, rate) for rate in RATES for seed in CONFIG.seeds)
+
+
+def main(table: Path = TABLE) -> None:
+    lines = []
+    for run in plan():
+        _, record = train_run(CONFIG, run)
+        lines.append(json.dumps(record))
+        print(run.name, record["evaluation"]["plain"]["nonoverlapping"], flush=True)
+    head = {"command": "python tools/no_positions.py", "config": CONFIG.as_json(), "made": [_provenance()]}
+    top = "".join(f"{json.dumps(key)}: {json.dumps(value)},\n" for key, value in head.items())
+    runs = ",\n".join(lines)
+    write_whole(table, f'{{{top}"runs": [\n{runs}\n]}}\n'.encode())
+
+
+if __name__ == "__main__":
+    main()
