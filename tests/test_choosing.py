@@ -42,6 +42,7 @@ RELEASED = {
 def table() -> dict[str, list[str]]:
     """Each model's row of the chapter, without its name."""
     text = "\n".join("".join(cell["source"]) for cell in json.loads(CHAPTER.read_text("utf-8"))["cells"])
+    text = re.sub(r"<!--.*?-->", "", text)  # ties
     rows = re.search(r"^\| Model \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", text, re.MULTILINE)
     assert rows
     cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in rows[1].splitlines()]
