@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable
 
@@ -14,56 +13,12 @@ from tests import pages, prose
 from tests.pages import BOOK
 from tests.prose import PAGES, RULES, Page, Rule, bibliography, page, page_of
 
-# Pages that do not satisfy a rule yet. A page that does must leave the table, so that it only shrinks.
-PENDING: dict[str, set[str]] = {
-    "numbers_are_held": {
-        "10_rope",
-        "11_alibi",
-        "13_stretching",
-        "14_choosing",
-        "bugs",
-        "conventions",
-    },
-    "quiz_is_decided": {
-        "10_rope",
-        "11_alibi",
-        "13_stretching",
-        "14_choosing",
-    },
-    "conclusions_are_tied": {
-        "10_rope",
-        "11_alibi",
-        "13_stretching",
-        "14_choosing",
-    },
-    "other_pages_are_tied": {
-        "10_rope",
-        "14_choosing",
-    },
-    "quotations_are_in_the_file": {
-        "conventions",
-        "10_rope",
-        "11_alibi",
-        "13_stretching",
-        "14_choosing",
-    },
-}
-
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 @pytest.mark.parametrize("name", PAGES)
 def test_page(name: str, rule: Rule) -> None:
     problems = list(rule(page(name)))
-    if name in PENDING.get(rule.__name__, ()):
-        assert problems, f"{name} satisfies {rule.__name__}: take it out of PENDING[{rule.__name__!r}] in {__file__}"
-        return
     assert not problems, "\n".join(f"{name}: {problem}" for problem in problems)
-
-
-def test_what_is_pending_exists() -> None:
-    assert PENDING.keys() <= {rule.__name__ for rule in RULES}, "PENDING names rules that there are not: take them out"
-    unknown = set().union(*PENDING.values()) - {*PAGES}
-    assert not unknown, f"PENDING names pages that there are not: {unknown}: take them out"
 
 
 # --- The two files that pages draw from ------------------------------------------------------------------------------
@@ -92,25 +47,15 @@ def test_quoted_figures_name_their_sources() -> None:
 
 
 def test_quoted_figures_are_quoted() -> None:
-    """Each stands on some page that cites its source; what no page quotes has no place in the file."""
-    problems = []
-    for key, entry in pages.quoted().items():
-        cites = [name for name in PAGES if entry["source"] in prose.cited(page(name).text)]
-        for place, figure in enumerate(entry["figures"], start=1):
-            tied = any(tie.page == "quoted" and (tie.key, tie.place) == (key, place) for name in PAGES for tie in _ties(name))
-            numbers = {
-                number for name in cites for number in re.findall(pages.NUMBER, page(name).text) if "e" not in number.lower()
-            }
-            if not tied and not any(
-                number == figure or (pages.agrees(number, figure) and prose.significant(number) >= 2) for number in numbers
-            ):
-                problems.append(f"{key}: no page that cites {entry['source']} has {figure}: take it out, or correct it")
-    assert not problems, "book/quoted.toml:\n" + "\n".join(problems)
-
-
-@functools.cache
-def _ties(name: str) -> list[pages.Tie]:
-    return pages.ties("\n".join([page(name).text, *(caption for _, caption in page(name).captions)]))
+    """Each is tied to somewhere, at the precision written there; what no page quotes has no place in the file."""
+    texts = [path.read_text("utf-8") for path in BOOK.rglob("*") if path.suffix in (".md", ".ipynb")]
+    tie = re.compile(rf"({pages.NUMBER})[^\w<>\n]{{0,4}}<!--quoted: ([\w-]+)(?: @(\d))?-->")
+    tied = {((key, int(place or 1)), number) for text in texts for number, key, place in tie.findall(text)}
+    file = {(key, n): figure for key, entry in pages.quoted().items() for n, figure in enumerate(entry["figures"], start=1)}
+    unused = sorted(file.keys() - {place for place, _ in tied})
+    assert not unused, f"book/quoted.toml: no page ties a number to {unused}: take it out, or tie it"
+    wrong = [(place, number) for place, number in tied if place not in file or not pages.agrees(number, file[place])]
+    assert not wrong, f"these ties differ from book/quoted.toml: {wrong}"
 
 
 # --- The rules themselves --------------------------------------------------------------------------------------------
