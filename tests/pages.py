@@ -191,9 +191,7 @@ def problem(of: Tie, lines: list[str]) -> str | None:
         return None
     found = [line for line in lines if re.match(rf"{re.escape(of.key)}(?=[\s:=])", line)]
     if len(found) != 1:
-        return (
-            f"the prose's {of}: {len(found)} output lines begin with {of.key!r}, it must be one: print it, or correct the key"
-        )
+        return _count(of, found)
     numbers = re.findall(NUMBER, found[0][len(of.key) :])
     if len(numbers) < of.place:
         return (

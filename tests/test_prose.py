@@ -48,14 +48,13 @@ def test_quoted_figures_name_their_sources() -> None:
 
 def test_quoted_figures_are_quoted() -> None:
     """Each is tied to somewhere, at the precision written there; what no page quotes has no place in the file."""
-    texts = [path.read_text("utf-8") for path in BOOK.rglob("*") if path.suffix in (".md", ".ipynb")]
-    tie = re.compile(rf"({pages.NUMBER})[^\w<>\n]{{0,4}}<!--quoted: ([\w-]+)(?: @(\d))?-->")
-    tied = {((key, int(place or 1)), number) for text in texts for number, key, place in tie.findall(text)}
-    file = {(key, n): figure for key, entry in pages.quoted().items() for n, figure in enumerate(entry["figures"], start=1)}
-    unused = sorted(file.keys() - {place for place, _ in tied})
+    texts = (path.read_text("utf-8") for path in BOOK.rglob("*") if path.suffix in (".md", ".ipynb"))
+    tied = [tie for text in texts for tie in pages.ties(text) if tie.page == "quoted"]
+    wrong = [*filter(None, (pages.problem(tie, []) for tie in tied))]
+    assert not wrong, "\n".join(wrong)
+    file = {(key, place) for key, entry in pages.quoted().items() for place in range(1, 1 + len(entry["figures"]))}
+    unused = sorted(file - {(tie.key, tie.place) for tie in tied})
     assert not unused, f"book/quoted.toml: no page ties a number to {unused}: take it out, or tie it"
-    wrong = [(place, number) for place, number in tied if place not in file or not pages.agrees(number, file[place])]
-    assert not wrong, f"these ties differ from book/quoted.toml: {wrong}"
 
 
 # --- The rules themselves --------------------------------------------------------------------------------------------
