@@ -56,6 +56,15 @@ def released(cell: str) -> str:
     return match[1]
 
 
+def both(cells: list[str], values: Settings | None) -> list[tuple[str, Settings]]:
+    """What the page says of the class's defaults and, where they are public, of released weights, with the settings of each."""
+    default, weights = cells
+    if values is None:
+        assert weights == "(no weights)"
+        return [(default, {})]
+    return [(default, {}), (released(weights), values)]
+
+
 def configured(kind: str, settings: Settings) -> Any:
     """A configuration of transformers, by the name of its class."""
     import transformers
@@ -293,12 +302,8 @@ def test_each_model_turns_as_the_page_says(name: str) -> None:
     """At positions 0 and 1, where every channel is asked alone, and at all of a long text, where nothing may have drifted."""
     pairs, direction, *cells = rows("pairs | direction")[name]
     ask, values = ROTATIONS[name]
-    if values is None:
-        assert cells.pop() == "(no weights)"
-    else:
-        cells[-1] = released(cells[-1])
-    for cell, settings in zip(cells, [{}, values], strict=False):
-        rotate, width, longest = ask(settings or {})
+    for cell, settings in both(cells, values):
+        rotate, width, longest = ask(settings)
         found = read_rotation(rotate, width)
         turns = 2 * len(found.frequencies)
         slowest = 1 / found.frequencies[-1]
@@ -453,12 +458,8 @@ def test_the_page_lists_the_tables_that_are_asked_here() -> None:
 def test_each_table_is_laid_out_as_the_page_says(name: str) -> None:
     pairs, first, position, *cells = rows("pairs | first")[name]
     ask, values = TABLES[name]
-    if values is None:
-        assert cells.pop() == "(no weights)"
-    else:
-        cells[-1] = released(cells[-1])
-    for cell, settings in zip(cells, [{}, values], strict=False):
-        table = ask(settings or {})
+    for cell, settings in both(cells, values):
+        table = ask(settings)
         if cell == "learned":
             with pytest.raises(ValueError, match="learned"):
                 read_table(table)
@@ -598,15 +599,11 @@ def test_the_page_lists_the_alibis_that_are_asked_here() -> None:
 def test_alibi_is_as_steep_and_as_fine_as_the_page_says(name: str) -> None:
     _, steepness, _, apart, *cells = rows("written as")[name]
     ask, values = ALIBI[name]
-    if values is None:
-        assert cells.pop() == "(no weights)"
-    else:
-        cells[-1] = released(cells[-1])
-    for cell, settings in zip(cells, [{}, values], strict=False):
+    for cell, settings in both(cells, values):
         if cell == "(RoPE)":
-            assert not configured("FalconConfig", settings or {}).alibi
+            assert not configured("FalconConfig", settings).alibi
             continue
-        bias, width = ask(settings or {})
+        bias, width = ask(settings)
         assert cell == f"{len(bias)} heads, {width} wide"
         factor = {"slope": 1.0, "slope/√d_head": width**-0.5, "2·slope/√d_head": 2 * width**-0.5}[steepness]
         per_token = (bias[:, -1] - bias[:, 0]).double() / (LENGTH - 1)
@@ -725,12 +722,8 @@ def test_tables_are_laid_out_and_scores_divided_as_the_page_says(name: str) -> N
     """Six equal tokens before a table that is 0 but in its upper rows, and then six different ones with a table of 0."""
     side, divided, times, *cells = rows("upper rows")[name]
     ask, values = BY_OFFSET[name]
-    if values is None:
-        assert cells.pop() == "(no weights)"
-    else:
-        cells[-1] = released(cells[-1])
-    for cell, settings in zip(cells, [{}, values], strict=False):
-        score, table, width, upper = ask(settings or {})
+    for cell, settings in both(cells, values):
+        score, table, width, upper = ask(settings)
         assert cell == f"{width} wide"
         table.zero_()
         if table.shape[1] == width:  # vectors, which meet the query
