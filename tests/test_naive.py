@@ -111,7 +111,7 @@ def test_integers_drown_the_token() -> None:
 
 def test_the_stored_trainings_are_whole_and_say_where_they_come_from() -> None:
     stored = json.loads(word_before.DATA.read_text(encoding="utf-8"))
-    assert set(stored["made"]) == {"command", "date", "processor", "versions"}
+    assert set(stored["made"]) == {"command", "date", "machine", "versions"}
     assert stored["made"]["command"] == "python tools/word_before.py"
     assert date.fromisoformat(stored["made"]["date"])
     lengths, codes = stored["results"]["lengths"], stored["results"]["codes"]

@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import math
-import os
-import platform
 import random
 import resource
 import statistics
@@ -20,9 +17,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from datetime import UTC, datetime
 from functools import partial
-from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -33,8 +28,8 @@ from torch import Tensor
 
 import posenc_course
 from posenc_course import alibi, attention, naive, relative, rope, rope_scaling, sinusoidal, training, transformer
-from posenc_course._system import processor, write_whole
 from posenc_course.experiment.config import SCHEMES, Config, build_scheme
+from tools.stored import provenance, write_results
 
 DATA = Path(posenc_course.__file__).parent / "data"
 PACKAGES = ["torch", "numpy", "transformers", "x-transformers", "rotary-embedding-torch", "mpmath"]
@@ -473,20 +468,8 @@ def verdicts(results: dict[str, list[Record]]) -> list[Record]:
 
 
 def store(name: str, results: dict[str, list[Record]]) -> None:
-    """Write results and where they come from, one record per line: all of it, or nothing."""
-    made = {
-        "command": f"python tools/bench.py {name}",
-        "date": datetime.now(UTC).date().isoformat(),
-        "machine": {"processor": processor(), "logical_cores": os.cpu_count()},
-        "versions": {"python": platform.python_version()} | {package: version(package) for package in PACKAGES},
-    }
-    groups = [
-        f"{json.dumps(group)}: [\n" + ",\n".join(json.dumps(rounded(record), ensure_ascii=False) for record in records) + "\n]"
-        for group, records in results.items()
-    ]
-    text = f'{{"made": {json.dumps(made, indent=1)},\n"results": {{\n' + ",\n".join(groups) + "\n}}\n"
-    write_whole(DATA / f"{name}.json", text.encode())
-    print(f"\nwritten: posenc_course/data/{name}.json", flush=True)
+    to_four_digits = {group: [rounded(record) for record in records] for group, records in results.items()}
+    write_results(DATA / f"{name}.json", provenance(f"python tools/bench.py {name}", *PACKAGES), to_four_digits)
 
 
 def rounded(record: Record) -> Record:

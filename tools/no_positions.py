@@ -8,15 +8,13 @@ writes posenc_course/data/no_positions.json, which `load_results` reads.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import posenc_course
-from posenc_course._system import write_whole
 from posenc_course.experiment import Run, preset
 from posenc_course.experiment.config import RATES
-from posenc_course.experiment.folder import _provenance
+from posenc_course.experiment.folder import provenance, write_runs
 from posenc_course.experiment.runs import train_run
 
 TABLE = Path(posenc_course.__file__).parent / "data" / "no_positions.json"
@@ -28,15 +26,13 @@ def plan() -> Iterator[Run]:
 
 
 def main(table: Path = TABLE) -> None:
-    lines = []
+    runs = []
     for run in plan():
         _, record = train_run(CONFIG, run)
-        lines.append(json.dumps(record))
+        runs.append(record)
         print(run.name, record["evaluation"]["plain"]["nonoverlapping"], flush=True)
-    head = {"command": "python tools/no_positions.py", "config": CONFIG.as_json(), "made": [_provenance()]}
-    top = "".join(f"{json.dumps(key)}: {json.dumps(value)},\n" for key, value in head.items())
-    runs = ",\n".join(lines)
-    write_whole(table, f'{{{top}"runs": [\n{runs}\n]}}\n'.encode())
+    head = {"command": "python tools/no_positions.py", "config": CONFIG.as_json(), "made": [provenance()]}
+    write_runs(table, head, runs)
 
 
 if __name__ == "__main__":

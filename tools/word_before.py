@@ -7,11 +7,7 @@ The results go to posenc_course/data/word_before.json.
 from __future__ import annotations
 
 import argparse
-import json
-import platform
 from collections.abc import Callable
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +16,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 import posenc_course
-from posenc_course._system import processor, write_whole
 from posenc_course.naive import NormalizedPositions, binary
 from posenc_course.schemes import PositionScheme
 from posenc_course.training import train
 from posenc_course.transformer import Encoder
+from tools.stored import provenance, write_results
 
 DATA = Path(posenc_course.__file__).parent / "data" / "word_before.json"
 VOCABULARY, D_MODEL, LEARNING_RATE = 16, 32, 6e-3
@@ -108,23 +104,6 @@ def measure_codes(seeds: int, steps: int) -> list[dict[str, Any]]:
     return records
 
 
-def store(results: dict[str, list[dict[str, Any]]]) -> None:
-    """Write results and where they come from, one record per line: all of it, or nothing."""
-    made = {
-        "command": "python tools/word_before.py",
-        "date": datetime.now(UTC).date().isoformat(),
-        "processor": processor(),
-        "versions": {"python": platform.python_version(), "torch": version("torch")},
-    }
-    groups = [
-        f"{json.dumps(group)}: [\n" + ",\n".join(json.dumps(record) for record in records) + "\n]"
-        for group, records in results.items()
-    ]
-    text = f'{{"made": {json.dumps(made, indent=1)},\n"results": {{\n' + ",\n".join(groups) + "\n}}\n"
-    write_whole(DATA, text.encode())
-    print(f"\nwritten: posenc_course/data/{DATA.name}", flush=True)
-
-
 def main(*, quick: bool) -> None:
     torch.set_num_threads(1)
     results = {
@@ -132,7 +111,7 @@ def main(*, quick: bool) -> None:
         "codes": measure_codes(1 if quick else 6, 2 if quick else 400),
     }
     if not quick:
-        store(results)
+        write_results(DATA, provenance("python tools/word_before.py", "torch"), results)
 
 
 if __name__ == "__main__":

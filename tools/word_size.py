@@ -10,10 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 from collections.abc import Iterable
-from datetime import UTC, datetime
-from importlib.metadata import version
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,11 +19,13 @@ import torch
 from torch import Tensor
 
 import posenc_course
-from posenc_course._system import processor, write_whole
+from posenc_course._system import write_whole
+from posenc_course.experiment.folder import write_runs
 from posenc_course.schemes import PositionScheme
 from posenc_course.sinusoidal import sinusoidal_table
 from posenc_course.training import train
 from posenc_course.transformer import Encoder
+from tools.stored import provenance
 
 FOLDER = Path("_experiment/word_size")
 TABLE = Path(posenc_course.__file__).parent / "data" / "word_size.json"
@@ -141,17 +140,9 @@ def plan() -> list[Run]:
 
 
 def merge(folder: Path, table: Path) -> None:
-    made = {
-        "command": "python tools/word_size.py",
-        "date": datetime.now(UTC).date().isoformat(),
-        "machine": {"processor": processor()},
-        "versions": {"python": platform.python_version()} | {name: version(name) for name in ("torch", "numpy")},
-    }
     sizes = {"vocabulary": VOCABULARY, "length": LENGTH, "batch": BATCH, "heads": HEADS, "layers": 1, "steps": STEPS}
-    runs = [json.loads((folder / run.name).read_text(encoding="utf-8")) for run in plan()]
-    lines = ",\n".join(json.dumps(run, ensure_ascii=False) for run in runs)
-    head = f'{{"made": {json.dumps(made, indent=1)},\n"config": {json.dumps(sizes)},\n"runs": [\n'
-    write_whole(table, f"{head}{lines}\n]}}\n".encode())
+    made = provenance("python tools/word_size.py", "torch", "numpy")
+    write_runs(table, {"made": made, "config": sizes}, [json.loads((folder / run.name).read_text("utf-8")) for run in plan()])
 
 
 def main(widths: Iterable[int], folder: Path = FOLDER, table: Path = TABLE) -> None:

@@ -62,7 +62,7 @@ def run_experiment(
 
 def _perform(config: Config, folder: Path, device: str, run: Run, report: Report) -> None:
     model, record = train_run(config, run, device=device, progress=report)
-    save_run(folder / f"{run.name}.npz", model, config, record, _provenance(device))
+    save_run(folder / f"{run.name}.npz", model, config, record, provenance(device))
 
 
 def evaluate_again(
@@ -85,7 +85,7 @@ def evaluate_again(
     for path, one, (model, config, run) in [(path, one, restore(one, device)) for path, one in chosen]:
         record = one["record"] | {"evaluation": measure(model, config, run)}
         same = "as stored" if record == one["record"] else "not as stored"
-        save_run(path, model, config, record, one["made"] | {"evaluated": _provenance(device)})
+        save_run(path, model, config, record, one["made"] | {"evaluated": provenance(device)})
         say(f"{run.name}: {_summary(record)}, {same}")
 
 
@@ -150,9 +150,15 @@ def load_model(scheme: str, seed: int = 0, *, folder: str | Path | None = None) 
 def save_report(folder: str | Path, path: str | Path) -> None:
     """Merge the runs of a folder into one file, a line for each run."""
     merged = merge(folder)
-    lines = ",\n".join(json.dumps(run) for run in merged["runs"])
-    head = "".join(f"{json.dumps(key)}: {json.dumps(value)},\n" for key, value in merged.items() if key != "runs")
-    write_whole(_require_path(path), f'{{{head}"runs": [\n{lines}\n]}}\n'.encode())
+    runs = merged.pop("runs")
+    write_runs(_require_path(path), merged, runs)
+
+
+def write_runs(path: Path, head: dict[str, Any], runs: list[dict[str, Any]]) -> None:
+    """One file of the head's fields and of all "runs", a line for each."""
+    lines = ",\n".join(json.dumps(run, ensure_ascii=False) for run in runs)
+    top = "".join(f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False)},\n" for key, value in head.items())
+    write_whole(path, f'{{{top}"runs": [\n{lines}\n]}}\n'.encode())
 
 
 def _summary(record: dict[str, Any]) -> str:
@@ -163,7 +169,7 @@ def _summary(record: dict[str, Any]) -> str:
     return "nats at " + ", ".join(f"{L}: {loss:.3f}" for L, loss in evaluation["plain"]["nonoverlapping"].items())
 
 
-def _provenance(device: str = "cpu") -> dict[str, Any]:
+def provenance(device: str = "cpu") -> dict[str, Any]:
     """The machine and the versions that this process computes with."""
     where = require_device(device)
     return {

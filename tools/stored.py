@@ -1,0 +1,34 @@
+"""How the tools here store what they measured: where it comes from, then one record per line."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from posenc_course._system import processor, write_whole
+
+
+def provenance(command: str, *packages: str) -> dict[str, Any]:
+    """The command, and the day, the machine and the versions that this process computes with."""
+    return {
+        "command": command,
+        "date": datetime.now(UTC).date().isoformat(),
+        "machine": {"processor": processor(), "logical_cores": os.cpu_count()},
+        "versions": {"python": platform.python_version()} | {package: version(package) for package in packages},
+    }
+
+
+def write_results(path: Path, made: dict[str, Any], results: dict[str, list[dict[str, Any]]]) -> None:
+    """{"made": …, "results": {group: [records]}}: all of it, or nothing."""
+    groups = [
+        f"{json.dumps(group)}: [\n" + ",\n".join(json.dumps(record, ensure_ascii=False) for record in records) + "\n]"
+        for group, records in results.items()
+    ]
+    text = f'{{"made": {json.dumps(made, indent=1)},\n"results": {{\n' + ",\n".join(groups) + "\n}}\n"
+    write_whole(path, text.encode())
+    print(f"\nwritten: posenc_course/data/{path.name}", flush=True)
