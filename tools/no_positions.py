@@ -13,8 +13,8 @@ from pathlib import Path
 
 import posenc_course
 from posenc_course.experiment import Run, preset
+from posenc_course.experiment._files import provenance, write_runs
 from posenc_course.experiment.config import RATES
-from posenc_course.experiment.folder import provenance, write_runs
 from posenc_course.experiment.runs import train_run
 
 TABLE = Path(posenc_course.__file__).parent / "data" / "no_positions.json"

@@ -20,7 +20,7 @@ from torch import Tensor
 
 import posenc_course
 from posenc_course._system import write_whole
-from posenc_course.experiment.folder import write_runs
+from posenc_course.experiment._files import write_runs
 from posenc_course.schemes import PositionScheme
 from posenc_course.sinusoidal import sinusoidal_table
 from posenc_course.training import train

@@ -1,22 +1,26 @@
-"""One run, one file: weights, configuration, record and provenance, whole or not at all."""
+"""Runs in files, whole or not at all: one each, with weights, configuration, record and provenance, or a table of all."""
 
 import io
 import json
 import math
+import os
+import platform
 import zipfile
 import zlib
 from collections.abc import Iterator
 from dataclasses import fields
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from posenc_course._system import write_whole
+from posenc_course._system import processor, write_whole
 from posenc_course.experiment import tasks
 from posenc_course.experiment._require import require_device
 from posenc_course.experiment.config import Config, Run, build_model
+from posenc_course.experiment.corpus import load_corpus
 from posenc_course.transformer import Decoder
 
 # What reading a file can raise if its content is not what was written.
@@ -31,6 +35,13 @@ def save_run(path: Path, model: Decoder, config: Config, record: dict[str, Any],
     buffer = io.BytesIO()
     np.savez_compressed(buffer, described=np.frombuffer(described.encode(), np.uint8), **arrays)
     write_whole(path, buffer.getvalue())
+
+
+def write_runs(path: Path, head: dict[str, Any], runs: list[dict[str, Any]]) -> None:
+    """One file of the head's fields and of all "runs", a line for each."""
+    lines = ",\n".join(json.dumps(run, ensure_ascii=False) for run in runs)
+    top = "".join(f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False)},\n" for key, value in head.items())
+    write_whole(path, f'{{{top}"runs": [\n{lines}\n]}}\n'.encode())
 
 
 def read_run(path: Path) -> dict[str, Any]:
@@ -67,6 +78,20 @@ def restore(stored: dict[str, Any], device: str = "cpu") -> tuple[Decoder, Confi
             f"the weights of {run.name} do not fit its configuration ({brief(error)}): make the run anew"
         ) from error
     return model.to(require_device(device)).eval(), config, run
+
+
+def provenance(device: str = "cpu") -> dict[str, Any]:
+    """The machine and the versions that this process computes with."""
+    where = require_device(device)
+    return {
+        "date": datetime.now(UTC).date().isoformat(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "system": platform.system(),
+        "processor": f"{processor()}, {os.cpu_count()} cores, {torch.backends.cpu.get_cpu_capability()}",
+        "device": torch.cuda.get_device_name(where) if where.type == "cuda" else where.type,
+        "corpus": load_corpus().sha256,
+    }
 
 
 def config_from(stored: Any) -> Config:

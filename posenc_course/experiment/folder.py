@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
-import os
-import platform
 import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from posenc_course._system import processor, write_whole
+from posenc_course._system import write_whole
 from posenc_course._validation import require_integer
-from posenc_course.experiment._files import ODD, brief, config_from, read_run, restore, run_of, save_run
+from posenc_course.experiment._files import (
+    ODD,
+    brief,
+    config_from,
+    provenance,
+    read_run,
+    restore,
+    run_of,
+    save_run,
+    write_runs,
+)
 from posenc_course.experiment._pool import News, Report, run_all
 from posenc_course.experiment._possible import require_possible
 from posenc_course.experiment._require import choose, require_device, require_folder, require_type
@@ -154,33 +159,12 @@ def save_report(folder: str | Path, path: str | Path) -> None:
     write_runs(_require_path(path), merged, runs)
 
 
-def write_runs(path: Path, head: dict[str, Any], runs: list[dict[str, Any]]) -> None:
-    """One file of the head's fields and of all "runs", a line for each."""
-    lines = ",\n".join(json.dumps(run, ensure_ascii=False) for run in runs)
-    top = "".join(f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False)},\n" for key, value in head.items())
-    write_whole(path, f'{{{top}"runs": [\n{lines}\n]}}\n'.encode())
-
-
 def _summary(record: dict[str, Any]) -> str:
     """One record in a few words: its loss, or its share of right answers, at each length."""
     evaluation = record["evaluation"]
     if "accuracy" in evaluation:
         return "right at " + ", ".join(f"{L}: {share:.0%}" for L, share in evaluation["accuracy"].items())
     return "nats at " + ", ".join(f"{L}: {loss:.3f}" for L, loss in evaluation["plain"]["nonoverlapping"].items())
-
-
-def provenance(device: str = "cpu") -> dict[str, Any]:
-    """The machine and the versions that this process computes with."""
-    where = require_device(device)
-    return {
-        "date": datetime.now(UTC).date().isoformat(),
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "system": platform.system(),
-        "processor": f"{processor()}, {os.cpu_count()} cores, {torch.backends.cpu.get_cpu_capability()}",
-        "device": torch.cuda.get_device_name(where) if where.type == "cuda" else where.type,
-        "corpus": load_corpus().sha256,
-    }
 
 
 class _Clock:
