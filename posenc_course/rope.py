@@ -5,7 +5,9 @@ make a pair is a matter of layout: neighbours (interleaved) or halves (channel i
 """
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -140,6 +142,20 @@ Q_AND_K = {  # at the second door
 }
 
 
+class _Made(NamedTuple):
+    """Tables and what they were made from."""
+
+    positions: Tensor
+    frequencies: Tensor
+    factor: float
+    cos: Tensor
+    sin: Tensor
+
+    def serves(self, positions: Tensor, frequencies: Tensor, factor: float, dtype: torch.dtype) -> bool:
+        same = (self.positions.dtype, self.factor, self.cos.dtype) == (positions.dtype, factor, dtype)
+        return same and torch.equal(self.positions, positions) and torch.equal(self.frequencies, frequencies)
+
+
 class RotaryPositions(PositionScheme):
     """Turns queries and keys by their positions; values stay as they are.
 
@@ -159,6 +175,7 @@ class RotaryPositions(PositionScheme):
         self.frequencies = frequencies.clone()
         self.interleaved = interleaved
         self.attention_factor = attention_factor
+        self._last: _Made | None = None  # all layers of a model ask for the same tables
 
     @checked(**Q_AND_K)
     def rotate(self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor) -> tuple[Tensor, Tensor]:
@@ -179,9 +196,17 @@ class RotaryPositions(PositionScheme):
                 f"{len(frequencies)} frequencies turn {2 * len(frequencies)} channels, and a head has {x.shape[-1]}: "
                 f"take frequencies({x.shape[-1]}), or fewer for a partial rotation"
             )
-        cos, sin = rope_tables(positions, frequencies, dtype=torch.promote_types(x.dtype, torch.float32))
-        if self.attention_factor != 1:
-            cos, sin = cos * self.attention_factor, sin * self.attention_factor
+        dtype = torch.promote_types(x.dtype, torch.float32)
+        keep = x.is_cpu and positions.is_cpu and not torch.compiler.is_compiling()  # elsewhere a comparison takes longer
+        keep &= not positions.requires_grad and not frequencies.requires_grad
+        if keep and self._last is not None and self._last.serves(positions, frequencies, self.attention_factor, dtype):
+            return self._last.cos, self._last.sin
+        with torch.inference_mode(False) if keep else nullcontext():  # what is kept may serve a gradient later
+            cos, sin = rope_tables(positions, frequencies, dtype=dtype)
+            if self.attention_factor != 1:
+                cos, sin = cos * self.attention_factor, sin * self.attention_factor
+        if keep:
+            self._last = _Made(positions.clone(), frequencies.clone(), self.attention_factor, cos, sin)
         return cos.to(x.device), sin.to(x.device)
 
     def _turn(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
@@ -194,11 +219,14 @@ class RotaryPositions(PositionScheme):
 
 
 def _fused_halves(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """`apply_rope` with interleaved=False, with one pass less over memory for each half."""
+    """`apply_rope` with interleaved=False, in few passes over memory: the second products are added where the first stand."""
     cos, sin = _per_head(cos), _per_head(sin)
-    a, b = x.to(cos.dtype).chunk(2, dim=-1)
-    turned = torch.addcmul(a * cos, b, sin, value=-1), torch.addcmul(a * sin, b, cos)
-    return torch.cat([half.to(x.dtype) for half in turned], dim=-1)
+    wide = x.to(cos.dtype)
+    turned = wide * torch.cat((cos, cos), dim=-1)
+    half = cos.shape[-1]
+    turned[..., :half].addcmul_(wide[..., half:], sin, value=-1)
+    turned[..., half:].addcmul_(wide[..., :half], sin)
+    return turned.to(x.dtype)
 
 
 def _by_heads(turn: Callable[[Tensor, Tensor, Tensor], Tensor], x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:

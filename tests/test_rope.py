@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import Mock
 
 import mpmath  # type: ignore[import-untyped]
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from posenc_course import rope
 from posenc_course.attention import MultiHeadAttention
 from posenc_course.rope import (
     RotaryPositions,
@@ -810,3 +812,26 @@ def test_llama_in_transformers_5_has_angles_in_float32() -> None:
     truth, _ = exact(positions[0].tolist(), 128, 10_000)
     assert (theirs[0, :, :64] - truth).abs().max() > 1e-2
     close(rope_tables(positions[0], frequencies(128))[0].double(), truth, 1e-7)
+
+
+def test_layers_share_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They're made once for all layers of a pass, and anew when what they depend on has changed, in place too."""
+    made = Mock(wraps=rope_tables)
+    monkeypatch.setattr(rope, "rope_tables", made)
+    scheme, tokens = RotaryPositions(frequencies(8)), torch.tensor([[1, 2, 3, 4]])
+    decoder = Decoder(7, 16, 2, 3, scheme)
+    with torch.inference_mode():
+        decoder(tokens)
+    decoder(tokens).sum().backward()  # tables made without gradients serve where there are some
+    assert made.call_count == 1
+
+    q, positions = torch.randn(1, 2, 4, 8), torch.arange(4)
+    for change in (positions.add_, scheme.frequencies.mul_, lambda factor: setattr(scheme, "attention_factor", factor)):
+        change(2)
+        fresh = RotaryPositions(scheme.frequencies, attention_factor=scheme.attention_factor)
+        for kind in (torch.float32, torch.float64):
+            turned, expected = (of.rotate(q.to(kind), q.to(kind), positions, positions) for of in (scheme, fresh))
+            close(turned[0], expected[0], atol=0)
+    there = positions.float().requires_grad_()
+    scheme.rotate(q, q, there.detach(), there.detach())
+    assert scheme.rotate(q, q, there, there)[0].requires_grad
