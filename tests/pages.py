@@ -78,13 +78,13 @@ def section(text: str, word: str) -> str | None:
     return re.split(rf"^#{{1,{len(found[1])}}} ", found[2], maxsplit=1, flags=re.MULTILINE)[0]
 
 
+def printed_by(cell: Any) -> list[str]:
+    texts = [output.get("text", "") + "\n" + output.get("data", {}).get("text/plain", "") for output in cell.outputs]
+    return [line.strip() for text in texts for line in text.splitlines()]
+
+
 def output_lines(notebook: Notebook) -> list[str]:
-    return [
-        line.strip()
-        for _, cell in code_cells(notebook)
-        for output in cell.outputs
-        for line in (output.get("text", "") + "\n" + output.get("data", {}).get("text/plain", "")).splitlines()
-    ]
+    return [line for _, cell in code_cells(notebook) for line in printed_by(cell)]
 
 
 @functools.cache

@@ -13,7 +13,7 @@ import re
 import tokenize
 import unicodedata
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pybtex.database import BibliographyData, parse_file  # type: ignore[import-untyped]
 
@@ -32,6 +32,7 @@ from tests.pages import (
     code_cells,
     markdown,
     output_lines,
+    printed_by,
     problem,
     quoted,
     read,
@@ -46,10 +47,10 @@ class Page(NamedTuple):
     name: str
     text: str  # its prose, with comments
     captions: list[tuple[str, str]]
-    alt_texts: list[tuple[str, str, str]]  # where, what, and what stands in the figure as text
+    alt_texts: list[tuple[str, str, frozenset[str]]]  # where, what, and the numbers in the figure's labels or printed beside it
     lines: list[str]  # what its cells print
     literals: frozenset[float]  # the numbers of its code
-    printed: frozenset[str]  # the numbers of these lines, without signs
+    seeds: frozenset[int]  # how many its loops take
 
 
 Rule = Callable[[Page], Iterator[str]]
@@ -57,26 +58,29 @@ Rule = Callable[[Page], Iterator[str]]
 
 def page_of(name: str, notebook: Notebook) -> Page:
     cells = dict(code_cells(notebook))
-    drawn = {
-        where: json.dumps([out.get("metadata", {}) for out in cell.outputs], ensure_ascii=False)
-        for where, cell in cells.items()
-    }
-    alts = [(where, alt, _written_in(drawn[where.removeprefix("the alt text of ")])) for where, alt in alt_texts(notebook)]
+    written = [_written_by(cell) for cell in cells.values()]
+    beside = [
+        before | own | after for before, own, after in zip([set(), *written], written, [*written[1:], set()], strict=False)
+    ]
+    near = dict(zip(cells, beside, strict=True))
+    alts = [(where, alt, frozenset(near[where.removeprefix("the alt text of ")])) for where, alt in alt_texts(notebook)]
     literals = frozenset(number for cell in cells.values() for number in numbers_of_code(cell.source))
-    lines = output_lines(notebook)
-    return Page(name, markdown(notebook), list(captions(notebook)), alts, lines, literals, printed_numbers(lines))
+    seeds = frozenset(number for cell in cells.values() for number in seeds_of_code(cell.source))
+    return Page(name, markdown(notebook), list(captions(notebook)), alts, output_lines(notebook), literals, seeds)
+
+
+def _written_by(cell: Any) -> set[str]:
+    """The numbers that a cell prints, or sets as labels and ticks of a figure; among its points any number can be found."""
+    drawn = json.dumps([out.get("metadata", {}) for out in cell.outputs], ensure_ascii=False)
+    texts = re.findall(r'"(?:text|label|title)": "(.*?)"', drawn) + re.findall(r'"ticks": \[(.*?)\]', drawn)
+    return {number.lstrip("-−+") for text in [*texts, *printed_by(cell)] for number in re.findall(NUMBER, text)}
 
 
 @functools.cache
-def page(name: str) -> Page:
+def page_named(name: str) -> Page:
     if name in NOTEBOOKS:
         return page_of(name, read(NOTEBOOKS[name]))
     return Page(name, without_code(TEXTS[name].read_text("utf-8")), [], [], [], frozenset(), frozenset())
-
-
-def _written_in(drawn: str) -> str:
-    """The labels and ticks of a figure, but not its points, among which any number can be found."""
-    return " ".join(re.findall(r'"(?:text|label|title)": "(.*?)"', drawn) + re.findall(r'"ticks": \[(.*?)\]', drawn))
 
 
 def numbers_of_code(source: str) -> Iterator[float]:
@@ -91,13 +95,14 @@ def numbers_of_code(source: str) -> Iterator[float]:
 TIED = rf"({NUMBER})([^\w<>\n]{{0,4}})<!--(.*?)-->"
 NAMED = (
     r"chapters?|tables?|figs?\.|figures?|sections?|§+|appendix|appendices|versions?|issues?|pull requests?|"
-    r"parts?|cells?|exercises?|questions?"
+    r"parts?|cells?|exercises?|questions?|assignments?"
 )
 NO_RESULTS = [
     r"<!--.*?-->",
     r"\$\$.*?\$\$",
     r"\$[^$\n]*\$",
     r"`[^`\n]*`",
+    r"\[\d+\]\([^)\n]*\)",  # a chapter's number, linked
     r"(?<=\])\([^)\n]*\)",  # where a link leads
     r"https?://\S+",
     r"<[^>\n]*>",
@@ -109,6 +114,7 @@ NO_RESULTS = [
     r"(?<![\d.,])(?:19|20)\d\d(?![\d.,]\d|\d)",  # years
     r"\b\d+(?:–\d+| to \d+)? (?:minutes|hours)\b",
     r"\b\d+\.\d+\.\d+\b",  # versions
+    r"\b[A-Za-z]\w*-\d+\w*|\b\d+B-\w+",  # names of models
 ]
 
 
@@ -139,41 +145,33 @@ def in_code(number: str, literals: frozenset[float]) -> bool:
     return size in literals or ("." not in number and size + 1 in literals)
 
 
-def in_output(number: str, printed: frozenset[str]) -> bool:
-    return any(agrees(number.lstrip("-−+"), found) for found in printed)
+# Tables whose rows tests/test_conventions.py and tests/test_choosing.py compare with models.
+PUT_TO_MODELS = "| Implementation |", "| Model |"
 
 
 def numbers_are_held(page: Page) -> Iterator[str]:
-    """Two digits or more hang on something.
+    """Two digits or more hang on something: they're tied or quoted, or stand in the page's code (a text's: in a linked page's).
 
-    What has a decimal point is a result: it is tied, or quoted, or stands in the code. A whole number may also be printed
-    anywhere on the page. Sentences with a citation have a stricter rule of their own, and alt texts cannot hold comments.
+    Sentences with a citation have a stricter rule of their own. Alt texts cannot hold comments: what they say stands in the
+    code, on the axes, or in what the figure's cell or the one before or behind it prints.
     """
     ways = "{0}<!--key-->, or {0}<!--quoted: key--> if a source has it, or {0}<!--given--> if the text sets it"
     for where, text in [("the prose", page.text), *page.captions]:
         if page.name == "inventory":
             text = key_of(text)
         for block in re.split(r"\n\s*\n", text):
-            held = [page, *(page_of_name(name) for name in re.findall(r"\(\S*?(\d\d_\w+)\.ipynb", block) if page.name in TEXTS)]
-            literals = frozenset().union(*(other.literals for other in held))
-            outputs = frozenset().union(*(other.printed for other in held))
+            if block.startswith(PUT_TO_MODELS):
+                continue
+            linked = re.findall(r"\(\S*?(\d\d_\w+)\.ipynb", block) if page.name in TEXTS else []
+            literals = page.literals.union(*(page_named(name).literals for name in linked))
             for line in block.splitlines():
                 for number in counted(line) if not re.search(CITE, line) else []:
-                    if not in_code(number, literals) and ("." in number or not in_output(number, outputs)):
+                    if not in_code(number, literals):
                         yield f"{where}'s {number} ({_around(line, number)}) hangs on nothing: write {ways.format(number)}"
-    for where, alt, written in page.alt_texts:
-        outputs = page.printed | printed_numbers([written])
+    for where, alt, near in page.alt_texts:
         for number in counted(alt):
-            if not in_code(number, page.literals) and not in_output(number, outputs):
-                yield f"{where}: {number} is neither printed nor in code nor on the axes: print it, or leave the number out"
-
-
-def page_of_name(name: str) -> Page:
-    return page(name) if name in NOTEBOOKS else Page(name, "", [], [], [], frozenset(), frozenset())
-
-
-def printed_numbers(lines: list[str]) -> frozenset[str]:
-    return frozenset(number.lstrip("-−+") for line in lines for number in re.findall(NUMBER, line))
+            if not in_code(number, page.literals) and not any(agrees(number.lstrip("-−+"), found) for found in near):
+                yield f"{where}: {number} is neither printed beside it nor in code nor on the axes: print it, or leave it out"
 
 
 def _around(text: str, number: str) -> str:
@@ -185,6 +183,32 @@ def ties_hold(page: Page) -> Iterator[str]:
     """What hangs on a line says what the line says. (A notebook's own rule, tied_numbers, is this and more.)"""
     if page.name in TEXTS:
         yield from filter(None, (problem(tie, []) for tie in ties(page.text)))
+
+
+NUMBER_WORDS = dict(zip("one two three four five six seven eight nine ten eleven twelve".split(), range(1, 13), strict=True))
+
+
+def seeds_are_counted(page: Page) -> Iterator[str]:
+    """ "Three seeds" is as many as a loop of the page takes, or a cell prints."""
+    if page.name in TEXTS:
+        return
+    said = [(where, found) for where, text in [("the prose", page.text), *page.captions] for found in _seeds(text)]
+    known = {number for line in page.lines for number in _seeds(line)} | page.seeds
+    for where, number in said:
+        if number not in known:
+            yield f"{where} speaks of {number} seeds, and the page takes {sorted(known)}: correct it, or print their number"
+
+
+def _seeds(text: str) -> set[int]:
+    found = re.findall(r"(?i)\b(\w+)(?:<!--.*?-->)?\s+(?:random )?seeds\b", text)
+    return {NUMBER_WORDS.get(word.lower()) or int(word) for word in found if word.lower() in NUMBER_WORDS or word.isdecimal()}
+
+
+def seeds_of_code(source: str) -> Iterator[int]:
+    for line in source.splitlines():
+        if "seed" in line.lower():
+            yield from (int(number) for number in re.findall(r"range\((\d+)\)", line))
+            yield from (numbers.count(",") + 1 for numbers in re.findall(r"[(\[](\d+(?:, \d+)+)[)\]]", line))
 
 
 def given_numbers_are_numbers(page: Page) -> Iterator[str]:
@@ -237,6 +261,27 @@ def conclusions_are_tied(page: Page) -> Iterator[str]:
             yield f"{where} speaks of training and hangs on no line: tie a number, write <!--key = yes-->, or <!--{REASONED}-->"
 
 
+OPPOSITES = [
+    pair.split("/")
+    for pair in """before/after sooner/later earlier/later more/less more/fewer most/least better/worse best/worst faster/slower
+    fastest/slowest fast/slow first/last above/below over/under larger/smaller largest/smallest longer/shorter longest/shortest
+    higher/lower highest/lowest near/far nearer/farther nearest/farthest always/never rises/falls grows/shrinks same/different
+    wider/narrower widest/narrowest beyond/within positive/negative helps/harms ahead/behind""".split()
+]
+
+
+def directions_agree(page: Page) -> Iterator[str]:
+    """Where a line says "before" and the sentence that hangs on it "after", the sentence was turned round."""
+    for where, text in [("the prose", page.text), *page.captions]:
+        for sentence in re.split(r"(?<=[.!?])(?:\*\*)?(?:<!--.*?-->)*\s+|\n\s*\n|^(?:[-*|] )", text, flags=re.MULTILINE):
+            said = {*re.findall(r"[a-z]+", re.sub(r"<!--.*?-->", " ", sentence, flags=re.DOTALL).lower())}
+            for found in (tie for tie in ties(sentence) if tie.verdict):
+                printed = {*re.findall(r"[a-z]+", f"{found.key} {found.verdict}".lower())}
+                for one, other in [*OPPOSITES, *(pair[::-1] for pair in OPPOSITES)]:
+                    if one in printed and other not in printed and other in said and one not in said:
+                        yield f"{where} says {other!r} where {found} says {one!r}: correct the sentence"
+
+
 FOUND = r"(?:shows?|showed|has shown|measured|found|proved|proves|counted|tested|trained|saw|has the measurement)"
 CHAPTER_FOUND = (
     rf"[Cc]hapter (\d+)(?:[’']s \w+| and \w+)? {FOUND}\b"
@@ -255,6 +300,15 @@ def other_pages_are_tied(page: Page) -> Iterator[str]:
                     f"{' '.join(line.split())[:90]!r} says what chapter {number} found: tie it to that page, "
                     f"<!--{other}: key = yes--> or a number, or write <!--{REASONED}--> if it was derived there"
                 )
+
+
+def links_lead_where_they_say(page: Page) -> Iterator[str]:
+    """[Chapter 7](07_base.ipynb) leads to chapter 7."""
+    for where, text in [("the prose", page.text), *page.captions]:
+        for said, number in re.findall(r"\[([^\]]*)\]\([^)\s]*?\b(\d\d)_\w+\.ipynb", text):
+            for named in re.findall(r"(?i)chapter (\d+)", said):
+                if int(named) != int(number):
+                    yield f"{where}: [{said}] leads to chapter {int(number)}: correct the number, or the address"
 
 
 # --- Sources ---------------------------------------------------------------------------------------------------------
@@ -298,6 +352,8 @@ def citations_come_from_the_bibliography(page: Page) -> Iterator[str]:
                 yield f"{where} has {name!r} by hand: write {{cite:t}}`key`, which takes the names from references.bib"
             for name, year in re.findall(r"\b([A-Z]\w+(?: and [A-Z]\w+)?) ?\(((?:19|20)\d\d)\)", shown):
                 yield f"{where} has {name} ({year}) by hand: write {{cite:t}}`key`, which takes the year from references.bib"
+            for name, year in re.findall(r"\(([A-Z][^()\d]*), ((?:19|20)\d\d)\b", shown):
+                yield f"{where} has ({name}, {year}) by hand: write {{cite:t}}`key`, which takes both from references.bib"
             known = {name for key in keys if key in entries for name in surnames(key)}
             years = {entries[key].fields["year"] for key in keys if key in entries}
             if not keys:
@@ -376,10 +432,13 @@ RULES: list[Rule] = [
     numbers_are_held,
     ties_hold,
     given_numbers_are_numbers,
+    seeds_are_counted,
+    directions_agree,
+    links_lead_where_they_say,
     quiz_is_decided,
     conclusions_are_tied,
     other_pages_are_tied,
     citations_come_from_the_bibliography,
     quotations_are_in_the_file,
 ]
-PAGES = [*NOTEBOOKS, *(name for name in TEXTS if name not in ("api", "bibliography", "plans", "classroom"))]
+PAGES = [*NOTEBOOKS, *(name for name in TEXTS if name not in ("api", "bibliography"))]

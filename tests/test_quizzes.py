@@ -8,14 +8,14 @@ from collections import Counter
 import pytest
 
 from tests.pages import CHAPTERS
-from tests.prose import options, page
+from tests.prose import options, page_named
 
 
 def questions() -> dict[str, list[tuple[int, bool]]]:
     """Every question of the book: how long each option is to a reader, and whether it is the right one."""
     found: dict[str, list[tuple[int, bool]]] = {}
     for name in CHAPTERS:
-        for number, words, answer, _ in options(page(name).text):
+        for number, words, answer, _ in options(page_named(name).text):
             found.setdefault(f"{name}, {number}", []).append((len(re.sub(r"<.*?>", "", words)), answer == "Yes"))
     return found
 
