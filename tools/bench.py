@@ -49,7 +49,7 @@ Record: TypeAlias = dict[str, Any]
 def with_rope(shape: list[int], dtype: str, backward: bool) -> dict[str, Call]:
     """RoPE of a query and a key beside a clone of both; with backward, of their gradients too.
 
-    Tables are given, except to the modules RotaryPositions, which make theirs at every call.
+    Tables are given; the modules RotaryPositions keep those of the call before, as for a model's next layer.
     """
     import rotary_embedding_torch  # type: ignore[import-untyped]
     import x_transformers.x_transformers as x_transformers  # type: ignore[import-untyped]
