@@ -75,6 +75,9 @@ def sides(equation: str, names: Names) -> list[Side]:
     while True:
         start = reader.at
         value = reader.sum()
+        if reader.next() == r"\le":
+            reader.take()
+            value = value <= reader.sum()
         found.append(Side(" ".join(reader.tokens[start : reader.at]), value))
         if reader.at == len(reader.tokens):
             return found
@@ -102,7 +105,9 @@ def times(left: Any, right: Any) -> Any:
 class _Reader:
     """Recursive descent: each method reads one kind of expression from ``at`` on and returns its value."""
 
-    CLOSERS = frozenset(("", "=", ",", ")", "]", "}", "+", "-", "&", r"\\", r"\rVert", r"\rvert", r"\rfloor", r"\endmatrix"))
+    CLOSERS = frozenset(
+        ("", "=", ",", ")", "]", "}", "+", "-", "&", r"\\", r"\le", r"\rVert", r"\rvert", r"\rfloor", r"\endmatrix")
+    )
 
     def __init__(self, of: list[str], names: Names) -> None:
         self.tokens, self.names, self.at, self.bars = of, names, 0, 0
@@ -139,6 +144,9 @@ class _Reader:
             if token == "/":
                 self.take()
                 value = value / self.factor()
+            elif token == r"\times":  # of a shape, L × d
+                self.take()
+                value = np.append(value, self.factor())
             else:
                 value = times(value, self.factor())
 

@@ -1,7 +1,8 @@
 """Formulas of the pages hold as they stand there, when their symbols mean what the package computes.
 
 Each row names a page, a piece that finds one formula on it, how many equations of it are evaluated, and the values of the
-symbols. The test of the test flips every sign of every formula, and raises every number by one: an equation must break.
+symbols. A piece that ends in $ is the words before a formula of a line, which is then evaluated whatever it says. The test of
+the test changes every sign, number, root, quotient and function of every formula in turn: an equation must break.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ import torch
 
 from posenc_course.alibi import alibi_bias, alibi_slopes
 from posenc_course.attention import attention, attention_weights, causal_mask
-from posenc_course.geometry import shift_matrix, similarity, wavelengths
+from posenc_course.experiment.config import SCALES
+from posenc_course.geometry import norms, shift_matrix, similarity, wavelengths
+from posenc_course.naive import normalized
 from posenc_course.relative import shaw_bias, t5_buckets
 from posenc_course.rope import apply_rope, rope_tables
-from posenc_course.rope_scaling import llama3, ntk_aware, position_interpolation
+from posenc_course.rope_scaling import llama3, ntk_aware, position_interpolation, yarn_attention_factor
 from posenc_course.sinusoidal import frequencies, sinusoidal_table
 from tests import latex, pages
 from tests.latex import Names
@@ -148,6 +151,32 @@ FIRST = attention_weights(*torch.zeros(2, 40, D, dtype=torch.float64), mask=caus
 ].numpy()
 
 
+def divisor() -> float:
+    """By what attention divides a dot product, from its weights of two keys."""
+    query, keys = RANDOM.normal(size=(1, D)), RANDOM.normal(size=(2, D))
+    weights = attention_weights(torch.tensor(query), torch.tensor(keys))[0]
+    return float((query @ (keys[0] - keys[1])).item() / (weights[0] / weights[1]).log())
+
+
+def column(of: Any, *, interleaved: bool = True) -> int:
+    """The column of the table that has this function of pair 2's angles."""
+    table = sinusoidal_table(range(40), D, interleaved=interleaved).numpy()
+    return int(abs(table - of(OMEGA[2] * np.arange(40.0))[:, None]).max(0).argmin())
+
+
+def cell(at: Any) -> Any:
+    return pe(at[0])[round(at[1])]
+
+
+EACH: Names = {"m": np.arange(6)[:, None], "n": np.arange(6)[None, :]}
+UNSEEN = attention_weights(*torch.zeros(2, 2, D), mask=torch.eye(2, dtype=torch.bool))[0, 1].log().item()
+NORMALIZED = normalized([M], 40).item()
+ANGLE = math.atan2(pe(M)[4], pe(M)[5])
+SIMILAR: Names = TABLE | {"S": lambda by: float(similarity([by], D)[0])}
+BLOCK: Names = {"cos": math.cos(0.6), "sin": math.sin(0.6)}
+STRETCHED = float(OMEGA[2] / position_interpolation(frequencies(D), 8.0)[2])
+
+
 class Formula(NamedTuple):
     page: str
     piece: str
@@ -191,7 +220,13 @@ FORMULAS = [
         int(t5_buckets([37], causal=False)[0]),
         harmless=("S + 1", "S - 2"),
     ),
-    Formula("09_relative", r"\left\lfloor S \cdot", T5 | {"Delta": 900.0}, int(t5_buckets([900], causal=False)[0])),
+    Formula(
+        "09_relative",
+        r"\left\lfloor S \cdot",
+        T5 | {"Delta": 900.0},
+        int(t5_buckets([900], causal=False)[0]),
+        harmless=(r"\Delta \cdot",),
+    ),
     Formula("10_rope", r"\big(R_n\, k\big)", TURNED | {"score": rope_score}),
     Formula("10_rope", r"(R_m q)^{\mathsf T} R_n k", TURNED, inline=True),
     Formula(
@@ -233,17 +268,64 @@ FORMULAS = [
     Formula("13_stretching", r"\omega''_i\,m - ", {"omega''": OMEGA, "omega'": OMEGA / 3, "i": 1.0, "m": M, "n": N}),
     Formula("14_choosing", r"a_m = \frac{1}{m + 1}", {"a": FIRST, "m": M}),
     Formula("conventions", r"B^{-2i/(d-2)}", {"B": 10_000.0, "i": 2.0, "d": D}),
-    Formula("glossary", r"\omega_i = \text{base}^{-2i/d}", BASE, inline=True),
-    Formula("glossary", r"\lambda_i = 2\pi/\omega_i", BASE, inline=True),
-    Formula("glossary", r"S(\Delta) = \sum_i", TABLE | {"S": lambda by: float(similarity([by], D)[0])}, inline=True),
-    Formula("glossary", r"\mathrm{PE}(m + \Delta)", TABLE, inline=True),
-    Formula("glossary", r"\Delta = m - n", TABLE, inline=True),
-    Formula("glossary", r"m/(L-1)", {"m": M, "L": 40.0}, 17 / 39, inline=True),
-    Formula("glossary", r"1/\ln 2 = ", {}, inline=True),
-    Formula("glossary", r"\ln 2 = 0", {}, inline=True),
-    Formula("glossary", r"MR = RM", {"M": COMMUTING, "R": shift(3)}, inline=True),
-    Formula("notation", r"\Delta = m - n", TABLE, inline=True),
-    Formula("notation", r"\text{base}^{-2i/d}", BASE, float(OMEGA[2]), inline=True),
+    Formula("glossary", "their dot product divided by $", {"d_head": D}, divisor()),
+    Formula("glossary", "looks only at positions $", EACH, causal_mask(torch.arange(6), torch.arange(6)).numpy()),
+    Formula("glossary", "all other scores are set to $", {"infty": math.inf}, UNSEEN),
+    Formula("glossary", "changes nothing else: $", ATTENTION | {"f": one_head}),
+    Formula("glossary", "leaves its output as it is: $", ATTENTION | {"f": lambda x: one_head(x).mean(0)}),
+    Formula("glossary", "### offset\n\n$", TABLE),
+    Formula("glossary", "The *distance* is $", {"Delta": -DELTA}, -float(alibi_bias([N], [M], torch.ones(1)))),
+    Formula("glossary", "of $L$ tokens adds $", {"m": M, "L": 40.0}, NORMALIZED),
+    Formula("glossary", r"cosines of $", TABLE, ANGLE),
+    Formula("glossary", "from 0 to $", {"d": D}, len(OMEGA) - 1),
+    Formula("glossary", "How fast a pair turns, $", BASE),
+    Formula("glossary", "turns per token are $", BASE, 1 / wavelengths(D)[2].item()),
+    Formula("glossary", "for one full turn, $", BASE),
+    Formula("glossary", "### interleaved layout\n\nThe channels $", TABLE, column(np.sin)),
+    Formula("glossary", "### interleaved layout\n\nThe channels $2i$ and $", TABLE, column(np.cos)),
+    Formula("glossary", "The channels $i$ and $", TABLE, column(np.cos, interleaved=False)),
+    Formula("glossary", "by which a wave $", {"omega": OMEGA[2], "m": M, "varphi": np.pi / 2}, pe(M)[5]),
+    Formula("glossary", "is ahead of $", {"omega": OMEGA[2], "m": M}, pe(M)[4]),
+    Formula("glossary", "a sine with the phase $", {}, np.arcsin(pe(0)[1])),
+    Formula("glossary", "is the same as one of $", {"omega": 5.0}, np.angle(np.exp(5j))),  # the slowest that looks alike
+    Formula("glossary", "The length of a vector, $", {"x": pe(M)}, norms([M], D).item()),
+    Formula("glossary", "two rows of the table, $", SIMILAR),
+    Formula("glossary", "the cosine of the angle is $", SIMILAR, pe(M) @ pe(N) / (norms([M], D) * norms([N], D)).item()),
+    Formula("glossary", "Δ tokens further: $", TABLE),
+    Formula("glossary", "no difference, $", {"M": COMMUTING, "R": shift(3)}),
+    Formula("glossary", "one nat is $", {}),
+    Formula("glossary", "A fair coin costs $", {}),
+    Formula("notation", "of a vector, as in $", TABLE, pe(M + DELTA)),
+    Formula("notation", "An offset is query minus key, $", TABLE),
+    Formula("notation", "Pair $i$ is the columns $", TABLE, column(np.sin)),
+    Formula("notation", "Pair $i$ is the columns $2i$ and $", TABLE, column(np.cos)),
+    Formula("notation", "a row of the table by the block $", BLOCK, shift_matrix(0.6, 2).numpy()),
+    Formula("notation", "RoPE turns a query or key by $", BLOCK, rope(0.6)[:2, :2]),
+    Formula("notation", "dot product, division by $", {"d_head": D}, divisor()),
+    Formula("notation", "| offset, $", TABLE, DELTA),
+    Formula("notation", "`offsets` | $", {"i": M, "j": N}, -DELTA),
+    Formula("notation", "pair, from 0 to $", {"d": D}, len(OMEGA) - 1),
+    Formula("notation", "| frequency, $", BASE, OMEGA[2]),
+    Formula(
+        "notation",
+        "`inv_freq` |\n| $",
+        TABLE,
+        ANGLE,
+    ),
+    Formula("notation", "| `angles` | $", TABLE | {"theta": OMEGA}, ANGLE),
+    Formula("notation", "| wavelength, $", BASE, wavelengths(D)[2].item()),
+    Formula("notation", "| the text, $", {"L": 40.0, "d": D}, X.shape),
+    Formula("notation", "shift by Δ tokens, $", {"d": D}, shift(3).shape),
+    Formula("notation", "| similarity, $", TABLE, similarity([DELTA], D).item()),
+    Formula("notation", "| $M$ | $", SUMMED, np.einsum("ab,ac->bc", W_Q, W_K)),
+    Formula("notation", "| a permutation | | |\n| $", {"x": pe(M)}, norms([M], D).item()),
+    Formula("notation", "they are multiplied by | | $", {"d_model": 64.0}, 64 ** SCALES["paper"][1]),
+    Formula("notation", "a projection stands to the right, $", ATTENTION | {"W_q": _PROJECTIONS[0]}),
+    Formula("notation", "$s$ {cite:p}`peng2024yarn`; $", {"L": 512.0, "L'": 4096.0}, STRETCHED),
+    Formula("notation", "| `attention_factor` | $", {"t": (0.1 * math.log(8) + 1) ** -2}, yarn_attention_factor(8.0)),
+    Formula("notation", "is the imaginary unit in $", {"omega": OMEGA[1], "Delta": DELTA}, complex(*rope(DELTA)[2:4, 2])),
+    # Its index is a position and a column; pos is read as p·o·s.
+    Formula("notation", "a *column* in the paper's $", TABLE | {"PE": cell, "p": 1.0, "o": 1.0, "s": M}, pe(M)[4]),
 ]
 
 
@@ -252,9 +334,18 @@ def text_of(name: str) -> str:
     return pages.markdown(pages.read(path)) if path else pages.TEXTS[name].read_text("utf-8")
 
 
+INLINE = r"(?<!\$)\$([^$\n]+)\$(?!\$)"
+
+
+def places(formula: Formula, text: str) -> list[re.Match[str]]:
+    if formula.piece.endswith("$"):
+        return [*re.finditer(re.escape(formula.piece) + r"([^$\n]+)\$", text)]
+    pattern = INLINE if formula.inline else r"\$\$(.*?)\$\$"
+    return [place for place in re.finditer(pattern, text, re.DOTALL) if formula.piece in place[1]]
+
+
 def found(formula: Formula, text: str) -> list[str]:
-    pattern = r"(?<!\$)\$([^$\n]+)\$(?!\$)" if formula.inline else r"\$\$(.*?)\$\$"
-    return [display for display in re.findall(pattern, text, re.DOTALL) if formula.piece in display]
+    return [place[1] for place in places(formula, text)]
 
 
 def evaluated(formula: Formula, display: str) -> tuple[list[str], list[str]]:
@@ -274,6 +365,23 @@ def problem(formula: Formula, part: str, *, bare: bool) -> str | None:
     return None if same else f"{side.text} is {side.value}, and should be {formula.bare}"
 
 
+# A single sign, with an index or an argument, states nothing.
+SIGN = r"(?:[a-zA-Z]|\\[a-zA-Z]+(?:\{\w+\})?)(?:_(?:\w|\\\w+(?:\{\w+\})?|\{[\w\\,]+\}))?(?:\(\\?\w+\))?"
+EXCUSED = {
+    **dict.fromkeys(("W^Q", "W^K", "W^V"), "a matrix's name in other texts"),
+    r"\lvert D \rvert": "another text's name for the width",
+}
+
+
+@pytest.mark.parametrize("name", ["glossary", "notation"])
+def test_every_formula_of_a_line_is_evaluated(name: str) -> None:
+    text = text_of(name)
+    evaluated_at = {place.span(1) for formula in FORMULAS if formula.page == name for place in places(formula, text)}
+    left = [place[1] for place in re.finditer(INLINE, text) if place.span(1) not in evaluated_at]
+    missing = [formula for formula in left if not re.fullmatch(SIGN, formula) and formula not in EXCUSED]
+    assert not missing, f"{name}: nothing evaluates {missing}: add each to FORMULAS, or to EXCUSED with the reason"
+
+
 CASES = pytest.mark.parametrize("formula", FORMULAS, ids=[f"{of.page}-{of.piece}" for of in FORMULAS])
 
 
@@ -291,14 +399,19 @@ def test_formula_holds_as_it_stands(formula: Formula) -> None:
             assert not false, f"{formula.page}: {part}\n{false}: correct the formula, or, if the package is wrong, the package"
 
 
+CHANGED = {"-": "+", "+": "-", "/": r"\cdot ", r"\sqrt": "", r"\sin": r"\cos", r"\cos": r"\sin", r"\le": r"\ge"}
+
+
 def mutations(display: str) -> list[str]:
-    """Every sign flipped, and every number raised by one, in turn; not in what is only drawn or only an index's range."""
+    """Every sign, root, quotient and function changed, and every number raised by one, in turn.
+
+    Not in what is only drawn or only an index's range.
+    """
     hidden = [match.span() for match in re.finditer(r"\\phantom\{.*?\}|\\text\{[^{}]*\}|\\begin\{\w+\}|\\end\{\w+\}", display)]
-    places = re.finditer(r"[-+]|(?<![\d_.])\d+(?![\d.])", display)
-    flipped = {"-": "+", "+": "-"}
+    changeable = re.finditer(r"[-+/]|\\(?:sqrt|sin|cos|le)(?![a-zA-Z])|(?<![\d_.])\d+(?![\d.])", display)
     return [
-        display[: of.start()] + (flipped.get(of[0]) or str(int(of[0]) + 1)) + display[of.end() :]
-        for of in places
+        display[: of.start()] + (CHANGED[of[0]] if of[0] in CHANGED else str(int(of[0]) + 1)) + display[of.end() :]
+        for of in changeable
         if not any(start <= of.start() < end for start, end in hidden)
     ]
 
