@@ -1,12 +1,24 @@
-"""The documents say what is there: README, CONTRIBUTING, and the page of the package with its docstrings."""
+"""The documents say what is there: README, CONTRIBUTING, the page of the package with its docstrings; guides count."""
+
+from __future__ import annotations
 
 import pkgutil
 import re
+import statistics
 import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
 
 import pytest
+import torch
 
+from posenc_course.experiment import PRESETS
+from posenc_course.experiment.config import MULTIPLES, SCHEMES
+from posenc_course.schemes import PositionScheme
+from tests import pages
 from tests.commands import ROOT, run
+from tests.test_claims import CLAIMS
 
 
 def public_modules() -> list[str]:
@@ -51,3 +63,174 @@ def test_readme_code_runs() -> None:
     for block in re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL):
         done = run(sys.executable, "-c", block)
         assert done.returncode == 0, f"code of README.md fails, mend it:\n{block}\n{done.stderr}"
+
+
+# --- What the guides count ---------------------------------------------------------------------------------------------------
+
+README, USE, INDEX, BUGS = "README.md", "book/how_to_use.md", "book/index.md", "book/reference/bugs.ipynb"
+CLASSROOM, PLANS, SPELLINGS = "book/teaching/classroom.md", "book/teaching/plans.md", "book/03_sinusoidal.ipynb"
+CHAPTERS = {name: pages.markdown(pages.read(path)) for name, path in pages.CHAPTERS.items()}
+TITLES = {name: re.findall(r"^# (.*)$", text, re.MULTILINE)[0] for name, text in CHAPTERS.items()}
+ASSIGNMENTS = [path.read_text("utf-8") for path in sorted((ROOT / "exercises/source").rglob("*.ipynb"))]
+EXERCISES = [len(re.findall(r'"## Exercise \d:', text)) for text in ASSIGNMENTS]
+LASTS, POINTS = zip(*(map(int, re.findall(r" (\d+) minutes, (\d+) points\.", text)[0]) for text in ASSIGNMENTS), strict=True)
+ORDER = "\n".join(pages.printed("01_order"))
+
+UNITS = "zero one two three four five six seven eight nine"
+TEENS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
+SPELLED = {"a": 1} | {word: number for number, word in enumerate([*UNITS.split(), *TEENS.split()])}
+for ten, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), start=2):
+    SPELLED |= {f"{word}-{unit}": 10 * ten + SPELLED[unit] for unit in UNITS.split()[1:]} | {word: 10 * ten}
+
+
+def count(file: str, pattern: str) -> int:
+    return len(re.findall(pattern, (ROOT / file).read_text("utf-8"), re.MULTILINE))
+
+
+def read_in(file: str, pattern: str) -> list[str]:
+    """The groups of a pattern that a file has once."""
+    (found,) = re.finditer(pattern, (ROOT / file).read_text("utf-8"))
+    return list(found.groups())
+
+
+def minutes(name: str) -> int:
+    return int(re.findall(r"Time: (\d+) minutes", CHAPTERS[name])[0])
+
+
+def chapters_that_read_trainings() -> list[int]:
+    """Those whose cells read what a tool has trained."""
+    tools = {path.stem for path in (ROOT / "tools").glob("*.py")} - {"corpus"}
+    stored = [path.name for path in (ROOT / "posenc_course/data").glob("*.json") if path.stem in tools]
+    codes = {name: "".join(cell.source for _, cell in pages.code_cells(pages.read(pages.CHAPTERS[name]))) for name in CHAPTERS}
+    return [int(name[:2]) for name, code in codes.items() if any(file in code for file in stored)]
+
+
+def digits() -> int:
+    """The precision of the benchmark, and of every test that takes more digits than float64 has."""
+    files = [ROOT / "tools/bench.py", *(ROOT / "tests").glob("test_*.py")]
+    (found,) = {found for path in files for found in re.findall(r"workdps\((\d+)\)", path.read_text("utf-8"))}
+    return int(found)
+
+
+def row(name: str) -> list[int]:
+    return [int(name[:2]), minutes(name)]
+
+
+def items(text: str, heading: str, mark: str = "- ") -> int:
+    return (pages.section(pages.without_code(text), heading) or "").count(f"\n{mark}")
+
+
+def weeks() -> int:
+    return count(PLANS, "^### Session") // 2
+
+
+class Fact(NamedTuple):
+    file: str
+    words: str  # with {} for each number
+    numbers: Callable[[], Any]  # one, or a list
+
+
+FACTS = [
+    *(
+        Fact(file, words.format(title=title, name=name), partial(int, name[:2]))
+        for name, title in TITLES.items()
+        for file, words in [(README, "{{}}. [{title}](book/{name}.ipynb)"), (INDEX, "[Chapter {{}}: {title}]({name}.ipynb)")]
+    ),
+    *(Fact(PLANS, f"| {{}}. [{title}](../{name}.ipynb) | {{}} |", partial(row, name)) for name, title in TITLES.items()),
+    Fact(README, "## {} commands", lambda: count(README, r"^make \w+ +# ")),
+    Fact(README, "With Python {} to {}, pip", lambda: read_in(".github/workflows/pages.yml", r'python: \["(\S+)", "(\S+)"\]')),
+    Fact(README, "With Python {} to", lambda: read_in("pyproject.toml", r'requires-python = ">=(\S+)"')),
+    Fact(README, "errors against {} digits", digits),
+    Fact(README, "`full` for {} seeds", lambda: len(PRESETS["full"].seeds)),
+    Fact(README, "[{} claims](book/reference/claims.ipynb)", lambda: len(CLAIMS)),
+    Fact(README, "a lecture, a week and {} weeks", weeks),
+    Fact(README, "waves and buckets against {} digits", digits),
+    Fact(README, "through one of {} doors", lambda: sum(map(callable, vars(PositionScheme).values()))),
+    Fact(README, "at up to {} times the training length", lambda: MULTIPLES[-1]),
+    Fact(README, "nats per byte at T, {}T, {}T, {}T", lambda: MULTIPLES[1:]),
+    Fact(README, "whose results chapters {}, {}, {} and {} read", chapters_that_read_trainings),
+    Fact(USE, "take one of {} ways", lambda: items(guide(USE), "Run it", "**")),
+    Fact(USE, "You need Python {} or later", lambda: read_in("pyproject.toml", r'requires-python = ">=(\S+)"')),
+    Fact(USE, "{} question is answered in words", lambda: {text.count("*Rubric.*") for text in ASSIGNMENTS}),
+    Fact(USE, "is one of {} things", lambda: count(USE, "^: ")),
+    Fact(USE, "at least {} random starts", lambda: len(PRESETS["full"].seeds)),
+    Fact(INDEX, "exactly {} %", lambda: {*re.findall(r"^seed \d: (\d+)\.0% right, loss 0\.69", ORDER, re.MULTILINE)}),
+    Fact(INDEX, "{} doors for position", lambda: sum(map(callable, vars(PositionScheme).values()))),
+    Fact(INDEX, "{} published implementations", partial(count, SPELLINGS, '"def (?:first|second|third|fourth)[(]')),
+    Fact(INDEX, "positions survive in {} bits", lambda: torch.finfo(torch.bfloat16).bits),
+    Fact(INDEX, "From the {} parts of a score", lambda: CHAPTERS["09_relative"].count(r"\underbrace")),
+    Fact(INDEX, "{} schemes trained alike and given {} times the length", lambda: [len(SCHEMES), MULTIPLES[-1]]),
+    Fact(INDEX, "grew out of {} explanations, and {} of", lambda: [len({claim[0] for claim in CLAIMS}), len(CLAIMS)]),
+    Fact(INDEX, "{} question is answered in words", lambda: {text.count("*Rubric.*") for text in ASSIGNMENTS}),
+    Fact(INDEX, "a lecture, a week and {} weeks", weeks),
+    Fact(INDEX, "A chapter takes {} minutes or so", lambda: statistics.median_low(map(minutes, CHAPTERS))),
+    Fact(CLASSROOM, "an assignment: {} or {} exercises", lambda: sorted({*EXERCISES})),
+    Fact(CLASSROOM, "exercises, {} to {} minutes", lambda: [min(LASTS), max(LASTS)]),
+    Fact(CLASSROOM, "minutes, {} points or so", lambda: statistics.median_low(POINTS)),
+    Fact(CLASSROOM, "returned after {} seconds", lambda: read_in("posenc_course/checks/_sandbox.py", r'PATIENCE", "(\d+)"')),
+    Fact(CLASSROOM, "once a week under {}", lambda: read_in("tests/test_exercises.py", r"range\((\d) if .* else \d\)")),
+    Fact(CLASSROOM, "under {} seeds and once", lambda: read_in("tests/test_exercises.py", r"range\(\d if .* else (\d)\)")),
+    Fact(CLASSROOM, "do all that with {} students", lambda: count("tests/test_classroom.py", r"\bhand_in\(root, ")),
+    Fact(CLASSROOM, "A cell has {} minute", lambda: int(*read_in("exercises/nbgrader_config.py", r"timeout = (\d+)")) // 60),
+    Fact(CLASSROOM, "{} things make that so", lambda: items(guide(CLASSROOM), "nbgrader")),
+    Fact(PLANS, "## The {} chapters", lambda: len(CHAPTERS)),
+    Fact(PLANS, "these {} steps", lambda: count(PLANS, r"^\d\. ")),
+    Fact(PLANS, "## One week: {} sessions", lambda: count(PLANS, "^### Day")),
+    Fact(PLANS, "{} sessions of 90 minutes, one a day", lambda: count(PLANS, "^### Day")),
+    Fact(PLANS, "## {} weeks:", weeks),
+    Fact(PLANS, "weeks: {} sessions", lambda: count(PLANS, "^### Session")),
+    Fact(PLANS, "assignments, of {} to {} minutes", lambda: [min(LASTS), max(LASTS)]),
+    Fact(PLANS, "Each assignment has {} or {} exercises", lambda: sorted({*EXERCISES})),
+    Fact(PLANS, "two of the {} cases", lambda: count(BUGS, r'"### \d+\. ')),
+    Fact(PLANS, "{} functions that were wrong in public", lambda: count(BUGS, r'"### \d+\. ')),
+    Fact(PLANS, "{} claims, each with a verdict", lambda: len(CLAIMS)),
+    Fact(PLANS, "has {} items at most", lambda: max(items(text, "summary") for text in CHAPTERS.values())),
+    Fact(PLANS, "{} kinds have worked", lambda: items(guide(PLANS), "project")),
+]  # fmt: skip
+
+
+def guide(file: str) -> str:
+    return re.sub(r"<!--.*?-->", "", (ROOT / file).read_text("utf-8"))
+
+
+def places(fact: Fact) -> str:
+    return re.escape(fact.words).replace(r"\{\}", r"([\w.,-]*\w)").replace(r"\ ", r"\s+")
+
+
+@pytest.mark.parametrize("fact", FACTS, ids=[f"{of.file}-{of.words}" for of in FACTS])
+def test_a_guide_counts_right(fact: Fact) -> None:
+    """As it is now; in words or in digits."""
+    found = [*re.finditer(places(fact), guide(fact.file))]
+    assert found, f"{fact.file} does not say {fact.words!r} any more: correct the words in {__file__}, or take the row away"
+    numbers = fact.numbers()
+    wanted = [str(number) for number in (numbers if isinstance(numbers, (list, tuple, set)) else [numbers])]
+    for place in found:
+        said = [str(SPELLED.get(number.lower(), number)) for number in place.groups()]
+        assert said == wanted, f"{fact.file} says {place[0]!r}, and it is {', '.join(wanted)}: correct it"
+
+
+# Numbers that nothing here can count.
+EXCUSED = {README: {"4.0": "a licence"}, INDEX: {"10,000": "the base of the formula"}}
+
+
+@pytest.mark.parametrize("file", [README, USE, INDEX])
+def test_every_number_of_a_guide_is_counted(file: str) -> None:
+    text = re.sub(r"```python.*?```|\]\([^)]*\)|\$[^$\n]*\$", " ", counted_out(file), flags=re.DOTALL)
+    words = "|".join(word for word, of in SPELLED.items() if of >= 10)
+    found = re.findall(rf"(?<![\w.,])\d[\d.,]*\d(?!\w)|(?i:\b(?:{words})\b)", text)
+    left = sorted({*found} - {*EXCUSED.get(file, {})})
+    assert not left, f"{file} has the numbers {left}, which no row of FACTS holds: add one, or excuse them with the reason"
+
+
+def counted_out(file: str) -> str:
+    text = guide(file)
+    for fact in FACTS:
+        text = re.sub(places(fact), " ", text) if fact.file == file else text
+    return text
+
+
+def test_a_session_takes_as_long_as_the_plans_say() -> None:
+    tables = re.findall(r"^\| minutes \| what happens \|\n.*\n((?:\| \d+ \|.*\n)+)", guide(PLANS), re.MULTILINE)
+    assert len(tables) == 1 + count(PLANS, "^### (?:Day|Session)")
+    said = {int(minutes) for minutes in re.findall(r"(?:sessions|lecture) of (\d+) minutes", guide(PLANS))}
+    assert {sum(map(int, re.findall(r"^\| (\d+)", table, re.MULTILINE))) for table in tables} == said
