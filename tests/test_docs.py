@@ -1,7 +1,11 @@
-"""The documents say what is there: README, CONTRIBUTING, the page of the package with its docstrings; guides count."""
+"""The documents say what is there: README, CONTRIBUTING, and the page of the package with its docstrings.
+
+What README, index, guide and plans count, they count right: the table FACTS has the words around each number.
+"""
 
 from __future__ import annotations
 
+import json
 import pkgutil
 import re
 import statistics
@@ -116,6 +120,14 @@ def row(name: str) -> list[int]:
     return [int(name[:2]), minutes(name)]
 
 
+def rubrics() -> list[int]:
+    """The points of the answers in words."""
+    cells = [cell for text in ASSIGNMENTS for cell in json.loads(text)["cells"] if cell["cell_type"] == "markdown"]
+    return sorted(
+        {cell["metadata"]["nbgrader"]["points"] for cell in cells if cell["metadata"].get("nbgrader", {}).get("grade")}
+    )
+
+
 def items(text: str, heading: str, mark: str = "- ") -> int:
     return (pages.section(pages.without_code(text), heading) or "").count(f"\n{mark}")
 
@@ -172,6 +184,7 @@ FACTS = [
     Fact(CLASSROOM, "under {} seeds and once", lambda: read_in("tests/test_exercises.py", r"range\(\d if .* else (\d)\)")),
     Fact(CLASSROOM, "do all that with {} students", lambda: count("tests/test_classroom.py", r"\bhand_in\(root, ")),
     Fact(CLASSROOM, "A cell has {} minute", lambda: int(*read_in("exercises/nbgrader_config.py", r"timeout = (\d+)")) // 60),
+    Fact(CLASSROOM, "a rubric of {} or {} points", rubrics),
     Fact(CLASSROOM, "{} things make that so", lambda: items(guide(CLASSROOM), "nbgrader")),
     Fact(PLANS, "## The {} chapters", lambda: len(CHAPTERS)),
     Fact(PLANS, "these {} steps", lambda: count(PLANS, r"^\d\. ")),
@@ -234,3 +247,41 @@ def test_a_session_takes_as_long_as_the_plans_say() -> None:
     assert len(tables) == 1 + count(PLANS, "^### (?:Day|Session)")
     said = {int(minutes) for minutes in re.findall(r"(?:sessions|lecture) of (\d+) minutes", guide(PLANS))}
     assert {sum(map(int, re.findall(r"^\| (\d+)", table, re.MULTILINE))) for table in tables} == said
+
+
+def chapters_in(text: str) -> set[int]:
+    """Of "chapters 5 to 7" and of "chapter 10, 8 and 9"."""
+    first_and_last = re.findall(r"(\d+) to (\d+)", text)
+    return {int(number) for number in re.findall(r"\d+", text)}.union(*(range(int(a), int(b)) for a, b in first_and_last))
+
+
+def test_a_session_is_of_the_chapters_that_it_names() -> None:
+    """In its heading, its rows, their links, and what is assigned; and an earlier day that it repeats is of its chapters."""
+    plans, *_ = guide(PLANS).partition("\n### A project")
+    parts = re.split(r"^### (Day|Session) (\d+): .*?\((.*)\)$", plans, flags=re.MULTILINE)
+    days: dict[str, set[int]] = {}
+    for kind, number, heading, body in zip(*(parts[first::4] for first in range(1, 5)), strict=True):
+        named = chapters_in(heading)
+        days |= {number: named} if kind == "Day" else {}
+        told = {int(chapter) for chapter in re.findall(r"(?:\(\.\./|\| Chapter )(\d+)", body)}
+        assert told == named, f"{kind} {number} is of the chapters {named}, and its rows are of {told}"
+        for row in re.findall(r"^\| \d+ \| (.*)", body, re.MULTILINE):
+            of = {int(chapter) for chapter in re.findall(r"^\W*Chapter (\d+)", row)}
+            assert chapters_in(" ".join(re.findall(r"\(\.\./(\d\d)_", row))) <= (of or named), f"{kind} {number}: {row}"
+            for day in re.findall(r"As on day (\d)", row):
+                assert (of or named) <= days[day], f"{kind} {number}: day {day} is of the chapters {days[day]}"
+        assigned, _, exercises = re.findall(r"^Assigned: (.*)", body, re.MULTILINE)[0].partition("assignment")
+        assert chapters_in(assigned) in (named, set()), f"{kind} {number} assigns other chapters than {named}"
+        assert chapters_in(exercises) <= named, f"{kind} {number} has another chapter's assignment"
+
+
+def test_the_chapters_meet_the_questions_that_lead_to_them() -> None:
+    rows = re.findall(r"^\| (\d+)\. .*\| ([\d, ]+) \| assignment (\d+) \|$", guide(PLANS), re.MULTILINE)
+    assert [int(assignment) for *_, assignment in rows] == [int(name[:2]) for name in CHAPTERS]
+    meets = {int(chapter): chapters_in(numbers) for chapter, numbers, _ in rows}
+    key = guide("book/teaching/inventory.md").partition('<details class="solution">')[2]
+    _, *parts = re.split(r"^\*\*(\d+)\.\*\* ", key, flags=re.MULTILINE)
+    for question, told in zip(parts[::2], parts[1::2], strict=True):
+        for line in re.findall(r"^\[Chapter.*", told, re.MULTILINE):
+            for chapter in re.findall(r"\(\.\./(\d\d)_", line):
+                assert int(question) in meets[int(chapter)], f"{PLANS}: chapter {int(chapter)} meets question {question} too"
