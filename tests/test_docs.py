@@ -123,9 +123,8 @@ def row(name: str) -> list[int]:
 def rubrics() -> list[int]:
     """The points of the answers in words."""
     cells = [cell for text in ASSIGNMENTS for cell in json.loads(text)["cells"] if cell["cell_type"] == "markdown"]
-    return sorted(
-        {cell["metadata"]["nbgrader"]["points"] for cell in cells if cell["metadata"].get("nbgrader", {}).get("grade")}
-    )
+    graders = [cell["metadata"].get("nbgrader", {}) for cell in cells]
+    return sorted({grader["points"] for grader in graders if grader.get("grade")})
 
 
 def items(text: str, heading: str, mark: str = "- ") -> int:
