@@ -261,13 +261,11 @@ def conclusions_are_tied(page: Page) -> Iterator[str]:
             yield f"{where} speaks of training and hangs on no line: tie a number, write <!--key = yes-->, or <!--{REASONED}-->"
 
 
-OPPOSITES = [
-    pair.split("/")
-    for pair in """before/after sooner/later earlier/later more/less more/fewer most/least better/worse best/worst faster/slower
-    fastest/slowest fast/slow first/last above/below over/under larger/smaller largest/smallest longer/shorter longest/shortest
-    higher/lower highest/lowest near/far nearer/farther nearest/farthest always/never rises/falls grows/shrinks same/different
-    wider/narrower widest/narrowest beyond/within positive/negative helps/harms ahead/behind""".split()
-]
+_PAIRS = """before/ahead/sooner/earlier|after/behind/later more|less/fewer most|least better|worse best|worst fast|slow
+faster|slower fastest|slowest first|last above|below over|under larger|smaller largest|smallest longer|shorter longest|shortest
+higher|lower highest|lowest near|far nearer|farther nearest|farthest always|never rises|falls grows|shrinks same|different
+wider|narrower widest|narrowest beyond|within positive|negative helps|harms"""
+OPPOSITES = [[side.split("/") for side in pair.split("|")] for pair in _PAIRS.split()]
 
 
 def directions_agree(page: Page) -> Iterator[str]:
@@ -280,8 +278,9 @@ def directions_agree(page: Page) -> Iterator[str]:
             for found in (tie for tie in ties(sentence) if tie.verdict):
                 printed = {*re.findall(r"[a-z]+", f"{found.key} {found.verdict}".lower())}
                 for one, other in [*OPPOSITES, *(pair[::-1] for pair in OPPOSITES)]:
-                    if one in printed - said and other in said - printed:
-                        yield f"{where} says {other!r} where {found} says {one!r}: correct the sentence"
+                    turned = said.intersection(other) if not said.intersection(one) else set()
+                    if turned and (of_line := printed.intersection(one)) and not printed.intersection(other):
+                        yield f"{where} says {min(turned)!r} where {found} says {min(of_line)!r}: correct the sentence"
 
 
 FOUND = r"(?:shows?|showed|has shown|measured|found|proved|proves|counted|tested|trained|saw|has the measurement)"

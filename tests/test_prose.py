@@ -150,6 +150,7 @@ BROKEN: list[tuple[Callable[[Page], object], str, str, str]] = [
     (prose.numbers_are_held, "at 7,500", "at 888", "the alt text of code cell 2: 888"),
     (prose.seeds_are_counted, "three seeds", "five seeds", "speaks of 5 seeds, and the page takes [3]"),
     (prose.directions_agree, "It follows.", "First.<!--at last = yes-->", "says 'first' where <!--at last = yes-->"),
+    (prose.directions_agree, "It follows.", "It is behind<!--learned before = yes-->.", "says 'behind' where <!--learned"),
     (prose.links_lead_where_they_say, "[chapter 4]", "[chapter 5]", "[chapter 5] leads to chapter 4"),
     (prose.given_numbers_are_numbers, "It follows.", "It follows.<!--given-->", "stands behind no number"),
     (prose.quiz_is_decided, "**Yes.**<!--all of them = yes-->", "**Yes.**", "write **Yes.**<!--key = yes-->"),
