@@ -1,6 +1,6 @@
 PYTHON ?= python3
 PRESET ?= quick
-SOURCES := _config.yml _toc.yml $(shell find book exercises posenc_course -mindepth 1 -not -path '*/.*' -not -path '*__pycache__*')
+SOURCES := _config.yml _toc.yml $(shell find book exercises posenc_course tools/sphinx -mindepth 1 -not -path '*/.*' -not -path '*__pycache__*')
 
 # ONLY=10_rope or ONLY=rope: the files with this in their names and, of the files that test every chapter, every page or
 # every function, the tests with this in theirs.

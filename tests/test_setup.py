@@ -19,7 +19,7 @@ def bare(tmp_path: Path) -> Path:
     for name in ["Makefile", "_config.yml", "_toc.yml", "pyproject.toml", "requirements.lock", "tools/setup_env.py"]:
         (clone / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, clone / name)
-    for folder in ["book", "exercises", "posenc_course"]:
+    for folder in ["book", "exercises", "posenc_course", "tools/sphinx"]:
         (clone / folder).mkdir()
     return clone
 

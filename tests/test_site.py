@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import unicodedata
 from collections.abc import Iterator
 from contextlib import suppress
 from copy import copy
@@ -20,6 +21,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from bs4 import BeautifulSoup, Tag
 from filelock import FileLock
+from fontTools.ttLib import TTFont
 from playwright.sync_api import Browser, Page, sync_playwright
 from playwright.sync_api import TimeoutError as TooSlow
 
@@ -37,11 +39,8 @@ Scheme = Literal["light", "dark"]
 ADDRESS = "https://example.org/course"
 
 WIDTHS = {"desktop": 1280, "phone": 390}
-# Scrolls the page sideways, or is cut off in silence. (MathJax keeps MathML, cut to nothing, for screen readers, and cuts
-# the middle of a long brace to its length.)
-OVERFLOWING = """() => [
-    ...document.querySelectorAll('article *:not(mjx-assistive-mml, mjx-assistive-mml *, mjx-ext)')
-].filter(e => {
+# Scrolls the page sideways, or is cut off in silence.
+OVERFLOWING = """() => [...document.querySelectorAll('article *')].filter(e => {
     const hidden = ['hidden', 'clip'].includes(getComputedStyle(e).overflowX) && e.scrollWidth > e.clientWidth + 1;
     const inside = e.closest('pre, .pst-scrollable-table-container, .cell_output, .math');
     return hidden || (!inside && e.getBoundingClientRect().right > innerWidth + 1);
@@ -187,7 +186,6 @@ def opened(browser: Browser, address: str, scheme: Scheme = "light", problems: l
         tab.on("pageerror", lambda error: problems.append(f"script error: {error}"))
         tab.on("console", lambda m: problems.append(f"console: {m.text}") if m.type == "error" else None)
     tab.goto(address)
-    tab.evaluate("() => window.MathJax && MathJax.startup.promise")
     return tab
 
 
@@ -248,6 +246,58 @@ def test_no_markup_is_left_raw(site: Site, page: str) -> None:
         rendered.decompose()
     raw = [line for line in article.get_text().splitlines() if re.search(r"\$|:::|\{[a-z:]+\}\s*$|\]\(", line)]
     assert not raw, f"{page} shows raw markup: close the $...$, the role or the directive in {raw}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_formulas_are_mathml_in_the_book_s_font(site: Site, page: str) -> None:
+    formulas = site.article(page).select(".math")
+    assert formulas or page not in CHAPTERS, f"{page} has no formula"
+    signs = set()
+    for formula in formulas:
+        text = formula.get_text()
+        mathml = formula.select("math:not(:has(merror))")
+        assert len(mathml) == 1, f"{page}: {text!r} is no MathML: see tools/sphinx/light.py"
+        assert text.strip(), f"{page}: a formula is empty"
+        assert not re.search(r"[\\$]", text), f"{page} shows raw LaTeX: {text!r}"
+        for part in formula.find_all(["mi", "mn", "mo", "mtext"]):
+            signs |= set(slanted(part))
+    unseen = "\N{FUNCTION APPLICATION}\N{INVISIBLE TIMES}\N{INVISIBLE SEPARATOR}"
+    missing = sorted(signs - set(map(chr, TTFont(ROOT / "book/_static/math.woff2").getBestCmap())) - set(unseen))
+    assert not missing, f"{page}: the font of the formulas lacks {missing}: add them in tools/fonts.py, and run it"
+
+
+def slanted(part: Tag) -> str:
+    """What a browser shows: a letter that stands alone in <mi> is italic, which is another sign."""
+    text = part.get_text()
+    if part.name != "mi" or len(text) != 1 or part.get("mathvariant") == "normal":
+        return text
+    if text == "h":  # that one is older than the others
+        return "ℎ"
+    italic = re.sub(r"^(?:LATIN|GREEK) (\w+) (?:LETTER )?", r"MATHEMATICAL ITALIC \1 ", unicodedata.name(text))
+    return unicodedata.lookup(italic)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page_is_light(site: Site, page: str) -> None:
+    """What does not wait for a page's text holds it up: see tools/sphinx/light.py and book/_templates."""
+    scripts = [script for script in site.soup(page).select("script[src]")]
+    waiting = [str(script["src"]) for script in scripts if not script.has_attr("defer")]
+    assert not waiting, f"{page}: {waiting} are not deferred"
+    heavy = [script["src"] for script in scripts if re.search("searchindex|fontawesome|mathjax", str(script["src"]))]
+    assert not heavy, f"{page} loads {heavy}, which it does not need"
+    for number, figure in enumerate(site.article(page).find_all("img")):
+        assert figure.get("width") and figure.get("height"), f"{page}: {figure['src']} has no size, and moves what is below"
+        assert (figure.get("loading") == "lazy") == (number > 0), f"{page}: figures are lazy, but for the first"
+
+
+def test_descriptions_are_sentences_and_unique(site: Site) -> None:
+    told: dict[str, str] = {}
+    for page in PAGES:
+        meta = site.soup(page).select_one("meta[name=description]")
+        text = str(meta["content"]) if meta else ""
+        assert 40 <= len(text) <= 160, f"{page} is described by {text!r}: write a first paragraph that says what it is about"
+        assert text not in told, f"{page} and {told[text]} are described alike: {text!r}"
+        told[text] = page
 
 
 @pytest.mark.parametrize("page", [*PAGES, *sorted(GENERATED)])
@@ -313,11 +363,9 @@ def test_no_solution_of_an_assignment_is_on_the_site(site: Site) -> None:
 
 def barriers(tab: Page, page: str) -> Iterator[str]:
     tab.evaluate("() => document.querySelectorAll('article details').forEach(answer => answer.open = true)")
-    formulas, shown = tab.locator(".math:not(mjx-container *)").count(), tab.locator(".math mjx-container").count()
-    if shown < formulas or (page in CHAPTERS and not formulas):
-        yield f"shows {shown} of {formulas} formulas"
-    for text in tab.locator("mjx-merror, mjx-mtext[style*='color: red']").all_inner_texts():
-        yield f"has a formula that MathJax does not understand: {text!r}"
+    # Figures further down are not loaded before a reader comes near.
+    tab.evaluate("() => document.querySelectorAll('img').forEach(image => image.loading = 'eager')")
+    tab.wait_for_function("() => [...document.images].every(image => image.complete)")
     for source in tab.evaluate("() => [...document.images].filter(i => i.complete && !i.naturalWidth).map(i => i.src)"):
         yield f"shows no picture for {source}"
 
@@ -335,7 +383,7 @@ def barriers(tab: Page, page: str) -> Iterator[str]:
     tab.set_viewport_size({"width": WIDTHS["desktop"], "height": 900})
     # Else the colours of the last scheme are still on their way.
     tab.add_style_tag(content="* { transition: none !important; }")
-    tab.evaluate(WITHOUT_REPEATS, ".sig span[class], mjx-container")
+    tab.evaluate(WITHOUT_REPEATS, ".sig span[class], math")
     tab.evaluate(MARK_KINDS)
     schemes: tuple[Scheme, ...] = ("light", "dark")
     for scheme in schemes:

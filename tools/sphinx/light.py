@@ -1,0 +1,88 @@
+"""Makes the book's pages light: Sphinx calls `setup` when it builds them, since _config.yml names this file.
+
+Formulas become MathML here and not in the reader's browser; scripts wait for the page, and only the pages that use them load
+them; figures have their sizes; and each page says in a sentence what it is about.
+"""
+
+import re
+from html import escape, unescape
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from math_core import LatexError, LatexToMathML
+from PIL import Image
+from sphinx.application import Sphinx
+from sphinx.util import logging
+from sphinx.writers.html5 import HTML5Translator
+
+MATHML = LatexToMathML(fancy_error=False)
+# Tokens that have the colour of the code around them in both styles of Pygments: half of a chapter's elements.
+PLAIN = re.compile(r'<span class="(?:n|p|w|nn|nx|pm)">([^<]*)</span>')
+# What is used on some pages only: the scripts' names, and what their pages have in common.
+SOMETIMES = {("clipboard.min.js", "copybutton.js"): '<div class="highlight'}
+
+
+def formula(page: HTML5Translator, node: nodes.math | nodes.math_block) -> None:
+    """Writes a formula as MathML. One that is not understood is told with its page; the build goes on, and fails."""
+    display, source = isinstance(node, nodes.math_block), node.astext()
+    try:
+        mathml = MATHML.convert_with_local_state(source, displaystyle=display)
+    except LatexError as error:
+        where = (page.builder.current_docname, node.line)
+        logging.getLogger(__name__).warning("no MathML for the formula %s: %s", source, error, location=where)
+        mathml = escape(source)
+    # \big and its like: browsers give a bracket the air of a sign between two others, unless told otherwise.
+    mathml = mathml.replace("<mo minsize=", '<mo lspace="0" rspace="0" minsize=')
+    # A long formula scrolls in its box, which the keyboard must reach; course.js sees to those within a line.
+    attributes = {"CLASS": "math notranslate nohighlight"} | ({"tabindex": "0"} if display else {})
+    tag = "div" if display else "span"
+    page.body.append(page.starttag(node, tag, "", **attributes) + mathml + f"</{tag}>")
+    raise nodes.SkipNode
+
+
+def sized(app: Sphinx, body: str) -> str:
+    """The page with each figure's size, so that nothing moves when it comes, and all but the first loaded when it is near."""
+    sources = {name: Path(app.srcdir, source) for source, name in app.builder.images.items()}
+    seen: list[str] = []
+
+    def with_size(found: re.Match[str]) -> str:
+        seen.append(name := unescape(found[2]))
+        with Image.open(sources[name]) as image:
+            width, height = image.size
+        lazy = ' loading="lazy"' if len(seen) > 1 else ""
+        return f'{found[1]} width="{width}" height="{height}"{lazy} />'
+
+    return re.sub(r'(<img [^>]*src="[^"]*_images/([^"/]+)"[^>]*?) ?/>', with_size, body)
+
+
+def description(body: str) -> str:
+    """What a chapter or an assignment gives, else a page's first paragraph: as many whole words as go into 160 characters."""
+    goals = r'<div class="goals admonition">\s*<p class="admonition-title">.*?</p>(.*?)</div>'
+    found = re.search(f"{goals}|<p>(.*?)</p>", body, re.DOTALL)
+    text = re.sub(r"<!--.*?-->|<[^>]*>", "", (found[1] or found[2]) if found else "", flags=re.DOTALL)
+    words = " ".join(unescape(text).split())
+    return words if len(words) <= 160 else words[:159].rpartition(" ")[0].rstrip(",.;:") + "…"
+
+
+def lighten(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
+    """Called with all that a page is made of, before it is written."""
+    # The theme adds two lines of options that say what holds without them, and would run before what they change.
+    scripts = [script for script in context["script_files"] if "DOCUMENTATION_OPTIONS" not in script.attributes.get("body", "")]
+    body = context.get("body", "")
+    for names, needed in SOMETIMES.items():
+        if needed not in body:
+            scripts = [script for script in scripts if not str(script.filename).endswith(names)]
+    context["script_files"] = scripts
+    if page != "search":  # there, scripts in the page's midst need those before them
+        tag = context["js_tag"]
+        context["js_tag"] = lambda script: re.sub(r"^<script (?!defer)(?=.*src=)", "<script defer ", tag(script))
+    if doctree is not None:
+        context["body"] = sized(app, PLAIN.sub(r"\1", body))
+        context["metatags"] += f'<meta name="description" content="{escape(description(body))}" />'
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.add_html_math_renderer("mathml", (formula, None), (formula, None))  # type: ignore[arg-type]
+    app.connect("html-page-context", lighten, priority=900)  # after the extensions that add scripts
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
