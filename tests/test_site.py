@@ -21,7 +21,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from bs4 import BeautifulSoup, Tag
 from filelock import FileLock
-from fontTools.ttLib import TTFont
+from fontTools.ttLib import TTFont  # type: ignore[import-untyped]
 from playwright.sync_api import Browser, Page, sync_playwright
 from playwright.sync_api import TimeoutError as TooSlow
 
@@ -259,6 +259,8 @@ def test_formulas_are_mathml_in_the_book_s_font(site: Site, page: str) -> None:
         assert len(mathml) == 1, f"{page}: {text!r} is no MathML: see tools/sphinx/light.py"
         assert text.strip(), f"{page}: a formula is empty"
         assert not re.search(r"[\\$]", text), f"{page} shows raw LaTeX: {text!r}"
+        small = formula.select(":is(msup, msub, msubsup) > mo[minsize]:first-child")
+        assert not small, f"{page}: write {{\\big( … \\big)}}^2, browsers do not enlarge a bracket alone: {text!r}"
         for part in formula.find_all(["mi", "mn", "mo", "mtext"]):
             signs |= set(slanted(part))
     unseen = "\N{FUNCTION APPLICATION}\N{INVISIBLE TIMES}\N{INVISIBLE SEPARATOR}"
@@ -280,13 +282,14 @@ def slanted(part: Tag) -> str:
 @pytest.mark.parametrize("page", PAGES)
 def test_page_is_light(site: Site, page: str) -> None:
     """What does not wait for a page's text holds it up: see tools/sphinx/light.py and book/_templates."""
-    scripts = [script for script in site.soup(page).select("script[src]")]
+    scripts = site.soup(page).select("script[src]")
     waiting = [str(script["src"]) for script in scripts if not script.has_attr("defer")]
     assert not waiting, f"{page}: {waiting} are not deferred"
     heavy = [script["src"] for script in scripts if re.search("searchindex|fontawesome|mathjax", str(script["src"]))]
     assert not heavy, f"{page} loads {heavy}, which it does not need"
     for number, figure in enumerate(site.article(page).find_all("img")):
-        assert figure.get("width") and figure.get("height"), f"{page}: {figure['src']} has no size, and moves what is below"
+        sized = {"width", "height"} <= set(figure.attrs)
+        assert sized, f"{page}: {figure['src']} has no size, and will move what is below it"
         assert (figure.get("loading") == "lazy") == (number > 0), f"{page}: figures are lazy, but for the first"
 
 

@@ -9,7 +9,7 @@ from html import escape, unescape
 from pathlib import Path
 from typing import Any
 
-from docutils import nodes
+from docutils import nodes  # type: ignore[import-untyped]
 from math_core import LatexError, LatexToMathML
 from PIL import Image
 from sphinx.application import Sphinx
@@ -83,6 +83,6 @@ def lighten(app: Sphinx, page: str, template: str, context: dict[str, Any], doct
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    app.add_html_math_renderer("mathml", (formula, None), (formula, None))  # type: ignore[arg-type]
+    app.add_html_math_renderer("mathml", (formula, None), (formula, None))
     app.connect("html-page-context", lighten, priority=900)  # after the extensions that add scripts
     return {"parallel_read_safe": True, "parallel_write_safe": True}
