@@ -19,8 +19,6 @@ from sphinx.writers.html5 import HTML5Translator
 MATHML = LatexToMathML(fancy_error=False)
 # Tokens that have the colour of the code around them in both styles of Pygments: half of a chapter's elements.
 PLAIN = re.compile(r'<span class="(?:n|p|w|nn|nx|pm)">([^<]*)</span>')
-# What is used on some pages only: the scripts' names, and what their pages have in common.
-SOMETIMES = {("clipboard.min.js", "copybutton.js"): '<div class="highlight'}
 
 
 def formula(page: HTML5Translator, node: nodes.math | nodes.math_block) -> None:
@@ -32,8 +30,6 @@ def formula(page: HTML5Translator, node: nodes.math | nodes.math_block) -> None:
         where = (page.builder.current_docname, node.line)
         logging.getLogger(__name__).warning("no MathML for the formula %s: %s", source, error, location=where)
         mathml = escape(source)
-    # \big and its like: browsers give a bracket the air of a sign between two others, unless told otherwise.
-    mathml = mathml.replace("<mo minsize=", '<mo lspace="0" rspace="0" minsize=')
     # A long formula scrolls in its box, which the keyboard must reach; course.js sees to those within a line.
     attributes = {"CLASS": "math notranslate nohighlight"} | ({"tabindex": "0"} if display else {})
     tag = "div" if display else "span"
@@ -70,9 +66,8 @@ def lighten(app: Sphinx, page: str, template: str, context: dict[str, Any], doct
     # The theme adds two lines of options that say what holds without them, and would run before what they change.
     scripts = [script for script in context["script_files"] if "DOCUMENTATION_OPTIONS" not in script.attributes.get("body", "")]
     body = context.get("body", "")
-    for names, needed in SOMETIMES.items():
-        if needed not in body:
-            scripts = [script for script in scripts if not str(script.filename).endswith(names)]
+    if '<div class="highlight' not in body:  # no code, no button that copies it
+        scripts = [script for script in scripts if not str(script.filename).endswith(("clipboard.min.js", "copybutton.js"))]
     context["script_files"] = scripts
     if page != "search":  # there, scripts in the page's midst need those before them
         tag = context["js_tag"]
