@@ -1,0 +1,148 @@
+"""Makes the built pages lighter, in a Sphinx extension: one style sheet, an icon font of few glyphs, smaller figures.
+
+It works on the finished HTML, so that `make book`, the tests and readers have the same pages. What Sphinx puts into
+`_static` stays there untouched, since the next build may change some pages only and start from it again.
+"""
+
+import logging
+import re
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
+from io import BytesIO
+from os.path import relpath
+from pathlib import Path
+from typing import Any
+
+from fontTools.subset import Options, Subsetter, load_font, save_font  # type: ignore[import-untyped]
+from lightningcss import process_stylesheet
+from PIL import Image
+from sphinx.application import Sphinx
+from sphinx.util.logging import getLogger
+
+logging.getLogger("fontTools").setLevel(logging.WARNING)  # else some 100 lines for each font
+MERGED = "pages.css"
+LINK = re.compile(r'<link\b(?=[^>]*\brel="stylesheet")[^>]*\bhref="([^"]*_static/[^"?]+)[^>]*>\n?')
+# Every word of a script counts as a class that it may add, but for these two, in which that would keep 2 kB for parts that
+# no page has: the icons' (a page needs none of its classes), and Bootstrap's, which adds ...
+LIBRARIES = {"fontawesome.js", "bootstrap.js"}
+ADDED = {
+    *("tooltip", "tooltip-inner", "tooltip-arrow", "bs-tooltip-auto"),  # ... to the buttons' tooltips,
+    *("fade", "show"),  # and to what opens: tooltips and the menu of downloads
+}
+
+
+def digest(content: bytes) -> str:
+    """For addresses, so that a browser fetches anew what has changed."""
+    return sha256(content).hexdigest()[:8]
+
+
+def with_imports(sheet: Path, static: Path) -> str:
+    """The sheet's text with what it imports, and with addresses that hold in the folder `static`."""
+
+    def moved(address: re.Match[str]) -> str:
+        return f'url("{relpath(sheet.parent / address[2], static)}")'
+
+    text = re.sub(r"""url\((["']?)(?!["']|data:|#)([^"')]+)\1\)""", moved, sheet.read_text(encoding="utf-8"))
+    return re.sub(r'@import "([^"]+)";', lambda name: with_imports(sheet.parent / name[1], static), text)
+
+
+def without_unused(css: str, pages: str, scripts: str) -> str:
+    """The rules that pages, or what scripts add to them, may need; of the custom properties, those that are read."""
+    attributes = re.findall(r"""\b(?:class|id)=(?:"([^"]*)"|'([^']*)')""", pages)
+    used = {name for pair in attributes for names in pair for name in names.split()} | ADDED
+    used |= {*re.findall(r"[\w-]+", scripts)}
+    unused = {*re.findall(r"[.#](-?[_a-zA-Z][\w-]*)", css)} - used
+    unread = unused
+    while unread:  # what only an unread one reads is unread too
+        unused |= unread
+        slim = process_stylesheet(css, unused_symbols=unused, minify=True)
+        read = {*re.findall(r"var\(\s*(--[\w-]+)", slim + pages)} | used
+        unread = {*re.findall(r"[{;](--[\w-]+):", slim)} - read
+    return "\n".join([*dict.fromkeys(re.findall(r"/\*!.*?\*/", css, re.DOTALL)), slim])  # the authors' licences come first
+
+
+def cut(font: Path, css: str) -> bytes:
+    """The icon font with those glyphs only that the sheet can show: each is a string of one character."""
+    characters = re.findall(r"""(["'])(?:\\([0-9a-fA-F]{1,6})\s?|\\?([^\\]))\1""", css)
+    options = Options(flavor="woff2", hinting=False, name_IDs=["*"])  # names hold the licence
+    whole = load_font(str(font), options)
+    subsetter = Subsetter(options)
+    subsetter.populate(unicodes=[int(code, 16) if code else ord(sign) for _, code, sign in characters])
+    subsetter.subset(whole)
+    save_font(whole, small := BytesIO(), options)
+    return small.getvalue()
+
+
+def merge_styles(texts: dict[Path, str], static: Path) -> None:
+    """One sheet takes the place of those that all pages load."""
+    links = {page: [Path(relpath(page.parent / link, static)) for link in LINK.findall(text)] for page, text in texts.items()}
+    # The others stand as the last build left them; but search.html is always new if any page is.
+    new = [sheets for sheets in links.values() if sheets and Path(MERGED) not in sheets]
+    if not new:
+        return
+    sheets = [sheet for sheet in new[0] if all(sheet in others for others in new)]
+    scripts = [file for file in [*static.glob("*.js"), *static.glob("scripts/*.js")] if file.name not in LIBRARIES]
+    css = without_unused(
+        "\n".join(with_imports(static / sheet, static) for sheet in sheets),
+        "".join(texts.values()),
+        "\n".join(file.read_text(encoding="utf-8") for file in scripts),
+    )
+    for address in set(re.findall(r'[^"(]*/fontawesome/[^")]*\.woff2', css)):
+        font = cut(static / address, css)
+        name = f"icons-{Path(address).name}"
+        (static / name).write_bytes(font)
+        css = css.replace(address, f"{name}?v={digest(font)}")
+    (static / MERGED).write_text(css, encoding="utf-8")
+    for page, text in texts.items():
+        first = f'<link rel="stylesheet" href="{relpath(static / MERGED, page.parent)}?v={digest(css.encode())}" />\n'
+        for match in LINK.finditer(text):
+            if Path(relpath(page.parent / match[1], static)) in [*sheets, Path(MERGED)]:
+                texts[page] = texts[page].replace(match[0], first, 1)
+                first = ""
+
+
+def smaller(png: Path) -> Path | None:
+    """The figure as WebP, to the pixel the same, if that is smaller."""
+    webp = png.with_suffix(".webp")
+    if not webp.exists() or webp.stat().st_mtime < png.stat().st_mtime:
+        with Image.open(png) as figure:
+            figure.save(webp, lossless=True, exact=True)
+    return webp if webp.stat().st_size < png.stat().st_size else None
+
+
+def shrink_figures(texts: dict[Path, str], images: Path) -> set[Path]:
+    """WebP takes the place of PNG in the pages; returned is what may go."""
+    figures = sorted(images.glob("*.png"))
+    with ThreadPoolExecutor() as pool:
+        replaced = {png.name for png, webp in zip(figures, pool.map(smaller, figures), strict=True) if webp}
+
+    def address(match: re.Match[str]) -> str:
+        return f"{match[1]}.webp" if f"{match[2]}.png" in replaced else match[0]
+
+    for page, text in texts.items():
+        texts[page] = re.sub(rf'((?:src|href)="[^"]*\b{images.name}/([^"/]+))\.png(?=")', address, text)
+    return {images / name for name in replaced}
+
+
+def slim(app: Sphinx, exception: Exception | None) -> None:
+    if exception or app.builder.name != "html":
+        return
+    html = Path(app.outdir)
+    static = html / "_static"
+    pages = sorted(page for page in html.rglob("*.html") if static not in page.parents)
+    before = {page: page.read_text(encoding="utf-8") for page in pages}
+    after = dict(before)
+    merge_styles(after, static)
+    needless = shrink_figures(after, html / app.builder.imagedir)
+    # Last, and the search last of all: a build that was broken off starts here again.
+    for page in sorted(pages, key=lambda page: page.name == "search.html"):
+        if after[page] != before[page]:
+            page.write_text(after[page], encoding="utf-8")
+    for png in needless:
+        png.unlink()
+    getLogger(__name__).info("slim: %s pages, %s new figures", len(pages), len(needless))
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.connect("build-finished", slim, priority=900)  # behind the extensions that write their style sheets then
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
