@@ -64,7 +64,7 @@ def without_unused(css: str, pages: str, scripts: str) -> str:
 def cut(font: Path, css: str) -> bytes:
     """The icon font with those glyphs only that the sheet can show: each is a string of one character."""
     characters = re.findall(r"""(["'])(?:\\([0-9a-fA-F]{1,6})\s?|\\?([^\\]))\1""", css)
-    options = Options(flavor="woff2", hinting=False, name_IDs=["*"])  # names hold the licence
+    options = Options(flavor="woff2", name_IDs=["*"])  # names hold the licence
     whole = load_font(str(font), options)
     subsetter = Subsetter(options)
     subsetter.populate(unicodes=[int(code, 16) if code else ord(sign) for _, code, sign in characters])
