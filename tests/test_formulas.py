@@ -191,10 +191,10 @@ FORMULAS = [
     Formula("01_order", r"\frac{Q K^{\mathsf T}}{\sqrt", ATTENTION, equations=(0,)),
     Formula("01_order", r"\operatorname{attention}(PX)", ATTENTION),
     Formula("03_sinusoidal", r"\mathrm{PE}(m)_{2i} = ", TABLE),
-    Formula("03_sinusoidal", r"\omega_i = 10000^{-2i/d} = {\Big(", TABLE, equations=(0,)),
+    Formula("03_sinusoidal", r"\omega_i = 10000^{-2i/d} = \left(", TABLE, equations=(0,)),
     Formula("04_pendulums", r"\sin \omega m \,\sin \omega n &+", ANGLES),
     Formula("04_pendulums", r"S(\Delta) = \sum_i \cos", TABLE | {"S": lambda by: float(similarity([by], D)[0])}),
-    Formula("05_norm", r"= \sum_{i=0}^{d/2-1} \big(", TABLE),
+    Formula("05_norm", r"= \sum_{i=0}^{d/2-1} (", TABLE),
     Formula("05_norm", r"= 2 \sqrt{\sum_i", TABLE, harmless=(r"\mathrm{PE}(m - \Delta) \rVert",)),
     Formula("05_norm", r"\underbrace{\lVert \bar p", TABLE | {"barp": ROWS.mean(0), "L": 30, "number of m": 30}),
     Formula("05_norm", r"\frac{d/2}{d/2 + f^2", {"d": 8, "f": 1.7, "sigma": 0.6}),
@@ -227,7 +227,7 @@ FORMULAS = [
         int(t5_buckets([900], causal=False)[0]),
         harmless=(r"\Delta \cdot",),
     ),
-    Formula("10_rope", r"\big(R_n\, k\big)", TURNED | {"score": rope_score}),
+    Formula("10_rope", r"(R_n\, k)", TURNED | {"score": rope_score}),
     Formula("10_rope", r"(R_m q)^{\mathsf T} R_n k", TURNED, inline=True),
     Formula(
         "10_rope", r"a\cos\theta - b\sin\theta,\ ", {"a": Q[0], "b": Q[1], "theta": 3.0}, rope(3.0)[:2, :2] @ Q[:2], inline=True

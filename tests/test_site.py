@@ -259,8 +259,8 @@ def test_formulas_are_mathml_in_the_book_s_font(site: Site, page: str) -> None:
         assert len(mathml) == 1, f"{page}: {text!r} is no MathML: see tools/sphinx/light.py"
         assert text.strip(), f"{page}: a formula is empty"
         assert not re.search(r"[\\$]", text), f"{page} shows raw LaTeX: {text!r}"
-        small = formula.select(":is(msup, msub, msubsup) > mo[minsize]:first-child")
-        assert not small, f"{page}: write {{\\big( … \\big)}}^2, browsers do not enlarge a bracket alone: {text!r}"
+        sized = formula.select("mo[minsize]")
+        assert not sized, f"{page}: write \\left( … \\right) for \\big( … \\big), which browsers give much air: {text!r}"
         for part in formula.find_all(["mi", "mn", "mo", "mtext"]):
             signs |= set(slanted(part))
     unseen = "\N{FUNCTION APPLICATION}\N{INVISIBLE TIMES}\N{INVISIBLE SEPARATOR}"
