@@ -68,8 +68,6 @@ def as_it_was(site: Site) -> str:
 @contextmanager
 def opened(browser: Browser, address: str, width: int = WIDTHS["desktop"]) -> Iterator[Page]:
     with browser.new_page(viewport={"width": width, "height": 900}, offline=True) as tab:
-        # Formulas are not looked at here, and the script would draw icons in the font's place.
-        tab.route(re.compile("mathjax|fontawesome.js"), lambda route: route.abort())
         tab.add_init_script(f"({WATCH})()")
         tab.goto(address)
         yield tab
@@ -89,8 +87,6 @@ def try_everything(tab: Page, page: str) -> None:
     if page == "search.html":
         tab.wait_for_function("/finished|did not match/.test(document.querySelector('#search-results').innerText)")
     tab.evaluate("document.querySelectorAll('article details').forEach(answer => answer.open = true)")
-    for button in tab.locator("article .toggle-button").all():
-        button.dispatch_event("click")
     for element in tab.locator("[data-bs-toggle=tooltip]:visible").all()[:4]:
         element.hover(force=True)
         tab.wait_for_timeout(800)  # the theme waits half a second
@@ -211,11 +207,11 @@ def test_builds_that_go_on_give_the_same_pages(small: Path) -> None:
     chapter = small / "book/01_order.ipynb"
     before = chapter.read_text(encoding="utf-8")
     notebook = json.loads(before)
-    notebook["cells"][0]["source"] += ["\n\n", '<p class="sd-bg-danger">A class that no page had.</p>\n']
+    notebook["cells"][0]["source"] += ["\n\n", '<p class="bg-danger">A class that no page had.</p>\n']
     chapter.write_text(json.dumps(notebook), encoding="utf-8")
     changed = built(small)
-    assert b".sd-bg-danger" not in first["pages.css"]
-    assert b".sd-bg-danger" in changed["pages.css"], "a changed page did not get the rules of a class that is new in it"
+    assert b".bg-danger" not in first["pages.css"]
+    assert b".bg-danger" in changed["pages.css"], "a changed page did not get the rules of a class that is new in it"
 
     chapter.write_text(before, encoding="utf-8")
     again = built(small)
@@ -228,7 +224,7 @@ def test_every_element_keeps_its_styles(small: Path, browser: Browser) -> None:
     built(small)
     slim = slim.rename(small / "slim")
     config = (small / "_config.yml").read_text(encoding="utf-8")
-    (small / "_config.yml").write_text(re.sub(r", slim\b", "", config), encoding="utf-8")
+    (small / "_config.yml").write_text(config.replace(", slim]", "]"), encoding="utf-8")
     build(small)
     (small / "_build/html").rename(plain)
     assert not (plain / "_static/pages.css").exists()
