@@ -6,13 +6,14 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
 from nbval.plugin import IPyNbCell  # type: ignore[import-untyped]
+from playwright.sync_api import Browser, sync_playwright
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 settings.load_profile("ci")  # no deadline, the same examples on every run, nothing stored
@@ -29,6 +30,15 @@ def chromium() -> str:
     if not found:
         pytest.skip(NO_CHROMIUM)
     return found
+
+
+@pytest.fixture(scope="session")
+def browser(chromium: str) -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        quiet = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+        browser = playwright.chromium.launch(executable_path=chromium, args=quiet)
+        yield browser
+        browser.close()
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,7 @@ import pytest
 from bs4 import BeautifulSoup, Tag
 from filelock import FileLock
 from fontTools.ttLib import TTFont  # type: ignore[import-untyped]
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 from playwright.sync_api import TimeoutError as TooSlow
 
 ROOT = Path(__file__).parent.parent
@@ -166,15 +166,6 @@ def published(site: Site) -> Path:
     made = subprocess.run(command, cwd=site.root, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert made.returncode == 0, f"tools/site.py failed:\n{made.stdout}"
     return folder
-
-
-@pytest.fixture(scope="session")
-def browser(chromium: str) -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        quiet = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
-        browser = playwright.chromium.launch(executable_path=chromium, args=quiet)
-        yield browser
-        browser.close()
 
 
 def opened(browser: Browser, address: str, scheme: Scheme = "light", problems: list[str] | None = None) -> Page:

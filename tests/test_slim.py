@@ -21,9 +21,9 @@ from PIL import Image
 from playwright.sync_api import Browser, Page
 
 from tests.commands import ROOT
-from tests.test_site import CHAPTERS, NOTEBOOKS, PAGES, SOURCES, WIDTHS, Scheme, Site, browser, site
+from tests.test_site import CHAPTERS, NOTEBOOKS, PAGES, SOURCES, WIDTHS, Scheme, Site, site
 
-__all__ = ["browser", "site"]  # fixtures
+__all__ = ["site"]  # a fixture; each of the two files finds what the other has built
 pytestmark = pytest.mark.slow
 ALL = [*PAGES, "search.html"]
 NAME = r"[.#](-?[_a-zA-Z][\w-]*)"
