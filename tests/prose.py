@@ -24,6 +24,7 @@ from tests.pages import (
     NOTEBOOKS,
     NUMBER,
     REASONED,
+    SPELLED,
     TEXTS,
     Notebook,
     agrees,
@@ -185,9 +186,6 @@ def ties_hold(page: Page) -> Iterator[str]:
         yield from filter(None, (problem(tie, []) for tie in ties(page.text)))
 
 
-NUMBER_WORDS = dict(zip("one two three four five six seven eight nine ten eleven twelve".split(), range(1, 13), strict=True))
-
-
 def seeds_are_counted(page: Page) -> Iterator[str]:
     """ "Three seeds" is as many as a loop of the page takes, or a cell prints."""
     if page.name in TEXTS:
@@ -201,7 +199,7 @@ def seeds_are_counted(page: Page) -> Iterator[str]:
 
 def _seeds(text: str) -> set[int]:
     found = re.findall(r"(?i)\b(\w+)(?:<!--.*?-->)?\s+(?:random )?seeds\b", text)
-    return {NUMBER_WORDS.get(word.lower()) or int(word) for word in found if word.lower() in NUMBER_WORDS or word.isdecimal()}
+    return {SPELLED.get(word.lower()) or int(word) for word in found if word.lower() in SPELLED or word.isdecimal()}
 
 
 def seeds_of_code(source: str) -> Iterator[int]:

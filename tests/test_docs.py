@@ -80,12 +80,6 @@ EXERCISES = [len(re.findall(r'"## Exercise \d:', text)) for text in ASSIGNMENTS]
 LASTS, POINTS = zip(*(map(int, re.findall(r" (\d+) minutes, (\d+) points\.", text)[0]) for text in ASSIGNMENTS), strict=True)
 ORDER = "\n".join(pages.printed("01_order"))
 
-UNITS = "zero one two three four five six seven eight nine"
-TEENS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
-SPELLED = {"a": 1} | {word: number for number, word in enumerate([*UNITS.split(), *TEENS.split()])}
-for ten, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), start=2):
-    SPELLED |= {f"{word}-{unit}": 10 * ten + SPELLED[unit] for unit in UNITS.split()[1:]} | {word: 10 * ten}
-
 
 def count(file: str, pattern: str) -> int:
     return len(re.findall(pattern, (ROOT / file).read_text("utf-8"), re.MULTILINE))
@@ -217,7 +211,7 @@ def test_a_guide_counts_right(fact: Fact) -> None:
     numbers = fact.numbers()
     wanted = [str(number) for number in (numbers if isinstance(numbers, (list, tuple, set)) else [numbers])]
     for place in found:
-        said = [str(SPELLED.get(number.lower(), number)) for number in place.groups()]
+        said = [str(pages.SPELLED.get(number.lower(), number)) for number in place.groups()]
         assert said == wanted, f"{fact.file} says {place[0]!r}, and it is {', '.join(wanted)}: correct it"
 
 
@@ -228,7 +222,7 @@ EXCUSED = {README: {"4.0": "a licence"}, INDEX: {"10,000": "the base of the form
 @pytest.mark.parametrize("file", [README, USE, INDEX])
 def test_every_number_of_a_guide_is_counted(file: str) -> None:
     text = re.sub(r"```python.*?```|\]\([^)]*\)|\$[^$\n]*\$", " ", counted_out(file), flags=re.DOTALL)
-    words = "|".join(word for word, of in SPELLED.items() if of >= 10)
+    words = "|".join(word for word, of in pages.SPELLED.items() if of >= 10)
     found = re.findall(rf"(?<![\w.,])\d[\d.,]*\d(?!\w)|(?i:\b(?:{words})\b)", text)
     left = sorted({*found} - {*EXCUSED.get(file, {})})
     assert not left, f"{file} has the numbers {left}, which no row of FACTS holds: add one, or excuse them with the reason"

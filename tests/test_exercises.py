@@ -2,7 +2,6 @@
 
 import functools
 import json
-import os
 import re
 import shutil
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from nbgrader.nbgraderformat import MetadataValidator  # type: ignore[import-unt
 from posenc_course.checks import _exercise, _sandbox
 from posenc_course.checks._exercise import Exercise
 from tests.answers import CHECKS, RIGHT, WRONG, Wrong
+from tests.commands import WEEKLY
 
 ROOT = Path(__file__).resolve().parent.parent
 EXERCISES = ROOT / "exercises"
@@ -43,7 +43,7 @@ def graded(path: Path) -> dict[str, Any]:
 
 # Seeds: the grader's, and another. Every Monday the workflow asks four more, which takes half a minute longer on two cores, and
 # has something new to say only after a check was changed.
-GRADERS, *OTHERS = range(6 if os.environ.get("WEEKLY") == "true" else 2)
+GRADERS, *OTHERS = range(6 if WEEKLY else 2)
 
 
 @functools.cache

@@ -145,6 +145,11 @@ def site(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Site:
     return built
 
 
+def jupyter_book(root: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [str(Path(sys.executable).with_name("jupyter-book")), "build", ".", *options]
+    return subprocess.run(command, cwd=root, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
 def build(root: Path) -> dict[str, int | str]:
     listed = subprocess.check_output(["git", "ls-files", "-coz", "--exclude-standard"], cwd=ROOT, text=True)
     for name in filter(None, listed.split("\0")):
@@ -153,8 +158,7 @@ def build(root: Path) -> dict[str, int | str]:
             shutil.copyfile(ROOT / name, root / name)
     (root / ".venv").mkdir()
     (root / ".venv" / "README.md").write_text("# No page: hidden folders are none of the book's", encoding="utf-8")
-    command = [str(Path(sys.executable).with_name("jupyter-book")), "build", ".", "-W", "-n", "--keep-going"]
-    done = subprocess.run(command, cwd=root, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    done = jupyter_book(root, "-W", "-n", "--keep-going")
     return {"returncode": done.returncode, "log": re.sub(rf"\x1b\[[\d;]*m|{re.escape(str(root))}/", "", done.stdout)}
 
 

@@ -1,11 +1,8 @@
 """What makes the pages light takes nothing away: no rule, icon or pixel that a page needs, and no page of a later build."""
 
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
 from base64 import b64decode
 from collections import Counter
 from collections.abc import Iterator
@@ -21,12 +18,12 @@ from fontTools.ttLib import TTFont  # type: ignore[import-untyped]
 from PIL import Image
 from playwright.sync_api import Browser, Page
 
-from tests.commands import ROOT
-from tests.test_site import CHAPTERS, NOTEBOOKS, PAGES, SOURCES, WIDTHS, Scheme, Site, site
+from tests.commands import ROOT, WEEKLY
+from tests.test_site import CHAPTERS, NOTEBOOKS, PAGES, SOURCES, WIDTHS, Scheme, Site, jupyter_book, site
 
 __all__ = ["site"]  # a fixture; each of the two files finds what the other has built
 pytestmark = pytest.mark.slow
-WEEKLY = os.environ.get("WEEKLY") == "true"  # pages of a kind have the same icons and scripts: one of each is opened every time
+# Pages of a kind have the same icons and scripts: one of each is opened every time, and every Monday all.
 KINDS = [CHAPTERS[0], "search.html", "book/reference/claims.html", "book/reference/api.html"]
 ALL = [*PAGES, "search.html"]
 NAME = r"[.#](-?[_a-zA-Z][\w-]*)"
@@ -163,8 +160,7 @@ def test_figures_are_smaller_and_to_the_pixel_the_same(site: Site, page: str) ->
 
 
 def build(root: Path) -> None:
-    command = [str(Path(sys.executable).with_name("jupyter-book")), "build", "."]
-    done = subprocess.run(command, cwd=root, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    done = jupyter_book(root)
     assert done.returncode == 0, done.stdout[-3000:]
 
 
