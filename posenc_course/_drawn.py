@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -44,12 +45,17 @@ def drawn_differences(stored: dict[str, Any], drawn: dict[str, Any]) -> list[str
     return list(_differences(stored, drawn, "figure"))
 
 
-def png_with_drawn_data(fig: Figure) -> tuple[str, dict[str, Any]] | None:
-    """Format ``fig`` as IPython does, with its drawn data in the metadata of the output."""
+def svg_with_drawn_data(fig: Figure) -> tuple[str, dict[str, Any]] | None:
+    """Format ``fig`` as IPython does, without what a reader does not see, and with its drawn data in the output's metadata."""
     from IPython.core.pylabtools import print_figure
 
-    png = print_figure(fig, "png", base64=True, metadata={"Software": None})
-    return None if png is None else (png, {"drawn": drawn_data(fig)})
+    svg = print_figure(fig, "svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
+    if svg is None:
+        return None
+    svg = re.sub(r"<\?xml.*?\?>|<!DOCTYPE.*?>|<!--.*?-->", "", svg, flags=re.DOTALL)
+    # A hundredth of a point is seen by nobody; but glyphs are scaled by less.
+    svg = re.sub(r"scale\([^)]*\)|base64,[^\"]*|(\d\.\d\d)\d+", lambda found: found[1] or found[0], svg)
+    return re.sub(r"\s+", " ", svg).replace("> <", "><").strip(), {"drawn": drawn_data(fig)}
 
 
 def _drawn_by_axes(ax: Axes) -> dict[str, Any]:

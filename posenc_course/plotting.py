@@ -22,7 +22,7 @@ from matplotlib.text import Annotation
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
-from posenc_course._drawn import png_with_drawn_data
+from posenc_course._drawn import svg_with_drawn_data
 
 __all__ = [
     "COLORS",
@@ -101,8 +101,9 @@ STYLE: Any = {
     "axes.prop_cycle": cycler(color=list(COLORS.values())),
     "lines.linewidth": 2.0,
     "lines.markersize": 6,
-    "image.interpolation": "nearest",
+    "image.interpolation": "none",  # the table's own cells, which stay sharp at any size
     "image.aspect": "auto",
+    "svg.hashsalt": "posenc_course",  # the same figure has the same text
     "image.cmap": SEQUENTIAL.name,
 }
 
@@ -112,9 +113,11 @@ def use_style() -> None:
     mpl.rcParams.update(STYLE)
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if shell is not None:
-        # A backend registers its own PNG formatter when it is first used: use it now, so that ours is the last.
+        # A backend registers its own PNG formatter when it is first used: use it now, and take PNG away from it.
         plt.switch_backend(mpl.get_backend())
-        shell.display_formatter.formatters["image/png"].for_type(Figure, png_with_drawn_data)
+        formatters = shell.display_formatter.formatters
+        formatters["image/png"].pop(Figure, None)
+        formatters["image/svg+xml"].for_type(Figure, svg_with_drawn_data)
 
 
 def scheme_style(scheme: str) -> dict[str, Any]:

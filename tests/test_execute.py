@@ -66,7 +66,7 @@ def test_run_reports_what_nbval_lets_pass(tmp_path: Path) -> None:
     assert made.returncode == 0, made.stderr
     notebook = nbformat.read(path, as_version=4)
     cell = dict(zip(RUN, notebook.cells, strict=True))
-    drawn = cell["other data"].outputs[0].metadata["image/png"]["drawn"]
+    drawn = cell["other data"].outputs[0].metadata["image/svg+xml"]["drawn"]
     drawn["axes"][0]["lines"][0]["y"]["values"] = ["1 4.1 9"]
     cell["no data"].outputs[0].metadata = {}
     cell["live, one figure less"].outputs *= 2

@@ -146,9 +146,9 @@ def figures(notebook: Notebook) -> Iterator[str]:
         elif names[name] > 1:
             yield f"{where} has the figure name {name}, as another cell has: give it another one"
         for output in images:
-            if "drawn" not in output.metadata.get("image/png", {}):
+            if "drawn" not in output.metadata.get("image/svg+xml", {}):
                 yield (
-                    f"{where} draws a figure without the data it draws: show a matplotlib figure as PNG, after "
+                    f"{where} draws a figure without the data it draws: show a matplotlib figure as SVG, after "
                     f"posenc_course.plotting.use_style() in the first cell, then {EXECUTE}"
                 )
 
@@ -391,7 +391,7 @@ OUTPUT = "ratio: -0.9431\n  steps = 1024\nshare of all 2: 36.8 %\nsmall 0.00154\
 def good_chapter() -> Notebook:
     drawn = {"axes": []}  # type: ignore[var-annotated]
     figure = new_output(
-        "display_data", {"image/png": "", "text/plain": "<Figure size>"}, metadata={"image/png": {"drawn": drawn}}
+        "display_data", {"image/svg+xml": "", "text/plain": "<Figure size>"}, metadata={"image/svg+xml": {"drawn": drawn}}
     )
     myst = {
         "image": {"alt": "A line that rises from zero to nine."},

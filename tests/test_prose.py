@@ -105,7 +105,7 @@ ALT = "A curve that rises from 0.25 to 0.94, beside an axis with a mark at 7,500
 
 def good_page(text: str = GOOD, caption: str = CAPTION, alt: str = ALT) -> Page:
     drawn = {"axes": [{"x": {"label": "", "ticks": ["0", "7,500"]}, "lines": [{"x": {"values": ["888"]}}]}]}
-    figure = new_output("display_data", {"image/png": ""}, metadata={"image/png": {"drawn": drawn}})
+    figure = new_output("display_data", {"image/svg+xml": ""}, metadata={"image/svg+xml": {"drawn": drawn}})
     output = new_output("stream", name="stdout", text="ratio: 0.9431\nall of them: yes\nnone of them: False\n")
     far = [new_code_cell("pass"), new_code_cell("far()", outputs=[new_output("stream", name="stdout", text="0.71\n")])]
     cells = [

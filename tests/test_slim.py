@@ -1,25 +1,22 @@
-"""What makes the pages light takes nothing away: no rule, icon or pixel that a page needs, and no page of a later build."""
+"""What makes the pages light takes nothing away: no rule and no icon that a page needs, and no page of a later build."""
 
 import json
 import re
 import shutil
-from base64 import b64decode
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
-from io import BytesIO
 from pathlib import Path
 from typing import Literal
 
 import pytest
 from bs4 import BeautifulSoup
 from fontTools.ttLib import TTFont  # type: ignore[import-untyped]
-from PIL import Image
 from playwright.sync_api import Browser, Page
 
 from tests.commands import ROOT, WEEKLY
-from tests.test_site import CHAPTERS, NOTEBOOKS, PAGES, SOURCES, WIDTHS, Scheme, Site, jupyter_book, site
+from tests.test_site import CHAPTERS, PAGES, WIDTHS, Scheme, Site, jupyter_book, site
 
 __all__ = ["site"]  # a fixture; each of the two files finds what the other has built
 pytestmark = pytest.mark.slow
@@ -27,7 +24,6 @@ pytestmark = pytest.mark.slow
 KINDS = [CHAPTERS[0], "search.html", "book/reference/claims.html", "book/reference/api.html"]
 ALL = [*PAGES, "search.html"]
 NAME = r"[.#](-?[_a-zA-Z][\w-]*)"
-FIGURES = {page: SOURCES[page.removesuffix(".html")] for page in NOTEBOOKS}
 # Every class and id that an element ever has.
 WATCH = """() => {
     window.worn = new Set();
@@ -140,23 +136,6 @@ def test_each_icon_is_in_its_font(browser: Browser, site: Site) -> None:
 
 LOOKS: list[tuple[Scheme, Literal["screen", "print"], int]]
 LOOKS = [("light", "screen", 1280), ("dark", "screen", 390), ("light", "print", 1280)]
-
-
-def pixels(image: bytes) -> str:
-    with Image.open(BytesIO(image)) as figure:
-        return f"{figure.size} {sha256(figure.convert('RGBA').tobytes()).hexdigest()}"
-
-
-@pytest.mark.parametrize("page", FIGURES)
-def test_figures_are_smaller_and_to_the_pixel_the_same(site: Site, page: str) -> None:
-    notebook = json.loads((ROOT / FIGURES[page]).read_text(encoding="utf-8"))
-    outputs = [output.get("data", {}) for cell in notebook["cells"] for output in cell.get("outputs", [])]
-    stored = [b64decode("".join(data["image/png"])) for data in outputs if "image/png" in data]
-    files = [site.html / site.target(page, str(image["src"]))[0] for image in site.article(page).select(".cell_output img")]
-    shown = [file.read_bytes() for file in files]
-    assert list(map(pixels, shown)) == list(map(pixels, stored)), f"{page} shows other figures than its notebook"
-    assert all(len(now) <= len(before) for now, before in zip(shown, stored, strict=True))
-    assert not [file.name for file in files if file.suffix == ".png" and file.with_suffix(".webp").exists()]
 
 
 def build(root: Path) -> None:

@@ -1,17 +1,15 @@
 """Makes the book's pages light: Sphinx calls `setup` when it builds them, since _config.yml names this file.
 
 Formulas become MathML here and not in the reader's browser; scripts wait for the page, and only the pages that use them load
-them; figures have their sizes; and each page says in a sentence what it is about.
+them; and each page says in a sentence what it is about.
 """
 
 import re
 from html import escape, unescape
-from pathlib import Path
 from typing import Any
 
 from docutils import nodes  # type: ignore[import-untyped]
 from math_core import LatexError, LatexToMathML
-from PIL import Image
 from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.writers.html5 import HTML5Translator
@@ -37,21 +35,6 @@ def formula(page: HTML5Translator, node: nodes.math | nodes.math_block) -> None:
     raise nodes.SkipNode
 
 
-def sized(app: Sphinx, body: str) -> str:
-    """The page with each figure's size, so that nothing moves when it comes, and all but the first loaded when it is near."""
-    sources = {name: Path(app.srcdir, source) for source, name in app.builder.images.items()}
-    seen: list[str] = []
-
-    def with_size(found: re.Match[str]) -> str:
-        seen.append(name := unescape(found[2]))
-        with Image.open(sources[name]) as image:
-            width, height = image.size
-        lazy = ' loading="lazy"' if len(seen) > 1 else ""
-        return f'{found[1]} width="{width}" height="{height}"{lazy} />'
-
-    return re.sub(r'(<img [^>]*src="[^"]*_images/([^"/]+)"[^>]*?) ?/>', with_size, body)
-
-
 def description(body: str) -> str:
     """What a chapter or an assignment gives, else a page's first paragraph: as many whole words as go into 160 characters."""
     goals = r'<div class="goals admonition">\s*<p class="admonition-title">.*?</p>(.*?)</div>'
@@ -73,7 +56,7 @@ def lighten(app: Sphinx, page: str, template: str, context: dict[str, Any], doct
         tag = context["js_tag"]
         context["js_tag"] = lambda script: re.sub(r"^<script (?!defer)(?=.*src=)", "<script defer ", tag(script))
     if doctree is not None:
-        context["body"] = sized(app, PLAIN.sub(r"\1", body))
+        context["body"] = PLAIN.sub(r"\1", body)
         context["metatags"] += f'<meta name="description" content="{escape(description(body))}" />'
 
 

@@ -1,4 +1,4 @@
-"""Makes the built pages lighter, in a Sphinx extension: one style sheet, an icon font of few glyphs, smaller figures.
+"""Makes the built pages lighter, in a Sphinx extension: one style sheet, an icon font of few glyphs.
 
 It works on the finished HTML, so that `make book`, the tests and readers have the same pages. What Sphinx puts into
 `_static` stays there untouched, since the next build may change some pages only and start from it again.
@@ -6,7 +6,6 @@ It works on the finished HTML, so that `make book`, the tests and readers have t
 
 import logging
 import re
-from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from io import BytesIO
 from os.path import relpath
@@ -15,7 +14,6 @@ from typing import Any
 
 from fontTools.subset import Options, Subsetter, load_font, save_font  # type: ignore[import-untyped]
 from lightningcss import process_stylesheet
-from PIL import Image
 from sphinx.application import Sphinx
 from sphinx.util.logging import getLogger
 
@@ -101,29 +99,6 @@ def merge_styles(texts: dict[Path, str], static: Path) -> None:
                 first = ""
 
 
-def smaller(png: Path) -> Path | None:
-    """The figure as WebP, to the pixel the same, if that is smaller."""
-    webp = png.with_suffix(".webp")
-    if not webp.exists() or webp.stat().st_mtime < png.stat().st_mtime:
-        with Image.open(png) as figure:
-            figure.save(webp, lossless=True, exact=True)
-    return webp if webp.stat().st_size < png.stat().st_size else None
-
-
-def shrink_figures(texts: dict[Path, str], images: Path) -> set[Path]:
-    """WebP takes the place of PNG in the pages; returned is what may go."""
-    figures = sorted(images.glob("*.png"))
-    with ThreadPoolExecutor() as pool:
-        replaced = {png.name for png, webp in zip(figures, pool.map(smaller, figures), strict=True) if webp}
-
-    def address(match: re.Match[str]) -> str:
-        return f"{match[1]}.webp" if f"{match[2]}.png" in replaced else match[0]
-
-    for page, text in texts.items():
-        texts[page] = re.sub(rf'((?:src|href)="[^"]*\b{images.name}/([^"/]+))\.png(?=")', address, text)
-    return {images / name for name in replaced}
-
-
 def slim(app: Sphinx, exception: Exception | None) -> None:
     if exception or app.builder.name != "html":
         return
@@ -133,14 +108,11 @@ def slim(app: Sphinx, exception: Exception | None) -> None:
     before = {page: page.read_text(encoding="utf-8") for page in pages}
     after = dict(before)
     merge_styles(after, static)
-    needless = shrink_figures(after, html / app.builder.imagedir)
     # Last, and the search last of all: a build that was broken off starts here again.
     for page in sorted(pages, key=lambda page: page.name == "search.html"):
         if after[page] != before[page]:
             page.write_text(after[page], encoding="utf-8")
-    for png in needless:
-        png.unlink()
-    getLogger(__name__).info("slim: %s pages, %s new figures", len(pages), len(needless))
+    getLogger(__name__).info("slim: %s pages", len(pages))
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
