@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 TOLERANCE = 2e-5  # of a number: rounding two of them to six digits may move them 1e-5 apart, and processors a little more
 TOLERANCE_NEAR_ZERO = 1e-6  # of the largest magnitude in the array: a sum that should be 0 comes out differently everywhere
+NOTHING_SAID: dict[str, Any] = dict.fromkeys(("Creator", "Date", "Format", "Type"))  # of an SVG's metadata
 ROUNDING = 1e-12  # an array of nothing else has no largest magnitude to go by
 
 
@@ -49,13 +50,16 @@ def svg_with_drawn_data(fig: Figure) -> tuple[str, dict[str, Any]] | None:
     """Format ``fig`` as IPython does, without what a reader does not see, and with its drawn data in the output's metadata."""
     from IPython.core.pylabtools import print_figure
 
-    svg = print_figure(fig, "svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
-    if svg is None:
-        return None
+    svg = print_figure(fig, "svg", metadata=NOTHING_SAID)
+    return None if svg is None else (small_svg(svg), {"drawn": drawn_data(fig)})
+
+
+def small_svg(svg: str) -> str:
+    """Leave out of matplotlib's ``svg`` what nobody sees: its head, comments, line breaks, and hundredths of a hundredth."""
     svg = re.sub(r"<\?xml.*?\?>|<!DOCTYPE.*?>|<!--.*?-->", "", svg, flags=re.DOTALL)
-    # A hundredth of a point is seen by nobody; but glyphs are scaled by less.
+    # Points are rounded; glyphs are scaled by less than that.
     svg = re.sub(r"scale\([^)]*\)|base64,[^\"]*|(\d\.\d\d)\d+", lambda found: found[1] or found[0], svg)
-    return re.sub(r"\s+", " ", svg).replace("> <", "><").strip(), {"drawn": drawn_data(fig)}
+    return re.sub(r"\s+", " ", svg).replace("> <", "><").strip()
 
 
 def _drawn_by_axes(ax: Axes) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 import json
 import re
-from importlib import util
+from runpy import run_path
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,11 +12,9 @@ from tests.commands import ROOT
 from tests.test_site import NOTEBOOKS, SOURCES, Site, site
 
 __all__ = ["site"]
-SPEC = util.spec_from_file_location("figures", ROOT / "tools/sphinx/figures.py")
-assert SPEC
-assert SPEC.loader
-figures = util.module_from_spec(SPEC)
-SPEC.loader.exec_module(figures)
+
+
+figures, pictures = (SimpleNamespace(**run_path(str(ROOT / f"tools/{name}.py"))) for name in ("sphinx/figures", "pictures"))
 INK, GROUND = figures.dark_tokens(ROOT / "book/_static/course.css")
 
 
@@ -46,6 +45,17 @@ def test_positions_keep_their_order_in_the_dark() -> None:
     shades = ["#" + "".join(f"{round(255 * part):02x}" for part in color[:3]) for color in position_colors(12)]
     dark = [luminance(figures.dark_color(color, INK, GROUND)) for color in shades]
     assert dark == sorted(dark)
+
+
+@pytest.mark.slow
+def test_pictures_of_the_first_page_are_what_the_package_draws() -> None:
+    for name, drawn in pictures.draw().items():
+        file = ROOT / "book/pictures" / name
+        stored = file.read_text(encoding="utf-8") if file.exists() else ""
+        numbers, words = re.compile(r"-?\d+\.\d+"), re.compile(r"base64,[^\"]*|[mp][0-9a-f]{10}\b|-?\d+\.\d+")
+        assert words.sub("", stored) == words.sub("", drawn), f"{file} is not what tools/pictures.py draws: run it"
+        pairs = zip(numbers.findall(stored), numbers.findall(drawn), strict=True)
+        assert all(abs(float(a) - float(b)) < 0.1 for a, b in pairs), f"{file} is not what tools/pictures.py draws: run it"
 
 
 @pytest.mark.slow

@@ -1,0 +1,236 @@
+"""Draws the pictures of the first page in book/pictures, one for each chapter and one above them, from the package itself.
+
+Run it when a chapter's finding, the look of the figures or a scheme has changed: `python tools/pictures.py`.
+"""
+
+from __future__ import annotations
+
+import io
+from itertools import pairwise
+from pathlib import Path
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle
+
+from posenc_course._drawn import NOTHING_SAID, small_svg
+from posenc_course._system import write_whole
+from posenc_course.alibi import alibi_slopes
+from posenc_course.experiment import curve, load_model, load_results, token_losses
+from posenc_course.experiment.corpus import load_corpus
+from posenc_course.geometry import wavelengths
+from posenc_course.naive import normalized
+from posenc_course.plotting import COLORS, DIVERGING, STYLE, label_ends, position_colors, scheme_style
+from posenc_course.relative import t5_buckets
+from posenc_course.rope import RotaryPositions
+from posenc_course.rope_scaling import ntk_aware
+from posenc_course.sinusoidal import frequencies, sinusoidal_table
+
+FOLDER = Path(__file__).resolve().parent.parent / "book/pictures"
+BLUE, RED, GREEN, ORANGE = (COLORS[name] for name in ("blue", "vermillion", "green", "orange"))
+GREY = "#808080"
+
+
+def order(ax: Axes) -> None:
+    """Six words and the same words shuffled: what attention returns is shuffled alike."""
+    shuffled = [3, 0, 5, 1, 4, 2]
+    for place, word in enumerate(shuffled):
+        color = position_colors(6)[word]
+        ax.plot([word, place], [1, 0], color=color, linewidth=1.5)
+        ax.plot([word, place], [1, 0], "o", color=color, markersize=10)
+    ax.set(xlim=(-0.5, 5.5), ylim=(-0.3, 1.3))
+
+
+def naive(ax: Axes) -> None:
+    """Positions scaled to [0, 1]: the longer the text, the shorter the step."""
+    for row, length in enumerate((4, 7, 13, 25)):
+        places = normalized(torch.arange(length), length)
+        ax.plot(places, [-row] * length, "|", color=GREY, markersize=14, markeredgewidth=1.5)
+        ax.plot(places[3], -row, "o", color=RED, markersize=8)
+    ax.set(xlim=(-0.04, 1.04), ylim=(-3.5, 0.5))
+
+
+def sinusoidal(ax: Axes) -> None:
+    """The table of chapter 3."""
+    ax.imshow(sinusoidal_table(range(28), 40).numpy(), cmap=DIVERGING, vmin=-1, vmax=1)
+
+
+def pendulums(ax: Axes) -> None:
+    """Clocks, each slower than the last, at position 7."""
+    for at, angle in enumerate((7 * frequencies(12, base=300)).tolist()):
+        x, y = 2.4 * (at % 3), -2.4 * (at // 3)
+        ax.add_patch(Circle((x, y), 1, fill=False, color=GREY, linewidth=1.5))
+        ax.plot([x, x + 0.9 * np.sin(angle)], [y, y + 0.9 * np.cos(angle)], color=BLUE, linewidth=3)
+    ax.set(xlim=(-1.2, 6), ylim=(-3.5, 1.1), aspect="equal")
+
+
+def norm(ax: Axes) -> None:
+    """A word, and where the positions move it: always by the same length."""
+    ring = sinusoidal_table(range(12), 2)
+    for position, row in enumerate(ring.tolist()):
+        end = (2.2 + row[0], 1.3 + row[1])
+        ax.annotate("", end, (2.2, 1.3), arrowprops={"arrowstyle": "-|>", "color": position_colors(12)[position], "shrinkB": 0})
+    ax.annotate("", (2.2, 1.3), (0, 0), arrowprops={"arrowstyle": "-|>", "color": "black", "linewidth": 2.5, "shrinkA": 0})
+    ax.set(xlim=(-0.3, 3.9), ylim=(-0.3, 2.5), aspect="equal")
+
+
+def shift(ax: Axes) -> None:
+    """Positions of one pair on its circle: a shift by two is the same turn everywhere."""
+    omega = 0.45
+    angles = omega * np.arange(14)
+    ax.add_patch(Circle((0, 0), 1, fill=False, color=GREY, linewidth=1))
+    ax.scatter(np.sin(angles), np.cos(angles), color=position_colors(14), s=45, zorder=3)
+    for start in (0, 4, 8):
+        a, b = angles[start], angles[start + 2]
+        way = {"arrowstyle": "-|>", "color": RED, "connectionstyle": "arc3,rad=-0.25", "linewidth": 2}
+        ax.annotate("", (1.28 * np.sin(b), 1.28 * np.cos(b)), (1.28 * np.sin(a), 1.28 * np.cos(a)), arrowprops=way)
+    ax.set(xlim=(-1.6, 1.6), ylim=(-1.5, 1.5), aspect="equal")
+
+
+def base(ax: Axes) -> None:
+    """Wavelengths of the pairs, and a text of 512 tokens: what is longer than it hardly turns."""
+    waves = wavelengths(64)
+    short = waves <= 512
+    pairs = np.arange(len(waves))
+    ax.axhline(512, color=RED, linewidth=1.5)
+    ax.plot(pairs[short], waves[short], "o", color=BLUE, markersize=5)
+    ax.plot(pairs[~short], waves[~short], "o", color=GREY, markersize=5)
+    ax.set(yscale="log")
+    ax.minorticks_off()
+
+
+def learned(ax: Axes) -> None:
+    """How alike the 64 trained rows are: near ones are, and nobody told them to be."""
+    rows = torch.nn.functional.normalize(load_model("learned", 0).state_dict()["scheme.table"][:64], dim=1)
+    ax.imshow((rows @ rows.T).numpy(), cmap=DIVERGING, vmin=-1, vmax=1)
+
+
+def relative(ax: Axes) -> None:
+    """T5's buckets over the distance: narrow ones near, wide ones far."""
+    distances = np.arange(140)
+    ax.step(distances, t5_buckets(torch.from_numpy(distances), causal=True), color=BLUE, where="mid")
+
+
+def rope(ax: Axes) -> None:
+    """Query and key turn, and the angle between them stays."""
+    for at, turn in enumerate((0.2, 1.9)):
+        for angle, length, color in ((turn, 1.0, RED), (turn + 0.7, 0.75, BLUE)):
+            end = (2 * at + length * np.cos(angle), length * np.sin(angle))
+            ax.annotate("", end, (2 * at, 0), arrowprops={"arrowstyle": "-|>", "color": color, "linewidth": 2.5, "shrinkA": 0})
+        arc = np.linspace(turn, turn + 0.7, 20)
+        ax.plot(2 * at + 0.4 * np.cos(arc), 0.4 * np.sin(arc), color=GREY)
+    ax.set(xlim=(-0.15, 2.15), ylim=(-0.15, 1.15), aspect="equal")
+
+
+def alibi(ax: Axes) -> None:
+    """Eight heads, eight slopes."""
+    for slope, color in zip(alibi_slopes(8).tolist(), position_colors(8), strict=True):
+        ax.plot([0, 40], [0, -40 * slope], color=color)
+    ax.set(ylim=(-14, 1))
+
+
+def lengths(ax: Axes) -> None:
+    """The loss of three trained models by position: one of them keeps its place beyond the training length."""
+    results = load_results("full")
+    edges = np.unique(np.geomspace(8, 512, 26).astype(int))
+    ax.axvline(64, color=GREY, linewidth=1)
+    for scheme in ("sinusoidal", "rope", "alibi"):
+        losses = curve(results, scheme) - curve(results, "alibi").mean(dim=0)
+        means = torch.stack([losses[:, low:high].mean(dim=1) for low, high in pairwise(edges)], dim=1)
+        ax.plot(edges[1:], means.mean(dim=0), color=scheme_style(scheme)["color"], linewidth=2.5)
+    ax.set(xscale="log")
+    ax.minorticks_off()
+
+
+def stretching(ax: Axes) -> None:
+    """What far keys cost a trained RoPE by position, as it is and with stretched frequencies."""
+    model = load_model("rope", 0)
+    text = load_corpus().validation
+    starts = torch.arange(16) * (len(text) // 16)
+    windows = text[starts[:, None] + torch.arange(257)]
+    omega = frequencies(16)
+    for turns, color in ((omega, GREEN), (ntk_aware(omega, 8), ORANGE)):
+        for part in [*model.modules()]:
+            if hasattr(part, "scheme"):
+                part.scheme = RotaryPositions(turns)
+        losses = token_losses(model, windows).mean(dim=0).unfold(0, 24, 1).mean(dim=-1)
+        ax.plot(np.arange(len(losses)) + 12, losses, color=color, linewidth=2.5)
+    ax.axvline(64, color=GREY, linewidth=1)
+
+
+def choosing(ax: Axes) -> None:
+    """A decoder without positions counts: the mean over what it sees falls with every token."""
+    places = np.arange(16)
+    ax.vlines(places, 0, 1 / (1 + places), color=position_colors(16), linewidth=5)
+    ax.set(ylim=(0, 1.1))
+
+
+def loses_its_place(ax: Axes) -> None:
+    """The picture above all: what trained models lose beyond the training length."""
+    results = load_results("full")
+    edges = np.unique(np.geomspace(4, 512, 34).astype(int))
+    ax.axvspan(1, 64, color="0.93", linewidth=0)
+    ax.text(5, 1.55, "lengths seen in training")
+    for scheme in ("sinusoidal", "learned", "rope", "t5", "alibi"):
+        losses = curve(results, scheme) - curve(results, "alibi").mean(dim=0)
+        means = torch.stack([losses[:, low:high].mean(dim=1) for low, high in pairwise(edges)], dim=1)
+        style = scheme_style(scheme) | {"marker": ""}
+        ax.plot(edges[1:] - 1, means.T, **style | {"label": "_", "linewidth": 0.7, "alpha": 0.5})
+        ax.plot(edges[1:] - 1, means.mean(dim=0), **style)
+    ax.set(xscale="log", xlim=(4, 512), xlabel="position in the text", ylabel="worse than ALiBi, nats")
+    ax.set_xticks([4, 16, 64, 256, 512], ["4", "16", "64", "256", "512"])
+    ax.minorticks_off()
+    label_ends(ax)
+
+
+CHAPTERS = (
+    order,
+    naive,
+    sinusoidal,
+    pendulums,
+    norm,
+    shift,
+    base,
+    learned,
+    relative,
+    rope,
+    alibi,
+    lengths,
+    stretching,
+    choosing,
+)
+
+
+def picture(number: int) -> Figure:
+    """The picture of a chapter, without words: 240 by 144 pixels."""
+    fig, ax = plt.subplots(figsize=(2.5, 1.5))
+    CHAPTERS[number - 1](ax)
+    ax.set_axis_off()
+    return fig
+
+
+def svg(fig: Figure) -> str:
+    text = io.StringIO()
+    fig.savefig(text, format="svg", metadata=NOTHING_SAID)
+    plt.close(fig)
+    return small_svg(text.getvalue()) + "\n"
+
+
+def draw() -> dict[str, str]:
+    """Each file's name, and what belongs into it."""
+    with mpl.rc_context(STYLE):
+        fig, ax = plt.subplots(figsize=(7.2, 2.8))
+        loses_its_place(ax)
+        pictures = {"loses_its_place.svg": svg(fig)}
+        return pictures | {f"{number:02d}.svg": svg(picture(number)) for number in range(1, 15)}
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    for name, text in draw().items():
+        write_whole(FOLDER / name, text.encode())
+        print(f"{name}: {len(text) / 1000:.0f} kB")
