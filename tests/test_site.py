@@ -34,7 +34,7 @@ SOURCES = {
 PAGES = [f"{document}.html" for document in SOURCES]
 NOTEBOOKS = [f"{document}.html" for document, source in SOURCES.items() if source.endswith(".ipynb")]
 CHAPTERS = [page for page in NOTEBOOKS if re.match(r"book/\d\d_", page)]
-GENERATED = {"index.html", "search.html"}  # Sphinx's own: the redirect to the first page, and the search
+GENERATED = {"index.html", "search.html", "404.html"}  # the redirect to the first page, the search, what is shown for no page
 Scheme = Literal["light", "dark"]
 ADDRESS = "https://example.org/course"
 

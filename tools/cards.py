@@ -1,0 +1,58 @@
+"""Draws the cards that networks show beside a link to a page: its title and, of a chapter, its own first figure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from matplotlib import get_data_path
+from PIL import Image, ImageDraw, ImageFont
+
+SIZE = WIDTH, HEIGHT = 1200, 630
+MARGIN, COLUMN = 64, 470  # of the text, beside a figure
+BLUE, ORANGE, GREY = "#0b4f79", "#e69f00", "#48566b"  # the first two are the favicon's
+
+
+def font(size: int, bold: bool = True) -> ImageFont.FreeTypeFont:
+    """Matplotlib brings it, so that a card looks alike wherever it's made."""
+    return ImageFont.truetype(Path(get_data_path(), f"fonts/ttf/DejaVuSans{'-Bold' * bold}.ttf"), size)
+
+
+def lines(words: str, face: ImageFont.FreeTypeFont, width: int) -> list[str]:
+    """The words in lines that are no wider than `width`."""
+    broken: list[str] = []
+    for word in words.split():
+        if broken and face.getlength(f"{broken[-1]} {word}") <= width:
+            broken[-1] += f" {word}"
+        else:
+            broken.append(word)
+    return broken
+
+
+def card(course: str, above: str, title: str, figure: Path | None = None) -> Image.Image:
+    """A card of the course's name, a line above the title, the title, and a figure on its right."""
+    image = Image.new("RGB", SIZE, "white")
+    draw = ImageDraw.Draw(image)
+    draw.rectangle((0, 0, WIDTH, 92), fill=BLUE)
+    draw.rectangle((0, 92, WIDTH, 98), fill=ORANGE)
+    draw.text((MARGIN, 46), course, font=font(40), fill="white", anchor="lm")
+    width = COLUMN if figure else WIDTH - 2 * MARGIN
+    # The largest letters in which the title fits.
+    size, broken = next(
+        (size, broken)
+        for size in range(48 if figure else 64, 20, -2)
+        for broken in [lines(title, font(size), width)]
+        if len(broken) * 1.25 * size <= 350 and max(map(font(size).getlength, broken)) <= width
+    )
+    top = (HEIGHT + 98 - 1.25 * size * len(broken) - 56) // 2
+    draw.text((MARGIN, top), above, font=font(34, bold=False), fill=GREY)
+    for number, line in enumerate(broken):
+        draw.text((MARGIN, top + 56 + 1.25 * size * number), line, font=font(size), fill=BLUE)
+    if figure:
+        left, upper, right, lower = MARGIN + COLUMN + 40, 130, WIDTH - 40, HEIGHT - 32
+        with Image.open(figure) as opened:
+            drawn = opened.convert("RGBA")
+        scale = min((right - left) / drawn.width, (lower - upper) / drawn.height)
+        drawn = drawn.resize((round(scale * drawn.width), round(scale * drawn.height)), Image.Resampling.LANCZOS)
+        at = (left + right - drawn.width) // 2, (upper + lower - drawn.height) // 2
+        image.paste(drawn, at, drawn)
+    return image.quantize(128, dither=Image.Dither.NONE)  # a third of the bytes, and no difference to be seen
