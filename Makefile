@@ -11,7 +11,7 @@ ifeq ($(FILES),)
 $(error nothing is called $(ONLY): ONLY takes a part of one of these names: $(sort $(basename $(notdir $(NOTEBOOKS))) \
     $(patsubst tests/test_%.py,%,$(wildcard tests/test_*.py))))
 endif
-SELECTED := $(sort $(FILES) $(wildcard $(patsubst %,tests/test_%.py,attention checks errors exercises notebooks site))) -k "$(ONLY)"
+SELECTED := $(sort $(FILES) $(wildcard $(patsubst %,tests/test_%.py,attention checks errors exercises notebooks published site))) -k "$(ONLY)"
 endif
 
 help:  ## this list
@@ -68,11 +68,14 @@ serve: _build/complete  ## serve the built course on this machine; elsewhere tha
 site: _build/complete  ## make _site for any static host; with full addresses: make site SITE_URL=https://…
 	.venv/bin/python tools/site.py _build/html _site $(SITE_URL)
 
+links: .venv/complete  ## ask other sites for all that the pages link to; what does not answer is in _links/_build/html/output.txt
+	.venv/bin/jupyter-book build . --builder linkcheck --path-output _links
+
 lock: .venv/complete  ## pin the newest allowed packages in requirements.lock
 	.venv/bin/uv pip compile --quiet --upgrade --extra plot --extra teach --extra test requirements.txt pyproject.toml
 
 clean:  ## remove what was built; the environment .venv stays
-	rm -rf _build _site _solutions
+	rm -rf _build _links _site _solutions
 
 .venv/complete: requirements.lock pyproject.toml tools/setup_env.py
 	@$(PYTHON) tools/setup_env.py
@@ -90,4 +93,4 @@ _solutions/complete: .venv/complete $(SOURCES)
 	.venv/bin/jupyter-book build . --path-output _solutions --toc _solutions/_toc.yml -W -n --keep-going
 	@touch $@
 
-.PHONY: help book check fix test test-elsewhere coverage bench exercises experiment lint lab execute serve site lock clean
+.PHONY: help book check fix test test-elsewhere coverage bench exercises experiment lint lab execute serve site links lock clean

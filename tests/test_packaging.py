@@ -6,7 +6,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml  # type: ignore[import-untyped]
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
 from tests.commands import ROOT, run
 
@@ -44,6 +46,18 @@ def test_bounds_stated_twice_agree() -> None:
     first, second = ({normalized(bound.name): bound.specifier for bound in bounds} for bounds in BOUNDS.values())
     for name in first.keys() & second.keys():
         assert first[name] == second[name], f"{name}: requirements.txt says {first[name]}, pyproject.toml {second[name]}"
+
+
+def test_updates_stop_before_another_jupyter_book() -> None:
+    """Version 2 is another program of the same name: neither the bounds nor what Dependabot proposes lets it in."""
+    (bound,) = (bound.specifier for bound in BOUNDS["requirements.txt"] if bound.name == "jupyter-book")
+    updates = yaml.safe_load((ROOT / ".github/dependabot.yml").read_text())["updates"]
+    (pip,) = (update for update in updates if update["package-ecosystem"] == "pip")
+    (ignored,) = (rule["versions"] for rule in pip["ignore"] if rule["dependency-name"] == "jupyter-book")
+    for version in ["2.0.0", "2.1.4", "3.0.0"]:
+        assert not bound.contains(version), f"requirements.txt lets jupyter-book {version} in"
+        assert any(version in SpecifierSet(versions) for versions in ignored), f"Dependabot would propose {version}"
+    assert not any("1.0.9" in SpecifierSet(versions) for versions in ignored), "Dependabot would pass over jupyter-book 1.0.9"
 
 
 def test_lock_suits_any_machine() -> None:
