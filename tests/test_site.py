@@ -36,7 +36,6 @@ NOTEBOOKS = [f"{document}.html" for document, source in SOURCES.items() if sourc
 CHAPTERS = [page for page in NOTEBOOKS if re.match(r"book/\d\d_", page)]
 GENERATED = {"index.html", "search.html", "404.html"}  # the redirect to the first page, the search, what is shown for no page
 Scheme = Literal["light", "dark"]
-ADDRESS = "https://example.org/course"
 
 WIDTHS = {"desktop": 1280, "phone": 390}
 # Scrolls the page sideways, or is cut off in silence.
@@ -160,16 +159,6 @@ def build(root: Path) -> dict[str, int | str]:
     (root / ".venv" / "README.md").write_text("# No page: hidden folders are none of the book's", encoding="utf-8")
     done = jupyter_book(root, "-W", "-n", "--keep-going")
     return {"returncode": done.returncode, "log": re.sub(rf"\x1b\[[\d;]*m|{re.escape(str(root))}/", "", done.stdout)}
-
-
-@pytest.fixture(scope="session")
-def published(site: Site) -> Path:
-    """The folder that `make site` makes for a host at ADDRESS."""
-    folder = site.root / "_site"
-    command = [sys.executable, "tools/site.py", str(site.html), str(folder), ADDRESS]
-    made = subprocess.run(command, cwd=site.root, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    assert made.returncode == 0, f"tools/site.py failed:\n{made.stdout}"
-    return folder
 
 
 def opened(browser: Browser, address: str, scheme: Scheme = "light", problems: list[str] | None = None) -> Page:
@@ -476,27 +465,3 @@ def test_search_works_from_the_folder(browser: Browser, site: Site) -> None:
         tab.wait_for_function("/finished|did not match/.test(document.querySelector('#search-results').innerText)")
         found = tab.locator("#search-results li a").evaluate_all("links => links.map(a => a.getAttribute('href'))")
         assert any(str(link).startswith(CHAPTERS[0]) for link in found), f"searching {word!r} finds {found}, not {CHAPTERS[0]}"
-
-
-# --- What is published ---
-
-
-@pytest.mark.parametrize("page", NOTEBOOKS)
-def test_published_notebook_names_the_wheel_in_full(published: Path, page: str) -> None:
-    address = f"{ADDRESS}/{next(published.glob('*.whl')).name}"
-    line = re.compile(rf"%pip install [^\n]*{re.escape(address)}")
-    notebook = json.loads((published / "_sources" / SOURCES[page.removesuffix(".html")]).read_text(encoding="utf-8"))
-    first = next("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code")
-    assert line.search(first), f"{page}: the first cell of the download must %pip install {address}; it is:\n{first}"
-    text = parsed(published / page).get_text()
-    assert line.search(text), f"the published {page} does not show %pip install {address}: see tools/site.py"
-
-
-def test_published_wheel_installs_and_imports(published: Path, tmp_path: Path) -> None:
-    wheel = next(published.glob("*.whl"))
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", str(tmp_path), str(wheel)]
-    subprocess.run(pip, check=True)
-    command = [sys.executable, "-c", "import posenc_course; print(posenc_course.__file__)"]
-    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
-    imported = subprocess.run(command, cwd=tmp_path, env=environment, text=True, capture_output=True)
-    assert str(tmp_path) in imported.stdout, f"{wheel.name} installs but does not import alone:\n{imported.stderr}"

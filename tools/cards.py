@@ -9,6 +9,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 SIZE = WIDTH, HEIGHT = 1200, 630
 MARGIN, COLUMN = 64, 470  # of the text, beside a figure
+TITLE, LINE = 350, 1.25  # the most that a title takes in height, and the height of a line in letters
 BLUE, ORANGE, GREY = "#0b4f79", "#e69f00", "#48566b"  # the first two are the favicon's
 
 
@@ -28,6 +29,15 @@ def lines(words: str, face: ImageFont.FreeTypeFont, width: int) -> list[str]:
     return broken
 
 
+def fitted(words: str, width: int, largest: int) -> tuple[int, list[str]]:
+    """The largest letters in which the words fit, and their lines."""
+    for size in range(largest, 0, -2):
+        broken = lines(words, font(size), width)
+        if len(broken) * LINE * size <= TITLE and max(map(font(size).getlength, broken)) <= width:
+            break
+    return size, broken
+
+
 def card(course: str, above: str, title: str, figure: Path | None = None) -> Image.Image:
     """A card of the course's name, a line above the title, the title, and a figure on its right."""
     image = Image.new("RGB", SIZE, "white")
@@ -36,17 +46,11 @@ def card(course: str, above: str, title: str, figure: Path | None = None) -> Ima
     draw.rectangle((0, 92, WIDTH, 98), fill=ORANGE)
     draw.text((MARGIN, 46), course, font=font(40), fill="white", anchor="lm")
     width = COLUMN if figure else WIDTH - 2 * MARGIN
-    # The largest letters in which the title fits.
-    size, broken = next(
-        (size, broken)
-        for size in range(48 if figure else 64, 20, -2)
-        for broken in [lines(title, font(size), width)]
-        if len(broken) * 1.25 * size <= 350 and max(map(font(size).getlength, broken)) <= width
-    )
-    top = (HEIGHT + 98 - 1.25 * size * len(broken) - 56) // 2
+    size, broken = fitted(title, width, 48 if figure else 64)
+    top = (HEIGHT + 98 - LINE * size * len(broken) - 56) // 2
     draw.text((MARGIN, top), above, font=font(34, bold=False), fill=GREY)
     for number, line in enumerate(broken):
-        draw.text((MARGIN, top + 56 + 1.25 * size * number), line, font=font(size), fill=BLUE)
+        draw.text((MARGIN, top + 56 + LINE * size * number), line, font=font(size), fill=BLUE)
     if figure:
         left, upper, right, lower = MARGIN + COLUMN + 40, 130, WIDTH - 40, HEIGHT - 32
         with Image.open(figure) as opened:

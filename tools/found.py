@@ -217,5 +217,5 @@ def changed(root: Path) -> dict[str, str]:
     dates: dict[str, str] = {}
     for commit in subprocess.check_output([*git, "log", "--format=%x00%cs", "--name-only"], text=True).split("\0")[1:]:
         day, *files = commit.split("\n")
-        dates = dict.fromkeys(files, day) | dates
+        dates = dict.fromkeys(filter(None, files), day) | dates
     return dates

@@ -24,6 +24,7 @@ MOVED = """<!DOCTYPE html>
 <head>
 <meta charset="utf-8" />
 <meta name="viewport" content="width=device-width, initial-scale=1" />
+<meta name="color-scheme" content="light dark" />
 <title>{title}</title>
 <meta http-equiv="refresh" content="0; url={address}" />
 {head}</head>
@@ -34,9 +35,9 @@ MOVED = """<!DOCTYPE html>
 
 def publish(html: Path, site: Path, url: str = "") -> None:
     """Copies the pages in `html` to the new folder `site`, and adds to it."""
-    url = url.rstrip("/")
     if url and not re.fullmatch(r"https?://[^/?#\s]+(/[^?#\s]*)?", url):
         sys.exit(f"SITE_URL={url} is no address of a site: give all of it, such as https://example.org/course")
+    url = url.rstrip("/")
     shutil.rmtree(site, ignore_errors=True)
     shutil.copytree(html, site)
     (site / ".nojekyll").touch()  # GitHub Pages would leave out folders that begin with an underscore
@@ -93,9 +94,7 @@ def redirect(site: Path, moved: dict[str, str], heads: dict[str, str]) -> None:
         path, _, place = new.partition("#")
         text = (site / path).read_text(encoding="utf-8") if (site / path).is_file() else None
         if text is None or (place and f'id="{place}"' not in text):
-            sys.exit(
-                f"book/redirects.toml: {old} leads to {new}, which is not there: name a page of the site, and a place in it"
-            )
+            sys.exit(f"book/redirects.toml: {old} leads to {new}, which is not there: name a page, and a place in it")
         if (site / old).exists() or not re.fullmatch(r"[\w/-]+\.html", old):
             sys.exit(f"book/redirects.toml: {old} must be where a page was, such as book/old.html, and is none any more")
         (title,) = re.findall(r"<title>(.*?)(?: &#8212; .*)?</title>", text)
