@@ -2,9 +2,9 @@
 
 All of it names addresses in full, so that it waits until the site has one. It says what the built pages say.
 
-Sphinx's extensions for parts of it (sphinxext-opengraph, sphinx-sitemap, sphinx-notfound-page, sphinx-reredirects) want the
-address when the book is built, which would take a second build to publish; a chapter's figure, structured data and a feed
-are in none of them. Four more packages would save some thirty of these lines.
+Of Sphinx's extensions, sphinxext-opengraph, sphinx-sitemap and sphinx-notfound-page want the address when the book is built,
+which would take a second build to publish; a chapter's figure, structured data and a feed are in none of them. So they would
+save a few of these lines, for as many packages.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class Course:
             hours, minutes = divmod(sum(chapter.minutes or 0 for chapter in self.chapters), 60)
             told |= {
                 "provider": authors,
-                "educationalLevel": "Intermediate",
+                "educationalLevel": "Intermediate",  # Python and matrix products are taken for granted
                 "offers": {"@type": "Offer", "category": "Free"},
                 "hasCourseInstance": {
                     "@type": "CourseInstance",

@@ -42,7 +42,6 @@ def publish(html: Path, site: Path, url: str = "") -> None:
     shutil.copytree(html, site)
     (site / ".nojekyll").touch()  # GitHub Pages would leave out folders that begin with an underscore
     wheel = add_wheel(site)
-    moved = tomllib.loads((ROOT / "book" / "redirects.toml").read_text(encoding="utf-8"))
     heads = dict[str, str]()
     if url:
         name_in_full(site, wheel, url)
@@ -56,12 +55,13 @@ def publish(html: Path, site: Path, url: str = "") -> None:
             "404.html": rooted((site / "404.html").read_text(encoding="utf-8"), url),
         }.items():
             (site / name).write_text(text, encoding="utf-8")
+        for path, head in heads.items():
+            text = (site / path).read_text(encoding="utf-8")
+            (site / path).write_text(text.replace("</head>", f"{head}</head>", 1), encoding="utf-8")
     first = re.findall(r"url=([^\"]+)", (site / "index.html").read_text(encoding="utf-8"))[0]
     (site / "index.html").unlink()
-    redirect(site, moved | {"index.html": first}, heads)  # before the pages have heads
-    for path, head in heads.items():
-        page = site / path
-        page.write_text(page.read_text(encoding="utf-8").replace("</head>", f"{head}</head>", 1), encoding="utf-8")
+    moved = tomllib.loads((ROOT / "book/redirects.toml").read_text(encoding="utf-8"))
+    redirect(site, moved | {"index.html": first}, heads)
 
 
 def add_wheel(site: Path) -> str:
