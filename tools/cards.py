@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from pathlib import Path
 
 from matplotlib import get_data_path
 from PIL import Image, ImageDraw, ImageFont
+from resvg_py import svg_to_bytes
 
 SIZE = WIDTH, HEIGHT = 1200, 630
 MARGIN, COLUMN = 64, 470  # of the text, beside a figure
@@ -53,10 +55,10 @@ def card(course: str, above: str, title: str, figure: Path | None = None) -> Ima
         draw.text((MARGIN, top + 56 + LINE * size * number), line, font=font(size), fill=BLUE)
     if figure:
         left, upper, right, lower = MARGIN + COLUMN + 40, 130, WIDTH - 40, HEIGHT - 32
-        with Image.open(figure) as opened:
+        # As wide as there is room; one that is too high then is made smaller.
+        with Image.open(BytesIO(svg_to_bytes(svg_path=str(figure), width=right - left, dpi=96))) as opened:
             drawn = opened.convert("RGBA")
-        scale = min((right - left) / drawn.width, (lower - upper) / drawn.height)
-        drawn = drawn.resize((round(scale * drawn.width), round(scale * drawn.height)), Image.Resampling.LANCZOS)
+        drawn.thumbnail((right - left, lower - upper), Image.Resampling.LANCZOS)
         at = (left + right - drawn.width) // 2, (upper + lower - drawn.height) // 2
         image.paste(drawn, at, drawn)
     return image.quantize(128, dither=Image.Dither.NONE)  # a third of the bytes, and no difference to be seen
