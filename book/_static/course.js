@@ -14,3 +14,78 @@ const reach = () => document.querySelectorAll("span.math").forEach((formula) => 
 });
 addEventListener("load", reach);
 addEventListener("resize", reach);
+
+// Which chapters have been read: marked in the sidebar, counted at each one's end and on the first page. It is kept in one entry
+// of this browser's storage and goes nowhere; where storage is refused, none of this is there.
+const readable = [...document.querySelectorAll(".chapters a")]; // chapters, and the pages below them
+let storage;
+try { storage = localStorage; } catch { /* refused */ }
+if (storage && readable.length) {
+  const ENTRY = "where-is-a-token";
+  const root = new URL(page.content_root, location).pathname;
+  const nameOf = ({ pathname }) => pathname.slice(root.length).replace(/\.html$/, "");
+  const here = nameOf(location);
+  const chapters = readable.filter((link) => link.matches(".chapters > ul > li > a"));
+
+  const kept = () => {
+    let entry;
+    try { entry = JSON.parse(storage.getItem(ENTRY)); } catch { /* not ours, and written anew */ }
+    return entry?.version === 1 && entry.read instanceof Object ? entry : { version: 1, read: {} };
+  };
+  const keep = (read) => {
+    const entry = kept();
+    entry.read[here] = read;
+    try { storage.setItem(ENTRY, JSON.stringify(entry)); } catch { /* full */ }
+    show();
+  };
+
+  const progress = document.createElement("div");
+  progress.className = "progress-so-far";
+  progress.innerHTML = '<label><input type="checkbox"> I have read this page</label>'
+    + '<p><span></span> <a></a> <button type="button">Forget</button></p>';
+  const [tick, line] = progress.children;
+  const [count, next, forget] = line.children;
+  const box = tick.firstChild;
+  box.addEventListener("change", () => keep(box.checked));
+  forget.addEventListener("click", () => {
+    if (!confirm("Forget which chapters you have read?")) return;
+    storage.removeItem(ENTRY);
+    show();
+  });
+
+  const show = () => {
+    const { read } = kept();
+    const isRead = (link) => read[nameOf(link)] === true;
+    for (const link of readable) {
+      link.querySelector(".read")?.remove();
+      if (isRead(link)) link.insertAdjacentHTML("beforeend", ' <span class="read"><span class="visually-hidden">(read)</span></span>');
+    }
+    const done = chapters.filter(isRead).length;
+    line.hidden = !done;
+    count.textContent = `You have read ${done === chapters.length ? "all" : `${done} of`} ${chapters.length} chapters.`;
+    const link = chapters[chapters.findLastIndex(isRead) + 1] ?? chapters.find((chapter) => !isRead(chapter));
+    next.hidden = !link;
+    if (link) {
+      next.href = link.href;
+      next.textContent = `Go on with chapter ${link.textContent.trim().replace(".", ":")}`;
+    }
+    box.checked = read[here] === true;
+  };
+
+  const end = document.querySelector(".onward");
+  if (end && readable.some((link) => nameOf(link) === here)) {
+    end.append(progress);
+    next.remove(); // the page's end leads on already
+    // To come to the end is to have read the page, unless its reader has said otherwise.
+    new IntersectionObserver(([{ isIntersecting }], observer) => {
+      if (!isIntersecting) return;
+      observer.disconnect();
+      if (kept().read[here] === undefined) keep(true);
+    }).observe(end);
+  } else if (document.querySelector(".bd-sidenav__home-link .current")) {
+    tick.remove();
+    document.querySelector("article h1").after(progress);
+  }
+  addEventListener("storage", show); // another tab has written
+  addEventListener("pageshow", show); // on the way back, too
+}

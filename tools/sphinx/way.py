@@ -1,0 +1,108 @@
+"""Shows readers their way: where a page is in the course, where it leads, and a sidebar whose parts fold.
+
+All of it follows from the table of contents. The files of the same names in book/_templates show it, and course.js adds what
+has been read.
+"""
+
+import re
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple
+
+from bs4 import BeautifulSoup
+from docutils import nodes  # type: ignore[import-untyped]
+from sphinx.addnodes import toctree
+from sphinx.application import Sphinx
+
+
+class Part(NamedTuple):
+    caption: str
+    numbered: bool  # as chapters are
+    pages: list[str]
+
+
+class Step(NamedTuple):
+    label: str
+    page: str
+    title: str
+    part: str  # the one that it begins, if any
+
+
+class Course:
+    """The course as it is seen from one of its pages."""
+
+    def __init__(self, app: Sphinx, page: str) -> None:
+        self.page, self.root = page, app.config.root_doc
+        self.titles, self.below = app.env.titles, app.env.toctree_includes
+        self.following = app.builder.relations[page][2]  # in the table of contents
+        trees = app.env.tocs[self.root].findall(toctree)
+        self.parts = [Part(t["caption"] or "", bool(t["numbered"]), [name for _, name in t["entries"]]) for t in trees]
+        self.chapters = [chapter for part in self.parts if part.numbered for chapter in part.pages]
+        self.chapter = next((chapter for chapter in self.chapters if page in [chapter, *self.about(chapter)]), "")
+
+    def about(self, chapter: str) -> list[str]:
+        """The pages below a chapter, and those elsewhere that are called like it: its assignment."""
+        called = PurePosixPath(chapter).name
+        alike = [page for part in self.parts for page in part.pages if PurePosixPath(page).name == called]
+        return [*self.below.get(chapter, []), *(page for page in alike if page != chapter)]
+
+    def part(self, page: str) -> str:
+        return next((part.caption for part in self.parts if page in part.pages), "")
+
+    def whereabouts(self, body: str) -> list[str]:
+        if own := self.page not in self.chapters and self.part(self.page):
+            return [own]
+        if not self.chapter:
+            return []
+        place = f"Chapter {self.chapters.index(self.chapter) + 1} of {len(self.chapters)}"
+        minutes = re.search(r"Time: (\d+ minutes)", body)
+        deeper = ["deeper"] if self.page != self.chapter else []
+        return [place, *deeper, self.part(self.chapter), *(minutes.groups() if minutes else [])]
+
+    def step(self, label: str, page: str) -> Step:
+        number = f"Chapter {self.chapters.index(page) + 1}: " if page in self.chapters else ""
+        begins = label == "Next" and self.part(page) != self.part(self.chapter or self.page)
+        return Step(label, page, number + self.titles[page].astext(), self.part(page) if begins else "")
+
+    def onward(self) -> list[Step]:
+        """Where to go from the end of the page: on in the table of contents; but from chapter to chapter, past assignments."""
+        if not self.chapter:
+            return [self.step("Next", self.following) if self.following else self.step("Back to", self.root)]
+        about = self.about(self.chapter)
+        near = [("Look deeper" if page in self.below.get(self.chapter, []) else "Try it", page) for page in about]
+        if self.page != self.chapter:
+            near = [("Back to", self.chapter)]
+        later = self.chapters[self.chapters.index(self.chapter) + 1 :]
+        other = [part.pages for part in self.parts if part.caption and not part.numbered]
+        later = later[:1] or [pages[0] for pages in other if not {*pages} & {*about}]
+        return [self.step(*step) for step in [*near, *(("Next", page) for page in later)]]
+
+
+def folded(sidebar: BeautifulSoup, numbered: set[str]) -> BeautifulSoup:
+    """The sidebar with each part in a <details>: that of the page is open, and where a page is in none, those of the chapters."""
+    parts = [(caption, caption.find_next_sibling("ul")) for caption in sidebar("p", class_="caption")]
+    inside = any("current" in links["class"] for _, links in parts)
+    for caption, links in parts:
+        chapters = caption.get_text() in numbered
+        part = sidebar.new_tag("details", attrs={"class": "part chapters" if chapters else "part"})
+        if "current" in links["class"] or (chapters and not inside):
+            part["open"] = ""
+        caption.wrap(sidebar.new_tag("summary")).wrap(part).append(links.extract())
+    return sidebar
+
+
+def show(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
+    if doctree:
+        course = Course(app, page)
+        context |= {"whereabouts": course.whereabouts(context["body"]), "onward": course.onward()}
+
+
+def fold(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
+    sidebar = context["generate_toctree_html"]
+    numbered = {part.caption for part in Course(app, app.config.root_doc).parts if part.numbered}
+    context["generate_toctree_html"] = lambda **options: folded(sidebar(**options), numbered)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.connect("html-page-context", show, priority=400)  # before the theme, which drops templates that have nothing to show
+    app.connect("html-page-context", fold, priority=900)  # after it, since it makes the sidebar
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
