@@ -15,6 +15,9 @@ const reach = () => document.querySelectorAll("span.math").forEach((formula) => 
 addEventListener("load", reach);
 addEventListener("resize", reach);
 
+// To copy takes the focus off the button: it comes back, so that the keyboard goes on from there.
+addEventListener("click", ({ target }) => target.closest(".copybtn")?.focus());
+
 // Which chapters have been read: marked in the sidebar, counted at each one's end and on the first page. It is kept in one entry
 // of this browser's storage and goes nowhere; where storage is refused, none of this is there.
 const readable = [...document.querySelectorAll(".chapters a")]; // chapters, and the pages below them

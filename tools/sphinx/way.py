@@ -1,7 +1,6 @@
 """Shows readers their way: where a page is in the course, where it leads, and a sidebar whose parts fold.
 
-All of it follows from the table of contents. The files of the same names in book/_templates show it, and course.js adds what
-has been read.
+All of it follows from the table of contents. book/_templates shows it, and course.js adds what has been read.
 """
 
 import re
@@ -33,7 +32,7 @@ class Course:
     def __init__(self, app: Sphinx, page: str) -> None:
         self.page, self.root = page, app.config.root_doc
         self.titles, self.below = app.env.titles, app.env.toctree_includes
-        self.following = app.builder.relations[page][2]  # in the table of contents
+        self.following = app.env.collect_relations()[page][2]  # in the table of contents
         trees = app.env.tocs[self.root].findall(toctree)
         self.parts = [Part(t["caption"] or "", bool(t["numbered"]), [name for _, name in t["entries"]]) for t in trees]
         self.chapters = [chapter for part in self.parts if part.numbered for chapter in part.pages]
@@ -78,8 +77,8 @@ class Course:
 
 
 def folded(sidebar: BeautifulSoup, numbered: set[str]) -> BeautifulSoup:
-    """The sidebar with each part in a <details>: that of the page is open, and where a page is in none, those of the chapters."""
-    parts = [(caption, caption.find_next_sibling("ul")) for caption in sidebar("p", class_="caption")]
+    """The sidebar with each part in a <details>: that of the page is open or, if it is in none, those of the chapters."""
+    parts = list(zip(sidebar.select("p.caption"), sidebar.select("p.caption + ul"), strict=True))
     inside = any("current" in links["class"] for _, links in parts)
     for caption, links in parts:
         chapters = caption.get_text() in numbered

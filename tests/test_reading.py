@@ -1,0 +1,189 @@
+"""Finding one's way through the site: a sidebar that folds, what has been read, where to go next, and code to copy."""
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from bs4 import BeautifulSoup
+from playwright.sync_api import Browser, Page
+
+from tests.test_site import CHAPTERS, NOTEBOOKS, PAGES, ROOT, SOURCES, WIDTHS, Site, site
+
+__all__ = ["site"]
+pytestmark = pytest.mark.slow
+ENTRY = "where-is-a-token"  # the browser's storage has what was read under this name
+HOST = "http://localhost/course/"
+ASSIGNMENTS = [page for page in NOTEBOOKS if page.startswith("exercises/")]
+
+
+@contextmanager
+def opened(browser: Browser, site: Site, page: str, **options: Any) -> Iterator[Page]:
+    """At a host, under a path, as it is published; a browser keeps the storage of such pages together."""
+    options = {"viewport": {"width": WIDTHS["desktop"], "height": 900}} | options
+    with browser.new_context(**options) as context:
+        context.route(
+            f"{HOST}**", lambda route: route.fulfill(path=site.html / route.request.url.removeprefix(HOST).split("?")[0])
+        )
+        tab = context.new_page()
+        tab.goto(HOST + page)
+        yield tab
+
+
+def piece(site: Site, page: str, element: str) -> BeautifulSoup:
+    """The page's first element that begins so; to parse whole pages takes ten times as long."""
+    found = re.search(rf"<{element}.*?</{element.split()[0]}>", (site.html / page).read_text(encoding="utf-8"), re.DOTALL)
+    return BeautifulSoup(found[0] if found else "", "html.parser")
+
+
+def steps(site: Site, page: str) -> list[tuple[str, str]]:
+    box = piece(site, page, 'nav class="onward')
+    labels = [label.get_text() for label in box.select("dt")]
+    assert labels, f"{page} does not say where to go from its end: see tools/sphinx/way.py"
+    return list(zip(labels, [site.target(page, str(link["href"]))[0] for link in box.select("dd > a")], strict=True))
+
+
+def test_steps_lead_from_chapter_to_chapter_and_to_every_page(site: Site) -> None:
+    for chapter, assignment, following in zip(CHAPTERS, ASSIGNMENTS, [*CHAPTERS[1:], None], strict=True):
+        onward = [("Next", following)] if following else [step for step in steps(site, chapter) if step[0] == "Next"]
+        assert steps(site, chapter) == [("Try it", assignment), *onward]
+        assert steps(site, assignment) == [("Back to", chapter), *onward]
+    reached, waiting = {PAGES[0]}, [PAGES[0]]
+    while waiting:
+        new = {page for _, page in steps(site, waiting.pop())} - reached
+        reached |= new
+        waiting += new
+    assert reached == set(PAGES), f"no step leads to {sorted(set(PAGES) - reached)}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page_says_where_it_is(site: Site, page: str) -> None:
+    sidebar, line = piece(site, page, 'nav class="bd-links'), piece(site, page, 'p class="whereabouts').get_text()
+    current = sidebar.select("details:has(a.current)")
+    assert sidebar.select("details[open]") == (current or sidebar.select("details.chapters")), (
+        f"{page}: in the sidebar its part is open, or, where it is in none, those of the chapters"
+    )
+    place = [part.select_one("summary").get_text(strip=True) for part in current]  # type: ignore[union-attr]
+    if page in CHAPTERS:
+        minutes = re.findall(r"Time: (\d+ minutes)", (ROOT / SOURCES[page.removesuffix(".html")]).read_text(encoding="utf-8"))
+        place = [f"Chapter {CHAPTERS.index(page) + 1} of {len(CHAPTERS)}", *place, *minutes]
+    assert line == " · ".join(place)
+
+
+def test_sidebar_opens_by_keyboard_and_without_scripts(browser: Browser, site: Site) -> None:
+    page = CHAPTERS[9]
+    with opened(browser, site, page, java_script_enabled=False) as tab:
+        for part in tab.locator(".bd-links details:not([open]) > summary").element_handles():
+            part.press("Enter")
+        seen = []
+        tab.locator(".bd-links a").first.focus()
+        while link := tab.evaluate("document.activeElement.closest('.bd-links') && (document.activeElement.href || 'a part')"):
+            seen.append(link)
+            tab.keyboard.press("Tab")
+        assert len(set(seen) - {"a part"}) == len(PAGES), f"of the sidebar, Tab reaches only {seen}"
+        assert tab.locator(".onward a").count() == len(steps(site, page))
+        assert not tab.locator(".progress-so-far").count()
+        colours = tab.evaluate("['.onward a', 'h1'].map(e => getComputedStyle(document.querySelector(e)).color)")
+        assert len(set(colours)) == 2, f"without scripts the page has no colours: {colours}"
+
+
+def marks(tab: Page) -> list[str]:
+    return tab.get_by_role("link", name="(read)").evaluate_all("links => links.map(link => link.innerText.split('.')[0])")
+
+
+def test_what_was_read_is_remembered_and_forgotten(browser: Browser, site: Site) -> None:
+    with opened(browser, site, CHAPTERS[0]) as tab:
+        box = tab.get_by_role("checkbox", name="I have read this page")
+        assert not box.is_checked()
+        assert not marks(tab)
+        assert tab.evaluate(f"localStorage.getItem('{ENTRY}')") is None, "something is kept before anything was read"
+        box.scroll_into_view_if_needed()
+        tab.wait_for_function(f"localStorage.getItem('{ENTRY}')")
+        assert box.is_checked()
+        assert marks(tab) == ["1"]
+        tab.goto(HOST + CHAPTERS[2])
+        assert marks(tab) == ["1"], "another page does not know what was read"
+        box.check()
+        assert tab.get_by_text(f"You have read 2 of {len(CHAPTERS)} chapters.").is_visible()
+        tab.reload()
+        assert marks(tab) == ["1", "3"]
+        box.uncheck()
+        tab.reload()
+        box.scroll_into_view_if_needed()
+        tab.wait_for_timeout(100)
+        assert not box.is_checked(), "what a reader has unticked is ticked again"
+        box.check()
+
+        tab.goto(HOST + PAGES[0])
+        assert tab.get_by_text(f"You have read 2 of {len(CHAPTERS)} chapters.").is_visible()
+        onward = tab.get_by_role("link", name="Go on with chapter 4: ")
+        assert onward.evaluate("link => link.href") == HOST + CHAPTERS[3]
+        tab.on("dialog", lambda dialog: dialog.accept())
+        tab.get_by_role("button", name="Forget").click()
+        assert not marks(tab)
+        assert not onward.is_visible()
+        assert tab.evaluate(f"localStorage.getItem('{ENTRY}')") is None
+
+
+STRANGE = [
+    "",
+    "{",
+    "null",
+    "7",
+    "[]",
+    '{"version": 1, "read": "book/01_order"}',
+    '{"version": 1, "read": {"book/01_order": "x"}}',
+]
+
+
+def test_strange_storage_does_no_harm(browser: Browser, site: Site) -> None:
+    problems: list[str] = []
+    with browser.new_context() as context:
+        tab = context.new_page()
+        tab.on("pageerror", lambda error: problems.append(str(error)))
+        tab.goto(site.address(CHAPTERS[1]))  # from its file
+        for content in STRANGE:
+            tab.evaluate(f"content => {{ localStorage['{ENTRY}'] = content; dispatchEvent(new Event('storage')); }}", content)
+            assert not marks(tab), f"{content} marks a page as read"
+            tab.get_by_role("checkbox", name="I have read this page").set_checked(True)
+            assert marks(tab) == ["2"], f"after {content} nothing is kept"
+    assert not problems
+
+
+def test_refused_storage_does_no_harm(browser: Browser, site: Site) -> None:
+    problems: list[str] = []
+    with browser.new_context(color_scheme="dark") as context:
+        tab = context.new_page()
+        tab.add_init_script(
+            "Object.defineProperty(window, 'localStorage', {get() { throw new DOMException('', 'SecurityError'); }})"
+        )
+        tab.on("pageerror", lambda error: problems.append(error.stack or ""))
+        tab.goto(site.address(CHAPTERS[1]))
+        assert not tab.locator(".progress-so-far").count()
+        assert tab.locator(".onward").count()
+        assert tab.evaluate("document.documentElement.dataset.theme") in ("light", "dark"), "the page has no colours"
+    assert not [problem for problem in problems if "course.js" in problem]
+
+
+def test_code_is_copied_as_it_is_and_outputs_are_not(browser: Browser, site: Site) -> None:
+    page = CHAPTERS[0]
+    cells = json.loads((ROOT / SOURCES[page.removesuffix(".html")]).read_text(encoding="utf-8"))["cells"]
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    with opened(browser, site, page, has_touch=True, is_mobile=True, viewport={"width": WIDTHS["phone"], "height": 900}) as tab:
+        buttons = tab.get_by_role("button", name="Copy to clipboard", include_hidden=True)
+        assert not tab.locator(".cell_output .copybtn").count(), "what a cell printed has a button that copies it"
+        assert buttons.count() == tab.locator("div.highlight:not(.cell_output *) > pre").count() >= len(code)
+        button = buttons.element_handles()[0]
+        assert button.evaluate("e => getComputedStyle(e).opacity") == "1", "where nothing hovers, the button is not to be seen"
+        below = """button => { const text = document.createRange(); text.selectNodeContents(button.previousElementSibling);
+            return text.getBoundingClientRect().top - button.getBoundingClientRect().bottom; }"""
+        assert button.evaluate(below) >= 0, "on a phone the button covers code"
+        button.press("Enter")
+        seen = button.evaluate("e => e === document.activeElement && getComputedStyle(e).outlineStyle")
+        assert seen not in (False, "none"), "the button is left by the focus, or does not show it"
+        tab.evaluate("document.querySelector('article').insertAdjacentHTML('beforeend', '<textarea id=paste></textarea>')")
+        tab.locator("#paste").press("Control+v")
+        assert tab.locator("#paste").input_value() == code[0]
