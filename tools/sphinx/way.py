@@ -70,10 +70,9 @@ class Course:
         near = [("Look deeper" if page in self.below.get(self.chapter, []) else "Try it", page) for page in about]
         if self.page != self.chapter:
             near = [("Back to", self.chapter)]
-        later = self.chapters[self.chapters.index(self.chapter) + 1 :]
-        other = [part.pages for part in self.parts if part.caption and not part.numbered]
-        later = later[:1] or [pages[0] for pages in other if not {*pages} & {*about}]
-        return [self.step(*step) for step in [*near, *(("Next", page) for page in later)]]
+        later = [("Next", page) for page in self.chapters[self.chapters.index(self.chapter) + 1 :]]
+        other = [part for part in self.parts if part.caption and not part.numbered and not {*part.pages} & {*about}]
+        return [self.step(*step) for step in [*near, *(later[:1] or [(part.caption, part.pages[0]) for part in other])]]
 
 
 def folded(sidebar: BeautifulSoup, numbered: set[str]) -> BeautifulSoup:
