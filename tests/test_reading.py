@@ -105,8 +105,8 @@ def test_what_was_read_is_remembered_and_forgotten(browser: Browser, site: Site)
         assert marks(tab) == ["1"]
         tab.goto(HOST + CHAPTERS[2])
         assert marks(tab) == ["1"], "another page does not know what was read"
-        box.check()
-        assert tab.get_by_text(f"You have read 2 of {len(CHAPTERS)} chapters.").is_visible()
+        box.scroll_into_view_if_needed()
+        tab.get_by_text(f"You have read 2 of {len(CHAPTERS)} chapters.").wait_for()
         tab.reload()
         assert marks(tab) == ["1", "3"]
         box.uncheck()

@@ -169,7 +169,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ["_config.yml", "book/references.bib", "book/index.md", "book/01_order.ipynb", "book/02_naive.ipynb"]:
         (root / name).parent.mkdir(exist_ok=True)
         shutil.copyfile(ROOT / name, root / name)
-    for name in ["book/_static", "book/_templates", "tools/sphinx"]:
+    for name in ["book/_static", "book/_templates", "book/pictures", "tools/sphinx"]:
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, root / name)
     toc = "{format: jb-book, root: book/index, chapters: [{file: book/01_order}, {file: book/02_naive}]}"
