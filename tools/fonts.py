@@ -10,6 +10,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from fontTools.pens.boundsPen import BoundsPen  # type: ignore[import-untyped]
+from fontTools.pens.t2CharStringPen import T2CharStringPen  # type: ignore[import-untyped]
+from fontTools.pens.transformPen import TransformPen  # type: ignore[import-untyped]
 from fontTools.subset import Options, Subsetter  # type: ignore[import-untyped]
 from fontTools.ttLib import TTFont  # type: ignore[import-untyped]
 
@@ -26,6 +29,8 @@ MATH = """
 """
 # Latin letters, those of names too, digits, punctuation. Greek letters and other signs come from the font of the formulas.
 TEXT = "20-7E A0 A7 A9 AB B0-B3 B7 BB D7 DF C0-D6 D8-F6 F8-FF 2013-2014 2018-201E 2026 2212"
+OPENING, CLOSING = "([{⌊⌈⟨", ")]}⌋⌉⟩"
+INSIDE, OUTSIDE = 60, 150  # thousandths of an em beside a tall bracket
 
 
 def make(source: str) -> None:
@@ -46,6 +51,8 @@ def make(source: str) -> None:
         first, _, last = part.partition("-")
         subsetter.populate(unicodes=range(int(first, 16), int(last or first, 16) + 1))
     subsetter.subset(font)
+    if name == "math":
+        set_as_tex_does(font)
     font.flavor = "woff2"
     font.save(made := STATIC / f"{name}.woff2")
     print(f"{made.name}: {len(font.getBestCmap())} signs, {made.stat().st_size / 1000:.0f} kB")
@@ -63,6 +70,48 @@ def rename(font: TTFont) -> None:
     postscript = font["CFF "].cff
     postscript.fontNames = [NAME.replace(" ", "")]
     postscript[0].FullName = postscript[0].FamilyName = NAME
+
+
+def set_as_tex_does(font: TTFont) -> None:
+    """TeX takes into account more than browsers do, so that its result must stand in the font."""
+    math = font["MATH"].table
+    # By how much scripts may leave their base's edges: so little here that p and x have their indices at the same height.
+    math.MathConstants.SubscriptBaselineDropMin.Value = 50
+    math.MathConstants.SuperscriptBaselineDropMax.Value = 386
+    # What leans over its right edge gets the room for it: else the next letter, or the exponent, touches it.
+    italics = math.MathGlyphInfo.MathItalicsCorrectionInfo
+    letters = {sign for code, sign in font.getBestCmap().items() if 0x1D434 <= code <= 0x1D467 or 0x1D6E2 <= code <= 0x1D71B}
+    for sign, correction in zip(italics.Coverage.glyphs, italics.ItalicsCorrection, strict=True):
+        if sign in letters:
+            width, left = font["hmtx"][sign]
+            font["hmtx"][sign] = width + correction.Value, left
+            correction.Value = 0
+    # Chromium leaves as much room for a bracket as its widest form takes: those have no air at their sides.
+    vertical = math.MathVariants
+    forms = dict(zip(vertical.VertGlyphCoverage.glyphs, vertical.VertGlyphConstruction, strict=True))
+    for sign in OPENING + CLOSING:
+        air = INSIDE if sign in CLOSING else OUTSIDE
+        bracket = forms[font.getBestCmap()[ord(sign)]]
+        for variant in bracket.MathGlyphVariantRecord[1:]:
+            narrow(font, [variant.VariantGlyph], air)
+        if bracket.GlyphAssembly:
+            narrow(font, [part.glyph for part in bracket.GlyphAssembly.PartRecords], air)
+
+
+def narrow(font: TTFont, parts: list[str], air: int) -> None:
+    """Gives a glyph, or the parts that one is made of, no more air than this at the left, and the rest of it at the right."""
+    glyphs, outlines = font.getGlyphSet(), font["CFF "].cff[0].CharStrings
+    bounds = BoundsPen(glyphs)
+    for part in parts:
+        glyphs[part].draw(bounds)
+    left, _, right, _ = bounds.bounds
+    width = round(right - left + INSIDE + OUTSIDE)
+    for part in dict.fromkeys(parts):
+        private = outlines[part].private
+        pen = T2CharStringPen(width - private.nominalWidthX, glyphs)
+        glyphs[part].draw(TransformPen(pen, (1, 0, 0, 1, air - left, 0)))
+        outlines[part] = pen.getCharString(private, outlines.globalSubrs)
+        font["hmtx"][part] = width, air
 
 
 if __name__ == "__main__":

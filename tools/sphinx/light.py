@@ -19,11 +19,20 @@ MATHML = LatexToMathML(fancy_error=False)
 PLAIN = re.compile(r'<span class="(?:n|p|w|nn|nx|pm)">([^<]*)</span>')
 
 
+# What TeX sees to and MathML leaves open: a row is as tall as a line, and a sign that holds a place has no air of its own.
+MEASURES = {
+    r"<mtr><mtd[^>]*>": r'\g<0><mspace height="0.7em" depth="0.25em"/>',
+    r"<mphantom><mo>": '<mphantom><mo lspace="0" rspace="0">',
+}
+
+
 def formula(page: HTML5Translator, node: nodes.math | nodes.math_block) -> None:
     """Writes a formula as MathML. One that is not understood is told with its page; the build goes on, and fails."""
     display, source = isinstance(node, nodes.math_block), node.astext()
     try:
         mathml = MATHML.convert_with_local_state(source, displaystyle=display)
+        for found, measured in MEASURES.items():
+            mathml = re.sub(found, measured, mathml)
     except LatexError as error:
         where = (page.builder.current_docname, node.line)
         logging.getLogger(__name__).warning("no MathML for the formula %s: %s", source, error, location=where)
