@@ -44,6 +44,12 @@ OVERFLOWING = """() => [...document.querySelectorAll('article *')].filter(e => {
     const inside = e.closest('pre, .pst-scrollable-table-container, .cell_output, .math');
     return hidden || (!inside && e.getBoundingClientRect().right > innerWidth + 1);
 }).slice(0, 3).map(e => e.outerHTML.slice(0, 120))"""
+# A formula without a size, or with a part outside of its box, where it is cut off; a wide one scrolls.
+CUT_OFF = """() => [...document.querySelectorAll('article .math')].filter(box => {
+    const edge = box.getBoundingClientRect();
+    const parts = [...box.querySelectorAll('math *')].map(part => part.getBoundingClientRect()).filter(part => part.width);
+    return !parts.length || parts.some(part => part.top < edge.top - 1 || part.bottom > edge.bottom + 1);
+}).slice(0, 3).map(box => box.textContent)"""
 AXE = """async ([within, rules]) => (await axe.run(within, {
     preload: false, resultTypes: ['violations'], ...rules,
 })).violations"""
@@ -368,6 +374,8 @@ def barriers(tab: Page, page: str) -> Iterator[str]:
             yield f"is {wide} pixels wide on a {device} of {width}"
         for element in tab.evaluate(OVERFLOWING):
             yield f"overflows on a {device}: {element}"
+        for formula in tab.evaluate(CUT_OFF):
+            yield f"cuts a formula off on a {device}: {formula}"
         yield from violations(tab, f"on a {device}", "html", STRUCTURE[device])
     tab.set_viewport_size({"width": WIDTHS["desktop"], "height": 900})
     # Else the colours of the last scheme are still on their way.
@@ -465,3 +473,41 @@ def test_search_works_from_the_folder(browser: Browser, site: Site) -> None:
         tab.wait_for_function("/finished|did not match/.test(document.querySelector('#search-results').innerText)")
         found = tab.locator("#search-results li a").evaluate_all("links => links.map(a => a.getAttribute('href'))")
         assert any(str(link).startswith(CHAPTERS[0]) for link in found), f"searching {word!r} finds {found}, not {CHAPTERS[0]}"
+
+
+def test_keyboard_sees_where_it_is(browser: Browser, site: Site) -> None:
+    """From the link that skips what all pages have, through all that can be used, and out again."""
+    stops = """() => {
+        const e = document.activeElement, {outlineStyle, boxShadow} = getComputedStyle(e);
+        return e === document.body ? null : [e.outerHTML.slice(0, 120), outlineStyle !== 'none' || boxShadow !== 'none'];
+    }"""
+    with opened(browser, site.address(CHAPTERS[0])) as tab:
+        seen: list[tuple[str, bool]] = []
+        while len(seen) < 500:
+            tab.keyboard.press("Tab")
+            if (stop := tab.evaluate(stops)) is None:
+                break
+            seen.append(stop)
+    assert '#main-content"' in seen[0][0], f"the first stop is {seen[0][0]}, not the link to the text"
+    assert 100 < len(seen) < 500, f"the keyboard has {len(seen)} stops: is it caught, or kept out?"
+    assert not (unseen := [stop for stop, shown in seen if not shown]), f"course.css shows no focus on {unseen}"
+
+
+def test_screen_reader_hears_words(browser: Browser, site: Site) -> None:
+    page = CHAPTERS[5]  # with all that chapters have
+    with opened(browser, site.address(page)) as tab:
+        tree = tab.context.new_cdp_session(tab).send("Accessibility.getFullAXTree")["nodes"]
+    heard = [(node["role"]["value"], node.get("name", {}).get("value", "")) for node in tree if not node["ignored"]]
+    icons = [name for role, name in heard if role not in ("StaticText", "InlineTextBox") and re.search("[\ue000-\uf8ff]", name)]
+    assert not icons, f"{page}: icons are read aloud in {icons}: see course.js"
+    article = site.article(page)
+    for name, kind in [("Code", ".cell > .cell_input"), ("Output", ".cell_output")]:
+        told, there = heard.count(("group", name)), len(article.select(kind))
+        assert told == there > 0, (
+            f"{page}: {told} of {there} groups say that they are {name}: see SPOKEN in tools/sphinx/light.py"
+        )
+    hidden = len(article.select("details.hide > summary"))
+    told = [name for role, name in heard if role == "DisclosureTriangle"].count("Show code cell source")
+    assert told == hidden > 0, f"{page}: {hidden} cells are hidden, and {told} say so: see SPOKEN in tools/sphinx/light.py"
+    parts = {"MathMLSub", "MathMLSup", "MathMLSquareRoot", "MathMLTable", "MathMLOperator"}
+    assert not (missing := parts - {role for role, _ in heard}), f"{page}: formulas are read without {missing}"

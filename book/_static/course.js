@@ -7,8 +7,11 @@ addEventListener("afterprint", () => { page.theme = theme; });
 // docutils gives citations a role that ARIA has withdrawn; in a list they are its items.
 document.querySelectorAll('[role="doc-biblioentry"]').forEach((entry) => entry.setAttribute("role", "listitem"));
 
-// A long formula within a line scrolls in its box, which the keyboard must reach.
-const reach = () => document.querySelectorAll("span.math").forEach((formula) => {
+// Icons say nothing: what they stand for is the button's or the link's name.
+document.querySelectorAll("[class*='fa-']").forEach((icon) => icon.setAttribute("aria-hidden", "true"));
+
+// A long formula scrolls in its box, which the keyboard must reach; the others are no stop on its way.
+const reach = () => document.querySelectorAll(".math").forEach((formula) => {
   if (formula.scrollWidth > formula.clientWidth) formula.tabIndex = 0;
   else formula.removeAttribute("tabindex");
 });

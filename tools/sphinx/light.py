@@ -37,11 +37,19 @@ def formula(page: HTML5Translator, node: nodes.math | nodes.math_block) -> None:
         where = (page.builder.current_docname, node.line)
         logging.getLogger(__name__).warning("no MathML for the formula %s: %s", source, error, location=where)
         mathml = escape(source)
-    # A long formula scrolls in its box, which the keyboard must reach; course.js sees to those within a line.
+    # A long formula scrolls in its box, which the keyboard must reach; course.js takes away what needs no stop.
     attributes = {"CLASS": "math notranslate nohighlight"} | ({"tabindex": "0"} if display else {})
     tag = "div" if display else "span"
     page.body.append(page.starttag(node, tag, "", **attributes) + mathml + f"</{tag}>")
     raise nodes.SkipNode
+
+
+# What a screen reader hears: a hidden cell by the words that are seen, and where code ends and what it printed begins.
+SPOKEN = {
+    r'(<summary) aria-label="Toggle hidden content"': r"\1",
+    r'(<div class="cell_input [^>]*)': r'\1 role="group" aria-label="Code"',
+    r'(<div class="cell_output [^>]*)': r'\1 role="group" aria-label="Output"',
+}
 
 
 def description(body: str) -> str:
@@ -65,6 +73,8 @@ def lighten(app: Sphinx, page: str, template: str, context: dict[str, Any], doct
         tag = context["js_tag"]
         context["js_tag"] = lambda script: re.sub(r"^<script (?!defer)(?=.*src=)", "<script defer ", tag(script))
     if doctree is not None:
+        for silent, spoken in SPOKEN.items():
+            body = re.sub(silent, spoken, body)
         context["body"] = PLAIN.sub(r"\1", body)
         context["metatags"] += f'<meta name="description" content="{escape(description(body))}" />'
 
