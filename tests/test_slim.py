@@ -46,7 +46,8 @@ STYLES = """() => [...document.querySelectorAll('body, body *')].map(element => 
 ].map(text => text.replaceAll(/url\\([^)]*[/]/g, '').replaceAll('0% 0%', '0px 0px')))"""
 # What ::before and ::after of all elements ask the icon fonts for.
 ICONS = """() => [...document.querySelectorAll('body *')].flatMap(e => ['::before', '::after'].map(part => {
-    const {content, fontFamily, fontWeight} = getComputedStyle(e, part);
+    const {content: shown, fontFamily, fontWeight} = getComputedStyle(e, part);
+    const [content] = shown.split(' / '); // behind it stands what is read aloud
     return fontFamily.includes('Font Awesome') && /^"[^]+"$/.test(content) ? [fontFamily, fontWeight, content] : null;
 })).filter(Boolean)"""
 
