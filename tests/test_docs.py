@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
-import torch
 
 from posenc_course.experiment import PRESETS
 from posenc_course.experiment.config import MULTIPLES, SCHEMES
@@ -78,7 +77,6 @@ TITLES = {name: re.findall(r"^# (.*)$", text, re.MULTILINE)[0] for name, text in
 ASSIGNMENTS = [path.read_text("utf-8") for path in sorted((ROOT / "exercises/source").rglob("*.ipynb"))]
 EXERCISES = [len(re.findall(r'"## Exercise \d:', text)) for text in ASSIGNMENTS]
 LASTS, POINTS = zip(*(map(int, re.findall(r" (\d+) minutes, (\d+) points\.", text)[0]) for text in ASSIGNMENTS), strict=True)
-ORDER = "\n".join(pages.printed("01_order"))
 
 
 def count(file: str, pattern: str) -> int:
@@ -170,10 +168,8 @@ FACTS = [
     Fact(USE, "{} question is answered in words", lambda: {text.count("*Rubric.*") for text in ASSIGNMENTS}),
     Fact(USE, "is one of {} things", lambda: count(USE, "^: ")),
     Fact(USE, "at least {} random starts", lambda: len(PRESETS["full"].seeds)),
-    Fact(INDEX, "exactly {} %", lambda: {*re.findall(r"^seed \d: (\d+)\.0% right, loss 0\.69", ORDER, re.MULTILINE)}),
     Fact(INDEX, "{} doors for position", lambda: sum(map(callable, vars(PositionScheme).values()))),
     Fact(INDEX, "{} published implementations", partial(count, SPELLINGS, '"def (?:first|second|third|fourth)[(]')),
-    Fact(INDEX, "positions survive in {} bits", lambda: torch.finfo(torch.bfloat16).bits),
     Fact(INDEX, "From the {} parts of a score", lambda: CHAPTERS["09_relative"].count(r"\underbrace")),
     Fact(INDEX, "{} schemes trained alike and given {} times the length", lambda: [len(SCHEMES), MULTIPLES[-1]]),
     Fact(INDEX, "grew out of {} explanations, and {} of", lambda: [len({claim[0] for claim in CLAIMS}), len(CLAIMS)]),
