@@ -7,7 +7,7 @@ SOURCES := _config.yml _toc.yml $(shell find book exercises posenc_course tools/
 ifdef ONLY
 NOTEBOOKS := $(sort $(shell find book exercises/source -name '*.ipynb' -not -path '*/.*'))
 FILES := $(strip $(foreach file,$(wildcard tests/test_*.py) $(NOTEBOOKS),$(if $(findstring $(ONLY),$(file)),$(file))))
-ifeq ($(FILES),)
+ifeq ($(FILES)$(filter audit,$(MAKECMDGOALS)),)
 $(error nothing is called $(ONLY): ONLY takes a part of one of these names: $(sort $(basename $(notdir $(NOTEBOOKS))) \
     $(patsubst tests/test_%.py,%,$(wildcard tests/test_*.py))))
 endif
@@ -40,6 +40,9 @@ test-elsewhere: .venv/complete  ## run the chapters' tests in what stands for an
 
 coverage: .venv/complete  ## run the package's own tests and show which of its lines they reach
 	.venv/bin/pytest tests $(patsubst %,--ignore=tests/test_%.py,style packaging setup docs notebooks execute site) --cov=posenc_course --cov-report=term-missing --cov-fail-under=95
+
+audit: _build/complete  ## hold every page against Lighthouse, in about an hour; some of them: make audit ONLY=10_rope
+	.venv/bin/python tools/audit.py _build/html $(ONLY)
 
 bench: .venv/complete  ## time the package beside its peers, measure their errors, and store both; some minutes on idle cores
 	.venv/bin/python tools/bench.py
@@ -93,4 +96,4 @@ _solutions/complete: .venv/complete $(SOURCES)
 	.venv/bin/jupyter-book build . --path-output _solutions --toc _solutions/_toc.yml -W -n --keep-going
 	@touch $@
 
-.PHONY: help book check fix test test-elsewhere coverage bench exercises experiment lint lab execute serve site links lock clean
+.PHONY: help book check fix test test-elsewhere coverage audit bench exercises experiment lint lab execute serve site links lock clean
