@@ -256,7 +256,7 @@ def test_formulas_are_mathml_in_the_book_s_font(site: Site, page: str) -> None:
         for part in formula.find_all(["mi", "mn", "mo", "mtext"]):
             signs |= set(slanted(part))
     unseen = "\N{FUNCTION APPLICATION}\N{INVISIBLE TIMES}\N{INVISIBLE SEPARATOR}"
-    missing = sorted(signs - set(map(chr, TTFont(ROOT / "book/_static/math.woff2").getBestCmap())) - set(unseen))
+    missing = sorted(signs - set(map(chr, TTFont(site.html / "_static/cut-math.woff2").getBestCmap())) - set(unseen))
     assert not missing, f"{page}: the font of the formulas lacks {missing}: add them in tools/fonts.py, and run it"
 
 

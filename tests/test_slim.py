@@ -1,4 +1,4 @@
-"""What makes the pages light takes nothing away: no rule and no icon that a page needs, and no page of a later build."""
+"""What makes the pages light takes nothing away: no rule and no sign that a page needs, and no page of a later build."""
 
 import json
 import re
@@ -121,8 +121,7 @@ def test_no_class_that_scripts_add_has_lost_its_rules(browser: Browser, site: Si
 
 def test_each_icon_is_in_its_font(browser: Browser, site: Site) -> None:
     fonts = {
-        font.stem.removeprefix("icons-fa-"): TTFont(font).getBestCmap()
-        for font in (site.html / "_static").glob("icons-fa-*.woff2")
+        font.stem.removeprefix("cut-fa-"): TTFont(font).getBestCmap() for font in (site.html / "_static").glob("cut-fa-*.woff2")
     }
     seen = Counter[str]()
     for page in ALL if WEEKLY else KINDS:
@@ -133,6 +132,22 @@ def test_each_icon_is_in_its_font(browser: Browser, site: Site) -> None:
                 missing = [hex(ord(sign)) for sign in json.loads(content) if ord(sign) not in fonts[font]]
                 assert not missing, f"{page} asks for {missing} of Font Awesome's {font}, cut away in tools/sphinx/slim.py"
     assert len(seen) >= 12, f"only the icons {seen} were seen: mend this test"
+
+
+@pytest.mark.parametrize("page", PAGES if WEEKLY else ["book/reference/notation.html"])
+def test_formulas_are_drawn_as_with_the_whole_font(browser: Browser, site: Site, page: str) -> None:
+    """Browsers draw signs that nobody wrote: roots, italics. With another font's sign, a formula would have another size."""
+    sizes = "[...document.querySelectorAll('math')].map(e => [e.textContent, e.getBoundingClientRect().width].join())"
+    whole = f"new FontFace('Whole', 'url({site.address('_static/math.woff2')})').load().then(font => document.fonts.add(font))"
+    with opened(browser, site.address(page)) as tab:
+        tab.wait_for_function("document.fonts.check('1em Book Math')")
+        cut = tab.evaluate(sizes)
+        tab.evaluate(whole)
+        tab.add_style_tag(content="math { font-family: Whole !important; }")
+        tab.wait_for_function("document.fonts.check('1em Whole')")
+        assert tab.evaluate(sizes) == cut, f"{page}: a sign is missing in signs() of tools/sphinx/slim.py"
+        tab.add_style_tag(content="math { font-family: serif !important; }")
+        assert tab.evaluate(sizes) != cut or not cut, "the sizes tell no fonts apart: mend this test"
 
 
 LOOKS: list[tuple[Scheme, Literal["screen", "print"], int]]

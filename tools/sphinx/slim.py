@@ -1,4 +1,4 @@
-"""Makes the built pages lighter, in a Sphinx extension: one style sheet, an icon font of few glyphs.
+"""Makes the built pages lighter, in a Sphinx extension: one style sheet, and fonts of few glyphs.
 
 It works on the finished HTML, so that `make book`, the tests and readers have the same pages. What Sphinx puts into
 `_static` stays there untouched, since the next build may change some pages only and start from it again.
@@ -7,10 +7,12 @@ It works on the finished HTML, so that `make book`, the tests and readers have t
 import logging
 import re
 from hashlib import sha256
+from html import unescape
 from io import BytesIO
 from os.path import relpath
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 from fontTools.subset import Options, Subsetter, load_font, save_font  # type: ignore[import-untyped]
 from lightningcss import process_stylesheet
@@ -59,13 +61,25 @@ def without_unused(css: str, pages: str, scripts: str) -> str:
     return "\n".join([*dict.fromkeys(re.findall(r"/\*!.*?\*/", css, re.DOTALL)), slim])  # the authors' licences come first
 
 
-def cut(font: Path, css: str) -> bytes:
-    """The icon font with those glyphs only that the sheet can show: each is a string of one character."""
-    characters = re.findall(r"""(["'])(?:\\([0-9a-fA-F]{1,6})\s?|\\?([^\\]))\1""", css)
+def icons(css: str) -> set[int]:
+    """The characters that the sheet can show: each is a string of its own."""
+    strings = re.findall(r"""(["'])(?:\\([0-9a-fA-F]{1,6})\s?|\\?([^\\]))\1""", css)
+    return {int(code, 16) if code else ord(sign) for _, code, sign in strings}
+
+
+def signs(pages: str) -> set[int]:
+    """Characters of formulas, what browsers draw for them (a root's sign, italics for lone letters), and the signs in texts."""
+    written = {*unescape("".join(re.findall(r"<math.*?</math>", pages, re.DOTALL))), *re.sub(r"[\0-\x7f]", "", unescape(pages))}
+    italics = map(chr, [0x210E, *range(0x1D434, 0x1D468), *range(0x1D6E2, 0x1D71C)])
+    return {0x221A, *map(ord, written), *(ord(italic) for italic in italics if normalize("NFKC", italic) in written)}
+
+
+def cut(font: Path, characters: set[int]) -> bytes:
+    """The font with those glyphs only that a page can show."""
     options = Options(flavor="woff2", name_IDs=["*"])  # names hold the licence
     whole = load_font(str(font), options)
     subsetter = Subsetter(options)
-    subsetter.populate(unicodes=[int(code, 16) if code else ord(sign) for _, code, sign in characters])
+    subsetter.populate(unicodes=characters)
     subsetter.subset(whole)
     save_font(whole, small := BytesIO(), options)
     return small.getvalue()
@@ -85,11 +99,12 @@ def merge_styles(texts: dict[Path, str], static: Path) -> None:
         "".join(texts.values()),
         "\n".join(file.read_text(encoding="utf-8") for file in scripts),
     )
-    for address in set(re.findall(r'[^"(]*/fontawesome/[^")]*\.woff2', css)):
-        font = cut(static / address, css)
-        name = f"icons-{Path(address).name}"
+    for address, formulas in set(re.findall(r'([^"(]*(?:/fontawesome/[^")]*|\b(math))\.woff2)', css)):
+        font = cut(static / address, signs("".join(texts.values())) if formulas else icons(css))
+        name = f"cut-{Path(address).name}"
         (static / name).write_bytes(font)
         css = css.replace(address, f"{name}?v={digest(font)}")
+    css = re.sub(r',url\([^)]*\.ttf\)format\("truetype"\)', "", css)  # for browsers older than any that shows MathML
     (static / MERGED).write_text(css, encoding="utf-8")
     for page, text in texts.items():
         first = f'<link rel="stylesheet" href="{relpath(static / MERGED, page.parent)}?v={digest(css.encode())}" />\n'
