@@ -18,7 +18,7 @@ from PIL import Image
 from playwright.sync_api import Browser
 
 from tests.commands import ROOT
-from tests.test_site import CHAPTERS, NOTEBOOKS, PAGES, SOURCES, Site, parsed, site
+from tests.test_site import CHAPTERS, NOTEBOOKS, PAGES, SOURCES, Site, opened, parsed, site
 from tools import cards
 from tools import site as publishing
 from tools.found import Course, changed
@@ -309,6 +309,18 @@ def test_notebook_names_the_wheel_in_full(published: Path, page: str) -> None:
     assert line.search(first), f"{page}: the first cell of the download must %pip install {address}; it is:\n{first}"
     text = parsed(published / page).get_text()
     assert line.search(text), f"the published {page} does not show %pip install {address}: see tools/site.py"
+
+
+@pytest.mark.parametrize("page", ["book/01_order.html", "search.html?q=token"])
+def test_page_lacks_nothing(browser: Browser, published: Path, page: str) -> None:
+    """Even the scripts' own maps are there, for whoever opens the browser's tools; what no page names is not."""
+    problems: list[str] = []
+    with opened(browser, f"{published.as_uri()}/{page}", problems=problems):
+        assert not [problem for problem in problems if "_static" in problem]
+    static = [file for file in (published / "_static").rglob("*") if file.is_file()]
+    assert {"bootstrap.js", "bootstrap.js.LICENSE.txt", "searchtools.js"} <= {file.name for file in static}
+    needless = [file.name for file in static if re.search(r"fontawesome\.js|^fa-|basic\.css|\.mo$", file.name)]
+    assert not needless, f"no page asks for {needless}: see tools/site.py"
 
 
 def test_wheel_installs_and_imports(published: Path, tmp_path: Path) -> None:

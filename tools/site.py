@@ -1,8 +1,8 @@
 """Makes one folder for any static host of the built book: `make site` calls it.
 
-The folder carries the package's wheel, and leads from where a page was to where it is. Given the site's address, the line
-in the first cell of every chapter that installs the wheel names it in full, on the pages and in the notebooks for download, and
-the pages get what tools/found.py makes for whoever looks for them.
+The folder carries the package's wheel, lacks what no page asks for, and leads from where a page was to where it is. Given the
+site's address, the line in the first cell of every chapter that installs the wheel names it in full, on the pages and in the
+notebooks for download, and the pages get what tools/found.py makes for whoever looks for them.
 """
 
 import argparse
@@ -40,6 +40,7 @@ def publish(html: Path, site: Path, url: str = "") -> None:
     url = url.rstrip("/")
     shutil.rmtree(site, ignore_errors=True)
     shutil.copytree(html, site)
+    drop_unnamed(site)
     (site / ".nojekyll").touch()  # GitHub Pages would leave out folders that begin with an underscore
     wheel = add_wheel(site)
     heads = dict[str, str]()
@@ -62,6 +63,19 @@ def publish(html: Path, site: Path, url: str = "") -> None:
     (site / "index.html").unlink()
     moved = tomllib.loads((ROOT / "book/redirects.toml").read_text(encoding="utf-8"))
     redirect(site, moved | {"index.html": first}, heads)
+
+
+def drop_unnamed(site: Path) -> None:
+    """What neither a page names, nor a script or sheet that is named itself: some 6 MB that Sphinx and the theme bring."""
+    files = [file for file in (site / "_static").rglob("*") if file.is_file()]
+    named, new = set[Path](), {*site.rglob("*.html")} - {*files}
+    while new:
+        named |= new
+        texts = [file.read_text(encoding="utf-8") for file in new if file.suffix in {".html", ".css", ".js"}]
+        names = {name for text in texts for name in re.findall(r"[\w.-]+\.\w+", text)}
+        new = {file for file in files if file.name in names} - named
+    for file in {*files} - named:
+        file.unlink()
 
 
 def add_wheel(site: Path) -> str:
