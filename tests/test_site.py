@@ -25,6 +25,8 @@ from fontTools.ttLib import TTFont  # type: ignore[import-untyped]
 from playwright.sync_api import Browser, Page
 from playwright.sync_api import TimeoutError as TooSlow
 
+from tools.audit import BYTES, parts
+
 ROOT = Path(__file__).parent.parent
 pytestmark = pytest.mark.slow
 SOURCES = {
@@ -34,6 +36,7 @@ SOURCES = {
 PAGES = [f"{document}.html" for document in SOURCES]
 NOTEBOOKS = [f"{document}.html" for document, source in SOURCES.items() if source.endswith(".ipynb")]
 CHAPTERS = [page for page in NOTEBOOKS if re.match(r"book/\d\d_", page)]
+HEAVY = {"book/13_stretching.html": 280_000}  # three of its figures are many lines; all others keep to BYTES
 GENERATED = {"index.html", "search.html", "404.html"}  # the redirect to the first page, the search, what is shown for no page
 Scheme = Literal["light", "dark"]
 
@@ -283,6 +286,12 @@ def test_page_is_light(site: Site, page: str) -> None:
         sized = {"width", "height"} <= set(figure.attrs)
         assert sized, f"{page}: {figure['src']} has no size, and will move what is below it"
         assert (figure.get("loading") == "lazy") == (number > 0), f"{page}: figures are lazy, but for the first"
+        assert int(str(figure["width"])) <= 2 * 512 + 64, f"{page}: {figure['src']} has over two pixels for each of 32rem"
+    # More is known of a page in a browser only: see make audit.
+    files = parts(site.html / page)
+    heaviest = ", ".join(f"{file.name} {files[file] / 1000:.0f} kB" for file in sorted(files, key=files.__getitem__)[:-4:-1])
+    assert sum(files.values()) <= HEAVY.get(page, BYTES), f"{page} has {sum(files.values()) / 1000:.0f} kB: {heaviest}, ..."
+    assert len(files) <= 32, f"{page} is made of {len(files)} files"
 
 
 def test_descriptions_are_sentences_and_unique(site: Site) -> None:
