@@ -55,10 +55,11 @@ def svg_with_drawn_data(fig: Figure) -> tuple[str, dict[str, Any]] | None:
 
 
 def small_svg(svg: str) -> str:
-    """Leave out of matplotlib's ``svg`` what nobody sees: its head, comments, line breaks, and hundredths of a hundredth."""
+    """Leave out of matplotlib's ``svg`` what nobody sees: its head, comments, line breaks, and parts of a tenth of a point."""
     svg = re.sub(r"<\?xml.*?\?>|<!DOCTYPE.*?>|<!--.*?-->", "", svg, flags=re.DOTALL)
-    # Points are rounded; glyphs are scaled by less than that.
+    # Glyphs, which are drawn in thousands, are scaled by less than a hundredth.
     svg = re.sub(r"scale\([^)]*\)|base64,[^\"]*|(\d\.\d\d)\d+", lambda found: found[1] or found[0], svg)
+    svg = re.sub(r'(?<= d=)"[^"]*"', lambda path: re.sub(r"(\.[1-9])\d+|\.0\d*", r"\1", path[0]), svg)
     return re.sub(r"\s+", " ", svg).replace("> <", "><").strip()
 
 

@@ -103,6 +103,7 @@ STYLE: Any = {
     "lines.markersize": 6,
     "image.interpolation": "none",  # the table's own cells, which stay sharp at any size
     "image.aspect": "auto",
+    "path.simplify_threshold": 0.5,  # of a pixel
     "svg.hashsalt": "posenc_course",  # the same figure has the same text
     "image.cmap": SEQUENTIAL.name,
 }

@@ -36,7 +36,6 @@ SOURCES = {
 PAGES = [f"{document}.html" for document in SOURCES]
 NOTEBOOKS = [f"{document}.html" for document, source in SOURCES.items() if source.endswith(".ipynb")]
 CHAPTERS = [page for page in NOTEBOOKS if re.match(r"book/\d\d_", page)]
-HEAVY = {"book/13_stretching.html": 280_000}  # three of its figures are many lines; all others keep to BYTES
 GENERATED = {"index.html", "search.html", "404.html"}  # the redirect to the first page, the search, what is shown for no page
 Scheme = Literal["light", "dark"]
 
@@ -290,7 +289,7 @@ def test_page_is_light(site: Site, page: str) -> None:
     # More is known of a page in a browser only: see make audit.
     files = parts(site.html / page)
     heaviest = ", ".join(f"{file.name} {files[file] / 1000:.0f} kB" for file in sorted(files, key=files.__getitem__)[:-4:-1])
-    assert sum(files.values()) <= HEAVY.get(page, BYTES), f"{page} has {sum(files.values()) / 1000:.0f} kB: {heaviest}, ..."
+    assert sum(files.values()) <= BYTES, f"{page} has {sum(files.values()) / 1000:.0f} kB: {heaviest}, ..."
     assert len(files) <= 32, f"{page} is made of {len(files)} files"
 
 

@@ -6,6 +6,7 @@ It works on the finished HTML, so that `make book`, the tests and readers have t
 
 import logging
 import re
+from base64 import b64encode
 from hashlib import sha256
 from html import unescape
 from io import BytesIO
@@ -22,6 +23,7 @@ from sphinx.util.logging import getLogger
 logging.getLogger("fontTools").setLevel(logging.WARNING)  # else some 100 lines for each font
 MERGED = "pages.css"
 LINK = re.compile(r'<link\b(?=[^>]*\brel="stylesheet")[^>]*\bhref="([^"]*_static/[^"?]+)[^>]*>\n?')
+FIRST = "text-400-normal.woff2"  # comes within the sheet: a text that changes its font when that arrives changes its lines
 # Every word of a script counts as a class that it may add, but for these two, in which that would keep 2 kB for parts that
 # no page has: the icons' (a page needs none of its classes), and Bootstrap's, which adds ...
 LIBRARIES = {"fontawesome.js", "bootstrap.js"}
@@ -99,8 +101,13 @@ def merge_styles(texts: dict[Path, str], static: Path) -> None:
         "".join(texts.values()),
         "\n".join(file.read_text(encoding="utf-8") for file in scripts),
     )
-    for address, formulas in set(re.findall(r'([^"(]*(?:/fontawesome/[^")]*|\b(math))\.woff2)', css)):
-        font = cut(static / address, signs("".join(texts.values())) if formulas else icons(css))
+    written = "".join(texts.values())
+    for address, kind in set(re.findall(r'([^"(]*(?:/fontawesome/[^")]*|\b(math|text)[\w-]*)\.woff2)', css)):
+        characters = {"math": signs(written), "text": {*map(ord, unescape(written))}}.get(kind) or icons(css)
+        font = cut(static / address, characters)
+        if Path(address).name == FIRST:
+            css = css.replace(address, f"data:font/woff2;base64,{b64encode(font).decode()}")
+            continue
         name = f"cut-{Path(address).name}"
         (static / name).write_bytes(font)
         css = css.replace(address, f"{name}?v={digest(font)}")
