@@ -78,6 +78,7 @@ if (storage && readable.length) {
     box.checked = read[here] === true;
   };
 
+  show();
   const end = document.querySelector(".onward");
   if (end && readable.some((link) => nameOf(link) === here)) {
     end.append(progress);

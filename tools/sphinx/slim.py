@@ -23,7 +23,6 @@ from sphinx.util.logging import getLogger
 logging.getLogger("fontTools").setLevel(logging.WARNING)  # else some 100 lines for each font
 MERGED = "pages.css"
 LINK = re.compile(r'<link\b(?=[^>]*\brel="stylesheet")[^>]*\bhref="([^"]*_static/[^"?]+)[^>]*>\n?')
-FIRST = "text-400-normal.woff2"  # comes within the sheet: a text that changes its font when that arrives changes its lines
 # Every word of a script counts as a class that it may add, but for these two, in which that would keep 2 kB for parts that
 # no page has: the icons' (a page needs none of its classes), and Bootstrap's, which adds ...
 LIBRARIES = {"fontawesome.js", "bootstrap.js"}
@@ -105,7 +104,7 @@ def merge_styles(texts: dict[Path, str], static: Path) -> None:
     for address, kind in set(re.findall(r'([^"(]*(?:/fontawesome/[^")]*|\b(math|text)[\w-]*)\.woff2)', css)):
         characters = {"math": signs(written), "text": {*map(ord, unescape(written))}}.get(kind) or icons(css)
         font = cut(static / address, characters)
-        if Path(address).name == FIRST:
+        if kind == "text":  # within the sheet: a text whose font comes later changes its lines then
             css = css.replace(address, f"data:font/woff2;base64,{b64encode(font).decode()}")
             continue
         name = f"cut-{Path(address).name}"
