@@ -68,8 +68,14 @@ execute: .venv/complete  ## run the chapters anew and store their outputs; one o
 serve: _build/complete  ## serve the built course on this machine; elsewhere than at port 8000: make serve PORT=8001
 	.venv/bin/python -m http.server --bind 127.0.0.1 --directory _build/html $(or $(PORT),8000)
 
-site: _build/complete  ## make _site for any static host; with full addresses: make site SITE_URL=https://…
-	.venv/bin/python tools/site.py _build/html _site $(SITE_URL)
+site: _build/complete  ## make _site for any static host; with full addresses: make site SITE_URL=https://… REPOSITORY=owner/name
+	.venv/bin/python tools/site.py _build/html _site $(SITE_URL) $(if $(REPOSITORY),--repository=$(REPOSITORY))
+
+pdf: _build/complete  ## print the whole course to _paper/where-is-a-token.pdf, through Chromium
+	.venv/bin/python -m tools.pdf . _paper/where-is-a-token.pdf
+
+archive: _build/complete  ## pack the site to be read without a host: _paper/where-is-a-token.zip
+	.venv/bin/python tools/site.py _build/html _paper/where-is-a-token.zip
 
 links: .venv/complete  ## ask other sites for all that the pages link to; what does not answer is in _links/_build/html/output.txt
 	.venv/bin/jupyter-book build . --builder linkcheck --path-output _links
@@ -78,7 +84,7 @@ lock: .venv/complete  ## pin the newest allowed packages in requirements.lock
 	.venv/bin/uv pip compile --quiet --upgrade --extra plot --extra teach --extra test requirements.txt pyproject.toml
 
 clean:  ## remove what was built; the environment .venv stays
-	rm -rf _build _links _site _solutions
+	rm -rf _build _colab _links _paper _site _solutions
 
 .venv/complete: requirements.lock pyproject.toml tools/setup_env.py
 	@$(PYTHON) tools/setup_env.py
@@ -96,4 +102,4 @@ _solutions/complete: .venv/complete $(SOURCES)
 	.venv/bin/jupyter-book build . --path-output _solutions --toc _solutions/_toc.yml -W -n --keep-going
 	@touch $@
 
-.PHONY: help book check fix test test-elsewhere coverage audit bench exercises experiment lint lab execute serve site links lock clean
+.PHONY: help book check fix test test-elsewhere coverage audit bench exercises experiment lint lab execute serve site pdf archive links lock clean

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -13,20 +12,22 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from nbval.plugin import IPyNbCell  # type: ignore[import-untyped]
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
+from tools.browser import NO_CHROMIUM, launched
+from tools.browser import chromium as find_chromium
+
 settings.load_profile("ci")  # no deadline, the same examples on every run, nothing stored
-NO_CHROMIUM = "no chromium: apt-get install chromium, or set CHROMIUM=path of a Chrome or Chromium"
 
 
 @pytest.fixture(scope="session")
 def chromium() -> str:
     """The browser's path; without a browser, the tests that ask for it are skipped."""
-    chosen = os.environ.get("CHROMIUM")
-    if chosen and not shutil.which(chosen):
-        pytest.fail(f"CHROMIUM={chosen} is not a program: give the path of a Chrome or Chromium, or unset it")
-    found = chosen or shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    try:
+        found = find_chromium()
+    except ValueError as error:
+        pytest.fail(str(error))
     if not found:
         pytest.skip(NO_CHROMIUM)
     return found
@@ -34,11 +35,8 @@ def chromium() -> str:
 
 @pytest.fixture(scope="session")
 def browser(chromium: str) -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        quiet = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
-        browser = playwright.chromium.launch(executable_path=chromium, args=quiet)
+    with launched(chromium) as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="session")

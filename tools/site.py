@@ -1,11 +1,13 @@
-"""Makes one folder for any static host of the built book: `make site` calls it.
+"""Makes one folder for any static host of the built book, or one archive: `make site` and `make archive` call it.
 
 The folder carries the package's wheel, lacks what no page asks for, and leads from where a page was to where it is. Given the
 site's address, the line in the first cell of every chapter that installs the wheel names it in full, on the pages and in the
-notebooks for download, and the pages get what tools/found.py makes for whoever looks for them.
+notebooks for download, and the pages get what tools/found.py makes for whoever looks for them. Given a repository on GitHub
+too, each notebook's page has a button that opens it in Colab.
 """
 
 import argparse
+import os
 import re
 import shutil
 import subprocess
@@ -14,11 +16,14 @@ import tomllib
 from html import escape
 from os.path import relpath
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from tools.found import Course
 
 ROOT = Path(__file__).resolve().parent.parent
+COLAB = "https://colab.research.google.com/github"
 MOVED = """<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -33,7 +38,7 @@ MOVED = """<!DOCTYPE html>
 """
 
 
-def publish(html: Path, site: Path, url: str = "") -> None:
+def publish(html: Path, site: Path, url: str = "", repository: str = "") -> None:
     """Copies the pages in `html` to the new folder `site`, and adds to it."""
     if url and not re.fullmatch(r"https?://[^/?#\s]+(/[^?#\s]*)?", url):
         sys.exit(f"SITE_URL={url} is no address of a site: give all of it, such as https://example.org/course")
@@ -59,6 +64,8 @@ def publish(html: Path, site: Path, url: str = "") -> None:
         for path, head in heads.items():
             text = (site / path).read_text(encoding="utf-8")
             (site / path).write_text(text.replace("</head>", f"{head}</head>", 1), encoding="utf-8")
+    if repository:
+        for_colab(site, repository)
     first = re.findall(r"url=([^\"]+)", (site / "index.html").read_text(encoding="utf-8"))[0]
     (site / "index.html").unlink()
     moved = tomllib.loads((ROOT / "book/redirects.toml").read_text(encoding="utf-8"))
@@ -81,7 +88,8 @@ def drop_unnamed(site: Path) -> None:
 def add_wheel(site: Path) -> str:
     """Builds the package; the name of its file."""
     wheel_only = ["wheel", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-build-isolation"]
-    subprocess.run([sys.executable, "-m", "pip", *wheel_only, "--wheel-dir", site, ROOT], check=True)
+    undated = os.environ | {"SOURCE_DATE_EPOCH": "315532800"}  # 1980, where the times of zip files begin
+    subprocess.run([sys.executable, "-m", "pip", *wheel_only, "--wheel-dir", site, ROOT], check=True, env=undated)
     wheel = next(site.glob("*.whl")).name
     for notebook in (site / "_sources").rglob("*.ipynb"):
         if wheel not in notebook.read_text(encoding="utf-8"):
@@ -117,9 +125,56 @@ def redirect(site: Path, moved: dict[str, str], heads: dict[str, str]) -> None:
         (site / old).write_text(MOVED.format(title=title, address=address, head=heads.get(path, "")), encoding="utf-8")
 
 
+def for_colab(site: Path, repository: str) -> None:
+    """A button on each notebook's page, and in the folder `_colab` beside the site the notebooks that it opens.
+
+    Colab opens notebooks of a GitHub repository only; these are to be its branch `colab`. They install the wheel unasked.
+    """
+    folder = site.with_name("_colab")
+    shutil.rmtree(folder, ignore_errors=True)
+    for page in site.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        found = re.search(r'href="[^"]*_sources/([^"]+\.ipynb)"', text)
+        if not found:
+            continue
+        name = found[1]
+        label = 'title="Open this notebook in Colab" aria-label="Open this notebook in Colab"'
+        button = f'<a class="btn btn-sm" href="{COLAB}/{repository}/blob/colab/{name}" {label}>Colab</a>\n'
+        page.write_text(re.sub(r'(?=<div class="dropdown dropdown-download-buttons")', button, text, count=1), encoding="utf-8")
+        notebook = (site / "_sources" / name).read_text(encoding="utf-8")
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(re.sub(r'"# (?=%pip install)', '"', notebook, count=1), encoding="utf-8")
+
+
+def pack(folder: Path, archive: Path) -> None:
+    """The same files give the same archive, whenever they are packed; it is there whole or not at all."""
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = archive.with_suffix(".unfinished")
+    with ZipFile(unfinished, "w") as packed:
+        for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+            entry = ZipInfo(file.relative_to(folder.parent).as_posix())  # dated 1980
+            entry.external_attr = 0o644 << 16
+            packed.writestr(entry, file.read_bytes(), compress_type=ZIP_DEFLATED)
+    unfinished.replace(archive)
+    print(f"{archive}: {archive.stat().st_size / 1e6:.1f} MB")
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("html", type=Path, help="the built pages, e.g. _build/html")
-    parser.add_argument("site", type=Path, help="the folder to make, e.g. _site")
+    parser.add_argument("site", type=Path, help="the folder to make, e.g. _site, or an archive of it, e.g. course.zip")
     parser.add_argument("url", nargs="?", default="", help="the address that the site will have")
-    publish(**vars(parser.parse_args()))
+    parser.add_argument("--repository", default="", help="owner/name on GitHub, whose branch colab Colab will open")
+    given = parser.parse_args()
+    if given.repository and not (given.url and re.fullmatch(r"[\w.-]+/[\w.-]+", given.repository)):
+        parser.error(
+            f"--repository={given.repository} and the address {given.url!r}: notebooks that Colab opens need both a repository "
+            "of the form owner/name and the site's address, from which they install the course's package"
+        )
+    if given.site.suffix == ".zip":
+        with TemporaryDirectory() as temporary:
+            unpacked = Path(temporary, given.site.stem)
+            publish(given.html, unpacked, given.url, given.repository)
+            pack(unpacked, given.site)
+    else:
+        publish(**vars(given))

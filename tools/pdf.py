@@ -1,0 +1,229 @@
+"""Prints the whole built course to one PDF, through the browser: `make pdf` calls it.
+
+All pages become one document in the order of `_toc.yml`, in which their links lead from page to page. What the site hides until
+it is asked for (answers, hints, solutions) stands at the end, with links both ways. It is printed twice, since only the printed
+course knows on which pages its parts are.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+from collections import Counter
+from html import escape
+from os.path import normpath
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import yaml  # type: ignore[import-untyped]
+from bs4 import BeautifulSoup, Tag
+from playwright.sync_api import Page
+from pypdf import PdfReader
+from sphinx_external_toc.parsing import parse_toc_yaml
+
+from tools.browser import NO_CHROMIUM, chromium, launched
+
+STYLES = Path(__file__).with_suffix(".css")
+HIDDEN = "details:is(.quiz, .hint, .solution)"
+REFERRING = ["for", "headers", "aria-labelledby", "aria-describedby"]  # attributes that hold ids, as href does
+
+
+def parts(course: Path) -> list[tuple[str, list[str]]]:
+    """The captions of the table of contents, each with its pages."""
+    toc = parse_toc_yaml(course / "_toc.yml")
+
+    def below(page: str) -> list[str]:
+        return [page, *(under for tree in toc[page].subtrees for item in tree.items for under in below(str(item)))]
+
+    trees = [(tree.caption or "", [page for item in tree.items for page in below(str(item))]) for tree in toc.root.subtrees]
+    return [("", [toc.root.docname]), *trees]
+
+
+def read(html: Path, page: str) -> Tag:
+    """A page's article, without what only a screen needs."""
+    file = html / f"{page}.html"
+    if not file.is_file():
+        sys.exit(f"{file} is missing: make book builds all pages of _toc.yml")
+    article = BeautifulSoup(file.read_text(encoding="utf-8"), "html.parser").select_one("article")
+    assert article, f"{file} has no <article>: did the theme's layout change?"
+    for needless in article.select("a.headerlink, script, button, details.hide > summary"):
+        needless.decompose()
+    for unfolded in article.select("details.hide"):
+        unfolded.unwrap()
+    for code in article.select("pre"):
+        if code.get_text().count("\n") > 20:
+            code["class"] = "long"
+    for image in article.select("img"):
+        image["src"] = (file.parent / str(image["src"])).resolve().as_uri()
+        image["loading"] = "eager"
+    return article
+
+
+def join(articles: dict[str, Tag]) -> None:
+    """Makes ids unique and lets links between pages lead to them; a link to what is not printed becomes plain text."""
+    count = Counter(str(element["id"]) for article in articles.values() for element in article.select("[id]"))
+
+    def unique(page: str, name: str) -> str:  # one that several pages have gets the page's name in front
+        return name if count[name] == 1 else f"{page}--{name}"
+
+    ids = {(page, str(element["id"])) for page, article in articles.items() for element in article.select("[id]")}
+    for page, article in articles.items():
+        for element in article.select("[id]"):
+            element["id"] = unique(page, str(element["id"]))
+        for element in article.select(", ".join(f"[{name}]" for name in REFERRING)):
+            for name in REFERRING:
+                if words := element.get_attribute_list(name):
+                    element[name] = " ".join(unique(page, word) for word in " ".join(filter(None, words)).split())
+        for link in article.select("a[href]"):
+            url = urlsplit(str(link["href"]))
+            if url.scheme:
+                continue
+            target = normpath(Path(page).parent / unquote(url.path)).removesuffix(".html") if url.path else page
+            name = unquote(url.fragment)
+            if (target, name) in ids:
+                link["href"] = f"#{unique(target, name)}"
+            elif target in articles:
+                link["href"] = f"#{target}"
+            else:
+                link.unwrap()
+        article["id"] = page
+        article["style"] = f"page: {named(page)}"
+
+
+def named(page: str) -> str:
+    """The page's name in style sheets."""
+    return "p-" + page.replace("/", "-")
+
+
+def element(markup: str) -> Tag:
+    made = BeautifulSoup(markup, "html.parser").find()
+    assert isinstance(made, Tag)
+    return made
+
+
+def title(article: Tag) -> str:
+    heading = article.select_one("h1")
+    assert heading
+    return " ".join(heading.get_text().split())
+
+
+def page_of(name: str) -> str:
+    """Where the number of the page will stand that has the element of this id; as wide as a number before it is known."""
+    return f'<b data-page="{name}">000</b>'
+
+
+def take_answers(articles: dict[str, Tag]) -> Tag:
+    """Moves all that a reader should find out first into an article of its own; a reference stays in its place."""
+    answers = element(f'<article class="bd-article" id="answers" style="page: {named("answers")}"><h1>Answers</h1></article>')
+    number = 0
+    for page, article in articles.items():
+        hidden = article.select(HIDDEN)
+        if hidden:
+            answers.append(element(f'<h2><a href="#{page}">{escape(title(article))}</a></h2>'))
+        for details in hidden:
+            number += 1
+            summary = details.summary
+            assert summary, f"{page}: a <details> has no <summary>"
+            words, there, here = summary.extract().decode_contents(), f"answer-{number}", f"asked-{number}"
+            link = f'<a href="#{there}">answer {number}, page {page_of(there)}</a>'
+            details.replace_with(element(f'<p class="asked" id="{here}"><span>{words}</span> {link}</p>'))
+            link = f'<a href="#{here}">page {page_of(here)}</a>'
+            answer = element(
+                f'<div class="answer"><p class="asked" id="{there}"><span>{number}. {words}</span> {link}</p></div>'
+            )
+            answer.extend(list(details.contents))
+            answers.append(answer)
+    return answers
+
+
+def whole(course: Path) -> BeautifulSoup:
+    """The one document: a title page, the contents, all pages, the answers."""
+    html = course / "_build/html"
+    config = yaml.safe_load((course / "_config.yml").read_text(encoding="utf-8"))
+    table = parts(course)
+    articles = {page: read(html, page) for _, pages in table for page in pages}
+    join(articles)
+    table.append(("", ["answers"]))
+    answers = take_answers(articles)
+    contents, styles = "", ""
+    for caption, pages in table:
+        contents += f"<h2>{escape(caption)}</h2>" if caption else ""
+        for page in pages:
+            article = answers if page == "answers" else articles[page]
+            for heading in article.select("h1, h2, h3, h4, h5"):  # bookmarks go by it; below a part's caption, one further in
+                heading["aria-level"] = str(int(heading.name[1]) + bool(caption))
+            line = f'<a href="#{page}"><span>{escape(title(article))}</span> {page_of(page)}</a>'
+            contents += f"<p>{line}</p>"
+            styles += f"@page {named(page)} {{ @top-center {{ content: {json.dumps(title(article), ensure_ascii=False)} }} }}\n"
+        if caption:
+            part = f'<p class="part" role="heading" aria-level="1">{escape(caption)}</p>'
+            articles[pages[0]].insert(0, element(part))
+    name = escape(config["title"])
+    document = BeautifulSoup(
+        f"""<!DOCTYPE html>
+<html lang="en" data-theme="light" data-mode="light"><head><meta charset="utf-8"><title>{name}</title>
+<meta name="author" content="{escape(config["author"])}">
+<link rel="stylesheet" href="{(html / "_static/pages.css").resolve().as_uri()}">
+<style>{STYLES.read_text(encoding="utf-8")}\n{styles}</style></head>
+<body><div class="bd-content"><div class="bd-article-container">
+<div class="title"><p>{name}</p><p>{escape(config["author"])}</p></div>
+<nav id="contents"><h1 aria-level="1">Contents</h1>{contents}</nav>
+</div></div></body></html>""",
+        "html.parser",
+    )
+    container = document.select_one(".bd-article-container")
+    assert container
+    container.extend([*articles.values(), answers])
+    return document
+
+
+def print_once(tab: Page, document: BeautifulSoup, pdf: Path) -> dict[str, int]:
+    """Prints to the file `pdf`, and returns the number of the page for each element that a link leads to."""
+    source = pdf.with_suffix(".html")
+    source.write_text(str(document), encoding="utf-8")
+    tab.goto(source.resolve().as_uri())
+    tab.emulate_media(media="print", color_scheme="light")
+    tab.evaluate("() => Promise.all([document.fonts.ready, ...[...document.images].map(image => image.decode())])")
+    tab.pdf(path=pdf, prefer_css_page_size=True, print_background=True, outline=True, tagged=True)
+    reader = PdfReader(pdf)
+    places = reader.named_destinations
+    pages = {name.lstrip("/"): (reader.get_destination_page_number(place) or 0) + 1 for name, place in places.items()}
+    print(f"{len(reader.pages)} pages, {pdf.stat().st_size / 1e6:.1f} MB", flush=True)
+    return pages
+
+
+def main(course: Path, pdf: Path) -> None:
+    try:
+        path = chromium()
+    except ValueError as error:
+        sys.exit(str(error))
+    if not path:
+        sys.exit(f"The course cannot be printed: {NO_CHROMIUM}")
+    document = whole(course)
+    numbered = document.select("b[data-page]")
+    pdf.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=pdf.parent) as folder, launched(path) as browser:
+        made = Path(folder, pdf.name)
+        tab = browser.new_page(offline=True)
+        written: list[str] = []
+        # With the numbers in place, a line may take another one.
+        for attempt in "first", "second", "third":
+            print(f"Printing, {attempt} time: ", end="", flush=True)
+            pages = print_once(tab, document, made)
+            known = [str(pages[str(number["data-page"])]) for number in numbered]
+            if known == written:
+                break
+            written = known
+            for number, text in zip(numbered, known, strict=True):
+                number.string = text
+        else:
+            sys.exit("The page numbers in the contents do not settle: give <b> a width in tools/pdf.css")
+        made.replace(pdf)
+    print(pdf)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("course", type=Path, help="the folder that has _config.yml, _toc.yml and the built _build/html")
+    parser.add_argument("pdf", type=Path, help="the file to make")
+    main(**vars(parser.parse_args()))
