@@ -10,15 +10,18 @@ import json
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
 from html import escape
 from os.path import normpath
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import yaml  # type: ignore[import-untyped]
 from bs4 import BeautifulSoup, Tag
 from playwright.sync_api import Page
-from pypdf import PdfReader
+from pypdf import PdfReader, PdfWriter
+from pypdf.generic import Destination, NameObject, TextStringObject
 from sphinx_external_toc.parsing import parse_toc_yaml
 
 from tools.browser import NO_CHROMIUM, chromium, launched
@@ -101,8 +104,7 @@ def element(markup: str) -> Tag:
     return made
 
 
-def title(article: Tag) -> str:
-    heading = article.select_one("h1")
+def text(heading: Tag | None) -> str:
     assert heading
     return " ".join(heading.get_text().split())
 
@@ -119,7 +121,7 @@ def take_answers(articles: dict[str, Tag]) -> Tag:
     for page, article in articles.items():
         hidden = article.select(HIDDEN)
         if hidden:
-            answers.append(element(f'<h2><a href="#{page}">{escape(title(article))}</a></h2>'))
+            answers.append(element(f'<h2><a href="#{page}">{escape(text(article.h1))}</a></h2>'))
         for details in hidden:
             number += 1
             summary = details.summary
@@ -147,14 +149,16 @@ def whole(course: Path) -> BeautifulSoup:
     answers = take_answers(articles)
     contents, styles = "", ""
     for caption, pages in table:
-        contents += f"<h2>{escape(caption)}</h2>" if caption else ""
+        contents += f'<p class="caption">{escape(caption)}</p>' if caption else ""
         for page in pages:
             article = answers if page == "answers" else articles[page]
             for heading in article.select("h1, h2, h3, h4, h5"):  # bookmarks go by it; below a part's caption, one further in
                 heading["aria-level"] = str(int(heading.name[1]) + bool(caption))
-            line = f'<a href="#{page}"><span>{escape(title(article))}</span> {page_of(page)}</a>'
+            line = f'<a href="#{page}"><span>{escape(text(article.h1))}</span> {page_of(page)}</a>'
             contents += f"<p>{line}</p>"
-            styles += f"@page {named(page)} {{ @top-center {{ content: {json.dumps(title(article), ensure_ascii=False)} }} }}\n"
+            styles += (
+                f"@page {named(page)} {{ @top-center {{ content: {json.dumps(text(article.h1), ensure_ascii=False)} }} }}\n"
+            )
         if caption:
             part = f'<p class="part" role="heading" aria-level="1">{escape(caption)}</p>'
             articles[pages[0]].insert(0, element(part))
@@ -192,6 +196,28 @@ def print_once(tab: Page, document: BeautifulSoup, pdf: Path) -> dict[str, int]:
     return pages
 
 
+def finish(pdf: Path, document: BeautifulSoup) -> None:
+    """Writes the bookmarks anew, for Chromium says some headings twice and forgets a space where a line ends."""
+    writer = PdfWriter(clone_from=pdf)
+    bookmarks = [item for item in flat(writer.outline) if item.node]
+    headings = document.select("[aria-level]")
+    assert len(bookmarks) == len(headings), f"{len(headings)} headings have {len(bookmarks)} bookmarks"
+    for bookmark, heading in zip(bookmarks, headings, strict=True):
+        bookmark.node[NameObject("/Title")] = TextStringObject(text(heading))  # type: ignore[index]
+    author = document.select_one("meta[name=author]")
+    assert author
+    writer.metadata = {"/Title": text(document.title), "/Author": str(author["content"])}
+    writer.write(pdf)
+
+
+def flat(outline: list[Any]) -> Iterator[Destination]:
+    for item in outline:
+        if isinstance(item, list):
+            yield from flat(item)
+        else:
+            yield item
+
+
 def main(course: Path, pdf: Path) -> None:
     try:
         path = chromium()
@@ -218,6 +244,7 @@ def main(course: Path, pdf: Path) -> None:
                 number.string = text
         else:
             sys.exit("The page numbers in the contents do not settle: give <b> a width in tools/pdf.css")
+        finish(made, document)
         made.replace(pdf)
     print(pdf)
 
