@@ -7,6 +7,7 @@ course knows on which pages its parts are.
 
 import argparse
 import json
+import logging
 import sys
 import tempfile
 from collections import Counter
@@ -26,6 +27,7 @@ from sphinx_external_toc.parsing import parse_toc_yaml
 
 from tools.browser import NO_CHROMIUM, chromium, launched
 
+logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns of objects that it has added itself
 STYLES = Path(__file__).with_suffix(".css")
 HIDDEN = "details:is(.quiz, .hint, .solution)"
 REFERRING = ["for", "headers", "aria-labelledby", "aria-describedby"]  # attributes that hold ids, as href does
