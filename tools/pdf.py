@@ -30,7 +30,6 @@ from tools.browser import NO_CHROMIUM, chromium, launched
 logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns of objects that it has added itself
 STYLES = Path(__file__).with_suffix(".css")
 HIDDEN = "details:is(.quiz, .hint, .solution)"
-REFERRING = ["for", "headers", "aria-labelledby", "aria-describedby"]  # attributes that hold ids, as href does
 
 
 def parts(course: Path) -> list[tuple[str, list[str]]]:
@@ -75,10 +74,6 @@ def join(articles: dict[str, Tag]) -> None:
     for page, article in articles.items():
         for element in article.select("[id]"):
             element["id"] = unique(page, str(element["id"]))
-        for element in article.select(", ".join(f"[{name}]" for name in REFERRING)):
-            for name in REFERRING:
-                if words := element.get_attribute_list(name):
-                    element[name] = " ".join(unique(page, word) for word in " ".join(filter(None, words)).split())
         for link in article.select("a[href]"):
             url = urlsplit(str(link["href"]))
             if url.scheme:
