@@ -15,7 +15,8 @@ from playwright.sync_api import Browser
 from pypdf import PageObject, PdfReader
 
 from tests.commands import ROOT, WEEKLY, run
-from tests.test_site import ADDRESS, NOTEBOOKS, PAGES, SOURCES, Site, site
+from tests.test_published import ADDRESS
+from tests.test_site import NOTEBOOKS, PAGES, SOURCES, Site, site
 from tools.site import pack
 
 __all__ = ["site"]  # a fixture

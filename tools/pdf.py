@@ -50,7 +50,7 @@ def read(html: Path, page: str) -> Tag:
         sys.exit(f"{file} is missing: make book builds all pages of _toc.yml")
     article = BeautifulSoup(file.read_text(encoding="utf-8"), "html.parser").select_one("article")
     assert article, f"{file} has no <article>: did the theme's layout change?"
-    for needless in article.select("a.headerlink, script, button, details.hide > summary"):
+    for needless in article.select("a.headerlink, script, button, details.hide > summary, img.in-dark"):
         needless.decompose()
     for unfolded in article.select("details.hide"):
         unfolded.unwrap()
@@ -167,8 +167,8 @@ def whole(course: Path) -> BeautifulSoup:
 <link rel="stylesheet" href="{(html / "_static/pages.css").resolve().as_uri()}">
 <style>{STYLES.read_text(encoding="utf-8")}\n{styles}</style></head>
 <body><div class="bd-content"><div class="bd-article-container">
-<div class="title"><p>{name}</p><p>{escape(config["author"])}</p></div>
-<nav id="contents"><h1 aria-level="1">Contents</h1>{contents}</nav>
+<div class="bd-article title"><p>{name}</p><p>{escape(config["author"])}</p></div>
+<nav class="bd-article" id="contents"><h1 aria-level="1">Contents</h1>{contents}</nav>
 </div></div></body></html>""",
         "html.parser",
     )
