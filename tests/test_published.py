@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser
 
-from tests.commands import ROOT
+from tests.commands import ROOT, run
 from tests.test_site import CHAPTERS, NOTEBOOKS, PAGES, SOURCES, Site, opened, parsed, site
 from tools import cards
 from tools import site as publishing
@@ -33,7 +33,7 @@ FIRST = f"{ADDRESS}/{PAGES[0]}"
 def published(site: Site) -> Path:
     """The folder that `make site` makes for a host at ADDRESS."""
     folder = site.root / "_site"
-    command = [sys.executable, "tools/site.py", str(site.html), str(folder), ADDRESS]
+    command = [sys.executable, "tools/site.py", str(site.html), str(folder), ADDRESS, "--repository=owner/course"]
     made = subprocess.run(command, cwd=site.root, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert made.returncode == 0, f"tools/site.py failed:\n{made.stdout}"
     return folder
@@ -321,6 +321,27 @@ def test_page_lacks_nothing(browser: Browser, published: Path, page: str) -> Non
     assert {"bootstrap.js", "bootstrap.js.LICENSE.txt", "searchtools.js"} <= {file.name for file in static}
     needless = [file.name for file in static if re.search(r"fontawesome\.js|^fa-|basic\.css|\.mo$", file.name)]
     assert not needless, f"no page asks for {needless}: see tools/site.py"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_colab_opens_a_notebook_that_installs_the_wheel(published: Path, page: str) -> None:
+    buttons = parsed(published / page).select("a[href*=colab]")
+    assert len(buttons) == (page in NOTEBOOKS)
+    for button in buttons:
+        name = SOURCES[page.removesuffix(".html")]
+        assert button["href"] == f"https://colab.research.google.com/github/owner/course/blob/colab/{name}"
+        assert "Colab" in button.get_text()
+        notebook = json.loads((published.with_name("_colab") / name).read_text(encoding="utf-8"))
+        first = next("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code")
+        wheel = re.escape(f"{ADDRESS}/{next(published.glob('*.whl')).name}")
+        assert re.search(rf"^%pip install [^\n]*{wheel}$", first, re.MULTILINE), f"{name} does not install the wheel:\n{first}"
+
+
+@pytest.mark.parametrize("given", [["--repository=owner/course"], [ADDRESS, "--repository=course"]])
+def test_colab_needs_an_address_and_a_repository(tmp_path: Path, given: list[str]) -> None:
+    done = run(sys.executable, "tools/site.py", str(tmp_path), str(tmp_path / "site"), *given)
+    assert done.returncode == 2
+    assert "notebooks that Colab opens need both a repository of the form owner/name and the site's address" in done.stderr
 
 
 def test_wheel_installs_and_imports(published: Path, tmp_path: Path) -> None:
