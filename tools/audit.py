@@ -23,6 +23,8 @@ from statistics import median
 from threading import Thread
 from typing import Any, BinaryIO, NoReturn
 
+from tools.browser import NO_CHROMIUM, chromium
+
 ROOT = Path(__file__).resolve().parent.parent
 LIGHTHOUSE = "lighthouse@12.8.2"  # the last that Node 20 runs
 RUNS = 3
@@ -42,17 +44,6 @@ LOADED = re.compile(
 def stop(why: str) -> NoReturn:
     print(why, file=sys.stderr)
     raise SystemExit(2)
-
-
-def chromium() -> str:
-    """The browser's path, or LookupError with what to do."""
-    chosen = os.environ.get("CHROMIUM")
-    found = filter(None, map(shutil.which, [chosen] if chosen else ["chromium", "chromium-browser", "google-chrome"]))
-    if path := next(found, None):
-        return path
-    if chosen:
-        raise LookupError(f"CHROMIUM={chosen} is not a program: give the path of a Chrome or Chromium, or unset it")
-    raise LookupError("no chromium: apt-get install chromium, or set CHROMIUM=path of a Chrome or Chromium")
 
 
 @cache
@@ -170,9 +161,9 @@ def audit(html: Path, only: str, store: Path) -> int:
     if not (npx := shutil.which("npx")) or not shutil.which("node"):
         stop("no Node: apt-get install nodejs npm, or install Node 18.16 or newer another way")
     try:
-        browser = chromium()
-    except LookupError as missing:
-        stop(str(missing))
+        browser = chromium() or stop(NO_CHROMIUM)
+    except ValueError as wrong:
+        stop(str(wrong))
     headings = [*("performance", "accessibility", "best practices", "SEO"), *METRICS]
     headings += ["kB loaded", "requests", "kB in all", "files in all", "benchmark"]
     table, faults = [["page", *headings], ["---", *["--:"] * len(headings)]], []
