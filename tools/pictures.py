@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -16,6 +17,7 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
+from numpy.typing import NDArray
 
 from posenc_course._drawn import NOTHING_SAID, small_svg
 from posenc_course._system import write_whole
@@ -133,14 +135,19 @@ def alibi(ax: Axes) -> None:
     ax.set(ylim=(-14, 1))
 
 
+def above_alibi(results: dict[str, Any], scheme: str, edges: NDArray[np.int64]) -> torch.Tensor:
+    """How much worse than ALiBi's mean a scheme is between edges of position: (seeds, stretches)."""
+    losses = curve(results, scheme) - curve(results, "alibi").mean(dim=0)
+    return torch.stack([losses[:, low:high].mean(dim=1) for low, high in pairwise(edges)], dim=1)
+
+
 def lengths(ax: Axes) -> None:
     """The loss of three trained models by position: one of them keeps its place beyond the training length."""
     results = load_results("full")
     edges = np.unique(np.geomspace(8, 512, 26).astype(int))
     ax.axvline(64, color=GREY, linewidth=1)
     for scheme in ("sinusoidal", "rope", "alibi"):
-        losses = curve(results, scheme) - curve(results, "alibi").mean(dim=0)
-        means = torch.stack([losses[:, low:high].mean(dim=1) for low, high in pairwise(edges)], dim=1)
+        means = above_alibi(results, scheme, edges)
         ax.plot(edges[1:], means.mean(dim=0), color=scheme_style(scheme)["color"], linewidth=2.5)
     ax.set(xscale="log")
     ax.minorticks_off()
@@ -176,8 +183,7 @@ def loses_its_place(ax: Axes) -> None:
     ax.axvspan(1, 64, color="0.93", linewidth=0)
     ax.text(5, 1.55, "lengths seen in training")
     for scheme in ("sinusoidal", "learned", "rope", "t5", "alibi"):
-        losses = curve(results, scheme) - curve(results, "alibi").mean(dim=0)
-        means = torch.stack([losses[:, low:high].mean(dim=1) for low, high in pairwise(edges)], dim=1)
+        means = above_alibi(results, scheme, edges)
         style = scheme_style(scheme) | {"marker": ""}
         ax.plot(edges[1:] - 1, means.T, **style | {"label": "_", "linewidth": 0.7, "alpha": 0.5})
         ax.plot(edges[1:] - 1, means.mean(dim=0), **style)
