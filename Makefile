@@ -41,7 +41,7 @@ test-elsewhere: .venv/complete  ## run the chapters' tests in what stands for an
 coverage: .venv/complete  ## run the package's own tests and show which of its lines they reach
 	.venv/bin/pytest tests $(patsubst %,--ignore=tests/test_%.py,style packaging setup docs notebooks execute site) --cov=posenc_course --cov-report=term-missing --cov-fail-under=95
 
-audit: _build/complete  ## hold every page against Lighthouse, in about an hour; some of them: make audit ONLY=10_rope
+audit: _build/complete  ## hold every page against Lighthouse, in half an hour; some of them: make audit ONLY=10_rope
 	.venv/bin/python tools/audit.py _build/html $(ONLY)
 
 bench: .venv/complete  ## time the package beside its peers, measure their errors, and store both; some minutes on idle cores
