@@ -34,13 +34,13 @@ WATCH = """() => {
     })).observe(document, {attributes: true, childList: true, subtree: true});
 }"""
 # Every element, with the styles that the browser computes for it; where files lie may differ,
-# and how a short `background: none` places no picture.
+# and how a short `background: none` places no picture. Origins are half of width and height, which are there, rounded anew.
 STYLES = """() => [...document.querySelectorAll('body, body *')].map(element => [
     `${element.localName}.${element.className}`,
     ...[null, '::before', '::after'].map(part => {
         const style = getComputedStyle(element, part);
         const there = !part || style.content !== 'none';
-        const keys = there ? [...style].filter(key => !key.startsWith('--')) : [];
+        const keys = there ? [...style].filter(key => !/^--|^(perspective|transform)-origin/.test(key)) : [];
         return keys.map(key => `${key}: ${style.getPropertyValue(key)}`).join('\\n');
     }),
 ].map(text => text.replaceAll(/url\\([^)]*[/]/g, '').replaceAll('0% 0%', '0px 0px')))"""
