@@ -34,7 +34,8 @@ def drawn_data(fig: Figure) -> dict[str, Any]:
     """
     if not isinstance(fig, Figure):
         raise ValueError(f"fig must be a matplotlib Figure, got {fig!r}: pass plt.gcf() for example")
-    return {"axes": [_drawn_by_axes(ax) for ax in fig.axes]}
+    given = {name: _array(values) for name, values in getattr(fig, "given", {}).items()}  # by plotting.give
+    return {"axes": [_drawn_by_axes(ax) for ax in fig.axes]} | ({"given": given} if given else {})
 
 
 def drawn_differences(stored: dict[str, Any], drawn: dict[str, Any]) -> list[str]:

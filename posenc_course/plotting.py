@@ -30,6 +30,7 @@ __all__ = [
     "SCHEME_STYLES",
     "SEQUENTIAL",
     "SchemeStyle",
+    "give",
     "heatmap",
     "label_ends",
     "plot_seeds",
@@ -136,6 +137,17 @@ def position_colors(count: int) -> NDArray[np.float64]:
     if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
         raise ValueError(f"count={count!r} must be a positive integer: give the number of positions")
     return np.asarray(SEQUENTIAL(np.linspace(0.0, 0.85, count)))  # its last, yellow part is too light on white
+
+
+def give(fig: Figure, **arrays: ArrayLike | torch.Tensor) -> None:
+    """Store numbers beside what ``fig`` draws, for the figure that readers of the site can move.
+
+    Arrays of one or two dimensions, by names of your choice. Raises ValueError for others, and for what is not finite.
+    """
+    for name, values in arrays.items():
+        if not 1 <= _numbers(values, name).ndim <= 2:
+            raise ValueError(f"{name} has shape {np.shape(values)}, it must have one or two dimensions: reshape it first")
+    fig.given = {name: _numbers(values, name) for name, values in arrays.items()}  # type: ignore[attr-defined]
 
 
 def heatmap(

@@ -293,3 +293,19 @@ def test_position_colors_grow_lighter() -> None:
     for wrong in (0, -1, 2.5, True):
         with pytest.raises(ValueError, match=r"count=.* positive integer"):
             plotting.position_colors(wrong)  # type: ignore[arg-type]
+
+
+def test_numbers_given_to_a_living_figure_are_recorded() -> None:
+    fig = Figure()
+    assert "given" not in _drawn.drawn_data(fig)
+    plotting.give(fig, words=torch.eye(2), sizes=[0.5, 1 / 3])
+    assert _drawn.drawn_data(fig)["given"] == {
+        "words": {"shape": [2, 2], "values": ["1 0", "0 1"]},
+        "sizes": {"shape": [2], "values": ["0.5 0.333333"]},
+    }
+
+
+@pytest.mark.parametrize(("wrong", "words"), [(0.5, r"shape \(\)"), (np.zeros((2, 2, 2)), r"\(2, 2, 2\)"), ([np.nan], "NaN")])
+def test_what_cannot_be_given_is_refused(wrong: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        plotting.give(Figure(), words=wrong)

@@ -371,6 +371,10 @@ def barriers(tab: Page, page: str) -> Iterator[str]:
     tab.wait_for_function("() => [...document.images].every(image => image.complete)")
     for source in tab.evaluate("() => [...document.images].filter(i => i.complete && !i.naturalWidth).map(i => i.src)"):
         yield f"shows no picture for {source}"
+    for figure in tab.locator("living-figure").evaluate_all("figures => figures.map(figure => figure.getAttribute('for'))"):
+        tab.evaluate("name => document.getElementById(name).scrollIntoView()", figure)
+        tab.wait_for_selector(f"#{figure}.lives")
+    tab.evaluate("scrollTo(0, 0)")
 
     tab.evaluate((files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8"))
     tab.evaluate(WITHOUT_REPEATS, "pre span[class]")  # they have colours, and no meaning

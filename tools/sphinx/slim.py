@@ -94,7 +94,11 @@ def merge_styles(texts: dict[Path, str], static: Path) -> None:
     if not new:
         return
     sheets = [sheet for sheet in new[0] if all(sheet in others for others in new)]
-    scripts = [file for file in [*static.glob("*.js"), *static.glob("scripts/*.js")] if file.name not in LIBRARIES]
+    scripts = [
+        file
+        for file in [*static.glob("*.js"), *static.glob("scripts/*.js"), *static.glob("living/*.js")]
+        if file.name not in LIBRARIES
+    ]
     css = without_unused(
         "\n".join(with_imports(static / sheet, static) for sheet in sheets),
         "".join(texts.values()),

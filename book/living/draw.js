@@ -1,0 +1,147 @@
+// Pictures in the reader's own pixels, so that words keep their size on a phone. What is drawn is kept in numbers too.
+
+// matplotlib's cividis, at equal distances.
+const STOPS = "00224e 002a5f 003170 1a386f 2a3f6d 38476c 434e6c 4d556c 575d6d 61656f 6a6c71 737475 7d7c78 868379 918b78 9b9476 a59c74 b0a571 bcae6c c6b667 d2c060 dec958 e9d34e f6dd3f fee838"
+  .split(" ").map((color) => [0, 2, 4].map((at) => parseInt(color.slice(at, at + 2), 16)));
+const DIVERGING = [[0, 114, 178], [218, 218, 218], [213, 94, 0]];
+const between = (stops, share) => {
+  const at = Math.min(Math.max(share, 0), 1) * (stops.length - 1);
+  const low = Math.min(Math.floor(at), stops.length - 2);
+  return stops[low].map((part, channel) => Math.round(part + (at - low) * (stops[low + 1][channel] - part)));
+};
+
+/** Red, green and blue of a share from 0 to 1: blue over grey to vermillion if diverging, else dark to light (cividis). */
+export function shade(share, diverging = false) {
+  return between(diverging ? DIVERGING : STOPS, share);
+}
+
+export function escaped(text) {
+  return String(text).replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt()};`);
+}
+
+const round = (number) => Math.round(number * 100) / 100;
+const SIZE = 13; // of letters, in pixels
+
+/** One frame of a figure: as wide as its column; `height` is known when all is drawn. */
+export class Stage {
+  constructor(width) {
+    this.width = width;
+    this.height = 0;
+    this.parts = [];
+    this.heats = [];
+    this.drawn = { lines: [], points: [], images: [], arrows: [] };
+  }
+
+  add(svg) { this.parts.push(svg); }
+
+  text(x, y, words, names = "", anchor = "middle") {
+    this.add(`<text x="${round(x)}" y="${round(y)}" text-anchor="${anchor}" class="${names}">${escaped(words)}</text>`);
+  }
+
+  /** Axes in a box given in pixels; x and y are [from, to] in the data's units, `log` names the axes that are logarithmic. */
+  plot(box, options) {
+    this.height = Math.max(this.height, box.top + box.height);
+    return new Plot(this, box, options);
+  }
+}
+
+class Plot {
+  constructor(stage, box, { x, y, log = "", xTicks = [], yTicks = [], xLabel = "", yLabel = "", title = "" }) {
+    Object.assign(this, { stage, box });
+    const scale = ([from, to], start, length, isLog) => {
+      const measure = isLog ? Math.log : (value) => value;
+      return (value) => start + (length * (measure(value) - measure(from))) / (measure(to) - measure(from));
+    };
+    const left = box.left + (yTicks.length ? 36 : 0) + (yLabel ? 18 : 0);
+    const right = box.left + box.width - (box.right ?? 8);
+    const top = box.top + (title ? 26 : 8);
+    const bottom = box.top + box.height - (xTicks.length ? 20 : 4) - (xLabel ? 20 : 0);
+    Object.assign(this, { left, right, top, bottom });
+    this.x = scale(x, left, right - left, log.includes("x"));
+    this.y = scale(y, bottom, top - bottom, log.includes("y"));
+    const named = (tick) => (Array.isArray(tick) ? tick : [tick, tick]);
+    for (const [at, name] of xTicks.map(named)) {
+      stage.add(`<path class="tick" d="M${round(this.x(at))} ${bottom}v5"/>`);
+      stage.text(this.x(at), bottom + 17, name, "number");
+    }
+    for (const [at, name] of yTicks.map(named)) {
+      stage.add(`<path class="tick" d="M${left} ${round(this.y(at))}h-5"/>`);
+      stage.text(left - 8, this.y(at) + 4, name, "number", "end");
+    }
+    if (xTicks.length) stage.add(`<path class="tick" d="M${left} ${bottom}H${right}"/>`);
+    if (yTicks.length) stage.add(`<path class="tick" d="M${left} ${bottom}V${top}"/>`);
+    if (xLabel) stage.text((left + right) / 2, box.top + box.height - 3, xLabel);
+    if (title) stage.text((left + right) / 2, box.top + SIZE, title);
+    if (yLabel) stage.add(`<text transform="translate(${box.left + SIZE} ${(top + bottom) / 2}) rotate(-90)" text-anchor="middle">${escaped(yLabel)}</text>`);
+  }
+
+  /** A line through the points; what stands there only to compare is not `kept` among the drawn numbers. */
+  line(xs, ys, names = "", kept = true) {
+    if (kept) this.stage.drawn.lines.push({ x: [...xs], y: [...ys] });
+    let pen = "M";
+    const path = Array.from(xs, (x, at) => {
+      if (!Number.isFinite(ys[at])) { pen = "M"; return ""; }
+      const step = `${pen}${round(this.x(x))} ${round(this.y(ys[at]))}`;
+      pen = "L";
+      return step;
+    });
+    this.stage.add(`<path class="line ${names}" d="${path.join("")}"/>`);
+  }
+
+  dots(xs, ys, names = "", radius = 4, kept = true) {
+    if (kept) this.stage.drawn.points.push({ x: [...xs], y: [...ys] });
+    this.stage.add(`<g class="dot ${names}">${Array.from(xs, (x, at) => `<circle cx="${round(this.x(x))}" cy="${round(this.y(ys[at]))}" r="${radius}"/>`).join("")}</g>`);
+  }
+
+  /** An arrow from the origin to (x, y). */
+  arrow(x, y, names = "", kept = true) {
+    if (kept) this.stage.drawn.arrows.push({ x, y });
+    const [fromX, fromY, toX, toY] = [this.x(0), this.y(0), this.x(x), this.y(y)];
+    const length = Math.hypot(toX - fromX, toY - fromY);
+    if (length < 1) return;
+    const [ux, uy] = [(toX - fromX) / length, (toY - fromY) / length];
+    const head = Math.min(14, length);
+    const [baseX, baseY] = [toX - head * ux, toY - head * uy];
+    const tip = [[toX, toY], [baseX - 0.45 * head * uy, baseY + 0.45 * head * ux], [baseX + 0.45 * head * uy, baseY - 0.45 * head * ux]];
+    this.stage.add(`<g class="arrow ${names}"><path d="M${round(fromX)} ${round(fromY)}L${round(baseX)} ${round(baseY)}"/><polygon points="${tip.map((point) => point.map(round)).join(" ")}"/></g>`);
+  }
+
+  text(x, y, words, names = "", anchor = "middle", [right, down] = [0, 0]) {
+    this.stage.text(this.x(x) + right, this.y(y) + down, words, names, anchor);
+  }
+
+  /** A straight line across, at x or at y. */
+  rule({ x, y }, names = "") {
+    const path = x === undefined ? `M${this.left} ${round(this.y(y))}H${this.right}` : `M${round(this.x(x))} ${this.bottom}V${this.top}`;
+    this.stage.add(`<path class="rule ${names}" d="${path}"/>`);
+  }
+
+  /** What lies between two values of x. */
+  band(from, to, names = "") {
+    const [a, b] = [this.x(from), this.x(to)];
+    this.stage.add(`<rect class="band ${names}" x="${round(Math.min(a, b))}" y="${this.top}" width="${round(Math.abs(b - a))}" height="${round(this.bottom - this.top)}"/>`);
+  }
+
+  bar(x, width, from, to, names = "") {
+    const [a, b] = [this.y(from), this.y(to)];
+    this.stage.add(`<rect class="bar ${names}" x="${round(this.x(x - width / 2))}" y="${round(Math.min(a, b))}" width="${round(this.x(x + width / 2) - this.x(x - width / 2))}" height="${round(Math.abs(b - a))}"/>`);
+  }
+
+  /** Rows of numbers as colours, the first on top; fills the axes, whose x and y run over columns and rows. */
+  heat(rows, [low, high], kept = true) {
+    if (kept) this.stage.drawn.images.push(rows.map((row) => [...row]));
+    const { left, top, right, bottom } = this;
+    this.stage.heats.push({ rows, low, high, left, top, width: right - left, height: bottom - top });
+  }
+}
+
+/** Paint a heatmap's cells on a canvas, one pixel each; the page's style makes them as large as they are. */
+export function paint(canvas, { rows, low, high, left, top, width, height }) {
+  Object.assign(canvas, { width: rows[0].length, height: rows.length });
+  Object.assign(canvas.style, { left: `${left}px`, top: `${top}px`, width: `${width}px`, height: `${height}px` });
+  const picture = new ImageData(rows[0].length, rows.length);
+  rows.forEach((row, y) => row.forEach((value, x) => {
+    picture.data.set([...shade((value - low) / (high - low), low === -high), 255], 4 * (y * row.length + x));
+  }));
+  canvas.getContext("2d").putImageData(picture, 0, 0);
+}

@@ -1,0 +1,185 @@
+// What all living figures share: they take the place of a figure, have native controls, keep their state in the address, and say
+// what they show in words.
+import { Stage, paint, escaped } from "./draw.js";
+
+const still = matchMedia("(prefers-reduced-motion: reduce)");
+const SETTLED = 600; // milliseconds without a change, after which one counts as ended
+
+/** A control's element, with `value` to read and to set. Kinds: a slider, a choice, a switch, a text, a button. */
+function made(name, control, change) {
+  const label = document.createElement("label");
+  if (control.press || control.plays) {
+    const button = document.createElement("button");
+    Object.assign(button, { type: "button", textContent: control.label });
+    button.addEventListener("click", () => change(name, true));
+    return { element: button, set() {} };
+  }
+  if (control.options) {
+    const select = document.createElement("select");
+    const keys = Object.keys(control.options);
+    select.append(...keys.map((key) => new Option(control.options[key], key)));
+    select.addEventListener("change", () => change(name, select.value));
+    label.append(`${control.label} `, select);
+    return { element: label, set(value) { select.value = value; }, read: (text) => (keys.includes(text) ? text : undefined) };
+  }
+  const input = document.createElement("input");
+  if (typeof control.value === "boolean") {
+    input.type = "checkbox";
+    input.addEventListener("change", () => change(name, input.checked));
+    label.append(input, ` ${control.label}`);
+    return { element: label, set(value) { input.checked = value; }, read: (text) => text === "true" };
+  }
+  if (typeof control.value === "string") {
+    Object.assign(input, { type: "text", maxLength: control.most, spellcheck: false, autocomplete: "off" });
+    input.addEventListener("input", () => change(name, input.value));
+    label.append(`${control.label} `, input);
+    label.className = "wide";
+    return { element: label, set(value) { if (input.value !== value) input.value = value; }, read: (text) => text.slice(0, control.most) };
+  }
+  // A slider over `values` runs over their places in the list, so that each step of the keyboard is one of them.
+  const { values, show = (value) => `${value}`.replace("-", "−") } = control;
+  const shown = document.createElement("span"); // an output would take the label for itself
+  Object.assign(input, values ? { type: "range", min: 0, max: values.length - 1, step: 1 } : { type: "range", min: control.min, max: control.max, step: control.step ?? 1 });
+  const inside = (value) => (values ? values.includes(value) : value >= control.min && value <= control.max);
+  input.addEventListener("input", () => change(name, values ? values[input.value] : Number(input.value)));
+  label.append(`${control.label} `, shown, input);
+  return {
+    element: label,
+    set(value) {
+      input.value = values ? values.indexOf(value) : value;
+      shown.textContent = show(value);
+      input.setAttribute("aria-valuetext", shown.textContent);
+    },
+    read: (text) => (text.trim() && inside(Number(text)) ? Number(text) : undefined),
+  };
+}
+
+/**
+ * Start a living figure in the place of the plain one. `figure` has
+ * - label: what a screen reader calls it; controls: name -> {label, value, …}, by name in the state and in the address;
+ * - draw(stage, state, own): draws a frame on the stage and returns what it shows in words. `own` is one object for all frames: the
+ *   figure keeps there what it has computed; own.data is what `needs` names, own.redraw() asks for another frame;
+ * - needs(state, target): names of data to load before the first frame;
+ * - point(x, y, state, own): where the pointer is, in pixels of the stage, -> what of the state changes.
+ */
+export async function start(host, figure) {
+  const id = host.getAttribute("for");
+  const plain = document.getElementById(id);
+  const address = id.replace("fig-", "");
+  const controls = figure.controls;
+  const defaults = Object.fromEntries(Object.entries(controls).map(([name, { value }]) => [name, value]));
+  const state = { ...defaults };
+  const own = { redraw, data: {}, set(part) { Object.assign(state, part); changed(); } };
+  for (const name of figure.needs ?? []) own.data[name] = await living.load(`data/${name.replace("{for}", id)}`);
+
+  host.setAttribute("role", "group");
+  host.setAttribute("aria-label", figure.label);
+  host.innerHTML = `<p class="try">${escaped(host.getAttribute("try"))}</p><div class="stage"><svg role="img" aria-label="${escaped(figure.label)}"></svg></div>`
+    + '<p class="says"></p><p role="status"></p><div class="controls"></div><div class="buttons"></div>';
+  const [, stageBox, says, spoken, panel, buttons] = host.children;
+  const [svg] = stageBox.children;
+
+  const parts = {};
+  let playing = null;
+  for (const [name, control] of Object.entries(controls)) {
+    if (!control.label) continue; // part of the state, moved by other controls
+    parts[name] = made(name, control, (which, value) => {
+      if (control.plays) return play(control, parts[name].element);
+      if (control.press) Object.assign(state, control.press(state, own));
+      else state[which] = value;
+      changed();
+    });
+    (control.press || control.plays ? buttons : panel).append(parts[name].element);
+  }
+  const back = document.createElement("button");
+  Object.assign(back, { type: "button", textContent: "Start again" });
+  back.addEventListener("click", () => { stop(); Object.assign(state, defaults); changed(); });
+  buttons.append(back);
+
+  function play(control, button) {
+    if (playing) return stop();
+    const { plays, label, perSecond = 1 } = control;
+    const { min, max, step = 1 } = controls[plays];
+    const forward = (by) => { state[plays] = state[plays] + by > max ? min : state[plays] + by; changed(); };
+    if (still.matches) return forward(Math.max(step, perSecond)); // a step for each press
+    button.textContent = "Pause";
+    let before;
+    const tick = (now) => {
+      if (!playing) return;
+      if (before !== undefined) {
+        const by = Math.floor(((now - before) / 1000) * perSecond / step) * step;
+        if (by > 0) { forward(by); before = now; }
+      } else before = now;
+      playing.frame = requestAnimationFrame(tick);
+    };
+    playing = { stop() { cancelAnimationFrame(this.frame); button.textContent = label; } };
+    playing.frame = requestAnimationFrame(tick);
+  }
+  function stop() { playing?.stop(); playing = null; }
+
+  // The words follow every step for the eye, and are spoken when a change has ended; the address is kept then, too.
+  let settling;
+  function changed() {
+    redraw();
+    clearTimeout(settling);
+    if (!playing) settling = setTimeout(() => { spoken.textContent = says.textContent; keep(); }, SETTLED);
+  }
+  function keep() {
+    const url = new URL(location);
+    for (const [name, value] of Object.entries(state)) {
+      if (value === defaults[name] || value === undefined) url.searchParams.delete(`${address}.${name}`);
+      else url.searchParams.set(`${address}.${name}`, value);
+    }
+    try { history.replaceState(history.state, "", url); } catch { /* some browsers keep the address of a file as it is */ }
+  }
+  for (const [key, text] of new URLSearchParams(location.search)) {
+    const name = key.startsWith(`${address}.`) && key.slice(address.length + 1);
+    if (!name || !(name in controls)) continue;
+    const value = (parts[name]?.read ?? controls[name].read)?.(text);
+    if (value !== undefined) state[name] = value;
+  }
+
+  let asked = false;
+  function redraw() {
+    if (asked) return;
+    asked = true;
+    requestAnimationFrame(() => { asked = false; draw(); });
+  }
+  function draw() {
+    const width = stageBox.clientWidth;
+    if (!width) return;
+    const stage = new Stage(width);
+    const words = figure.draw(stage, state, own);
+    for (const [name, part] of Object.entries(parts)) {
+      part.set(state[name]);
+      part.element.hidden = controls[name].when ? !controls[name].when(state, own) : false;
+    }
+    svg.setAttribute("viewBox", `0 0 ${width} ${stage.height}`);
+    svg.innerHTML = stage.parts.join("");
+    const canvases = [...stageBox.querySelectorAll("canvas")];
+    stage.heats.forEach((heat, at) => {
+      const canvas = canvases[at] ?? stageBox.insertBefore(document.createElement("canvas"), svg);
+      paint(canvas, heat);
+    });
+    canvases.slice(stage.heats.length).forEach((canvas) => canvas.remove());
+    says.textContent = words;
+    host.drawn = stage.drawn; // what the tests compare with the plain figure's numbers
+    host.state = { ...state };
+  }
+
+  if (figure.point) {
+    const moved = (event) => {
+      if (event.pointerType === "touch" ? event.type === "pointermove" && !event.isPrimary : false) return;
+      const box = svg.getBoundingClientRect();
+      const part = figure.point(event.clientX - box.left, event.clientY - box.top, state, own, event.buttons > 0);
+      if (part) { stop(); Object.assign(state, part); changed(); }
+    };
+    svg.addEventListener("pointerdown", moved);
+    svg.addEventListener("pointermove", moved);
+  }
+
+  plain.insertBefore(host, plain.querySelector("figcaption"));
+  plain.classList.add("lives");
+  new ResizeObserver(redraw).observe(stageBox);
+  draw();
+}

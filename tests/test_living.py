@@ -1,0 +1,185 @@
+"""Living figures in the built pages: each begins with its plain figure's numbers, moves by keyboard, and keeps its setting.
+
+What each of them shows of its chapter's claims is in test_living_figures.py.
+"""
+
+import gzip
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from runpy import run_path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from playwright.sync_api import Browser, Page
+
+from posenc_course.plotting import COLORS, DIVERGING, SEQUENTIAL
+from tests.commands import ROOT
+from tests.test_site import SOURCES, Site, site
+
+__all__ = ["site"]
+living = SimpleNamespace(**run_path(str(ROOT / "tools/sphinx/living.py")))
+figures = SimpleNamespace(**run_path(str(ROOT / "tools/sphinx/figures.py")))
+ELEMENT = re.compile(r'<living-figure for="([\w-]+)" figure="(\w+)" try="([^"]+)">')
+
+
+def placed() -> dict[str, str]:
+    """The pages of all living figures, by the plain figures that they bring to life."""
+    found: dict[str, str] = {}
+    for document, source in SOURCES.items():
+        text = (ROOT / source).read_text(encoding="utf-8")
+        cells = json.loads(text)["cells"] if source.endswith(".ipynb") else [{"source": [text]}]
+        for cell in cells:
+            found |= {plain: f"{document}.html" for plain, *_ in ELEMENT.findall("".join(cell["source"]))}
+    return found
+
+
+FIGURES = placed()
+
+
+@contextmanager
+def started(browser: Browser, site: Site, plain: str, query: str = "", **options: Any) -> Iterator[Page]:
+    """The page, offline and from its folder, where the living figure has started."""
+    with browser.new_page(viewport={"width": 1280, "height": 900}, offline=True, **options) as tab:
+        failed: list[str] = []
+        tab.on("pageerror", lambda error: failed.append(str(error)))
+        tab.goto(f"{site.address(FIGURES[plain])}{query}#{plain}")
+        tab.wait_for_selector(f"#{plain}.lives svg text", state="attached")
+        yield tab
+        assert not failed, f"{FIGURES[plain]}: {failed}"
+
+
+def recorded(plain: str) -> dict[str, Any]:
+    """What the notebook has stored of the plain figure."""
+    source = ROOT / FIGURES[plain].replace(".html", ".ipynb")
+    for cell in json.loads(source.read_text(encoding="utf-8"))["cells"]:
+        if cell["metadata"].get("mystnb", {}).get("figure", {}).get("name") == plain:
+            (drawn,) = (out["metadata"]["image/svg+xml"]["drawn"] for out in cell["outputs"] if "image/svg+xml" in out["data"])
+            return dict(drawn)
+    raise AssertionError(f"{source} has no figure {plain}")
+
+
+def numbers(array: dict[str, Any]) -> NDArray[np.float64]:
+    return np.array([[float(number) for number in row.split()] for row in array["values"]]).squeeze()
+
+
+def close(one: Any, other: Any) -> bool:
+    """Equal to the six digits that are stored."""
+    a, b = np.array(one, dtype=float).squeeze(), np.array(other, dtype=float).squeeze()
+    return a.shape == b.shape and np.allclose(a, b, rtol=1e-5, atol=2e-6 * np.nanmax(np.abs(b), initial=1e-6), equal_nan=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("plain", FIGURES)
+def test_it_begins_with_the_numbers_of_its_figure(browser: Browser, site: Site, plain: str) -> None:
+    stored = recorded(plain)["axes"]
+    known: dict[str, list[Any]] = {
+        kind: [part for axes in stored for part in axes.get(kind, [])] for kind in ("lines", "points", "images", "areas")
+    }
+    with started(browser, site, plain) as tab:
+        drawn = tab.evaluate(f"document.querySelector('#{plain} living-figure').drawn")
+    assert any(drawn.values()), f"{plain} keeps nothing that it draws"
+    for kind in ("lines", "points"):
+        for part in drawn[kind]:
+            same = [p for p in known[kind] if close(part["x"], numbers(p["x"])) and close(part["y"], numbers(p["y"]))]
+            assert same, f"{plain} begins with {kind} that its cell did not draw: {str(part)[:200]}"
+    for image in drawn["images"]:
+        assert any(close(image, numbers(p)) for p in known["images"]), f"{plain} begins with an image not drawn by its cell"
+    tips = [point for area in known["areas"] for point in zip(numbers(area["x"]), numbers(area["y"]), strict=True)]
+    for arrow in drawn["arrows"]:
+        assert any(close([arrow["x"], arrow["y"]], tip) for tip in tips), f"{plain}: no arrow of its cell ends at {arrow}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("plain", FIGURES)
+def test_it_moves_by_keyboard_and_keeps_its_state_in_the_address(browser: Browser, site: Site, plain: str) -> None:
+    with started(browser, site, plain, reduced_motion="reduce") as tab:
+        figure = tab.locator(f"#{plain} living-figure")
+        assert figure.locator(".says").inner_text().strip(), f"{plain} says nothing"
+        assert not tab.locator(f"#{plain} > img:visible").count(), f"{plain}: the plain figure stands beside the living one"
+        first = figure.evaluate("e => e.state")
+        for control in figure.locator(":is(input, select, button):visible").all():
+            control.focus()
+            assert control.evaluate("e => e === document.activeElement"), f"{plain}: no focus on {control}"
+        slider = figure.locator("input[type=range]:visible").first
+        key = "ArrowRight" if slider.evaluate("e => +e.value < +e.max") else "ArrowLeft"
+        before = figure.locator(".says").inner_text()
+        slider.focus()
+        tab.keyboard.press(key)
+        tab.wait_for_function(f"location.search.includes('{plain.removeprefix('fig-')}.')")  # when the change has ended
+        changed, says = figure.evaluate("e => e.state"), figure.locator(".says").inner_text()
+        assert changed != first
+        assert figure.locator("[role=status]").inner_text() == says != before, f"{plain}: what changed is not spoken"
+        query = tab.evaluate("location.search")
+        figure.get_by_role("button", name="Start again").press("Enter")
+        tab.wait_for_function(f"!location.search.includes('{plain.removeprefix('fig-')}.')")
+        assert figure.evaluate("e => e.state") == first
+    with started(browser, site, plain, query) as tab:
+        assert tab.locator(f"#{plain} living-figure").evaluate("e => e.state") == changed, f"{plain}: {query} is not taken up"
+
+
+@pytest.mark.slow
+def test_without_scripts_and_on_paper_the_plain_figure_stands(browser: Browser, site: Site) -> None:
+    plain = next(iter(FIGURES))
+    with browser.new_page(java_script_enabled=False) as tab:
+        tab.goto(site.address(FIGURES[plain]))
+        assert tab.locator(f"#{plain} > img:visible").count() == 1
+        assert not tab.locator("living-figure:visible").count()
+    with started(browser, site, plain) as tab:
+        tab.emulate_media(media="print")
+        assert tab.locator(f"#{plain} > img:visible").count() == 1
+        assert not tab.locator("living-figure:visible").count()
+
+
+@pytest.mark.slow
+def test_nothing_is_loaded_before_it_comes_near(browser: Browser, site: Site) -> None:
+    plain, page = next((plain, page) for plain, page in FIGURES.items() if page == "book/10_rope.html")
+    asked: list[str] = []
+    with browser.new_page(viewport={"width": 1280, "height": 400}) as tab:
+        tab.on("request", lambda request: asked.append(request.url))
+        tab.goto(f"{site.address(page)}#quiz")
+        tab.wait_for_load_state("networkidle")
+        assert not [url for url in asked if "/living/" in url]
+        tab.locator(f"#{plain}").scroll_into_view_if_needed()
+        tab.wait_for_selector(f"#{plain}.lives")
+    assert [url for url in asked if "/living/" in url]
+
+
+def test_scripts_together_are_light() -> None:
+    sizes = {name: len(gzip.compress(text.encode(), 9)) for name, text in living.scripts(ROOT).items() if "/" not in name}
+    sizes["living"] = len(gzip.compress((ROOT / "book/_static/living.js").read_bytes(), 9))
+    assert sum(sizes.values()) <= 40_000, sizes
+
+
+@pytest.mark.parametrize(
+    "line", ['import draw from "./draw.js";', "export default 1;", 'import { a as b } from "./c.js";', "export { a };"]
+)
+def test_line_that_cannot_become_classic_is_named(line: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(line.split()[1])):
+        living.classic("clocks", f"{line}\n")
+
+
+def test_colours_are_those_of_the_plain_figures() -> None:
+    sheet = (ROOT / "book/_static/course.css").read_text(encoding="utf-8")
+    ink, ground = figures.dark_tokens(ROOT / "book/_static/course.css")
+    for scheme, color in (("light", str), ("dark", lambda color: figures.dark_color(color, ink, ground))):
+        rules = re.findall(rf'html\[data-theme="{scheme}"\] \{{(.*?)\n\}}', sheet, re.DOTALL)[0]
+        tokens = dict(re.findall(r"--fig-(\w+): (#\w+);", rules))
+        assert tokens == {name: color(value.lower()) for name, value in COLORS.items() if name != "black"}
+
+
+@pytest.mark.slow
+def test_shades_are_those_of_the_plain_heatmaps(browser: Browser, site: Site) -> None:
+    shares = np.linspace(0, 1, 101)
+    with started(browser, site, next(iter(FIGURES))) as tab:
+        for diverging, colors in ((False, SEQUENTIAL), (True, DIVERGING)):
+            script = """async ([shares, diverging]) => {
+                const { shade } = await living.load("draw");
+                return shares.map((share) => shade(share, diverging));
+            }"""
+            shades = tab.evaluate(script, [shares.tolist(), diverging])
+            assert np.abs(np.array(shades) - 255 * colors(shares)[:, :3]).max() < 7, "of 255, which no eye tells apart"

@@ -1,0 +1,77 @@
+"""Brings living figures into the built pages: an extension of Sphinx.
+
+Their modules stand in book/living, and become classic scripts here, since a page that is opened from a folder may load no
+modules. Beside them lie the data that they ask for: what the package stores, and what a chapter's cell gave to its figure.
+"""
+
+import json
+import re
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from sphinx.application import Sphinx
+
+IMPORT = re.compile(r'^import \{ (\w+(?:, \w+)*) \} from "\./(\w+)\.js";\n', re.MULTILINE)
+EXPORT = re.compile(r"^export ((?:async )?function\*?|const|class) (\w+)", re.MULTILINE)
+ELEMENT = re.compile(r"<living-figure\b")
+
+
+def classic(name: str, module: str) -> str:
+    """The module as a call of `living.define`, which gives it what it imports and takes what it exports."""
+    imports = IMPORT.findall(module)
+    exports = [exported for _, exported in EXPORT.findall(module)]
+    body = EXPORT.sub(r"\1 \2", IMPORT.sub("", module))
+    if left := re.search(r"^(?:import|export)\b.*", body, re.MULTILINE):
+        raise ValueError(
+            f"{name}.js has the line {left[0]!r}: import names from one file, export functions, constants, classes"
+        )
+    given = ", ".join(f"{{ {names} }}" for names, _ in imports)
+    needs = json.dumps([other for _, other in imports])
+    return f'"use strict";\nliving.define("{name}", {needs}, ({given}) => {{\n{body}return {{ {", ".join(exports)} }};\n}});\n'
+
+
+def given(notebook: Path) -> dict[str, Any]:
+    """What the notebook's cells gave to their living figures, by the figures' names."""
+    found = {}
+    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+        name = cell["metadata"].get("mystnb", {}).get("figure", {}).get("name")
+        for output in cell.get("outputs", []):
+            drawn = output.get("metadata", {}).get("image/svg+xml", {}).get("drawn", {})
+            if name and "given" in drawn:
+                rows = {key: [row.split() for row in array["values"]] for key, array in drawn["given"].items()}
+                found[name] = {key: [[float(number) for number in row] for row in table] for key, table in rows.items()}
+    return found
+
+
+@cache
+def scripts(root: Path) -> dict[str, str]:
+    """All scripts of living figures, by their names without .js."""
+    book = root / "book"
+    modules = {path.stem: classic(path.stem, path.read_text(encoding="utf-8")) for path in sorted(book.glob("living/*.js"))}
+    values = {f"data/{name}": value for path in sorted(book.glob("*.ipynb")) for name, value in given(path).items()}
+    return modules | {name: f"living.data({json.dumps(name)}, {json.dumps(value)});\n" for name, value in values.items()}
+
+
+def add_loader(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:
+    """Only pages with a living figure load the script that starts it; its address tells the version of all others."""
+    if ELEMENT.search(context.get("body", "")):
+        version = sha256("".join(scripts(Path(app.srcdir)).values()).encode()).hexdigest()[:8]
+        attributes: dict[str, Any] = {"defer": "defer", "data-version": version}
+        app.add_js_file("living.js", **attributes)
+
+
+def write_scripts(app: Sphinx, exception: Exception | None) -> None:
+    if exception or app.builder.name != "html":
+        return
+    for name, text in scripts(Path(app.srcdir)).items():
+        path = Path(app.outdir, "_static/living", f"{name}.js")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.connect("html-page-context", add_loader)
+    app.connect("build-finished", write_scripts)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
