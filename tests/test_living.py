@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from runpy import run_path
 from types import SimpleNamespace
 from typing import Any
@@ -39,18 +40,29 @@ def placed() -> dict[str, str]:
 
 
 FIGURES = placed()
+KEPT: dict[str, tuple[str, dict[str, Any]]] = {}  # addresses of changed figures, and their states
+
+
+@cache
+def opened(browser: Browser, address: str) -> tuple[Page, list[str]]:
+    """A page, offline, for all tests of this process: to open it takes the longest; and the errors on it."""
+    tab = browser.new_page(viewport={"width": 1280, "height": 900}, offline=True, reduced_motion="reduce")
+    failed: list[str] = []
+    tab.on("pageerror", lambda error: failed.append(str(error)))
+    tab.goto(address)
+    return tab, failed
 
 
 @contextmanager
-def started(browser: Browser, site: Site, plain: str, query: str = "", **options: Any) -> Iterator[Page]:
-    """The page, offline and from its folder, where the living figure has started."""
-    with browser.new_page(viewport={"width": 1280, "height": 900}, offline=True, **options) as tab:
-        failed: list[str] = []
-        tab.on("pageerror", lambda error: failed.append(str(error)))
-        tab.goto(f"{site.address(FIGURES[plain])}{query}#{plain}")
-        tab.wait_for_selector(f"#{plain}.lives svg text", state="attached")
-        yield tab
-        assert not failed, f"{FIGURES[plain]}: {failed}"
+def started(browser: Browser, site: Site, plain: str) -> Iterator[Page]:
+    """The page, with the living figure started and in its first state; it is brought back there afterwards."""
+    tab, failed = opened(browser, site.address(FIGURES[plain]))
+    tab.evaluate("name => document.getElementById(name).scrollIntoView()", plain)
+    tab.wait_for_selector(f"#{plain}.lives")
+    yield tab
+    assert not failed, f"{FIGURES[plain]}: {failed}"
+    tab.locator(f"#{plain}").get_by_role("button", name="Start again").press("Enter")
+    tab.wait_for_function(f"!location.search.includes('{plain.removeprefix('fig-')}.')")
 
 
 def recorded(plain: str) -> dict[str, Any]:
@@ -97,7 +109,7 @@ def test_it_begins_with_the_numbers_of_its_figure(browser: Browser, site: Site, 
 @pytest.mark.slow
 @pytest.mark.parametrize("plain", FIGURES)
 def test_it_moves_by_keyboard_and_keeps_its_state_in_the_address(browser: Browser, site: Site, plain: str) -> None:
-    with started(browser, site, plain, reduced_motion="reduce") as tab:
+    with started(browser, site, plain) as tab:
         figure = tab.locator(f"#{plain} living-figure")
         assert figure.locator(".says").inner_text().strip(), f"{plain} says nothing"
         assert not tab.locator(f"#{plain} > img:visible").count(), f"{plain}: the plain figure stands beside the living one"
@@ -118,8 +130,21 @@ def test_it_moves_by_keyboard_and_keeps_its_state_in_the_address(browser: Browse
         figure.get_by_role("button", name="Start again").press("Enter")
         tab.wait_for_function(f"!location.search.includes('{plain.removeprefix('fig-')}.')")
         assert figure.evaluate("e => e.state") == first
-    with started(browser, site, plain, query) as tab:
-        assert tab.locator(f"#{plain} living-figure").evaluate("e => e.state") == changed, f"{plain}: {query} is not taken up"
+    KEPT[plain] = (query, changed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", sorted({*FIGURES.values()}))
+def test_address_brings_the_states_back(browser: Browser, site: Site, page: str) -> None:
+    kept = {plain: KEPT[plain] for plain in FIGURES if FIGURES[plain] == page and plain in KEPT}
+    assert kept, "run the test before this one, too: it changes the figures and keeps their addresses"
+    query = "&".join(query.removeprefix("?") for query, _ in kept.values())
+    with browser.new_page(viewport={"width": 1280, "height": 900}, offline=True) as tab:
+        tab.goto(f"{site.address(page)}?{query}")
+        for plain, (_, state) in kept.items():
+            tab.evaluate("name => document.getElementById(name).scrollIntoView()", plain)
+            tab.wait_for_selector(f"#{plain}.lives")
+            assert tab.locator(f"#{plain} living-figure").evaluate("e => e.state") == state, f"{plain}: {query} is not taken up"
 
 
 @pytest.mark.slow
@@ -133,6 +158,7 @@ def test_without_scripts_and_on_paper_the_plain_figure_stands(browser: Browser, 
         tab.emulate_media(media="print")
         assert tab.locator(f"#{plain} > img:visible").count() == 1
         assert not tab.locator("living-figure:visible").count()
+        tab.emulate_media(media="screen")
 
 
 @pytest.mark.slow
