@@ -1,0 +1,360 @@
+// The package's decoder: it runs the weights that the book trained, as they are stored. Sums are taken in double precision and
+// kept in single. Nothing here touches the page, so that a worker can run it.
+import { alibiSlopes, applyRope, linear, normalized, ropeTables, shawRow, sinusoidalTable, t5Buckets } from "./formulas.js";
+
+// float16, little-endian, in base64 -> Float32Array; every value is exact, those too small for the exponent included.
+export function unpackHalf(base64) {
+  const bytes = atob(base64);
+  const numbers = new Float32Array(bytes.length / 2);
+  for (let i = 0; i < numbers.length; i++) {
+    const bits = bytes.charCodeAt(2 * i) | bytes.charCodeAt(2 * i + 1) << 8;
+    const exponent = bits >> 10 & 31;
+    const fraction = bits & 1023;
+    const size = exponent ? (1024 + fraction) * 2 ** (exponent - 25) : fraction * 2 ** -24;
+    numbers[i] = bits >> 15 ? -size : size;
+  }
+  return numbers;
+}
+
+// A stored model, {config, scheme, shapes: {name: [rows, columns]}, weights: base64}, made ready: the sizes and each array.
+export function unpackModel({ config, scheme, shapes, weights }) {
+  const numbers = unpackHalf(weights);
+  const arrays = {};
+  let at = 0;
+  for (const [name, shape] of Object.entries(shapes)) {
+    const size = shape.reduce((a, b) => a * b, 1);
+    arrays[name] = numbers.subarray(at, at += size);
+  }
+  const [vocabulary, width] = shapes["embedding.weight"];
+  const layers = Object.keys(shapes).filter((name) => name.endsWith(".attention.query.weight")).length;
+  return { scheme, arrays, width, layers, vocabulary, hidden: shapes["blocks.0.mlp.0.weight"][0], heads: config.num_heads };
+}
+
+// y[r, c] = Σ_i x[r, i] · w[c, i] for `rows` of x and `columns` rows of w, of n numbers each. Arrays are [numbers, where the
+// first stands, how far apart rows stand]. Blocks of 2 × 4 sums stay in the processor's registers; at an edge some are taken
+// twice. Each sum is taken in the order of i, whatever the block, so that a token alone gives what it gives among others.
+function multiply([x, xAt, xStep], rows, [w, wAt, wStep], columns, n, [y, yAt, yStep]) {
+  for (let r = 0; r < rows; r += 2) {
+    const r1 = Math.min(r + 1, rows - 1);
+    for (let c = 0; c < columns; c += 4) {
+      const c1 = Math.min(c + 1, columns - 1);
+      const c2 = Math.min(c + 2, columns - 1);
+      const c3 = Math.min(c + 3, columns - 1);
+      let a = xAt + r * xStep;
+      let b = xAt + r1 * xStep;
+      let p = wAt + c * wStep;
+      let q = wAt + c1 * wStep;
+      let s = wAt + c2 * wStep;
+      let t = wAt + c3 * wStep;
+      let a0 = 0, a1 = 0, a2 = 0, a3 = 0, b0 = 0, b1 = 0, b2 = 0, b3 = 0;
+      for (const end = a + n; a < end; a++, b++, p++, q++, s++, t++) {
+        const xa = x[a];
+        const xb = x[b];
+        const w0 = w[p];
+        const w1 = w[q];
+        const w2 = w[s];
+        const w3 = w[t];
+        a0 += xa * w0;
+        a1 += xa * w1;
+        a2 += xa * w2;
+        a3 += xa * w3;
+        b0 += xb * w0;
+        b1 += xb * w1;
+        b2 += xb * w2;
+        b3 += xb * w3;
+      }
+      const ya = yAt + r * yStep;
+      const yb = yAt + r1 * yStep;
+      y[ya + c] = a0;
+      y[ya + c1] = a1;
+      y[ya + c2] = a2;
+      y[ya + c3] = a3;
+      y[yb + c] = b0;
+      y[yb + c1] = b1;
+      y[yb + c2] = b2;
+      y[yb + c3] = b3;
+    }
+  }
+}
+
+// Each row of x, brought to mean 0 and variance 1, times weight plus bias.
+function layerNorm(x, weight, bias, y) {
+  const width = weight.length;
+  for (let at = 0; at < x.length; at += width) {
+    let mean = 0;
+    for (let i = 0; i < width; i++) mean += x[at + i];
+    mean /= width;
+    let variance = 0;
+    for (let i = 0; i < width; i++) variance += (x[at + i] - mean) ** 2;
+    const scale = 1 / Math.sqrt(variance / width + 1e-5);
+    for (let i = 0; i < width; i++) y[at + i] = (x[at + i] - mean) * scale * weight[i] + bias[i];
+  }
+}
+
+// x·Φ(x), the exact GELU, at every 256th of a number from -REACH to REACH; between, a parabola through three neighbours is as good
+// as single precision.
+const REACH = 6;
+const GELU = Float64Array.from({ length: 512 * REACH + 3 }, (_, i) => {
+  const x = (i - 1) / 256 - REACH;
+  let sum = 0; // Φ(x) = 1/2 + φ(x)·(x + x³/3 + x⁵/(3·5) + …)
+  for (let term = x, k = 3; Math.abs(term) > 1e-18; term *= x * x / k, k += 2) sum += term;
+  return x * (0.5 + sum * Math.exp(-x * x / 2) / Math.sqrt(2 * Math.PI));
+});
+
+function gelu(x) {
+  if (x >= REACH) return x;
+  if (!(x > -REACH)) return x <= -REACH ? 0 : x; // what is no number stays none
+  const at = (x + REACH) * 256 + 1;
+  const i = Math.round(at);
+  const d = at - i;
+  const before = GELU[i - 1];
+  const after = GELU[i + 1];
+  return GELU[i] + d * (after - before + d * (before - 2 * GELU[i] + after)) / 2;
+}
+
+function requireWhole(name, positions) {
+  const odd = positions.find((m) => !Number.isInteger(m) || m < 0);
+  if (odd !== undefined) throw new Error(`${name} positions must be whole numbers >= 0, got ${odd}: round them.`);
+}
+
+// The first door: adds to the rows of x what the scheme has for their positions.
+function embed(x, positions, scheme, width, table) {
+  const add = (row) => positions.forEach((m, t) => {
+    for (let i = 0; i < width; i++) x[t * width + i] += row(t, i);
+  });
+  const alongDirection = (numbers) => add((t, i) => (i % 2 ? -numbers[t] : numbers[t]));
+  if (scheme.name === "linear") {
+    requireWhole("linear", positions);
+    alongDirection(linear(positions));
+  } else if (scheme.name === "normalized") {
+    requireWhole("normalized", positions);
+    alongDirection(normalized(positions, Math.max(...positions) + 1)); // a fraction of the sequence seen at once
+  } else if (scheme.name === "sinusoidal") {
+    const rows = sinusoidalTable(positions, width);
+    add((t, i) => rows[t][i]);
+  } else if (scheme.name === "learned") {
+    const last = table.length / width - 1;
+    const beyond = positions.find((m) => !(m >= 0 && m <= last));
+    if (beyond !== undefined) {
+      throw new Error(`The table of learned positions has rows 0 to ${last}, and none for position ${beyond}.`);
+    }
+    add((t, i) => { // between two rows, as when the trained ones are drawn out over a longer text, the mean of both
+      const [low, high] = [Math.floor(positions[t]), Math.ceil(positions[t])];
+      const share = positions[t] - low;
+      return (1 - share) * table[low * width + i] + share * table[high * width + i];
+    });
+  }
+}
+
+// The third door: for each head what it adds to a score of a query at m and a key at n, or null. `products` are the query's with
+// the rows of Shaw's table.
+function biases(scheme, heads, table) {
+  if (scheme.name === "alibi") {
+    const slopes = alibiSlopes(heads).map((slope) => slope * (scheme.slopeFactor ?? 1));
+    return (h, offset) => -slopes[h] * Math.abs(offset);
+  }
+  if (scheme.name === "t5") { // all that is farther than maxDistance shares its bucket, all in the future that of 0
+    const farthest = scheme.maxDistance;
+    const buckets = t5Buckets(Array.from({ length: farthest + 1 }, (_, d) => d), table.length / heads, farthest);
+    return (h, offset) => table[buckets[Math.min(Math.max(offset, 0), farthest)] * heads + h];
+  }
+  return null;
+}
+
+// One sequence under way: `extend` takes the next tokens and keeps their keys and values, so that tokens one by one give exactly
+// the numbers of one pass (but for the scheme `normalized`, whose positions depend on how many come at once). Who may look at
+// whom goes by the order of the tokens, whatever their positions.
+export class Decoding {
+  // changes: what is different from the trained scheme, e.g. {frequencies, attentionFactor} or {slopeFactor}; window: how many
+  // keys a query sees, itself included; capacity: how many tokens there may be.
+  constructor(model, { changes = {}, window = Infinity, capacity = 512 } = {}) {
+    Object.assign(this, { model, window, capacity, length: 0, positions: [] });
+    this.scheme = { ...model.scheme, ...changes };
+    this.table = model.arrays["scheme.table"];
+    this.bias = biases(this.scheme, model.heads, this.table);
+    const store = () => Array.from({ length: model.layers }, () => new Float32Array(capacity * model.width));
+    this.keys = store(); // (capacity, width), turned
+    this.values = store(); // (width, capacity), so that they are mixed along rows
+  }
+
+  // The scores of the next byte after each of these tokens, (tokens, vocabulary). `watch(layer, head, query, first, weights)` is
+  // told how much each query attends to the keys from `first` on, in numbers that hold during the call.
+  extend(tokens, positions = tokens.map((_, t) => this.length + t), watch = null) {
+    const { model, scheme, length: start } = this;
+    const { arrays, width, hidden } = model;
+    const count = tokens.length;
+    if (start + count > this.capacity) throw new Error(`${start + count} tokens do not fit into a capacity of ${this.capacity}.`);
+    if (positions.length !== count) throw new Error(`${count} tokens need a position each, got ${positions.length}.`);
+    const x = new Float32Array(count * width);
+    tokens.forEach((token, t) => {
+      if (!(token >= 0 && token < model.vocabulary)) throw new Error(`Token ${token} is outside 0 … ${model.vocabulary - 1}.`);
+      x.set(arrays["embedding.weight"].subarray(token * width, (token + 1) * width), t * width);
+    });
+    embed(x, positions, scheme, width, this.table);
+    if (scheme.name === "shaw" || scheme.name === "t5") requireWhole(scheme.name, positions);
+    this.positions.push(...positions);
+    const turns = scheme.name === "rope" ? ropeTables(positions, scheme.frequencies) : null;
+    if (turns && (scheme.attentionFactor ?? 1) !== 1) {
+      for (const rows of [turns.cos, turns.sin]) rows.forEach((row) => row.forEach((v, i) => { row[i] = v * scheme.attentionFactor; }));
+    }
+    const y = new Float32Array(count * width);
+    const mixed = new Float32Array(count * width);
+    const wide = new Float32Array(count * hidden);
+    const flat = (numbers, step) => [numbers, 0, step];
+    for (let layer = 0; layer < model.layers; layer++) {
+      const of = (name) => arrays[`blocks.${layer}.${name}`];
+      layerNorm(x, of("attention_norm.weight"), of("attention_norm.bias"), y);
+      multiply(flat(y, width), count, flat(of("attention.query.weight"), width), width, width, flat(wide, width));
+      const keys = this.keys[layer].subarray(start * width, (start + count) * width);
+      multiply(flat(y, width), count, flat(of("attention.key.weight"), width), width, width, flat(keys, width));
+      const values = [this.values[layer], start, this.capacity];
+      multiply(flat(of("attention.value.weight"), width), width, flat(y, width), count, width, values);
+      if (turns) {
+        this.turn(wide, turns, count);
+        this.turn(keys, turns, count);
+      }
+      this.attend(layer, wide, count, mixed, watch);
+      multiply(flat(mixed, width), count, flat(of("attention.output.weight"), width), width, width, flat(y, width));
+      for (let i = 0; i < x.length; i++) x[i] += y[i];
+      layerNorm(x, of("mlp_norm.weight"), of("mlp_norm.bias"), y);
+      multiply(flat(y, width), count, flat(of("mlp.0.weight"), width), hidden, width, flat(wide, hidden));
+      const bias = of("mlp.0.bias");
+      for (let t = 0, at = 0; t < count; t++) for (let i = 0; i < hidden; i++, at++) wide[at] = gelu(wide[at] + bias[i]);
+      multiply(flat(wide, hidden), count, flat(of("mlp.2.weight"), hidden), width, hidden, flat(y, width));
+      const last = of("mlp.2.bias");
+      for (let t = 0, at = 0; t < count; t++) for (let i = 0; i < width; i++, at++) x[at] += y[at] + last[i];
+    }
+    this.length += count;
+    layerNorm(x, arrays["norm.weight"], arrays["norm.bias"], y);
+    const outputs = arrays["head.bias"].length;
+    const logits = new Float32Array(count * outputs);
+    multiply(flat(y, width), count, flat(arrays["head.weight"], width), outputs, width, flat(logits, outputs));
+    for (let t = 0, at = 0; t < count; t++) for (let i = 0; i < outputs; i++, at++) logits[at] += arrays["head.bias"][i];
+    return logits;
+  }
+
+  // The second door.
+  turn(x, { cos, sin }, count) {
+    const { width, heads } = this.model;
+    const size = width / heads;
+    for (let t = 0; t < count; t++) {
+      for (let at = t * width; at < (t + 1) * width; at += size) {
+        const head = x.subarray(at, at + size);
+        applyRope(head, cos[t], sin[t], this.scheme.interleaved ?? true, head);
+      }
+    }
+  }
+
+  // Mixes the values that each query sees. A block of queries meets all keys that any of them sees; the others get no weight.
+  attend(layer, queries, count, mixed, watch) {
+    const { model: { width, heads }, length: start, positions, scheme, bias, window, capacity } = this;
+    const size = width / heads;
+    const BLOCK = 16;
+    const weights = new Float32Array(BLOCK * capacity);
+    const shaw = scheme.name === "shaw" ? this.table.length / size : 0; // how many vectors
+    const products = new Float32Array(BLOCK * shaw);
+    const scale = 1 / Math.sqrt(size);
+    for (let begin = 0; begin < count; begin += BLOCK) {
+      const rows = Math.min(BLOCK, count - begin);
+      const first = Math.max(0, start + begin - window + 1); // of the keys that the block sees
+      const seen = start + begin + rows - first;
+      for (let h = 0; h < heads; h++) {
+        const block = [queries, begin * width + h * size, width];
+        multiply(block, rows, [this.keys[layer], first * width + h * size, width], seen, size, [weights, 0, seen]);
+        if (shaw) multiply(block, rows, [this.table, 0, size], shaw, size, [products, 0, shaw]);
+        for (let r = 0; r < rows; r++) {
+          const query = start + begin + r;
+          const row = weights.subarray(r * seen, (r + 1) * seen);
+          const low = Math.max(0, query - window + 1) - first;
+          const high = query - first;
+          let most = -Infinity;
+          for (let k = low; k <= high; k++) {
+            const offset = positions[query] - positions[first + k];
+            let score = row[k];
+            if (shaw) score += products[r * shaw + shawRow(offset, shaw >> 1)];
+            score *= scale;
+            if (bias) score += bias(h, offset);
+            row[k] = score;
+            if (row[k] > most) most = row[k];
+          }
+          let sum = 0;
+          for (let k = low; k <= high; k++) sum += (row[k] = Math.exp(row[k] - most));
+          for (let k = low; k <= high; k++) row[k] /= sum;
+          row.fill(0, 0, low);
+          row.fill(0, high + 1);
+          if (watch) watch(layer, h, query, first + low, row.subarray(low, high + 1));
+        }
+        const values = [this.values[layer], h * size * capacity + first, capacity];
+        multiply([weights, 0, seen], rows, values, size, seen, [mixed, begin * width + h * size, width]);
+      }
+    }
+  }
+}
+
+// −ln of the probability of the target after each row of scores, in nats.
+function lossesOf(logits, targets) {
+  const outputs = logits.length / targets.length;
+  return Float64Array.from(targets, (target, t) => {
+    const row = logits.subarray(t * outputs, (t + 1) * outputs);
+    const most = Math.max(...row);
+    return Math.log(row.reduce((sum, score) => sum + Math.exp(score - most), 0)) + most - row[target];
+  });
+}
+
+// Random numbers from 0 to 1, the same for the same seed in every browser (mulberry32).
+export function mulberry32(seed) {
+  return () => {
+    seed = seed + 0x6d2b79f5 | 0;
+    let mixed = Math.imul(seed ^ seed >>> 15, seed | 1);
+    mixed ^= mixed + Math.imul(mixed ^ mixed >>> 7, mixed | 61);
+    return ((mixed ^ mixed >>> 14) >>> 0) / 2 ** 32;
+  };
+}
+
+// A byte drawn by its scores; at temperature 0 the likeliest.
+function drawn(logits, temperature, random) {
+  const most = Math.max(...logits);
+  if (!temperature) return logits.indexOf(most);
+  const chances = Array.from(logits, (score) => Math.exp((score - most) / temperature));
+  let left = random() * chances.reduce((a, b) => a + b);
+  const found = chances.findIndex((chance) => (left -= chance) < 0);
+  return found < 0 ? logits.indexOf(most) : found; // rounding may leave a grain
+}
+
+// What a model makes of one text of byte ids: {losses of text[1], text[2], …; attention, [layer][head][one row per query of
+// `queries`], over all keys so far; written, the ids that follow the text}. positions: one per token, those written included.
+export function answer(model, { text, changes, positions, window, queries = [], write = { bytes: 0 } }) {
+  const { bytes, temperature = 0, seed = 0 } = write;
+  const decoding = new Decoding(model, { changes, window, capacity: text.length + bytes });
+  const at = (from, to) => positions?.slice(from, to) ?? Array.from({ length: to - from }, (_, t) => from + t);
+  const attention = Array.from({ length: model.layers }, () => Array.from({ length: model.heads }, () => []));
+  const watch = (layer, head, query, first, weights) => {
+    queries.forEach((wanted, q) => {
+      if (wanted === query) (attention[layer][head][q] = new Float32Array(query + 1)).set(weights, first);
+    });
+  };
+  const inputs = text.slice(0, -1);
+  const losses = lossesOf(decoding.extend(inputs, at(0, inputs.length), queries.length ? watch : null), text.slice(1));
+  const written = [];
+  const random = mulberry32(seed);
+  for (let last = text.at(-1), t = inputs.length; written.length < bytes; t++) {
+    last = drawn(decoding.extend([last], at(t, t + 1)), temperature, random);
+    written.push(last);
+  }
+  return { losses, attention, written };
+}
+
+// The worker's side: it keeps the models that it was sent, and answers one question at a time.
+export function serve(scope) {
+  const models = {};
+  scope.onmessage = ({ data: { name, model, question } }) => {
+    try {
+      if (model) models[name] = unpackModel(model);
+      const began = performance.now();
+      const answered = answer(models[name], question);
+      scope.postMessage({ ...answered, ms: performance.now() - began });
+    } catch (error) {
+      scope.postMessage({ error: error.message });
+    }
+  };
+}

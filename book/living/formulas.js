@@ -1,0 +1,133 @@
+// The encodings, named and laid out as in the Python package. Positions, offsets and lengths are in tokens, frequencies in
+// radians per token, fastest first; results are arrays of numbers, tables one row (a Float64Array) per position.
+
+const pairs = (count, value) => Float64Array.from({ length: count }, (_, i) => value(i));
+
+// The first door: what is added to a token's vector.
+
+// ω_i = base^(-2i/dModel): (⌈dModel/2⌉,)
+export function frequencies(dModel, base = 10000) {
+  return pairs(Math.ceil(dModel / 2), (i) => base ** (-2 * i / dModel));
+}
+
+// sin(ω_0 m), cos(ω_0 m), sin(ω_1 m), …: a row of dModel numbers per position; not interleaved: all sines, then all cosines.
+export function sinusoidalTable(positions, dModel, base = 10000, interleaved = true) {
+  const omega = frequencies(dModel, base);
+  const angle = (m, c) => m * omega[interleaved ? c >> 1 : c % omega.length];
+  const isSine = (c) => (interleaved ? c % 2 === 0 : c < omega.length);
+  return Array.from(positions, (m) => pairs(dModel, (c) => (isSine(c) ? Math.sin : Math.cos)(angle(m, c))));
+}
+
+// The position itself: one number per position.
+export function linear(positions) {
+  return Float64Array.from(positions);
+}
+
+// m / (length - 1), from 0 to 1: one number per position.
+export function normalized(positions, length) {
+  return Float64Array.from(positions, (m) => m / Math.max(length - 1, 1));
+}
+
+// The second door: how far a query or a key turns.
+
+// cos(ω_i m) and sin(ω_i m): of each a row of pairs per position.
+export function ropeTables(positions, omega) {
+  const rows = (wave) => Array.from(positions, (m) => pairs(omega.length, (i) => wave(omega[i] * m)));
+  return { cos: rows(Math.cos), sin: rows(Math.sin) };
+}
+
+// One head's vector x, its pairs turned by the angles whose cosines and sines are given; channels beyond their pairs stay. Pairs
+// are channels (2i, 2i+1), or (i, i + pairs) if not interleaved. `into` may be x itself.
+export function applyRope(x, cos, sin, interleaved = true, into = Float64Array.from(x)) {
+  for (let i = 0; i < cos.length; i++) {
+    const first = interleaved ? 2 * i : i;
+    const second = interleaved ? first + 1 : i + cos.length;
+    const a = x[first];
+    const b = x[second];
+    into[first] = a * cos[i] - b * sin[i];
+    into[second] = a * sin[i] + b * cos[i];
+  }
+  return into;
+}
+
+// ω_i / factor
+export function positionInterpolation(omega, factor) {
+  return pairs(omega.length, (i) => omega[i] / factor);
+}
+
+// ω_i · factor^(-i/(n-1)): the fastest pair stays, the slowest is divided by factor.
+export function ntkAware(omega, factor) {
+  return pairs(omega.length, (i) => omega[i] * factor ** (-i / (omega.length - 1)));
+}
+
+// ntkAware by 1 + factor·(length/originalLength - 1), and unchanged up to originalLength.
+export function dynamicNtk(omega, length, originalLength, factor = 1) {
+  return ntkAware(omega, 1 + factor * Math.max(0, length / originalLength - 1));
+}
+
+const clip = (value, low, high) => Math.min(Math.max(value, low), high);
+const blended = (omega, factor, keep) => pairs(omega.length, (i) => keep(i) * omega[i] + (1 - keep(i)) * omega[i] / factor);
+
+// Keeps pairs that make `fast` turns within originalLength, divides by factor those that make `slow`, blends between.
+export function yarn(omega, factor, originalLength, { fast = 32, slow = 1, truncate = true } = {}) {
+  const step = Math.log(omega[0] / omega[omega.length - 1]) / (omega.length - 1);
+  const pairOf = (turns) => Math.log(omega[0] * originalLength / (2 * Math.PI * turns)) / step;
+  const first = Math.max(truncate ? Math.floor(pairOf(fast)) : pairOf(fast), 0);
+  const last = Math.min(truncate ? Math.ceil(pairOf(slow)) : pairOf(slow), 2 * omega.length - 1);
+  return blended(omega, factor, (i) => 1 - clip((i - first) / Math.max(last - first, 1e-3), 0, 1));
+}
+
+// What YaRN multiplies query and key by, each.
+export function yarnAttentionFactor(factor) {
+  return 0.1 * Math.log(factor) + 1;
+}
+
+// Keeps pairs of more than `fast` turns within originalLength, divides those below `slow` by factor, blends between by turns.
+export function llama3(omega, factor = 8, originalLength = 8192, { fast = 4, slow = 1 } = {}) {
+  return blended(omega, factor, (i) => clip((originalLength * omega[i] / (2 * Math.PI) - slow) / (fast - slow), 0, 1));
+}
+
+// The third door: what is added to a score, by the offset from key to query, positive where the key lies in the past.
+
+// The row of Shaw's table for an offset: clip(Δ, -maxOffset, maxOffset) + maxOffset.
+export function shawRow(offset, maxOffset) {
+  return clip(offset, -maxOffset, maxOffset) + maxOffset;
+}
+
+// The T5 bucket of each offset, in whole numbers as the package has it.
+export function t5Buckets(offsets, numBuckets = 32, maxDistance = 128, causal = true) {
+  const edges = t5Edges(numBuckets, maxDistance, causal);
+  const bucket = (distance) => {
+    const beyond = edges.findIndex((edge) => edge > distance);
+    return beyond < 0 ? edges.length : beyond;
+  };
+  return Array.from(offsets, (offset) => (
+    causal ? bucket(offset) : bucket(Math.abs(offset)) + (offset < 0 ? numBuckets / 2 : 0)
+  ));
+}
+
+// The smallest distance of each bucket but the first. Where floating point may have rounded across a whole number, the exact
+// powers decide.
+function t5Edges(numBuckets, maxDistance, causal) {
+  const oneSided = causal ? numBuckets : numBuckets / 2;
+  const single = Math.floor(oneSided / 2);
+  const steps = oneSided - single;
+  const edges = Array.from({ length: single }, (_, i) => i + 1);
+  for (let j = 1; j < steps; j++) {
+    const edge = single * (maxDistance / single) ** (j / steps);
+    const whole = Math.round(edge);
+    if (Math.abs(edge - whole) > 1e-12 * edge) {
+      edges.push(Math.ceil(edge));
+    } else {
+      const reaches = BigInt(whole) ** BigInt(steps) >= BigInt(maxDistance) ** BigInt(j) * BigInt(single) ** BigInt(steps - j);
+      edges.push(reaches ? whole : whole + 1);
+    }
+  }
+  return edges;
+}
+
+// 2^(-8h/numHeads), h = 1 … numHeads, for a power of two; else those of the next smaller one, then others between them.
+export function alibiSlopes(numHeads) {
+  const power = 2 ** (31 - Math.clz32(numHeads)); // the largest power of two that is not more
+  return pairs(numHeads, (h) => 2 ** -(h < power ? (h + 1) * 8 / power : (2 * (h - power) + 1) * 4 / power));
+}

@@ -1,0 +1,105 @@
+// The page's side of the trained models: one worker runs them for all figures of a page, one text at a time.
+import { serve } from "./decoder.js";
+
+// A text's byte ids; the models know ASCII only, and read anything else as a question mark.
+export function bytesOf(text) {
+  return typeof text === "string" ? Array.from(text, (sign) => (sign < "\x80" ? sign.charCodeAt(0) : 63)) : Array.from(text);
+}
+
+// The texts of ids that a model wrote.
+export function textOf(bytes) {
+  return String.fromCharCode(...bytes);
+}
+
+const queue = [];
+let working = false;
+
+// Asks a model, and promises what came of all texts. A job is
+//   model      name of its data, e.g. "text-rope-0"
+//   texts      strings or arrays of byte ids; a text of n + 1 bytes has n losses, since its first byte is given
+//   changes    what differs from the scheme as trained: {frequencies, attentionFactor}, {slopeFactor}, {name: "none"}, …
+//   positions  one real number per byte instead of 0, 1, 2, …; who sees whom goes by order all the same
+//   window     how many bytes a query sees, itself included
+//   queries    the bytes, by their order, whose attention is wanted
+//   write      {bytes, temperature, seed}: go on after each text
+//   slot       a job takes the place of an unfinished one in the same slot, whose promise then gives null
+// onProgress is called after each text, with the same that the promise gives in the end:
+//   done       how many texts
+//   ms         what the last one took; where it is much too long, show what was recorded and `drop(slot)`
+//   mean       mean loss at each position, over the texts that reach it
+//   each       of each text {losses, attention: [layer][head][query] over keys from the first, written: ids}
+// Texts of several jobs take turns. Up to any position the losses depend on nothing that follows, so that one pass over a long
+// text serves all shorter ones; the scheme "normalized" alone divides by the length, and must be asked for each.
+export function run(job, onProgress = () => {}) {
+  return new Promise((resolve, reject) => {
+    if (job.slot !== undefined) drop(job.slot);
+    queue.push({ job, result: { done: 0, ms: 0, mean: [], each: [] }, sums: [], counts: [], onProgress, resolve, reject });
+    if (!working) work();
+  });
+}
+
+// Gives up what is unfinished in this slot.
+export function drop(slot) {
+  for (const task of queue.filter((one) => one.job.slot === slot)) {
+    queue.splice(queue.indexOf(task), 1);
+    task.resolve(null);
+  }
+}
+
+async function work() {
+  working = true;
+  while (queue.length) {
+    const task = queue[0];
+    const { job: { model, texts, slot, ...rest }, result } = task;
+    try {
+      const answered = await ask(model, { ...rest, text: bytesOf(texts[result.done]) });
+      if (!queue.includes(task)) continue;
+      queue.shift();
+      add(task, answered);
+      if (result.done < texts.length) queue.push(task);
+      task.onProgress(result);
+      if (result.done === texts.length) task.resolve(result);
+    } catch (error) {
+      if (queue.includes(task)) queue.splice(queue.indexOf(task), 1);
+      task.reject(error);
+    }
+  }
+  working = false;
+}
+
+function add({ result, sums, counts }, { ms, ...answered }) {
+  answered.losses.forEach((loss, position) => {
+    sums[position] = (sums[position] ?? 0) + loss;
+    counts[position] = (counts[position] ?? 0) + 1;
+  });
+  result.done += 1;
+  result.ms = ms;
+  result.mean = sums.map((sum, position) => sum / counts[position]);
+  result.each.push(answered);
+}
+
+const REFUSED = "The model can't run here: this browser doesn't let the page start a worker, which would compute beside it.";
+let worker;
+const sent = new Set();
+
+// One question at a time, so that the next message is its answer.
+async function ask(name, question) {
+  const model = sent.has(name) ? undefined : await living.load(name);
+  return new Promise((resolve, reject) => {
+    try {
+      worker ??= started();
+    } catch {
+      throw new Error(REFUSED);
+    }
+    worker.onmessage = ({ data }) => (data.error === undefined ? resolve(data) : reject(new Error(data.error)));
+    worker.onerror = () => reject(new Error(REFUSED));
+    worker.postMessage({ name, model, question });
+    sent.add(name);
+  });
+}
+
+// A file opened from a folder may start no worker by its address, but one from a text: the modules' own source.
+function started() {
+  const source = `${living.source("decoder")}\nliving.modules.decoder.${serve.name}(self);`;
+  return new Worker(URL.createObjectURL(new Blob([source], { type: "text/javascript" })));
+}

@@ -1,0 +1,71 @@
+"""The data behind the book's living figures, made from what the package holds: models, the text they are measured on, results.
+
+Each value can be written as JSON; a page reads it as `await living.load(name)`.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from posenc_course.experiment import load_corpus, load_results
+from posenc_course.experiment._files import config_from
+from posenc_course.experiment.config import MULTIPLES, Config, build_scheme
+from posenc_course.experiment.corpus import DATA
+from posenc_course.experiment.evaluation import _pieces
+from posenc_course.relative import T5Positions
+from posenc_course.rope import RotaryPositions
+
+
+def scripts() -> dict[str, object]:
+    """All data of the pages by name: each stored model under its file's name, "windows" and "quick"."""
+    models = {path.stem: model(path) for path in sorted((DATA / "models").glob("*.npz"))}
+    return {**models, "windows": windows(), "quick": curves()}
+
+
+def model(path: Path) -> dict[str, Any]:
+    """A stored model: {"config", "scheme": {"name", what it is built with}, "shapes": {array: shape}, "weights"}.
+
+    The weights are the arrays in the order of the shapes, float16, little-endian, in base64: as they are stored.
+    """
+    with np.load(path, allow_pickle=False) as stored:
+        arrays = {name: stored[name] for name in stored.files}
+    described = json.loads(arrays.pop("described").tobytes())
+    numbers = np.concatenate([array.astype("<f2").ravel() for array in arrays.values()])
+    return {
+        "config": described["config"],
+        "scheme": scheme(described["record"]["scheme"], config_from(described["config"])),
+        "shapes": {name: list(array.shape) for name, array in arrays.items()},
+        "weights": b64encode(numbers.tobytes()).decode(),
+    }
+
+
+def scheme(name: str, config: Config) -> dict[str, Any]:
+    """The scheme's name, and what it is built with beside its arrays."""
+    built = build_scheme(name, config)
+    if isinstance(built, RotaryPositions):
+        return {"name": name, "frequencies": built.frequencies.tolist(), "interleaved": built.interleaved}
+    if isinstance(built, T5Positions):
+        return {"name": name, "maxDistance": built.max_distance}
+    return {"name": name}
+
+
+def windows() -> list[list[int]]:
+    """The windows of 8T + 1 validation bytes that the curves by position are means over; the first byte is no target."""
+    config = Config(**load_results("quick")["config"])
+    longest = MULTIPLES[-1] * config.length
+    return _pieces(load_corpus().validation, config.evaluation_bytes // longest, longest + 1).tolist()
+
+
+def curves() -> dict[str, dict[str, list[float]]]:
+    """Recorded losses of the quick preset by position, in nats: {run: {"plain" or the change: one number per position}}."""
+    return {
+        f"text-{run['scheme']}-{run['seed']}": {
+            change: measured["by_position"] for change, measured in run["evaluation"].items()
+        }
+        for run in load_results("quick")["runs"]
+    }
