@@ -1,4 +1,4 @@
-"""The figures' own arithmetic, in a real browser: its formulas are the package's, and its decoder computes what torch computes."""
+"""What living figures compute, in a real browser: their formulas are the package's, and their decoder does what torch does."""
 
 from __future__ import annotations
 
@@ -7,14 +7,22 @@ import random
 import re
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from playwright.sync_api import Browser, Page
+from torch import Tensor
 
+from posenc_course import alibi, naive, relative, rope, rope_scaling, sinusoidal
+from posenc_course import attention as attention_module
+from posenc_course.experiment import SCHEMES, changed, load_model
+from posenc_course.transformer import Decoder
 from tests.commands import ROOT
 
 sys.path.insert(0, str(ROOT / "tools/sphinx"))
+import living_data
 
 LIVING = """window.living = {
   factories: {}, modules: {}, values: {},
@@ -36,7 +44,9 @@ window.packed = (numbers) => {
   let text = "";
   for (let at = 0; at < bytes.length; at += 8192) text += String.fromCharCode(...bytes.subarray(at, at + 8192));
   return btoa(text);
-};"""
+};
+window.plain = (value) => JSON.parse(JSON.stringify(value, (_, part) => (ArrayBuffer.isView(part) ? Array.from(part) : part)));
+window.ready = {};"""
 
 
 def classic(name: str) -> str:
@@ -51,13 +61,19 @@ def classic(name: str) -> str:
     return f"living.define({name!r}, {needs!r}, ({{ {names} }}) => {{\n{source}\nreturn {{ {', '.join(exported)} }};\n}});"
 
 
+CURVES = living_data.curves()
+WINDOWS = living_data.windows()
+
+
 @pytest.fixture(scope="module")
 def page(browser: Browser) -> Iterator[Page]:
     with browser.new_page() as page:
         page.evaluate(LIVING)
         for name in ("formulas", "decoder", "models"):
             page.add_script_tag(content=classic(name))
-        page.evaluate("window.ready = {}")
+        for name in CURVES:
+            model = living_data.model(living_data.DATA / "models" / f"{name}.npz")
+            page.evaluate("([name, model]) => { living.values[name] = model; }", [name, model])
         yield page
 
 
@@ -65,4 +81,160 @@ def unpacked(text: str) -> np.ndarray:
     return np.frombuffer(base64.b64decode(text), dtype=np.float64)
 
 
-DRAWN = random.Random(0)
+def close(found: Any, expected: Any) -> bool:
+    if isinstance(expected, dict):
+        return found.keys() == expected.keys() and all(close(found[key], expected[key]) for key in expected)
+    found, expected = (np.asarray(numbers, dtype=np.float64) for numbers in (found, expected))
+    return found.shape == expected.shape and np.allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+def encodings(draw: random.Random) -> Iterator[tuple[str, list[Any], Any]]:
+    """Calls of formulas.js, and what the package says."""
+    width, base = draw.choice([1, 2, 7, 16, 64, 129]), draw.choice([1.5, 1e4, 5e5, draw.uniform(2, 1e6)])
+    real = [draw.choice([0, -3, 511, 0.5, draw.uniform(-2000, 2000)]) for _ in range(4)]
+    whole = [draw.randrange(600) for _ in range(4)]
+    length = draw.choice([max(whole) + 1, 1000])
+    yield "frequencies", [width, base], sinusoidal.frequencies(width, base)
+    for interleaved in (True, False):
+        table = sinusoidal.sinusoidal_table(real, width, base, interleaved=interleaved)
+        yield "sinusoidalTable", [real, width, base, interleaved], table
+    yield "linear", [whole], naive.linear(whole)
+    yield "normalized", [whole, length], naive.normalized(whole, length)
+    yield "normalized", [[0], 1], naive.normalized([0], 1)
+
+    omega = sinusoidal.frequencies(2 * draw.choice([2, 3, 8, 32]), base)
+    cos, sin = rope.rope_tables(real, omega, dtype=torch.float64)
+    yield "ropeTables", [real, omega.tolist()], {"cos": cos, "sin": sin}
+    x = torch.tensor([draw.gauss(0, 1) for _ in range(2 * len(omega) + 3)], dtype=torch.float64)
+    for interleaved in (True, False):
+        scheme = rope.RotaryPositions(omega, interleaved=interleaved)  # turns its pairs, and leaves the last three channels
+        q = x[None, None, None, :]
+        here = torch.tensor(real[:1], dtype=torch.float64)
+        turned = scheme.rotate(q, q, here, here)[0].flatten()
+        yield "applyRope", [x.tolist(), cos[0].tolist(), sin[0].tolist(), interleaved], turned
+    factor, trained = draw.choice([1, 4, draw.uniform(1, 40)]), draw.choice([64, 4096])
+    slow, fast = draw.uniform(0.5, 2), draw.uniform(3, 40)
+    stretch: list[Any] = [omega.tolist(), factor]
+    yield "positionInterpolation", stretch, rope_scaling.position_interpolation(omega, factor)
+    yield "ntkAware", stretch, rope_scaling.ntk_aware(omega, factor)
+    for now in (trained // 2, 3 * trained):
+        dynamic = rope_scaling.dynamic_ntk(omega, now, trained, factor)
+        yield "dynamicNtk", [omega.tolist(), now, trained, factor], dynamic
+    yield "yarn", [*stretch, trained], rope_scaling.yarn(omega, factor, trained)
+    for truncate in (True, False):
+        options = {"fast": fast, "slow": slow, "truncate": truncate}
+        yield "yarn", [*stretch, trained, options], rope_scaling.yarn(omega, factor, trained, **options)
+    yield "yarnAttentionFactor", [factor], rope_scaling.yarn_attention_factor(factor)
+    yield "llama3", [omega.tolist()], rope_scaling.llama3(omega)
+    options = {"fast": fast, "slow": slow}
+    yield "llama3", [*stretch, trained, options], rope_scaling.llama3(omega, factor, trained, **options)
+
+    causal = draw.choice([True, False])
+    buckets = 2 * draw.randrange(2, 40)
+    farthest = draw.choice([128, buckets, 2 ** draw.randrange(7, 20), 10 ** draw.randrange(2, 7), draw.randrange(80, 2000)])
+    edges = relative._t5_edges(buckets, farthest, causal=causal).long().tolist()
+    near = sorted({sign * (edge + step) for edge in edges for step in (-1, 0, 1) for sign in (-1, 1)} | {10**7, -(10**7)})
+    yield "t5Buckets", [near, buckets, farthest, causal], relative.t5_buckets(near, buckets, farthest, causal=causal)
+
+
+def test_formulas_are_the_packages(page: Page) -> None:
+    draw = random.Random(0)
+    cases = [case for _ in range(30) for case in encodings(draw)]
+    cases += [("alibiSlopes", [heads], alibi.alibi_slopes(heads)) for heads in (*range(1, 40), 64, 96)]
+    reach, rows = 5, torch.arange(11.0)[:, None]  # each vector of the table is its own row's number
+    of_offset = relative.shaw_bias(torch.ones(1, 1, 1, 1), rows, torch.tensor([40]), torch.arange(80)).flatten()
+    cases += [("shawRow", [40 - key, reach], of_offset[key]) for key in range(80)]
+    found = page.evaluate(
+        "(calls) => calls.map(([name, given]) => plain(living.modules.formulas[name](...given)))",
+        [[name, given] for name, given, _ in cases],
+    )
+    wrong = [case for case, value in zip(cases, found, strict=True) if not close(value, case[2])]
+    assert not wrong, f"{len(wrong)} of {len(cases)}, the first: {wrong[0]}"
+    tried = {name for name, _, _ in cases}
+    assert tried == set(page.evaluate("Object.keys(living.modules.formulas)"))
+
+
+def test_every_float16_is_unpacked(page: Page) -> None:
+    finite = np.arange(2**16, dtype=np.uint16).view("<f2")
+    finite = finite[np.isfinite(finite)]
+    packed = base64.b64encode(finite.tobytes()).decode()
+    found = unpacked(page.evaluate("(text) => packed(living.modules.decoder.unpackHalf(text))", packed))
+    assert np.array_equal(found, finite.astype(np.float64))
+    assert np.array_equal(np.signbit(found), np.signbit(finite))
+
+
+# ── The decoder ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+DECODE = """([name, tokens, positions, options, pieces]) => {
+  const { Decoding, unpackModel } = living.modules.decoder;
+  const { frequencies, ...stretchings } = living.modules.formulas;
+  const model = ready[name] ??= unpackModel(living.values[name]);
+  if (options.stretch) {
+    const [method, ...given] = options.stretch;
+    const attentionFactor = method === "yarn" ? stretchings.yarnAttentionFactor(given[0]) : 1;
+    options.changes = { frequencies: stretchings[method](model.scheme.frequencies, ...given), attentionFactor };
+  }
+  const decoding = new Decoding(model, options);
+  const rows = [];
+  for (let at = 0, p = 0; at < tokens.length; p++) {
+    const end = at + (pieces ? pieces[p % pieces.length] : tokens.length);
+    rows.push(...decoding.extend(tokens.slice(at, end), positions?.slice(at, end)));
+    at = end;
+  }
+  return packed(rows);
+}"""
+
+
+def in_page(
+    page: Page, scheme: str, tokens: list[int], positions: list[float] | None = None, *, pieces: Any = None, **options: Any
+) -> np.ndarray:
+    """The browser's logits, (tokens, vocabulary)."""
+    return unpacked(page.evaluate(DECODE, [f"text-{scheme}-0", tokens, positions, options, pieces])).reshape(len(tokens), -1)
+
+
+def in_torch(model: Decoder, tokens: list[int], positions: list[float] | None = None) -> np.ndarray:
+    """The package's, with a mask by order, whatever the positions."""
+
+    def by_order(queries: Tensor, keys: Tensor) -> Tensor:
+        return torch.ones(queries.shape[-1], keys.shape[-1], dtype=torch.bool).tril()
+
+    with pytest.MonkeyPatch.context() as patch, torch.inference_mode():
+        patch.setattr(attention_module, "causal_mask", by_order)
+        where = None if positions is None else torch.tensor(positions, dtype=torch.float64)
+        return np.asarray(model(torch.tensor([tokens]), where)[0].double())
+
+
+def ids(length: int, window: int = 0) -> list[int]:
+    return list(WINDOWS[window].encode())[:length]
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_decoder_is_the_packages(page: Page, scheme: str) -> None:
+    model, tokens, length = load_model(scheme), ids(200), 200
+    cases: dict[str, list[float] | None] = {
+        "as it is": None,
+        "shifted": [*range(300, 300 + length)],
+        "shuffled": random.Random(0).sample(range(length), length),
+        "backwards": [*reversed(range(length))],
+        "repeated": [m // 3 for m in range(length)],
+        "dropped": [0] * length,
+    }
+    if scheme in ("none", "sinusoidal", "rope", "alibi"):
+        cases["fractions"] = [0.37 * m - 20 for m in range(length)]
+    found = {name: in_page(page, scheme, tokens, positions) for name, positions in cases.items()}
+    expected = {name: in_torch(model, tokens, positions) for name, positions in cases.items()}
+    found["window"], expected["window"] = (
+        in_page(page, scheme, tokens, window=16),
+        in_torch(changed(model, "window", 1, 16), tokens),
+    )
+    found["short"], expected["short"] = in_page(page, scheme, tokens[:64]), in_torch(model, tokens[:64])
+    differences = {name: np.abs(found[name] - expected[name]).max() for name in found}
+    assert max(differences.values()) < 1e-4, differences
+    assert scheme == "none" or np.abs(found["shuffled"] - found["as it is"]).max() > 0.1  # positions arrive
+
+    one_by_one = in_page(page, scheme, tokens, pieces=[1, 30, 2, 7])
+    if scheme == "normalized":  # divides by what comes at once
+        assert not np.array_equal(one_by_one, found["as it is"])
+    else:
+        assert np.array_equal(one_by_one, found["as it is"])
+        assert np.array_equal(in_page(page, scheme, tokens, pieces=[1], window=16), found["window"])

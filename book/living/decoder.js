@@ -40,20 +40,20 @@ function multiply([x, xAt, xStep], rows, [w, wAt, wStep], columns, n, [y, yAt, y
       const c1 = Math.min(c + 1, columns - 1);
       const c2 = Math.min(c + 2, columns - 1);
       const c3 = Math.min(c + 3, columns - 1);
-      let a = xAt + r * xStep;
-      let b = xAt + r1 * xStep;
-      let p = wAt + c * wStep;
-      let q = wAt + c1 * wStep;
-      let s = wAt + c2 * wStep;
-      let t = wAt + c3 * wStep;
+      const a = xAt + r * xStep;
+      const b = xAt + r1 * xStep;
+      const p = wAt + c * wStep;
+      const q = wAt + c1 * wStep;
+      const s = wAt + c2 * wStep;
+      const t = wAt + c3 * wStep;
       let a0 = 0, a1 = 0, a2 = 0, a3 = 0, b0 = 0, b1 = 0, b2 = 0, b3 = 0;
-      for (const end = a + n; a < end; a++, b++, p++, q++, s++, t++) {
-        const xa = x[a];
-        const xb = x[b];
-        const w0 = w[p];
-        const w1 = w[q];
-        const w2 = w[s];
-        const w3 = w[t];
+      for (let i = 0; i < n; i++) {
+        const xa = x[a + i];
+        const xb = x[b + i];
+        const w0 = w[p + i];
+        const w1 = w[q + i];
+        const w2 = w[s + i];
+        const w3 = w[t + i];
         a0 += xa * w0;
         a1 += xa * w1;
         a2 += xa * w2;
@@ -91,8 +91,8 @@ function layerNorm(x, weight, bias, y) {
   }
 }
 
-// x·Φ(x), the exact GELU, at every 256th of a number from -REACH to REACH; between, a parabola through three neighbours is as good
-// as single precision.
+// x·Φ(x), the exact GELU, at every 256th of a number from -REACH to REACH; between, a parabola through three neighbours is as
+// good as single precision.
 const REACH = 6;
 const GELU = Float64Array.from({ length: 512 * REACH + 3 }, (_, i) => {
   const x = (i - 1) / 256 - REACH;
@@ -114,7 +114,7 @@ function gelu(x) {
 
 function requireWhole(name, positions) {
   const odd = positions.find((m) => !Number.isInteger(m) || m < 0);
-  if (odd !== undefined) throw new Error(`${name} positions must be whole numbers >= 0, got ${odd}: round them.`);
+  if (odd !== undefined) throw new Error(`Positions of the scheme ${name} are whole numbers from 0, and one is ${odd}.`);
 }
 
 // The first door: adds to the rows of x what the scheme has for their positions.
@@ -138,7 +138,7 @@ function embed(x, positions, scheme, width, table) {
     if (beyond !== undefined) {
       throw new Error(`The table of learned positions has rows 0 to ${last}, and none for position ${beyond}.`);
     }
-    add((t, i) => { // between two rows, as when the trained ones are drawn out over a longer text, the mean of both
+    add((t, i) => { // between two rows it goes straight, as when the trained ones are drawn out over a longer text
       const [low, high] = [Math.floor(positions[t]), Math.ceil(positions[t])];
       const share = positions[t] - low;
       return (1 - share) * table[low * width + i] + share * table[high * width + i];
@@ -146,8 +146,8 @@ function embed(x, positions, scheme, width, table) {
   }
 }
 
-// The third door: for each head what it adds to a score of a query at m and a key at n, or null. `products` are the query's with
-// the rows of Shaw's table.
+// The third door: what it adds to a head's score by the offset from key to query, or null. Shaw's depends on the query, and is
+// added in `attend`.
 function biases(scheme, heads, table) {
   if (scheme.name === "alibi") {
     const slopes = alibiSlopes(heads).map((slope) => slope * (scheme.slopeFactor ?? 1));
@@ -161,9 +161,9 @@ function biases(scheme, heads, table) {
   return null;
 }
 
-// One sequence under way: `extend` takes the next tokens and keeps their keys and values, so that tokens one by one give exactly
-// the numbers of one pass (but for the scheme `normalized`, whose positions depend on how many come at once). Who may look at
-// whom goes by the order of the tokens, whatever their positions.
+// One sequence under way: `extend` takes the next tokens and keeps their keys and values, so that tokens one by one give
+// exactly the numbers of one pass (but for the scheme "normalized", which divides by what comes at once). Who may look at whom
+// goes by the order of the tokens, whatever their positions.
 export class Decoding {
   // changes: what is different from the trained scheme, e.g. {frequencies, attentionFactor} or {slopeFactor}; window: how many
   // keys a query sees, itself included; capacity: how many tokens there may be.
@@ -177,25 +177,26 @@ export class Decoding {
     this.values = store(); // (width, capacity), so that they are mixed along rows
   }
 
-  // The scores of the next byte after each of these tokens, (tokens, vocabulary). `watch(layer, head, query, first, weights)` is
-  // told how much each query attends to the keys from `first` on, in numbers that hold during the call.
-  extend(tokens, positions = tokens.map((_, t) => this.length + t), watch = null) {
+  // The scores of the next byte after each of these tokens, (tokens, vocabulary). `watch(layer, head, query, first, weights)`
+  // is told how much each query attends to the keys from `first` on, in numbers that hold during the call.
+  extend(tokens, positions = Array.from(tokens, (_, t) => this.length + t), watch = null) {
     const { model, scheme, length: start } = this;
     const { arrays, width, hidden } = model;
     const count = tokens.length;
-    if (start + count > this.capacity) throw new Error(`${start + count} tokens do not fit into a capacity of ${this.capacity}.`);
+    if (start + count > this.capacity) throw new Error(`There is room for ${this.capacity} tokens, not for ${start + count}.`);
     if (positions.length !== count) throw new Error(`${count} tokens need a position each, got ${positions.length}.`);
+    if (scheme.name === "shaw" || scheme.name === "t5") requireWhole(scheme.name, positions);
     const x = new Float32Array(count * width);
     tokens.forEach((token, t) => {
-      if (!(token >= 0 && token < model.vocabulary)) throw new Error(`Token ${token} is outside 0 … ${model.vocabulary - 1}.`);
-      x.set(arrays["embedding.weight"].subarray(token * width, (token + 1) * width), t * width);
+      const row = arrays["embedding.weight"].subarray(token * width, (token + 1) * width);
+      if (!(token >= 0) || row.length < width) throw new Error(`Token ${token} is outside 0 … ${model.vocabulary - 1}.`);
+      x.set(row, t * width);
     });
     embed(x, positions, scheme, width, this.table);
-    if (scheme.name === "shaw" || scheme.name === "t5") requireWhole(scheme.name, positions);
     this.positions.push(...positions);
     const turns = scheme.name === "rope" ? ropeTables(positions, scheme.frequencies) : null;
-    if (turns && (scheme.attentionFactor ?? 1) !== 1) {
-      for (const rows of [turns.cos, turns.sin]) rows.forEach((row) => row.forEach((v, i) => { row[i] = v * scheme.attentionFactor; }));
+    for (const row of turns ? [...turns.cos, ...turns.sin] : []) {
+      row.forEach((_, i) => { row[i] *= scheme.attentionFactor ?? 1; });
     }
     const y = new Float32Array(count * width);
     const mixed = new Float32Array(count * width);

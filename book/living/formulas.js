@@ -36,8 +36,8 @@ export function ropeTables(positions, omega) {
   return { cos: rows(Math.cos), sin: rows(Math.sin) };
 }
 
-// One head's vector x, its pairs turned by the angles whose cosines and sines are given; channels beyond their pairs stay. Pairs
-// are channels (2i, 2i+1), or (i, i + pairs) if not interleaved. `into` may be x itself.
+// One head's vector x, its pairs turned by the angles whose cosines and sines are given; channels beyond their pairs stay.
+// Pairs are channels (2i, 2i+1), or (i, i + pairs) if not interleaved. `into` may be x itself.
 export function applyRope(x, cos, sin, interleaved = true, into = Float64Array.from(x)) {
   for (let i = 0; i < cos.length; i++) {
     const first = interleaved ? 2 * i : i;

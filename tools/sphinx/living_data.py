@@ -54,11 +54,12 @@ def scheme(name: str, config: Config) -> dict[str, Any]:
     return {"name": name}
 
 
-def windows() -> list[list[int]]:
+def windows() -> list[str]:
     """The windows of 8T + 1 validation bytes that the curves by position are means over; the first byte is no target."""
     config = Config(**load_results("quick")["config"])
     longest = MULTIPLES[-1] * config.length
-    return _pieces(load_corpus().validation, config.evaluation_bytes // longest, longest + 1).tolist()
+    pieces = _pieces(load_corpus().validation, config.evaluation_bytes // longest, longest + 1)
+    return [bytes(piece.tolist()).decode("ascii") for piece in pieces]
 
 
 def curves() -> dict[str, dict[str, list[float]]]:
