@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import random
 import re
-import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -18,11 +18,10 @@ from torch import Tensor
 from posenc_course import alibi, naive, relative, rope, rope_scaling, sinusoidal
 from posenc_course import attention as attention_module
 from posenc_course.experiment import SCHEMES, changed, load_model
+from posenc_course.experiment.corpus import DATA
 from posenc_course.transformer import Decoder
-from tests.commands import ROOT
-
-sys.path.insert(0, str(ROOT / "tools/sphinx"))
-import living_data
+from tests.commands import ROOT, WEEKLY
+from tools.sphinx import living_data
 
 LIVING = """window.living = {
   factories: {}, modules: {}, values: {},
@@ -72,7 +71,7 @@ def page(browser: Browser) -> Iterator[Page]:
         for name in ("formulas", "decoder", "models"):
             page.add_script_tag(content=classic(name))
         for name in CURVES:
-            model = living_data.model(living_data.DATA / "models" / f"{name}.npz")
+            model = living_data.model(DATA / "models" / f"{name}.npz")
             page.evaluate("([name, model]) => { living.values[name] = model; }", [name, model])
         yield page
 
@@ -122,7 +121,7 @@ def encodings(draw: random.Random) -> Iterator[tuple[str, list[Any], Any]]:
         yield "dynamicNtk", [omega.tolist(), now, trained, factor], dynamic
     yield "yarn", [*stretch, trained], rope_scaling.yarn(omega, factor, trained)
     for truncate in (True, False):
-        options = {"fast": fast, "slow": slow, "truncate": truncate}
+        options: dict[str, Any] = {"fast": fast, "slow": slow, "truncate": truncate}
         yield "yarn", [*stretch, trained, options], rope_scaling.yarn(omega, factor, trained, **options)
     yield "yarnAttentionFactor", [factor], rope_scaling.yarn_attention_factor(factor)
     yield "llama3", [omega.tolist()], rope_scaling.llama3(omega)
@@ -238,3 +237,183 @@ def test_decoder_is_the_packages(page: Page, scheme: str) -> None:
     else:
         assert np.array_equal(one_by_one, found["as it is"])
         assert np.array_equal(in_page(page, scheme, tokens, pieces=[1], window=16), found["window"])
+
+
+STRETCHINGS = {  # a change of the lab, and how a figure asks for it: the method of formulas.js and what it is given
+    "interpolation": ["positionInterpolation", 8],
+    "ntk": ["ntkAware", 8],
+    "yarn": ["yarn", 8, 64],
+    "yarn_fast_8": ["yarn", 8, 64, {"fast": 8, "truncate": False}],
+}
+DRAWN_OUT = [m * 63 / 511 for m in range(512)]  # the trained rows of a learned table, over eight times as many positions
+
+
+def test_a_stretched_decoder_is_the_packages_at_512_bytes(page: Page) -> None:
+    tokens, model = ids(512), load_model("rope")
+    found = {"plain": in_page(page, "rope", tokens)}
+    found |= {change: in_page(page, "rope", tokens, stretch=stretch) for change, stretch in STRETCHINGS.items()}
+    expected = {change: in_torch(model if change == "plain" else changed(model, change, 512, 64), tokens) for change in found}
+    found["learned"] = in_page(page, "learned", tokens, DRAWN_OUT)
+    expected["learned"] = in_torch(changed(load_model("learned"), "interpolation", 512, 64), tokens)
+    differences = {change: np.abs(found[change] - expected[change]).max() for change in found}
+    assert max(differences.values()) < 1e-4, differences
+    assert all(np.abs(found[change] - found["plain"]).max() > 0.1 for change in STRETCHINGS)
+
+
+def test_a_changed_scheme_is_the_one_it_says(page: Page) -> None:
+    tokens, model = ids(100), load_model("alibi")
+    scheme = cast(alibi.AlibiPositions, model.scheme)
+    scheme.slopes = alibi.alibi_slopes(4) * 0.5
+    assert np.abs(in_page(page, "alibi", tokens, changes={"slopeFactor": 0.5}) - in_torch(model, tokens)).max() < 1e-4
+    scheme.slopes = alibi.alibi_slopes(4) * 0
+    without = in_page(page, "alibi", tokens, changes={"name": "none"})
+    assert np.abs(without - in_torch(model, tokens)).max() < 1e-4
+    omega = sinusoidal.frequencies(16)[:5]  # a partial rotation, in halves
+    halves = load_model("rope")
+    turning = rope.RotaryPositions(omega, interleaved=False)
+    for module in halves.modules():
+        if hasattr(module, "scheme"):
+            module.scheme = turning
+    found = in_page(page, "rope", tokens, changes={"frequencies": omega.tolist(), "interleaved": False})
+    assert np.abs(found - in_torch(halves, tokens)).max() < 1e-4
+
+
+# ── Asking from a page ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def asked(page: Page, model: str, texts: list[str], **job: object) -> Any:
+    return page.evaluate("(job) => living.modules.models.run(job).then(plain)", {"model": model, "texts": texts} | job)
+
+
+def far_from_the_record(page: Page, name: str, change: str) -> float:
+    """The largest difference of a curve over all windows from the lab's, in nats."""
+    job: dict[str, Any] = {}
+    if change == "window":
+        job["window"] = 64
+    elif change == "interpolation" and "learned" in name:
+        job["positions"] = DRAWN_OUT
+    elif change != "plain":
+        method, *given = STRETCHINGS[change]
+        job["changes"] = page.evaluate(
+            """([method, omega, given]) => plain({
+              frequencies: living.modules.formulas[method](omega, ...given),
+              attentionFactor: method === "yarn" ? living.modules.formulas.yarnAttentionFactor(given[0]) : 1,
+            })""",
+            [method, sinusoidal.frequencies(16).tolist(), given],
+        )
+    answer = asked(page, name, WINDOWS, **job)
+    assert answer["done"] == len(WINDOWS) == len(answer["each"])
+    assert answer["ms"] > 0
+    return float(np.abs(np.array(answer["mean"]) - CURVES[name][change]).max())
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [(name, change) for name, changes in CURVES.items() for change in changes] if WEEKLY else [("text-rope-0", "plain")],
+)
+def test_recorded_curves_come_out_again(page: Page, name: str, change: str) -> None:
+    assert far_from_the_record(page, name, change) < 5e-5 + 5e-6  # four decimals were recorded
+
+
+def test_attention_is_the_packages(page: Page) -> None:
+    text, queries = WINDOWS[1][:101], [0, 40, 99]
+    weights: list[Tensor] = []
+    original = attention_module.attention_weights
+
+    def kept(*given: Any, **options: Any) -> Tensor:
+        weights.append(original(*given, **options)[0])
+        return weights[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(attention_module, "attention_weights", kept)
+        for window in (101, 8):
+            weights.clear()
+            in_torch(changed(load_model("rope"), "window", 1, window), ids(100, 1))
+            found = asked(page, "text-rope-0", [text], queries=queries, window=window)["each"][0]["attention"]
+            assert [len(found), *map(len, found)] == [2, 4, 4]
+            for (layer, head), (place, query) in itertools.product(np.ndindex(2, 4), enumerate(queries)):
+                expected = weights[layer][head, query, : query + 1]
+                assert np.allclose(found[layer][head][place], expected, atol=1e-6), (window, layer, head, query)
+
+
+def test_writing_is_what_the_model_says_and_a_seed_repeats_it(page: Page) -> None:
+    prompt = WINDOWS[2][:50]
+    greedy = asked(page, "text-alibi-0", [prompt], write={"bytes": 30})["each"][0]
+    expected, model = list(prompt.encode()), load_model("alibi")
+    for _ in range(30):
+        expected.append(int(in_torch(model, expected)[-1].argmax()))
+    assert greedy["written"] == expected[50:]
+    assert len(greedy["losses"]) == 49
+
+    def drawn(seed: int) -> list[int]:
+        write = {"bytes": 60, "temperature": 0.6, "seed": seed}
+        return list(asked(page, "text-alibi-0", [prompt], write=write)["each"][0]["written"])
+
+    assert drawn(1) == drawn(1) != drawn(2)
+    assert len(drawn(1)) == 60
+
+
+def test_random_numbers_are_mulberry32s(page: Page) -> None:
+    def imul(a: int, b: int) -> int:
+        return a * b & 0xFFFFFFFF
+
+    state, expected = 7, []
+    for _ in range(1000):
+        state = state + 0x6D2B79F5 & 0xFFFFFFFF
+        mixed = imul(state ^ state >> 15, state | 1)
+        mixed ^= mixed + imul(mixed ^ mixed >> 7, mixed | 61) & 0xFFFFFFFF
+        expected.append((mixed ^ mixed >> 14) / 2**32)
+    drawn = "() => { const next = living.modules.decoder.mulberry32(7); return Array.from({ length: 1000 }, next); }"
+    assert page.evaluate(drawn) == expected
+    assert 0.45 < np.mean(expected) < 0.55
+
+
+def test_the_newest_question_of_a_slot_wins_and_slots_take_turns(page: Page) -> None:
+    old, new, other, order = page.evaluate(
+        """async (texts) => {
+          const order = [];
+          const ask = (slot, label) => living.modules.models.run(
+            { model: "text-none-0", texts, slot }, ({ done }) => order.push(label + done));
+          const all = [ask("a", "old"), ask("b", "other")];
+          all.splice(1, 0, ask("a", "new"));
+          return [...await Promise.all(all), order];
+        }""",
+        [text[:20] for text in WINDOWS[:3]],
+    )
+    assert old is None
+    assert order == ["other1", "new1", "other2", "new2", "other3", "new3"]
+    assert new["mean"] == other["mean"]
+    assert len(new["mean"]) == 19
+
+
+MESSAGE = "(job) => living.modules.models.run(job).then(() => 'nothing', (error) => error.message)"
+
+
+def test_what_cannot_be_asked_is_said(page: Page) -> None:
+    def said(model: str, text: str = "abcde", **job: object) -> str:
+        return str(page.evaluate(MESSAGE, {"model": model, "texts": [text]} | job))
+
+    assert said("text-learned-0", positions=[0, 1, 2, 600]) == (
+        "The table of learned positions has rows 0 to 511, and none for position 600."
+    )
+    for scheme in ("linear", "normalized", "shaw", "t5"):
+        expected = f"Positions of the scheme {scheme} are whole numbers from 0, and one is 0.5."
+        assert said(f"text-{scheme}-0", positions=[0, 1, 0.5, 3]) == expected
+    assert said("text-rope-0", positions=[0, 1]) == "4 tokens need a position each, got 2."
+    assert said("text-rope-9") == "no text-rope-9"
+    assert said("text-rope-0") == "nothing"  # all is well after that
+    assert asked(page, "text-rope-0", ["naïve €"])["mean"] == asked(page, "text-rope-0", ["na?ve ?"])["mean"]
+
+
+@pytest.mark.parametrize("policy", ["", "worker-src 'none'"])
+def test_a_browser_that_starts_no_worker_is_told_of(browser: Browser, policy: str) -> None:
+    with browser.new_page() as page:
+        page.set_content(f'<meta http-equiv="Content-Security-Policy" content="{policy}">' if policy else "")
+        page.evaluate(LIVING)
+        for name in ("formulas", "decoder", "models"):
+            page.add_script_tag(content=classic(name))
+        if not policy:
+            page.evaluate("() => { window.Worker = function () { throw new DOMException('no'); }; }")
+        page.evaluate("living.values.any = {}")
+        for _ in range(2):
+            assert "doesn't let the page start a worker" in page.evaluate(MESSAGE, {"model": "any", "texts": ["ab"]})

@@ -86,13 +86,19 @@ const sent = new Set();
 async function ask(name, question) {
   const model = sent.has(name) ? undefined : await living.load(name);
   return new Promise((resolve, reject) => {
+    const refuse = () => { // whoever asks again tries again
+      worker = undefined;
+      sent.clear();
+      reject(new Error(REFUSED));
+    };
     try {
       worker ??= started();
     } catch {
-      throw new Error(REFUSED);
+      refuse();
+      return;
     }
     worker.onmessage = ({ data }) => (data.error === undefined ? resolve(data) : reject(new Error(data.error)));
-    worker.onerror = () => reject(new Error(REFUSED));
+    worker.onerror = refuse;
     worker.postMessage({ name, model, question });
     sent.add(name);
   });
