@@ -5,8 +5,11 @@ from __future__ import annotations
 import base64
 import itertools
 import random
-import re
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
+from runpy import run_path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -18,61 +21,45 @@ from torch import Tensor
 from posenc_course import alibi, naive, relative, rope, rope_scaling, sinusoidal
 from posenc_course import attention as attention_module
 from posenc_course.experiment import SCHEMES, changed, load_model
-from posenc_course.experiment.corpus import DATA
 from posenc_course.transformer import Decoder
 from tests.commands import ROOT, WEEKLY
 from tools.sphinx import living_data
 
-LIVING = """window.living = {
-  factories: {}, modules: {}, values: {},
-  define(name, needs, make) {
-    this.factories[name] = [needs, make];
-    this.modules[name] = make(Object.assign({}, ...needs.map((need) => this.modules[need])));
-  },
-  load(name) { return this.values[name] ? Promise.resolve(this.values[name]) : Promise.reject(new Error(`no ${name}`)); },
-  source(name) {
-    return `const living = { modules: {}, define(name, needs, make) {
-      this.modules[name] = make(Object.assign({}, ...needs.map((need) => this.modules[need])));
-    } };` + Object.entries(this.factories).filter(([other]) => other !== "models").map(
-      ([other, [needs, make]]) => `living.define(${JSON.stringify(other)}, ${JSON.stringify(needs)}, ${make});`,
-    ).join("\\n");
-  },
-};
-window.packed = (numbers) => {
+living = SimpleNamespace(**run_path(str(ROOT / "tools/sphinx/living.py")))
+CURVES = living_data.curves()
+WINDOWS = living_data.windows()
+
+PAGE = """<!DOCTYPE html><meta charset="utf-8">POLICY<script src="living.js" data-version="1"></script><script>
+const packed = (numbers) => {
   const bytes = new Uint8Array(new Float64Array(numbers).buffer);
   let text = "";
   for (let at = 0; at < bytes.length; at += 8192) text += String.fromCharCode(...bytes.subarray(at, at + 8192));
   return btoa(text);
 };
-window.plain = (value) => JSON.parse(JSON.stringify(value, (_, part) => (ArrayBuffer.isView(part) ? Array.from(part) : part)));
-window.ready = {};"""
-
-
-def classic(name: str) -> str:
-    """The module as a classic script."""
-    source = (ROOT / "book/living" / f"{name}.js").read_text(encoding="utf-8")
-    imports = re.findall(r'^import \{ (.*) \} from "\./(.*)\.js";\n', source, re.MULTILINE)
-    source = re.sub(r"^import .*\n", "", source, flags=re.MULTILINE)
-    exported = re.findall(r"^export (?:async )?(?:function|const|class) (\w+)", source, re.MULTILINE)
-    source = re.sub(r"^export ", "", source, flags=re.MULTILINE)
-    needs = [module for _, module in imports]
-    names = ", ".join(names for names, _ in imports)
-    return f"living.define({name!r}, {needs!r}, ({{ {names} }}) => {{\n{source}\nreturn {{ {', '.join(exported)} }};\n}});"
-
-
-CURVES = living_data.curves()
-WINDOWS = living_data.windows()
+const plain = (value) => JSON.parse(JSON.stringify(value, (_, part) => (ArrayBuffer.isView(part) ? Array.from(part) : part)));
+const ask = async (...given) => (await living.load("models")).run(...given);
+const ready = {};
+</script>"""
 
 
 @pytest.fixture(scope="module")
-def page(browser: Browser) -> Iterator[Page]:
-    with browser.new_page() as page:
-        page.evaluate(LIVING)
-        for name in ("formulas", "decoder", "models"):
-            page.add_script_tag(content=classic(name))
-        for name in CURVES:
-            model = living_data.model(DATA / "models" / f"{name}.npz")
-            page.evaluate("([name, model]) => { living.values[name] = model; }", [name, model])
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The scripts as the site has them, beside a page that loads them."""
+    folder = tmp_path_factory.mktemp("living")
+    shutil.copy(ROOT / "book/_static/living.js", folder)
+    (folder / "living/data").mkdir(parents=True)
+    for name, script in living.scripts(ROOT).items():
+        (folder / f"living/{name}.js").write_text(script, encoding="utf-8")
+    (folder / "page.html").write_text(PAGE.replace("POLICY", ""), encoding="utf-8")
+    refusing = """<meta http-equiv="Content-Security-Policy" content="worker-src 'none'">"""
+    (folder / "refusing.html").write_text(PAGE.replace("POLICY", refusing), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser, folder: Path) -> Iterator[Page]:
+    with browser.new_page(offline=True) as page:
+        page.goto((folder / "page.html").as_uri())
         yield page
 
 
@@ -144,30 +131,32 @@ def test_formulas_are_the_packages(page: Page) -> None:
     of_offset = relative.shaw_bias(torch.ones(1, 1, 1, 1), rows, torch.tensor([40]), torch.arange(80)).flatten()
     cases += [("shawRow", [40 - key, reach], of_offset[key]) for key in range(80)]
     found = page.evaluate(
-        "(calls) => calls.map(([name, given]) => plain(living.modules.formulas[name](...given)))",
+        "(calls) => living.load('formulas').then((made) => calls.map(([name, given]) => plain(made[name](...given))))",
         [[name, given] for name, given, _ in cases],
     )
     wrong = [case for case, value in zip(cases, found, strict=True) if not close(value, case[2])]
     assert not wrong, f"{len(wrong)} of {len(cases)}, the first: {wrong[0]}"
     tried = {name for name, _, _ in cases}
-    assert tried == set(page.evaluate("Object.keys(living.modules.formulas)"))
+    assert tried == set(page.evaluate("living.load('formulas').then(Object.keys)"))
 
 
 def test_every_float16_is_unpacked(page: Page) -> None:
     finite = np.arange(2**16, dtype=np.uint16).view("<f2")
     finite = finite[np.isfinite(finite)]
     packed = base64.b64encode(finite.tobytes()).decode()
-    found = unpacked(page.evaluate("(text) => packed(living.modules.decoder.unpackHalf(text))", packed))
+    found = unpacked(
+        page.evaluate("(text) => living.load('decoder').then(({ unpackHalf }) => packed(unpackHalf(text)))", packed)
+    )
     assert np.array_equal(found, finite.astype(np.float64))
     assert np.array_equal(np.signbit(found), np.signbit(finite))
 
 
 # ── The decoder ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-DECODE = """([name, tokens, positions, options, pieces]) => {
-  const { Decoding, unpackModel } = living.modules.decoder;
-  const { frequencies, ...stretchings } = living.modules.formulas;
-  const model = ready[name] ??= unpackModel(living.values[name]);
+DECODE = """async ([name, tokens, positions, options, pieces]) => {
+  const { Decoding, unpackModel } = await living.load("decoder");
+  const stretchings = await living.load("formulas");
+  const model = ready[name] ??= unpackModel(await living.load(`data/${name}`));
   if (options.stretch) {
     const [method, ...given] = options.stretch;
     const attentionFactor = method === "yarn" ? stretchings.yarnAttentionFactor(given[0]) : 1;
@@ -282,7 +271,7 @@ def test_a_changed_scheme_is_the_one_it_says(page: Page) -> None:
 
 
 def asked(page: Page, model: str, texts: list[str], **job: object) -> Any:
-    return page.evaluate("(job) => living.modules.models.run(job).then(plain)", {"model": model, "texts": texts} | job)
+    return page.evaluate("(job) => ask(job).then(plain)", {"model": model, "texts": texts} | job)
 
 
 def far_from_the_record(page: Page, name: str, change: str) -> float:
@@ -295,10 +284,10 @@ def far_from_the_record(page: Page, name: str, change: str) -> float:
     elif change != "plain":
         method, *given = STRETCHINGS[change]
         job["changes"] = page.evaluate(
-            """([method, omega, given]) => plain({
-              frequencies: living.modules.formulas[method](omega, ...given),
-              attentionFactor: method === "yarn" ? living.modules.formulas.yarnAttentionFactor(given[0]) : 1,
-            })""",
+            """([method, omega, given]) => living.load("formulas").then((made) => plain({
+              frequencies: made[method](omega, ...given),
+              attentionFactor: method === "yarn" ? made.yarnAttentionFactor(given[0]) : 1,
+            }))""",
             [method, sinusoidal.frequencies(16).tolist(), given],
         )
     answer = asked(page, name, WINDOWS, **job)
@@ -363,7 +352,7 @@ def test_random_numbers_are_mulberry32s(page: Page) -> None:
         mixed = imul(state ^ state >> 15, state | 1)
         mixed ^= mixed + imul(mixed ^ mixed >> 7, mixed | 61) & 0xFFFFFFFF
         expected.append((mixed ^ mixed >> 14) / 2**32)
-    drawn = "() => { const next = living.modules.decoder.mulberry32(7); return Array.from({ length: 1000 }, next); }"
+    drawn = "async () => Array.from({ length: 1000 }, (await living.load('decoder')).mulberry32(7))"
     assert page.evaluate(drawn) == expected
     assert 0.45 < np.mean(expected) < 0.55
 
@@ -372,10 +361,10 @@ def test_the_newest_question_of_a_slot_wins_and_slots_take_turns(page: Page) -> 
     old, new, other, order = page.evaluate(
         """async (texts) => {
           const order = [];
-          const ask = (slot, label) => living.modules.models.run(
-            { model: "text-none-0", texts, slot }, ({ done }) => order.push(label + done));
-          const all = [ask("a", "old"), ask("b", "other")];
-          all.splice(1, 0, ask("a", "new"));
+          const { run } = await living.load("models");
+          const asked = (slot, label) => run({ model: "text-none-0", texts, slot }, ({ done }) => order.push(label + done));
+          const all = [asked("a", "old"), asked("b", "other")];
+          all.splice(1, 0, asked("a", "new"));
           return [...await Promise.all(all), order];
         }""",
         [text[:20] for text in WINDOWS[:3]],
@@ -386,7 +375,7 @@ def test_the_newest_question_of_a_slot_wins_and_slots_take_turns(page: Page) -> 
     assert len(new["mean"]) == 19
 
 
-MESSAGE = "(job) => living.modules.models.run(job).then(() => 'nothing', (error) => error.message)"
+MESSAGE = "(job) => ask(job).then(() => 'nothing', (error) => error.message)"
 
 
 def test_what_cannot_be_asked_is_said(page: Page) -> None:
@@ -400,20 +389,16 @@ def test_what_cannot_be_asked_is_said(page: Page) -> None:
         expected = f"Positions of the scheme {scheme} are whole numbers from 0, and one is 0.5."
         assert said(f"text-{scheme}-0", positions=[0, 1, 0.5, 3]) == expected
     assert said("text-rope-0", positions=[0, 1]) == "4 tokens need a position each, got 2."
-    assert said("text-rope-9") == "no text-rope-9"
+    assert said("text-rope-9") == "data/text-rope-9 could not be loaded: check the connection, then try again"
     assert said("text-rope-0") == "nothing"  # all is well after that
     assert asked(page, "text-rope-0", ["naïve €"])["mean"] == asked(page, "text-rope-0", ["na?ve ?"])["mean"]
 
 
-@pytest.mark.parametrize("policy", ["", "worker-src 'none'"])
-def test_a_browser_that_starts_no_worker_is_told_of(browser: Browser, policy: str) -> None:
+@pytest.mark.parametrize("name", ["page", "refusing"])
+def test_a_browser_that_starts_no_worker_is_told_of(browser: Browser, folder: Path, name: str) -> None:
     with browser.new_page() as page:
-        page.set_content(f'<meta http-equiv="Content-Security-Policy" content="{policy}">' if policy else "")
-        page.evaluate(LIVING)
-        for name in ("formulas", "decoder", "models"):
-            page.add_script_tag(content=classic(name))
-        if not policy:
+        page.goto((folder / f"{name}.html").as_uri())
+        if name == "page":
             page.evaluate("() => { window.Worker = function () { throw new DOMException('no'); }; }")
-        page.evaluate("living.values.any = {}")
         for _ in range(2):
-            assert "doesn't let the page start a worker" in page.evaluate(MESSAGE, {"model": "any", "texts": ["ab"]})
+            assert "doesn't let the page start a worker" in page.evaluate(MESSAGE, {"model": "text-none-0", "texts": ["ab"]})

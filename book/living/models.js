@@ -15,7 +15,7 @@ const queue = [];
 let working = false;
 
 // Asks a model, and promises what came of all texts. A job is
-//   model      name of its data, e.g. "text-rope-0"
+//   model      name of its data, e.g. "text-rope-0", the same as of its file in posenc_course/data/models
 //   texts      strings or arrays of byte ids; a text of n + 1 bytes has n losses, since its first byte is given
 //   changes    what differs from the scheme as trained: {frequencies, attentionFactor}, {slopeFactor}, {name: "none"}, …
 //   positions  one real number per byte instead of 0, 1, 2, …; who sees whom goes by order all the same
@@ -84,7 +84,7 @@ const sent = new Set();
 
 // One question at a time, so that the next message is its answer.
 async function ask(name, question) {
-  const model = sent.has(name) ? undefined : await living.load(name);
+  const model = sent.has(name) ? undefined : await living.load(`data/${name}`);
   return new Promise((resolve, reject) => {
     const refuse = () => { // whoever asks again tries again
       worker = undefined;
@@ -106,6 +106,6 @@ async function ask(name, question) {
 
 // A file opened from a folder may start no worker by its address, but one from a text: the modules' own source.
 function started() {
-  const source = `${living.source("decoder")}\nliving.modules.decoder.${serve.name}(self);`;
+  const source = `${living.source("decoder")}modules.decoder.${serve.name}(self);`;
   return new Worker(URL.createObjectURL(new Blob([source], { type: "text/javascript" })));
 }

@@ -9,6 +9,7 @@ import re
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 from sphinx.application import Sphinx
@@ -50,8 +51,15 @@ def scripts(root: Path) -> dict[str, str]:
     """All scripts of living figures, by their names without .js."""
     book = root / "book"
     modules = {path.stem: classic(path.stem, path.read_text(encoding="utf-8")) for path in sorted(book.glob("living/*.js"))}
-    values = {f"data/{name}": value for path in sorted(book.glob("*.ipynb")) for name, value in given(path).items()}
-    return modules | {name: f"living.data({json.dumps(name)}, {json.dumps(value)});\n" for name, value in values.items()}
+    values = run_path(str(root / "tools/sphinx/living_data.py"))["scripts"]()
+    for path in sorted(book.glob("*.ipynb")):
+        values |= given(path)
+    return modules | {f"data/{name}": data_script(f"data/{name}", value) for name, value in values.items()}
+
+
+def data_script(name: str, value: object) -> str:
+    """The value as a call of `living.data`."""
+    return f"living.data({json.dumps(name)}, {json.dumps(value, separators=(',', ':'))});\n"
 
 
 def add_loader(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:

@@ -1,6 +1,6 @@
 """The data behind the book's living figures, made from what the package holds: models, the text they are measured on, results.
 
-Each value can be written as JSON; a page reads it as `await living.load(name)`.
+Each value can be written as JSON; a page reads it as `await living.load("data/NAME")`.
 """
 
 from __future__ import annotations
