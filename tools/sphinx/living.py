@@ -12,6 +12,7 @@ from pathlib import Path
 from runpy import run_path
 from typing import Any
 
+from rjsmin import jsmin  # type: ignore[import-untyped]
 from sphinx.application import Sphinx
 
 IMPORT = re.compile(r'^import \{ (\w+(?:, \w+)*) \} from "\./(\w+)\.js";\n', re.MULTILINE)
@@ -30,7 +31,8 @@ def classic(name: str, module: str) -> str:
         )
     given = ", ".join(f"{{ {names} }}" for names, _ in imports)
     needs = json.dumps([other for _, other in imports])
-    return f'"use strict";\nliving.define("{name}", {needs}, ({given}) => {{\n{body}return {{ {", ".join(exports)} }};\n}});\n'
+    made = f"({given}) => {{{body} return {{ {', '.join(exports)} }}; }}"
+    return str(jsmin(f'"use strict"; living.define("{name}", {needs}, {made});\n'))
 
 
 def given(notebook: Path) -> dict[str, Any]:
