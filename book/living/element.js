@@ -74,7 +74,8 @@ export async function start(host, figure) {
 
   host.setAttribute("role", "group");
   host.setAttribute("aria-label", figure.label);
-  host.innerHTML = `<p class="try">${escaped(host.getAttribute("try"))}</p><div class="stage"><svg role="img" aria-label="${escaped(figure.label)}"></svg></div>`
+  // What is drawn is said in words below; a screen reader is spared its ticks.
+  host.innerHTML = `<p class="try">${escaped(host.getAttribute("try"))}</p><div class="stage"><svg aria-hidden="true"></svg></div>`
     + '<p class="says"></p><p role="status"></p><div class="controls"></div><div class="buttons"></div>';
   const [, stageBox, says, spoken, panel, buttons] = host.children;
   const [svg] = stageBox.children;
