@@ -7,6 +7,7 @@ import itertools
 import random
 import shutil
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from runpy import run_path
 from types import SimpleNamespace
@@ -27,7 +28,7 @@ from tools.sphinx import living_data
 
 living = SimpleNamespace(**run_path(str(ROOT / "tools/sphinx/living.py")))
 CURVES = living_data.curves()
-WINDOWS = living_data.windows()
+windows = cache(living_data.windows)
 
 PAGE = """<!DOCTYPE html><meta charset="utf-8">POLICY<script src="living.js" data-version="1"></script><script>
 const packed = (numbers) => {
@@ -193,12 +194,13 @@ def in_torch(model: Decoder, tokens: list[int], positions: list[float] | None = 
 
 
 def ids(length: int, window: int = 0) -> list[int]:
-    return list(WINDOWS[window].encode())[:length]
+    return list(windows()[window].encode())[:length]
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_decoder_is_the_packages(page: Page, scheme: str) -> None:
-    model, tokens, length = load_model(scheme), ids(200), 200
+    length = 200
+    model, tokens = load_model(scheme), ids(length)
     cases: dict[str, list[float] | None] = {
         "as it is": None,
         "shifted": [*range(300, 300 + length)],
@@ -290,8 +292,8 @@ def far_from_the_record(page: Page, name: str, change: str) -> float:
             }))""",
             [method, sinusoidal.frequencies(16).tolist(), given],
         )
-    answer = asked(page, name, WINDOWS, **job)
-    assert answer["done"] == len(WINDOWS) == len(answer["each"])
+    answer = asked(page, name, windows(), **job)
+    assert answer["done"] == len(windows()) == len(answer["each"])
     assert answer["ms"] > 0
     return float(np.abs(np.array(answer["mean"]) - CURVES[name][change]).max())
 
@@ -305,7 +307,7 @@ def test_recorded_curves_come_out_again(page: Page, name: str, change: str) -> N
 
 
 def test_attention_is_the_packages(page: Page) -> None:
-    text, queries = WINDOWS[1][:101], [0, 40, 99]
+    text, queries = windows()[1][:101], [0, 40, 99]
     weights: list[Tensor] = []
     original = attention_module.attention_weights
 
@@ -326,7 +328,7 @@ def test_attention_is_the_packages(page: Page) -> None:
 
 
 def test_writing_is_what_the_model_says_and_a_seed_repeats_it(page: Page) -> None:
-    prompt = WINDOWS[2][:50]
+    prompt = windows()[2][:50]
     greedy = asked(page, "text-alibi-0", [prompt], write={"bytes": 30})["each"][0]
     expected, model = list(prompt.encode()), load_model("alibi")
     for _ in range(30):
@@ -367,7 +369,7 @@ def test_the_newest_question_of_a_slot_wins_and_slots_take_turns(page: Page) -> 
           all.splice(1, 0, asked("a", "new"));
           return [...await Promise.all(all), order];
         }""",
-        [text[:20] for text in WINDOWS[:3]],
+        [text[:20] for text in windows()[:3]],
     )
     assert old is None
     assert order == ["other1", "new1", "other2", "new2", "other3", "new3"]
@@ -391,6 +393,7 @@ def test_what_cannot_be_asked_is_said(page: Page) -> None:
     assert said("text-rope-0", positions=[0, 1]) == "4 tokens need a position each, got 2."
     assert said("text-rope-9") == "data/text-rope-9 could not be loaded: check the connection, then try again"
     assert said("text-rope-0") == "nothing"  # all is well after that
+    assert asked(page, "text-rope-0", ["", "a"])["mean"] == []
     assert asked(page, "text-rope-0", ["naïve €"])["mean"] == asked(page, "text-rope-0", ["na?ve ?"])["mean"]
 
 
