@@ -181,11 +181,11 @@ def in_page(
     return unpacked(page.evaluate(DECODE, [f"text-{scheme}-0", tokens, positions, options, pieces])).reshape(len(tokens), -1)
 
 
-def in_torch(model: Decoder, tokens: list[int], positions: list[float] | None = None) -> np.ndarray:
+def in_torch(model: Decoder, tokens: list[int], positions: list[float] | None = None, window: int = 1000) -> np.ndarray:
     """The package's, with a mask by order, whatever the positions."""
 
     def by_order(queries: Tensor, keys: Tensor) -> Tensor:
-        return torch.ones(queries.shape[-1], keys.shape[-1], dtype=torch.bool).tril()
+        return torch.ones(queries.shape[-1], keys.shape[-1], dtype=torch.bool).tril().triu(1 - window)
 
     with pytest.MonkeyPatch.context() as patch, torch.inference_mode():
         patch.setattr(attention_module, "causal_mask", by_order)
@@ -213,11 +213,12 @@ def test_decoder_is_the_packages(page: Page, scheme: str) -> None:
         cases["fractions"] = [0.37 * m - 20 for m in range(length)]
     found = {name: in_page(page, scheme, tokens, positions) for name, positions in cases.items()}
     expected = {name: in_torch(model, tokens, positions) for name, positions in cases.items()}
-    found["window"], expected["window"] = (
-        in_page(page, scheme, tokens, window=16),
-        in_torch(changed(model, "window", 1, 16), tokens),
-    )
-    found["short"], expected["short"] = in_page(page, scheme, tokens[:64]), in_torch(model, tokens[:64])
+    found["window"] = in_page(page, scheme, tokens, window=16)
+    expected["window"] = in_torch(changed(model, "window", 1, 16), tokens)
+    found["shuffled window"] = in_page(page, scheme, tokens, cases["shuffled"], window=16)
+    expected["shuffled window"] = in_torch(model, tokens, cases["shuffled"], window=16)
+    found["short"] = in_page(page, scheme, tokens[:64])
+    expected["short"] = in_torch(model, tokens[:64])
     differences = {name: np.abs(found[name] - expected[name]).max() for name in found}
     assert max(differences.values()) < 1e-4, differences
     assert scheme == "none" or np.abs(found["shuffled"] - found["as it is"]).max() > 0.1  # positions arrive
