@@ -1,0 +1,135 @@
+// Chapter 1: the attention weights of a sentence and of its words in another order, without positions and with them.
+import { alibiSlopes, applyRope, frequencies, ropeTables, sinusoidalTable } from "./formulas.js";
+
+const WORDS = "only who can prevent forest fires".split(" ");
+const COUNT = WORDS.length;
+const FIRST = [...WORDS.keys()];
+const WIDTH = 4; // numbers per word, per query and per key
+const SLOPE = alibiSlopes(8)[0]; // the steepest of eight heads
+const ROUNDING = 1e-9; // a sum in another order may differ in its last digits
+const DOORS = {
+  none: "nowhere",
+  sinusoidal: "the embedding (sinusoidal)",
+  rope: "query and key (RoPE)",
+  alibi: "the score (ALiBi)",
+};
+
+/** Row by row, how much each word looks at each, in the given order. */
+function weights(order, door, { X, W_q, W_k }) {
+  const table = sinusoidalTable(FIRST, WIDTH);
+  const { cos, sin } = ropeTables(FIRST, frequencies(WIDTH));
+  const x = order.map((word, m) => X[word].map((number, c) => number + (door === "sinusoidal" ? table[m][c] : 0)));
+  const projected = (W) => x.map((row, m) => {
+    const vector = W[0].map((_, c) => row.reduce((sum, number, r) => sum + number * W[r][c], 0));
+    return door === "rope" ? applyRope(vector, cos[m], sin[m]) : vector;
+  });
+  const keys = projected(W_k);
+  return projected(W_q).map((q, m) => {
+    const powers = keys.map((k, n) => {
+      const score = k.reduce((sum, number, c) => sum + number * q[c], 0) / Math.sqrt(WIDTH);
+      return Math.exp(score - (door === "alibi" ? SLOPE * Math.abs(m - n) : 0));
+    });
+    const sum = powers.reduce((a, b) => a + b);
+    return powers.map((power) => power / sum);
+  });
+}
+
+const inkOn = (weight) => (weight < 0.5 ? "on-dark" : "on-light");
+
+/** The second sentence: its words in `order`, and then one of them moved. */
+function moved({ order, word, to }) {
+  const chosen = WORDS.indexOf(word);
+  const rest = [...order].map(Number).filter((other) => other !== chosen);
+  return [...rest.slice(0, to - 1), chosen, ...rest.slice(to - 1)];
+}
+
+const into = (order, word) => ({ order: order.join(""), to: order.indexOf(WORDS.indexOf(word)) + 1 });
+
+/** The next of a fixed sequence of shuffles. */
+function shuffled(own) {
+  const order = [...FIRST];
+  for (let last = COUNT - 1; last > 0; last--) {
+    own.seed = ((own.seed ?? 1) * 48271) % 2147483647;
+    const other = own.seed % (last + 1);
+    [order[last], order[other]] = [order[other], order[last]];
+  }
+  return order;
+}
+
+export const figure = {
+  label: "Attention weights of a sentence, and of the same words in another order",
+  needs: ["{for}"],
+  controls: {
+    word: { label: "Word to move", value: "only", options: Object.fromEntries(WORDS.map((word) => [word, word])) },
+    to: { label: "Its new position", min: 1, max: COUNT, value: COUNT },
+    door: { label: "Position enters at", value: "none", options: DOORS },
+    order: { value: FIRST.join(""), read: (text) => ([...text].sort().join("") === FIRST.join("") ? text : undefined) },
+    look: { value: "", read: (text) => (/^[0-5]{2}$/.test(text) ? text : undefined) }, // who looks at whom, where the pointer is
+    shuffle: { label: "Shuffle", press: ({ word }, own) => into(shuffled(own), word) },
+    mirror: { label: "Read backwards", press: ({ word }) => into([...FIRST].reverse(), word) },
+  },
+  draw(stage, state, own) {
+    const { door, word, look } = state;
+    const order = moved(state);
+    const orders = [FIRST, order];
+    const [before, after] = orders.map((words) => weights(words, door, own.data["{for}"]));
+    const place = (token) => order.indexOf(token);
+    const change = (q, k) => Math.abs(after[place(q)][place(k)] - before[q][k]);
+    const chosen = WORDS.indexOf(word);
+    const pairs = FIRST.flatMap((q) => FIRST.map((k) => [q, k]));
+    const most = pairs.reduce((one, other) => (change(...other) > change(...one) ? other : one));
+    const changed = change(...most) > ROUNDING;
+    const example = changed ? most : [chosen, before[chosen].indexOf(Math.max(...before[chosen]))];
+    const [q, k] = look ? [...look].map(Number) : example;
+
+    const side = Math.min((stage.width - 16) / 2 - 62, 240);
+    const cell = side / COUNT;
+    const edge = (stage.width - 2 * side - 16) / 2;
+    own.grids = [before, after].map((rows, at) => {
+      const left = edge + at * (side + 16);
+      const plot = stage.plot({ left, top: 0, width: side, height: side + 30, right: 0 }, {
+        x: [-0.5, COUNT - 0.5], y: [COUNT - 0.5, -0.5], title: at ? "second sentence" : "first sentence",
+      });
+      plot.heat(rows, [0, 1]);
+      rows.forEach((row, m) => {
+        const name = WORDS[orders[at][m]];
+        const color = name === word ? "orange words" : "";
+        plot.text(at ? COUNT - 0.5 : -0.5, m, name, color, at ? "start" : "end", [at ? 6 : -6, 4]);
+        stage.add(`<text class="${color}" transform="translate(${plot.x(m) + 4} ${plot.bottom + 6}) rotate(-90)" text-anchor="end">${name}</text>`);
+        if (cell >= 30) row.forEach((weight, n) => plot.text(n, m, weight.toFixed(2), inkOn(weight), "middle", [0, 4]));
+      });
+      const box = (n, m, wide, high) => stage.add(
+        `<rect class="line orange" x="${plot.x(n - 0.5)}" y="${plot.y(m - 0.5)}" width="${wide * cell}" height="${high * cell}"/>`,
+      );
+      const [m, row, column] = [chosen, q, k].map((token) => orders[at].indexOf(token));
+      box(0, m, COUNT, 1);
+      box(m, 0, 1, COUNT);
+      if (look || changed) stage.add(`<circle class="line ${inkOn(rows[row][column])}" cx="${plot.x(column)}" cy="${plot.y(row)}" r="${cell / 2 - 2}"/>`);
+      return { plot, order: orders[at] };
+    });
+    const below = own.grids[0].plot.bottom + 76;
+    stage.text(stage.width / 2, below, "rows look (queries), columns are looked at (keys)");
+    const scale = stage.plot({ left: stage.width / 2 - 60, top: below + 8, width: 120, height: 24, right: 0 }, { x: [0, 1], y: [0, 1] });
+    scale.heat([Array.from({ length: 60 }, (_, at) => at / 59)], [0, 1], false);
+    scale.text(0, 0, "weight 0", "number", "end", [-6, -2]);
+    scale.text(1, 0, "1", "number", "start", [6, -2]);
+
+    const sentence = `“${order.map((token) => WORDS[token]).join(" ")}”`;
+    if (order.join() === FIRST.join()) return `${sentence}: both sentences have the same order. Move a word.`;
+    const [one, other] = [before[q][k], after[place(q)][place(k)]].map((weight) => weight.toFixed(3));
+    const pair = `“${WORDS[q]}” gives ${q === k ? "itself" : `“${WORDS[k]}”`} a weight of ${one}`;
+    const both = change(q, k) > ROUNDING ? `${pair} in the first sentence and ${other} in the second` : `${pair} in both sentences`;
+    const [verdict, said] = changed
+      ? ["the order makes a difference", `The largest change of a weight is ${change(...most).toFixed(3)}: `]
+      : [`all ${COUNT ** 2} weights have moved with their words, and none has changed`, "For example, "];
+    return `${sentence}: ${verdict}. ${look ? "Under the pointer: " : said}${both}.`;
+  },
+  point(x, y, { look }, { grids }) {
+    let found = "";
+    for (const { plot, order } of grids ?? []) {
+      const [m, n] = [(y - plot.top) / (plot.bottom - plot.top), (x - plot.left) / (plot.right - plot.left)].map((share) => Math.floor(share * COUNT));
+      if (m in order && n in order) found = `${order[m]}${order[n]}`;
+    }
+    return found === look ? undefined : { look: found };
+  },
+};
