@@ -64,7 +64,7 @@ export const figure = {
     to: { label: "Its new position", min: 1, max: COUNT, value: COUNT },
     door: { label: "Position enters at", value: "none", options: DOORS },
     order: { value: FIRST.join(""), read: (text) => ([...text].sort().join("") === FIRST.join("") ? text : undefined) },
-    look: { value: "", read: (text) => (/^[0-5]{2}$/.test(text) ? text : undefined) }, // who looks at whom, where the pointer is
+    look: { value: "", read: (text) => (/^[0-5]{2}$/.test(text) ? text : undefined) }, // the pair under the pointer
     shuffle: { label: "Shuffle", press: ({ word }, own) => into(shuffled(own), word) },
     mirror: { label: "Read backwards", press: ({ word }) => into([...FIRST].reverse(), word) },
   },
@@ -95,21 +95,26 @@ export const figure = {
         const name = WORDS[orders[at][m]];
         const color = name === word ? "orange words" : "";
         plot.text(at ? COUNT - 0.5 : -0.5, m, name, color, at ? "start" : "end", [at ? 6 : -6, 4]);
-        stage.add(`<text class="${color}" transform="translate(${plot.x(m) + 4} ${plot.bottom + 6}) rotate(-90)" text-anchor="end">${name}</text>`);
-        if (cell >= 30) row.forEach((weight, n) => plot.text(n, m, weight.toFixed(2), inkOn(weight), "middle", [0, 4]));
+        const turned = `translate(${plot.x(m) + 4} ${plot.bottom + 6}) rotate(-90)`;
+        stage.add(`<text class="${color}" transform="${turned}" text-anchor="end">${name}</text>`);
+        if (cell < 30) return;
+        row.forEach((weight, n) => plot.text(n, m, weight.toFixed(2), inkOn(weight), "middle", [0, 4]));
       });
-      const box = (n, m, wide, high) => stage.add(
-        `<rect class="line orange" x="${plot.x(n - 0.5)}" y="${plot.y(m - 0.5)}" width="${wide * cell}" height="${high * cell}"/>`,
-      );
       const [m, row, column] = [chosen, q, k].map((token) => orders[at].indexOf(token));
-      box(0, m, COUNT, 1);
-      box(m, 0, 1, COUNT);
-      if (look || changed) stage.add(`<circle class="line ${inkOn(rows[row][column])}" cx="${plot.x(column)}" cy="${plot.y(row)}" r="${cell / 2 - 2}"/>`);
+      const [x, y] = [plot.x(m - 0.5), plot.y(m - 0.5)];
+      stage.add(`<rect class="line orange" x="${plot.left}" y="${y}" width="${side}" height="${cell}"/>`);
+      stage.add(`<rect class="line orange" x="${x}" y="${plot.top}" width="${cell}" height="${side}"/>`);
+      if (look || changed) {
+        const ring = `cx="${plot.x(column)}" cy="${plot.y(row)}" r="${cell / 2 - 2}"`;
+        stage.add(`<circle class="line ${inkOn(rows[row][column])}" ${ring}/>`);
+      }
       return { plot, order: orders[at] };
     });
     const below = own.grids[0].plot.bottom + 76;
     stage.text(stage.width / 2, below, "rows look (queries), columns are looked at (keys)");
-    const scale = stage.plot({ left: stage.width / 2 - 60, top: below + 8, width: 120, height: 24, right: 0 }, { x: [0, 1], y: [0, 1] });
+    const scale = stage.plot(
+      { left: stage.width / 2 - 60, top: below + 8, width: 120, height: 24, right: 0 }, { x: [0, 1], y: [0, 1] },
+    );
     scale.heat([Array.from({ length: 60 }, (_, at) => at / 59)], [0, 1], false);
     scale.text(0, 0, "weight 0", "number", "end", [-6, -2]);
     scale.text(1, 0, "1", "number", "start", [6, -2]);
@@ -118,7 +123,7 @@ export const figure = {
     if (order.join() === FIRST.join()) return `${sentence}: both sentences have the same order. Move a word.`;
     const [one, other] = [before[q][k], after[place(q)][place(k)]].map((weight) => weight.toFixed(3));
     const pair = `“${WORDS[q]}” gives ${q === k ? "itself" : `“${WORDS[k]}”`} a weight of ${one}`;
-    const both = change(q, k) > ROUNDING ? `${pair} in the first sentence and ${other} in the second` : `${pair} in both sentences`;
+    const both = `${pair} in ${change(q, k) > ROUNDING ? `the first sentence and ${other} in the second` : "both sentences"}`;
     const [verdict, said] = changed
       ? ["the order makes a difference", `The largest change of a weight is ${change(...most).toFixed(3)}: `]
       : [`all ${COUNT ** 2} weights have moved with their words, and none has changed`, "For example, "];
@@ -127,7 +132,8 @@ export const figure = {
   point(x, y, { look }, { grids }) {
     let found = "";
     for (const { plot, order } of grids ?? []) {
-      const [m, n] = [(y - plot.top) / (plot.bottom - plot.top), (x - plot.left) / (plot.right - plot.left)].map((share) => Math.floor(share * COUNT));
+      const size = (plot.right - plot.left) / COUNT;
+      const [m, n] = [Math.floor((y - plot.top) / size), Math.floor((x - plot.left) / size)];
       if (m in order && n in order) found = `${order[m]}${order[n]}`;
     }
     return found === look ? undefined : { look: found };

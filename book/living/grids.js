@@ -1,0 +1,79 @@
+// Chapter 2: the numbers that tokens get in sentences of several lengths, when positions are scaled to [0, 1] and when counted.
+import { linear, normalized } from "./formulas.js";
+
+const OTHERS = [4, 6, 24, 64]; // tokens in the sentences beside the reader's own, which is the third
+const range = (count) => Array.from({ length: count }, (_, m) => m);
+const rowsOf = ({ length }) => [...OTHERS.slice(0, 2), length, ...OTHERS.slice(2)];
+const listed = (all) => {
+  const words = [...new Set(all)];
+  return [words.slice(0, -1).join(", "), words.at(-1)].filter(Boolean).join(" and ");
+};
+const followsValue = ({ follow }) => follow === "value";
+const ROW = 52; // pixels
+
+export const figure = {
+  label: "The positions of the tokens in sentences of five lengths, each on a line",
+  controls: {
+    follow: { label: "Follow", value: "token", options: { token: "a token", value: "a value", counted: "a token, counting" } },
+    token: { label: "Token", min: 1, max: 64, value: 3, when: (state) => !followsValue(state) },
+    value: { label: "Value", min: 0, max: 1, step: 0.05, value: 0.4, show: (value) => value.toFixed(2), when: followsValue },
+    length: { label: "Tokens in your sentence", min: 2, max: 81, value: 12 },
+  },
+  draw(stage, state, own) {
+    const { token, length } = state;
+    const scaled = state.follow !== "counted";
+    const rows = rowsOf(state);
+    const tables = rows.map((tokens) => (scaled ? normalized(range(tokens), tokens) : linear(range(tokens))));
+    const end = scaled ? 1 : Math.max(...rows) - 1;
+    const plot = stage.plot({ left: 8, top: 0, width: stage.width - 16, height: ROW * rows.length + 48 }, {
+      x: [0, end], y: [rows.length - 0.5, -0.7], xLabel: scaled ? "normalized position" : "position, counted",
+      xTicks: scaled ? [0, 0.2, 0.4, 0.6, 0.8, 1] : range(Math.floor(end / 10) + 1).map((ten) => 10 * ten),
+    });
+    own.plot = plot;
+    if (followsValue(state)) plot.rule({ x: state.value }, "vermillion dashed");
+    if (!scaled) {
+      plot.band(0, 1, "blue");
+      plot.text(rows[0] - 1, 0, "shaded: the size of a word’s own numbers", "", "start", [12, 4]);
+    }
+    const found = tables.map((values) => [...values].findIndex((value) => Math.abs(value - state.value) < 1e-9));
+    const shown = (value) => (scaled ? value.toFixed(3) : `${value}`);
+    tables.forEach((values, row) => {
+      plot.dots(values, range(values.length).fill(row), "sky hollow");
+      const at = followsValue(state) ? found[row] : token - 1;
+      if (at in values) plot.dots([values[at]], [row], "vermillion", 6);
+      const before = Math.floor(state.value * (values.length - 1)) + 1;
+      const said = followsValue(state)
+        ? (at < 0 ? `between tokens ${before} and ${before + 1}` : `token ${at + 1}`)
+        : (at in values ? shown(values[at]) : `no token ${token}`);
+      plot.text(0, row, `${row === 2 ? "yours: " : ""}${values.length} tokens`, "", "start", [0, -14]);
+      plot.text(end, row, said, at in values ? "vermillion words" : "number", "end", [0, -14]);
+    });
+
+    if (followsValue(state)) {
+      const name = `The value ${state.value.toFixed(2)}`;
+      const here = rows.flatMap((tokens, row) => (found[row] < 0 ? [] : [`token ${found[row] + 1} of ${tokens}`]));
+      const nowhere = rows.filter((_, row) => found[row] < 0);
+      if (!here.length) return `${name} falls between two tokens in all five sentences: it belongs to no token at all.`;
+      const rest = nowhere.length ? `, and of no token in sentences of ${listed(nowhere)}` : "";
+      return `${name} is the position of ${listed(here)}${rest}.`;
+    }
+    if (!scaled) {
+      return `Token ${token} is at ${token - 1}, however long the sentence, and neighbours are 1 apart. `
+        + `But the last of ${end + 1} tokens is at ${end}, and a word’s own numbers are only about 1 in size.`;
+    }
+    const lengths = rows.filter((tokens) => tokens >= token).sort((a, b) => a - b);
+    const [shortest, longest] = [lengths[0], lengths.at(-1)];
+    const number = (tokens) => normalized([token - 1], tokens)[0].toFixed(3);
+    const step = (tokens) => (1 / (tokens - 1)).toFixed(3);
+    const place = `Token ${token} is at ${number(shortest)} in a sentence of ${shortest} tokens`;
+    return shortest === longest
+      ? `${place}, where neighbours are ${step(longest)} apart. The other sentences are too short to have a token ${token}.`
+      : `${place} and at ${number(longest)} in one of ${longest}. `
+        + `Neighbours are ${step(shortest)} apart in the first and ${step(longest)} in the second.`;
+  },
+  point(x, y, state, { plot }, pressed) {
+    if (!pressed || !followsValue(state)) return undefined;
+    const share = Math.min(Math.max((x - plot.left) / (plot.right - plot.left), 0), 1);
+    return { value: Math.round(20 * share) / 20 };
+  },
+};
