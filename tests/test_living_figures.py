@@ -37,7 +37,7 @@ def test_order_changes_weights_through_each_door_but_a_mirror_none_through_the_t
             for scheme, key in zip(schemes, ("Home", *["ArrowDown"] * 3), strict=True):
                 figure.get_by_label("Position enters at").press(key)
                 change = (weights(scheme, order) - weights(scheme, list(range(6)))[order][:, order]).abs().max()
-                blind = scheme is schemes[0] or bool(button) and scheme is alibi
+                blind = scheme is schemes[0] or (bool(button) and scheme is alibi)
                 assert (change < 1e-9) == blind
                 says = "none has changed" if blind else f"largest change of a weight is {change:.3f}"
                 figure.locator(".says", has_text=says).wait_for(timeout=3000)
@@ -58,7 +58,8 @@ def test_one_value_means_another_token_at_each_length(browser: Browser, site: Si
         figure.get_by_role("slider", name="Tokens in your sentence").press("End")
         two = bearers(0.4, 4, 6, 81, 24, 64)
         assert len(two) == 2
-        figure.locator(".says", has_text=f"The value 0.40 is the position of {' and '.join(two)}, and of no").wait_for(timeout=3000)
+        says = f"The value 0.40 is the position of {' and '.join(two)}, and of no token"
+        figure.locator(".says", has_text=says).wait_for(timeout=3000)
         for _ in range(2):
             figure.get_by_role("slider", name="Value").press("ArrowRight")
         (one,) = bearers(0.5, 4, 6, 81, 24, 64)

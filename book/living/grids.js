@@ -33,7 +33,7 @@ export const figure = {
     if (followsValue(state)) plot.rule({ x: state.value }, "vermillion dashed");
     if (!scaled) {
       plot.band(0, 1, "blue");
-      plot.text(rows[0] - 1, 0, "shaded: the size of a word’s own numbers", "", "start", [12, 4]);
+      plot.text(rows[0] - 1, 0, "shaded: a word’s own size", "", "start", [12, 4]);
     }
     const found = tables.map((values) => [...values].findIndex((value) => Math.abs(value - state.value) < 1e-9));
     const shown = (value) => (scaled ? value.toFixed(3) : `${value}`);
@@ -43,7 +43,7 @@ export const figure = {
       if (at in values) plot.dots([values[at]], [row], "vermillion", 6);
       const before = Math.floor(state.value * (values.length - 1)) + 1;
       const said = followsValue(state)
-        ? (at < 0 ? `between tokens ${before} and ${before + 1}` : `token ${at + 1}`)
+        ? (at < 0 ? `between ${before} and ${before + 1}` : `token ${at + 1}`)
         : (at in values ? shown(values[at]) : `no token ${token}`);
       plot.text(0, row, `${row === 2 ? "yours: " : ""}${values.length} tokens`, "", "start", [0, -14]);
       plot.text(end, row, said, at in values ? "vermillion words" : "number", "end", [0, -14]);

@@ -9,9 +9,9 @@ const SLOPE = alibiSlopes(8)[0]; // the steepest of eight heads
 const ROUNDING = 1e-9; // a sum in another order may differ in its last digits
 const DOORS = {
   none: "nowhere",
-  sinusoidal: "the embedding (sinusoidal)",
+  sinusoidal: "embedding (sinusoidal)",
   rope: "query and key (RoPE)",
-  alibi: "the score (ALiBi)",
+  alibi: "score (ALiBi)",
 };
 
 /** Row by row, how much each word looks at each, in the given order. */
@@ -82,12 +82,13 @@ export const figure = {
     const example = changed ? most : [chosen, before[chosen].indexOf(Math.max(...before[chosen]))];
     const [q, k] = look ? [...look].map(Number) : example;
 
-    const side = Math.min((stage.width - 16) / 2 - 62, 240);
+    const columns = stage.width < 310 ? 1 : 2;
+    const side = Math.min((stage.width - 140) / columns, 240);
     const cell = side / COUNT;
-    const edge = (stage.width - 2 * side - 16) / 2;
+    const edge = (stage.width - columns * (side + 16) + 16) / 2;
     own.grids = [before, after].map((rows, at) => {
-      const left = edge + at * (side + 16);
-      const plot = stage.plot({ left, top: 0, width: side, height: side + 30, right: 0 }, {
+      const [left, top] = columns === 2 ? [edge + at * (side + 16), 0] : [edge, at * (side + 90)];
+      const plot = stage.plot({ left, top, width: side, height: side + 30, right: 0 }, {
         x: [-0.5, COUNT - 0.5], y: [COUNT - 0.5, -0.5], title: at ? "second sentence" : "first sentence",
       });
       plot.heat(rows, [0, 1]);
@@ -110,8 +111,8 @@ export const figure = {
       }
       return { plot, order: orders[at] };
     });
-    const below = own.grids[0].plot.bottom + 76;
-    stage.text(stage.width / 2, below, "rows look (queries), columns are looked at (keys)");
+    const below = own.grids[1].plot.bottom + 76;
+    stage.text(stage.width / 2, below, "rows: queries, columns: keys");
     const scale = stage.plot(
       { left: stage.width / 2 - 60, top: below + 8, width: 120, height: 24, right: 0 }, { x: [0, 1], y: [0, 1] },
     );
