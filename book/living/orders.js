@@ -49,7 +49,7 @@ const into = (order, word) => ({ order: order.join(""), to: order.indexOf(WORDS.
 function shuffled(own) {
   const order = [...FIRST];
   for (let last = COUNT - 1; last > 0; last--) {
-    own.seed = ((own.seed ?? 1) * 48271) % 2147483647;
+    own.seed = ((own.seed ?? 8) * 48271) % 2147483647;
     const other = own.seed % (last + 1);
     [order[last], order[other]] = [order[other], order[last]];
   }
