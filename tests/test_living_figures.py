@@ -1,17 +1,20 @@
 """What readers find when they move the living figures: each claim is reached by keyboard, and its numbers are the package's."""
 
+import re
+
 import pytest
 import torch
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Locator, Page
 
 from posenc_course.alibi import AlibiPositions
 from posenc_course.attention import attention_weights
+from posenc_course.geometry import wavelengths
 from posenc_course.naive import normalized
 from posenc_course.rope import RotaryPositions
 from posenc_course.schemes import PositionScheme
-from posenc_course.sinusoidal import SinusoidalPositions, frequencies
+from posenc_course.sinusoidal import SinusoidalPositions, frequencies, sinusoidal_table
 from tests.test_living import numbers, recorded, site, started
-from tests.test_site import Site
+from tests.test_site import Site, site
 
 __all__ = ["site"]
 
@@ -66,3 +69,37 @@ def test_one_value_means_another_token_at_each_length(browser: Browser, site: Si
         figure.locator(".says", has_text=f"The value 0.50 is the position of {one}, and of no").wait_for(timeout=3000)
         figure.get_by_role("combobox").press("ArrowDown")
         figure.locator(".says", has_text="Token 3 is at 2, however long the sentence").wait_for(timeout=3000)
+
+
+def press(tab: Page, control: Locator, key: str, times: int) -> None:
+    control.focus()
+    for _ in range(times):
+        tab.keyboard.press(key)
+
+
+def says(tab: Page, plain: str, words: str) -> list[float]:
+    """The numbers of what the figure says, once these words are in it."""
+    said = tab.locator(f"#{plain} .says", has_text=words)
+    said.wait_for()
+    return [float(number.replace(",", "").replace("−", "-")) for number in re.findall(r"−?\d[\d,]*\.?\d*", said.inner_text())]
+
+
+@pytest.mark.slow
+def test_rightmost_columns_move_in_longer_tables(browser: Browser, site: Site) -> None:
+    """Chapter 3: the rightmost pairs hardly move in 60 tokens; they are there for longer texts."""
+    with started(browser, site, "fig-heatmap") as tab:
+        figure = tab.locator("#fig-heatmap")
+        turns = wavelengths(64)
+        short = says(tab, "fig-heatmap", "within these 60 positions")
+        press(tab, figure.get_by_label("Column to read"), "End", 1)
+        press(tab, figure.get_by_label("Positions", exact=False).first, "End", 1)
+        press(tab, figure.get_by_label("Position to read"), "End", 1)
+        position, column, *_, value, repeats, pairs, full, length, slowest, _ = says(tab, "fig-heatmap", "within these 48,000")
+        middle = figure.evaluate("e => e.querySelector('living-figure').drawn.images[0][120]")
+    assert len(turns) in short and (turns <= 60).sum() in short, "the pairs that make a full turn"
+    assert (position, column, length) == (length - 1, 63, 48000)
+    assert value == round(sinusoidal_table([position], 64)[0, 63].item(), 2)
+    assert repeats == slowest == round(turns[-1].item()) <= length
+    assert pairs == full == (turns <= length).sum() == 32
+    mean = sinusoidal_table(range(120 * 200, 121 * 200), 64).mean(dim=0)
+    assert abs(mean.numpy() - middle).max() < 1e-9, "each line of the picture is the mean of its positions"

@@ -135,13 +135,21 @@ class Plot {
   }
 }
 
+const STEPS = 1023;
+const palettes = {}; // each shade as the four bytes of a pixel
+const palette = (diverging) => (palettes[diverging] ??= Uint32Array.from({ length: STEPS + 1 }, (_, at) => {
+  const [red, green, blue] = shade(at / STEPS, diverging);
+  return (255 << 24) | (blue << 16) | (green << 8) | red;
+}));
+
 /** Paint a heatmap's cells on a canvas, one pixel each; the page's style makes them as large as they are. */
 export function paint(canvas, { rows, low, high, left, top, width, height }) {
-  Object.assign(canvas, { width: rows[0].length, height: rows.length });
   Object.assign(canvas.style, { left: `${left}px`, top: `${top}px`, width: `${width}px`, height: `${height}px` });
-  const picture = new ImageData(rows[0].length, rows.length);
-  rows.forEach((row, y) => row.forEach((value, x) => {
-    picture.data.set([...shade((value - low) / (high - low), low === -high), 255], 4 * (y * row.length + x));
-  }));
-  canvas.getContext("2d").putImageData(picture, 0, 0);
+  if (canvas.rows === rows) return; // they are there already
+  Object.assign(canvas, { rows, width: rows[0].length, height: rows.length });
+  const colors = palette(low === -high);
+  const share = (value) => Math.min(Math.max((value - low) / (high - low), 0), 1);
+  const pixels = new Uint32Array(canvas.width * canvas.height);
+  rows.forEach((row, y) => row.forEach((value, x) => { pixels[y * canvas.width + x] = colors[Math.round(STEPS * share(value))]; }));
+  canvas.getContext("2d").putImageData(new ImageData(new Uint8ClampedArray(pixels.buffer), canvas.width), 0, 0);
 }

@@ -39,15 +39,18 @@ function made(name, control, change) {
   // A slider over `values` runs over their places in the list, so that each step of the keyboard is one of them.
   const { values, show = (value) => `${value}`.replace("-", "−") } = control;
   const shown = document.createElement("span"); // an output would take the label for itself
-  Object.assign(input, values ? { type: "range", min: 0, max: values.length - 1, step: 1 } : { type: "range", min: control.min, max: control.max, step: control.step ?? 1 });
-  const inside = (value) => (values ? values.includes(value) : value >= control.min && value <= control.max);
+  const { min = 0, max = values?.length - 1, step = 1 } = control;
+  const movable = typeof max === "function"; // an end that follows the state
+  Object.assign(input, { type: "range", min, step }, movable ? {} : { max });
+  const inside = (value) => (values ? values.includes(value) : value >= min && (movable || value <= max));
   input.addEventListener("input", () => change(name, values ? values[input.value] : Number(input.value)));
   label.append(`${control.label} `, shown, input);
   return {
     element: label,
-    set(value) {
+    set(value, state) {
+      if (movable) input.max = max(state);
       input.value = values ? values.indexOf(value) : value;
-      shown.textContent = show(value);
+      shown.textContent = show(value, state);
       input.setAttribute("aria-valuetext", shown.textContent);
     },
     read: (text) => (text.trim() && inside(Number(text)) ? Number(text) : undefined),
@@ -57,6 +60,7 @@ function made(name, control, change) {
 /**
  * Start a living figure in the place of the plain one. `figure` has
  * - label: what a screen reader calls it; controls: name -> {label, value, …}, by name in the state and in the address;
+ *   (a slider's max may be a function of the state; one that shows only a part of it has get(state) and put(value, state));
  * - draw(stage, state, own): draws a frame on the stage and returns what it shows in words. `own` is one object for all frames: the
  *   figure keeps there what it has computed; own.data is what `needs` names, own.redraw() asks for another frame;
  * - needs(state, target): names of data to load before the first frame;
@@ -87,6 +91,7 @@ export async function start(host, figure) {
     parts[name] = made(name, control, (which, value) => {
       if (control.plays) return play(control, parts[name].element);
       if (control.press) Object.assign(state, control.press(state, own));
+      else if (control.put) Object.assign(state, control.put(value, state));
       else state[which] = value;
       changed();
     });
@@ -98,17 +103,22 @@ export async function start(host, figure) {
   buttons.append(back);
 
   function play(control, button) {
-    if (playing) return stop();
+    if (playing) { stop(); return changed(); }
     const { plays, label, perSecond = 1 } = control;
     const { min, max, step = 1 } = controls[plays];
-    const forward = (by) => { state[plays] = state[plays] + by > max ? min : state[plays] + by; changed(); };
-    if (still.matches) return forward(Math.max(step, perSecond)); // a step for each press
+    const speed = () => (typeof perSecond === "function" ? perSecond(state) : perSecond);
+    const forward = (by) => {
+      const next = Number((state[plays] + by).toFixed(6)); // without the crumbs of many small steps
+      state[plays] = next > max ? min : next;
+      changed();
+    };
+    if (still.matches) return forward(Math.max(step, speed())); // a step for each press
     button.textContent = "Pause";
     let before;
     const tick = (now) => {
       if (!playing) return;
       if (before !== undefined) {
-        const by = Math.floor(((now - before) / 1000) * perSecond / step) * step;
+        const by = Math.floor(((now - before) / 1000) * speed() / step) * step;
         if (by > 0) { forward(by); before = now; }
       } else before = now;
       playing.frame = requestAnimationFrame(tick);
@@ -152,7 +162,7 @@ export async function start(host, figure) {
     const stage = new Stage(width);
     const words = figure.draw(stage, state, own);
     for (const [name, part] of Object.entries(parts)) {
-      part.set(state[name]);
+      part.set(controls[name].get ? controls[name].get(state) : state[name], state);
       part.element.hidden = controls[name].when ? !controls[name].when(state, own) : false;
     }
     svg.setAttribute("viewBox", `0 0 ${width} ${stage.height}`);
