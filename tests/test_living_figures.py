@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 import torch
 from playwright.sync_api import Browser, Locator, Page
@@ -13,7 +14,7 @@ from posenc_course.naive import normalized
 from posenc_course.rope import RotaryPositions
 from posenc_course.schemes import PositionScheme
 from posenc_course.sinusoidal import SinusoidalPositions, frequencies, sinusoidal_table
-from tests.test_living import numbers, recorded, site, started
+from tests.test_living import numbers, recorded, started
 from tests.test_site import Site, site
 
 __all__ = ["site"]
@@ -96,10 +97,54 @@ def test_rightmost_columns_move_in_longer_tables(browser: Browser, site: Site) -
         press(tab, figure.get_by_label("Position to read"), "End", 1)
         position, column, *_, value, repeats, pairs, full, length, slowest, _ = says(tab, "fig-heatmap", "within these 48,000")
         middle = figure.evaluate("e => e.querySelector('living-figure').drawn.images[0][120]")
-    assert len(turns) in short and (turns <= 60).sum() in short, "the pairs that make a full turn"
+    assert short[-4:] == [len(turns), (turns <= 60).sum(), 60, round(turns[-1].item())]
     assert (position, column, length) == (length - 1, 63, 48000)
     assert value == round(sinusoidal_table([position], 64)[0, 63].item(), 2)
     assert repeats == slowest == round(turns[-1].item()) <= length
     assert pairs == full == (turns <= length).sum() == 32
     mean = sinusoidal_table(range(120 * 200, 121 * 200), 64).mean(dim=0)
     assert abs(mean.numpy() - middle).max() < 1e-9, "each line of the picture is the mean of its positions"
+
+
+@pytest.mark.slow
+def test_only_the_slowest_hand_tells_far_positions_apart(browser: Browser, site: Site) -> None:
+    """Chapter 4: slow hands say roughly where, fast ones say exactly; without the slowest, positions are whole turns off."""
+    with started(browser, site, "fig-clocks") as tab:
+        figure = tab.locator("#fig-clocks")
+        press(tab, figure.get_by_label("hundreds"), "ArrowRight", 9)
+        press(tab, figure.get_by_label("tens and ones"), "ArrowLeft", 15)
+        above, below, *turns = says(tab, "fig-clocks", "so only the fourth can tell")[:6]
+        figure.get_by_role("button", name="Read a hidden row").press("Enter")
+        (off,) = says(tab, "fig-clocks", "the slowest, is")
+        figure.get_by_role("button", name="Show its position").press("Enter")
+        (hidden,) = says(tab, "fig-clocks", "All four hands agree")
+        press(tab, figure.get_by_label("tens and ones"), "ArrowLeft", 1)
+        assert says(tab, "fig-clocks", "so you are at most 1 position off")[1] == round(np.degrees(1)), (
+            "what a token turns it by"
+        )
+    omega = frequencies(8).numpy()
+    assert (above, below) == (37, 1922)
+    assert turns == [round(turn, 1) for turn in omega * (below - above) / (2 * np.pi)]
+    rotated = sinusoidal_table([above, below], 8).view(2, 4, 2)
+    assert [bool(near) for near in (rotated[0] * rotated[1]).sum(dim=-1) > np.cos(np.radians(10))] == [True, True, True, False]
+    assert off == round(np.degrees(omega[-1] * (hidden - below)))
+
+
+@pytest.mark.slow
+def test_photograph_does_not_tell_seconds_10_and_12_apart(browser: Browser, site: Site) -> None:
+    """Chapter 4: the first pendulum hangs at the same position at both moments, and moves opposite ways."""
+    with started(browser, site, "fig-pendulums") as tab:
+        figure = tab.locator("#fig-pendulums")
+        photograph, seconds = figure.get_by_label("Photograph"), figure.get_by_label("Seconds")
+        says(tab, "fig-pendulums", "The second does now what the first did after 1 second.")
+        press(tab, photograph, "Space", 1)
+        first = says(tab, "fig-pendulums", "10 seconds after the push, the first pendulum hangs to the left (")
+        press(tab, seconds, "ArrowRight", 2)
+        second = says(tab, "fig-pendulums", "12 seconds after the push, the first pendulum hangs to the left (")
+        press(tab, photograph, "Space", 1)
+        back = says(tab, "fig-pendulums", "moves to the right (")
+        press(tab, seconds, "ArrowLeft", 2)
+        out = says(tab, "fig-pendulums", "moves to the left (")
+    rows = sinusoidal_table([10, 12], 8)[:, :2].numpy().round(2)
+    assert first[1] == second[1] == rows[0, 0] == rows[1, 0]
+    assert [out[1:3], back[1:3]] == rows.tolist()

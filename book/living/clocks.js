@@ -1,0 +1,92 @@
+// Chapter 4: two rows of clocks, the hands of two positions; the upper one may hide its position, to be read.
+import { frequencies } from "./formulas.js";
+import { shade } from "./draw.js";
+
+const OMEGA = frequencies(8);
+const NAMES = ["first", "second", "third", "fourth"];
+const AGREE = 10; // degrees
+const counted = (number) => number.toLocaleString("en");
+const listed = (names) => names.join(", ").replace(/, (?=\w+$)/, " and ");
+const hands = (at) => `The ${listed(at.map((i) => NAMES[i]).reverse())} hand${at.length > 1 ? "s" : ""}`;
+const shown = (round) => (round ? 300 + ((3541 * round) % 5700) : 37); // what the upper row shows
+const DOTS = Array.from({ length: 100 }, (_, m) => [m, shade((0.85 * m) / 99)]);
+
+// By how many degrees the upper hand is ahead of the lower, from -180 to 180.
+function ahead(speed, tokens) {
+  const turns = (speed * tokens) / (2 * Math.PI);
+  return Math.round(360 * (turns - Math.round(turns)));
+}
+
+function says(above, below, hidden) {
+  const off = [...OMEGA].map((speed) => ahead(speed, above - below));
+  const same = [3, 2, 1, 0].filter((i) => Math.abs(off[i]) <= AGREE);
+  const apart = [3, 2, 1, 0].filter((i) => !same.includes(i));
+  const agree = `${hands(same)} agree${same.length > 1 ? "" : "s"}`;
+  if (!hidden) {
+    if (above === below) return `Both rows show position ${counted(above)}.`;
+    const turns = [...OMEGA].map((speed) => ((speed * Math.abs(above - below)) / (2 * Math.PI)).toFixed(1));
+    const made = `Between positions ${counted(above)} and ${counted(below)}, the four hands make ${listed(turns).replace(/, (?=[^,]*$)/, " and ")} turns.`;
+    if (!same.length) return `${made} No hand points the same way in both rows.`;
+    if (!apart.length) return `${made} All hands nearly agree.`;
+    return `${made} ${agree} to within ${AGREE}°, so only the ${listed(apart.map((i) => NAMES[i]))} can tell the two positions apart.`;
+  }
+  if (!apart.length) return `All four hands agree: you have read the row. It shows position ${counted(above)}.`;
+  const next = apart[0];
+  const by = next === 3 ? Math.round((180 / Math.PI) * OMEGA[3] * (above - below)) : off[next]; // the slowest never comes round here
+  const way = `is ${Math.abs(by)}° ${by > 0 ? "ahead of" : "behind"} yours`;
+  if (next === 3) {
+    const chance = same.length ? ` ${agree}, but only for now: faster hands come round again and again.` : "";
+    return `The hidden row's fourth hand, the slowest, ${way}. Begin with this one: it tells far positions apart.${chance}`;
+  }
+  const reach = Math.floor(((AGREE + 0.5) * Math.PI) / 180 / OMEGA[next + 1]);
+  const sure = same.filter((i) => i > next);
+  return `${hands(sure)} agree${sure.length > 1 ? "" : "s"}, so you are at most ${reach} position${reach > 1 ? "s" : ""} off. `
+    + `The ${NAMES[next]} hand ${way}: it is faster, and tells positions apart that are as near as this.`;
+}
+
+export const figure = {
+  label: "Two rows of four clocks, whose hands show two positions",
+  controls: {
+    hundreds: { label: "Lower row, hundreds", min: 0, max: 6200, step: 100, get: ({ m }) => m - (m % 100), put: (value, { m }) => ({ m: value + (m % 100) }), show: counted },
+    ones: { label: "Lower row, tens and ones", min: 0, max: 99, get: ({ m }) => m % 100, put: (value, { m }) => ({ m: m - (m % 100) + value }) },
+    m: { value: 1037, min: 0, max: 6299, read: (text) => (/^\d{1,4}$/.test(text) && text <= 6299 ? Number(text) : undefined) },
+    round: { value: 0, read: (text) => (/^\d{1,4}$/.test(text) ? Number(text) : undefined) },
+    play: { label: "Play", plays: "m", perSecond: 8 },
+    hide: { label: "Read a hidden row", press: ({ round }) => ({ round: round + 1 }) },
+    tell: { label: "Show its position", press: ({ round }) => ({ m: shown(round) }), when: ({ round }) => round > 0 },
+  },
+  draw(stage, { m, round }, own) {
+    const above = shown(round);
+    const cell = stage.width / 4;
+    const side = Math.min(cell - 4, 150);
+    if (own.side !== side) Object.assign(own, { side, dots: null });
+    own.dots ??= [...OMEGA].map((speed) => DOTS.map(([token, color]) => {
+      const [x, y] = [Math.sin(speed * token), Math.cos(speed * token)].map((value) => ((value * side) / 2.3).toFixed(2));
+      return `<circle cx="${x}" cy="${-y}" r="${side < 100 ? 1.5 : 2.2}" fill="rgb(${color})"/>`;
+    }).join(""));
+    [above, m].forEach((position, row) => {
+      const top = row * (side + 36);
+      const name = round && !row ? (above === m ? `Hidden position: ${counted(above)}` : "Hidden position: ?") : `Position ${counted(position)}`;
+      stage.text(0, top + 14, name, "strong", "start");
+      OMEGA.forEach((speed, i) => {
+        const plane = stage.plot({ left: i * cell + (cell - side) / 2, top: top + 14, width: side, height: side + 12, right: 0 }, { x: [-1.15, 1.15], y: [-1.15, 1.15] });
+        const [x, y] = [Math.sin(speed * position), Math.cos(speed * position)];
+        stage.add(`<circle class="line faint" cx="${plane.x(0)}" cy="${plane.y(0)}" r="${side / 2.3}"/><g transform="translate(${plane.x(0)} ${plane.y(0)})">${own.dots[i]}</g>`);
+        stage.drawn.points.push({ x: DOTS.map(([token]) => Math.sin(speed * token)), y: DOTS.map(([token]) => Math.cos(speed * token)) });
+        if (row) plane.line([0, Math.sin(speed * above)], [0, Math.cos(speed * above)], "thin dashed", false);
+        plane.line([0, x], [0, y], "vermillion hand");
+        stage.add(`<circle cx="${plane.x(0)}" cy="${plane.y(0)}" r="4" class="vermillion" fill="currentColor"/>`);
+        if (!row) return;
+        const off = Math.abs(ahead(speed, above - m));
+        const bottom = top + side + 40;
+        stage.text(plane.x(0), bottom, off <= AGREE ? "✓ agrees" : `${off}°${side < 76 ? "" : " apart"}`, off <= AGREE ? "green words" : "");
+        const turn = (2 * Math.PI) / speed;
+        stage.text(plane.x(0), bottom + 26, turn.toLocaleString("en", { maximumFractionDigits: 1, minimumFractionDigits: 1 }), "number");
+      });
+    });
+    const bottom = 2 * (side + 36) + 56;
+    stage.text(stage.width / 2, bottom - 6, "positions for one turn", "number");
+    stage.height = bottom;
+    return says(above, m, round > 0);
+  },
+};

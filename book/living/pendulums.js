@@ -1,0 +1,79 @@
+// Chapter 4: four pendulums at any moment. Each bob writes its position on a strip of paper that runs down: a column of the table.
+import { frequencies } from "./formulas.js";
+
+const OMEGA = frequencies(8);
+const PAPER = 20; // seconds of it, at the speed of a real clock
+const FLOW = 0.04; // of its length, per second, in lengths where a string is 0.6 long
+const signed = (number) => number.toFixed(2).replace("-", "−").replace("−0.00", "0.00");
+const times = (turns) => Number(turns < 0.1 ? turns.toPrecision(1) : turns.toFixed(1));
+const seconds = (t, digits) => `${Number(t.toFixed(digits))} second${t === 1 ? "" : "s"}`;
+
+export const figure = {
+  label: "Four pendulums, each ten times as slow as its left neighbour",
+  controls: {
+    seconds: { label: "Seconds", min: 0, max: 200, get: ({ t }) => t, put: (t) => ({ t }), show: (t) => `${Number(t.toFixed(1))}` },
+    t: { value: 10, min: 0, max: 200, step: 0.01, read: (text) => (/^\d+\.?\d*$/.test(text) && text <= 200 ? Number(text) : undefined) },
+    speed: { label: "Play at", options: { 1: "true speed", 10: "ten times the speed" }, value: "1" },
+    photograph: { label: "Photograph: no velocity", value: false },
+    play: { label: "Play", plays: "t", perSecond: ({ speed }) => Number(speed) },
+  },
+  draw(stage, { t, speed, photograph }) {
+    const [low, high] = [-1.64, 0.06];
+    const wide = Math.min(stage.width, 760);
+    const unit = wide / 4; // one pendulum's share
+    const height = unit * (high - low);
+    const plot = stage.plot({ left: (stage.width - wide) / 2, top: 0, width: wide, height: height + 12, right: 0 }, { x: [-0.5, 3.5], y: [low, high] });
+    const paper = plot.y(-0.8);
+    const narrow = stage.width < 480;
+    stage.add(`<path class="line beam" d="M${plot.x(-0.45)} ${plot.y(0)}H${plot.x(3.45)}"/>`);
+    const past = PAPER * speed;
+    OMEGA.forEach((omega, i) => {
+      const [sine, cosine] = [Math.sin(omega * t), Math.cos(omega * t)];
+      const [x, y] = [i + 0.24 * sine, -Math.sqrt(0.36 - (0.24 * sine) ** 2)];
+
+      // The paper runs down, so that what was written longest ago is lowest; dots stand at whole seconds, the rows of the table.
+      stage.add(`<rect class="paper" x="${plot.x(i - 0.32)}" y="${paper}" width="${0.64 * unit}" height="${plot.y(low) - paper}"/>`);
+      if (!photograph) {
+        const from = Math.max(0, t - past);
+        const write = (moments, mark) => mark(moments.map((then) => i + 0.24 * Math.sin(omega * then)), moments.map((then) => -0.8 - ((t - then) / past) * PAPER * FLOW));
+        write(Array.from({ length: 641 }, (_, at) => from + ((t - from) * at) / 640), (xs, ys) => plot.line(xs, ys, past > PAPER ? "blue thin" : "blue", false));
+        const whole = Array.from({ length: Math.floor(t) - Math.ceil(from) + 1 }, (_, at) => Math.ceil(from) + at);
+        if (past === PAPER) write(whole, (xs, ys) => plot.dots(xs, ys, "blue", narrow ? 1.8 : 3, false));
+        stage.add(`<path class="tick dashed" d="M${plot.x(x)} ${plot.y(y)}V${paper}"/>`);
+      }
+
+      stage.add(`<path class="rule dotted" d="M${plot.x(i)} ${plot.y(0)}V${plot.y(-0.72)}"/>`);
+      const bow = Array.from({ length: 25 }, (_, at) => 0.24 * (at / 12 - 1));
+      plot.line(bow.map((way) => i + way), bow.map((way) => -Math.sqrt(0.36 - way ** 2)), "faint", false);
+      plot.line([i, x], [0, y], "thin");
+      const length = 0.4 * cosine * unit;
+      if (!photograph && Math.abs(length) > 1) {
+        const head = Math.sign(length) * Math.min(12, Math.abs(length));
+        const [atX, atY] = [plot.x(x), plot.y(y)];
+        const tip = atX + length;
+        stage.add(`<g class="arrow vermillion"><path d="M${atX} ${atY}H${tip - head}"/><polygon points="${tip},${atY} ${tip - head},${atY - 7} ${tip - head},${atY + 7}"/></g>`);
+      }
+      plot.dots([x], [y], "blue", Math.max(6, unit / 17), false);
+      const bottom = plot.y(low) + 20;
+      const beside = photograph || narrow ? 0 : 10;
+      stage.text(plot.x(i) - beside, bottom, signed(sine), "blue words", beside ? "end" : "middle");
+      if (!photograph) stage.text(plot.x(i) + beside, bottom + (narrow ? 18 : 0), signed(cosine), "vermillion words", beside ? "start" : "middle");
+      stage.text(plot.x(i), bottom + (narrow ? 36 : 18), `${2 * i} and ${2 * i + 1}`, "number");
+    });
+    const bottom = plot.y(low) + (narrow ? 74 : 56);
+    stage.text(stage.width / 2, bottom, photograph ? "dimensions" : `dimensions (paper: the last ${past} seconds)`, "number");
+    const key = bottom + 24;
+    const middle = stage.width / 2 + (photograph ? 0 : narrow ? -8 : 18); // the left words are longer, or the right ones
+    stage.text(middle - (photograph ? 0 : 8), key, narrow ? "sine: position" : "sine: where the bob hangs", "blue words", photograph ? "middle" : "end");
+    if (!photograph) stage.text(middle + 8, key, narrow ? "cosine: velocity" : "cosine: its velocity", "vermillion words", "start");
+    stage.height = key + 8;
+
+    const swings = [...OMEGA].map((omega) => (omega * t) / (2 * Math.PI));
+    const [sine, cosine] = [Math.sin(t), Math.cos(t)];
+    const hangs = `hangs ${Math.abs(sine) < 0.005 ? "at the bottom" : `to the ${sine > 0 ? "right" : "left"} (${signed(sine)})`}`;
+    const moves = photograph ? "; a photograph doesn't show which way it moves" : ` and moves to the ${cosine > 0 ? "right" : "left"} (${signed(cosine)})`;
+    return `${seconds(t, 1)} after the push, the first pendulum ${hangs}${moves}. `
+      + `It has swung over and back ${times(swings[0])} times, the last one ${times(swings[3])} times. `
+      + `The second does now what the first did after ${seconds(t / 10, 2)}.`;
+  },
+};
