@@ -189,6 +189,12 @@ def test_line_that_cannot_become_classic_is_named(line: str) -> None:
         living.classic("clocks", f"{line}\n")
 
 
+def test_template_in_a_template_is_named() -> None:
+    with pytest.raises(ValueError, match="inner one"):
+        living.classic("clocks", "const words = `a ${b ? `${c} d` : e}`;\n")
+    assert "a ${b} c  d" in living.classic("clocks", "const words = `a ${b} c  d`;\n")
+
+
 def test_colours_are_those_of_the_plain_figures() -> None:
     sheet = (ROOT / "book/_static/course.css").read_text(encoding="utf-8")
     ink, ground = figures.dark_tokens(ROOT / "book/_static/course.css")

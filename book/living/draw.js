@@ -90,7 +90,8 @@ class Plot {
 
   dots(xs, ys, names = "", radius = 4, kept = true) {
     if (kept) this.stage.drawn.points.push({ x: [...xs], y: [...ys] });
-    this.stage.add(`<g class="dot ${names}">${Array.from(xs, (x, at) => `<circle cx="${round(this.x(x))}" cy="${round(this.y(ys[at]))}" r="${radius}"/>`).join("")}</g>`);
+    const dots = Array.from(xs, (x, at) => `<circle cx="${round(this.x(x))}" cy="${round(this.y(ys[at]))}" r="${radius}"/>`);
+    this.stage.add(`<g class="dot ${names}">${dots.join("")}</g>`);
   }
 
   /** An arrow from the origin to (x, y). */

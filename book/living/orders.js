@@ -123,8 +123,9 @@ export const figure = {
     const sentence = `“${order.map((token) => WORDS[token]).join(" ")}”`;
     if (order.join() === FIRST.join()) return `${sentence}: both sentences have the same order. Move a word.`;
     const [one, other] = [before[q][k], after[place(q)][place(k)]].map((weight) => weight.toFixed(3));
-    const pair = `“${WORDS[q]}” gives ${q === k ? "itself" : `“${WORDS[k]}”`} a weight of ${one}`;
-    const both = `${pair} in ${change(q, k) > ROUNDING ? `the first sentence and ${other} in the second` : "both sentences"}`;
+    const heard = q === k ? "itself" : `“${WORDS[k]}”`;
+    const where = change(q, k) > ROUNDING ? `the first sentence and ${other} in the second` : "both sentences";
+    const both = `“${WORDS[q]}” gives ${heard} a weight of ${one} in ${where}`;
     const [verdict, said] = changed
       ? ["the order makes a difference", `The largest change of a weight is ${change(...most).toFixed(3)}: `]
       : [`all ${COUNT ** 2} weights have moved with their words, and none has changed`, "For example, "];

@@ -70,9 +70,9 @@ export const figure = {
 
     const swings = [...OMEGA].map((omega) => (omega * t) / (2 * Math.PI));
     const [sine, cosine] = [Math.sin(t), Math.cos(t)];
-    const hangs = `hangs ${Math.abs(sine) < 0.005 ? "at the bottom" : `to the ${sine > 0 ? "right" : "left"} (${signed(sine)})`}`;
+    const where = Math.abs(sine) < 0.005 ? "at the bottom" : `to the ${sine > 0 ? "right" : "left"} (${signed(sine)})`;
     const moves = photograph ? "; a photograph doesn't show which way it moves" : ` and moves to the ${cosine > 0 ? "right" : "left"} (${signed(cosine)})`;
-    return `${seconds(t, 1)} after the push, the first pendulum ${hangs}${moves}. `
+    return `${seconds(t, 1)} after the push, the first pendulum hangs ${where}${moves}. `
       + `It has swung over and back ${times(swings[0])} times, the last one ${times(swings[3])} times. `
       + `The second does now what the first did after ${seconds(t / 10, 2)}.`;
   },

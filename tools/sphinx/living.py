@@ -17,6 +17,7 @@ from sphinx.application import Sphinx
 
 IMPORT = re.compile(r'^import \{ (\w+(?:, \w+)*) \} from "\./(\w+)\.js";\n', re.MULTILINE)
 EXPORT = re.compile(r"^export ((?:async )?function\*?|const|class) (\w+)", re.MULTILINE)
+TEMPLATE = re.compile(r"`[^`]*`")
 ELEMENT = re.compile(r"<living-figure\b")
 
 
@@ -28,6 +29,11 @@ def classic(name: str, module: str) -> str:
     if left := re.search(r"^(?:import|export)\b.*", body, re.MULTILINE):
         raise ValueError(
             f"{name}.js has the line {left[0]!r}: import names from one file, export functions, constants, classes"
+        )
+    if nested := next((text for text in TEMPLATE.findall(body) if text.count("{") != text.count("}")), ""):
+        raise ValueError(
+            f"{name}.js has a template inside a template, {nested.splitlines()[0]}: rjsmin would take spaces out of its words, "
+            "so give the inner one a name first"
         )
     given = ", ".join(f"{{ {names} }}" for names, _ in imports)
     needs = json.dumps([other for _, other in imports])
