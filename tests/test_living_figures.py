@@ -1,5 +1,6 @@
 """What readers find when they move the living figures: each claim is reached by keyboard, and its numbers are the package's."""
 
+import math
 import re
 
 import numpy as np
@@ -9,7 +10,7 @@ from playwright.sync_api import Browser, Locator, Page
 
 from posenc_course.alibi import AlibiPositions
 from posenc_course.attention import attention_weights
-from posenc_course.geometry import wavelengths
+from posenc_course.geometry import turning_pairs, wavelengths
 from posenc_course.naive import normalized
 from posenc_course.rope import RotaryPositions
 from posenc_course.schemes import PositionScheme
@@ -148,3 +149,26 @@ def test_photograph_does_not_tell_seconds_10_and_12_apart(browser: Browser, site
     rows = sinusoidal_table([10, 12], 8)[:, :2].numpy().round(2)
     assert first[1] == second[1] == rows[0, 0] == rows[1, 0]
     assert [out[1:3], back[1:3]] == rows.tolist()
+
+
+@pytest.mark.slow
+def test_text_ten_times_longer_uses_the_pairs_of_one_factor_of_ten(browser: Browser, site: Site) -> None:
+    """Chapter 7: a base hands out 64 / log10(base) pairs for each factor of ten in length."""
+    plain = "fig-in-use"
+
+    def full_turns(base: float, length: int) -> float:
+        full, moved = (turning_pairs(length, 128, base, angle=angle) for angle in (2 * math.pi, 0.1))
+        numbers = says(tab, plain, f"In {length:,} tokens, {full} of the 64 pairs")
+        assert numbers[:3] == [length, full, 64]
+        assert numbers[4] == moved
+        return numbers[1]
+
+    with started(browser, site, plain) as tab:
+        length, base = (tab.locator(f"#{plain}").get_by_label(label) for label in ("Tokens in the text", "Base"))
+        press(tab, length, "ArrowRight", 3)
+        for number, key, times in ((1e4, "End", 0), (1e8, "End", 1)):
+            press(tab, base, key, times)
+            before = full_turns(number, 500)
+            press(tab, length, "ArrowRight", 3)
+            assert full_turns(number, 5000) - before == 64 / math.log10(number)
+            press(tab, length, "ArrowLeft", 3)

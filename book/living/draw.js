@@ -123,6 +123,12 @@ class Plot {
     this.stage.add(`<rect class="band ${names}" x="${round(Math.min(a, b))}" y="${this.top}" width="${round(Math.abs(b - a))}" height="${round(this.bottom - this.top)}"/>`);
   }
 
+  /** What lies between two lines over the same x. */
+  area(xs, lows, highs, names = "") {
+    const edge = (ys) => Array.from(xs, (x, at) => `${round(this.x(x))} ${round(this.y(ys[at]))}`);
+    this.stage.add(`<path class="band ${names}" d="M${[...edge(lows), ...edge(highs).reverse()].join("L")}Z"/>`);
+  }
+
   bar(x, width, from, to, names = "") {
     const [a, b] = [this.y(from), this.y(to)];
     this.stage.add(`<rect class="bar ${names}" x="${round(this.x(x - width / 2))}" y="${round(Math.min(a, b))}" width="${round(this.x(x + width / 2) - this.x(x - width / 2))}" height="${round(Math.abs(b - a))}"/>`);
