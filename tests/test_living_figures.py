@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from playwright.sync_api import Browser, Locator, Page
 
 from posenc_course.alibi import AlibiPositions
@@ -172,3 +173,37 @@ def test_text_ten_times_longer_uses_the_pairs_of_one_factor_of_ten(browser: Brow
             press(tab, length, "ArrowRight", 3)
             assert full_turns(number, 5000) - before == 64 / math.log10(number)
             press(tab, length, "ArrowLeft", 3)
+
+
+@pytest.mark.slow
+def test_random_projections_make_the_score_depend_on_the_position(browser: Browser, site: Site) -> None:
+    """Chapter 6: at one offset the angles are the same everywhere, and so is the score, but not behind random projections."""
+    plain = "fig-spread"
+    table = sinusoidal_table(range(512), 16).numpy()
+
+    def scores(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+        everything = table @ matrix @ table.T
+        return (everything.diagonal(-4) - everything.mean()) / everything.std(ddof=1)
+
+    with started(browser, site, plain) as tab:
+        angles = tab.locator(f"#{plain} svg text", has_text="pair 0")
+        both, ahead, between = (
+            tab.locator(f"#{plain}").get_by_label(label) for label in ("Move both", "Query ahead", "Between")
+        )
+        press(tab, ahead, "ArrowRight", 1)
+        plain_score = f"{scores(np.eye(16))[100]:.2f}"
+        first = says(
+            tab,
+            plain,
+            f"At 104 and 100, every pair's angle is the same as anywhere at offset 4. So is the score: {plain_score} ",
+        )
+        angle = angles.text_content()
+        press(tab, both, "ArrowRight", 10)
+        assert says(tab, plain, "At 114 and 110")[2:] == first[2:]
+        press(tab, between, "ArrowDown", 1)
+        random = scores(numbers(recorded(plain)["given"]["first"]))
+        *_, here, low, high, ratio = says(tab, plain, "The score is not")
+        assert [here, low, high, ratio] == np.round(
+            [abs(random[110]), random.min(), random.max(), random.std(ddof=1)], 2
+        ).tolist()
+        assert angles.text_content() == angle == f"pair 0: {360 - math.degrees(4):.0f}°"

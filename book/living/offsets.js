@@ -1,0 +1,109 @@
+// Chapter 6: a query and a key moved along a text together. All angles between their pairs stay, and so does the score, until
+// random projections stand between them.
+import { frequencies, sinusoidalTable } from "./formulas.js";
+
+const LENGTH = 512;
+const WIDTH = 16;
+const CLOCKS = 4; // the pairs that are drawn
+const COLORS = { none: "blue", first: "black", second: "vermillion" };
+const TABLE = sinusoidalTable(Array(LENGTH).keys(), WIDTH);
+const CHANNELS = Array.from({ length: WIDTH }, (_, at) => at);
+const IDENTITY = CHANNELS.map((row) => CHANNELS.map((column) => Number(row === column)));
+const dot = (a, b) => a.reduce((sum, part, at) => sum + part * b[at], 0);
+
+/** What p_m M p_n is in standard deviations from the mean of all scores, for rows m and n of the table. */
+function standardized(M) {
+  const queries = TABLE.map((p) => CHANNELS.map((column) => p.reduce((sum, part, row) => sum + part * M[row][column], 0)));
+  let [sum, squares] = [0, 0];
+  for (const query of queries) {
+    for (const key of TABLE) {
+      const score = dot(query, key);
+      sum += score;
+      squares += score * score;
+    }
+  }
+  const count = LENGTH * LENGTH;
+  const spread = Math.sqrt((squares - (sum * sum) / count) / (count - 1));
+  return (m, n) => (dot(queries[m], TABLE[n]) - sum / count) / spread;
+}
+
+export const figure = {
+  label: "A query and a key, moved along a text together, and their score",
+  needs: ["{for}"],
+  controls: {
+    n: { label: "Move both", min: 0, max: 480, value: 100, show: (value) => `key at ${value}` },
+    offset: { label: "Query ahead by", min: 0, max: 30, value: 3, show: (value) => `${value} token${value === 1 ? "" : "s"}` },
+    M: {
+      label: "Between them",
+      options: { none: "no projections", first: "random ones", second: "other random ones" },
+      value: "none",
+    },
+    play: { label: "Play", plays: "n", perSecond: 8 },
+  },
+  draw(stage, { n, offset, M }, own) {
+    const { width } = stage;
+    const m = n + offset;
+    const { ratios, ...matrices } = own.data["{for}"];
+    own.scores ??= Object.fromEntries(Object.entries({ none: IDENTITY, ...matrices }).map(([name, matrix]) => (
+      [name, standardized(matrix)]
+    )));
+
+    const side = Math.min(width / CLOCKS, 140);
+    const apart = (width - CLOCKS * side) / (CLOCKS - 1);
+    const circle = Array.from({ length: 61 }, (_, at) => (Math.PI * at) / 30);
+    frequencies(WIDTH).slice(0, CLOCKS).forEach((speed, pair) => {
+      const box = { left: pair * (side + apart), top: 0, width: side, height: side + 12, right: 0 };
+      const plane = stage.plot(box, { x: [-1.5, 1.5], y: [-1.5, 1.5] });
+      const along = (angles, radius, names) => (
+        plane.line(...[Math.sin, Math.cos].map((wave) => angles.map((angle) => radius * wave(angle))), names, false)
+      );
+      along(circle, 1, "faint");
+      const turn = speed * offset - 2 * Math.PI * Math.round((speed * offset) / (2 * Math.PI)); // the short way
+      along(circle.map((part) => speed * n + (turn * part) / (2 * Math.PI)), 0.4);
+      const aside = Math.abs(turn) < 0.5 ? 0.2 * (Math.sign(turn) || 1) : 0; // of the letters
+      for (const [angle, name, color, by] of [[speed * n, "n", "orange", -aside], [speed * m, "m", "green", aside]]) {
+        plane.arrow(Math.sin(angle), Math.cos(angle), color, false);
+        plane.text(1.27 * Math.sin(angle + by), 1.27 * Math.cos(angle + by), name, `${color} words`, "middle", [0, 4]);
+      }
+      const degrees = Math.round((Math.abs(turn) * 180) / Math.PI);
+      stage.text(box.left + side / 2, side + 20, `pair ${pair}: ${degrees}°`, "number");
+    });
+
+    const below = width < 560;
+    const chart = stage.plot({ left: 0, top: side + 30, width: below ? width : 0.64 * width, height: 230, right: 12 }, {
+      x: [0, LENGTH - 1], y: [-4.2, 4.2], xLabel: "query's position m", yLabel: "score of m and n",
+      xTicks: [0, 200, 400], yTicks: [[-4, "−4"], [-2, "−2"], 0, 2, 4],
+    });
+    const positions = Array.from({ length: LENGTH - offset }, (_, at) => at + offset);
+    const scores = (name) => positions.map((at) => own.scores[name](at, at - offset));
+    for (const name of [...Object.keys(COLORS).filter((other) => other !== M), M]) {
+      chart.line(positions, scores(name), `${COLORS[name]} ${name === M ? "" : "faint"} ${name === "none" ? "" : "thin"}`);
+    }
+    const here = own.scores[M](m, n);
+    chart.rule({ x: m }, "faint");
+    chart.dots([m], [here], COLORS[M], 6, false);
+    chart.text(LENGTH - 1, 3.5, "no projections", "blue words", "end");
+    chart.text(0, -3.9, "random projections", M === "second" ? "vermillion words" : "", "start", [6, 0]);
+
+    const place = below ? { left: 0, top: side + 270, width } : { left: 0.66 * width, top: side + 30, width: 0.34 * width };
+    const cloud = stage.plot({ ...place, height: below ? 170 : 230 }, {
+      x: [-0.5, 2.5], y: [0, 1.5], xLabel: "width d", yLabel: "ratio of spreads",
+      xTicks: [[0, "16"], [1, "64"], [2, "128"]], yTicks: [0, 0.5, 1, 1.5],
+    });
+    ratios.forEach((drawn, at) => {
+      cloud.dots(drawn.map((_, draw) => at - 0.3 + (0.6 * draw) / (drawn.length - 1)), drawn, "faint", 1.5, false);
+      cloud.text(at, 0, "×", "blue words", "middle", [0, 4]);
+    });
+    const along = scores(M);
+    const mean = along.reduce((sum, score) => sum + score) / along.length;
+    const ratio = Math.sqrt(along.reduce((sum, score) => sum + (score - mean) ** 2, 0) / (along.length - 1));
+    cloud.dots([0], [ratio], COLORS[M], 6, false);
+
+    const angles = `At ${m} and ${n}, every pair's angle is the same as anywhere at offset ${offset}.`;
+    const from = `${Math.abs(here).toFixed(2)} standard deviations ${here < 0 ? "below" : "above"} the mean of all scores`;
+    if (M === "none") return `${angles} So is the score: ${from}.`;
+    const [low, high] = [Math.min(...along), Math.max(...along)].map((score) => score.toFixed(2).replace("-", "−"));
+    return `${angles} The score is not: here it is ${from}, and along the text it runs from ${low} to ${high}. `
+      + `The spread at this offset is ${ratio.toFixed(2)} of that of all scores.`;
+  },
+};
