@@ -6,12 +6,13 @@ import re
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
 from playwright.sync_api import Browser, Locator, Page
 
 from posenc_course.alibi import AlibiPositions
 from posenc_course.attention import attention_weights
-from posenc_course.geometry import turning_pairs, wavelengths
+from posenc_course.geometry import norms, turning_pairs, wavelengths
 from posenc_course.naive import normalized
 from posenc_course.rope import RotaryPositions
 from posenc_course.schemes import PositionScheme
@@ -207,3 +208,32 @@ def test_random_projections_make_the_score_depend_on_the_position(browser: Brows
             [abs(random[110]), random.min(), random.max(), random.std(ddof=1)], 2
         ).tolist()
         assert angles.text_content() == angle == f"pair 0: {360 - math.degrees(4):.0f}°"
+
+
+@pytest.mark.slow
+def test_only_a_word_that_grows_with_the_width_keeps_its_direction(browser: Browser, site: Site) -> None:
+    """Chapter 5: with σ = 1 the angle is the same at every width, with σ = 1/√d the position takes over, and √d mends that."""
+    plain = "fig-after-layernorm"
+
+    def expected(d: int, size: float) -> list[float]:
+        word, position = size * d**0.5, norms([0], d).item()
+        words = size * torch.randn(500, d, generator=torch.Generator().manual_seed(d), dtype=torch.float64)
+        mixed, alone = (F.layer_norm(x, (d,)) for x in (words + sinusoidal_table(range(500), d), words))
+        measured = F.cosine_similarity(mixed, alone).mean().item()
+        total = math.hypot(word, position)
+        share, angle = 100 * (position / total) ** 2, math.degrees(math.atan(position / word))
+        exact = (word, position, float(f"{share:.3g}"), angle, word / total, measured)
+        return [round(number, digits) for number, digits in zip(exact, (1, 1, 9, 0, 2, 2), strict=True)]
+
+    with started(browser, site, plain) as tab:
+        width, sigma, factor = (tab.locator(f"#{plain}").get_by_label(label) for label in ("Width", "σ", "Multiply"))
+        for control, key, times, d, size in (
+            (width, "End", 1, 2048, 1.0),
+            (sigma, "End", 1, 2048, 2048**-0.5),
+            (width, "Home", 1, 8, 8**-0.5),
+            (factor, "Space", 1, 8, 1.0),
+        ):
+            press(tab, control, key, times)
+            assert says(tab, plain, f"The word is {size * d**0.5:.1f} long and the position {(d / 2) ** 0.5:.1f}") == expected(
+                d, size
+            )

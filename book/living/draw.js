@@ -94,10 +94,10 @@ class Plot {
     this.stage.add(`<g class="dot ${names}">${dots.join("")}</g>`);
   }
 
-  /** An arrow from the origin to (x, y). */
-  arrow(x, y, names = "", kept = true) {
+  /** An arrow to (x, y), from the origin if nothing else is said. */
+  arrow(x, y, names = "", kept = true, from = [0, 0]) {
     if (kept) this.stage.drawn.arrows.push({ x, y });
-    const [fromX, fromY, toX, toY] = [this.x(0), this.y(0), this.x(x), this.y(y)];
+    const [fromX, fromY, toX, toY] = [this.x(from[0]), this.y(from[1]), this.x(x), this.y(y)];
     const length = Math.hypot(toX - fromX, toY - fromY);
     if (length < 1) return;
     const [ux, uy] = [(toX - fromX) / length, (toY - fromY) / length];

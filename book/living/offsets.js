@@ -11,20 +11,17 @@ const CHANNELS = Array.from({ length: WIDTH }, (_, at) => at);
 const IDENTITY = CHANNELS.map((row) => CHANNELS.map((column) => Number(row === column)));
 const dot = (a, b) => a.reduce((sum, part, at) => sum + part * b[at], 0);
 
+/** Mean and standard deviation. */
+function moments(values) {
+  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
+  return [mean, Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (values.length - 1))];
+}
+
 /** What p_m M p_n is in standard deviations from the mean of all scores, for rows m and n of the table. */
 function standardized(M) {
   const queries = TABLE.map((p) => CHANNELS.map((column) => p.reduce((sum, part, row) => sum + part * M[row][column], 0)));
-  let [sum, squares] = [0, 0];
-  for (const query of queries) {
-    for (const key of TABLE) {
-      const score = dot(query, key);
-      sum += score;
-      squares += score * score;
-    }
-  }
-  const count = LENGTH * LENGTH;
-  const spread = Math.sqrt((squares - (sum * sum) / count) / (count - 1));
-  return (m, n) => (dot(queries[m], TABLE[n]) - sum / count) / spread;
+  const [mean, spread] = moments(queries.flatMap((query) => TABLE.map((key) => dot(query, key))));
+  return (m, n) => (dot(queries[m], TABLE[n]) - mean) / spread;
 }
 
 export const figure = {
@@ -66,7 +63,7 @@ export const figure = {
         plane.text(1.27 * Math.sin(angle + by), 1.27 * Math.cos(angle + by), name, `${color} words`, "middle", [0, 4]);
       }
       const degrees = Math.round((Math.abs(turn) * 180) / Math.PI);
-      stage.text(box.left + side / 2, side + 20, `pair ${pair}: ${degrees}°`, "number");
+      stage.text(box.left + side / 2, side + 20, `${side < 75 ? "" : `pair ${pair}: `}${degrees}°`, "number");
     });
 
     const below = width < 560;
@@ -94,15 +91,14 @@ export const figure = {
       cloud.dots(drawn.map((_, draw) => at - 0.3 + (0.6 * draw) / (drawn.length - 1)), drawn, "faint", 1.5, false);
       cloud.text(at, 0, "×", "blue words", "middle", [0, 4]);
     });
-    const along = scores(M);
-    const mean = along.reduce((sum, score) => sum + score) / along.length;
-    const ratio = Math.sqrt(along.reduce((sum, score) => sum + (score - mean) ** 2, 0) / (along.length - 1));
+    const line = scores(M);
+    const [, ratio] = moments(line);
     cloud.dots([0], [ratio], COLORS[M], 6, false);
 
     const angles = `At ${m} and ${n}, every pair's angle is the same as anywhere at offset ${offset}.`;
     const from = `${Math.abs(here).toFixed(2)} standard deviations ${here < 0 ? "below" : "above"} the mean of all scores`;
     if (M === "none") return `${angles} So is the score: ${from}.`;
-    const [low, high] = [Math.min(...along), Math.max(...along)].map((score) => score.toFixed(2).replace("-", "−"));
+    const [low, high] = [Math.min(...line), Math.max(...line)].map((score) => score.toFixed(2).replace("-", "−"));
     return `${angles} The score is not: here it is ${from}, and along the text it runs from ${low} to ${high}. `
       + `The spread at this offset is ${ratio.toFixed(2)} of that of all scores.`;
   },
