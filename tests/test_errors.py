@@ -439,6 +439,15 @@ def lab_rows() -> dict[str, tuple[Arguments, dict[str, Any]]]:
             f"experiment.tasks.{task}": (draw, {"generator": [0, None], "batch": "count", "length": ("count", [3])})
             for task in tasks.TASKS
         },
+        "experiment.recital.recital": ({"length": 4}, {"length": "count", "start": "count >= 0"}),
+        "experiment.recital.recital_batches": ({"length": 4, "batch_size": 2}, {"length": "count", "batch_size": "count"}),
+        "experiment.recital.write": (
+            {"model": model, "prompts": text[None, :4], "length": 6},
+            {"model": MODELS, "prompts": ["one", None, *shaped(text[:4], x(2, 3))], "length": ("count", [3])},
+        ),
+        "experiment.recital.evaluate_recital": (
+            {"model": model, "trained_length": 32}, {"model": MODELS, "trained_length": ("count", [24])}
+        ),
         "experiment.evaluation.WindowedPositions": (
             {"scheme": alibi.AlibiPositions(2), "window": 2}, {"scheme": "PositionScheme", "window": "count"}
         ),
@@ -488,7 +497,10 @@ def lab_rows() -> dict[str, tuple[Arguments, dict[str, Any]]]:
         "experiment.folder.load_results": ({}, {"results": ["nothing", 3, None]}),
         "experiment.folder.load_model": (
             {"scheme": "rope"},
-            {"scheme": unknown("scheme"), "seed": ("count >= 0", [7]), "folder": ["nowhere", (3, "'3'")]},
+            {
+                "scheme": unknown("scheme"), "seed": ("count >= 0", [7]), "part": [*unknown("part"), ("copy", "text, recite")],
+                "folder": ["nowhere", (3, "'3'")],
+            },
         ),
         "experiment.report.records": (
             {"results": results, "part": "text", "scheme": "rope"},

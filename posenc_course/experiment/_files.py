@@ -17,9 +17,8 @@ import numpy as np
 import torch
 
 from posenc_course._system import processor, write_whole
-from posenc_course.experiment import tasks
 from posenc_course.experiment._require import require_device
-from posenc_course.experiment.config import Config, Run, build_model
+from posenc_course.experiment.config import ANSWERED, Config, Run, build_model
 from posenc_course.experiment.corpus import load_corpus
 from posenc_course.transformer import Decoder
 
@@ -107,7 +106,7 @@ def run_of(record: Any) -> Run:
     """Return the run that a record belongs to, or raise a ValueError unless its form is what `train_run` gives it."""
     try:
         run = Run(*(record[key] for key in ("part", "scheme", "seed", "setting")))
-        if run.part in tasks.TASKS:
+        if run.part in ANSWERED:
             record["evaluation"]["accuracy"], record["evaluation"]["loss"]
         else:
             record["evaluation"]["plain"]["nonoverlapping"]
@@ -121,7 +120,7 @@ def run_of(record: Any) -> Run:
 def measured(record: dict[str, Any]) -> Iterator[Any]:
     """All numbers of a record's evaluation."""
     of = record["evaluation"]
-    for tables in [of] if record["part"] in tasks.TASKS else of.values():
+    for tables in [of] if record["part"] in ANSWERED else of.values():
         for table in tables.values():
             yield from table if isinstance(table, list) else table.values()
 

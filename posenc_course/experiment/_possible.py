@@ -6,9 +6,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from posenc_course.experiment import tasks
 from posenc_course.experiment._require import require_device
-from posenc_course.experiment.config import MULTIPLES, Config, Run
+from posenc_course.experiment.config import ANSWERED, MULTIPLES, Config, Run
 from posenc_course.experiment.corpus import Corpus
 
 
@@ -21,7 +20,7 @@ def require_possible(config: Config, runs: Sequence[Run], device: str, text: Cor
         else os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     )
     for part, sizes in {(run.part, config.of(run)): None for run in runs}:
-        if text is not None and part not in tasks.TASKS:
+        if text is not None and part not in ANSWERED:
             require_text(sizes, text.validation)
             if sizes.length >= len(text.train):
                 raise ValueError(f"length={sizes.length} is more than the {len(text.train)} bytes to learn from: take 64")

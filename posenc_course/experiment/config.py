@@ -42,6 +42,9 @@ RATES = ("0.001", "0.003", "0.01", "0.03", "0.1")  # learning rates, of learned 
 # factor √d_model belongs to vectors that start small; `Decoder` initializes them from N(0, 1), which is "unit".
 SCALES = {"unscaled": (-0.5, 0.0), "paper": (-0.5, 0.5), "unit": (0.0, 0.0), "overscaled": (0.0, 0.5)}
 PARTS = ("text", *tasks.TASKS, "rate", "scale")
+RECITE = "recite"  # no part of the experiment, but trained and stored in the same way: see `recital`
+TRAINABLE = (*PARTS, RECITE)
+ANSWERED = (*tasks.TASKS, RECITE)  # what is measured by right answers
 SETTINGS = {"rate": RATES, "scale": tuple(SCALES)}
 
 
@@ -55,7 +58,7 @@ class Run:
     setting: str = ""
 
     def __post_init__(self) -> None:
-        choose("part", (self.part,), PARTS)
+        choose("part", (self.part,), TRAINABLE)
         choose("scheme", (self.scheme,), SCHEMES)
         (seed,) = require_seeds("seed", (self.seed,))
         object.__setattr__(self, "seed", seed)
@@ -133,7 +136,7 @@ class Config:
         if bytes_ % window:
             raise ValueError(f"evaluation_bytes must be a multiple of {window} = 8·length, got {bytes_}: windows must be whole")
         self._keep("evaluation_bytes", bytes_)
-        self._keep("parts", choose("part", self.parts, PARTS))
+        self._keep("parts", choose("part", self.parts, TRAINABLE))
         self._keep("seeds", require_seeds("seeds", self.seeds))
         if self.rope_seeds is not None:
             self._keep("rope_seeds", require_seeds("rope_seeds", self.rope_seeds))
@@ -153,7 +156,7 @@ class Config:
     ) -> list[Run]:
         """All runs of this experiment, or those of the given schemes, seeds and parts. Raises ValueError for unknown ones."""
         schemes = choose("scheme", SCHEMES if schemes is None else schemes, SCHEMES)
-        parts = choose("part", self.parts if parts is None else parts, PARTS)
+        parts = choose("part", self.parts if parts is None else parts, TRAINABLE)
         if seeds is not None:
             seeds = require_seeds("seeds", seeds)
         runs = []
@@ -175,7 +178,7 @@ class Config:
 
     def of(self, run: Run) -> Config:
         """This configuration with the sizes of the run's part."""
-        if require_type("run", run, Run, "take one of config.runs()").part == "text":
+        if require_type("run", run, Run, "take one of config.runs()").part in ("text", RECITE):
             return self
         small = replace(self, d_model=64, num_heads=4, num_layers=2)
         if run.part in tasks.TASKS:

@@ -25,7 +25,7 @@ from posenc_course.experiment._files import (
 from posenc_course.experiment._pool import News, Report, run_all
 from posenc_course.experiment._possible import require_possible
 from posenc_course.experiment._require import choose, require_device, require_folder, require_type
-from posenc_course.experiment.config import PARTS, PRESETS, SCHEMES, Config, Run
+from posenc_course.experiment.config import PARTS, PRESETS, RECITE, SCHEMES, Config, Run
 from posenc_course.experiment.corpus import DATA, load_corpus
 from posenc_course.experiment.runs import measure, train_run
 from posenc_course.transformer import Decoder
@@ -138,16 +138,17 @@ def load_results(results: str | Path = "full") -> dict[str, Any]:
     return found
 
 
-def load_model(scheme: str, seed: int = 0, *, folder: str | Path | None = None) -> Decoder:
-    """A decoder trained on the text with this scheme, ready to be evaluated; without a folder, from the quick preset.
+def load_model(scheme: str, seed: int = 0, *, part: str = "text", folder: str | Path | None = None) -> Decoder:
+    """A decoder trained with this scheme on the text, or to "recite", ready to be evaluated; without a folder, the package's.
 
-    The package holds seed 0 of every scheme, and seeds 0, 1, 2 of RoPE. Raises ValueError for models that are not there.
-
+    The package holds seed 0 of every scheme on the text, those of the quick preset, and of seven that recite, and seeds 0, 1, 2
+    of RoPE. Raises ValueError for models that are not there.
     """
     where = DATA / "models" if folder is None else require_folder(folder)
-    path = where / f"{Run('text', scheme, seed).name}.npz"
+    (part,) = choose("part", (part,), ("text", RECITE))
+    path = where / f"{Run(part, scheme, seed).name}.npz"
     if not path.is_file():
-        there = sorted(other.stem.removeprefix("text-") for other in where.glob("text-*.npz"))
+        there = sorted(other.stem.removeprefix(f"{part}-") for other in where.glob(f"{part}-*.npz"))
         raise ValueError(f"no model of scheme {scheme!r} and seed {seed!r}: there are {', '.join(there) or 'none'}")
     return restore(read_run(path))[0]
 

@@ -10,10 +10,9 @@ import torch
 from torch import Tensor
 
 from posenc_course._validation import require_number, require_tensor
-from posenc_course.experiment import tasks
 from posenc_course.experiment._files import diverged, run_of
 from posenc_course.experiment._require import choose
-from posenc_course.experiment.config import PARTS, SCHEMES
+from posenc_course.experiment.config import ANSWERED, SCHEMES, TRAINABLE
 
 HOW = ("nonoverlapping", "sliding", "last", "accuracy", "loss")
 
@@ -21,7 +20,7 @@ HOW = ("nonoverlapping", "sliding", "last", "accuracy", "loss")
 def records(results: dict[str, Any], part: str, scheme: str, setting: str = "") -> list[dict[str, Any]]:
     """The runs of one part, scheme and setting, in the order of their seeds; ValueError if there are none."""
     _require_results(results)
-    choose("part", (part,), PARTS)
+    choose("part", (part,), TRAINABLE)
     choose("scheme", (scheme,), SCHEMES)
     wanted = {"part": part, "scheme": scheme, "setting": setting}
     found = [run for run in results["runs"] if wanted.items() <= run.items()]
@@ -48,7 +47,7 @@ def scores(
     choose("way to measure", (how,), HOW)
     found = records(results, part, scheme, setting)
     try:
-        tables = [run["evaluation"][how] if part in tasks.TASKS else run["evaluation"][change][how] for run in found]
+        tables = [run["evaluation"][how] if part in ANSWERED else run["evaluation"][change][how] for run in found]
     except KeyError as error:
         raise ValueError(f"scheme {scheme!r} in part {part!r} was not measured with {error}: see its record") from error
     return torch.tensor([[*table.values()] for table in tables], dtype=torch.float64)
@@ -98,7 +97,7 @@ def _lines(results: dict[str, Any]) -> Iterator[str]:
     groups = dict.fromkeys((run["part"], run["scheme"], run["setting"]) for run in whole["runs"])
     for part in dict.fromkeys(part for part, _, _ in groups):
         members = [group[1:] for group in groups if group[0] == part]
-        if part in tasks.TASKS:
+        if part in ANSWERED:
             kinds = [("accuracy", "plain", "right answers"), ("loss", "plain", "nats per answer")]
         else:
             kinds = [(how, "plain", f"nats per byte, {how}") for how in ("nonoverlapping", "sliding", "last")]
@@ -109,7 +108,7 @@ def _lines(results: dict[str, Any]) -> Iterator[str]:
             for scheme, setting in members:
                 found = records(whole, part, scheme, setting)
                 evaluation = found[0]["evaluation"]
-                table = (evaluation if part in tasks.TASKS else evaluation.get(change, {})).get(how)
+                table = (evaluation if part in ANSWERED else evaluation.get(change, {})).get(how)
                 if table is None:
                     continue
                 lengths = list(table)

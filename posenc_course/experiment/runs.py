@@ -12,9 +12,10 @@ from torch import Tensor
 from posenc_course.experiment import tasks
 from posenc_course.experiment._possible import require_possible
 from posenc_course.experiment._require import require_device, require_type
-from posenc_course.experiment.config import Config, Run, build_model
+from posenc_course.experiment.config import ANSWERED, RECITE, Config, Run, build_model
 from posenc_course.experiment.corpus import Corpus, load_corpus
 from posenc_course.experiment.evaluation import evaluate_task, evaluate_text, possible_changes
+from posenc_course.experiment.recital import evaluate_recital, recital_batches
 from posenc_course.training import train, warm_up_and_cosine
 from posenc_course.transformer import Decoder
 
@@ -32,7 +33,7 @@ def train_run(
     if progress is not None and not callable(progress):
         raise ValueError(f"progress must be a function of step, steps and loss, got {progress!r}: leave it out for none")
     sizes = require_type("config", config, Config, "take preset('quick')").of(run)
-    text = load_corpus() if run.part not in tasks.TASKS else None
+    text = load_corpus() if run.part not in ANSWERED else None
     require_possible(config, [run], device, text)
     where = require_device(device)
     with _one_thread():
@@ -40,7 +41,7 @@ def train_run(
         began, scale = time.process_time(), _token_rms(model)
         history = train(
             model,
-            _text_batches(text.train, sizes, where) if text else _task_batches(run.part, sizes, where),
+            _batches(run, sizes, text, where),
             steps=sizes.steps,
             learning_rate=sizes.learning_rate,
             schedule=warm_up_and_cosine(sizes.steps, min(sizes.warm_up, sizes.steps)),
@@ -76,6 +77,8 @@ def measure(model: Decoder, config: Config, run: Run, text: Corpus | None = None
     with _one_thread():
         if run.part in tasks.TASKS:
             return evaluate_task(model, sizes, run.part)
+        if run.part == RECITE:
+            return evaluate_recital(model, sizes.length)
         validation = (text or load_corpus()).validation
         if run.part == "text":
             return evaluate_text(model, sizes, validation, possible_changes(model.scheme))
@@ -91,6 +94,14 @@ def _one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(threads)
+
+
+def _batches(
+    run: Run, sizes: Config, text: Corpus | None, device: torch.device
+) -> Callable[[torch.Generator], tuple[Tensor, Tensor]]:
+    if run.part == RECITE:
+        return recital_batches(sizes.length, sizes.batch_size, device)
+    return _text_batches(text.train, sizes, device) if text else _task_batches(run.part, sizes, device)
 
 
 def _text_batches(text: Tensor, sizes: Config, device: torch.device) -> Callable[[torch.Generator], tuple[Tensor, Tensor]]:

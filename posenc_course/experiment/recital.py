@@ -1,0 +1,92 @@
+"""A text that everybody knows by heart, to be recited: the numbers from one to twenty in words, over and over.
+
+A model that loses its place can be heard to. Its windows begin anywhere in the text, so that no number belongs to a position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from posenc_course._validation import require_integer, require_tensor
+from posenc_course.experiment._require import require_type
+from posenc_course.transformer import Decoder
+
+NUMBERS = (
+    "one, two, three, four, five, six, seven, eight, nine, ten, eleven, twelve, thirteen, fourteen, fifteen, sixteen, "
+    "seventeen, eighteen, nineteen, twenty, "
+)
+STARTS = [0, *(place + 2 for place, byte in enumerate(NUMBERS[:-2]) if byte == ",")]  # where a number begins
+PROMPT = 24  # bytes that a model is given before it writes: two numbers at least
+NOISE = 0.1  # share of the bytes that training replaces: a reader of clean text alone need not look at more than a few of them
+
+
+def recital(length: int, start: int = 0) -> Tensor:
+    """Bytes of the numbers one to twenty, over and over, from byte `start` on: int64, (length,)."""
+    length = require_integer("length", length, minimum=1, hint="it counts bytes, e.g. 64")
+    start = require_integer("start", start, minimum=0, hint="it counts bytes; 0 is the beginning of 'one'")
+    once = torch.tensor(list(NUMBERS.encode()))
+    return once[(start + torch.arange(length)) % len(once)]
+
+
+def write(model: Decoder, prompts: Tensor, length: int) -> Tensor:
+    """The prompts (n, bytes), written on to `length` bytes, (n, length): each time the byte with the highest score."""
+    require_type("model", model, Decoder, "take one from load_model")
+    if require_tensor("prompts", prompts).ndim != 2 or prompts.dtype != torch.int64 or prompts.numel() == 0:
+        raise ValueError(
+            f"prompts must be token ids of shape (n, bytes), got {prompts.dtype} of shape {tuple(prompts.shape)}: "
+            "for one prompt pass recital(24)[None, :]"
+        )
+    shortest = prompts.shape[1]
+    length = require_integer("length", length, minimum=shortest, hint="it counts all bytes, those of the prompt too")
+    caches, written, new = model.new_caches(), [prompts], prompts
+    with torch.inference_mode():
+        for _ in range(length - shortest):
+            new = model(new, caches=caches)[:, -1:].argmax(dim=-1)
+            written.append(new)
+    return torch.cat(written, dim=1)
+
+
+def recital_batches(
+    length: int, batch_size: int, device: torch.device | None = None
+) -> Callable[[torch.Generator], tuple[Tensor, Tensor]]:
+    """Windows that begin anywhere, with a tenth of their bytes replaced by others of the window; the targets stay right."""
+    length = require_integer("length", length, minimum=1, hint="it counts bytes, e.g. 64")
+    batch_size = require_integer("batch_size", batch_size, minimum=1, hint="it counts windows, e.g. 32")
+    text = recital(len(NUMBERS) + length + 1)
+
+    def sample(generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        windows = text[torch.randint(len(NUMBERS), (batch_size, 1), generator=generator) + torch.arange(length + 1)]
+        inputs, targets = windows[:, :-1], windows[:, 1:]
+        others = inputs.gather(1, torch.randint(length, inputs.shape, generator=generator))
+        inputs = torch.where(torch.rand(inputs.shape, generator=generator) < NOISE, others, inputs)
+        return inputs.to(device), targets.to(device)
+
+    return sample
+
+
+def evaluate_recital(model: Decoder, trained_length: int) -> dict[str, Any]:
+    """How a model recites to eight times its training length T, from the beginning of each of the twenty numbers.
+
+    {"accuracy": {L: share}, "loss": {L: nats}} of the next byte, given the right text, in the second half of L = T, 2T, 4T, 8T
+    bytes; "by_position": the share at each position; "wrote": how many bytes are right before the first wrong one, prompt
+    included, when the model writes freely from each number on, 8T if none is wrong.
+    """
+    require_type("model", model, Decoder, "take one from load_model")
+    T = require_integer("trained_length", trained_length, minimum=PROMPT + 1, hint="it counts bytes, e.g. 64")
+    text = torch.stack([recital(8 * T + 1, start) for start in STARTS]).to(model.embedding.weight.device)
+    with torch.inference_mode():
+        scores = torch.cat([model(some) for some in text[:, :-1].split(4)])
+    right = (scores.argmax(dim=-1) == text[:, 1:]).double().mean(dim=0)
+    losses = torch.nn.functional.cross_entropy(scores.transpose(1, 2), text[:, 1:], reduction="none").double().mean(dim=0)
+    wrong = write(model, text[:, :PROMPT], 8 * T) != text[:, :-1]
+    ends = {str(multiple * T): slice(multiple * T // 2, multiple * T) for multiple in (1, 2, 4, 8)}
+    return {
+        "accuracy": {length: round(right[half].mean().item(), 4) for length, half in ends.items()},
+        "loss": {length: round(losses[half].mean().item(), 4) for length, half in ends.items()},
+        "by_position": [round(share, 2) for share in right.tolist()],
+        "wrote": [int(one.argmax()) if one.any() else 8 * T for one in wrong.int()],
+    }

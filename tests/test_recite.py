@@ -1,0 +1,161 @@
+"""The models that recite: whole, as the code reads them now, and with what the course says of them in every seed."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from posenc_course.experiment import load_model, load_results
+from posenc_course.experiment._files import run_of
+from posenc_course.experiment.config import RECITE, Config
+from posenc_course.experiment.folder import DATA
+from posenc_course.experiment.recital import NOISE, NUMBERS, PROMPT, STARTS, recital, recital_batches, write
+from tools import recite
+
+TABLE = DATA / "recite.json"
+STORED = load_results(TABLE)
+T = STORED["config"]["length"]
+
+
+def test_the_text_counts_to_twenty_and_begins_again() -> None:
+    text = bytes(recital(400).tolist()).decode()
+    assert text.startswith("one, two, three, ")
+    assert "nineteen, twenty, one, two, " in text
+    assert [NUMBERS[start:].split(",")[0] for start in STARTS] == NUMBERS.strip(", ").split(", ")
+    assert len(STARTS) == 20
+    assert torch.equal(recital(300, 200), recital(500)[200:])
+    assert all(text[start:][:PROMPT].count(", ") >= 2 for start in STARTS), "a prompt has two numbers at least"
+
+
+def test_batches_begin_anywhere_and_ask_for_the_right_text_though_some_of_what_they_show_is_wrong() -> None:
+    inputs, targets = recital_batches(T, 400)(torch.Generator().manual_seed(0))
+    begins = {bytes(recital(T, start).tolist()) for start in range(1, len(NUMBERS) + 1)}
+    assert {bytes(row.tolist()) for row in targets} == begins
+    wrong = (inputs[:, 1:] != targets[:, :-1]).double().mean().item()
+    assert NOISE / 2 < wrong < NOISE
+
+
+def test_results_say_where_they_come_from_and_name_no_machine() -> None:
+    assert STORED["command"] == "python tools/recite.py"
+    assert STORED["config"] == recite.CONFIG.as_json()
+    assert not re.search(r"[/\\](home|root|tmp|work|usr|Users)\b", TABLE.read_text(encoding="utf-8"))
+
+
+def test_every_run_is_stored_once_and_the_models_are_small() -> None:
+    assert [run_of(run) for run in STORED["runs"]] == recite.CONFIG.runs(recite.SCHEMES)
+    models = [*(DATA / "models").glob("recite-*")]
+    assert {path.name for path in models} == {f"recite-{scheme}-{seed}.npz" for scheme, seed in recite.SHIPPED}
+    assert sum(path.stat().st_size for path in [TABLE, *models]) < 2e6
+    stretched = [(one["seed"], one["change"]) for one in STORED["stretched"]]
+    assert {*stretched} == {(seed, change) for seed in recite.CONFIG.seeds for change in recite.CHANGES}
+
+
+@pytest.mark.parametrize(("scheme", "seed"), recite.SHIPPED)
+def test_models_read_and_write_as_stored(scheme: str, seed: int) -> None:
+    """To 2T, from the beginning of every number; on another machine a byte between two may fall the other way."""
+    model, text = load_model(scheme, seed, part=RECITE), torch.stack([recital(2 * T + 1, start) for start in STARTS])
+    (stored,) = (run["evaluation"] for run in STORED["runs"] if (run["scheme"], run["seed"]) == (scheme, seed))
+    with torch.inference_mode():
+        right = (model(text[:, :-1]).argmax(dim=-1) == text[:, 1:]).double().mean(dim=0)
+    assert (right - torch.tensor(stored["by_position"][: 2 * T])).abs().mean() < 0.01
+    wrong = write(model, text[:, :PROMPT], 2 * T) != text[:, :-1]
+    wrote = [int(one.argmax()) if one.any() else 2 * T for one in wrong.int()]
+    same = [now == min(then, 2 * T) for now, then in zip(wrote, stored["wrote"], strict=True)]
+    assert sum(same) >= 18
+
+
+# ── what the course says of them, in every seed ──────────────────────────────────────────────────────────────────────────
+
+
+def evaluations(scheme: str) -> Iterator[dict[str, Any]]:
+    yield from (run["evaluation"] for run in STORED["runs"] if run["scheme"] == scheme)
+
+
+def stretched(change: str, factor: float) -> list[dict[str, Any]]:
+    rows = STORED["stretched"]
+    return [one["evaluation"] for one in rows if (one["change"], one["factor"]) == (change, factor)]
+
+
+def right(evaluation: dict[str, Any], first: int, last: int) -> float:
+    share: list[float] = evaluation["by_position"][first:last]
+    return sum(share) / len(share)
+
+
+def median(evaluation: dict[str, Any]) -> float:
+    return sorted(evaluation["wrote"])[10]
+
+
+@pytest.mark.parametrize("scheme", [scheme for scheme in recite.SCHEMES if scheme != "none"])
+def test_within_the_trained_length_all_that_have_positions_recite_without_a_mistake(scheme: str) -> None:
+    for one in evaluations(scheme):
+        assert right(one, PROMPT, T) > 0.995
+        assert min(one["wrote"]) >= T
+
+
+def test_without_positions_a_model_loses_its_place_even_within_it() -> None:
+    for one in evaluations("none"):
+        assert min(one["wrote"]) < T
+
+
+@pytest.mark.parametrize("scheme", ["sinusoidal", "learned"])
+def test_absolute_positions_fall_apart_at_once(scheme: str) -> None:
+    for one in evaluations(scheme):
+        assert max(one["wrote"]) < 1.5 * T
+        assert median(one) < 1.2 * T
+        assert right(one, T, 2 * T) < 0.65
+
+
+def test_rope_reads_a_little_further_and_then_falls_lower() -> None:
+    for one, absolute in zip(evaluations("rope"), evaluations("sinusoidal"), strict=True):
+        assert 1.2 * T < median(one) < 2.2 * T
+        assert median(one) > median(absolute) + T / 8
+        assert right(one, T, 3 * T // 2) > 0.9
+        assert right(one, 2 * T, 4 * T) < 0.6
+
+
+@pytest.mark.parametrize("scheme", ["alibi", "shaw"])
+def test_alibi_and_shaw_read_on_to_eight_times_the_length(scheme: str) -> None:
+    for one in evaluations(scheme):
+        assert right(one, T, 8 * T) > 0.99
+
+
+def test_rope_reads_on_when_no_key_is_farther_away_than_in_training() -> None:
+    assert all(right(one, T, 8 * T) > 0.99 for one in stretched("window", 1))
+
+
+def test_slowing_one_pair_carries_rope_further_at_no_cost_within_the_length() -> None:
+    for slower, one in zip(stretched("pair 3", 1.5), evaluations("rope"), strict=True):
+        assert right(slower, PROMPT, T) > 0.995
+        assert median(slower) > median(one) + T / 8
+
+
+def test_interpolating_without_training_breaks_what_worked() -> None:
+    for slower in stretched("interpolation", 2):
+        assert right(slower, PROMPT, T) < 0.7
+
+
+# ── the tool ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_interrupted_call_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny = Config("tiny", length=32, d_model=8, num_heads=1, num_layers=1, steps=1, parts=(RECITE,), seeds=(0, 1))
+    data, folder = tmp_path / "data", tmp_path / "runs"
+    (data / "models").mkdir(parents=True)
+    monkeypatch.setattr(recite, "SCHEMES", ("none", "rope"))
+    monkeypatch.setattr(recite, "SHIPPED", (("rope", 1),))
+    monkeypatch.setattr(recite, "CHANGES", ("window", "pair 3"))
+    recite.main(tiny, folder, data)
+    before = {path: path.stat().st_mtime_ns for path in folder.glob("*.npz")}
+    assert {path.stem for path in before} == {f"recite-{scheme}-{seed}" for scheme in ("none", "rope") for seed in (0, 1)}
+    (folder / "recite-none-1.npz").unlink()
+    (data / "recite.json").unlink()
+    recite.main(tiny, folder, data)
+    assert [path.stem for path, when in before.items() if path.stat().st_mtime_ns != when] == ["recite-none-1"]
+    table = json.loads((data / "recite.json").read_text("utf-8"))
+    assert len(table["runs"]) == 4
+    assert len(table["stretched"]) == 2 * (1 + len(recite.FACTORS))
+    assert load_model("rope", 1, part=RECITE, folder=data / "models").vocab_size == 128

@@ -1,0 +1,75 @@
+"""The models that recite: they count to twenty, over and over, until they lose their place.
+
+    python tools/recite.py
+
+Seven schemes, three seeds, two layers of width 48: some seven minutes on one core. Each run goes into a file of its own in
+_experiment/recite, so that an interrupted call goes on where it was; the table of all goes to posenc_course/data/recite.json,
+together with what stretching does to RoPE's models, and seed 0 of each scheme, and all of RoPE's, to posenc_course/data/models.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+from pathlib import Path
+from typing import Any
+
+import posenc_course
+from posenc_course.experiment._files import write_runs
+from posenc_course.experiment.config import RECITE, Config
+from posenc_course.experiment.evaluation import changed
+from posenc_course.experiment.folder import load_model, merge, run_experiment
+from posenc_course.experiment.recital import evaluate_recital
+from posenc_course.rope import RotaryPositions
+from posenc_course.transformer import Decoder
+
+FOLDER = Path("_experiment/recite")
+DATA = Path(posenc_course.__file__).parent / "data"
+SCHEMES = ("none", "sinusoidal", "learned", "shaw", "t5", "rope", "alibi")
+SHIPPED = (*((scheme, 0) for scheme in SCHEMES), ("rope", 1), ("rope", 2))
+CONFIG = Config("recite", d_model=48, num_heads=3, learning_rate=5e-3, parts=(RECITE,), seeds=(0, 1, 2))
+# Changes to trained models, each by several factors. "pair 3" divides the frequency of that pair alone, counted from 0, and
+# "pairs 3 on" those of all slower ones too.
+CHANGES = ("window", "interpolation", "ntk", "yarn", "pair 2", "pair 3", "pair 4", "pairs 3 on")
+FACTORS = (1.5, 2, 4)
+
+
+def slowed(model: Decoder, which: str, factor: float, length: int = CONFIG.length) -> Decoder:
+    """A copy of a model with RoPE, trained at `length`, under one of CHANGES."""
+    if not which.startswith("pair"):
+        return changed(model, which, round(factor * length), length)
+    model, (_, first, *on) = copy.deepcopy(model), which.split()
+    frequencies = model.scheme.frequencies.clone()  # type: ignore[union-attr,operator]
+    frequencies[int(first) : None if on else int(first) + 1] /= factor
+    model.scheme = RotaryPositions(frequencies)
+    for block in model.blocks:
+        block.attention.scheme = model.scheme  # type: ignore[union-attr]
+    return model
+
+
+def stretch(folder: Path, config: Config) -> list[dict[str, Any]]:
+    """What each change does to RoPE's models, without further training."""
+    found = []
+    for seed in config.seeds:
+        model = load_model("rope", seed, part=RECITE, folder=folder)
+        for which in CHANGES:
+            for factor in FACTORS if which != "window" else (1,):
+                evaluation = evaluate_recital(slowed(model, which, factor, config.length), config.length)
+                found.append({"seed": seed, "change": which, "factor": factor, "evaluation": evaluation})
+    return found
+
+
+def main(config: Config = CONFIG, folder: Path = FOLDER, data: Path = DATA, jobs: int = 1) -> None:
+    run_experiment(config, folder, schemes=SCHEMES, jobs=jobs)
+    table = merge(folder)
+    runs = table.pop("runs")
+    write_runs(data / "recite.json", {"command": "python tools/recite.py", **table, "stretched": stretch(folder, config)}, runs)
+    for scheme, seed in SHIPPED:
+        name = f"{RECITE}-{scheme}-{seed}.npz"
+        (data / "models" / name).write_bytes((folder / name).read_bytes())
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Train the models that count to twenty until they lose their place.")
+    parser.add_argument("--jobs", type=int, default=1, help="how many processes train")
+    main(jobs=parser.parse_args().jobs)
