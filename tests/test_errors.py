@@ -440,7 +440,6 @@ def lab_rows() -> dict[str, tuple[Arguments, dict[str, Any]]]:
             for task in tasks.TASKS
         },
         "experiment.recital.recital": ({"length": 4}, {"length": "count", "start": "count >= 0"}),
-        "experiment.recital.recital_batches": ({"length": 4, "batch_size": 2}, {"length": "count", "batch_size": "count"}),
         "experiment.recital.write": (
             {"model": model, "prompts": text[None, :4], "length": 6},
             {"model": MODELS, "prompts": ["one", None, *shaped(text[:4], x(2, 3))], "length": ("count", [3])},

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,11 @@ import pytest
 import torch
 
 from posenc_course.experiment import load_model, load_results
-from posenc_course.experiment._files import run_of
+from posenc_course.experiment._files import provenance, run_of, save_run
 from posenc_course.experiment.config import RECITE, Config
-from posenc_course.experiment.folder import DATA
-from posenc_course.experiment.recital import NOISE, NUMBERS, PROMPT, STARTS, recital, recital_batches, write
+from posenc_course.experiment.corpus import DATA
+from posenc_course.experiment.recital import NUMBERS, PROMPT, STARTS, recital, write
+from posenc_course.experiment.runs import NOISE, _recital_batches, train_run
 from tools import recite
 
 TABLE = DATA / "recite.json"
@@ -32,7 +34,9 @@ def test_the_text_counts_to_twenty_and_begins_again() -> None:
 
 
 def test_batches_begin_anywhere_and_ask_for_the_right_text_though_some_of_what_they_show_is_wrong() -> None:
-    inputs, targets = recital_batches(T, 400)(torch.Generator().manual_seed(0))
+    inputs, targets = _recital_batches(replace(recite.CONFIG, batch_size=2000), torch.device("cpu"))(
+        torch.Generator().manual_seed(0)
+    )
     begins = {bytes(recital(T, start).tolist()) for start in range(1, len(NUMBERS) + 1)}
     assert {bytes(row.tolist()) for row in targets} == begins
     wrong = (inputs[:, 1:] != targets[:, :-1]).double().mean().item()
@@ -119,15 +123,24 @@ def test_rope_reads_a_little_further_and_then_falls_lower() -> None:
 
 @pytest.mark.parametrize("scheme", ["alibi", "shaw"])
 def test_alibi_and_shaw_read_on_to_eight_times_the_length(scheme: str) -> None:
+    """One seed of ALiBi confuses two numbers in each round, and goes on counting."""
+    assert sum(min(one["wrote"]) == 8 * T for one in evaluations(scheme)) >= 2
     for one in evaluations(scheme):
-        assert right(one, T, 8 * T) > 0.99
+        assert right(one, T, 8 * T) > (0.999 if scheme == "shaw" else 0.98)
 
 
 def test_rope_reads_on_when_no_key_is_farther_away_than_in_training() -> None:
     assert all(right(one, T, 8 * T) > 0.99 for one in stretched("window", 1))
 
 
-def test_slowing_one_pair_carries_rope_further_at_no_cost_within_the_length() -> None:
+def test_rope_with_pair_3_halved_reads_right_text_better_to_four_times_the_length() -> None:
+    for slower, one in zip(stretched("pair 3", 2), evaluations("rope"), strict=True):
+        assert right(slower, PROMPT, T) > 0.995
+        assert right(slower, T, 2 * T) > 0.95
+        assert right(slower, 2 * T, 4 * T) > right(one, 2 * T, 4 * T) + 0.25
+
+
+def test_pair_3_slowed_by_a_third_carries_what_rope_writes_further() -> None:
     for slower, one in zip(stretched("pair 3", 1.5), evaluations("rope"), strict=True):
         assert right(slower, PROMPT, T) > 0.995
         assert median(slower) > median(one) + T / 8
@@ -144,17 +157,20 @@ def test_interpolating_without_training_breaks_what_worked() -> None:
 def test_an_interrupted_call_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tiny = Config("tiny", length=32, d_model=8, num_heads=1, num_layers=1, steps=1, parts=(RECITE,), seeds=(0, 1))
     data, folder = tmp_path / "data", tmp_path / "runs"
-    (data / "models").mkdir(parents=True)
+    for new in (data / "models", folder):
+        new.mkdir(parents=True)
     monkeypatch.setattr(recite, "SCHEMES", ("none", "rope"))
     monkeypatch.setattr(recite, "SHIPPED", (("rope", 1),))
     monkeypatch.setattr(recite, "CHANGES", ("window", "pair 3"))
+    (folder / "config.json").write_text(json.dumps(tiny.as_json()))
+    *made, missing = tiny.runs(recite.SCHEMES)
+    for run in made:
+        model, record = train_run(tiny, run)
+        save_run(folder / f"{run.name}.npz", model, tiny, record, provenance())
+    before = {path: path.read_bytes() for path in folder.glob("*.npz")}
     recite.main(tiny, folder, data)
-    before = {path: path.stat().st_mtime_ns for path in folder.glob("*.npz")}
-    assert {path.stem for path in before} == {f"recite-{scheme}-{seed}" for scheme in ("none", "rope") for seed in (0, 1)}
-    (folder / "recite-none-1.npz").unlink()
-    (data / "recite.json").unlink()
-    recite.main(tiny, folder, data)
-    assert [path.stem for path, when in before.items() if path.stat().st_mtime_ns != when] == ["recite-none-1"]
+    assert before == {path: path.read_bytes() for path in before}
+    assert {*folder.glob("*.npz")} - {*before} == {folder / f"{missing.name}.npz"}
     table = json.loads((data / "recite.json").read_text("utf-8"))
     assert len(table["runs"]) == 4
     assert len(table["stretched"]) == 2 * (1 + len(recite.FACTORS))

@@ -38,8 +38,9 @@ def slowed(model: Decoder, which: str, factor: float, length: int = CONFIG.lengt
     """A copy of a model with RoPE, trained at `length`, under one of CHANGES."""
     if not which.startswith("pair"):
         return changed(model, which, round(factor * length), length)
-    model, (_, first, *on) = copy.deepcopy(model), which.split()
-    frequencies = model.scheme.frequencies.clone()  # type: ignore[union-attr,operator]
+    model, scheme, (_, first, *on) = copy.deepcopy(model), model.scheme, which.split()
+    assert isinstance(scheme, RotaryPositions)
+    frequencies = scheme.frequencies.clone()
     frequencies[int(first) : None if on else int(first) + 1] /= factor
     model.scheme = RotaryPositions(frequencies)
     for block in model.blocks:

@@ -5,7 +5,6 @@ A model that loses its place can be heard to. Its windows begin anywhere in the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -21,7 +20,6 @@ NUMBERS = (
 )
 STARTS = [0, *(place + 2 for place, byte in enumerate(NUMBERS[:-2]) if byte == ",")]  # where a number begins
 PROMPT = 24  # bytes that a model is given before it writes: two numbers at least
-NOISE = 0.1  # share of the bytes that training replaces: a reader of clean text alone need not look at more than a few of them
 
 
 def recital(length: int, start: int = 0) -> Tensor:
@@ -48,24 +46,6 @@ def write(model: Decoder, prompts: Tensor, length: int) -> Tensor:
             new = model(new, caches=caches)[:, -1:].argmax(dim=-1)
             written.append(new)
     return torch.cat(written, dim=1)
-
-
-def recital_batches(
-    length: int, batch_size: int, device: torch.device | None = None
-) -> Callable[[torch.Generator], tuple[Tensor, Tensor]]:
-    """Windows that begin anywhere, with a tenth of their bytes replaced by others of the window; the targets stay right."""
-    length = require_integer("length", length, minimum=1, hint="it counts bytes, e.g. 64")
-    batch_size = require_integer("batch_size", batch_size, minimum=1, hint="it counts windows, e.g. 32")
-    text = recital(len(NUMBERS) + length + 1)
-
-    def sample(generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        windows = text[torch.randint(len(NUMBERS), (batch_size, 1), generator=generator) + torch.arange(length + 1)]
-        inputs, targets = windows[:, :-1], windows[:, 1:]
-        others = inputs.gather(1, torch.randint(length, inputs.shape, generator=generator))
-        inputs = torch.where(torch.rand(inputs.shape, generator=generator) < NOISE, others, inputs)
-        return inputs.to(device), targets.to(device)
-
-    return sample
 
 
 def evaluate_recital(model: Decoder, trained_length: int) -> dict[str, Any]:
