@@ -22,7 +22,7 @@ function made(name, control, change) {
     label.append(`${control.label} `, select);
     return { element: label, set(value) { select.value = value; }, read: (text) => (keys.includes(text) ? text : undefined) };
   }
-  const input = document.createElement("input");
+  const input = document.createElement(control.rows ? "textarea" : "input");
   if (typeof control.value === "boolean") {
     input.type = "checkbox";
     input.addEventListener("change", () => change(name, input.checked));
@@ -30,7 +30,7 @@ function made(name, control, change) {
     return { element: label, set(value) { input.checked = value; }, read: (text) => text === "true" };
   }
   if (typeof control.value === "string") {
-    Object.assign(input, { type: "text", maxLength: control.most, spellcheck: false, autocomplete: "off" });
+    Object.assign(input, control.rows ? { rows: control.rows } : { type: "text" }, { maxLength: control.most, spellcheck: false, autocomplete: "off" });
     input.addEventListener("input", () => change(name, input.value));
     label.append(`${control.label} `, input);
     label.className = "wide";
@@ -60,7 +60,9 @@ function made(name, control, change) {
 /**
  * Start a living figure in the place of the plain one. `figure` has
  * - label: what a screen reader calls it; controls: name -> {label, value, …}, by name in the state and in the address;
- *   (a slider's max may be a function of the state; one that shows only a part of it has get(state) and put(value, state));
+ *   (a slider's max may be a function of the state; one that shows only a part of it has get(state) and put(value, state; those
+ *   that are `compact` stand close together, a text with `rows` may have several lines, a button with `named(state, own)` is
+ *   called so);
  * - draw(stage, state, own): draws a frame on the stage and returns what it shows in words. `own` is one object for all frames: the
  *   figure keeps there what it has computed; own.data is what `needs` names, own.redraw() asks for another frame;
  * - needs(state, target): names of data to load before the first frame;
@@ -84,6 +86,9 @@ export async function start(host, figure) {
   const [, stageBox, says, spoken, panel, buttons] = host.children;
   const [svg] = stageBox.children;
 
+  const compact = document.createElement("div");
+  compact.className = "compact";
+  if (Object.values(controls).some((control) => control.compact)) panel.append(compact);
   const parts = {};
   let playing = null;
   for (const [name, control] of Object.entries(controls)) {
@@ -95,7 +100,8 @@ export async function start(host, figure) {
       else state[which] = value;
       changed();
     });
-    (control.press || control.plays ? buttons : panel).append(parts[name].element);
+    const grid = control.compact ? compact : panel;
+    (control.press || control.plays ? buttons : grid).append(parts[name].element);
   }
   const back = document.createElement("button");
   Object.assign(back, { type: "button", textContent: "Start again" });
@@ -163,6 +169,7 @@ export async function start(host, figure) {
     const words = figure.draw(stage, state, own);
     for (const [name, part] of Object.entries(parts)) {
       part.set(controls[name].get ? controls[name].get(state) : state[name], state);
+      if (controls[name].named) part.element.textContent = controls[name].named(state, own);
       part.element.hidden = controls[name].when ? !controls[name].when(state, own) : false;
     }
     svg.setAttribute("viewBox", `0 0 ${width} ${stage.height}`);

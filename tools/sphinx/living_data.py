@@ -22,9 +22,9 @@ from posenc_course.rope import RotaryPositions
 
 
 def scripts() -> dict[str, object]:
-    """All data of the pages by name: each stored model under its file's name, "windows" and "quick"."""
+    """All data of the pages by name: each stored model under its file's name, "windows", "windows-16" and "quick"."""
     models = {path.stem: model(path) for path in sorted((DATA / "models").glob("*.npz"))}
-    return {**models, "windows": windows(), "quick": curves()}
+    return {**models, "windows": windows(), "windows-16": windows(16), "quick": curves()}
 
 
 def model(path: Path) -> dict[str, Any]:
@@ -54,11 +54,14 @@ def scheme(name: str, config: Config) -> dict[str, Any]:
     return {"name": name}
 
 
-def windows() -> list[str]:
-    """The windows of 8T + 1 validation bytes that the curves by position are means over; the first byte is no target."""
+def windows(number: int | None = None) -> list[str]:
+    """Windows of 8T + 1 validation bytes, of which the first is no target.
+
+    By default as many as the curves by position are means over; chapter 13 takes 16.
+    """
     config = Config(**load_results("quick")["config"])
     longest = MULTIPLES[-1] * config.length
-    pieces = _pieces(load_corpus().validation, config.evaluation_bytes // longest, longest + 1)
+    pieces = _pieces(load_corpus().validation, number or config.evaluation_bytes // longest, longest + 1)
     return [bytes(piece.tolist()).decode("ascii") for piece in pieces]
 
 

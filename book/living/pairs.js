@@ -1,0 +1,149 @@
+// Chapter 13: which of RoPE's eight pairs makes the cliff? The trained model reads the chapter's texts with other frequencies.
+import { frequencies, ntkAware, positionInterpolation, yarn, yarnAttentionFactor } from "./formulas.js";
+
+const TRAINED = 64; // bytes, the training length
+const WIDTH = 16; // positions that a point of the curve is a mean over
+const HIGH = 0.5; // nats: where the curve first rises above it stands the cliff
+const PATIENCE = 3000; // milliseconds for one text; where it takes longer, the recorded curve stays
+const OMEGA = frequencies(16);
+const STRETCHINGS = {
+  pi: positionInterpolation,
+  ntk: ntkAware,
+  yarn: (omega, factor) => yarn(omega, factor, TRAINED),
+  base: () => frequencies(16, 1e5),
+  trained: (omega) => omega,
+};
+const NAMES = { trained: "as trained", pi: "position interpolation", ntk: "NTK-aware", yarn: "YaRN", base: "base 100,000", own: "your own" };
+const pairs = (make) => Object.fromEntries(Array.from(OMEGA, (_, i) => [`p${i}`, make(i)]));
+const times = (octaves) => {
+  if (octaves % 1) return `×${(2 ** octaves).toFixed(2)}`;
+  return octaves < 0 ? `×1/${2 ** -octaves}` : `×${2 ** octaves}`;
+};
+
+// The state of a ready-made stretching: where the sliders stand, in octaves.
+function placed({ method, by }) {
+  if (method === "own") return { method, by };
+  const stretched = STRETCHINGS[method](OMEGA, Number(by));
+  return { method, by, ...pairs((i) => Math.round(1e6 * Math.log2(stretched[i] / OMEGA[i])) / 1e6) };
+}
+
+const usesFactor = (method) => ["pi", "ntk", "yarn"].includes(method);
+const mean = (numbers) => numbers.reduce((a, b) => a + b, 0) / numbers.length;
+const smooth = (curve) => Array.from({ length: curve.length - WIDTH + 1 }, (_, m) => mean(curve.slice(m, m + WIDTH)));
+const MIDDLES = Array.from({ length: 8 * TRAINED - WIDTH + 1 }, (_, m) => m + (WIDTH - 1) / 2);
+const cliffOf = (smoothed) => MIDDLES[smoothed.findIndex((added) => added > HIGH)];
+const standing = (cliff) => (cliff === undefined ? "nowhere up to 512" : `at position ${Math.round(cliff)}`);
+
+// What the curve on the screen belongs to: the model's seed, the frequencies, and what YaRN multiplies.
+function questionOf(state) {
+  const sharp = state.method === "yarn" ? yarnAttentionFactor(Number(state.by)) : 1;
+  const frequencies = Array.from(OMEGA, (omega, i) => omega * 2 ** state[`p${i}`]);
+  return { key: JSON.stringify([state.seed, frequencies, sharp]), changes: { frequencies, attentionFactor: sharp } };
+}
+
+// What each text loses more than the same model with 64 bytes in sight: that takes a second pass, but only once for each text.
+async function compute(seed, { key, changes }, own) {
+  own.asked = key;
+  const job = { model: `text-rope-${seed}`, texts: await living.load("data/windows-16") };
+  const { run, drop } = await living.load("models");
+  if (own.asked !== key) return;
+  const [masks, main] = [`pairs-${seed}`, "pairs"];
+  const tooSlow = ({ done, ms }) => {
+    own.slow ||= done === 1 && ms > PATIENCE;
+    if (own.slow) [masks, main].forEach(drop);
+    return own.slow;
+  };
+  if (!own.masked[seed]) {
+    own.masked[seed] = { each: [] };
+    run({ ...job, window: TRAINED, slot: masks }, (result) => {
+      own.masked[seed] = result;
+      tooSlow(result);
+    }).catch(() => { own.masked[seed] = null; }); // for the reason that the other job gives
+  }
+  await run({ ...job, changes, slot: main }, (result) => {
+    if (own.asked !== key || tooSlow(result)) return;
+    const { each } = own.masked[seed];
+    const added = (m) => mean(result.each.map(({ losses }, text) => losses[m] - each[text].losses[m]));
+    own.shown = { key, done: result.done, of: job.texts.length, curve: Array.from({ length: 8 * TRAINED }, (_, m) => added(m)) };
+    own.redraw();
+  });
+  own.set({}); // the end of a change, to be spoken
+}
+
+function described(state) {
+  const { method, by } = state;
+  if (method !== "own") return NAMES[method][0].toUpperCase() + NAMES[method].slice(1) + (usesFactor(method) ? ` by ${by}` : "");
+  const moved = Object.keys(pairs(() => 0)).filter((name) => state[name] !== 0);
+  if (moved.length === 1) return `Pair ${moved[0][1]} at ${times(state[moved[0]])}`;
+  return moved.length ? `Pairs ${moved.map((name) => name[1]).join(", ")} changed` : "As trained";
+}
+
+export const figure = {
+  label: "What far keys add to the loss of a trained RoPE whose eight frequencies you change",
+  needs: ["{for}"],
+  controls: {
+    ...pairs((i) => ({ label: `Pair ${i}`, min: -3, max: 1, step: 0.5, value: 0, show: times, compact: true, put: (value) => ({ [`p${i}`]: value, method: "own" }) })),
+    method: { label: "Ready-made", options: NAMES, value: "trained", put: (method, { by }) => placed({ method, by }) },
+    by: { label: "by", options: { 2: "2", 4: "4", 8: "8" }, value: "4", put: (by, { method }) => placed({ method, by }), when: ({ method }) => usesFactor(method) },
+    seed: { label: "Model", options: { 0: "seed 0", 1: "seed 1", 2: "seed 2" }, value: "0" },
+    run: {
+      label: "Run the model here (230 kB)",
+      when: ({ seed }, { runs, slow }) => !slow && !runs?.[seed],
+      press({ seed }, own) { own.runs[seed] = true; own.failed = ""; return {}; },
+    },
+  },
+  draw(stage, state, own) {
+    own.runs ??= {};
+    own.masked ??= {};
+    const { worse, window } = own.data["{for}"];
+    const trained = worse[state.seed];
+    const question = questionOf(state);
+    const changed = question.key !== questionOf({ ...state, ...pairs(() => 0), method: "trained" }).key;
+    const running = own.runs[state.seed] && !own.slow;
+    if (running && own.asked !== question.key) {
+      compute(state.seed, question, own).catch((error) => {
+        Object.assign(own, { asked: "", failed: error.message });
+        own.runs[state.seed] = false;
+        own.redraw();
+      });
+    }
+    const found = running && changed && own.shown?.key === question.key ? own.shown : null;
+    const before = smooth(trained);
+    const curve = found ? found.curve : running && changed && own.shown ? own.shown.curve : trained;
+    const now = curve === trained ? before : smooth(curve);
+
+    const { width } = stage;
+    const plot = stage.plot({ left: 0, top: 0, width, height: width < 480 ? 250 : 280 }, {
+      x: [0, 512], y: [-0.4, 2.2], xTicks: [0, 64, 128, 256, 384, 512], yTicks: [0, 1, 2],
+      xLabel: "position in the text", yLabel: "added by far keys, nats",
+    });
+    plot.band(0, TRAINED);
+    plot.rule({ y: 0 });
+    plot.text(512, 0, "only the last 64 bytes in sight", "number", "end", [0, 16]);
+    if (width >= 480) plot.text(TRAINED / 2, 2.2, "trained", "number", "middle", [0, 12]);
+    if (curve !== trained) {
+      plot.line(MIDDLES, before, "dashed thin", false);
+      plot.text(120, 0.9, "as trained", "number", "end");
+    }
+    const inside = now.map((added) => Math.min(Math.max(added, -0.4), 2.2));
+    plot.line(MIDDLES, inside, "green");
+    const [was, cliff] = [cliffOf(before), cliffOf(now)];
+    if (cliff !== undefined) {
+      plot.rule({ x: cliff }, "dashed");
+      plot.text(cliff, 2.2, `cliff at ${Math.round(cliff)}`, "", cliff > 400 ? "end" : "start", [cliff > 400 ? -6 : 6, 12]);
+    }
+
+    const bar = window[0][state.seed];
+    const level = (added) => (bar + mean(added.slice(0, 256))).toFixed(2);
+    const record = `As trained, the cliff stands ${standing(was)}, and the mean loss over 256 bytes is ${level(trained)} nats, where the same model with only the last 64 bytes in sight has ${bar.toFixed(2)}.`;
+    if (own.failed) return own.failed;
+    if (own.slow) return `This browser takes too long for the model, so the curve stays the recorded one. ${record}`;
+    if (!changed) return running ? `${record} The model is here: change a pair.` : record;
+    if (!running) return `${described(state)}: run the model to see what that does; the curve is still the recorded one. ${record}`;
+    if (!found) return `${described(state)}: the model reads the first text.`;
+    const cost = mean(found.curve.slice(0, TRAINED)) - mean(trained.slice(0, TRAINED));
+    const within = Math.abs(cost) < 0.0005 ? "nothing changes" : `it ${cost > 0 ? "costs" : "gains"} ${Math.abs(cost).toFixed(3)} nats`;
+    const soFar = found.done < found.of ? ` (So far ${found.done} of ${found.of} texts.)` : "";
+    return `${described(state)}: the cliff stands ${standing(cliff)}; as trained, ${standing(was)}. The mean loss over 256 bytes is ${level(found.curve)} nats instead of ${level(trained)}, and within 64 bytes ${within}.${soFar}`;
+  },
+};

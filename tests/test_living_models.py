@@ -1,0 +1,96 @@
+"""Figures of the pages in which readers run the trained models: by keyboard, to the numbers that the package computes."""
+
+from __future__ import annotations
+
+import copy
+import re
+
+import numpy as np
+import pytest
+import torch
+from playwright.sync_api import Browser, Page
+
+from posenc_course.experiment import load_corpus, load_model, token_losses
+from posenc_course.experiment.evaluation import WindowedPositions
+from posenc_course.rope import RotaryPositions
+from posenc_course.schemes import PositionScheme
+from posenc_course.transformer import Decoder
+from tests.commands import WEEKLY
+from tests.test_living import FIGURES, close, numbers, recorded, started
+from tests.test_site import Site, site
+
+__all__ = ["site"]
+
+
+def said(tab: Page, plain: str, *words: str, within: float = 60) -> str:
+    """What the figure says as soon as all these words are in it, and no more texts to come."""
+    script = """([plain, words]) => {
+        const says = document.querySelector(`#${plain} .says`).textContent;
+        return words.every((word) => says.includes(word)) && !says.includes("So far") && says;
+    }"""
+    return str(tab.wait_for_function(script, arg=[plain, list(words)], timeout=1000 * within).json_value())
+
+
+def press(tab: Page, plain: str, label: str, *keys: str) -> None:
+    tab.locator(f"#{plain} living-figure").get_by_label(label).focus()
+    for key in keys:
+        tab.keyboard.press(key)
+
+
+def by_position(model: Decoder, scheme: PositionScheme, texts: torch.Tensor) -> np.ndarray:
+    model = copy.deepcopy(model)
+    for part in (model, *(block.attention for block in model.blocks)):
+        part.scheme = scheme  # type: ignore[assignment]
+    return np.asarray(token_losses(model, texts).double().mean(dim=0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3) if WEEKLY else [0])
+def test_half_as_fast_pair_3_puts_the_cliff_twice_as_far(browser: Browser, site: Site, seed: int) -> None:
+    text = load_corpus().validation
+    texts = text[torch.arange(16)[:, None] * (len(text) // 16) + torch.arange(513)]  # as in the chapter
+    model = load_model("rope", seed)
+    trained = model.scheme
+    assert isinstance(trained, RotaryPositions)
+    slower = trained.frequencies.clone()
+    slower[3] /= 2
+    masked, before, after = (
+        by_position(model, scheme, texts) for scheme in (WindowedPositions(trained, 64), trained, RotaryPositions(slower))
+    )
+    smooth = [np.convolve(losses - masked, np.ones(16) / 16, "valid") for losses in (before, after)]
+    first, then = (int((added > 0.5).argmax()) + 7.5 for added in smooth)
+    with started(browser, site, "fig-break") as tab:
+        press(tab, "fig-break", "Model", *["ArrowDown"] * seed)
+        assert f"position {first + 0.5:.0f}" in said(tab, "fig-break", f"{masked[:256].mean():.2f}")
+        weights = f"document.querySelectorAll('script[src*=\"text-rope-{seed}\"]').length"
+        assert tab.evaluate(weights) == 0, "the model is loaded before anybody asks for it"
+        button = tab.locator("#fig-break").get_by_role("button", name="Run the model here (230 kB)")
+        button.press("Enter")
+        press(tab, "fig-break", "Pair 3", "ArrowLeft", "ArrowLeft")
+        says = said(tab, "fig-break", "Pair 3 at ×1/2", "instead of")
+        assert button.is_hidden()
+        assert tab.evaluate(weights) == 1
+        found = [float(number) for number in re.findall(r"\d+(?:\.\d+)?", says.split(": ", 1)[1])]
+        cost = after[:64].mean() - before[:64].mean()
+        expected = [then, first, 256, after[:256].mean(), before[:256].mean(), 64, cost]
+        assert np.allclose(found, expected, atol=[0.6, 0.6, 0, 0.006, 0.006, 0, 0.0006]), (says, expected)
+        line = tab.evaluate("document.querySelector('#fig-break living-figure').drawn.lines[0].y")
+        assert np.abs(np.array(line) - smooth[1]).max() < 1e-4
+    assert 1.9 * first < then < 2.2 * first
+    assert cost < 0.01
+
+
+@pytest.mark.slow
+def test_where_a_text_takes_too_long_the_record_stays(browser: Browser, site: Site) -> None:
+    with browser.new_page(offline=True) as tab:
+        tab.goto(site.address(FIGURES["fig-break"]) + "#fig-break")
+        tab.wait_for_selector("#fig-break.lives")
+        tab.evaluate("""async () => {
+            const models = await living.load("models");
+            models.run = (job, watch) => Promise.resolve(watch({ done: 1, ms: 9999, mean: [], each: [] })).then(() => null);
+        }""")
+        tab.locator("#fig-break").get_by_role("button", name="Run the model here").press("Enter")
+        press(tab, "fig-break", "Pair 3", "ArrowLeft")
+        assert "takes too long" in said(tab, "fig-break", "recorded")
+        (line,) = tab.evaluate("document.querySelector('#fig-break living-figure').drawn.lines")
+    assert any(close(line["y"], numbers(part["y"])) for part in recorded("fig-break")["axes"][0]["lines"])
