@@ -10,8 +10,9 @@ import pytest
 import torch
 from playwright.sync_api import Browser, Page
 
-from posenc_course.experiment import load_corpus, load_model, token_losses
+from posenc_course.experiment import SCHEMES, curve, load_corpus, load_model, load_results, token_losses
 from posenc_course.experiment.evaluation import WindowedPositions
+from posenc_course.plotting import SCHEME_STYLES
 from posenc_course.rope import RotaryPositions
 from posenc_course.schemes import PositionScheme
 from posenc_course.transformer import Decoder
@@ -32,7 +33,7 @@ def said(tab: Page, plain: str, *words: str, within: float = 60) -> str:
 
 
 def press(tab: Page, plain: str, label: str, *keys: str) -> None:
-    tab.locator(f"#{plain} living-figure").get_by_label(label).focus()
+    tab.locator(f"#{plain} .controls").get_by_label(label).focus()
     for key in keys:
         tab.keyboard.press(key)
 
@@ -94,3 +95,42 @@ def test_where_a_text_takes_too_long_the_record_stays(browser: Browser, site: Si
         assert "takes too long" in said(tab, "fig-break", "recorded")
         (line,) = tab.evaluate("document.querySelector('#fig-break living-figure').drawn.lines")
     assert any(close(line["y"], numbers(part["y"])) for part in recorded("fig-break")["axes"][0]["lines"])
+
+
+@pytest.mark.slow
+def test_rope_breaks_at_twice_the_length_and_recovers_with_64_bytes_in_sight(browser: Browser, site: Site) -> None:
+    small = load_results("quick")
+    base = curve(small, "alibi")[0]
+
+    def more(scheme: str, change: str, end: int) -> str:
+        found = float((curve(small, scheme, change=change)[0] - base)[end - 32 : end].mean())
+        return f"{abs(found):.2f} nats {'below' if found < 0 else 'above'}"
+
+    with started(browser, site, "fig-small") as tab:
+        for scheme in SCHEMES:
+            if scheme not in ("rope", "shaw", "alibi"):
+                press(tab, "fig-small", SCHEME_STYLES[scheme].label, "Space")
+        assert f"RoPE is highest, {more('rope', 'plain', 512)}" in said(tab, "fig-small", "480 to 511")
+        press(tab, "fig-small", "Length", "Home", "ArrowRight")
+        says = said(tab, "fig-small", "64 to 95")
+        assert f"Shaw is lowest, {more('shaw', 'plain', 96)}" in says
+        assert f"RoPE is highest, {more('rope', 'plain', 96)}" in says
+        press(tab, "fig-small", "Length", "End")
+        press(tab, "fig-small", "Only the last 64 bytes in sight", "Space")
+        assert f"{more('rope', 'window', 512)}" in said(tab, "fig-small", "in sight")
+        press(tab, "fig-small", "Only the last 64 bytes in sight", "Space")
+
+        own = load_corpus().validation[:300]
+        text = "é" + bytes(own.tolist()).decode("ascii")[1:]
+        tab.locator("#fig-small .controls").get_by_label("Text", exact=True).focus()
+        tab.keyboard.press("ArrowDown")
+        tab.locator("#fig-small").get_by_label("Your text").fill(text)
+        assert tab.evaluate("document.querySelectorAll('script[src*=\"data/text-\"]').length") == 0
+        tab.locator("#fig-small").get_by_role("button", name="Run 3 models here (690 kB)").press("Enter")
+        says = said(tab, "fig-small", "question marks: 1", "256 to 287")
+        own[0] = ord("?")
+        losses = {scheme: token_losses(load_model(scheme), own[None])[0].double() for scheme in ("alibi", "rope", "shaw")}
+        for scheme in ("rope", "shaw"):
+            expected = float((losses[scheme] - losses["alibi"])[256:288].mean())
+            assert f"{abs(expected):.2f} nats {'below' if expected < 0 else 'above'}" in says
+        assert f"ALiBi's loss on your text is {float(losses['alibi'].mean()):.2f}" in says

@@ -111,6 +111,20 @@ class Plot {
     this.stage.text(this.x(x) + right, this.y(y) + down, words, names, anchor);
   }
 
+  /** Lines' names behind their right ends, each [x, y, name, class], moved apart where they would overlap. */
+  ends(names) {
+    const sorted = names.map(([x, y, ...rest]) => ({ x: this.x(x), y: this.y(y), rest })).sort((a, b) => a.y - b.y);
+    for (let round = 0; round < 50; round++) {
+      for (let at = 1; at < sorted.length; at++) {
+        const overlap = SIZE + 2 - (sorted[at].y - sorted[at - 1].y);
+        if (overlap <= 0) continue;
+        sorted[at - 1].y -= overlap / 2;
+        sorted[at].y += overlap / 2;
+      }
+    }
+    for (const { x, y, rest } of sorted) this.stage.text(x + 6, y + 4, rest[0], rest[1], "start");
+  }
+
   /** A straight line across, at x or at y. */
   rule({ x, y }, names = "") {
     const path = x === undefined ? `M${this.left} ${round(this.y(y))}H${this.right}` : `M${round(this.x(x))} ${this.bottom}V${this.top}`;
