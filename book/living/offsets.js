@@ -62,8 +62,8 @@ export const figure = {
         plane.arrow(Math.sin(angle), Math.cos(angle), color, false);
         plane.text(1.27 * Math.sin(angle + by), 1.27 * Math.cos(angle + by), name, `${color} words`, "middle", [0, 4]);
       }
-      const degrees = Math.round((Math.abs(turn) * 180) / Math.PI);
-      stage.text(box.left + side / 2, side + 20, `${side < 75 ? "" : `pair ${pair}: `}${degrees}°`, "number");
+      const name = side < 75 ? "" : `pair ${pair}: `;
+      stage.text(box.left + side / 2, side + 20, `${name}${Math.round((Math.abs(turn) * 180) / Math.PI)}°`, "number");
     });
 
     const below = width < 560;
