@@ -1,0 +1,53 @@
+// Chapter 10: a key that is its query, rotated by an offset: the wave of each pair has a crest there, and so has their sum.
+import { frequencies } from "./formulas.js";
+
+const LONGEST = 400;
+const OFFSETS = Array.from({ length: LONGEST + 1 }, (_, offset) => offset);
+
+export const figure = {
+  label: "The waves of all pairs over the offset, and the score that they sum to",
+  needs: ["{for}"],
+  controls: {
+    made: { label: "Key made for offset", min: 0, max: LONGEST, value: 300 },
+    pairs: { label: "Pairs that take part", min: 1, max: 32, value: 32 },
+    first: { label: "Take them from", value: "fast", options: { fast: "the fastest on", slow: "the slowest on" } },
+  },
+  draw(stage, { made, pairs, first }, own) {
+    const [squares] = own.data["{for}"].squares; // |q_i|², by which a pair's wave is high
+    const omega = frequencies(2 * squares.length);
+    const from = first === "fast" ? 0 : squares.length - pairs;
+    const part = squares.slice(from, from + pairs);
+    const waves = part.map((_, i) => OFFSETS.map((offset) => Math.cos(omega[from + i] * (offset - made))));
+    const largest = part.reduce((sum, square) => sum + square);
+    const score = OFFSETS.map((_, offset) => waves.reduce((sum, wave, i) => sum + part[i] * wave[offset], 0) / largest);
+
+    const chart = stage.plot(
+      { left: 0, top: 0, width: stage.width, height: 340 },
+      {
+        x: [0, LONGEST], y: [-1, 1.2], xTicks: [0, 100, 200, 300, 400], yTicks: [[-1, "−1"], 0, 0.9],
+        xLabel: "offset, tokens", yLabel: "share of the largest",
+      },
+    );
+    chart.rule({ y: 0.9 }, "dashed faint");
+    waves.forEach((wave, i) => {
+      const period = ((2 * Math.PI) / omega[from + i]) * (chart.x(1) - chart.x(0)); // in pixels
+      stage.add(`<g opacity="${Math.min(Math.max(period / 60, 0.2), 1)}">`); // the fast ones would cover all others
+      chart.line(OFFSETS, wave, "blue faint", false);
+      stage.add("</g>");
+    });
+    chart.line(OFFSETS, score, "vermillion");
+    chart.dots([made], [score[made]], "vermillion", 5, false);
+    const side = made > LONGEST / 2 ? "end" : "start";
+    chart.text(made, 1, pairs > 1 ? "all crests meet" : "the crest", "vermillion words", side, [0, -10]);
+    own.offset = (at) => Math.round(LONGEST * Math.min(Math.max((at - chart.left) / (chart.right - chart.left), 0), 1));
+
+    const high = OFFSETS.filter((offset) => offset !== made && score[offset] >= 0.9);
+    const farthest = Math.max(...high.map((offset) => Math.abs(offset - made)));
+    const crests = pairs > 1 ? `All ${pairs} waves have a crest` : "The one wave has a crest";
+    const others = high.length
+      ? `${high.length} other offset${high.length > 1 ? "s reach" : " reaches"} 0.9 of that, up to ${farthest} token${farthest > 1 ? "s" : ""} away.`
+      : "No other offset reaches 0.9 of that.";
+    return `${crests} at the offset ${made}, so the score is largest there. ${others}`;
+  },
+  point: (x, y, state, own, pressed) => pressed && { made: own.offset(x) },
+};
