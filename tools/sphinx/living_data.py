@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from posenc_course.experiment import load_corpus, load_results
+from posenc_course.experiment import load_corpus, load_model, load_results
 from posenc_course.experiment._files import config_from
 from posenc_course.experiment.config import MULTIPLES, Config, build_scheme
 from posenc_course.experiment.corpus import DATA
@@ -22,9 +22,11 @@ from posenc_course.rope import RotaryPositions
 
 
 def scripts() -> dict[str, object]:
-    """All data of the pages by name: each stored model under its file's name, "windows", "windows-16" and "quick"."""
+    """All data of the pages by name: each stored model under its file's name, "windows", "windows-16", "quick" and
+    "learned-rows".
+    """
     models = {path.stem: model(path) for path in sorted((DATA / "models").glob("*.npz"))}
-    return {**models, "windows": windows(), "windows-16": windows(16), "quick": curves()}
+    return {**models, "windows": windows(), "windows-16": windows(16), "quick": curves(), "learned-rows": learned_rows()}
 
 
 def model(path: Path) -> dict[str, Any]:
@@ -73,3 +75,9 @@ def curves() -> dict[str, dict[str, list[float]]]:
         }
         for run in load_results("quick")["runs"]
     }
+
+
+def learned_rows() -> str:
+    """Rows of the learned table, twice as many as training reached: float16, little-endian, in base64."""
+    rows = load_model("learned").scheme.get_parameter("table")[: 2 * Config(**load_results("quick")["config"]).length]
+    return b64encode(rows.detach().numpy().astype("<f2").tobytes()).decode()
