@@ -49,7 +49,7 @@ class Plot {
   constructor(stage, box, { x, y, log = "", xTicks = [], yTicks = [], xLabel = "", yLabel = "", title = "" }) {
     Object.assign(this, { stage, box });
     const scale = ([from, to], start, length, isLog) => {
-      const measure = isLog ? Math.log : (value) => value;
+      const measure = !isLog ? (value) => value : from > 0 ? Math.log : Math.asinh; // which is linear near 0, logarithmic far out
       return (value) => start + (length * (measure(value) - measure(from))) / (measure(to) - measure(from));
     };
     const left = box.left + (yTicks.length ? 36 : 0) + (yLabel ? 18 : 0);
@@ -75,13 +75,16 @@ class Plot {
     if (yLabel) stage.add(`<text transform="translate(${box.left + SIZE} ${(top + bottom) / 2}) rotate(-90)" text-anchor="middle">${escaped(yLabel)}</text>`);
   }
 
-  /** A line through the points; what stands there only to compare is not `kept` among the drawn numbers. */
+  /** A line through the points; what stands there only to compare is not `kept` among the drawn numbers. "stairs" go by steps, each
+   *  number in the middle of its own. */
   line(xs, ys, names = "", kept = true) {
     if (kept) this.stage.drawn.lines.push({ x: [...xs], y: [...ys] });
     let pen = "M";
+    const stairs = names.includes("stairs");
     const path = Array.from(xs, (x, at) => {
       if (!Number.isFinite(ys[at])) { pen = "M"; return ""; }
-      const step = `${pen}${round(this.x(x))} ${round(this.y(ys[at]))}`;
+      const side = stairs && pen === "L" ? `H${round(this.x((xs[at - 1] + x) / 2))}V${round(this.y(ys[at]))}` : "";
+      const step = `${side}${pen}${round(this.x(x))} ${round(this.y(ys[at]))}`;
       pen = "L";
       return step;
     });
