@@ -10,17 +10,23 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from playwright.sync_api import Browser, Locator, Page
 
-from posenc_course.alibi import AlibiPositions
+from posenc_course.alibi import AlibiPositions, alibi_bias, alibi_slopes
 from posenc_course.attention import attention_weights
+from posenc_course.experiment import load_model
 from posenc_course.geometry import norms, turning_pairs, wavelengths
 from posenc_course.naive import normalized
-from posenc_course.rope import RotaryPositions
+from posenc_course.relative import t5_buckets
+from posenc_course.rope import RotaryPositions, apply_rope, rope_tables
 from posenc_course.schemes import PositionScheme
 from posenc_course.sinusoidal import SinusoidalPositions, frequencies, sinusoidal_table
 from tests.test_living import numbers, recorded, started
 from tests.test_site import Site, site
 
 __all__ = ["site"]
+
+
+def sliders(tab: Page, plain: str) -> Locator:
+    return tab.locator(f"#{plain} input[type=range]")
 
 
 @pytest.mark.slow
@@ -237,3 +243,101 @@ def test_only_a_word_that_grows_with_the_width_keeps_its_direction(browser: Brow
             assert says(tab, plain, f"The word is {size * d**0.5:.1f} long and the position {(d / 2) ** 0.5:.1f}") == expected(
                 d, size
             )
+
+
+@pytest.mark.slow
+def test_fast_pairs_alone_put_the_peak_elsewhere_too(browser: Browser, site: Site) -> None:
+    """Chapter 10: all pairs together have one peak, where the key was made for; four fast ones have another far away."""
+    query = torch.randn(64, dtype=torch.float64, generator=torch.Generator().manual_seed(7))
+    omega = frequencies(64)
+
+    def near_best(pairs: int) -> tuple[int, int]:
+        part = query[: 2 * pairs].expand(1, 1, 401, -1)
+        rotated = apply_rope(part, *rope_tables(range(401), omega[:pairs], dtype=query.dtype), interleaved=True)[0, 0]
+        score = rotated @ rotated[300] / (rotated[300] @ rotated[300])
+        assert score.argmax() == 300
+        high = (score >= 0.9).nonzero().flatten() - 300
+        return len(high) - 1, int(high.abs().max())
+
+    with started(browser, site, "fig-made-for") as tab:
+        assert says(tab, "fig-made-for", "All 32 waves") == [32, 300, near_best(32)[0], 0.9, near_best(32)[1]]
+        press(tab, sliders(tab, "fig-made-for").nth(1), "ArrowLeft", 28)
+        assert says(tab, "fig-made-for", "All 4 waves") == [4, 300, near_best(4)[0], 0.9, near_best(4)[1]]
+        assert near_best(4)[1] > 100 > near_best(32)[1]
+
+
+@pytest.mark.slow
+def test_no_number_of_heads_widens_the_widest_window(browser: Browser, site: Site) -> None:
+    """Chapter 11: the flattest head has the same slope, and the same window, whatever the number of heads."""
+
+    def windows(heads: int) -> list[int]:
+        bias = alibi_bias([8191], range(8192), alibi_slopes(heads), dtype=torch.float64)[0, :, 0]
+        held = bias.softmax(dim=-1).flip(-1).cumsum(dim=-1)
+        return [int(count) + 1 for count in (held < 0.9).sum(dim=-1)]
+
+    with started(browser, site, "fig-window") as tab:
+        few = windows(8)
+        assert says(tab, "fig-window", "of 8 has") == [4, 8, 1, 16, 90, few[3], 8192, 8, min(few), max(few)]
+        press(tab, sliders(tab, "fig-window").nth(0), "ArrowRight", 4)
+        press(tab, sliders(tab, "fig-window").nth(1), "ArrowRight", 5)
+        more = windows(12)
+        slope = round(1 / alibi_slopes(12)[8].item(), 2)
+        assert says(tab, "fig-window", "Head 9 of 12") == [9, 12, 1, slope, 12, 90, more[8], 8192, 12, min(more), max(more)]
+        assert min(more) < min(few)
+        assert max(more) == max(few)
+
+
+@pytest.mark.slow
+def test_rows_that_training_never_reached_know_no_neighbour(browser: Browser, site: Site) -> None:
+    """Chapter 8: trained rows are like their neighbours, rows beyond the training length like no row in particular."""
+    rows = torch.nn.functional.normalize(load_model("learned").scheme.get_parameter("table")[:128].detach().double(), dim=1)
+    cosines = rows @ rows.T
+    nearby, (opposite, at) = cosines[16, [15, 17]].mean(), cosines[16, :64].min(dim=0)
+    waves = torch.nn.functional.normalize(sinusoidal_table(range(64), 64).double(), dim=1)
+    lowest = (waves @ waves[16]).min()
+    last = cosines[127, :127]
+    with started(browser, site, "fig-learned-cosines") as tab:
+        said = says(tab, "fig-learned-cosines", "Row 16")
+        assert said == [16, *(round(float(number), 2) for number in (nearby, at, opposite, 16, lowest))]
+        press(tab, tab.locator("#fig-learned-cosines input[type=checkbox]"), "Space", 1)
+        press(tab, sliders(tab, "fig-learned-cosines"), "End", 1)
+        said = says(tab, "fig-learned-cosines", "Training never reached row 127")
+        assert said == [127, *(round(float(number), 2) for number in (last.min(), last.max())), 126, round(last[126].item(), 2)]
+        assert last.abs().max() < 0.5 < nearby
+
+
+@pytest.mark.slow
+def test_wide_buckets_are_shared(browser: Browser, site: Site) -> None:
+    """Chapter 9: near offsets have a bucket each, far ones share it, and an encoder has half as many for the past."""
+
+    def shared(causal: bool) -> list[int]:
+        buckets = t5_buckets(range(301), causal=causal)
+        alike = (buckets == buckets[100]).nonzero().flatten()
+        return [int(buckets[100]), len(alike) - 1, int(alike.min()), int(alike.max())]
+
+    with started(browser, site, "fig-buckets") as tab:
+        assert says(tab, "fig-buckets", "Offsets up to") == [100, *shared(True), 15]
+        press(tab, tab.locator("#fig-buckets select"), "ArrowDown", 1)
+        bucket, _, first, last = shared(False)
+        assert says(tab, "fig-buckets", f"every offset from {first} on") == [100, bucket, first, 7]
+        assert last == 300  # all that is farther
+        press(tab, tab.locator("#fig-buckets select"), "ArrowDown", 1)
+        ahead = t5_buckets(range(-300, 0), causal=False)
+        bound = int((ahead == ahead[200]).nonzero().max()) - 300
+        assert says(tab, "fig-buckets", "Offset −100") == [-100, int(ahead[200]), bound, 7]
+
+
+@pytest.mark.slow
+def test_untrained_buckets_stand_above_trained_ones(browser: Browser, site: Site) -> None:
+    """Chapter 9: heads add more to a far key, whose bucket was never trained, than to a near one."""
+    (axes,) = recorded("fig-heads-curves")["axes"]
+    curves = [numbers(line["y"]) for line in axes["lines"]]
+    with started(browser, site, "fig-heads-curves") as tab:
+        for head, words in ((1, "no text of the training"), (2, "Head 2")):
+            far, near = (round(float(curves[head - 1][offset + 60]), 2) for offset in (40, 4))
+            bucket = t5_buckets(range(-60, 61), causal=False)
+            alike = int((bucket == bucket[100]).sum()) - 1
+            said = says(tab, "fig-heads-curves", words)
+            assert said == [40, int(bucket[100]), alike, head, far, 4, near]
+            assert far > near
+            press(tab, tab.locator("#fig-heads-curves select"), "ArrowDown", 1)
