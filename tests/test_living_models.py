@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -40,8 +41,9 @@ def press(tab: Page, plain: str, label: str, *keys: str) -> None:
 
 def by_position(model: Decoder, scheme: PositionScheme, texts: torch.Tensor) -> np.ndarray:
     model = copy.deepcopy(model)
-    for part in (model, *(block.attention for block in model.blocks)):
-        part.scheme = scheme  # type: ignore[assignment]
+    parts: list[Any] = [model, *(block.attention for block in model.blocks)]
+    for part in parts:
+        part.scheme = scheme
     return np.asarray(token_losses(model, texts).double().mean(dim=0))
 
 
@@ -122,7 +124,7 @@ def test_rope_breaks_at_twice_the_length_and_recovers_with_64_bytes_in_sight(bro
 
         own = load_corpus().validation[:300]
         text = "é" + bytes(own.tolist()).decode("ascii")[1:]
-        tab.locator("#fig-small .controls").get_by_label("Text", exact=True).focus()
+        tab.locator("#fig-small .controls select").focus()
         tab.keyboard.press("ArrowDown")
         tab.locator("#fig-small").get_by_label("Your text").fill(text)
         assert tab.evaluate("document.querySelectorAll('script[src*=\"data/text-\"]').length") == 0

@@ -59,8 +59,8 @@ function made(name, control, change) {
 
 /**
  * Start a living figure in the place of the plain one. `figure` has
- * - label: what a screen reader calls it; controls: name -> {label, value, …}, by name in the state and in the address;
- *   (a slider's max may be a function of the state; one that shows only a part of it has get(state) and put(value, state; those
+ * - label: what a screen reader calls it; controls: name -> {label, value, …}, by name in the state and in the address
+ *   (a slider's max may be a function of the state; one that shows only a part of it has get(state) and put(value, state); those
  *   that are `compact` stand close together, a text with `rows` may have several lines, a button with `named(state, own)` is
  *   called so);
  * - draw(stage, state, own): draws a frame on the stage and returns what it shows in words. `own` is one object for all frames: the

@@ -150,7 +150,9 @@ export const figure = {
     const broken = last.filter(([, more]) => more > 0.75).map(([name]) => name);
     const cliff = broken.length > 1 ? ` More than three quarters of a nat above it: ${listed(broken)}.` : "";
     const level = live ? ` ALiBi's loss on your text is ${mean(own.base.slice(0, length)).toFixed(2)} nats per byte; on the lab's texts it is ${mean(given.alibi[0]).toFixed(2)}.${odd}` : "";
+    const [wanted, done] = [shownOf(state).length, Object.keys(curves).length];
+    const soFar = live && done < wanted ? ` (So far ${done} of ${wanted} models.)` : "";
     const note = !live && state.normalized && length < 512 ? " (The normalized model isn't shown: its losses were recorded at 512 bytes only.)" : "";
-    return `${about}${where} ${best[0]} is ${last.length > 1 ? "lowest, " : ""}${beside(best[1])} ALiBi on the same bytes${others}.${cliff}${level}${note}`;
+    return `${about}${where} ${best[0]} is ${last.length > 1 ? "lowest, " : ""}${beside(best[1])} ALiBi on the same bytes${others}.${cliff}${level}${note}${soFar}`;
   },
 };
