@@ -9,17 +9,19 @@ import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
 from playwright.sync_api import Browser, Locator, Page
+from torch import Tensor
 
 from posenc_course.alibi import AlibiPositions, alibi_bias, alibi_slopes
 from posenc_course.attention import attention_weights
-from posenc_course.experiment import load_model
+from posenc_course.experiment import SCHEMES, load_corpus, load_model, token_losses
 from posenc_course.geometry import norms, turning_pairs, wavelengths
 from posenc_course.naive import normalized
 from posenc_course.relative import t5_buckets
 from posenc_course.rope import RotaryPositions, apply_rope, rope_tables
 from posenc_course.schemes import PositionScheme
 from posenc_course.sinusoidal import SinusoidalPositions, frequencies, sinusoidal_table
-from tests.test_living import numbers, recorded, started
+from tests.commands import ROOT
+from tests.test_living import living, numbers, recorded, started
 from tests.test_site import Site, site
 
 __all__ = ["site"]
@@ -341,3 +343,49 @@ def test_untrained_buckets_stand_above_trained_ones(browser: Browser, site: Site
             assert said == [40, int(bucket[100]), alike, head, far, 4, near]
             assert far > near
             press(tab, tab.locator("#fig-heads-curves select"), "ArrowDown", 1)
+
+
+def loads(button: Locator, *names: str) -> bool:
+    """The button says how much it loads, in megabytes."""
+    scripts = living.scripts(ROOT)
+    size = sum(len(scripts[f"data/{name}"]) for name in names)
+    return f"loads {size / 1e6:.1f} MB" in button.inner_text()
+
+
+def models_of(tab: Page) -> int:
+    """How many models the page has asked for."""
+    return int(tab.evaluate("""document.querySelectorAll("script[src*='data/text-']").length"""))
+
+
+@pytest.mark.slow
+def test_alibi_reads_backwards_and_rope_does_not(browser: Browser, site: Site) -> None:
+    class Backwards(PositionScheme):
+        def rotate(self, q: Tensor, k: Tensor, m: Tensor, n: Tensor) -> tuple[Tensor, Tensor]:
+            return rope.rotate(q, k, 63 - m, 63 - n)
+
+    validation = load_corpus().validation
+    texts = validation[(torch.arange(32) * (len(validation) // 32))[:, None] + torch.arange(65)].long()
+    model = load_model("rope")
+    rope, as_it_is = model.scheme, token_losses(model, texts).mean()
+    for block in model.blocks:
+        block.attention.scheme = Backwards()  # type: ignore[union-attr]
+    more = token_losses(model, texts).mean() - as_it_is
+    with started(browser, site, "fig-told") as tab:
+        figure = tab.locator("#fig-told living-figure")
+        says, asks = figure.locator(".says"), figure.get_by_role("button", name="Ask the nine models")
+        assert "no row beyond 511" in says.inner_text()
+        assert loads(asks, *(f"text-{name}-0" for name in SCHEMES))
+        figure.get_by_label("Positions").focus()
+        tab.keyboard.press("b")
+        says.get_by_text("haven't been asked").wait_for()
+        assert not models_of(tab)
+        asks.press("Enter")
+        says.get_by_text(", over 32 texts").wait_for()
+        assert "Nothing changes for ALiBi and the model without positions." in says.inner_text()
+        assert f"RoPE +{more:.2f}" in says.inner_text()
+        assert models_of(tab) == 9
+        figure.get_by_label("Positions").focus()
+        tab.keyboard.press("a")
+        figure.get_by_label("Move all by").press("Home")
+        says.get_by_text(re.compile("moved by 1, over 32 texts")).wait_for()
+        assert "Nothing changes for ALiBi, RoPE, T5 bias, Shaw and the model without positions." in says.inner_text()

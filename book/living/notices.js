@@ -1,0 +1,128 @@
+// Chapter 14: the nine models read 64 bytes in their order, and are told other positions; who notices?
+import { mulberry32 } from "./decoder.js";
+import { run } from "./models.js";
+
+const LENGTH = 64;
+const ROWS = 512; // of the learned table
+const RECORDED = "All positions moved by 1,000";
+const SCHEMES = [ // from top to bottom, with names and colours as in the plain figures
+  ["linear", "linear", "vermillion"], ["normalized", "normalized", "sky"], ["sinusoidal", "sinusoidal", "blue"],
+  ["learned", "learned", "orange"], ["none", "no position", "black"], ["shaw", "Shaw", "purple"],
+  ["t5", "T5 bias", "sky"], ["rope", "RoPE", "green"], ["alibi", "ALiBi", "vermillion"],
+];
+const ORDER = Array.from({ length: LENGTH }, (_, m) => m);
+const grouped = (number) => `${number}`.replace(/(?=(...)+$)(?!^)/g, ",");
+const mean = (numbers) => numbers.reduce((a, b) => a + b, 0) / numbers.length;
+
+function shuffled(seed) {
+  const random = mulberry32(seed);
+  const left = [...ORDER];
+  return ORDER.map(() => left.splice(Math.floor(random() * left.length), 1)[0]);
+}
+
+// What the schemes are told, and in words.
+function toldOf({ change, n, seed }) {
+  if (change === "shuffled") return [shuffled(seed), `Positions shuffled (shuffle ${seed})`];
+  if (change === "backwards") return [[...ORDER].reverse(), "Positions from 63 back to 0"];
+  if (change === "same") return [ORDER.map(() => 0), "Position 0 for every byte"];
+  return [ORDER.map((m) => m + n), `All positions moved by ${grouped(n)}`];
+}
+
+// Asks all nine models; each text's loss is compared with what the same text costs in its own positions.
+async function ask(own, told, positions) {
+  const found = own.answers[told] = { done: 0, by: {} };
+  const texts = (await living.load("data/windows")).map((text) => text.slice(0, LENGTH + 1));
+  const { before } = own.data["{for}"];
+  const asked = SCHEMES.map(async ([name], row) => {
+    if (name === "learned" && Math.max(...positions) >= ROWS) {
+      found.by[name] = NaN;
+      return;
+    }
+    const job = { model: `text-${name}-0`, texts, positions, slot: `told-${name}` };
+    const part = ({ done, each }) => {
+      found.by[name] = mean(before[row]) + mean(each.map(({ losses }, text) => mean([...losses]) - before[row][text]));
+      found.done = done;
+      own.redraw();
+    };
+    try {
+      if (!await run(job, part)) delete own.answers[told]; // a newer question took its place
+    } catch (error) {
+      own.failed = error.message;
+    }
+  });
+  await Promise.all(asked);
+  own.set({});
+}
+
+const listed = (names) => [names.slice(0, -1).join(", "), ...names.slice(-1)].filter(Boolean).join(" and ");
+
+export const figure = {
+  label: "Loss of nine models that are told other positions than their bytes have",
+  needs: ["{for}"],
+  controls: {
+    change: {
+      label: "Positions", value: "moved",
+      options: { moved: "all moved", shuffled: "shuffled", backwards: "backwards", same: "0 for every byte" },
+    },
+    n: {
+      label: "Move all by", values: [1, 2, 5, 10, 20, 50, 100, 200, 448, 449, 1000, 2000, 5000, 10000], value: 1000,
+      show: grouped, when: ({ change }) => change === "moved",
+    },
+    seed: { label: "", value: 1, read: (text) => Math.max(1, Math.floor(Number(text)) || 1) },
+    ask: {
+      label: "Ask the nine models (loads 2.9 MB)", when: (_, own) => !own.asked,
+      press(_, own) {
+        Object.assign(own, { asked: true, answers: {} });
+        return {};
+      },
+    },
+    again: { label: "Shuffle again", when: ({ change }) => change === "shuffled", press: ({ seed }) => ({ seed: seed + 1 }) },
+  },
+  draw(stage, state, own) {
+    const { before, moved } = own.data["{for}"];
+    const recorded = { by: Object.fromEntries(SCHEMES.map(([name], row) => [name, moved[0][row] || NaN])) };
+    own.answers ??= { [RECORDED]: recorded };
+    const [positions, told] = toldOf(state);
+    if (own.asked && !own.answers[told] && !own.failed) ask(own, told, positions);
+    const found = own.answers[told] ?? { by: {} };
+
+    const names = stage.width < 480 ? 88 : 96;
+    const high = 30;
+    const plot = stage.plot(
+      { left: names, top: 0, width: stage.width - names, height: SCHEMES.length * high + 48, right: 56 },
+      { x: [1.7, 3.5], y: [SCHEMES.length - 0.5, -0.5], xTicks: [2, 2.5, 3, 3.5], xLabel: "loss, nats per byte" },
+    );
+    const [same, worse, none] = [[], [], []];
+    SCHEMES.forEach(([name, label, color], row) => {
+      const a = mean(before[row]);
+      const b = found.by[name];
+      stage.text(names - 6, plot.y(row) + 4, label, `${color} words`, "end");
+      const by = b - a;
+      const shown = Math.abs(by) < 5e-4 ? "±0" : `${by < 0 ? "−" : "+"}${Math.abs(by).toFixed(2)}`;
+      if (b) plot.line([a, b], [row, row], `${color} thick`, false);
+      plot.dots([a], [row], `${color} ring`, 6);
+      if (b === undefined) return;
+      if (Number.isNaN(b)) {
+        plot.text(a, row, `no row ${grouped(Math.max(ROWS, positions[0]))}`, "", "start", [14, 4]);
+        none.push(label);
+        return;
+      }
+      plot.dots([b], [row], color, 3.5);
+      plot.text(Math.max(a, b), row, shown, "number", "start", [12, 4]);
+      if (shown !== "±0") worse.push(`${label} ${shown}`);
+      else if (name === "none") same.push("the model without positions");
+      else same.unshift(label);
+    });
+    if (own.failed) return own.failed;
+    if (!own.answers[told]) return `${told}: the models haven't been asked about this yet. The button below asks them.`;
+    if (found.done === 0) return `${told}: the models are loading.`;
+    const all = before[0].length;
+    const texts = found.done < all ? `so far over ${found.done} of ${all} texts` : `over ${all} texts`;
+    const parts = [
+      same.length && `Nothing changes for ${listed(same)}.`,
+      worse.length && `${same.length ? "The others change" : "All change"} by this many nats per byte: ${listed(worse)}.`,
+      none.length && `The learned table has no row beyond ${ROWS - 1}.`,
+    ];
+    return `${told}, ${texts}. ${parts.filter(Boolean).join(" ")}`;
+  },
+};
