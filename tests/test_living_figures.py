@@ -13,16 +13,18 @@ from torch import Tensor
 
 from posenc_course.alibi import AlibiPositions, alibi_bias, alibi_slopes
 from posenc_course.attention import attention_weights
-from posenc_course.experiment import SCHEMES, load_corpus, load_model, token_losses
+from posenc_course.experiment import SCHEMES, changed, load_corpus, load_model, token_losses
 from posenc_course.geometry import norms, turning_pairs, wavelengths
 from posenc_course.naive import normalized
 from posenc_course.relative import t5_buckets
 from posenc_course.rope import RotaryPositions, apply_rope, rope_tables
 from posenc_course.schemes import PositionScheme
 from posenc_course.sinusoidal import SinusoidalPositions, frequencies, sinusoidal_table
+from posenc_course.transformer import Decoder
 from tests.commands import ROOT
 from tests.test_living import living, numbers, recorded, started
 from tests.test_site import Site, site
+from tools.sphinx import living_data
 
 __all__ = ["site"]
 
@@ -389,3 +391,35 @@ def test_alibi_reads_backwards_and_rope_does_not(browser: Browser, site: Site) -
         figure.get_by_label("Move all by").press("Home")
         says.get_by_text(re.compile("moved by 1, over 32 texts")).wait_for()
         assert "Nothing changes for ALiBi, RoPE, T5 bias, Shaw and the model without positions." in says.inner_text()
+
+
+def known_words(model: Decoder, prompt: str) -> str:
+    """Of the words that the model writes from byte 112 on, taking the likeliest byte each time, how many are frequent ones."""
+    tokens, caches = list(prompt.encode()), model.new_caches()
+    with torch.inference_mode():
+        scores = model(torch.tensor([tokens]), caches=caches)
+        while len(tokens) < 256:
+            tokens.append(int(scores[0, -1].argmax()))
+            scores = model(torch.tensor([tokens[-1:]]), caches=caches)
+    words = list(re.finditer("[A-Za-z]{3,}(?=[^A-Za-z])", bytes(tokens).decode()))
+    known, frequent = [word[0].lower() for word in words if word.start() >= 112], set(living_data.words())
+    return f"{sum(word in frequent for word in known)} of {len(known)}"
+
+
+@pytest.mark.slow
+def test_rope_s_writing_falls_apart_and_a_window_holds_it(browser: Browser, site: Site) -> None:
+    prompt, rope = living_data.windows()[0][:32], load_model("rope")
+    expected = [known_words(model, prompt) for model in (rope, changed(rope, "window", 64, 64), load_model("alibi"))]
+    with started(browser, site, "fig-written") as tab:
+        figure = tab.locator("#fig-written living-figure")
+        says, asks = figure.locator(".says"), figure.get_by_role("button", name="Let the models write")
+        assert loads(asks, "text-rope-0", "text-alibi-0", "windows", "words")
+        assert not models_of(tab)
+        asks.press("Enter")
+        says.get_by_text("from byte 112 on in sample 1").wait_for()
+        shares = [int(a) / int(b) for a, b in re.findall(r"(\d+) of (\d+)", says.inner_text())]
+        assert shares[0] < 0.1 < 0.25 < min(shares[1:])
+        figure.get_by_label("Temperature").press("Home")
+        said = "{} of RoPE's are known, {} with the window, and {} of ALiBi's.".format(*expected)
+        says.get_by_text(f"from byte 112 on in sample 1, {said}").wait_for()
+        assert models_of(tab) == 2

@@ -6,7 +6,9 @@ Each value can be written as JSON; a page reads it as `await living.load("data/N
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +24,10 @@ from posenc_course.rope import RotaryPositions
 
 
 def scripts() -> dict[str, object]:
-    """All data of the pages by name: each stored model under its file's name, "windows", "windows-16", "quick" and
-    "learned-rows".
-    """
+    """All data of the pages by name: each stored model under its file's name, and what the functions below make."""
     models = {path.stem: model(path) for path in sorted((DATA / "models").glob("*.npz"))}
-    return {**models, "windows": windows(), "windows-16": windows(16), "quick": curves(), "learned-rows": learned_rows()}
+    texts = {"windows": windows(), "windows-16": windows(16), "words": words()}
+    return {**models, **texts, "quick": curves(), "learned-rows": learned_rows()}
 
 
 def model(path: Path) -> dict[str, Any]:
@@ -65,6 +66,12 @@ def windows(number: int | None = None) -> list[str]:
     longest = MULTIPLES[-1] * config.length
     pieces = _pieces(load_corpus().validation, number or config.evaluation_bytes // longest, longest + 1)
     return [bytes(piece.tolist()).decode("ascii") for piece in pieces]
+
+
+def words(count: int = 4000) -> list[str]:
+    """The most frequent words of the training text, in lower case and in the alphabet's order: of three letters or more."""
+    text = load_corpus().train.numpy().tobytes().decode("ascii").lower()
+    return sorted(word for word, _ in Counter(re.findall("[a-z]{3,}", text)).most_common(count))
 
 
 def curves() -> dict[str, dict[str, list[float]]]:

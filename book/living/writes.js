@@ -1,0 +1,125 @@
+// Chapter 12: what a model writes beyond the length that it was trained on, beside itself with a window and beside ALiBi.
+import { bytesOf, run, textOf } from "./models.js";
+
+const PROMPT = 32;
+const SIZE = 256;
+const FROM = 112; // where RoPE's loss begins to climb
+const WRITERS = [ // as in the plain figure
+  { name: "RoPE", color: "green", model: "text-rope-0" },
+  { name: "RoPE, window of 64", color: "green", dash: "dotted", model: "text-rope-0", window: 64 },
+  { name: "ALiBi", color: "vermillion", dash: "dashed", model: "text-alibi-0" },
+];
+
+// Each word that begins after the prompt, unless the text's end cuts it off: [begin, end, whether it's known].
+function wordsOf(text, known) {
+  const found = [...text.matchAll(/[A-Za-z]{3,}(?=[^A-Za-z])/g)].filter(({ index }) => index >= PROMPT);
+  return found.map(({ 0: word, index }) => [index, index + word.length, known.has(word.toLowerCase())]);
+}
+
+async function write(own, key, { sample, temperature }) {
+  const texts = own.texts[key] = [];
+  try {
+    own.known ??= new Set(await living.load("data/words"));
+    const windows = await living.load("data/windows");
+    const prompt = bytesOf(windows[(sample - 1) % windows.length]).slice(0, PROMPT);
+    await Promise.all(WRITERS.map(async ({ model, window }, at) => {
+      const asked = { bytes: SIZE - PROMPT, temperature, seed: sample };
+      const answer = await run({ model, window, texts: [prompt], write: asked, slot: `writes-${at}` });
+      if (!answer) {
+        delete own.texts[key]; // a newer question took its place
+        return;
+      }
+      texts[at] = textOf([...prompt, ...answer.each[0].written]);
+      own.redraw();
+    }));
+  } catch (error) {
+    own.failed = error.message;
+  }
+  own.set({});
+}
+
+// One text, byte by byte on a grid, so that a byte's place is its position.
+function lay(stage, top, text, { name, color }, known) {
+  const perRow = stage.width < 560 ? 32 : 64;
+  const step = Math.min(9, stage.width / perRow);
+  const high = 28;
+  const x = (at) => (at % perRow) * step;
+  const y = (at) => top + 40 + Math.floor(at / perRow) * high;
+  stage.text(0, top + 14, name, `${color} words`, "start");
+  for (const at of [64, FROM]) {
+    stage.add(`<path class="rule" d="M${x(at)} ${y(at) - 22}v28"/>`);
+    stage.text(x(at) + 3, y(at) - 14, at, "number tiny", "start");
+  }
+  const words = wordsOf(text, known);
+  const strange = words.filter(([, , is]) => !is);
+  const pale = new Set(strange.flatMap(([begin, end]) => Array.from({ length: end - begin }, (_, i) => begin + i)));
+  Array.from(text).forEach((sign, at) => {
+    if (sign === " ") return;
+    const names = `byte${at < PROMPT ? " given" : ""}${pale.has(at) || sign < " " ? " pale" : ""}`;
+    stage.text(x(at) + step / 2, y(at), sign < " " ? "↵" : sign, names);
+  });
+  for (const at of pale) stage.add(`<path class="line thin pale" d="M${x(at)} ${y(at) - 4}h${step}"/>`);
+  stage.height = y(SIZE - 1) + 10;
+  return words;
+}
+
+export const figure = {
+  label: "What three models write, byte by byte, beyond the length that two of them break at",
+  needs: ["{for}"],
+  controls: {
+    sample: { label: "Sample", min: 1, max: 32, value: 1 },
+    temperature: { label: "Temperature", values: [0, 0.2, 0.4, 0.6, 0.8, 1], value: 0.6 },
+    ask: {
+      label: "Let the models write (loads 0.7 MB)", when: (_, own) => !own.asked,
+      press(_, own) {
+        own.asked = true;
+        return {};
+      },
+    },
+    another: { label: "Another sample", when: (_, own) => own.asked, press: ({ sample }) => ({ sample: sample % 32 + 1 }) },
+  },
+  draw(stage, { sample, temperature }, own) {
+    const { shares } = own.data["{for}"];
+    own.texts ??= {};
+    const key = `${temperature}/${sample}`;
+    if (own.asked && !own.texts[key] && !own.failed) write(own, key, { sample, temperature });
+    const middles = shares[0].map((_, at) => PROMPT + 16 + 32 * at);
+    const plot = stage.plot(
+      { left: 0, top: 0, width: stage.width, height: 210, right: 16 },
+      {
+        x: [32, 256], xTicks: [32, 64, FROM, 160, 208, 256], xLabel: "byte at which the word begins",
+        y: [0, 70], yTicks: [0, 35, 70], yLabel: "known words, %",
+      },
+    );
+    for (const at of [64, FROM]) plot.rule({ x: at });
+    WRITERS.forEach(({ name, color, dash }, at) => {
+      plot.line(middles, shares[at], `${color} ${dash ?? ""}`);
+      plot.text(middles.at(-1), shares[at].at(-1), name, `${color} words`, "end", [8, at === 2 ? 22 : -8]);
+    });
+
+    const texts = own.texts[key];
+    const put = (writer, at) => (texts?.[at] ? lay(stage, stage.height + 12, texts[at], writer, own.known) : null);
+    const counts = WRITERS.map(put);
+    if (own.failed) return own.failed;
+    if (!own.asked) {
+      const [rope, windowed, alibi] = shares.map((row) => `${Math.round(row[3])} %`);
+      return sample === 1 && temperature === 0.6
+        ? `Over 32 prompts, of the words that begin at bytes 128 to 159, ${rope} of RoPE's are known, `
+          + `${windowed} with the window, and ${alibi} of ALiBi's.`
+        : `Sample ${sample} at temperature ${temperature} hasn't been written yet. The button below lets the models write it.`;
+    }
+    if (counts.includes(null)) return `Sample ${sample}: the models are writing.`;
+    const score = (all) => {
+      const far = all.flat().filter(([begin]) => begin >= FROM);
+      return `${far.filter(([, , is]) => is).length} of ${far.length}`;
+    };
+    const here = counts.map((words) => score([words]));
+    const whole = (at) => at.startsWith(`${temperature}/`) && own.texts[at].filter(Boolean).length === WRITERS.length;
+    const same = Object.keys(own.texts).filter(whole);
+    const over = WRITERS.map((_, at) => score(same.map((one) => wordsOf(own.texts[one][at], own.known))));
+    const told = ([rope, windowed, alibi]) =>
+      `${rope} of RoPE's are known, ${windowed} with the window, and ${alibi} of ALiBi's`;
+    const sum = same.length > 1 ? ` Over the ${same.length} samples so far at this temperature, ${told(over)}.` : "";
+    return `Of the words from byte ${FROM} on in sample ${sample}, ${told(here)}.${sum}`;
+  },
+};
