@@ -423,3 +423,37 @@ def test_rope_s_writing_falls_apart_and_a_window_holds_it(browser: Browser, site
         said = "{} of RoPE's are known, {} with the window, and {} of ALiBi's.".format(*expected)
         says.get_by_text(f"from byte 112 on in sample 1, {said}").wait_for()
         assert models_of(tab) == 2
+
+
+@pytest.mark.slow
+def test_second_layer_looks_near_again_with_pair_3_slower(browser: Browser, site: Site) -> None:
+    shares: list[float] = []
+
+    class Watched(RotaryPositions):
+        def rotate(self, q: Tensor, k: Tensor, m: Tensor, n: Tensor) -> tuple[Tensor, Tensor]:
+            q, k = super().rotate(q, k, m, n)
+            shares.append(attention_weights(q[:, :, -1:], k)[..., :-64].sum(-1).mean().item())
+            return q, k
+
+    omega = frequencies(16)
+    omega[3] /= 2
+    model, watched = load_model("rope"), Watched(omega)
+    for block in model.blocks:
+        block.attention.scheme = watched  # type: ignore[union-attr]
+    with torch.inference_mode():
+        model(torch.tensor([list(text[:201].encode()) for text in living_data.windows()[:16]]))
+    with started(browser, site, "fig-where") as tab:
+        figure = tab.locator("#fig-where living-figure")
+        says, asks = figure.locator(".says"), figure.get_by_role("button", name="Ask the model")
+        as_trained = re.findall(r"(\d+) %", says.inner_text())
+        assert loads(asks, "text-rope-0", "windows")
+        assert not models_of(tab)
+        asks.press("Enter")
+        says.get_by_text(", over 16 texts").wait_for()
+        assert re.findall(r"(\d+) %", says.inner_text()) == as_trained
+        figure.get_by_label("Pair 3 at half its speed").press("Space")
+        says.get_by_text(re.compile("half its speed.*, over 16 texts")).wait_for()
+        slower = re.findall(r"(\d+) %", says.inner_text())
+        assert slower == [f"{100 * share:.0f}" for share in shares]
+        assert int(slower[1]) < int(as_trained[1]) / 2
+        assert models_of(tab) == 1

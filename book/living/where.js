@@ -1,0 +1,91 @@
+// Chapter 13: where one query of the trained RoPE looks, in each layer and head, beyond the distances of training.
+import { frequencies } from "./formulas.js";
+import { run } from "./models.js";
+
+const TRAINED = 64;
+const STEP = 8; // distances drawn as one
+const TEXTS = 16;
+const DASHES = ["", "dashed", "dotted", "thin"]; // of the heads
+
+// A head's weights over the keys, first to last -> percent of its attention for each step of distances, nearest first.
+function bySteps(weights) {
+  const steps = new Array(Math.ceil(weights.length / STEP)).fill(0);
+  weights.forEach((weight, key) => { steps[Math.floor((weights.length - 1 - key) / STEP)] += 100 * weight; });
+  return steps;
+}
+
+async function ask(own, key, { position, slow }) {
+  const found = own.answers[key] = { done: 0, layers: null };
+  const omega = [...frequencies(16)];
+  omega[3] /= slow ? 2 : 1;
+  const part = ({ done, each }) => {
+    const now = each.at(-1).attention.map((heads) => heads.map(([weights]) => bySteps(weights)));
+    found.layers = now.map((heads, layer) => heads.map((steps, head) => steps.map((share, at) => {
+      const before = found.layers?.[layer][head][at] ?? 0;
+      return before + (share - before) / done; // the mean over the texts so far
+    })));
+    found.done = done;
+    own.redraw();
+  };
+  try {
+    const texts = (await living.load("data/windows")).slice(0, TEXTS).map((text) => text.slice(0, position + 2));
+    const job = { model: "text-rope-0", texts, queries: [position], changes: { frequencies: omega }, slot: "where" };
+    if (!await run(job, part)) delete own.answers[key]; // a newer question took its place
+  } catch (error) {
+    own.failed = error.message;
+  }
+  own.set({});
+}
+
+export const figure = {
+  label: "How a query's attention spreads over the distance, in two layers of four heads",
+  needs: ["{for}"],
+  controls: {
+    position: { label: "Query's position", min: 32, max: 256, step: 8, value: 200 },
+    slow: { label: "Pair 3 at half its speed", value: false },
+    ask: {
+      label: "Ask the model (loads 0.3 MB)", when: (_, own) => !own.asked,
+      press(_, own) {
+        Object.assign(own, { asked: true, answers: {} });
+        return {};
+      },
+    },
+  },
+  draw(stage, { position, slow }, own) {
+    const { steps } = own.data["{for}"];
+    own.answers ??= { "200/false": { done: TEXTS, layers: [steps.slice(0, 4), steps.slice(4)] } };
+    const key = `${position}/${slow}`;
+    if (own.asked && !own.answers[key] && !own.failed) ask(own, key, { position, slow });
+    const { done, layers } = own.answers[key] ?? { done: 0, layers: null };
+
+    const shares = [0, 1].map((layer) => {
+      const last = layer === 1;
+      const plot = stage.plot(
+        { left: 0, top: layer * 158, width: stage.width, height: last ? 190 : 158, right: 14 },
+        {
+          x: [0, 256], y: [0, 100], yTicks: [0, 50, 100], yLabel: "attention, %",
+          ...(last && { xTicks: [0, 64, 120, 200, 256], xLabel: "distance from query to key, in steps of 8" }),
+        },
+      );
+      plot.band(0, TRAINED);
+      plot.rule({ x: TRAINED });
+      plot.text(TRAINED, 100, `layer ${layer + 1}`, "", "start", [6, 12]);
+      if (!layers) return null;
+      const middles = layers[layer][0].map((_, step) => STEP * step + STEP / 2);
+      layers[layer].forEach((head, at) => plot.line(middles, head, `green ${DASHES[at]}`));
+      const far = layers[layer].map((head) => head.slice(TRAINED / STEP).reduce((a, b) => a + b, 0));
+      const share = Math.round(far.reduce((a, b) => a + b) / far.length);
+      plot.text(TRAINED, 100, `${share} % from 64 on`, "number", "start", [6, 29]);
+      return share;
+    });
+    if (own.failed) return own.failed;
+    const who = `${slow ? "With pair 3 at half its speed, the" : "The"} query at position ${position}`;
+    if (!own.asked && !layers) return `${who}: the model hasn't been asked about it yet. The button below asks it.`;
+    if (!layers) return `${who}: the model is loading.`;
+    const over = done < TEXTS ? `so far over ${done} of ${TEXTS} texts` : `over ${TEXTS} texts`;
+    return position < TRAINED
+      ? `${who} sees no key that is 64 or more bytes away (${over}).`
+      : `${who} gives ${shares[0]} % of its attention in layer 1 and ${shares[1]} % in layer 2 `
+        + `to keys that are 64 or more bytes away, ${over}.`;
+  },
+};
