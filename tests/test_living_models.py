@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import re
 from typing import Any
 
@@ -12,7 +13,9 @@ import torch
 from playwright.sync_api import Browser, Page
 
 from posenc_course.experiment import SCHEMES, curve, load_corpus, load_model, load_results, token_losses
+from posenc_course.experiment.corpus import DATA
 from posenc_course.experiment.evaluation import WindowedPositions
+from posenc_course.experiment.recital import STARTS, recital, write
 from posenc_course.plotting import SCHEME_STYLES
 from posenc_course.rope import RotaryPositions
 from posenc_course.schemes import PositionScheme
@@ -136,3 +139,28 @@ def test_rope_breaks_at_twice_the_length_and_recovers_with_64_bytes_in_sight(bro
             expected = float((losses[scheme] - losses["alibi"])[256:288].mean())
             assert f"{abs(expected):.2f} nats {'below' if expected < 0 else 'above'}" in says
         assert f"ALiBi's loss on your text is {float(losses['alibi'].mean()):.2f}" in says
+
+
+@pytest.mark.slow
+def test_models_of_the_first_page_write_what_the_package_writes(browser: Browser, site: Site) -> None:
+    written = json.loads((DATA / "recite.json").read_text(encoding="utf-8"))["written"]
+
+    def mistake(scheme: str, begin: int) -> int:
+        """How many letters are right before the first that is not, of those written from the number `begin` on."""
+        start = STARTS[begin - 1]
+        text = write(load_model(scheme, part="recite"), recital(24, start)[None], 256)[0]
+        return int((text == recital(256, start)).int().argmin())
+
+    with started(browser, site, "fig-loses-place") as tab:
+        figure = tab.locator("#fig-loses-place living-figure")
+        assert figure.evaluate("e => e.drawn.texts") == [written["sinusoidal"][:128]]
+        assert f"first mistake is letter {mistake('sinusoidal', 1) + 1}." in said(tab, "fig-loses-place", "sinusoids")
+        press(tab, "fig-loses-place", "Letters", "End")
+        press(tab, "fig-loses-place", "Positions told by", *["ArrowDown"] * 3)
+        assert "counts on to letter 256 without a mistake" in said(tab, "fig-loses-place", "ALiBi")
+        figure.get_by_role("button", name="Run the models here").press("Enter")
+        said(tab, "fig-loses-place", "ALiBi")
+        assert figure.evaluate("e => e.drawn.texts") == [written["alibi"]], "computed in the page as recorded"
+        press(tab, "fig-loses-place", "Positions told by", "ArrowUp")
+        press(tab, "fig-loses-place", "It begins at number", *["ArrowRight"] * 4)
+        said(tab, "fig-loses-place", f"With RoPE, the model's first mistake is letter {mistake('rope', 5) + 1}.")

@@ -6,6 +6,7 @@ Run it when a chapter's finding, the look of the figures or a scheme has changed
 from __future__ import annotations
 
 import io
+import json
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -23,10 +24,11 @@ from posenc_course._drawn import NOTHING_SAID, small_svg
 from posenc_course._system import write_whole
 from posenc_course.alibi import alibi_slopes
 from posenc_course.experiment import curve, load_model, load_results, token_losses
-from posenc_course.experiment.corpus import load_corpus
+from posenc_course.experiment.corpus import DATA, load_corpus
+from posenc_course.experiment.recital import recital
 from posenc_course.geometry import wavelengths
 from posenc_course.naive import normalized
-from posenc_course.plotting import COLORS, DIVERGING, STYLE, label_ends, position_colors, scheme_style
+from posenc_course.plotting import COLORS, DIVERGING, STYLE, position_colors, scheme_style
 from posenc_course.relative import t5_buckets
 from posenc_course.rope import RotaryPositions
 from posenc_course.rope_scaling import ntk_aware
@@ -177,20 +179,23 @@ def choosing(ax: Axes) -> None:
 
 
 def loses_its_place(ax: Axes) -> None:
-    """The picture above all: what trained models lose beyond the training length."""
-    results = load_results("full")
-    edges = np.unique(np.geomspace(4, 512, 34).astype(int))
-    ax.axvspan(1, 64, color="0.93", linewidth=0)
-    ax.text(5, 1.55, "lengths seen in training")
-    for scheme in ("sinusoidal", "learned", "rope", "t5", "alibi"):
-        means = above_alibi(results, scheme, edges)
-        style = scheme_style(scheme) | {"marker": ""}
-        ax.plot(edges[1:] - 1, means.T, **style | {"label": "_", "linewidth": 0.7, "alpha": 0.5})
-        ax.plot(edges[1:] - 1, means.mean(dim=0), **style)
-    ax.set(xscale="log", xlim=(4, 512), xlabel="position in the text", ylabel="worse than ALiBi, nats")
-    ax.set_xticks([4, 16, 64, 256, 512], ["4", "16", "64", "256", "512"])
-    ax.minorticks_off()
-    label_ends(ax)
+    """The picture above all: what four models write that were trained to count to twenty, on 64 letters at a time."""
+    line = 64  # letters
+    written = json.loads((DATA / "recite.json").read_text(encoding="utf-8"))["written"]
+    right = bytes(recital(2 * line).tolist()).decode()
+    letters: Any = {"family": "monospace", "fontsize": 10.2, "va": "center"}
+    for row, scheme in enumerate(("sinusoidal", "learned", "rope", "alibi")):
+        ax.axhspan(-3 * row - 0.45, -3 * row + 0.55, color="0.93", linewidth=0)
+        ax.text(0, -3 * row + 1, scheme_style(scheme)["label"], fontsize=11, va="center", color=GREY)
+        text = written[scheme][: 2 * line]
+        good = next((place for place, (one, other) in enumerate(zip(text, right, strict=True)) if one != other), len(text))
+        for begin, end, color in ((0, good, "black"), (good, len(text), RED)):
+            for first in (0, line):
+                low, high = max(begin, first), min(end, first + line)
+                if low < high:
+                    ax.text(low - first, -3 * row - first / line, text[low:high], color=color, **letters)
+    ax.set(xlim=(0, line), ylim=(-10.6, 1.6))
+    ax.set_axis_off()
 
 
 CHAPTERS = (
@@ -229,7 +234,9 @@ def svg(fig: Figure) -> str:
 def draw() -> dict[str, str]:
     """Each file's name, and what belongs into it."""
     with mpl.rc_context(STYLE):
-        fig, ax = plt.subplots(figsize=(7.2, 2.8))
+        fig, ax = plt.subplots(figsize=(5.6, 3.2))
+        fig.set_layout_engine("none")
+        ax.set_position((0.01, 0, 0.98, 1))  # as wide as 64 letters are
         loses_its_place(ax)
         pictures = {"loses_its_place.svg": svg(fig)}
         return pictures | {f"{number:02d}.svg": svg(picture(number)) for number in range(1, 15)}

@@ -3,8 +3,9 @@
     python tools/recite.py
 
 Seven schemes, three seeds, two layers of width 48: some seven minutes on one core. Each run goes into a file of its own in
-_experiment/recite, so that an interrupted call goes on where it was; the table of all goes to posenc_course/data/recite.json,
-together with what stretching does to RoPE's models, and seed 0 of each scheme, and all of RoPE's, to posenc_course/data/models.
+_experiment/recite, so that an interrupted call goes on where it was. The table of all goes to posenc_course/data/recite.json,
+with what the models write and what stretching does to RoPE's; seed 0 of each scheme, and all of RoPE's, go to
+posenc_course/data/models.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from posenc_course.experiment._files import write_runs
 from posenc_course.experiment.config import RECITE, Config
 from posenc_course.experiment.evaluation import changed
 from posenc_course.experiment.folder import load_model, merge, run_experiment
-from posenc_course.experiment.recital import evaluate_recital
+from posenc_course.experiment.recital import PROMPT, evaluate_recital, recital, write
 from posenc_course.rope import RotaryPositions
 from posenc_course.transformer import Decoder
 
@@ -60,14 +61,22 @@ def stretch(folder: Path, config: Config) -> list[dict[str, Any]]:
     return found
 
 
+def written(config: Config, data: Path) -> dict[str, str]:
+    """What the shipped models write from "one" on, to four times the training length, by their scheme (seed 0)."""
+    models = {scheme: load_model(scheme, seed, part=RECITE, folder=data / "models") for scheme, seed in SHIPPED if seed == 0}
+    texts = {scheme: write(model, recital(PROMPT)[None], 4 * config.length)[0] for scheme, model in models.items()}
+    return {scheme: bytes(text.tolist()).decode("ascii") for scheme, text in texts.items()}
+
+
 def main(config: Config = CONFIG, folder: Path = FOLDER, data: Path = DATA, jobs: int = 1) -> None:
     run_experiment(config, folder, schemes=SCHEMES, jobs=jobs)
     table = merge(folder)
     runs = table.pop("runs")
-    write_runs(data / "recite.json", {"command": "python tools/recite.py", **table, "stretched": stretch(folder, config)}, runs)
     for scheme, seed in SHIPPED:
         name = f"{RECITE}-{scheme}-{seed}.npz"
         (data / "models" / name).write_bytes((folder / name).read_bytes())
+    table |= {"written": written(config, data), "stretched": stretch(folder, config)}
+    write_runs(data / "recite.json", {"command": "python tools/recite.py", **table}, runs)
 
 
 if __name__ == "__main__":

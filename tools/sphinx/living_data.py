@@ -19,6 +19,7 @@ from posenc_course.experiment._files import config_from
 from posenc_course.experiment.config import MULTIPLES, Config, build_scheme
 from posenc_course.experiment.corpus import DATA
 from posenc_course.experiment.evaluation import _pieces
+from posenc_course.experiment.recital import NUMBERS
 from posenc_course.relative import T5Positions
 from posenc_course.rope import RotaryPositions
 
@@ -26,7 +27,7 @@ from posenc_course.rope import RotaryPositions
 def scripts() -> dict[str, object]:
     """All data of the pages by name: each stored model under its file's name, and what the functions below make."""
     models = {path.stem: model(path) for path in sorted((DATA / "models").glob("*.npz"))}
-    texts = {"windows": windows(), "windows-16": windows(16), "words": words()}
+    texts = {"windows": windows(), "windows-16": windows(16), "words": words(), "recited": recited()}
     return {**models, **texts, "quick": curves(), "learned-rows": learned_rows()}
 
 
@@ -45,6 +46,12 @@ def model(path: Path) -> dict[str, Any]:
         "shapes": {name: list(array.shape) for name, array in arrays.items()},
         "weights": b64encode(numbers.tobytes()).decode(),
     }
+
+
+def recited() -> dict[str, Any]:
+    """The text of the models that recite, once, and what each of them writes from its beginning on."""
+    table = json.loads((DATA / "recite.json").read_text(encoding="utf-8"))
+    return {"numbers": NUMBERS, "written": table["written"]}
 
 
 def scheme(name: str, config: Config) -> dict[str, Any]:
