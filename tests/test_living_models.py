@@ -163,4 +163,8 @@ def test_models_of_the_first_page_write_what_the_package_writes(browser: Browser
         assert figure.evaluate("e => e.drawn.texts") == [written["alibi"]], "computed in the page as recorded"
         press(tab, "fig-loses-place", "Positions told by", "ArrowUp")
         press(tab, "fig-loses-place", "It begins at number", *["ArrowRight"] * 4)
-        said(tab, "fig-loses-place", f"With RoPE, the model's first mistake is letter {mistake('rope', 5) + 1}.")
+        said(
+            tab,
+            "fig-loses-place",
+            f"With RoPE, the model writes 256 letters, and its first mistake is letter {mistake('rope', 5) + 1}.",
+        )

@@ -74,6 +74,6 @@ export const figure = {
     const trained = `It was trained on ${TRAINED} letters at a time (grey), and given the first ${GIVEN}.`;
     return wrong < 0
       ? `${name}, the model counts on to letter ${length} without a mistake. ${trained}`
-      : `${name}, the model's first mistake is letter ${good + 1}. ${trained}`;
+      : `${name}, the model writes ${length} letters, and its first mistake is letter ${good + 1}. ${trained}`;
   },
 };
