@@ -170,7 +170,9 @@ export async function start(host, figure) {
     for (const [name, part] of Object.entries(parts)) {
       part.set(controls[name].get ? controls[name].get(state) : state[name], state);
       if (controls[name].named) part.element.textContent = controls[name].named(state, own);
-      part.element.hidden = controls[name].when ? !controls[name].when(state, own) : false;
+      const gone = controls[name].when ? !controls[name].when(state, own) : false;
+      if (gone && part.element.contains(document.activeElement)) back.focus({ preventScroll: true }); // else it would be nowhere
+      part.element.hidden = gone;
     }
     svg.setAttribute("viewBox", `0 0 ${width} ${stage.height}`);
     svg.innerHTML = stage.parts.join("");
