@@ -210,8 +210,9 @@ def plot_seeds(ax: Axes, x: ArrayLike | torch.Tensor, runs: ArrayLike | torch.Te
             "and x of shape (points,)"
         )
     (mean,) = ax.plot(points, curves.mean(axis=0), **style)
+    marker = "." if len(points) <= 100 else ""  # more than that run into each other, and are half of the picture's bytes
     for curve in curves:
-        ax.plot(points, curve, color=mean.get_color(), alpha=0.4, linewidth=0.8, marker=".", markersize=3, zorder=1.9)
+        ax.plot(points, curve, color=mean.get_color(), alpha=0.4, linewidth=0.8, marker=marker, markersize=3, zorder=1.9)
 
 
 def label_ends(ax: Axes) -> None:

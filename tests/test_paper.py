@@ -210,6 +210,7 @@ def test_archive_opens_without_a_host(archive: Path, browser: Browser, tmp_path:
         tab.on("requestfailed", lambda request: problems.append(request.url))
         tab.goto((tmp_path / "course/index.html").as_uri())
         tab.wait_for_url(f"**/course/{PAGES[0]}")
+        tab.wait_for_load_state("networkidle")  # to leave breaks off what still loads
         tab.locator("article a[href*='01_order.html']:visible").first.click()
         assert tab.url.endswith("/book/01_order.html")
     assert not problems
