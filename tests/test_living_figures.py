@@ -454,6 +454,7 @@ def test_second_layer_looks_near_again_with_pair_3_slower(browser: Browser, site
         assert loads(asks, "text-rope-0", "windows")
         assert models_of(tab) == before
         asks.press("Enter")
+        asks.wait_for(state="hidden")  # until then what was recorded stands there
         says.get_by_text(", over 16 texts").wait_for()
         assert re.findall(r"(\d+) %", says.inner_text()) == as_trained
         figure.get_by_label("Pair 3 at half its speed").press("Space")

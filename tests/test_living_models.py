@@ -158,7 +158,7 @@ def test_models_of_the_first_page_write_what_the_package_writes(browser: Browser
         press(tab, "fig-loses-place", "Letters", "End")
         press(tab, "fig-loses-place", "Positions told by", *["ArrowDown"] * 3)
         assert "counts on to letter 256 without a mistake" in said(tab, "fig-loses-place", "ALiBi")
-        asks = figure.get_by_role("button", name="Run the models here")
+        asks = figure.get_by_role("button", name="Start from other numbers")
         asks.press("Enter")
         asks.wait_for(state="hidden")
         said(tab, "fig-loses-place", "counts on to letter 256 without a mistake")

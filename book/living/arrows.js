@@ -50,11 +50,11 @@ export const figure = {
     chart.rule({ x: n - m }, "faint");
     chart.dots([n - m], [score(n - m)], "black", 5, false);
     const angle = Math.round((Math.abs(apart) * 180) / Math.PI);
-    const distance = Math.abs(n - m);
+    const stands = n === m ? "both at the same position" : `the key ${Math.abs(n - m)} ${n < m ? "before" : "after"} the query`;
     const result = `The angle between the arrows is ${angle}°, and the score is ${score(n - m).toFixed(2).replace("-", "−")}`;
     return both
-      ? `Query at ${m + both}, key at ${n + both}: both moved by ${both}, still ${distance} apart. ${result}, as before the move.`
-      : `Query at ${m}, key at ${n}: ${distance} apart. ${result}.`;
+      ? `Query at ${m + both}, key at ${n + both}: both moved by ${both}, still ${stands}. ${result}, as before the move.`
+      : `Query at ${m}, key at ${n}: ${stands}. ${result}.`;
   },
 };
 

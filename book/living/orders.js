@@ -9,8 +9,8 @@ const SLOPE = alibiSlopes(8)[0]; // the steepest of eight heads
 const ROUNDING = 1e-9; // a sum in another order may differ in its last digits
 const DOORS = {
   none: "nowhere",
-  sinusoidal: "embedding (sinusoidal)",
-  rope: "query and key (RoPE)",
+  sinusoidal: "word (sinusoidal)",
+  rope: "query, key (RoPE)",
   alibi: "score (ALiBi)",
 };
 
@@ -128,7 +128,7 @@ export const figure = {
     const both = `“${WORDS[q]}” gives ${heard} a weight of ${one} in ${where}`;
     const [verdict, said] = changed
       ? ["the order makes a difference", `The largest change of a weight is ${change(...most).toFixed(3)}: `]
-      : [`all ${COUNT ** 2} weights have moved with their words, and none has changed`, "For example, "];
+      : [`the weights have moved with their words, and none has changed${door === "alibi" ? ", since the bias sees only distances, and these are the same backwards" : ""}`, "For example, "];
     return `${sentence}: ${verdict}. ${look ? "Under the pointer: " : said}${both}.`;
   },
   point(x, y, { look }, { grids }) {

@@ -24,7 +24,7 @@ export const figure = {
     length: { label: "Letters", min: GIVEN + 16, max: LONGEST, value: 2 * TRAINED },
     scheme: { label: "Positions told by", options: SCHEMES, value: "sinusoidal" },
     begin: { label: "It begins at number", min: 1, max: 20, value: 1, when: (state, own) => own.running },
-    run: { label: "Run the models here (140 kB each)", when: (state, own) => !own.running, press(state, own) { own.running = true; return {}; } },
+    run: { label: "Start from other numbers (loads 140 kB)", when: (state, own) => !own.running, press(state, own) { own.running = true; return {}; } },
   },
   draw(stage, state, own) {
     const { numbers, written } = own.data.recited;
@@ -58,7 +58,8 @@ export const figure = {
     for (let at = 0; at < text.length; at += row) {
       const line = Array.from(text.slice(at, at + row), (letter, column) => {
         const lost = at + column >= good ? ' class="lost"' : "";
-        return letter === " " ? "" : `<tspan x="${((column + 0.5) * step).toFixed(1)}"${lost}>${letter}</tspan>`;
+        if (letter === " " && !lost) return "";
+        return `<tspan x="${((column + 0.5) * step).toFixed(1)}"${lost}>${letter === " " ? "␣" : letter}</tspan>`;
       });
       stage.add(`<text class="letters" style="font-size: ${size.toFixed(1)}px" y="${((at / row + 0.68) * high).toFixed(1)}">${line.join("")}</text>`);
     }

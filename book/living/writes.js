@@ -85,10 +85,10 @@ export const figure = {
     if (own.asked && !own.texts[key] && !own.failed) write(own, key, { sample, temperature });
     const middles = shares[0].map((_, at) => PROMPT + 16 + 32 * at);
     const plot = stage.plot(
-      { left: 0, top: 0, width: stage.width, height: 210, right: 16 },
+      { left: 0, top: 0, width: stage.width, height: 228, right: 16 },
       {
         x: [32, 256], xTicks: [32, 64, FROM, 160, 208, 256], xLabel: "byte at which the word begins",
-        y: [0, 70], yTicks: [0, 35, 70], yLabel: "known words, %",
+        y: [0, 70], yTicks: [0, 35, 70], yLabel: "known words, %", title: "32 samples at temperature 0.6",
       },
     );
     for (const at of [64, FROM]) plot.rule({ x: at });
@@ -113,6 +113,7 @@ export const figure = {
       const far = all.flat().filter(([begin]) => begin >= FROM);
       return `${far.filter(([, , is]) => is).length} of ${far.length}`;
     };
+    const marks = " Bold: given. Struck out: not among the 4,000 words that the training text has most often.";
     const here = counts.map((words) => score([words]));
     const whole = (at) => at.startsWith(`${temperature}/`) && own.texts[at].filter(Boolean).length === WRITERS.length;
     const same = Object.keys(own.texts).filter(whole);
@@ -120,6 +121,6 @@ export const figure = {
     const told = ([rope, windowed, alibi]) =>
       `${rope} of RoPE's are known, ${windowed} with the window, and ${alibi} of ALiBi's`;
     const sum = same.length > 1 ? ` Over the ${same.length} samples so far at this temperature, ${told(over)}.` : "";
-    return `Of the words from byte ${FROM} on in sample ${sample}, ${told(here)}.${sum}`;
+    return `Of the words from byte ${FROM} on in sample ${sample}, ${told(here)}.${sum}${marks}`;
   },
 };
