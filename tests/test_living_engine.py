@@ -104,17 +104,11 @@ def encodings(draw: random.Random) -> Iterator[tuple[str, list[Any], Any]]:
     stretch: list[Any] = [omega.tolist(), factor]
     yield "positionInterpolation", stretch, rope_scaling.position_interpolation(omega, factor)
     yield "ntkAware", stretch, rope_scaling.ntk_aware(omega, factor)
-    for now in (trained // 2, 3 * trained):
-        dynamic = rope_scaling.dynamic_ntk(omega, now, trained, factor)
-        yield "dynamicNtk", [omega.tolist(), now, trained, factor], dynamic
     yield "yarn", [*stretch, trained], rope_scaling.yarn(omega, factor, trained)
     for truncate in (True, False):
         options: dict[str, Any] = {"fast": fast, "slow": slow, "truncate": truncate}
         yield "yarn", [*stretch, trained, options], rope_scaling.yarn(omega, factor, trained, **options)
     yield "yarnAttentionFactor", [factor], rope_scaling.yarn_attention_factor(factor)
-    yield "llama3", [omega.tolist()], rope_scaling.llama3(omega)
-    options = {"fast": fast, "slow": slow}
-    yield "llama3", [*stretch, trained, options], rope_scaling.llama3(omega, factor, trained, **options)
 
     causal = draw.choice([True, False])
     buckets = 2 * draw.randrange(2, 40)

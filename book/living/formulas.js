@@ -60,13 +60,7 @@ export function ntkAware(omega, factor) {
   return pairs(omega.length, (i) => omega[i] * factor ** (-i / (omega.length - 1)));
 }
 
-// ntkAware by 1 + factor·(length/originalLength - 1), and unchanged up to originalLength.
-export function dynamicNtk(omega, length, originalLength, factor = 1) {
-  return ntkAware(omega, 1 + factor * Math.max(0, length / originalLength - 1));
-}
-
 const clip = (value, low, high) => Math.min(Math.max(value, low), high);
-const blended = (omega, factor, keep) => pairs(omega.length, (i) => keep(i) * omega[i] + (1 - keep(i)) * omega[i] / factor);
 
 // Keeps pairs that make `fast` turns within originalLength, divides by factor those that make `slow`, blends between.
 export function yarn(omega, factor, originalLength, { fast = 32, slow = 1, truncate = true } = {}) {
@@ -74,17 +68,15 @@ export function yarn(omega, factor, originalLength, { fast = 32, slow = 1, trunc
   const pairOf = (turns) => Math.log(omega[0] * originalLength / (2 * Math.PI * turns)) / step;
   const first = Math.max(truncate ? Math.floor(pairOf(fast)) : pairOf(fast), 0);
   const last = Math.min(truncate ? Math.ceil(pairOf(slow)) : pairOf(slow), 2 * omega.length - 1);
-  return blended(omega, factor, (i) => 1 - clip((i - first) / Math.max(last - first, 1e-3), 0, 1));
+  return pairs(omega.length, (i) => {
+    const slowed = clip((i - first) / Math.max(last - first, 1e-3), 0, 1);
+    return (1 - slowed) * omega[i] + slowed * omega[i] / factor;
+  });
 }
 
 // What YaRN multiplies query and key by, each.
 export function yarnAttentionFactor(factor) {
   return 0.1 * Math.log(factor) + 1;
-}
-
-// Keeps pairs of more than `fast` turns within originalLength, divides those below `slow` by factor, blends between by turns.
-export function llama3(omega, factor = 8, originalLength = 8192, { fast = 4, slow = 1 } = {}) {
-  return blended(omega, factor, (i) => clip((originalLength * omega[i] / (2 * Math.PI) - slow) / (fast - slow), 0, 1));
 }
 
 // The third door: what is added to a score, by the offset from key to query, positive where the key lies in the past.
