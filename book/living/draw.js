@@ -146,11 +146,6 @@ class Plot {
     this.stage.add(`<path class="band ${names}" d="M${[...edge(lows), ...edge(highs).reverse()].join("L")}Z"/>`);
   }
 
-  bar(x, width, from, to, names = "") {
-    const [a, b] = [this.y(from), this.y(to)];
-    this.stage.add(`<rect class="bar ${names}" x="${round(this.x(x - width / 2))}" y="${round(Math.min(a, b))}" width="${round(this.x(x + width / 2) - this.x(x - width / 2))}" height="${round(Math.abs(b - a))}"/>`);
-  }
-
   /** Rows of numbers as colours, the first on top; fills the axes, whose x and y run over columns and rows. */
   heat(rows, [low, high], kept = true) {
     if (kept) this.stage.drawn.images.push(rows.map((row) => [...row]));

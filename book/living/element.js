@@ -147,6 +147,7 @@ export async function start(host, figure) {
       if (value === defaults[name] || value === undefined) url.searchParams.delete(`${address}.${name}`);
       else url.searchParams.set(`${address}.${name}`, value);
     }
+    if (`${url.search}` !== location.search) url.hash = id; // a link to the setting leads to the figure
     try { history.replaceState(history.state, "", url); } catch { /* some browsers keep the address of a file as it is */ }
   }
   for (const [key, text] of new URLSearchParams(location.search)) {
@@ -202,4 +203,6 @@ export async function start(host, figure) {
   plain.classList.add("lives");
   new ResizeObserver(redraw).observe(stageBox);
   draw();
+  // It is taller than the plain figure: who came by its address is led to its beginning again.
+  if (location.hash === `#${id}` && Math.abs(plain.getBoundingClientRect().top) < innerHeight) plain.scrollIntoView();
 }

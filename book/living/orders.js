@@ -64,12 +64,11 @@ export const figure = {
     to: { label: "Its new position", min: 1, max: COUNT, value: COUNT },
     door: { label: "Position enters at", value: "none", options: DOORS },
     order: { value: FIRST.join(""), read: (text) => ([...text].sort().join("") === FIRST.join("") ? text : undefined) },
-    look: { value: "", read: (text) => (/^[0-5]{2}$/.test(text) ? text : undefined) }, // the pair under the pointer
     shuffle: { label: "Shuffle", press: ({ word }, own) => into(shuffled(own), word) },
     mirror: { label: "Read backwards", press: ({ word }) => into([...FIRST].reverse(), word) },
   },
   draw(stage, state, own) {
-    const { door, word, look } = state;
+    const { door, word } = state;
     const order = moved(state);
     const orders = [FIRST, order];
     const [before, after] = orders.map((words) => weights(words, door, own.data["{for}"]));
@@ -79,14 +78,13 @@ export const figure = {
     const pairs = FIRST.flatMap((q) => FIRST.map((k) => [q, k]));
     const most = pairs.reduce((one, other) => (change(...other) > change(...one) ? other : one));
     const changed = change(...most) > ROUNDING;
-    const example = changed ? most : [chosen, before[chosen].indexOf(Math.max(...before[chosen]))];
-    const [q, k] = look ? [...look].map(Number) : example;
+    const [q, k] = changed ? most : [chosen, before[chosen].indexOf(Math.max(...before[chosen]))];
 
     const columns = stage.width < 310 ? 1 : 2;
     const side = Math.min((stage.width - 140) / columns, 240);
     const cell = side / COUNT;
     const edge = (stage.width - columns * (side + 16) + 16) / 2;
-    own.grids = [before, after].map((rows, at) => {
+    const grids = [before, after].map((rows, at) => {
       const [left, top] = columns === 2 ? [edge + at * (side + 16), 0] : [edge, at * (side + 90)];
       const plot = stage.plot({ left, top, width: side, height: side + 30, right: 0 }, {
         x: [-0.5, COUNT - 0.5], y: [COUNT - 0.5, -0.5], title: at ? "second sentence" : "first sentence",
@@ -105,13 +103,13 @@ export const figure = {
       const [x, y] = [plot.x(m - 0.5), plot.y(m - 0.5)];
       stage.add(`<rect class="line orange" x="${plot.left}" y="${y}" width="${side}" height="${cell}"/>`);
       stage.add(`<rect class="line orange" x="${x}" y="${plot.top}" width="${cell}" height="${side}"/>`);
-      if (look || changed) {
+      if (changed) {
         const ring = `cx="${plot.x(column)}" cy="${plot.y(row)}" r="${cell / 2 - 2}"`;
         stage.add(`<circle class="line ${inkOn(rows[row][column])}" ${ring}/>`);
       }
-      return { plot, order: orders[at] };
+      return plot;
     });
-    const below = own.grids[1].plot.bottom + 76;
+    const below = grids[1].bottom + 76;
     stage.text(stage.width / 2, below, "rows: queries, columns: keys");
     const scale = stage.plot(
       { left: stage.width / 2 - 60, top: below + 8, width: 120, height: 24, right: 0 }, { x: [0, 1], y: [0, 1] },
@@ -129,15 +127,6 @@ export const figure = {
     const [verdict, said] = changed
       ? ["the order makes a difference", `The largest change of a weight is ${change(...most).toFixed(3)}: `]
       : [`the weights have moved with their words, and none has changed${door === "alibi" ? ", since the bias sees only distances, and these are the same backwards" : ""}`, "For example, "];
-    return `${sentence}: ${verdict}. ${look ? "Under the pointer: " : said}${both}.`;
-  },
-  point(x, y, { look }, { grids }) {
-    let found = "";
-    for (const { plot, order } of grids ?? []) {
-      const size = (plot.right - plot.left) / COUNT;
-      const [m, n] = [Math.floor((y - plot.top) / size), Math.floor((x - plot.left) / size)];
-      if (m in order && n in order) found = `${order[m]}${order[n]}`;
-    }
-    return found === look ? undefined : { look: found };
+    return `${sentence}: ${verdict}. ${said}${both}.`;
   },
 };

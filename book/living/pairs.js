@@ -31,8 +31,15 @@ const usesFactor = (method) => ["pi", "ntk", "yarn"].includes(method);
 const mean = (numbers) => numbers.reduce((a, b) => a + b, 0) / numbers.length;
 const smooth = (curve) => Array.from({ length: curve.length - WIDTH + 1 }, (_, m) => mean(curve.slice(m, m + WIDTH)));
 const MIDDLES = Array.from({ length: 8 * TRAINED - WIDTH + 1 }, (_, m) => m + (WIDTH - 1) / 2);
-const cliffOf = (smoothed) => MIDDLES[smoothed.findIndex((added) => added > HIGH)];
-const standing = (cliff) => (cliff === undefined ? "nowhere up to 512" : `at position ${Math.round(cliff)}`);
+// What is high from the beginning falls off no cliff.
+const cliffOf = (smoothed) => {
+  const at = MIDDLES[smoothed.findIndex((added) => added > HIGH)];
+  return at < TRAINED / 2 ? undefined : at;
+};
+const standing = (cliff, high) => {
+  if (cliff !== undefined) return `the cliff stands at position ${Math.round(cliff)}`;
+  return high ? "there is no cliff, but more loss from the beginning" : "there is no cliff up to 512";
+};
 
 // What the curve on the screen belongs to: the model's seed, the frequencies, and what YaRN multiplies.
 function questionOf(state) {
@@ -94,6 +101,7 @@ export const figure = {
     },
   },
   draw(stage, state, own) {
+    if (state.method !== "own") Object.assign(state, placed(state)); // an address may name the method alone
     own.runs ??= {};
     own.masked ??= {};
     const { worse, window } = own.data["{for}"];
@@ -116,10 +124,11 @@ export const figure = {
     const { width } = stage;
     const plot = stage.plot({ left: 0, top: 0, width, height: width < 480 ? 250 : 280 }, {
       x: [0, 512], y: [-0.4, 2.2], xTicks: width < 480 ? [0, 64, 128, 256, 512] : [0, 64, 128, 256, 384, 512], yTicks: [0, 1, 2],
-      xLabel: "position in the text", yLabel: "added by far keys, nats",
+      xLabel: "position in the text", yLabel: "above the 64-byte window, nats",
     });
     plot.band(0, TRAINED);
     plot.rule({ y: 0 });
+    plot.rule({ y: HIGH }, "dotted faint"); // where the cliff is read off
     plot.text(512, 0, "only the last 64 bytes in sight", "number", "end", [0, 16]);
     if (width >= 480) plot.text(TRAINED / 2, 2.2, "trained", "number", "middle", [0, 12]);
     if (curve !== trained) {
@@ -136,15 +145,16 @@ export const figure = {
 
     const bar = window[0][state.seed];
     const level = (added) => (bar + mean(added.slice(0, 256))).toFixed(2);
-    const record = `As trained, the cliff stands ${standing(was)}, and the mean loss over 256 bytes is ${level(trained)} nats, where the same model with only the last 64 bytes in sight has ${bar.toFixed(2)}.`;
+    const record = `As trained, ${standing(was)}, and the mean loss over 256 bytes is ${level(trained)} nats, where the same model with only the last 64 bytes in sight has ${bar.toFixed(2)}.`;
     if (own.failed) return own.failed;
     if (own.slow) return `This browser takes too long for the model, so the curve stays the recorded one. ${record}`;
     if (!changed) return running ? `${record} The model is here: change a pair.` : record;
     if (!running) return `${described(state)}: run the model to see what that does; the curve is still the recorded one. ${record}`;
     if (!found) return `${described(state)}: the model reads the first text.`;
+    if (found.done < found.of) return `${described(state)}: so far the curve is that of ${found.done} of ${found.of} texts.`;
     const cost = mean(found.curve.slice(0, TRAINED)) - mean(trained.slice(0, TRAINED));
     const within = Math.abs(cost) < 0.0005 ? "nothing changes" : `it ${cost > 0 ? "costs" : "gains"} ${Math.abs(cost).toFixed(3)} nats`;
-    const soFar = found.done < found.of ? ` (So far ${found.done} of ${found.of} texts.)` : "";
-    return `${described(state)}: the cliff stands ${standing(cliff)}; as trained, ${standing(was)}. The mean loss over 256 bytes is ${level(found.curve)} nats instead of ${level(trained)}, and within 64 bytes ${within}.${soFar}`;
+    const far = `${level(found.curve)} nats instead of ${level(trained)} (with only the last 64 bytes in sight ${bar.toFixed(2)})`;
+    return `${described(state)}: ${standing(cliff, now[0] > HIGH || cost > 0.3)}; as trained, ${standing(was)}. The mean loss over 256 bytes is ${far}, and within 64 bytes ${within}.`;
   },
 };
