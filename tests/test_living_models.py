@@ -116,11 +116,11 @@ def test_rope_breaks_at_twice_the_length_and_recovers_with_64_bytes_in_sight(bro
         for scheme in SCHEMES:
             if scheme not in ("rope", "shaw", "alibi"):
                 press(tab, "fig-small", SCHEME_STYLES[scheme].label, "Space")
-        assert f"RoPE is highest, {more('rope', 'plain', 512)}" in said(tab, "fig-small", "480 to 511")
+        assert f"RoPE is highest of these, {more('rope', 'plain', 512)}" in said(tab, "fig-small", "480 to 511")
         press(tab, "fig-small", "Length", "Home", "ArrowRight")
         says = said(tab, "fig-small", "64 to 95")
         assert f"Shaw is lowest, {more('shaw', 'plain', 96)}" in says
-        assert f"RoPE is highest, {more('rope', 'plain', 96)}" in says
+        assert f"RoPE is highest of these, {more('rope', 'plain', 96)}" in says
         press(tab, "fig-small", "Length", "End")
         press(tab, "fig-small", "Only the last 64 bytes in sight", "Space")
         assert f"{more('rope', 'window', 512)}" in said(tab, "fig-small", "in sight")

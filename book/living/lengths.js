@@ -52,6 +52,7 @@ async function ask(state, own) {
     const key = JSON.stringify([ids, window, text.length]);
     if (own.asked[scheme] === key) continue;
     own.asked[scheme] = key;
+    delete own.curves[scheme]; // of another text
     run({ model: `text-${scheme}-0`, texts: [text], window, slot: `lengths-${scheme}` }).then((result) => {
       if (!result) return;
       own.slow ||= result.ms > PATIENCE;
@@ -112,11 +113,13 @@ export const figure = {
 
     const { width } = stage;
     const height = width < 480 ? 200 : 220;
-    const high = live ? 2.1 : 1.6; // a single text scatters more
+    const all = Object.values(curves).flat(); // a single text scatters more than the lab's
+    const [low, high] = [Math.min(-0.5, ...all), Math.max(1.6, ...all)];
+    const yTicks = [low, 0, high].map((tick) => [tick, tick.toFixed(1).replace("-", "−")]);
     const middle = (_, b) => (b + 0.5) * BIN;
     [0, 1].forEach((panel) => {
       const plot = stage.plot({ left: 0, top: panel * height, width, height: height + 40 * panel, right: 92 }, {
-        x: [0, 512], y: [-0.5, high], xTicks: width < 480 ? [0, 64, 256, 512] : [0, 64, 128, 256, 384, 512], yTicks: [0, 0.5, 1, 1.5],
+        x: [0, 512], y: [low, high], xTicks: width < 480 ? [0, 64, 256, 512] : [0, 64, 128, 256, 384, 512], yTicks,
         xLabel: panel ? "position in the text" : "", yLabel: "nats above ALiBi",
       });
       plot.band(0, TRAINED);
@@ -126,7 +129,7 @@ export const figure = {
       for (const [name, curve] of Object.entries(curves)) {
         const [where, label, look] = STYLES[name];
         if (where !== panel || !curve.length) continue;
-        plot.line(curve.map(middle), curve.map((more) => Math.min(Math.max(more, -0.5), high)), look);
+        plot.line(curve.map(middle), curve, look);
         ends.push([middle(0, curve.length - 1), curve.at(-1), label, `${look.split(" ")[0]} words`]);
       }
       plot.ends(ends);
@@ -142,11 +145,11 @@ export const figure = {
       return missing(state, own).length < 1 + shownOf(state).length ? "The models read your text." : `Run the models to see what they make of your ${bytes} bytes.${odd}`;
     }
     const last = Object.entries(curves).map(([name, curve]) => [STYLES[name][1], curve.at(-1)]).sort((a, b) => a[1] - b[1]);
-    if (!last.length) return "Choose a scheme to see its curve.";
+    if (!last.length) return state.normalized ? "The normalized model was recorded at 512 bytes only." : "Choose a scheme to see its curve.";
     const end = Math.floor(length / BIN) * BIN;
     const where = `At positions ${end - BIN} to ${end - 1}${state.masked ? ", with only the last 64 bytes in sight," : ""}`;
     const [best, worst] = [last[0], last.at(-1)];
-    const others = last.length > 1 ? `; ${worst[0]} is highest, ${beside(worst[1])} it` : "";
+    const others = last.length > 1 ? `; ${worst[0]} is highest of these, ${beside(worst[1])} it` : "";
     const broken = last.filter(([, more]) => more > 0.75).map(([name]) => name);
     const cliff = broken.length > 1 ? ` More than three quarters of a nat above it: ${listed(broken)}.` : "";
     const level = live ? ` ALiBi's loss on your text is ${mean(own.base.slice(0, length)).toFixed(2)} nats per byte; on the lab's texts it is ${mean(given.alibi[0]).toFixed(2)}.${odd}` : "";

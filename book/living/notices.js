@@ -30,7 +30,7 @@ function toldOf({ change, n, seed }) {
 
 // Asks all nine models; each text's loss is compared with what the same text costs in its own positions.
 async function ask(own, told, positions) {
-  const found = own.answers[told] = { done: 0, by: {} };
+  const found = own.answers[told] = { done: 0, by: {}, moved: {} };
   const texts = (await living.load("data/windows")).map((text) => text.slice(0, LENGTH + 1));
   const { before } = own.data["{for}"];
   const asked = SCHEMES.map(async ([name], row) => {
@@ -40,7 +40,9 @@ async function ask(own, told, positions) {
     }
     const job = { model: `text-${name}-0`, texts, positions, slot: `told-${name}` };
     const part = ({ done, each }) => {
-      found.by[name] = mean(before[row]) + mean(each.map(({ losses }, text) => mean([...losses]) - before[row][text]));
+      const more = each.map(({ losses }, text) => mean([...losses]) - before[row][text]);
+      found.by[name] = mean(before[row]) + mean(more);
+      found.moved[name] = more.some((by) => Math.abs(by) > SAME); // though they may cancel in the mean
       found.done = done;
       own.redraw();
     };
@@ -54,6 +56,7 @@ async function ask(own, told, positions) {
   own.set({});
 }
 
+const SAME = 5e-4; // nats: rounding is less
 const listed = (names) => [names.slice(0, -1).join(", "), ...names.slice(-1)].filter(Boolean).join(" and ");
 
 export const figure = {
@@ -98,7 +101,8 @@ export const figure = {
       const b = found.by[name];
       stage.text(names - 6, plot.y(row) + 4, label, `${color} words`, "end");
       const by = b - a;
-      const shown = Math.abs(by) < 5e-4 ? "±0" : `${by < 0 ? "−" : "+"}${Math.abs(by).toFixed(2)}`;
+      const still = found.moved ? !found.moved[name] : Math.abs(by) < SAME;
+      const shown = still ? "±0" : `${by < 0 ? "−" : "+"}${Math.abs(by).toFixed(Math.abs(by) < 0.01 ? 3 : 2)}`;
       if (b) plot.line([a, b], [row, row], `${color} thick`, false);
       plot.dots([a], [row], `${color} ring`, 6);
       if (b === undefined) return;

@@ -61,7 +61,7 @@ export const figure = {
     const share = (100 * y * y).toPrecision(3);
     return `The word is ${word.toFixed(1)} long and the position ${position.toFixed(1)}: `
       + `${share} % of the sum's squared length is position. `
-      + `The sum points ${Math.round((angle * 180) / Math.PI)}° away from the word, which is a cosine of ${x.toFixed(2)}.`
-      + (found === undefined ? "" : ` With random words, after LayerNorm, it is ${found.toFixed(2)}.`);
+      + `At a right angle, their sum points ${Math.round((angle * 180) / Math.PI)}° away from the word, which is a cosine of ${x.toFixed(2)}.`
+      + (found === undefined ? "" : ` Measured with random words after LayerNorm, it is ${found.toFixed(2)}.`);
   },
 };

@@ -57,9 +57,9 @@ export const figure = {
     costs.text(far, -own * far, `head ${head}`, "vermillion words", flat ? "end" : "start", flat ? [0, -8] : [6, 4]);
 
     const windows = Array.from(slopes, (slope) => holding(SHARE, slope, length));
-    const between = head > power ? `, one that fills a gap (dashed), since ${heads} is no power of two` : "";
+    const between = head > power ? `, one of those added since ${heads} is no power of two` : "";
     const all = heads > 1 ? ` The narrowest of the ${heads} windows has ${Math.min(...windows)} keys, the widest ${Math.max(...windows)}.` : "";
     return `Head ${head} of ${heads} has the slope 1/${Number((1 / own).toFixed(2))}${between}. Where all words fit equally well, `
-      + `${SHARE}\u00a0% of its attention lies on the ${grouped(keys)} nearest of ${grouped(length)} keys.${all}`;
+      + `at least ${SHARE}\u00a0% of its attention lies on the ${grouped(keys)} nearest of ${grouped(length)} keys.${all}`;
   },
 };
