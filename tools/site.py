@@ -74,7 +74,9 @@ def publish(html: Path, site: Path, url: str = "", repository: str = "") -> None
 
 def drop_unnamed(site: Path) -> None:
     """What neither a page names, nor a script or sheet that is named itself: some 6 MB that Sphinx and the theme bring."""
-    files = [file for file in (site / "_static").rglob("*") if file.is_file()]
+    static = site / "_static"
+    # What living figures load is named by living.js only when it runs.
+    files = [file for file in static.rglob("*") if file.is_file() and static / "living" not in file.parents]
     named, new = set[Path](), {*site.rglob("*.html")} - {*files}
     while new:
         named |= new
