@@ -21,13 +21,16 @@ from torch import Tensor
 
 from posenc_course import alibi, naive, relative, rope, rope_scaling, sinusoidal
 from posenc_course import attention as attention_module
-from posenc_course.experiment import SCHEMES, changed, load_model
+from posenc_course.experiment import SCHEMES, changed, load_model, load_results
 from posenc_course.transformer import Decoder
 from tests.commands import ROOT, WEEKLY
 from tools.sphinx import living_data
 
 living = SimpleNamespace(**run_path(str(ROOT / "tools/sphinx/living.py")))
-CURVES = living_data.curves()
+CURVES = {
+    f"text-{run['scheme']}-{run['seed']}": {change: measured["by_position"] for change, measured in run["evaluation"].items()}
+    for run in load_results("quick")["runs"]
+}
 windows = cache(living_data.windows)
 
 PAGE = """<!DOCTYPE html><meta charset="utf-8">POLICY<script src="living.js" data-version="1"></script><script>

@@ -28,7 +28,7 @@ def scripts() -> dict[str, object]:
     """All data of the pages by name: each stored model under its file's name, and what the functions below make."""
     models = {path.stem: model(path) for path in sorted((DATA / "models").glob("*.npz"))}
     texts = {"windows": windows(), "windows-16": windows(16), "words": words(), "recited": recited()}
-    return {**models, **texts, "quick": curves(), "learned-rows": learned_rows()}
+    return {**models, **texts, "learned-rows": learned_rows()}
 
 
 def model(path: Path) -> dict[str, Any]:
@@ -79,16 +79,6 @@ def words(count: int = 4000) -> list[str]:
     """The most frequent words of the training text, in lower case and in the alphabet's order: of three letters or more."""
     text = load_corpus().train.numpy().tobytes().decode("ascii").lower()
     return sorted(word for word, _ in Counter(re.findall("[a-z]{3,}", text)).most_common(count))
-
-
-def curves() -> dict[str, dict[str, list[float]]]:
-    """Recorded losses of the quick preset by position, in nats: {run: {"plain" or the change: one number per position}}."""
-    return {
-        f"text-{run['scheme']}-{run['seed']}": {
-            change: measured["by_position"] for change, measured in run["evaluation"].items()
-        }
-        for run in load_results("quick")["runs"]
-    }
 
 
 def learned_rows() -> str:
