@@ -145,6 +145,8 @@ def test_address_brings_the_states_back(browser: Browser, site: Site, page: str)
             tab.evaluate("name => document.getElementById(name).scrollIntoView()", plain)
             tab.wait_for_selector(f"#{plain}.lives")
             assert tab.locator(f"#{plain} living-figure").evaluate("e => e.state") == state, f"{plain}: {query} is not taken up"
+        weights = 'script[src*="data/text-"], script[src*="data/recite-"]'
+        assert not tab.locator(weights).count(), "models are loaded before anybody asks for them"
 
 
 @pytest.mark.slow

@@ -153,7 +153,7 @@ def test_formulas_are_drawn_as_with_the_whole_font(browser: Browser, site: Site,
 
 
 LOOKS: list[tuple[Scheme, Literal["screen", "print"], int]]
-LOOKS = [("light", "screen", 1280), ("dark", "screen", 390), ("light", "print", 1280)]
+LOOKS = [("dark", "screen", 390), ("light", "print", 1280), ("light", "screen", 1280)][: 3 if WEEKLY else 2]
 
 
 def build(root: Path) -> None:
@@ -198,7 +198,8 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_builds_that_go_on_give_the_same_pages(small: Path) -> None:
     """Sphinx writes again only what changed."""
     first = built(small)
-    assert built(small) == first, "a second build without any change changes pages"
+    if WEEKLY:
+        assert built(small) == first, "a second build without any change changes pages"
 
     chapter = small / "book/01_order.ipynb"
     before = chapter.read_text(encoding="utf-8")
@@ -224,7 +225,7 @@ def alike(one: str, other: str) -> bool:
 
 
 def test_every_element_keeps_its_styles(small: Path, browser: Browser) -> None:
-    """Beside pages of a build without the extension: on a desktop, in the dark, on a phone, on paper."""
+    """Beside pages of a build without the extension: in the dark on a phone, on paper, on a desktop."""
     slim, plain = small / "_build/html", small / "plain"
     built(small)
     slim = slim.rename(small / "slim")
