@@ -26,8 +26,12 @@ from nbformat.v4.rwbase import rejoin_lines
 
 ROOT = Path(__file__).resolve().parent.parent
 BOOK = ROOT / "book"
-NOTEBOOKS = {path.stem: path for path in sorted(BOOK.rglob("*.ipynb"))}
-CHAPTERS = {name: path for name, path in NOTEBOOKS.items() if re.match(r"\d\d_", name)}  # the others are for reference
+# Reference pages and chapters by their names, the pages below chapters as deeper/01_order.
+NOTEBOOKS = {
+    f"deeper/{path.stem}" if path.parent.name == "deeper" else path.stem: path for path in sorted(BOOK.rglob("*.ipynb"))
+}
+CHAPTERS = {name: path for name, path in NOTEBOOKS.items() if re.match(r"\d\d_", name)}
+DEEPER = {name: path for name, path in NOTEBOOKS.items() if name.startswith("deeper/")}
 TEXTS = {path.stem: path for path in sorted(BOOK.rglob("*.md"))}
 
 Notebook = Any  # nbformat's NotebookNode: attributes for keys
@@ -76,6 +80,46 @@ def section(text: str, word: str) -> str | None:
     if not found:
         return None
     return re.split(rf"^#{{1,{len(found[1])}}} ", found[2], maxsplit=1, flags=re.MULTILINE)[0]
+
+
+class Measures(NamedTuple):
+    """How long a page is to its reader, who leaves folded things folded."""
+
+    words: int
+    lines: int  # of code
+    headings: int
+    predictions: int
+    before_figure: int  # words, up to the first figure
+    minutes: float
+
+
+def measures(notebook: Notebook) -> Measures:
+    """150 words a minute, 12 lines of code, a minute for each prediction, and what the exercises say that they take."""
+    words = lines = 0
+    first = None
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            if first is None and "<living-figure" in cell.source:
+                first = words
+            words += len(re.findall(r"[A-Za-z][A-Za-z'’-]*", prose_of(cell.source)))
+        else:
+            if not {"hide-input", "hide-cell"} & {*tags(cell)}:
+                lines += sum(1 for line in cell.source.splitlines() if line.strip())
+            if first is None and any("image/svg+xml" in out.get("data", {}) for out in cell.outputs):
+                first = words
+    text = markdown(notebook)
+    headings = len(re.findall(r"^## ", text, re.MULTILINE))
+    predictions = len(re.findall(r"^:class: predict", text, re.MULTILINE))
+    tried = sum(int(minutes) for minutes in re.findall(r"^\((\d+) minutes", section(text, "exercise") or "", re.MULTILINE))
+    minutes = words / 150 + lines / 12 + predictions + tried
+    return Measures(words, lines, headings, predictions, words if first is None else first, minutes)
+
+
+def prose_of(text: str) -> str:
+    """A cell's running text: what is folded, quizzes, code, formulas, comments, headings, addresses and options aside."""
+    text = re.sub(r'<details class="(?:quiz|solution|hint)">.*?</details>', " ", without_code(text), flags=re.DOTALL)
+    text = re.sub(r"<!--.*?-->|\$\$.*?\$\$|<living-figure.*?</living-figure>|<[^>]{1,200}>", " ", text, flags=re.DOTALL)
+    return re.sub(r"\$[^$\n]*\$|`[^`\n]*`|^:.*$|^#+ .*$|\{[a-z:]+\}|\]\([^)\n]*\)", " ", text, flags=re.MULTILINE)
 
 
 def printed_by(cell: Any) -> list[str]:
@@ -142,8 +186,8 @@ WORDS_OF_VERDICTS = {"true": "yes", "false": "no"}
 
 def tie(number: str, comment: str) -> Tie:
     text = " ".join(comment.split(" ")).strip()
-    page = re.match(r"(\w+): +(?=\S)", text)
-    where = page[1] if page and (page[1] in NOTEBOOKS or page[1] == "quoted" or re.match(r"\d\d_", page[1])) else ""
+    page = re.match(r"([\w/]+): +(?=\S)", text)
+    where = page[1] if page and (page[1] in NOTEBOOKS or page[1] == "quoted" or re.match(r"(deeper/)?\d\d_", page[1])) else ""
     key = text[page.end() :] if page and where else text
     says = re.search(r" = ([A-Za-z][^:<>=]*)$", key)
     if says:

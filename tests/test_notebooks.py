@@ -20,12 +20,14 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from tests.pages import (
     CHAPTERS,
+    DEEPER,
     NOTEBOOKS,
     ROOT,
     Notebook,
     captions,
     code_cells,
     markdown,
+    measures,
     output_lines,
     problem,
     read,
@@ -62,7 +64,7 @@ METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
-TAGS = {"hide-input", "nbval-ignore-output", "raises-exception"}
+TAGS = {"hide-input", "hide-cell", "nbval-ignore-output", "raises-exception"}
 EXECUTE = "make execute CHAPTER=…"
 
 Rule = Callable[[Notebook], Iterator[str]]
@@ -97,7 +99,15 @@ def metadata(notebook: Notebook) -> Iterator[str]:
             yield f"{where} has the tag {', '.join(sorted(stray))}: only {', '.join(sorted(TAGS))} may be used"
         if "attachments" in cell or cell.cell_type == "raw":
             yield f"{where} is raw or has attachments: use markdown, with pictures as files or as a cell's output"
-        keys = {(part, key) for part, keys in cell.metadata.get("mystnb", {}).items() for key in keys}
+        myst = dict(cell.metadata.get("mystnb", {}))
+        prompts = {myst.pop("code_prompt_show", ""), myst.pop("code_prompt_hide", "")}
+        wanted = r"The check behind this: .{8,}" if "hide-cell" in tags(cell) else ""
+        if len(prompts) > 1 or not re.fullmatch(wanted, *prompts):
+            yield (
+                f"{where}, folded or not, has the prompts {sorted(prompts)}: a cell tagged hide-cell has in mystnb the same "
+                "code_prompt_show and code_prompt_hide, 'The check behind this: …', and no other cell has any"
+            )
+        keys = {(part, key) for part, keys in myst.items() for key in keys}
         if stray := keys - {("image", "alt"), ("figure", "caption"), ("figure", "name")}:
             yield f"{where} has mystnb {sorted(stray)}: only image: alt and figure: caption, name may be used"
 
@@ -227,16 +237,67 @@ def quiz(notebook: Notebook) -> Iterator[str]:
         )
 
 
+def guesses(notebook: Notebook) -> Iterator[str]:
+    """Each prediction has options with a reason each, one of them right, and a name for the list at the page's end."""
+    for title, body in re.findall(
+        r"^:::+\{admonition\} ([^\n]*)\n:class: predict\n(.*?)^:::", markdown(notebook), re.MULTILINE | re.DOTALL
+    ):
+        where = f"the prediction {title!r}"
+        if not re.match(r"Predict: \S", title):
+            yield f"{where} has no name: title it 'Predict: ' and what it is about, in a few words"
+        options = re.findall(
+            r'^<details class="guess">\s*<summary>(.*?)</summary>\n\n(.*?)</details>', body, re.MULTILINE | re.DOTALL
+        )
+        if not 2 <= len(options) <= 3 or len(options) != body.count("<details"):
+            yield f"{where} has {len(options)} options: write two or three like those of a quiz, as details of class guess"
+        if (right := sum(reason.strip().startswith("**Yes.**") for _, reason in options)) != 1:
+            yield f"{where} has {right} options that begin with **Yes.**: it must be one"
+        for option, reason in options:
+            if not re.match(r"\*\*(Yes|No)\.\*\*(?:<!--[^<>]*-->)?\s+\S.{9,}", reason.strip(), re.DOTALL):
+                yield f"{where}, {option.strip()!r}: begin with **Yes.** or **No.**, then say why"
+
+
+BOUNDS = {"words": 1800, "lines": 100, "headings": 7, "predictions": 3, "before_figure": 250}
+
+
+def short(notebook: Notebook) -> Iterator[str]:
+    """A chapter has one question; what else there is to know stands on the page below it."""
+    found = measures(notebook)._asdict()
+    for name, most in BOUNDS.items():
+        if found[name] > most:
+            yield f"{name.replace('_', ' ')}: {found[name]}, at most {most}: move what serves another question to book/deeper"
+
+
+def minutes(notebook: Notebook) -> Iterator[str]:
+    counted = max(5, 5 * round(measures(notebook).minutes / 5))
+    if f"Time: {counted} minutes" not in markdown(notebook):
+        yield f"a careful reader takes about {counted} minutes: say 'Time: {counted} minutes' at the top"
+
+
+def goals_leak_nothing(notebook: Notebook) -> Iterator[str]:
+    goals = re.search(r"^:::\{admonition\}[^\n]*\n:class: goals\n(.*?)^Time", markdown(notebook), re.MULTILINE | re.DOTALL)
+    if goals and (numbers := re.findall(r"(?<![\w√/])\d+(?:[.,]\d+)*", re.sub(r"\$.*?\$", "", goals[1]))):
+        yield f"the goals name {numbers}: a number there gives a result away"
+
+
 RULES: list[Rule] = [valid, executed, metadata, outputs, figures, tied_numbers, install]
 CHAPTER_RULES: list[Rule] = [shape, quiz]
+ARRANGED_RULES: list[Rule] = [guesses, short, minutes, goals_leak_nothing]  # of chapters with a page below them
 
 
 # --- The book ----------------------------------------------------------------------------------------------------
 
 
+def rules_of(name: str) -> list[Rule]:
+    if name in DEEPER:
+        return [*RULES, minutes]
+    arranged = ARRANGED_RULES if f"deeper/{name}" in DEEPER else []
+    return [*RULES, *CHAPTER_RULES, *arranged] if name in CHAPTERS else RULES
+
+
 @pytest.mark.parametrize(
     ("name", "rule"),
-    [(name, rule) for name in NOTEBOOKS for rule in [*RULES, *(CHAPTER_RULES if name in CHAPTERS else [])]],
+    [(name, rule) for name in NOTEBOOKS for rule in rules_of(name)],
     ids=lambda part: part if isinstance(part, str) else part.__name__,
 )
 def test_notebook(name: str, rule: Rule) -> None:
@@ -345,12 +406,35 @@ def test_misconceptions_are_numbered_and_lead_to_chapters() -> None:
 
 TOP = """# Why?
 
-:::{admonition} Goals
-After about 25 minutes you can
+:::{admonition} What this chapter gives you
+:class: goals
+
+After it you can
+
 - say why.
+
+Time: 5 minutes.
 :::
 """
-PROSE = """## Predict
+PROSE = """:::{admonition} Predict: its ratio
+:class: predict
+
+Which is it?
+
+<details class="guess">
+<summary>One.</summary>
+
+**Yes.** It is one, as was shown.
+
+</details>
+
+<details class="guess">
+<summary>Two.</summary>
+
+**No.** It is one, as was shown.
+
+</details>
+:::
 
 Is it −0.94<!--ratio-->, **1,024**<!--steps-->, 37 %<!--share @2--> or 1.5e-3<!--small-->?
 """
@@ -430,6 +514,10 @@ def mystnb(part: str, key: str, text: str) -> Callable[[Notebook], None]:
     return lambda notebook: notebook.cells[4].metadata.mystnb[part].update({key: text})
 
 
+def mystnb_of_all(key: str, text: str) -> Callable[[Notebook], None]:
+    return lambda notebook: notebook.cells[4].metadata.mystnb.update({key: text})
+
+
 ECHO = new_output("execute_result", {"text/plain": "Text(0, 1, 'b')"}, execution_count=2)
 ADDRESS = new_output("stream", name="stdout", text="<function f at 0x7f0012345678>")
 ERROR = new_output("error", ename="E", evalue="e", traceback=[])
@@ -467,7 +555,7 @@ BROKEN: list[tuple[Rule, Callable[[Notebook], None], str]] = [
     (figures, lambda notebook: notebook.cells.append(notebook.cells[4]), "as another cell has"),
     (figures, lambda notebook: notebook.cells[4].outputs[0].update(metadata={}), "without the data it draws"),
     (figures, with_cell(3, outputs=[SVG]), "without the data it draws"),
-    (tied_numbers, replace(PROSE, "## Predict"), "no number in the prose is tied"),
+    (tied_numbers, replace(PROSE, ""), "no number in the prose is tied"),
     (tied_numbers, replace("−0.94<", "−0.95<"), "the output line says 'ratio: -0.9431'"),
     (tied_numbers, replace("−0.94<", "0.94<"), "the output line says 'ratio: -0.9431'"),
     (tied_numbers, replace("1,024", "1,025"), "the prose's 1,025<!--steps-->, but"),
@@ -486,10 +574,22 @@ BROKEN: list[tuple[Rule, Callable[[Notebook], None], str]] = [
     (shape, replace("minutes", "pages"), "how many minutes"),
     (shape, replace("- say", "say"), "lists the goals"),
     (install, replace(f"course-{VERSION}", "course-9.9.9"), "the first code cell lacks"),
-    (shape, replace("## Predict", "## Look"), "'Predict…'"),
+    (shape, replace(":::{admonition} Predict", ":::{admonition} Look"), "'Predict…'"),
     (shape, lambda notebook: notebook.cells.append(notebook.cells.pop(2)), "'Predict…'"),
     (shape, replace("## Exercise", "## Work"), 'headed "Exercise"'),
     (shape, replace('class="solution"', ""), "has a solution"),
+    (guesses, replace("Predict: its ratio", "Predict"), "has no name"),
+    (guesses, replace('class="guess"', 'class="hint"'), "has 0 options"),
+    (guesses, replace("**No.** It is one", "**Yes.** It is one"), "has 2 options that begin with **Yes.**"),
+    (guesses, replace("**No.** It is one, as was shown.", "**No.**"), "then say why"),
+    (short, replace("Is it", "Is it so? " * 601 + "Is it"), "words: 36"),
+    (short, replace("Is it", "Is it so? " * 84 + "Is it"), "before figure: 2"),
+    (short, with_cell(1, source="\n".join(["run()"] * 101)), "lines: 10"),
+    (short, replace("## Exercise", "## A\n\n" * 6 + "## Exercise"), "headings: 9"),
+    (minutes, replace("## Exercise\n", "## Exercise\n\n(20 minutes.)\n"), "about 20 minutes"),
+    (goals_leak_nothing, replace("say why", "say why it is 0.5"), "['0.5']"),
+    (metadata, with_cell(3, metadata={"tags": ["hide-cell"]}), "The check behind this"),
+    (metadata, mystnb_of_all("code_prompt_show", "The check behind this: all hold"), "The check behind this"),
     (shape, replace("## Summary", "## End"), "has 0 list items"),
     (shape, replace("- It is so.", "- It is so.\n" * 6), "has 6 list items"),
     (quiz, replace("## Quiz", "## Test"), 'no section headed "Quiz"'),
@@ -503,7 +603,7 @@ BROKEN: list[tuple[Rule, Callable[[Notebook], None], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("rule", RULES + CHAPTER_RULES, ids=lambda rule: rule.__name__)
+@pytest.mark.parametrize("rule", RULES + CHAPTER_RULES + ARRANGED_RULES, ids=lambda rule: rule.__name__)
 def test_rule_accepts_a_good_chapter(rule: Rule) -> None:
     assert list(rule(good_chapter())) == []
 

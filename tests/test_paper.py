@@ -150,7 +150,7 @@ def test_answers_stand_at_the_end(paper: Paper) -> None:
     before, answers = "".join(paper.texts[:begin]), "".join(paper.texts[begin:])
     number = 0
     for page, article in paper.articles():
-        for details in article.select("details:is(.quiz, .hint, .solution)"):
+        for details in article.select("details:is(.quiz, .guess, .hint, .solution)"):
             number += 1
             assert details.summary
             question = details.summary.extract()

@@ -1,6 +1,7 @@
 """Run chapters from top to bottom and store their outputs in place; a chapter that fails is left as it was.
 
-`make execute` runs all chapters, `make execute CHAPTER=01_order` one, `make execute CHAPTER=source/01_order` its assignment.
+`make execute` runs all chapters, `make execute CHAPTER=01_order` one, CHAPTER=deeper/01_order the page below it, and
+CHAPTER=source/01_order its assignment.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ CELL_METADATA = ("mystnb", "nbgrader", "tags")
 
 
 def main(names: list[str]) -> int:
-    chapters = {path.stem: path for path in sorted((ROOT / "book").rglob("*.ipynb"))}
+    chapters = {path.stem: path for path in sorted((ROOT / "book").rglob("*.ipynb")) if path.parent.name != "deeper"}
+    chapters |= {f"deeper/{path.stem}": path for path in sorted((ROOT / "book/deeper").glob("*.ipynb"))}
     chapters |= {f"source/{path.stem}": path for path in sorted((ROOT / "exercises/source").rglob("*.ipynb"))}
     os.environ["POSENC_COURSE_SEED"] = "0"  # what a check says is stored, so it must not draw anew
     unknown = [name for name in names if name not in chapters]

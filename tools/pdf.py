@@ -29,7 +29,7 @@ from tools.browser import NO_CHROMIUM, chromium, launched
 
 logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns of objects that it has added itself
 STYLES = Path(__file__).with_suffix(".css")
-HIDDEN = "details:is(.quiz, .hint, .solution)"
+HIDDEN = "details:is(.quiz, .guess, .hint, .solution)"
 
 
 def parts(course: Path) -> list[tuple[str, list[str]]]:

@@ -21,8 +21,28 @@ addEventListener("resize", reach);
 // To copy takes the focus off the button: it comes back, so that the keyboard goes on from there.
 addEventListener("click", ({ target }) => target.closest(".copybtn")?.focus());
 
-// Which chapters have been read: marked in the sidebar, counted at each one's end and on the first page. It is kept in one entry
-// of this browser's storage and goes nowhere; where storage is refused, none of this is there.
+// A prediction comes before its answer: what follows it in its section opens when one of its options is chosen, or for those who
+// do not want to choose; and where an address leads into it.
+const predictions = [...document.querySelectorAll(".predict")].filter((box) => box.querySelector(".guess"));
+const guessesOf = (box) => [...box.querySelectorAll(".guess")];
+const open = (box) => box.classList.add("chosen");
+predictions.forEach((box, at) => {
+  box.id = `prediction-${at + 1}`;
+  box.insertAdjacentHTML("beforeend", '<p class="waits">What follows opens when you choose. <button type="button">Just show me</button></p>');
+  box.querySelector(".waits button").addEventListener("click", () => open(box));
+  for (const guess of guessesOf(box)) guess.addEventListener("toggle", () => open(box));
+});
+const uncover = () => {
+  const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (!target || target.checkVisibility()) return;
+  predictions.filter((box) => box.parentElement.contains(target)).forEach(open);
+  target.scrollIntoView();
+};
+addEventListener("hashchange", uncover);
+uncover();
+
+// Which chapters have been read, and what was predicted: marked in the sidebar, counted at each chapter's end and on the first
+// page. It is kept in one entry of this browser's storage and goes nowhere; where storage is refused, none of this is there.
 const readable = [...document.querySelectorAll(".chapters a")]; // chapters, and the pages below them
 let storage;
 try { storage = localStorage; } catch { /* refused */ }
@@ -36,11 +56,13 @@ if (storage && readable.length) {
   const kept = () => {
     let entry;
     try { entry = JSON.parse(storage.getItem(ENTRY)); } catch { /* not ours, and written anew */ }
-    return entry?.version === 1 && entry.read instanceof Object ? entry : { version: 1, read: {} };
+    const known = entry?.version === 1 && entry.read instanceof Object ? entry : { version: 1, read: {} };
+    if (!(known.guessed instanceof Object)) known.guessed = {};
+    return known;
   };
-  const keep = (read) => {
+  const keep = (what, value) => {
     const entry = kept();
-    entry.read[here] = read;
+    entry[what][here] = value;
     try { storage.setItem(ENTRY, JSON.stringify(entry)); } catch { /* full */ }
     show();
   };
@@ -52,9 +74,9 @@ if (storage && readable.length) {
   const [tick, line] = progress.children;
   const [count, next, forget] = line.children;
   const box = tick.firstChild;
-  box.addEventListener("change", () => keep(box.checked));
+  box.addEventListener("change", () => keep("read", box.checked));
   forget.addEventListener("click", () => {
-    if (!confirm("Forget which chapters you have read?")) return;
+    if (!confirm("Forget which chapters you have read, and what you predicted?")) return;
     storage.removeItem(ENTRY);
     show();
   });
@@ -76,18 +98,38 @@ if (storage && readable.length) {
       next.textContent = `Go on with chapter ${link.textContent.trim().replace(".", ":")}`;
     }
     box.checked = read[here] === true;
+    tell();
   };
+
+  // The first choice counts. At the end the page says which of them held.
+  const tally = document.createElement("p");
+  const tell = () => {
+    const chosen = kept().guessed[here] ?? {};
+    const listed = (yes) => predictions
+      .filter((box) => chosen[box.id] !== undefined && yes === (guessesOf(box)[chosen[box.id]]?.querySelector("strong").textContent === "Yes."))
+      .map((box) => `<a href="#${box.id}">${box.querySelector(".admonition-title").textContent.replace("Predict: ", "")}</a>`).join(", ");
+    const [held, fell] = [listed(true), listed(false)];
+    tally.innerHTML = [held && `Your predictions that held: ${held}.`, fell && `Those that didn't: ${fell}.`].filter(Boolean).join(" ");
+  };
+  for (const box of predictions) {
+    const before = guessesOf(box)[kept().guessed[here]?.[box.id]];
+    if (before) before.open = true;
+    guessesOf(box).forEach((guess, option) => guess.addEventListener("toggle", () => {
+      const chosen = kept().guessed[here] ?? {};
+      if (guess.open && chosen[box.id] === undefined) keep("guessed", { ...chosen, [box.id]: option });
+    }));
+  }
 
   show();
   const end = document.querySelector(".onward");
   if (end && readable.some((link) => nameOf(link) === here)) {
-    end.append(progress);
+    end.append(tally, progress);
     next.remove(); // the page's end leads on already
     // To come to the end is to have read the page, unless its reader has said otherwise.
     new IntersectionObserver(([{ isIntersecting }], observer) => {
       if (!isIntersecting) return;
       observer.disconnect();
-      if (kept().read[here] === undefined) keep(true);
+      if (kept().read[here] === undefined) keep("read", true);
     }).observe(end);
   } else if (document.querySelector(".bd-sidenav__home-link .current")) {
     tick.remove();

@@ -60,7 +60,7 @@ def scripts(root: Path) -> dict[str, str]:
     book = root / "book"
     modules = {path.stem: classic(path.stem, path.read_text(encoding="utf-8")) for path in sorted(book.glob("living/*.js"))}
     values = run_path(str(root / "tools/sphinx/living_data.py"))["scripts"]()
-    for path in sorted(book.glob("*.ipynb")):
+    for path in sorted(book.rglob("*.ipynb")):
         values |= given(path)
     return modules | {f"data/{name}": data_script(f"data/{name}", value) for name, value in values.items()}
 
