@@ -108,7 +108,7 @@ def measures(notebook: Notebook) -> Measures:
             if first is None and any("image/svg+xml" in out.get("data", {}) for out in cell.outputs):
                 first = words
     text = markdown(notebook)
-    headings = len(re.findall(r"^## ", text, re.MULTILINE))
+    headings = len(re.findall(r"^## (?!Summary|Quiz|Further reading)", text, re.MULTILINE))  # those that every page has
     predictions = len(re.findall(r"^:class: predict", text, re.MULTILINE))
     tried = sum(int(minutes) for minutes in re.findall(r"^\((\d+) minutes", section(text, "exercise") or "", re.MULTILINE))
     minutes = words / 150 + lines / 12 + predictions + tried

@@ -294,7 +294,8 @@ def other_pages_are_tied(page: Page) -> Iterator[str]:
         unlinked = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", line)
         for number in filter(None, (of or by for of, by in re.findall(CHAPTER_FOUND, unlinked))):
             other = next((name for name in CHAPTERS if name.startswith(f"{int(number):02d}_")), f"{number}_?")
-            if other != page.name and f"<!--{other}: " not in line and f"<!--{REASONED}-->" not in line:
+            held = re.search(rf"<!--(?:(?:deeper/)?{other}: |{REASONED}-->)", line)
+            if other != page.name and not held:
                 yield (
                     f"{' '.join(line.split())[:90]!r} says what chapter {number} found: tie it to that page, "
                     f"<!--{other}: key = yes--> or a number, or write <!--{REASONED}--> if it was derived there"

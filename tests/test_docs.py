@@ -277,11 +277,13 @@ def test_a_session_is_of_the_chapters_that_it_names() -> None:
     for kind, number, heading, body in zip(*(parts[first::4] for first in range(1, 5)), strict=True):
         named = chapters_in(heading)
         days |= {number: named} if kind == "Day" else {}
-        told = {int(chapter) for chapter in re.findall(r"(?:\(\.\./|\| Chapter )(\d+)", body)}
+        told = {int(chapter) for chapter in re.findall(r"(?:\(\.\./(?:deeper/)?|\| Chapter )(\d+)", body)}
         assert told == named, f"{kind} {number} is of the chapters {named}, and its rows are of {told}"
         for row in re.findall(r"^\| \d+ \| (.*)", body, re.MULTILINE):
             of = {int(chapter) for chapter in re.findall(r"^\W*Chapter (\d+)", row)}
-            assert chapters_in(" ".join(re.findall(r"\(\.\./(\d\d)_", row))) <= (of or named), f"{kind} {number}: {row}"
+            assert chapters_in(" ".join(re.findall(r"\(\.\./(?:deeper/)?(\d\d)_", row))) <= (of or named), (
+                f"{kind} {number}: {row}"
+            )
             for day in re.findall(r"As on day (\d)", row):
                 assert (of or named) <= days[day], f"{kind} {number}: day {day} is of the chapters {days[day]}"
         assigned, _, exercises = re.findall(r"^Assigned: (.*)", body, re.MULTILINE)[0].partition("assignment")
@@ -297,5 +299,5 @@ def test_the_chapters_meet_the_questions_that_lead_to_them() -> None:
     _, *parts = re.split(r"^\*\*(\d+)\.\*\* ", key, flags=re.MULTILINE)
     for question, told in zip(parts[::2], parts[1::2], strict=True):
         for line in re.findall(r"^\[Chapter.*", told, re.MULTILINE):
-            for chapter in re.findall(r"\(\.\./(\d\d)_", line):
+            for chapter in re.findall(r"\(\.\./(?:deeper/)?(\d\d)_", line):
                 assert int(question) in meets[int(chapter)], f"{PLANS}: chapter {int(chapter)} meets question {question} too"

@@ -40,6 +40,7 @@ def placed() -> dict[str, str]:
 
 
 FIGURES = placed()
+CHOOSE = "document.querySelectorAll('.guess').forEach(guess => guess.open = true)"  # what follows a prediction waits for that
 KEPT: dict[str, tuple[str, dict[str, Any]]] = {}  # addresses of changed figures, and their states
 
 
@@ -50,6 +51,7 @@ def opened(browser: Browser, address: str) -> tuple[Page, list[str]]:
     failed: list[str] = []
     tab.on("pageerror", lambda error: failed.append(str(error)))
     tab.goto(address)
+    tab.evaluate(CHOOSE)
     return tab, failed
 
 
@@ -141,6 +143,7 @@ def test_address_brings_the_states_back(browser: Browser, site: Site, page: str)
     query = "&".join(query.removeprefix("?") for query, _ in kept.values())
     with browser.new_page(viewport={"width": 1280, "height": 900}, offline=True) as tab:
         tab.goto(f"{site.address(page)}?{query}")
+        tab.evaluate(CHOOSE)
         for plain, (_, state) in kept.items():
             tab.evaluate("name => document.getElementById(name).scrollIntoView()", plain)
             tab.wait_for_selector(f"#{plain}.lives")

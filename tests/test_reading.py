@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from bs4 import BeautifulSoup
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Locator, Page
 
 from tests.test_site import CHAPTERS, NOTEBOOKS, PAGES, ROOT, SOURCES, WIDTHS, Site, site
 
@@ -47,9 +47,12 @@ def steps(site: Site, page: str) -> list[tuple[str, str]]:
 
 def test_steps_lead_from_chapter_to_chapter_and_to_every_page(site: Site) -> None:
     for chapter, assignment, following in zip(CHAPTERS, ASSIGNMENTS, [*CHAPTERS[1:], None], strict=True):
-        onward = [("Next", following)] if following else steps(site, chapter)[1:]
-        assert steps(site, chapter) == [("Try it", assignment), *onward]
-        assert steps(site, assignment) == [("Back to", chapter), *onward]
+        below = chapter.replace("book/", "book/deeper/")
+        deeper = [("Look deeper", below)] if below in PAGES else []
+        onward = [("Next", following)] if following else steps(site, chapter)[len(deeper) + 1 :]
+        assert steps(site, chapter) == [*deeper, ("Try it", assignment), *onward]
+        for page in [assignment, *(page for _, page in deeper)]:
+            assert steps(site, page) == [("Back to", chapter), *onward]
     reached, waiting = {PAGES[0]}, [PAGES[0]]
     while waiting:
         new = {page for _, page in steps(site, waiting.pop())} - reached
@@ -61,14 +64,16 @@ def test_steps_lead_from_chapter_to_chapter_and_to_every_page(site: Site) -> Non
 @pytest.mark.parametrize("page", PAGES)
 def test_page_says_where_it_is(site: Site, page: str) -> None:
     sidebar, line = piece(site, page, 'nav class="bd-links'), piece(site, page, 'p class="whereabouts').get_text()
-    current = sidebar.select("details:has(a.current)")
-    assert sidebar.select("details[open]") == (current or sidebar.select("details.chapters")), (
+    current = sidebar.select("details.part:has(a.current)")
+    assert sidebar.select("details.part[open]") == (current or sidebar.select("details.chapters")), (
         f"{page}: in the sidebar its part is open, or, where it is in none, those of the chapters"
     )
     place = [part.select_one("summary").get_text(strip=True) for part in current]  # type: ignore[union-attr]
-    if page in CHAPTERS:
+    chapter = page.replace("/deeper/", "/")
+    if chapter in CHAPTERS:
+        deeper = ["deeper"] if page != chapter else []
         minutes = re.findall(r"Time: (\d+ minutes)", (ROOT / SOURCES[page.removesuffix(".html")]).read_text(encoding="utf-8"))
-        place = [f"Chapter {CHAPTERS.index(page) + 1} of {len(CHAPTERS)}", *place, *minutes]
+        place = [f"Chapter {CHAPTERS.index(chapter) + 1} of {len(CHAPTERS)}", *deeper, *place, *minutes]
     assert line == " · ".join(place)
 
 
@@ -127,6 +132,49 @@ def test_what_was_read_is_remembered_and_forgotten(browser: Browser, site: Site)
         assert tab.evaluate(f"localStorage.getItem('{ENTRY}')") is None
 
 
+def test_what_follows_a_prediction_waits_for_a_choice(browser: Browser, site: Site) -> None:
+    page = CHAPTERS[0]
+    with opened(browser, site, page) as tab:
+        boxes = tab.locator(".predict:has(.guess)")
+        first, second = boxes.nth(0), boxes.nth(1)
+        after = [box.locator("xpath=following-sibling::*") for box in (first, second)]
+        assert seen(after[0]) == seen(after[1]) == 0, "the answer stands open under its question"
+        first.locator(".guess", has_text="No.").first.locator("summary").press("Enter")
+        assert seen(after[0]) > 5
+        assert seen(after[1]) == 0
+        first.locator(".guess", has_text="Yes.").locator("summary").press("Enter")  # the first choice counts
+        boxes.nth(2).locator(".guess", has_text="Yes.").locator("summary").press("Enter")
+        named = [box.locator(".admonition-title").inner_text().removeprefix("Predict: ") for box in boxes.all()]
+        assert tab.get_by_text(f"Your predictions that held: {named[2]}. Those that didn't: {named[0]}.").is_visible()
+        tab.reload()
+        assert after[0].first.is_visible(), "what was chosen is forgotten"
+        assert first.locator("details[open]").count() == 1
+        assert not after[1].first.is_visible()
+        second.get_by_role("button", name="Just show me").click()
+        assert after[1].first.is_visible()
+        tab.reload()
+        assert not after[1].first.is_visible()
+        figure = after[1].first.evaluate("e => (e.id ||= 'there')")
+        tab.evaluate("there => { location.hash = there; }", figure)
+        after[1].first.wait_for()  # an address that leads into what waits opens it
+
+    with opened(browser, site, page, java_script_enabled=False) as tab:
+        assert all(box.locator("xpath=following-sibling::*").first.is_visible() for box in boxes_of(tab))
+    with opened(browser, site, page) as tab:
+        tab.emulate_media(media="print")
+        assert all(box.locator("xpath=following-sibling::*").first.is_visible() for box in boxes_of(tab))
+
+
+def seen(parts: Locator) -> int:
+    return int(parts.evaluate_all("parts => parts.filter(part => part.checkVisibility()).length"))
+
+
+def boxes_of(tab: Page) -> list[Locator]:
+    boxes = tab.locator(".predict:has(.guess)").all()
+    assert boxes
+    return boxes
+
+
 STRANGE = [
     "",
     "{",
@@ -135,6 +183,8 @@ STRANGE = [
     "[]",
     '{"version": 1, "read": "book/01_order"}',
     '{"version": 1, "read": {"book/01_order": "x"}}',
+    '{"version": 1, "read": {}, "guessed": 3}',
+    '{"version": 1, "read": {}, "guessed": {"book/01_order": {"prediction-1": "x"}, "book/02_naive": 7}}',
 ]
 
 
@@ -177,6 +227,7 @@ def test_code_is_copied_as_it_is_and_outputs_are_not(browser: Browser, site: Sit
         buttons = tab.get_by_role("button", name="Copy to clipboard", include_hidden=True)
         assert not tab.locator(".cell_output .copybtn").count(), "what a cell printed has a button that copies it"
         assert buttons.count() == tab.locator("div.highlight:not(.cell_output *) > pre").count() >= len(code)
+        tab.evaluate("document.querySelectorAll('details.hide').forEach(folded => folded.open = true)")
         button = buttons.element_handles()[0]
         assert button.evaluate("e => getComputedStyle(e).opacity") == "1", "where nothing hovers, the button is not to be seen"
         below = """button => { const text = document.createRange(); text.selectNodeContents(button.previousElementSibling);

@@ -103,6 +103,7 @@ if (storage && readable.length) {
 
   // The first choice counts. At the end the page says which of them held.
   const tally = document.createElement("p");
+  tally.className = "tally";
   const tell = () => {
     const chosen = kept().guessed[here] ?? {};
     const listed = (yes) => predictions

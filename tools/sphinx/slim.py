@@ -28,7 +28,8 @@ LINK = re.compile(r'<link\b(?=[^>]*\brel="stylesheet")[^>]*\bhref="([^"]*_static
 LIBRARIES = {"fontawesome.js", "bootstrap.js"}
 ADDED = {
     *("tooltip", "tooltip-inner", "tooltip-arrow", "bs-tooltip-auto"),  # ... to the buttons' tooltips,
-    *("fade", "show"),  # and to what opens: tooltips and the menu of downloads
+    *("fade", "show"),  # and to what opens: tooltips and the menu of downloads;
+    "scripts",  # what layout.html adds to the page where scripts run
 }
 
 
