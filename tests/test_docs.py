@@ -156,9 +156,9 @@ FACTS = [
         for file, words in [(README, "{{}}. [{title}](book/{name}.ipynb)"), (INDEX, "[Chapter {{}}: {title}]({name}.ipynb)")]
     ),
     *(Fact(PLANS, f"| {{}}. [{title}](../{name}.ipynb) | {{}} |", partial(row, name)) for name, title in TITLES.items()),
-    Fact(INDEX, "learned to count to {},", lambda: NUMBERS.count(",")),
-    Fact(INDEX, "on {} letters at a time", lambda: RECITE["config"]["length"]),
-    Fact(INDEX, "Of {} trainings of each", lambda: len(RECITE["config"]["seeds"])),
+    Fact(INDEX, "learned to count to {} from", lambda: NUMBERS.count(",")),
+    Fact(INDEX, "texts of {} letters", lambda: RECITE["config"]["length"]),
+    Fact(INDEX, "trained each model {} times", lambda: len(RECITE["config"]["seeds"])),
     Fact(INDEX, "{} of ALiBi's three makes mistakes", lambda: sum(min(wrote) < 512 for wrote in wrote_by("alibi"))),
     Fact(INDEX, "short route of about {} hours", lambda: round(sum(map(minutes, SHORT_ROUTE)) / 60)),
     Fact(README, "## {} commands", lambda: count(README, r"^make \w+ +# ")),
