@@ -183,7 +183,7 @@ def test_nothing_is_loaded_before_it_comes_near(browser: Browser, site: Site) ->
 def test_scripts_are_light() -> None:
     """All of them in one parcel, and what a page sends for its figures, one by one."""
     texts = {name: text.encode() for name, text in living.scripts(ROOT).items() if "/" not in name}
-    loader = (ROOT / "book/_static/living.js").read_bytes()
+    loader = living.loader(ROOT).encode()
     assert len(gzip.compress(loader + b"".join(texts.values()), 9)) <= 40_000
 
     def needed(name: str) -> set[str]:

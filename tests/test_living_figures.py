@@ -391,6 +391,7 @@ def test_alibi_reads_backwards_and_rope_does_not(browser: Browser, site: Site) -
         assert models_of(tab) >= {f"text-{name}-0" for name in SCHEMES}
         figure.get_by_label("Positions").focus()
         tab.keyboard.press("a")
+        figure.get_by_label("Move all by").wait_for()  # it comes with the next frame
         figure.get_by_label("Move all by").press("Home")
         says.get_by_text(re.compile("moved by 1, over 32 texts")).wait_for()
         assert "Nothing changes for ALiBi, RoPE, T5 bias, Shaw and the model without positions." in says.inner_text()

@@ -1,4 +1,5 @@
 // Chapter 10: one pair of a query and of a key as arrows, rotated by their positions, and the score that they give.
+import { written } from "./draw.js";
 
 const SPEED = 0.3; // ω, in radians per token
 const QUERY = [2, 0.6];
@@ -43,7 +44,7 @@ export const figure = {
     const below = width < 480;
     const chart = stage.plot(
       below ? { left: 0, top: side + 8, width, height: 190 } : { left: side + 16, top: 20, width: width - side - 16, height: side - 20 },
-      { x: [-20, 20], y: [-3.2, 3.2], xTicks: [-20, -10, 0, 10, 20].map(signed), yTicks: [-2, 0, 2].map(signed), xLabel: "key's position − query's", yLabel: "score" },
+      { x: [-20, 20], y: [-3.2, 3.2], xTicks: [-20, -10, 0, 10, 20], yTicks: [-2, 0, 2], xLabel: "key's position − query's", yLabel: "score" },
     );
     chart.rule({ y: 0 }, "faint");
     chart.line(OFFSETS, OFFSETS.map(score), "green", false);
@@ -51,13 +52,9 @@ export const figure = {
     chart.dots([n - m], [score(n - m)], "black", 5, false);
     const angle = Math.round((Math.abs(apart) * 180) / Math.PI);
     const stands = n === m ? "both at the same position" : `the key ${Math.abs(n - m)} ${n < m ? "before" : "after"} the query`;
-    const result = `The angle between the arrows is ${angle}°, and the score is ${score(n - m).toFixed(2).replace("-", "−")}`;
+    const result = `The angle between the arrows is ${angle}°, and the score is ${written(score(n - m), 2)}`;
     return both
       ? `Query at ${m + both}, key at ${n + both}: both moved by ${both}, still ${stands}. ${result}, as before the move.`
       : `Query at ${m}, key at ${n}: ${stands}. ${result}.`;
   },
 };
-
-function signed(number) {
-  return [number, `${number}`.replace("-", "−")];
-}

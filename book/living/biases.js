@@ -1,4 +1,5 @@
 // Chapter 9: the numbers that four heads learned for T5's buckets, over the offset; texts reached only the nearer ones.
+import { written } from "./draw.js";
 import { t5Buckets } from "./formulas.js";
 
 const FARTHEST = 60;
@@ -6,7 +7,6 @@ const LENGTH = 20; // of the texts in training
 const OFFSETS = Array.from({ length: 2 * FARTHEST + 1 }, (_, at) => at - FARTHEST);
 const BUCKETS = t5Buckets(OFFSETS, 32, 128, false);
 const COLORS = ["blue", "orange", "green", "purple"];
-const signed = (number) => `${number}`.replace("-", "−");
 
 export const figure = {
   label: "What four trained heads add to the score at each offset",
@@ -18,11 +18,10 @@ export const figure = {
   draw(stage, { offset, head }, own) {
     const { learned } = own.data["{for}"];
     const curves = COLORS.map((_, h) => Array.from(BUCKETS, (bucket) => learned[bucket][h]));
-    const ticks = [-60, -40, -20, 0, 20, 40, 60].map((tick) => [tick, signed(tick)]);
     const chart = stage.plot(
       { left: 0, top: 0, width: stage.width, height: 300 },
       {
-        x: [-FARTHEST, FARTHEST], y: [-1.15, 1.15], xTicks: ticks, yTicks: [[-1, "−1"], 0, 1],
+        x: [-FARTHEST, FARTHEST], y: [-1.15, 1.15], xTicks: [-60, -40, -20, 0, 20, 40, 60], yTicks: [-1, 0, 1],
         xLabel: "offset m − n, tokens", yLabel: "number added",
       },
     );
@@ -35,19 +34,16 @@ export const figure = {
     chart.dots([offset], [chosen[at]], "black", 5, false);
     const [anchor, right] = offset > 30 ? ["end", 4] : ["start", -4];
     chart.text(offset, chosen[at], `head ${head}`, `${COLORS[head - 1]} words`, anchor, [right, -12]);
-    own.offset = (x) => {
-      const share = (x - chart.left) / (chart.right - chart.left);
-      return Math.round(FARTHEST * (2 * Math.min(Math.max(share, 0), 1) - 1));
-    };
+    own.chart = chart;
 
     const most = BUCKETS.filter((bucket) => bucket === BUCKETS[at]).length - 1;
     const reached = OFFSETS.some((one) => Math.abs(one) < LENGTH && BUCKETS[one + FARTHEST] === BUCKETS[at]);
     const trained = reached ? "which training reached" : "which no text of the training reached";
     const shares = most ? `${most} more of the offsets shown share${most > 1 ? "" : "s"} it` : "no other offset shares it";
     const four = chosen[FARTHEST + 4];
-    const compared = chosen[at] === four ? "" : `, ${chosen[at] > four ? "more" : "less"} than at offset 4 (${signed(four.toFixed(2))})`;
-    return `Offset ${signed(offset)} falls into bucket ${BUCKETS[at]}, ${trained}; ${shares}. `
-      + `Head ${head} adds ${signed(chosen[at].toFixed(2))} there${compared}.`;
+    const compared = chosen[at] === four ? "" : `, ${chosen[at] > four ? "more" : "less"} than at offset 4 (${written(four, 2)})`;
+    return `Offset ${written(offset)} falls into bucket ${BUCKETS[at]}, ${trained}; ${shares}. `
+      + `Head ${head} adds ${written(chosen[at], 2)} there${compared}.`;
   },
-  point: (x, y, state, own, pressed) => pressed && { offset: own.offset(x) },
+  point: (x, y, state, own, pressed) => pressed && { offset: Math.round(FARTHEST * (2 * own.chart.share(x) - 1)) },
 };

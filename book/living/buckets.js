@@ -1,8 +1,8 @@
 // Chapter 9: T5's buckets over the offset, for other numbers of them, and how many offsets share one.
+import { written } from "./draw.js";
 import { t5Buckets } from "./formulas.js";
 
 const FARTHEST = 300;
-const signed = (number) => `${number}`.replace("-", "−");
 
 export const figure = {
   label: "T5's bucket of each offset",
@@ -26,7 +26,7 @@ export const figure = {
       { left: 0, top: 0, width: stage.width, height: 320 },
       {
         x: [from, FARTHEST], y: [0, buckets], log: "x", xLabel: "offset m − n, tokens", yLabel: "bucket",
-        xTicks: (causal ? [0, 1, 4, 16, 64, 256] : [-128, -8, 0, 8, 128]).map((tick) => [tick, signed(tick)]),
+        xTicks: causal ? [0, 1, 4, 16, 64, 256] : [-128, -8, 0, 8, 128],
         yTicks: [0, 1 / 4, 1 / 2, 3 / 4, 1].map((part) => Math.floor(part * buckets)),
       },
     );
@@ -50,11 +50,11 @@ export const figure = {
 
     const open = last === FARTHEST || first === -FARTHEST; // the outermost bucket of a side has no end
     const shared = open
-      ? `with every offset from ${first === -FARTHEST ? signed(last) + " down" : first + " on"}`
+      ? `with every offset from ${first === -FARTHEST ? written(last) + " down" : first + " on"}`
       : alike.length === 1 ? "with no other"
-        : `with ${alike.length - 1} other offset${alike.length > 2 ? "s" : ""}: it holds ${signed(first)} to ${signed(last)}`;
+        : `with ${alike.length - 1} other offset${alike.length > 2 ? "s" : ""}: it holds ${written(first)} to ${written(last)}`;
     const single = Math.floor(buckets / (causal ? 2 : 4));
-    return `Offset ${signed(offset)} falls into bucket ${bucket}, which it shares ${shared}. `
+    return `Offset ${written(offset)} falls into bucket ${bucket}, which it shares ${shared}. `
       + `${causal ? "Offsets" : "On each side, distances"} up to ${single - 1} have a bucket of their own.`;
   },
   point: (x, y, state, own, pressed) => pressed && own.at(x),

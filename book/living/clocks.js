@@ -1,12 +1,10 @@
 // Chapter 4: two rows of clocks, the hands of two positions; the upper one may hide its position, to be read.
 import { frequencies } from "./formulas.js";
-import { shade } from "./draw.js";
+import { listed, shade, written } from "./draw.js";
 
 const OMEGA = frequencies(8);
 const NAMES = ["first", "second", "third", "fourth"];
 const AGREE = 10; // degrees
-const counted = (number) => number.toLocaleString("en");
-const listed = (names) => names.join(", ").replace(/, (?=\w+$)/, " and ");
 const hands = (at) => `The ${listed(at.map((i) => NAMES[i]).reverse())} hand${at.length > 1 ? "s" : ""}`;
 const shown = (round) => (round ? 300 + ((3541 * round) % 5700) : 37); // what the upper row shows
 const DOTS = Array.from({ length: 100 }, (_, m) => [m, shade((0.85 * m) / 99)]);
@@ -23,14 +21,14 @@ function says(above, below, hidden) {
   const apart = [3, 2, 1, 0].filter((i) => !same.includes(i));
   const agree = `${hands(same)} agree${same.length > 1 ? "" : "s"}`;
   if (!hidden) {
-    if (above === below) return `Both rows show position ${counted(above)}.`;
+    if (above === below) return `Both rows show position ${written(above)}.`;
     const turns = [...OMEGA].map((speed) => ((speed * Math.abs(above - below)) / (2 * Math.PI)).toFixed(1));
-    const made = `Between positions ${counted(above)} and ${counted(below)}, the four hands make ${listed(turns).replace(/, (?=[^,]*$)/, " and ")} turns.`;
+    const made = `Between positions ${written(above)} and ${written(below)}, the four hands make ${listed(turns)} turns.`;
     if (!same.length) return `${made} No hand points the same way in both rows.`;
     if (!apart.length) return `${made} All hands nearly agree.`;
     return `${made} ${agree} to within ${AGREE}°, so only the ${listed(apart.map((i) => NAMES[i]))} can tell the two positions apart.`;
   }
-  if (!apart.length) return `All four hands agree: you have read the row. It shows position ${counted(above)}.`;
+  if (!apart.length) return `All four hands agree: you have read the row. It shows position ${written(above)}.`;
   const next = apart[0];
   const by = next === 3 ? Math.round((180 / Math.PI) * OMEGA[3] * (above - below)) : off[next]; // the slowest never comes round here
   const way = `is ${Math.abs(by)}° ${by > 0 ? "ahead of" : "behind"} yours`;
@@ -47,7 +45,7 @@ function says(above, below, hidden) {
 export const figure = {
   label: "Two rows of four clocks, whose hands show two positions",
   controls: {
-    hundreds: { label: "Lower row, hundreds", min: 0, max: 6200, step: 100, get: ({ m }) => m - (m % 100), put: (value, { m }) => ({ m: value + (m % 100) }), show: counted },
+    hundreds: { label: "Lower row, hundreds", min: 0, max: 6200, step: 100, get: ({ m }) => m - (m % 100), put: (value, { m }) => ({ m: value + (m % 100) }), show: written },
     ones: { label: "Lower row, tens and ones", min: 0, max: 99, get: ({ m }) => m % 100, put: (value, { m }) => ({ m: m - (m % 100) + value }) },
     m: { value: 1037, min: 0, max: 6299, read: (text) => (/^\d{1,4}$/.test(text) && text <= 6299 ? Number(text) : undefined) },
     round: { value: 0, read: (text) => (/^\d{1,4}$/.test(text) ? Number(text) : undefined) },
@@ -66,7 +64,7 @@ export const figure = {
     }).join(""));
     [above, m].forEach((position, row) => {
       const top = row * (side + 36);
-      const name = round && !row ? (above === m ? `Hidden position: ${counted(above)}` : "Hidden position: ?") : `Position ${counted(position)}`;
+      const name = round && !row ? (above === m ? `Hidden position: ${written(above)}` : "Hidden position: ?") : `Position ${written(position)}`;
       stage.text(0, top + 14, name, "strong", "start");
       OMEGA.forEach((speed, i) => {
         const plane = stage.plot({ left: i * cell + (cell - side) / 2, top: top + 14, width: side, height: side + 12, right: 0 }, { x: [-1.15, 1.15], y: [-1.15, 1.15] });

@@ -1,5 +1,6 @@
 // Chapter 8: what rows of a trained table have in common, by the cosine, beside rows of sines and cosines.
 import { unpackHalf } from "./decoder.js";
+import { written } from "./draw.js";
 import { sinusoidalTable } from "./formulas.js";
 
 const TRAINED = 64; // rows that training reached
@@ -49,7 +50,7 @@ export const figure = {
     const [learned, waves] = shown;
     const chart = stage.plot(
       { left: 0, top: side + 72, width: stage.width, height: 220 },
-      { x: [0, count - 1], y: [-1, 1.05], xTicks: ticks, yTicks: [[-1, "−1"], 0, 1], xLabel: "position", yLabel: `cosine with row ${row}` },
+      { x: [0, count - 1], y: [-1, 1.05], xTicks: ticks, yTicks: [-1, 0, 1], xLabel: "position", yLabel: `cosine with row ${row}` },
     );
     chart.rule({ y: 0 }, "faint");
     if (beyond) {
@@ -66,23 +67,19 @@ export const figure = {
 
     const within = (from, to) => {
       const some = learned.slice(from, to).filter((_, n) => from + n !== row);
-      return `between ${signed(Math.min(...some))} and ${signed(Math.max(...some))}`;
+      return `between ${written(Math.min(...some), 2)} and ${written(Math.max(...some), 2)}`;
     };
     if (row >= TRAINED) {
       return `Training never reached row ${row}. Its cosines with all other rows lie ${within(0, count)}; with row ${row - 1}, right `
-        + `before it, the cosine is ${signed(learned[row - 1])}.`;
+        + `before it, the cosine is ${written(learned[row - 1], 2)}.`;
     }
     const lowest = learned.indexOf(Math.min(...learned.slice(0, TRAINED)));
     const sides = [row - 1, row + 1].filter((n) => n >= 0 && n < TRAINED);
     const nearby = sides.reduce((sum, n) => sum + learned[n], 0) / sides.length;
     const [s, average] = sides.length > 1 ? ["s", " on average"] : ["", ""];
-    return `Row ${row} of the learned table and its neighbour${s} have a cosine of ${signed(nearby)}${average}; the row most unlike it `
-      + `is ${lowest}, at ${signed(learned[lowest])}. In the sinusoidal table no cosine with row ${row} `
-      + `is below ${signed(Math.min(...waves.slice(0, TRAINED)))}.`
+    return `Row ${row} of the learned table and its neighbour${s} have a cosine of ${written(nearby, 2)}${average}; the row most unlike it `
+      + `is ${lowest}, at ${written(learned[lowest], 2)}. In the sinusoidal table no cosine with row ${row} `
+      + `is below ${written(Math.min(...waves.slice(0, TRAINED)), 2)}.`
       + (beyond ? ` The learned row's cosines with rows that were never trained lie ${within(TRAINED, count)}.` : "");
   },
 };
-
-function signed(number) {
-  return number.toFixed(2).replace("-", "−");
-}

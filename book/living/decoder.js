@@ -112,11 +112,6 @@ function gelu(x) {
   return GELU[i] + d * (after - before + d * (before - 2 * GELU[i] + after)) / 2;
 }
 
-function requireWhole(name, positions) {
-  const odd = positions.find((m) => !Number.isInteger(m) || m < 0);
-  if (odd !== undefined) throw new Error(`Positions of the scheme ${name} are whole numbers from 0, and one is ${odd}.`);
-}
-
 // The first door: adds to the rows of x what the scheme has for their positions.
 function embed(x, positions, scheme, width, table) {
   const add = (row) => positions.forEach((m, t) => {
@@ -124,10 +119,8 @@ function embed(x, positions, scheme, width, table) {
   });
   const alongDirection = (numbers) => add((t, i) => (i % 2 ? -numbers[t] : numbers[t]));
   if (scheme.name === "linear") {
-    requireWhole("linear", positions);
     alongDirection(linear(positions));
   } else if (scheme.name === "normalized") {
-    requireWhole("normalized", positions);
     alongDirection(normalized(positions, Math.max(...positions) + 1)); // a fraction of the sequence seen at once
   } else if (scheme.name === "sinusoidal") {
     const rows = sinusoidalTable(positions, width);
@@ -138,11 +131,7 @@ function embed(x, positions, scheme, width, table) {
     if (beyond !== undefined) {
       throw new Error(`The table of learned positions has rows 0 to ${last}, and none for position ${beyond}.`);
     }
-    add((t, i) => { // between two rows it goes straight, as when the trained ones are drawn out over a longer text
-      const [low, high] = [Math.floor(positions[t]), Math.ceil(positions[t])];
-      const share = positions[t] - low;
-      return (1 - share) * table[low * width + i] + share * table[high * width + i];
-    });
+    add((t, i) => table[positions[t] * width + i]);
   }
 }
 
@@ -150,7 +139,7 @@ function embed(x, positions, scheme, width, table) {
 // added in `attend`.
 function biases(scheme, heads, table) {
   if (scheme.name === "alibi") {
-    const slopes = alibiSlopes(heads).map((slope) => slope * (scheme.slopeFactor ?? 1));
+    const slopes = alibiSlopes(heads);
     return (h, offset) => -slopes[h] * Math.abs(offset);
   }
   if (scheme.name === "t5") { // all that is farther than maxDistance shares its bucket, all in the future that of 0
@@ -165,7 +154,7 @@ function biases(scheme, heads, table) {
 // exactly the numbers of one pass (but for the scheme "normalized", which divides by what comes at once). Who may look at whom
 // goes by the order of the tokens, whatever their positions.
 export class Decoding {
-  // changes: what is different from the trained scheme, e.g. {frequencies, attentionFactor} or {slopeFactor}; window: how many
+  // changes: what is different from the trained scheme, e.g. {frequencies, attentionFactor}; window: how many
   // keys a query sees, itself included; capacity: how many tokens there may be.
   constructor(model, { changes = {}, window = Infinity, capacity = 512 } = {}) {
     Object.assign(this, { model, window, capacity, length: 0, positions: [] });
@@ -183,9 +172,8 @@ export class Decoding {
     const { model, scheme, length: start } = this;
     const { arrays, width, hidden } = model;
     const count = tokens.length;
-    if (start + count > this.capacity) throw new Error(`There is room for ${this.capacity} tokens, not for ${start + count}.`);
     if (positions.length !== count) throw new Error(`${count} tokens need a position each, got ${positions.length}.`);
-    if (scheme.name === "shaw" || scheme.name === "t5") requireWhole(scheme.name, positions);
+    if (start + count > this.capacity) throw new Error(`There is room for ${this.capacity} tokens, not for ${start + count}.`);
     const x = new Float32Array(count * width);
     tokens.forEach((token, t) => {
       const row = arrays["embedding.weight"].subarray(token * width, (token + 1) * width);
@@ -201,27 +189,29 @@ export class Decoding {
     const y = new Float32Array(count * width);
     const mixed = new Float32Array(count * width);
     const wide = new Float32Array(count * hidden);
-    const flat = (numbers, step) => [numbers, 0, step];
     for (let layer = 0; layer < model.layers; layer++) {
       const of = (name) => arrays[`blocks.${layer}.${name}`];
+      const times = (from, inner, name, outer, to) => {
+        multiply([from, 0, inner], count, [of(`${name}.weight`), 0, inner], outer, inner, [to, 0, outer]);
+      };
       layerNorm(x, of("attention_norm.weight"), of("attention_norm.bias"), y);
-      multiply(flat(y, width), count, flat(of("attention.query.weight"), width), width, width, flat(wide, width));
+      times(y, width, "attention.query", width, wide);
       const keys = this.keys[layer].subarray(start * width, (start + count) * width);
-      multiply(flat(y, width), count, flat(of("attention.key.weight"), width), width, width, flat(keys, width));
+      times(y, width, "attention.key", width, keys);
       const values = [this.values[layer], start, this.capacity];
-      multiply(flat(of("attention.value.weight"), width), width, flat(y, width), count, width, values);
+      multiply([of("attention.value.weight"), 0, width], width, [y, 0, width], count, width, values);
       if (turns) {
         this.turn(wide, turns, count);
         this.turn(keys, turns, count);
       }
       this.attend(layer, wide, count, mixed, watch);
-      multiply(flat(mixed, width), count, flat(of("attention.output.weight"), width), width, width, flat(y, width));
+      times(mixed, width, "attention.output", width, y);
       for (let i = 0; i < x.length; i++) x[i] += y[i];
       layerNorm(x, of("mlp_norm.weight"), of("mlp_norm.bias"), y);
-      multiply(flat(y, width), count, flat(of("mlp.0.weight"), width), hidden, width, flat(wide, hidden));
+      times(y, width, "mlp.0", hidden, wide);
       const bias = of("mlp.0.bias");
       for (let t = 0, at = 0; t < count; t++) for (let i = 0; i < hidden; i++, at++) wide[at] = gelu(wide[at] + bias[i]);
-      multiply(flat(wide, hidden), count, flat(of("mlp.2.weight"), hidden), width, hidden, flat(y, width));
+      times(wide, hidden, "mlp.2", width, y);
       const last = of("mlp.2.bias");
       for (let t = 0, at = 0; t < count; t++) for (let i = 0; i < width; i++, at++) x[at] += y[at] + last[i];
     }
@@ -229,7 +219,7 @@ export class Decoding {
     layerNorm(x, arrays["norm.weight"], arrays["norm.bias"], y);
     const outputs = arrays["head.bias"].length;
     const logits = new Float32Array(count * outputs);
-    multiply(flat(y, width), count, flat(arrays["head.weight"], width), outputs, width, flat(logits, outputs));
+    multiply([y, 0, width], count, [arrays["head.weight"], 0, width], outputs, width, [logits, 0, outputs]);
     for (let t = 0, at = 0; t < count; t++) for (let i = 0; i < outputs; i++, at++) logits[at] += arrays["head.bias"][i];
     return logits;
   }
@@ -241,7 +231,7 @@ export class Decoding {
     for (let t = 0; t < count; t++) {
       for (let at = t * width; at < (t + 1) * width; at += size) {
         const head = x.subarray(at, at + size);
-        applyRope(head, cos[t], sin[t], this.scheme.interleaved ?? true, head);
+        applyRope(head, cos[t], sin[t], head);
       }
     }
   }

@@ -19,6 +19,21 @@ export function escaped(text) {
   return String(text).replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt()};`);
 }
 
+/** A number as it is written, with so many digits behind the point if they are given. */
+export function written(number, digits) {
+  const text = digits === undefined ? number.toLocaleString("en") : number.toFixed(digits);
+  return text.replace("-", "−").replace(/^−(?=[0.]*$)/, "");
+}
+
+/** Names as a sentence lists them. */
+export function listed(names) {
+  return [names.slice(0, -1).join(", "), ...names.slice(-1)].filter(Boolean).join(" and ");
+}
+
+export function mean(numbers) {
+  return numbers.reduce((a, b) => a + b, 0) / numbers.length;
+}
+
 const round = (number) => Math.round(number * 100) / 100;
 const SIZE = 13; // of letters, in pixels
 
@@ -59,7 +74,7 @@ class Plot {
     Object.assign(this, { left, right, top, bottom });
     this.x = scale(x, left, right - left, log.includes("x"));
     this.y = scale(y, bottom, top - bottom, log.includes("y"));
-    const named = (tick) => (Array.isArray(tick) ? tick : [tick, tick]);
+    const named = (tick) => (Array.isArray(tick) ? tick : [tick, written(tick)]);
     for (const [at, name] of xTicks.map(named)) {
       stage.add(`<path class="tick" d="M${round(this.x(at))} ${bottom}v5"/>`);
       stage.text(this.x(at), bottom + 17, name, "number");
@@ -108,6 +123,11 @@ class Plot {
     const [baseX, baseY] = [toX - head * ux, toY - head * uy];
     const tip = [[toX, toY], [baseX - 0.45 * head * uy, baseY + 0.45 * head * ux], [baseX + 0.45 * head * uy, baseY - 0.45 * head * ux]];
     this.stage.add(`<g class="arrow ${names}"><path d="M${round(fromX)} ${round(fromY)}L${round(baseX)} ${round(baseY)}"/><polygon points="${tip.map((point) => point.map(round)).join(" ")}"/></g>`);
+  }
+
+  /** How far to the right a pixel lies, from 0 to 1. */
+  share(x) {
+    return Math.min(Math.max((x - this.left) / (this.right - this.left), 0), 1);
   }
 
   text(x, y, words, names = "", anchor = "middle", [right, down] = [0, 0]) {

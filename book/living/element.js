@@ -1,6 +1,6 @@
 // What all living figures share: they take the place of a figure, have native controls, keep their state in the address, and say
 // what they show in words.
-import { Stage, paint, escaped } from "./draw.js";
+import { Stage, paint, escaped, written } from "./draw.js";
 
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 const SETTLED = 600; // milliseconds without a change, after which one counts as ended
@@ -37,7 +37,7 @@ function made(name, control, change) {
     return { element: label, set(value) { if (input.value !== value) input.value = value; }, read: (text) => text.slice(0, control.most) };
   }
   // A slider over `values` runs over their places in the list, so that each step of the keyboard is one of them.
-  const { values, show = (value) => `${value}`.replace("-", "−") } = control;
+  const { values, show = (value) => written(value) } = control;
   const shown = document.createElement("span"); // an output would take the label for itself
   const { min = 0, max = values?.length - 1, step = 1 } = control;
   const movable = typeof max === "function"; // an end that follows the state
@@ -64,7 +64,8 @@ function made(name, control, change) {
  *   that are `compact` stand close together, a text with `rows` may have several lines, a button with `named(state, own)` is
  *   called so);
  * - draw(stage, state, own): draws a frame on the stage and returns what it shows in words. `own` is one object for all frames: the
- *   figure keeps there what it has computed; own.data is what `needs` names, own.redraw() asks for another frame;
+ *   figure keeps there what it has computed; own.data is what `needs` names, own.redraw() asks for another frame, own.asked tells
+ *   whether models are to be asked, and own.wait(promise) says what went wrong with them, until a button is pressed again;
  * - needs(state, target): names of data to load before the first frame;
  * - point(x, y, state, own): where the pointer is, in pixels of the stage, -> what of the state changes.
  */
@@ -75,7 +76,11 @@ export async function start(host, figure) {
   const controls = figure.controls;
   const defaults = Object.fromEntries(Object.entries(controls).map(([name, { value }]) => [name, value]));
   const state = { ...defaults };
-  const own = { redraw, data: {}, set(part) { Object.assign(state, part); changed(); } };
+  const own = { redraw, data: {} };
+  own.wait = async (answer) => {
+    try { await answer; } catch (error) { Object.assign(own, { asked: false, failed: error.message }); }
+    changed(); // has ended, and is to be spoken
+  };
   for (const name of figure.needs ?? []) own.data[name] = await living.load(`data/${name.replace("{for}", id)}`);
 
   host.setAttribute("role", "group");
@@ -95,7 +100,10 @@ export async function start(host, figure) {
     if (!control.label) continue; // part of the state, moved by other controls
     parts[name] = made(name, control, (which, value) => {
       if (control.plays) return play(control, parts[name].element);
-      if (control.press) Object.assign(state, control.press(state, own));
+      if (control.press) {
+        own.failed = "";
+        Object.assign(state, control.press(state, own));
+      }
       else if (control.put) Object.assign(state, control.put(value, state));
       else state[which] = value;
       changed();
@@ -183,7 +191,7 @@ export async function start(host, figure) {
       paint(canvas, heat);
     });
     canvases.slice(stage.heats.length).forEach((canvas) => canvas.remove());
-    says.textContent = words;
+    says.textContent = own.failed || words;
     host.drawn = stage.drawn; // what the tests compare with the plain figure's numbers
     host.state = { ...state };
   }

@@ -10,12 +10,10 @@ export function frequencies(dModel, base = 10000) {
   return pairs(Math.ceil(dModel / 2), (i) => base ** (-2 * i / dModel));
 }
 
-// sin(ω_0 m), cos(ω_0 m), sin(ω_1 m), …: a row of dModel numbers per position; not interleaved: all sines, then all cosines.
-export function sinusoidalTable(positions, dModel, base = 10000, interleaved = true) {
+// sin(ω_0 m), cos(ω_0 m), sin(ω_1 m), …: a row of dModel numbers per position.
+export function sinusoidalTable(positions, dModel, base = 10000) {
   const omega = frequencies(dModel, base);
-  const angle = (m, c) => m * omega[interleaved ? c >> 1 : c % omega.length];
-  const isSine = (c) => (interleaved ? c % 2 === 0 : c < omega.length);
-  return Array.from(positions, (m) => pairs(dModel, (c) => (isSine(c) ? Math.sin : Math.cos)(angle(m, c))));
+  return Array.from(positions, (m) => pairs(dModel, (c) => (c % 2 ? Math.cos : Math.sin)(m * omega[c >> 1])));
 }
 
 // The position itself: one number per position.
@@ -37,15 +35,13 @@ export function ropeTables(positions, omega) {
 }
 
 // One head's vector x, its pairs turned by the angles whose cosines and sines are given; channels beyond their pairs stay.
-// Pairs are channels (2i, 2i+1), or (i, i + pairs) if not interleaved. `into` may be x itself.
-export function applyRope(x, cos, sin, interleaved = true, into = Float64Array.from(x)) {
+// Pairs are channels (2i, 2i+1). `into` may be x itself.
+export function applyRope(x, cos, sin, into = Float64Array.from(x)) {
   for (let i = 0; i < cos.length; i++) {
-    const first = interleaved ? 2 * i : i;
-    const second = interleaved ? first + 1 : i + cos.length;
-    const a = x[first];
-    const b = x[second];
-    into[first] = a * cos[i] - b * sin[i];
-    into[second] = a * sin[i] + b * cos[i];
+    const a = x[2 * i];
+    const b = x[2 * i + 1];
+    into[2 * i] = a * cos[i] - b * sin[i];
+    into[2 * i + 1] = a * sin[i] + b * cos[i];
   }
   return into;
 }
@@ -62,12 +58,12 @@ export function ntkAware(omega, factor) {
 
 const clip = (value, low, high) => Math.min(Math.max(value, low), high);
 
-// Keeps pairs that make `fast` turns within originalLength, divides by factor those that make `slow`, blends between.
-export function yarn(omega, factor, originalLength, { fast = 32, slow = 1, truncate = true } = {}) {
+// Keeps pairs that make 32 turns within originalLength, divides by factor those that make one, blends between.
+export function yarn(omega, factor, originalLength) {
   const step = Math.log(omega[0] / omega[omega.length - 1]) / (omega.length - 1);
   const pairOf = (turns) => Math.log(omega[0] * originalLength / (2 * Math.PI * turns)) / step;
-  const first = Math.max(truncate ? Math.floor(pairOf(fast)) : pairOf(fast), 0);
-  const last = Math.min(truncate ? Math.ceil(pairOf(slow)) : pairOf(slow), 2 * omega.length - 1);
+  const first = Math.max(Math.floor(pairOf(32)), 0);
+  const last = Math.min(Math.ceil(pairOf(1)), 2 * omega.length - 1);
   return pairs(omega.length, (i) => {
     const slowed = clip((i - first) / Math.max(last - first, 1e-3), 0, 1);
     return (1 - slowed) * omega[i] + slowed * omega[i] / factor;

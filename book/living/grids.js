@@ -1,13 +1,10 @@
 // Chapter 2: the numbers that tokens get in sentences of several lengths, when positions are scaled to [0, 1] and when counted.
+import { listed } from "./draw.js";
 import { linear, normalized } from "./formulas.js";
 
 const OTHERS = [4, 6, 24, 64]; // tokens in the sentences beside the reader's own, which is the third
 const range = (count) => Array.from({ length: count }, (_, m) => m);
 const rowsOf = ({ length }) => [...OTHERS.slice(0, 2), length, ...OTHERS.slice(2)];
-const listed = (all) => {
-  const words = [...new Set(all)];
-  return [words.slice(0, -1).join(", "), words.at(-1)].filter(Boolean).join(" and ");
-};
 const followsValue = ({ follow }) => follow === "value";
 const ROW = 52; // pixels
 
@@ -54,8 +51,8 @@ export const figure = {
       const here = rows.flatMap((tokens, row) => (found[row] < 0 ? [] : [`token ${found[row] + 1} of ${tokens}`]));
       const nowhere = rows.filter((_, row) => found[row] < 0);
       if (!here.length) return `${name} falls between two tokens in all five sentences: it belongs to no token at all.`;
-      const rest = nowhere.length ? `, and of no token in sentences of ${listed(nowhere)}` : "";
-      return `${name} is the position of ${listed(here)}${rest}.`;
+      const rest = nowhere.length ? `, and of no token in sentences of ${listed([...new Set(nowhere)])}` : "";
+      return `${name} is the position of ${listed([...new Set(here)])}${rest}.`;
     }
     if (!scaled) {
       return `Token ${token} is at ${token - 1}, however long the sentence, and neighbours are 1 apart. `
@@ -73,7 +70,6 @@ export const figure = {
   },
   point(x, y, state, { plot }, pressed) {
     if (!pressed || !followsValue(state)) return undefined;
-    const share = Math.min(Math.max((x - plot.left) / (plot.right - plot.left), 0), 1);
-    return { value: Math.round(20 * share) / 20 };
+    return { value: Math.round(20 * plot.share(x)) / 20 };
   },
 };

@@ -1,4 +1,5 @@
 // Chapter 12: the small models beyond 64 bytes, each against ALiBi's, on the lab's texts as recorded or on one of the reader's.
+import { listed, mean, written } from "./draw.js";
 import { bytesOf } from "./models.js";
 
 const TRAINED = 64; // bytes, the training length
@@ -34,10 +35,8 @@ const SAMPLE = `class Counter:
         return sorted(found, reverse=True)
 `;
 
-const mean = (numbers) => numbers.reduce((a, b) => a + b, 0) / numbers.length;
 const binned = (losses) => Array.from({ length: Math.floor(losses.length / BIN) }, (_, b) => mean(losses.slice(b * BIN, (b + 1) * BIN)));
 const shownOf = (state) => Object.keys(STYLES).filter((name) => state[name]);
-const listed = (names) => [names.slice(0, -1).join(", "), names.at(-1)].filter(Boolean).join(" and ");
 const beside = (more) => `${Math.abs(more).toFixed(2)} nats ${more < 0 ? "below" : "above"}`;
 const missing = (state, own) => ["alibi", ...shownOf(state)].filter((name) => !own.runs?.[name]);
 
@@ -61,7 +60,7 @@ async function ask(state, own) {
       own.known[scheme] = key;
       if (scheme === "alibi") own.base = losses; // asked first, so that it is there when the others come
       own.curves[scheme] = losses.map((loss, m) => loss - own.base[m]);
-      if (Object.keys(own.asked).every((name) => own.known[name] === own.asked[name])) own.set({}); // to be spoken
+      if (Object.keys(own.asked).every((name) => own.known[name] === own.asked[name])) own.wait(); // to be spoken
       else own.redraw();
     }, (error) => {
       own.failed = error.message;
@@ -115,7 +114,7 @@ export const figure = {
     const height = width < 480 ? 200 : 220;
     const all = Object.values(curves).flat(); // a single text scatters more than the lab's
     const [low, high] = [Math.min(-0.5, ...all), Math.max(1.6, ...all)];
-    const yTicks = [low, 0, high].map((tick) => [tick, tick.toFixed(1).replace("-", "−")]);
+    const yTicks = [low, 0, high].map((tick) => [tick, written(tick, 1)]);
     const middle = (_, b) => (b + 0.5) * BIN;
     [0, 1].forEach((panel) => {
       const plot = stage.plot({ left: 0, top: panel * height, width, height: height + 40 * panel, right: 92 }, {

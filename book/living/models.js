@@ -16,8 +16,8 @@ let working = false;
 
 // Asks a model, and promises what came of all texts. A job is
 //   model      name of its data, e.g. "text-rope-0", the same as of its file in posenc_course/data/models
-//   texts      strings or arrays of byte ids; a text of n + 1 bytes has n losses, since its first byte is given
-//   changes    what differs from the scheme as trained: {frequencies, attentionFactor}, {slopeFactor}, {name: "none"}, …
+//   texts      strings or arrays of byte ids, or a promise of them; a text of n + 1 bytes has n losses, since its first is given
+//   changes    what differs from the scheme as trained: {frequencies, attentionFactor}, {name: "none"}, …
 //   positions  one real number per byte instead of 0, 1, 2, …; who sees whom goes by order all the same
 //   window     how many bytes a query sees, itself included
 //   queries    the bytes, by their order, whose attention is wanted
@@ -26,21 +26,24 @@ let working = false;
 // onProgress is called after each text, with the same that the promise gives in the end:
 //   done       how many texts
 //   ms         what the last one took; where it is much too long, show what was recorded and `drop(slot)`
-//   mean       mean loss at each position, over the texts that reach it
 //   each       of each text {losses, attention: [layer][head][query] over keys from the first, written: ids}
 // Texts of several jobs take turns. Up to any position the losses depend on nothing that follows, so that one pass over a long
 // text serves all shorter ones; the scheme "normalized" alone divides by the length, and must be asked for each.
+// The model, the texts and the worker come at the same time; where one of them fails, that is said when its turn has come.
 export function run(job, onProgress = () => {}) {
   return new Promise((resolve, reject) => {
     if (job.slot !== undefined) drop(job.slot);
-    queue.push({ job, result: { done: 0, ms: 0, mean: [], each: [] }, sums: [], counts: [], onProgress, resolve, reject });
+    queue.push({ job, result: { done: 0, ms: 0, each: [] }, onProgress, resolve, reject });
+    living.load(`data/${job.model}`).catch(() => {});
+    Promise.resolve(job.texts).catch(() => {});
+    try { start(); } catch { /* as above */ }
     if (!working) work();
   });
 }
 
-// Gives up what is unfinished in this slot.
+// Gives up what is unfinished in all slots whose names begin so.
 export function drop(slot) {
-  for (const task of queue.filter((one) => one.job.slot === slot)) {
+  for (const task of queue.filter((one) => one.job.slot?.startsWith(slot))) {
     queue.splice(queue.indexOf(task), 1);
     task.resolve(null);
   }
@@ -52,13 +55,15 @@ async function work() {
     const task = queue[0];
     const { job: { model, texts, slot, ...rest }, result } = task;
     try {
-      const answered = await ask(model, { ...rest, text: bytesOf(texts[result.done]) });
+      const all = await texts;
+      const { ms, ...answered } = await ask(model, { ...rest, text: bytesOf(all[result.done]) });
       if (!queue.includes(task)) continue;
       queue.shift();
-      add(task, answered);
-      if (result.done < texts.length) queue.push(task);
+      result.each.push(answered);
+      Object.assign(result, { done: result.each.length, ms });
+      if (result.done < all.length) queue.push(task);
       task.onProgress(result);
-      if (result.done === texts.length) task.resolve(result);
+      if (result.done === all.length) task.resolve(result);
     } catch (error) {
       if (queue.includes(task)) queue.splice(queue.indexOf(task), 1);
       task.reject(error);
@@ -67,45 +72,33 @@ async function work() {
   working = false;
 }
 
-function add({ result, sums, counts }, { ms, ...answered }) {
-  answered.losses.forEach((loss, position) => {
-    sums[position] = (sums[position] ?? 0) + loss;
-    counts[position] = (counts[position] ?? 0) + 1;
-  });
-  result.done += 1;
-  result.ms = ms;
-  result.mean = sums.map((sum, position) => sum / counts[position]);
-  result.each.push(answered);
-}
-
 const REFUSED = "The model can't run here: this browser doesn't let the page start a worker, which would compute beside it.";
-let worker;
 const sent = new Set();
+let worker;
+let give; // takes the answer that is waited for
+
+// A file opened from a folder may start no worker by its address, but one from a text: the modules' own source.
+function start() {
+  if (worker) return;
+  const source = `${living.source("decoder")}modules.decoder.${serve.name}(self);`;
+  worker = new Worker(URL.createObjectURL(new Blob([source], { type: "text/javascript" })));
+  worker.onmessage = ({ data }) => give(data);
+  worker.onerror = () => { // whoever asks again tries again
+    worker = undefined;
+    sent.clear();
+    give?.({ error: REFUSED });
+  };
+}
 
 // One question at a time, so that the next message is its answer.
 async function ask(name, question) {
   const model = sent.has(name) ? undefined : await living.load(`data/${name}`);
-  return new Promise((resolve, reject) => {
-    const refuse = () => { // whoever asks again tries again
-      worker = undefined;
-      sent.clear();
-      reject(new Error(REFUSED));
-    };
-    try {
-      worker ??= started();
-    } catch {
-      refuse();
-      return;
-    }
-    worker.onmessage = ({ data }) => (data.error === undefined ? resolve(data) : reject(new Error(data.error)));
-    worker.onerror = refuse;
+  const answered = await new Promise((resolve) => {
+    give = resolve;
+    try { start(); } catch { return resolve({ error: REFUSED }); }
     worker.postMessage({ name, model, question });
     sent.add(name);
   });
-}
-
-// A file opened from a folder may start no worker by its address, but one from a text: the modules' own source.
-function started() {
-  const source = `${living.source("decoder")}modules.decoder.${serve.name}(self);`;
-  return new Worker(URL.createObjectURL(new Blob([source], { type: "text/javascript" })));
+  if (answered.error !== undefined) throw new Error(answered.error);
+  return answered;
 }

@@ -1,5 +1,6 @@
 // Chapter 14: the nine models read 64 bytes in their order, and are told other positions; who notices?
 import { mulberry32 } from "./decoder.js";
+import { listed, mean, written } from "./draw.js";
 import { run } from "./models.js";
 
 const LENGTH = 64;
@@ -11,8 +12,6 @@ const SCHEMES = [ // from top to bottom, with names and colours as in the plain 
   ["t5", "T5 bias", "sky"], ["rope", "RoPE", "green"], ["alibi", "ALiBi", "vermillion"],
 ];
 const ORDER = Array.from({ length: LENGTH }, (_, m) => m);
-const grouped = (number) => `${number}`.replace(/(?=(...)+$)(?!^)/g, ",");
-const mean = (numbers) => numbers.reduce((a, b) => a + b, 0) / numbers.length;
 
 function shuffled(seed) {
   const random = mulberry32(seed);
@@ -25,15 +24,15 @@ function toldOf({ change, n, seed }) {
   if (change === "shuffled") return [shuffled(seed), `Positions shuffled (shuffle ${seed})`];
   if (change === "backwards") return [[...ORDER].reverse(), "Positions from 63 back to 0"];
   if (change === "same") return [ORDER.map(() => 0), "Position 0 for every byte"];
-  return [ORDER.map((m) => m + n), `All positions moved by ${grouped(n)}`];
+  return [ORDER.map((m) => m + n), `All positions moved by ${written(n)}`];
 }
 
 // Asks all nine models; each text's loss is compared with what the same text costs in its own positions.
-async function ask(own, told, positions) {
-  const found = own.answers[told] = { done: 0, by: {}, moved: {} };
-  const texts = (await living.load("data/windows")).map((text) => text.slice(0, LENGTH + 1));
-  const { before } = own.data["{for}"];
-  const asked = SCHEMES.map(async ([name], row) => {
+async function ask({ answers, data, redraw }, told, positions) {
+  const found = answers[told] = { done: 0, by: {}, moved: {} };
+  const texts = living.load("data/windows").then((all) => all.map((text) => text.slice(0, LENGTH + 1)));
+  const { before } = data["{for}"];
+  await Promise.all(SCHEMES.map(async ([name], row) => {
     if (name === "learned" && Math.max(...positions) >= ROWS) {
       found.by[name] = NaN;
       return;
@@ -44,20 +43,13 @@ async function ask(own, told, positions) {
       found.by[name] = mean(before[row]) + mean(more);
       found.moved[name] = more.some((by) => Math.abs(by) > SAME); // though they may cancel in the mean
       found.done = done;
-      own.redraw();
+      redraw();
     };
-    try {
-      if (!await run(job, part)) delete own.answers[told]; // a newer question took its place
-    } catch (error) {
-      own.failed = error.message;
-    }
-  });
-  await Promise.all(asked);
-  own.set({});
+    if (!await run(job, part)) delete answers[told]; // a newer question took its place
+  }));
 }
 
 const SAME = 5e-4; // nats: rounding is less
-const listed = (names) => [names.slice(0, -1).join(", "), ...names.slice(-1)].filter(Boolean).join(" and ");
 
 export const figure = {
   label: "Loss of nine models that are told other positions than their bytes have",
@@ -69,15 +61,12 @@ export const figure = {
     },
     n: {
       label: "Move all by", values: [1, 2, 5, 10, 20, 50, 100, 200, 448, 449, 1000, 2000, 5000, 10000], value: 1000,
-      show: grouped, when: ({ change }) => change === "moved",
+      show: written, when: ({ change }) => change === "moved",
     },
     seed: { label: "", value: 1, read: (text) => Math.max(1, Math.floor(Number(text)) || 1) },
     ask: {
       label: "Ask the nine models (loads 2.9 MB)", when: (_, own) => !own.asked,
-      press(_, own) {
-        Object.assign(own, { asked: true, answers: {} });
-        return {};
-      },
+      press(_, own) { Object.assign(own, { asked: true, answers: {} }); },
     },
     again: { label: "Shuffle again", when: ({ change }) => change === "shuffled", press: ({ seed }) => ({ seed: seed + 1 }) },
   },
@@ -86,7 +75,7 @@ export const figure = {
     const recorded = { by: Object.fromEntries(SCHEMES.map(([name], row) => [name, moved[0][row] || NaN])) };
     own.answers ??= { [RECORDED]: recorded };
     const [positions, told] = toldOf(state);
-    if (own.asked && !own.answers[told] && !own.failed) ask(own, told, positions);
+    if (own.asked && !own.answers[told]) own.wait(ask(own, told, positions));
     const found = own.answers[told] ?? { by: {} };
 
     const names = stage.width < 480 ? 88 : 96;
@@ -107,7 +96,7 @@ export const figure = {
       plot.dots([a], [row], `${color} ring`, 6);
       if (b === undefined) return;
       if (Number.isNaN(b)) {
-        plot.text(a, row, `no row ${grouped(Math.max(ROWS, positions[0]))}`, "", "start", [14, 4]);
+        plot.text(a, row, `no row ${written(Math.max(ROWS, positions[0]))}`, "", "start", [14, 4]);
         none.push(label);
         return;
       }
@@ -117,7 +106,6 @@ export const figure = {
       else if (name === "none") same.push("the model without positions");
       else same.unshift(label);
     });
-    if (own.failed) return own.failed;
     if (!own.answers[told]) return `${told}: the models haven't been asked about this yet. The button below asks them.`;
     if (found.done === 0) return `${told}: the models are loading.`;
     const all = before[0].length;

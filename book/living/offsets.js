@@ -1,5 +1,6 @@
 // Chapter 6: a query and a key moved along a text together. All angles between their pairs stay, and so does the score, until
 // random projections stand between them.
+import { written } from "./draw.js";
 import { frequencies, sinusoidalTable } from "./formulas.js";
 
 const LENGTH = 512;
@@ -69,7 +70,7 @@ export const figure = {
     const below = width < 560;
     const chart = stage.plot({ left: 0, top: side + 30, width: below ? width : 0.64 * width, height: 230, right: 12 }, {
       x: [0, LENGTH - 1], y: [-4.2, 4.2], xLabel: "query's position m", yLabel: "score of m and n",
-      xTicks: [0, 200, 400], yTicks: [[-4, "−4"], [-2, "−2"], 0, 2, 4],
+      xTicks: [0, 200, 400], yTicks: [-4, -2, 0, 2, 4],
     });
     const positions = Array.from({ length: LENGTH - offset }, (_, at) => at + offset);
     const scores = (name) => positions.map((at) => own.scores[name](at, at - offset));
@@ -98,7 +99,7 @@ export const figure = {
     const angles = `At ${m} and ${n}, every pair's angle is the same as anywhere at offset ${offset}.`;
     const from = `${Math.abs(here).toFixed(2)} standard deviations ${here < 0 ? "below" : "above"} the mean of all scores`;
     if (M === "none") return `${angles} So is the score: ${from}.`;
-    const [low, high] = [Math.min(...line), Math.max(...line)].map((score) => score.toFixed(2).replace("-", "−"));
+    const [low, high] = [Math.min(...line), Math.max(...line)].map((score) => written(score, 2));
     return `${angles} The score is not: here it is ${from}, and along the text it runs from ${low} to ${high}. `
       + `The spread at this offset is ${ratio.toFixed(2)} of that of all scores.`;
   },

@@ -1,9 +1,12 @@
 // Chapter 13: which of RoPE's eight pairs makes the cliff? The trained model reads the chapter's texts with other frequencies.
+import { mean } from "./draw.js";
 import { frequencies, ntkAware, positionInterpolation, yarn, yarnAttentionFactor } from "./formulas.js";
+import { drop, run } from "./models.js";
 
 const TRAINED = 64; // bytes, the training length
 const WIDTH = 16; // positions that a point of the curve is a mean over
 const HIGH = 0.5; // nats: where the curve first rises above it stands the cliff
+const TEXTS = 16;
 const PATIENCE = 3000; // milliseconds for one text; where it takes longer, the recorded curve stays
 const OMEGA = frequencies(16);
 const STRETCHINGS = {
@@ -28,7 +31,6 @@ function placed({ method, by }) {
 }
 
 const usesFactor = (method) => ["pi", "ntk", "yarn"].includes(method);
-const mean = (numbers) => numbers.reduce((a, b) => a + b, 0) / numbers.length;
 const smooth = (curve) => Array.from({ length: curve.length - WIDTH + 1 }, (_, m) => mean(curve.slice(m, m + WIDTH)));
 const MIDDLES = Array.from({ length: 8 * TRAINED - WIDTH + 1 }, (_, m) => m + (WIDTH - 1) / 2);
 // What is high from the beginning falls off no cliff.
@@ -50,32 +52,32 @@ function questionOf(state) {
 
 // What each text loses more than the same model with 64 bytes in sight: that takes a second pass, but only once for each text.
 // Without changes there is only that to do: how the model does as trained was recorded.
-async function compute(seed, { key, changes }, own) {
-  own.asked = key;
-  const job = { model: `text-rope-${seed}`, texts: await living.load("data/windows-16") };
-  const { run, drop } = await living.load("models");
-  if (own.asked !== key) return;
-  const [masks, main] = [`pairs-${seed}`, "pairs"];
+function compute(seed, { key, changes }, own) {
+  own.key = key;
+  const job = { model: `text-rope-${seed}`, texts: living.load("data/windows-16") };
   const tooSlow = ({ done, ms }) => {
     own.slow ||= done === 1 && ms > PATIENCE;
-    if (own.slow) [masks, main].forEach(drop);
+    if (own.slow) drop("pairs");
     return own.slow;
   };
+  const jobs = [];
   if (!own.masked[seed]) {
     own.masked[seed] = { each: [] };
-    run({ ...job, window: TRAINED, slot: masks }, (result) => {
+    jobs.push(run({ ...job, window: TRAINED, slot: `pairs-${seed}` }, (result) => {
       own.masked[seed] = result;
       tooSlow(result);
-    }).catch(() => { own.masked[seed] = null; }); // for the reason that the other job gives
+    }));
   }
-  if (changes) await run({ ...job, changes, slot: main }, (result) => {
-    if (own.asked !== key || tooSlow(result)) return;
-    const { each } = own.masked[seed];
-    const added = (m) => mean(result.each.map(({ losses }, text) => losses[m] - each[text].losses[m]));
-    own.shown = { key, done: result.done, of: job.texts.length, curve: Array.from({ length: 8 * TRAINED }, (_, m) => added(m)) };
-    own.redraw();
-  });
-  own.set({}); // the end of a change, to be spoken
+  if (changes) {
+    jobs.push(run({ ...job, changes, slot: "pairs-now" }, (result) => {
+      if (own.key !== key || tooSlow(result)) return;
+      const { each } = own.masked[seed];
+      const added = (m) => mean(result.each.map(({ losses }, text) => losses[m] - each[text].losses[m]));
+      own.shown = { key, done: result.done, curve: Array.from({ length: 8 * TRAINED }, (_, m) => added(m)) };
+      own.redraw();
+    }));
+  }
+  return Promise.all(jobs);
 }
 
 function described(state) {
@@ -96,8 +98,11 @@ export const figure = {
     seed: { label: "Model", options: { 0: "seed 0", 1: "seed 1", 2: "seed 2" }, value: "0" },
     run: {
       label: "Run the model here (230 kB)",
-      when: ({ seed }, { runs, slow }) => !slow && !runs?.[seed],
-      press({ seed }, own) { own.runs[seed] = true; own.failed = ""; return {}; },
+      when: ({ seed }, { asked, runs, slow }) => !slow && !(asked && runs[seed]),
+      press({ seed }, own) {
+        own.asked = own.runs[seed] = true;
+        own.key = own.masked[seed] = "";
+      },
     },
   },
   draw(stage, state, own) {
@@ -108,14 +113,8 @@ export const figure = {
     const trained = worse[state.seed];
     const question = questionOf(state);
     const changed = question.key !== questionOf({ ...state, ...pairs(() => 0), method: "trained" }).key;
-    const running = own.runs[state.seed] && !own.slow;
-    if (running && own.asked !== question.key) {
-      compute(state.seed, changed ? question : { key: question.key }, own).catch((error) => {
-        Object.assign(own, { asked: "", failed: error.message });
-        own.runs[state.seed] = false;
-        own.redraw();
-      });
-    }
+    const running = own.asked && own.runs[state.seed] && !own.slow;
+    if (running && own.key !== question.key) own.wait(compute(state.seed, changed ? question : { key: question.key }, own));
     const found = running && changed && own.shown?.key === question.key ? own.shown : null;
     const before = smooth(trained);
     const curve = found ? found.curve : running && changed && own.shown ? own.shown.curve : trained;
@@ -146,12 +145,11 @@ export const figure = {
     const bar = window[0][state.seed];
     const level = (added) => (bar + mean(added.slice(0, 256))).toFixed(2);
     const record = `As trained, ${standing(was)}, and the mean loss over 256 bytes is ${level(trained)} nats, where the same model with only the last 64 bytes in sight has ${bar.toFixed(2)}.`;
-    if (own.failed) return own.failed;
     if (own.slow) return `This browser takes too long for the model, so the curve stays the recorded one. ${record}`;
     if (!changed) return running ? `${record} The model is here: change a pair.` : record;
     if (!running) return `${described(state)}: run the model to see what that does; the curve is still the recorded one. ${record}`;
     if (!found) return `${described(state)}: the model reads the first text.`;
-    if (found.done < found.of) return `${described(state)}: so far the curve is that of ${found.done} of ${found.of} texts.`;
+    if (found.done < TEXTS) return `${described(state)}: so far the curve is that of ${found.done} of ${TEXTS} texts.`;
     const cost = mean(found.curve.slice(0, TRAINED)) - mean(trained.slice(0, TRAINED));
     const within = Math.abs(cost) < 0.0005 ? "nothing changes" : `it ${cost > 0 ? "costs" : "gains"} ${Math.abs(cost).toFixed(3)} nats`;
     const far = `${level(found.curve)} nats instead of ${level(trained)} (with only the last 64 bytes in sight ${bar.toFixed(2)})`;

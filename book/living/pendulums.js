@@ -1,10 +1,10 @@
 // Chapter 4: four pendulums at any moment. Each bob writes its position on a strip of paper that runs down: a column of the table.
+import { written } from "./draw.js";
 import { frequencies } from "./formulas.js";
 
 const OMEGA = frequencies(8);
 const PAPER = 20; // seconds of it, at the speed of a real clock
 const FLOW = 0.04; // of its length, per second, in lengths where a string is 0.6 long
-const signed = (number) => number.toFixed(2).replace("-", "−").replace("−0.00", "0.00");
 const times = (turns) => Number(turns < 0.1 ? turns.toPrecision(1) : turns.toFixed(1));
 const seconds = (t, digits) => `${Number(t.toFixed(digits))} second${t === 1 ? "" : "s"}`;
 
@@ -46,18 +46,12 @@ export const figure = {
       const bow = Array.from({ length: 25 }, (_, at) => 0.24 * (at / 12 - 1));
       plot.line(bow.map((way) => i + way), bow.map((way) => -Math.sqrt(0.36 - way ** 2)), "faint", false);
       plot.line([i, x], [0, y], "thin");
-      const length = 0.4 * cosine * unit;
-      if (!photograph && Math.abs(length) > 1) {
-        const head = Math.sign(length) * Math.min(12, Math.abs(length));
-        const [atX, atY] = [plot.x(x), plot.y(y)];
-        const tip = atX + length;
-        stage.add(`<g class="arrow vermillion"><path d="M${atX} ${atY}H${tip - head}"/><polygon points="${tip},${atY} ${tip - head},${atY - 7} ${tip - head},${atY + 7}"/></g>`);
-      }
+      if (!photograph) plot.arrow(x + 0.4 * cosine, y, "vermillion", false, [x, y]);
       plot.dots([x], [y], "blue", Math.max(6, unit / 17), false);
       const bottom = plot.y(low) + 20;
       const beside = photograph || narrow ? 0 : 10;
-      stage.text(plot.x(i) - beside, bottom, signed(sine), "blue words", beside ? "end" : "middle");
-      if (!photograph) stage.text(plot.x(i) + beside, bottom + (narrow ? 18 : 0), signed(cosine), "vermillion words", beside ? "start" : "middle");
+      stage.text(plot.x(i) - beside, bottom, written(sine, 2), "blue words", beside ? "end" : "middle");
+      if (!photograph) stage.text(plot.x(i) + beside, bottom + (narrow ? 18 : 0), written(cosine, 2), "vermillion words", beside ? "start" : "middle");
       stage.text(plot.x(i), bottom + (narrow ? 36 : 18), `${2 * i} and ${2 * i + 1}`, "number");
     });
     const bottom = plot.y(low) + (narrow ? 74 : 56);
@@ -70,8 +64,8 @@ export const figure = {
 
     const swings = [...OMEGA].map((omega) => (omega * t) / (2 * Math.PI));
     const [sine, cosine] = [Math.sin(t), Math.cos(t)];
-    const where = Math.abs(sine) < 0.005 ? "at the bottom" : `to the ${sine > 0 ? "right" : "left"} (${signed(sine)})`;
-    const moves = photograph ? "; a photograph doesn't show which way it moves" : ` and moves to the ${cosine > 0 ? "right" : "left"} (${signed(cosine)})`;
+    const where = Math.abs(sine) < 0.005 ? "at the bottom" : `to the ${sine > 0 ? "right" : "left"} (${written(sine, 2)})`;
+    const moves = photograph ? "; a photograph doesn't show which way it moves" : ` and moves to the ${cosine > 0 ? "right" : "left"} (${written(cosine, 2)})`;
     return `${seconds(t, 1)} after the push, the first pendulum hangs ${where}${moves}. `
       + `It has swung over and back ${times(swings[0])} times, the last one ${times(swings[3])} times. `
       + `The second does now what the first did after ${seconds(t / 10, 2)}.`;

@@ -9,12 +9,11 @@ const SCHEMES = {
 
 // What a model writes from another number on is computed here; from "one" on, it is recorded.
 async function compute(key, scheme, begin, own) {
-  own.asked = key;
+  own.key = key;
   const { run } = await living.load("models");
   const prompt = own.right(begin, GIVEN);
   const written = await run({ model: `recite-${scheme}-0`, texts: [prompt], write: { bytes: LONGEST - GIVEN }, slot: "recites" });
   if (written) own.found[key] = prompt + String.fromCharCode(...written.each[0].written);
-  own.set({});
 }
 
 export const figure = {
@@ -23,8 +22,8 @@ export const figure = {
   controls: {
     length: { label: "Letters", min: GIVEN + 16, max: LONGEST, value: 2 * TRAINED },
     scheme: { label: "Positions told by", options: SCHEMES, value: "sinusoidal" },
-    begin: { label: "It begins at number", min: 1, max: 20, value: 1, when: (state, own) => own.running },
-    run: { label: "Start from other numbers (loads 140 kB)", when: (state, own) => !own.running, press(state, own) { own.running = true; return {}; } },
+    begin: { label: "It begins at number", min: 1, max: 20, value: 1, when: (state, own) => own.asked },
+    run: { label: "Start from other numbers (loads 140 kB)", when: (state, own) => !own.asked, press(state, own) { Object.assign(own, { asked: true, key: "" }); } },
   },
   draw(stage, state, own) {
     const { numbers, written } = own.data.recited;
@@ -34,15 +33,10 @@ export const figure = {
       return numbers.repeat(4).slice(starts[begin - 1]).slice(0, count);
     };
     const { length, scheme } = state;
-    const begin = own.running ? state.begin : 1;
+    const begin = own.asked ? state.begin : 1;
     const key = `${scheme} ${begin}`;
-    const all = own.running ? own.found[key] : written[scheme];
-    if (own.running && !all && own.asked !== key) {
-      compute(key, scheme, begin, own).catch((error) => {
-        Object.assign(own, { running: false, asked: "", failed: error.message });
-        own.redraw();
-      });
-    }
+    const all = own.asked ? own.found[key] : written[scheme];
+    if (own.asked && !all && own.key !== key) own.wait(compute(key, scheme, begin, own));
     const text = (all ?? own.right(begin, GIVEN)).slice(0, length);
     const right = own.right(begin, length);
     const wrong = Array.from(text).findIndex((letter, at) => letter !== right[at]);
@@ -69,7 +63,6 @@ export const figure = {
     }
     stage.height = Math.ceil(LONGEST / row) * high; // as for the longest, so that nothing below jumps
 
-    if (own.failed) return own.failed;
     if (!all) return "The model is on its way.";
     const name = scheme === "none" ? "Without positions" : `With ${SCHEMES[scheme]}`;
     const trained = `It was trained on ${TRAINED} letters at a time (grey), and given the first ${GIVEN}.`;

@@ -1,5 +1,6 @@
 // Chapter 7: which pairs a text uses. The base spreads a fixed number of pairs over slower and slower frequencies; how far each
 // moves within the text depends on the text's length.
+import { written } from "./draw.js";
 import { frequencies } from "./formulas.js";
 
 const COLORS = { 100: "orange", 10000: "blue", 1000000: "green", 100000000: "vermillion" };
@@ -9,7 +10,6 @@ const LENGTHS = [...new Set(Array.from({ length: 60 }, (_, at) => Math.round(10 
 const steps = (from, to) => Array.from({ length: 3 * (to - from) + 1 }, (_, at) => (
   [1, 2, 5][at % 3] * 10 ** (from + Math.floor(at / 3))
 ));
-const written = (number) => number.toLocaleString("en");
 const used = (omega, length, angle) => omega.filter((frequency) => frequency * (length - 1) > angle).length;
 
 export const figure = {
@@ -29,7 +29,7 @@ export const figure = {
     const one = stage.plot({ left: 0, top: 0, width, height: 240, right: 24 }, {
       x: [-0.5, pairs - 0.5], y: [1e-8, 1e3], log: "y", xLabel: "pair", yLabel: "radians per token",
       xTicks: [0, pairs / 4, pairs / 2, (3 * pairs) / 4],
-      yTicks: [[1, "1"], [1e-2, "10⁻²"], [1e-4, "10⁻⁴"], [1e-6, "10⁻⁶"], [1e-8, "10⁻⁸"]],
+      yTicks: [1, [1e-2, "10⁻²"], [1e-4, "10⁻⁴"], [1e-6, "10⁻⁶"], [1e-8, "10⁻⁸"]],
     });
     const edges = [0, full, moved, pairs];
     for (const at of [0, 1, 2]) {
@@ -50,7 +50,7 @@ export const figure = {
 
     const all = stage.plot({ left: 0, top: 256, width, height: 220, right: 24 }, {
       x: [4.5, 1e5], y: [0, 104], log: "x", xLabel: "tokens in the text", yLabel: "pairs in use, %",
-      xTicks: [10, 1000, 100000].map((tick) => [tick, written(tick)]), yTicks: [0, 50, 100],
+      xTicks: [10, 1000, 100000], yTicks: [0, 50, 100],
     });
     const others = COMPARED.map(([other]) => other);
     for (const other of others.includes(base) ? others : [...others, base]) {

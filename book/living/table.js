@@ -1,12 +1,11 @@
 // Chapter 3: the table of sines and cosines as a heatmap, with the row and the column of one cell drawn as waves at its sides.
+import { written } from "./draw.js";
 import { frequencies, sinusoidalTable } from "./formulas.js";
 
 const LINES = 240; // as many rows as can be seen; a longer table shows the means of so many positions each
 const KEY = [Array.from({ length: 81 }, (_, at) => at / 40 - 1)];
-const counted = (number) => number.toLocaleString("en");
-const rounded = (number) => (number < 100 ? number.toFixed(1) : counted(Math.round(number)));
+const rounded = (number) => (number < 100 ? number.toFixed(1) : written(Math.round(number)));
 const tens = (from, to) => Array.from({ length: to - from + 1 }, (_, at) => 10 ** (from + at));
-const signed = (number, digits) => number.toFixed(digits).replace("-", "−").replace(/^−(?=[0.]*$)/, "");
 
 // A shorter or narrower table is read at its end.
 const rowOf = ({ row, length }) => Math.min(row, length - 1);
@@ -23,11 +22,11 @@ function shown(length, width, base, first) {
 export const figure = {
   label: "The sinusoidal table as a heatmap, with one of its rows and one of its columns as waves",
   controls: {
-    length: { label: "Positions", values: [20, 60, 120, 240, 480, 1200, 2400, 4800, 12000, 24000, 48000], value: 60, show: counted },
+    length: { label: "Positions", values: [20, 60, 120, 240, 480, 1200, 2400, 4800, 12000, 24000, 48000], value: 60, show: written },
     width: { label: "Width d", values: [8, 16, 32, 64, 128, 256], value: 64 },
-    base: { label: "Base", values: tens(1, 7), value: 10000, show: counted },
-    first: { label: "First position", values: [0, ...tens(2, 7)], value: 0, show: counted },
-    row: { label: "Position to read", max: ({ length }) => length - 1, value: 12, get: rowOf, show: (row, { first }) => counted(first + row) },
+    base: { label: "Base", values: tens(1, 7), value: 10000, show: written },
+    first: { label: "First position", values: [0, ...tens(2, 7)], value: 0, show: written },
+    row: { label: "Position to read", max: ({ length }) => length - 1, value: 12, get: rowOf, show: (row, { first }) => written(first + row) },
     column: { label: "Column to read", max: ({ width }) => width - 1, value: 8, get: columnOf },
   },
   draw(stage, state, own) {
@@ -39,26 +38,26 @@ export const figure = {
     const k = Math.ceil(length / LINES);
 
     const narrow = stage.width < 480;
-    const left = Math.max(0, 7 * counted(first + length).length - 36);
+    const left = Math.max(0, 7 * written(first + length).length - 36);
     const side = narrow ? 64 : 130;
     const tall = narrow ? 280 : 340;
     const box = { left, top: 22, width: stage.width - side - left, height: tall };
     const ends = [length - 0.5, -0.5];
     const across = { x: [-0.5, d - 0.5], yLabel: "position" };
-    const heat = stage.plot(box, { ...across, y: ends, yTicks: [0, 1, 2].map((third) => [third * length / 3, counted(first + Math.round(third * length / 3))]) });
+    const heat = stage.plot(box, { ...across, y: ends, yTicks: [0, 1, 2].map((third) => [third * length / 3, written(first + Math.round(third * length / 3))]) });
     heat.heat(own.rows, [-1, 1]);
     own.heat = heat;
 
     const wave = column % 2 ? "dashed" : "";
     const down = stage.plot({ left: stage.width - side, top: 22, width: side, height: tall, right: 4 }, { x: [-1.1, 1.1], y: ends });
     stage.heats.push({ rows: KEY, low: -1, high: 1, left: down.x(-1), top: 16, width: down.x(1) - down.x(-1), height: 8 });
-    for (const value of [-1, 0, 1]) stage.text(down.x(value), 11, signed(value), "number");
+    for (const value of [-1, 0, 1]) stage.text(down.x(value), 11, written(value), "number");
     down.rule({ x: 0 }, "faint");
     down.line(own.rows.map((values) => values[column]), own.rows.map((_, at) => k * at + (k - 1) / 2), wave, false);
 
     const values = sinusoidalTable([first + row], d, base)[0];
     const below = { left, top: 22 + tall, width: stage.width - side - left, height: 124 };
-    const along = stage.plot(below, { ...across, y: [-1.2, 1.2], xTicks: [0, d / 4, d / 2, (3 * d) / 4], yTicks: [-1, 0, 1].map((value) => [value, signed(value)]), xLabel: "column", yLabel: "row" });
+    const along = stage.plot(below, { ...across, y: [-1.2, 1.2], xTicks: [0, d / 4, d / 2, (3 * d) / 4], yTicks: [-1, 0, 1], xLabel: "column", yLabel: "row" });
     along.rule({ y: 0 }, "faint");
     const [sines, cosines] = [0, 1].map((odd) => values.filter((_, at) => at % 2 === odd));
     along.line(sines.map((_, pair) => 2 * pair), sines, "", false);
@@ -78,12 +77,12 @@ export const figure = {
 
     const speed = omega[column >> 1];
     const digits = Math.max(3, 2 + Math.ceil(Math.log10(first + row + 1))); // enough for the product to give this result
-    const cell = `${column % 2 ? "cos" : "sin"}(${counted(first + row)} · ${Number(speed.toPrecision(digits))}) = ${signed(values[column], 2)}`;
+    const cell = `${column % 2 ? "cos" : "sin"}(${written(first + row)} · ${Number(speed.toPrecision(digits))}) = ${written(values[column], 2)}`;
     const turns = [...omega].map((fast) => (2 * Math.PI) / fast);
     const within = turns.filter((turn) => turn <= length).length;
     const means = k > 1 ? ` Each line of the picture is the mean of ${k} positions, which makes fast waves paler.` : "";
-    return `Position ${counted(first + row)}, column ${column}: ${cell}. Its wave repeats every ${rounded(turns[column >> 1])} positions. `
-      + `Of the ${turns.length} pairs of columns, ${within} make${within === 1 ? "s" : ""} a full turn within these ${counted(length)} positions; the slowest pair takes ${rounded(turns.at(-1))}.${means}`;
+    return `Position ${written(first + row)}, column ${column}: ${cell}. Its wave repeats every ${rounded(turns[column >> 1])} positions. `
+      + `Of the ${turns.length} pairs of columns, ${within} make${within === 1 ? "s" : ""} a full turn within these ${written(length)} positions; the slowest pair takes ${rounded(turns.at(-1))}.${means}`;
   },
   point(x, y, { length, width }, { heat }) {
     if (x < heat.left || x > heat.right || y < heat.top || y > heat.bottom) return undefined;

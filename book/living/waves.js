@@ -24,7 +24,7 @@ export const figure = {
     const chart = stage.plot(
       { left: 0, top: 0, width: stage.width, height: 340 },
       {
-        x: [0, LONGEST], y: [-1, 1.2], xTicks: [0, 100, 200, 300, 400], yTicks: [[-1, "−1"], 0, 0.9],
+        x: [0, LONGEST], y: [-1, 1.2], xTicks: [0, 100, 200, 300, 400], yTicks: [-1, 0, 0.9],
         xLabel: "offset, tokens", yLabel: "share of the largest",
       },
     );
@@ -39,7 +39,7 @@ export const figure = {
     chart.dots([made], [score[made]], "vermillion", 5, false);
     const side = made > LONGEST / 2 ? "end" : "start";
     chart.text(made, 1, pairs > 1 ? "all crests meet" : "the crest", "vermillion words", side, [0, -10]);
-    own.offset = (at) => Math.round(LONGEST * Math.min(Math.max((at - chart.left) / (chart.right - chart.left), 0), 1));
+    own.chart = chart;
 
     const high = OFFSETS.filter((offset) => offset !== made && score[offset] >= 0.9);
     const farthest = Math.max(...high.map((offset) => Math.abs(offset - made)));
@@ -49,5 +49,5 @@ export const figure = {
       : "No other offset reaches 0.9 of that.";
     return `${crests} at the offset ${made}, so the score is largest there. ${others}`;
   },
-  point: (x, y, state, own, pressed) => pressed && { made: own.offset(x) },
+  point: (x, y, state, own, pressed) => pressed && { made: Math.round(LONGEST * own.chart.share(x)) },
 };

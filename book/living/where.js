@@ -14,8 +14,8 @@ function bySteps(weights) {
   return steps;
 }
 
-async function ask(own, key, { position, slow }) {
-  const found = own.answers[key] = { done: 0, layers: null };
+async function ask({ answers, redraw }, key, { position, slow }) {
+  const found = answers[key] = { done: 0, layers: null };
   const omega = [...frequencies(16)];
   omega[3] /= slow ? 2 : 1;
   const part = ({ done, each }) => {
@@ -25,16 +25,11 @@ async function ask(own, key, { position, slow }) {
       return before + (share - before) / done; // the mean over the texts so far
     })));
     found.done = done;
-    own.redraw();
+    redraw();
   };
-  try {
-    const texts = (await living.load("data/windows")).slice(0, TEXTS).map((text) => text.slice(0, position + 2));
-    const job = { model: "text-rope-0", texts, queries: [position], changes: { frequencies: omega }, slot: "where" };
-    if (!await run(job, part)) delete own.answers[key]; // a newer question took its place
-  } catch (error) {
-    own.failed = error.message;
-  }
-  own.set({});
+  const texts = living.load("data/windows").then((all) => all.slice(0, TEXTS).map((text) => text.slice(0, position + 2)));
+  const job = { model: "text-rope-0", texts, queries: [position], changes: { frequencies: omega }, slot: "where" };
+  if (!await run(job, part)) delete answers[key]; // a newer question took its place
 }
 
 export const figure = {
@@ -45,17 +40,14 @@ export const figure = {
     slow: { label: "Pair 3 at half its speed", value: false },
     ask: {
       label: "Ask the model (loads 0.3 MB)", when: (_, own) => !own.asked,
-      press(_, own) {
-        Object.assign(own, { asked: true, answers: {} });
-        return {};
-      },
+      press(_, own) { Object.assign(own, { asked: true, answers: {} }); },
     },
   },
   draw(stage, { position, slow }, own) {
     const { steps } = own.data["{for}"];
     own.answers ??= { "200/false": { done: TEXTS, layers: [steps.slice(0, 4), steps.slice(4)] } };
     const key = `${position}/${slow}`;
-    if (own.asked && !own.answers[key] && !own.failed) ask(own, key, { position, slow });
+    if (own.asked && !own.answers[key]) own.wait(ask(own, key, { position, slow }));
     const { done, layers } = own.answers[key] ?? { done: 0, layers: null };
 
     const shares = [0, 1].map((layer) => {
@@ -78,7 +70,6 @@ export const figure = {
       plot.text(TRAINED, 100, `${share} % from 64 on`, "number", "start", [6, 29]);
       return share;
     });
-    if (own.failed) return own.failed;
     const who = `${slow ? "With pair 3 at half its speed, the" : "The"} query at position ${position}`;
     if (!own.asked && !layers) return `${who}: the model hasn't been asked about it yet. The button below asks it.`;
     if (!layers) return `${who}: the model is loading.`;

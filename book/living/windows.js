@@ -1,8 +1,8 @@
 // Chapter 11: what ALiBi's bias costs with the distance, and on how many of the nearest keys a head's attention then lies.
+import { written } from "./draw.js";
 import { alibiSlopes } from "./formulas.js";
 
 const SHARE = 90; // % of the attention, which a window holds
-const grouped = (number) => number.toLocaleString("en");
 // Percent of the attention on the n nearest of all keys: sums of a geometric series.
 const held = (slope, n, length) => (100 * Math.expm1(-slope * n)) / Math.expm1(-slope * length);
 const holding = (share, slope, length) => Math.ceil(-Math.log1p((share / 100) * Math.expm1(-slope * length)) / slope);
@@ -14,7 +14,7 @@ export const figure = {
   controls: {
     heads: { label: "Heads", values: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 20, 24, 32, 40, 64, 112], value: 8 },
     head: { label: "Head", min: 1, max: ({ heads }) => heads, value: 4, get: headOf },
-    length: { label: "Tokens in the text", values: Array.from({ length: 11 }, (_, i) => 2 ** (i + 3)), value: 8192, show: grouped },
+    length: { label: "Tokens in the text", values: Array.from({ length: 11 }, (_, i) => 2 ** (i + 3)), value: 8192, show: written },
   },
   draw(stage, state) {
     const { heads, length } = state;
@@ -30,7 +30,7 @@ export const figure = {
     const chart = stage.plot(
       { left: 0, top: 0, width: wide, height: 270 },
       {
-        x: [1, 8192], y: [0, 116], log: "x", xTicks: [1, 10, 100, [1000, "1,000"]], yTicks: [0, 50, SHARE],
+        x: [1, 8192], y: [0, 116], log: "x", xTicks: [1, 10, 100, 1000], yTicks: [0, 50, SHARE],
         xLabel: "nearest keys", yLabel: "attention on them, %",
       },
     );
@@ -42,11 +42,11 @@ export const figure = {
     }
     const keys = holding(SHARE, own, length);
     chart.dots([keys], [SHARE], "vermillion", 5, false);
-    chart.text(keys, 107, `head ${head}: ${grouped(keys)} keys`, "vermillion words", keys > 60 ? "end" : "start");
+    chart.text(keys, 107, `head ${head}: ${written(keys)} keys`, "vermillion words", keys > 60 ? "end" : "start");
 
     const costs = stage.plot(
       below ? { left: 0, top: 280, width: wide, height: 190 } : { left: wide + 16, top: 0, width: stage.width - wide - 16, height: 270 },
-      { x: [0, 64], y: [-4, 0.4], xTicks: [0, 32, 64], yTicks: [[-4, "−4"], [-2, "−2"], 0], xLabel: "distance, tokens", yLabel: "bias" },
+      { x: [0, 64], y: [-4, 0.4], xTicks: [0, 32, 64], yTicks: [-4, -2, 0], xLabel: "distance, tokens", yLabel: "bias" },
     );
     for (const h of inOrder) {
       const far = Math.min(64, 4 / slopes[h]);
@@ -60,6 +60,6 @@ export const figure = {
     const between = head > power ? `, one of those added since ${heads} is no power of two` : "";
     const all = heads > 1 ? ` The narrowest of the ${heads} windows has ${Math.min(...windows)} keys, the widest ${Math.max(...windows)}.` : "";
     return `Head ${head} of ${heads} has the slope 1/${Number((1 / own).toFixed(2))}${between}. Where all words fit equally well, `
-      + `at least ${SHARE}\u00a0% of its attention lies on the ${grouped(keys)} nearest of ${grouped(length)} keys.${all}`;
+      + `at least ${SHARE}\u00a0% of its attention lies on the ${written(keys)} nearest of ${written(length)} keys.${all}`;
   },
 };

@@ -17,25 +17,18 @@ function wordsOf(text, known) {
 }
 
 async function write(own, key, { sample, temperature }) {
-  const texts = own.texts[key] = [];
-  try {
-    own.known ??= new Set(await living.load("data/words"));
-    const windows = await living.load("data/windows");
-    const prompt = bytesOf(windows[(sample - 1) % windows.length]).slice(0, PROMPT);
-    await Promise.all(WRITERS.map(async ({ model, window }, at) => {
-      const asked = { bytes: SIZE - PROMPT, temperature, seed: sample };
-      const answer = await run({ model, window, texts: [prompt], write: asked, slot: `writes-${at}` });
-      if (!answer) {
-        delete own.texts[key]; // a newer question took its place
-        return;
-      }
-      texts[at] = textOf([...prompt, ...answer.each[0].written]);
-      own.redraw();
-    }));
-  } catch (error) {
-    own.failed = error.message;
-  }
-  own.set({});
+  const all = own.texts;
+  const texts = all[key] = [];
+  const words = living.load("data/words").then((known) => { own.known = new Set(known); });
+  const prompt = living.load("data/windows").then((windows) => bytesOf(windows[(sample - 1) % windows.length]).slice(0, PROMPT));
+  await Promise.all([words, ...WRITERS.map(async ({ model, window }, at) => {
+    const asked = { bytes: SIZE - PROMPT, temperature, seed: sample };
+    const answer = await run({ model, window, texts: prompt.then((bytes) => [bytes]), write: asked, slot: `writes-${at}` });
+    await words;
+    if (!answer) delete all[key]; // a newer question took its place
+    else texts[at] = textOf([...await prompt, ...answer.each[0].written]);
+    own.redraw();
+  })]);
 }
 
 // One text, byte by byte on a grid, so that a byte's place is its position.
@@ -71,10 +64,7 @@ export const figure = {
     temperature: { label: "Temperature", values: [0, 0.2, 0.4, 0.6, 0.8, 1], value: 0.6 },
     ask: {
       label: "Let the models write (loads 0.7 MB)", when: (_, own) => !own.asked,
-      press(_, own) {
-        own.asked = true;
-        return {};
-      },
+      press(_, own) { Object.assign(own, { asked: true, texts: {} }); },
     },
     another: { label: "Another sample", when: (_, own) => own.asked, press: ({ sample }) => ({ sample: sample % 32 + 1 }) },
   },
@@ -82,7 +72,7 @@ export const figure = {
     const { shares } = own.data["{for}"];
     own.texts ??= {};
     const key = `${temperature}/${sample}`;
-    if (own.asked && !own.texts[key] && !own.failed) write(own, key, { sample, temperature });
+    if (own.asked && !own.texts[key]) own.wait(write(own, key, { sample, temperature }));
     const middles = shares[0].map((_, at) => PROMPT + 16 + 32 * at);
     const plot = stage.plot(
       { left: 0, top: 0, width: stage.width, height: 228, right: 16 },
@@ -100,7 +90,6 @@ export const figure = {
     const texts = own.texts[key];
     const put = (writer, at) => (texts?.[at] ? lay(stage, stage.height + 12, texts[at], writer, own.known) : null);
     const counts = WRITERS.map(put);
-    if (own.failed) return own.failed;
     if (!own.asked) {
       const [rope, windowed, alibi] = shares.map((row) => `${Math.round(row[3])} %`);
       return sample === 1 && temperature === 0.6

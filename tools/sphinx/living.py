@@ -65,6 +65,11 @@ def scripts(root: Path) -> dict[str, str]:
     return modules | {f"data/{name}": data_script(f"data/{name}", value) for name, value in values.items()}
 
 
+def loader(root: Path) -> str:
+    """What starts them all, as pages get it: without its comments."""
+    return str(jsmin((root / "book/_static/living.js").read_text(encoding="utf-8")))
+
+
 def data_script(name: str, value: object) -> str:
     """The value as a call of `living.data`."""
     return f"living.data({json.dumps(name)}, {json.dumps(value, separators=(',', ':'))});\n"
@@ -81,8 +86,10 @@ def add_loader(app: Sphinx, page: str, template: str, context: dict[str, Any], d
 def write_scripts(app: Sphinx, exception: Exception | None) -> None:
     if exception or app.builder.name != "html":
         return
-    for name, text in scripts(Path(app.srcdir)).items():
-        path = Path(app.outdir, "_static/living", f"{name}.js")
+    root = Path(app.srcdir)
+    texts = {f"living/{name}": text for name, text in scripts(root).items()} | {"living": loader(root)}
+    for name, text in texts.items():
+        path = Path(app.outdir, "_static", f"{name}.js")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
 

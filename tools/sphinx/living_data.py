@@ -58,7 +58,7 @@ def scheme(name: str, config: Config) -> dict[str, Any]:
     """The scheme's name, and what it is built with beside its arrays."""
     built = build_scheme(name, config)
     if isinstance(built, RotaryPositions):
-        return {"name": name, "frequencies": built.frequencies.tolist(), "interleaved": built.interleaved}
+        return {"name": name, "frequencies": built.frequencies.tolist()}
     if isinstance(built, T5Positions):
         return {"name": name, "maxDistance": built.max_distance}
     return {"name": name}
