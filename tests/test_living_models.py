@@ -12,7 +12,7 @@ import pytest
 import torch
 from playwright.sync_api import Browser, Page
 
-from posenc_course.experiment import SCHEMES, curve, load_corpus, load_model, load_results, token_losses
+from posenc_course.experiment import SCHEMES, changed, curve, load_corpus, load_model, load_results, token_losses
 from posenc_course.experiment.corpus import DATA
 from posenc_course.experiment.evaluation import WindowedPositions
 from posenc_course.experiment.recital import STARTS, recital, write
@@ -106,6 +106,13 @@ def test_where_a_text_takes_too_long_the_record_stays(browser: Browser, site: Si
     assert any(close(line["y"], numbers(part["y"])) for part in recorded("fig-break")["axes"][0]["lines"])
 
 
+def changes_of(says: str) -> dict[str, float]:
+    """By how many nats a narrower sight changes the losses, as the figure says it."""
+    names = {SCHEME_STYLES[scheme].label: scheme for scheme in SCHEMES}
+    found = re.findall(rf"({'|'.join(names)}) [+±]?(−?\d+(?:\.\d+)?)", says.split("by so many nats: ")[1])
+    return {names[name]: float(number.replace("−", "-")) for name, number in found}
+
+
 @pytest.mark.slow
 def test_rope_breaks_at_twice_the_length_and_recovers_with_64_bytes_in_sight(browser: Browser, site: Site) -> None:
     small = load_results("quick")
@@ -125,9 +132,22 @@ def test_rope_breaks_at_twice_the_length_and_recovers_with_64_bytes_in_sight(bro
         assert f"Shaw is lowest, {more('shaw', 'plain', 96)}" in says
         assert f"RoPE is highest of these, {more('rope', 'plain', 96)}" in says
         press(tab, "fig-small", "Length", "End")
-        press(tab, "fig-small", "Only the last 64 bytes in sight", "Space")
-        assert f"{more('rope', 'window', 512)}" in said(tab, "fig-small", "in sight")
-        press(tab, "fig-small", "Only the last 64 bytes in sight", "Space")
+        press(tab, "fig-small", "In sight", *["ArrowLeft"] * 3)
+        says = said(tab, "fig-small", "only the last 64 bytes in sight")
+        assert f"Shaw is lowest, {more('shaw', 'window', 512)} ALiBi with all bytes in sight" in says
+        assert changes_of(says) == {
+            scheme: round(float((curve(small, scheme, change="window") - curve(small, scheme))[0].mean()), 2)
+            for scheme in ("shaw", "rope", "alibi")
+        }
+        found: dict[int, dict[str, float]] = {}
+        for window in (256, 128, 64, 32, 16, 8, 4):
+            press(tab, "fig-small", "In sight", "End", *["ArrowLeft"] * (9 - window.bit_length() + 1))
+            found[window] = changes_of(said(tab, "fig-small", f"only the last {window} bytes in sight"))
+        best = min(change["rope"] for change in found.values())
+        assert {window for window, change in found.items() if change["rope"] < best + 0.015} == {16, 32, 64}
+        assert found[128]["rope"] > best + 0.5
+        assert all(abs(found[window]["alibi"]) <= 0.01 for window in found if window >= 16)
+        press(tab, "fig-small", "In sight", "End")
 
         own = load_corpus().validation[:300]
         text = "é" + bytes(own.tolist()).decode("ascii")[1:]
@@ -142,6 +162,11 @@ def test_rope_breaks_at_twice_the_length_and_recovers_with_64_bytes_in_sight(bro
             expected = float((losses[scheme] - losses["alibi"])[256:288].mean())
             assert f"{abs(expected):.2f} nats {'below' if expected < 0 else 'above'}" in says
         assert f"ALiBi's loss on your text is {float(losses['alibi'].mean()):.2f}" in says
+        press(tab, "fig-small", "In sight", "End", *["ArrowLeft"] * 3)
+        changes = changes_of(said(tab, "fig-small", "only the last 64 bytes in sight", "Shaw ", "RoPE ", "and ALiBi "))
+        behind = {scheme: token_losses(changed(load_model(scheme), "window", 64, 64), own[None])[0] for scheme in losses}
+        more_than = {scheme: float((behind[scheme] - losses[scheme])[:288].mean()) for scheme in losses}
+        assert changes == pytest.approx(more_than, abs=0.0051)
 
 
 @pytest.mark.slow

@@ -1,8 +1,9 @@
 // Chapter 12: the small models beyond 64 bytes, each against ALiBi's, on the lab's texts as recorded or on one of the reader's.
 import { listed, mean, written } from "./draw.js";
-import { bytesOf } from "./models.js";
+import { bytesOf, drop, run } from "./models.js";
 
 const TRAINED = 64; // bytes, the training length
+const ALL = 512; // bytes in sight, when all are
 const BIN = 32; // positions that a point is a mean over
 const PATIENCE = 3000; // milliseconds for one text; where it takes longer, the recorded curves stay
 const SIZES = { learned: 300 }; // kB that a model loads, where it isn't the others' 230
@@ -16,6 +17,7 @@ const STYLES = { // the panel, the name and the look of each, as in the plain fi
   shaw: [1, "Shaw", "purple dashed"],
   t5: [1, "T5 bias", "sky dashed"],
   rope: [1, "RoPE", "green"],
+  alibi: [1, "ALiBi", "vermillion dashed"],
 };
 const SAMPLE = `class Counter:
     """Counts words, and tells which are frequent."""
@@ -36,49 +38,46 @@ const SAMPLE = `class Counter:
 `;
 
 const binned = (losses) => Array.from({ length: Math.floor(losses.length / BIN) }, (_, b) => mean(losses.slice(b * BIN, (b + 1) * BIN)));
-const shownOf = (state) => Object.keys(STYLES).filter((name) => state[name]);
+const isApart = (name, { sight }) => name !== "alibi" || sight < ALL; // else its curve is the line at 0
+const shownOf = (state) => Object.keys(STYLES).filter((name) => state[name] && isApart(name, state));
 const beside = (more) => `${Math.abs(more).toFixed(2)} nats ${more < 0 ? "below" : "above"}`;
-const missing = (state, own) => ["alibi", ...shownOf(state)].filter((name) => !own.runs?.[name]);
+const missing = (state, { asked, runs }) => [...new Set(["alibi", ...shownOf(state)])].filter((name) => !(asked && runs?.[name]));
+const keyOf = ({ length }, scheme, sight) => `${scheme} ${sight} ${scheme === "normalized" ? length : ""}`;
 
-// Asks the models that the reader has loaded for what isn't known yet; the newest text of each model wins.
-async function ask(state, own) {
-  const { run, drop } = await living.load("models");
+// Asks the models that the reader has loaded for what isn't known yet: first what all are compared with, at last what a
+// narrower sight changes. In own.found are the losses on the reader's text, and null for those under way.
+function ask(state, own) {
   const ids = bytesOf(state.own).slice(0, 513);
+  if (own.text !== state.own) Object.assign(own, { text: state.own, found: {} });
   if (ids.length < 2) return;
-  for (const scheme of ["alibi", ...shownOf(state)].filter((name) => own.runs[name])) {
-    const window = state.masked && scheme !== "alibi" ? TRAINED : undefined;
-    const text = scheme === "normalized" ? ids.slice(0, state.length + 1) : ids; // the others know nothing of what follows
-    const key = JSON.stringify([ids, window, text.length]);
-    if (own.asked[scheme] === key) continue;
-    own.asked[scheme] = key;
-    delete own.curves[scheme]; // of another text
-    run({ model: `text-${scheme}-0`, texts: [text], window, slot: `lengths-${scheme}` }).then((result) => {
-      if (!result) return;
-      own.slow ||= result.ms > PATIENCE;
-      if (own.slow) Object.keys(own.asked).forEach((name) => drop(`lengths-${name}`));
-      const losses = Array.from(result.each[0].losses);
-      own.known[scheme] = key;
-      if (scheme === "alibi") own.base = losses; // asked first, so that it is there when the others come
-      own.curves[scheme] = losses.map((loss, m) => loss - own.base[m]);
-      if (Object.keys(own.asked).every((name) => own.known[name] === own.asked[name])) own.wait(); // to be spoken
-      else own.redraw();
-    }, (error) => {
-      own.failed = error.message;
-      own.asked = {};
-      own.runs[scheme] = false;
+  const { found } = own;
+  const shown = shownOf(state);
+  const wanted = [["alibi", ALL], ...shown.map((scheme) => [scheme, state.sight]), ...shown.map((scheme) => [scheme, ALL])];
+  const jobs = [];
+  for (const [scheme, sight] of wanted) {
+    const key = keyOf(state, scheme, sight);
+    if (!own.runs[scheme] || key in found) continue;
+    found[key] = null;
+    const texts = [scheme === "normalized" ? ids.slice(0, state.length + 1) : ids]; // the others know nothing of what follows
+    const job = { model: `text-${scheme}-0`, texts, window: sight, slot: `lengths-${scheme}-${sight === ALL}` };
+    jobs.push(run(job, ({ each, ms }) => {
+      found[key] = Array.from(each[0].losses);
+      own.slow ||= ms > PATIENCE;
+      if (own.slow) drop("lengths");
       own.redraw();
-    });
+    }).finally(() => { if (!found[key]) delete found[key]; })); // a newer question took its place, or it failed
   }
+  if (jobs.length) own.wait(Promise.all(jobs));
 }
 
 export const figure = {
-  label: "Loss of eight schemes beyond the training length, minus ALiBi's, by position",
+  label: "Loss of the schemes beyond the training length, minus ALiBi's, by position",
   needs: ["{for}"],
   controls: {
-    ...Object.fromEntries(Object.entries(STYLES).map(([name, [, label]]) => [name, { label, value: true, compact: true }])),
+    ...Object.fromEntries(Object.entries(STYLES).map(([name, [, label]]) => [name, { label, value: true, compact: true, when: (state) => isApart(name, state) }])),
     length: { label: "Length", min: TRAINED, max: 512, step: BIN, value: 512, show: (value) => `${value} bytes` },
     text: { label: "Text", options: { lab: "32 texts of the lab", own: "a text of yours" }, value: "lab" },
-    masked: { label: "Only the last 64 bytes in sight", value: false },
+    sight: { label: "In sight", values: [4, 8, 16, 32, 64, 128, 256, ALL], value: ALL, show: (bytes) => (bytes < ALL ? `the last ${bytes} bytes` : "all bytes") },
     own: { label: "Your text, at most 513 characters", value: SAMPLE, most: 513, rows: 8, when: ({ text }) => text === "own" },
     run: {
       label: "Run the models here",
@@ -91,24 +90,26 @@ export const figure = {
       when: (state, own) => state.text === "own" && !own.slow && missing(state, own).length > 0,
       press(state, own) {
         for (const name of missing(state, own)) own.runs[name] = true;
-        own.failed = "";
-        return {};
+        own.asked = true;
       },
     },
   },
   draw(stage, state, own) {
-    for (const store of ["runs", "asked", "known", "curves"]) own[store] ??= {};
+    own.runs ??= {};
+    const { sight } = state;
     const given = own.data["{for}"];
     const live = state.text === "own" && !own.slow;
-    if (live) ask(state, own);
+    if (live && own.asked) ask(state, own);
     const length = live ? Math.min(state.length, bytesOf(state.own).length - 1) : state.length;
-    const recorded = given[state.masked ? "window" : "plain"];
-    const curves = {};
-    for (const name of shownOf(state)) {
-      if (live) {
-        if (own.curves[name]) curves[name] = binned(own.curves[name].slice(0, length));
-      } else if (name !== "normalized" || length === 512) curves[name] = recorded[SCHEMES.indexOf(name)].slice(0, length / BIN);
-    }
+    const shown = shownOf(state);
+    const base = own.found?.[keyOf(state, "alibi", ALL)];
+    // By how much the scheme is above ALiBi that has everything in sight, 32 positions at a time; undefined if it isn't known.
+    const curveOf = (name, within) => {
+      if (!live) return name !== "normalized" || length === 512 ? given[within][SCHEMES.indexOf(name)].slice(0, length / BIN) : undefined;
+      const losses = base && own.found[keyOf(state, name, within)];
+      return losses ? binned(losses.slice(0, length).map((loss, m) => loss - base[m])) : undefined;
+    };
+    const curves = Object.fromEntries(shown.map((name) => [name, curveOf(name, sight)]).filter(([, curve]) => curve));
 
     const { width } = stage;
     const height = width < 480 ? 200 : 220;
@@ -138,23 +139,29 @@ export const figure = {
     const unknown = [...state.own].filter((sign) => sign > "\x7f").length;
     const odd = live && unknown ? ` Characters outside ASCII that the models read as question marks: ${unknown}.` : "";
     const about = own.slow && state.text === "own" ? "This browser takes too long for the models, so these are the recorded curves. " : "";
-    if (own.failed) return own.failed;
     if (live && bytes <= BIN) return `Your text has ${bytes} bytes: from ${BIN + 1} on there is something to see, and beyond ${TRAINED + BIN} the training length is passed.`;
+    if (!shown.length) return "Choose a scheme to see its curve.";
     if (live && !Object.keys(curves).length) {
-      return missing(state, own).length < 1 + shownOf(state).length ? "The models read your text." : `Run the models to see what they make of your ${bytes} bytes.${odd}`;
+      return own.asked && shown.some((name) => own.runs[name]) ? "The models read your text." : `Run the models to see what they make of your ${bytes} bytes.${odd}`;
     }
     const last = Object.entries(curves).map(([name, curve]) => [STYLES[name][1], curve.at(-1)]).sort((a, b) => a[1] - b[1]);
-    if (!last.length) return state.normalized ? "The normalized model was recorded at 512 bytes only." : "Choose a scheme to see its curve.";
+    if (!last.length) return "The normalized model was recorded at 512 bytes only.";
     const end = Math.floor(length / BIN) * BIN;
-    const where = `At positions ${end - BIN} to ${end - 1}${state.masked ? ", with only the last 64 bytes in sight," : ""}`;
+    const narrow = sight < ALL && `, with only the last ${sight} bytes in sight,`;
+    const where = `At positions ${end - BIN} to ${end - 1}${narrow || ""}`;
     const [best, worst] = [last[0], last.at(-1)];
     const others = last.length > 1 ? `; ${worst[0]} is highest of these, ${beside(worst[1])} it` : "";
     const broken = last.filter(([, more]) => more > 0.75).map(([name]) => name);
     const cliff = broken.length > 1 ? ` More than three quarters of a nat above it: ${listed(broken)}.` : "";
-    const level = live ? ` ALiBi's loss on your text is ${mean(own.base.slice(0, length)).toFixed(2)} nats per byte; on the lab's texts it is ${mean(given.alibi[0]).toFixed(2)}.${odd}` : "";
-    const [wanted, done] = [shownOf(state).length, Object.keys(curves).length];
+    const level = live ? ` ALiBi's loss on your text is ${mean(base.slice(0, length)).toFixed(2)} nats per byte; on the lab's texts it is ${mean(given.alibi[0]).toFixed(2)}.${odd}` : "";
+    const changes = Object.entries(curves).filter(([name]) => curveOf(name, ALL)).map(([name, curve]) => {
+      const by = mean(curve) - mean(curveOf(name, ALL));
+      return `${STYLES[name][1]} ${Math.abs(by) < 0.005 ? "±0" : (by > 0 ? "+" : "") + written(by, 2)}`;
+    });
+    const against = narrow && changes.length ? ` Compared with all bytes in sight, the mean loss over ${end} bytes changes by so many nats: ${listed(changes)}.` : "";
+    const [wanted, done] = [shown.length, Object.keys(curves).length];
     const soFar = live && done < wanted ? ` (So far ${done} of ${wanted} models.)` : "";
     const note = !live && state.normalized && length < 512 ? " (The normalized model isn't shown: its losses were recorded at 512 bytes only.)" : "";
-    return `${about}${where} ${best[0]} is ${last.length > 1 ? "lowest, " : ""}${beside(best[1])} ALiBi on the same bytes${others}.${cliff}${level}${note}${soFar}`;
+    return `${about}${where} ${best[0]} is ${last.length > 1 ? "lowest, " : ""}${beside(best[1])} ALiBi ${narrow ? "with all bytes in sight" : "on the same bytes"}${others}.${cliff}${against}${level}${note}${soFar}`;
   },
 };

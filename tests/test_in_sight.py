@@ -1,0 +1,31 @@
+"""What chapter 12's living figure shows of narrower sights: whole, as the lab measured it, and what the code gives now."""
+
+import json
+import re
+
+import pytest
+import torch
+
+from posenc_course.experiment import SCHEMES, curve, load_results
+from tools import in_sight
+
+TEXT = in_sight.TABLE.read_text(encoding="utf-8")
+STORED = json.loads(TEXT)
+LOSSES = {run["window"]: run["losses"] for run in STORED["runs"]}
+
+
+def test_the_table_is_whole_and_says_where_it_comes_from() -> None:
+    assert STORED["command"] == "python tools/in_sight.py"
+    assert not re.search(r"[/\\](home|root|tmp|work|usr|Users)\b", TEXT)
+    assert tuple(LOSSES) == in_sight.WINDOWS
+    assert all(tuple(losses) == tuple(SCHEMES) for losses in LOSSES.values())
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_the_training_length_in_sight_is_what_the_lab_measured(scheme: str) -> None:
+    measured = curve(load_results("quick"), scheme, change="window")[0].unflatten(0, (-1, in_sight.BIN)).mean(dim=1)
+    assert torch.allclose(torch.tensor(LOSSES[64][scheme], dtype=measured.dtype), measured, atol=1.1e-4)
+
+
+def test_a_row_made_now_is_the_stored_one() -> None:
+    assert in_sight.losses("rope", 16) == pytest.approx(LOSSES[16]["rope"], abs=2e-4)
