@@ -107,6 +107,7 @@ def test_rightmost_columns_move_in_longer_tables(browser: Browser, site: Site) -
         short = says(tab, "fig-heatmap", "within these 60 positions")
         press(tab, figure.get_by_label("Column to read"), "End", 1)
         press(tab, figure.get_by_label("Positions", exact=False).first, "End", 1)
+        figure.locator("input[max='47999']").wait_for()  # the slider reaches the other rows with the next frame
         press(tab, figure.get_by_label("Position to read"), "End", 1)
         position, column, *_, value, repeats, pairs, full, length, slowest, _ = says(tab, "fig-heatmap", "within these 48,000")
         middle = figure.evaluate("e => e.querySelector('living-figure').drawn.images[0][120]")

@@ -155,7 +155,7 @@ export async function start(host, figure) {
       if (value === defaults[name] || value === undefined) url.searchParams.delete(`${address}.${name}`);
       else url.searchParams.set(`${address}.${name}`, value);
     }
-    if (`${url.search}` !== location.search) url.hash = id; // a link to the setting leads to the figure
+    if (url.search !== location.search) url.hash = id; // a link to the setting leads to the figure
     try { history.replaceState(history.state, "", url); } catch { /* some browsers keep the address of a file as it is */ }
   }
   for (const [key, text] of new URLSearchParams(location.search)) {
@@ -198,7 +198,7 @@ export async function start(host, figure) {
 
   if (figure.point) {
     const moved = (event) => {
-      if (event.pointerType === "touch" ? event.type === "pointermove" && !event.isPrimary : false) return;
+      if (event.pointerType === "touch" && event.type === "pointermove" && !event.isPrimary) return;
       const box = svg.getBoundingClientRect();
       const part = figure.point(event.clientX - box.left, event.clientY - box.top, state, own, event.buttons > 0);
       if (part) { stop(); Object.assign(state, part); changed(); }

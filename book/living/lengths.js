@@ -1,24 +1,14 @@
 // Chapter 12: the small models beyond 64 bytes, each against ALiBi's, on the lab's texts as recorded or on one of the reader's.
 import { listed, mean, written } from "./draw.js";
-import { bytesOf, drop, run } from "./models.js";
+import { SCHEMES, bytesOf, drop, run } from "./models.js";
 
 const TRAINED = 64; // bytes, the training length
 const ALL = 512; // bytes in sight, when all are
 const BIN = 32; // positions that a point is a mean over
 const PATIENCE = 3000; // milliseconds for one text; where it takes longer, the recorded curves stay
 const SIZES = { learned: 300 }; // kB that a model loads, where it isn't the others' 230
-const SCHEMES = ["none", "normalized", "linear", "sinusoidal", "learned", "shaw", "t5", "rope", "alibi"]; // as in the package
-const STYLES = { // the panel, the name and the look of each, as in the plain figure
-  normalized: [0, "normalized", "sky"],
-  linear: [0, "linear", "vermillion"],
-  sinusoidal: [0, "sinusoidal", "blue"],
-  learned: [0, "learned", "orange"],
-  none: [1, "no position", "black dotted"],
-  shaw: [1, "Shaw", "purple dashed"],
-  t5: [1, "T5 bias", "sky dashed"],
-  rope: [1, "RoPE", "green"],
-  alibi: [1, "ALiBi", "vermillion dashed"],
-};
+const ROWS = ["none", "normalized", "linear", "sinusoidal", "learned", "shaw", "t5", "rope", "alibi"]; // of what is recorded
+const NAMES = Object.keys(SCHEMES);
 const SAMPLE = `class Counter:
     """Counts words, and tells which are frequent."""
 
@@ -39,7 +29,7 @@ const SAMPLE = `class Counter:
 
 const binned = (losses) => Array.from({ length: Math.floor(losses.length / BIN) }, (_, b) => mean(losses.slice(b * BIN, (b + 1) * BIN)));
 const isApart = (name, { sight }) => name !== "alibi" || sight < ALL; // else its curve is the line at 0
-const shownOf = (state) => Object.keys(STYLES).filter((name) => state[name] && isApart(name, state));
+const shownOf = (state) => NAMES.filter((name) => state[name] && isApart(name, state));
 const beside = (more) => `${Math.abs(more).toFixed(2)} nats ${more < 0 ? "below" : "above"}`;
 const missing = (state, { asked, runs }) => [...new Set(["alibi", ...shownOf(state)])].filter((name) => !(asked && runs?.[name]));
 const keyOf = ({ length }, scheme, sight) => `${scheme} ${sight} ${scheme === "normalized" ? length : ""}`;
@@ -74,7 +64,7 @@ export const figure = {
   label: "Loss of the schemes beyond the training length, minus ALiBi's, by position",
   needs: ["{for}"],
   controls: {
-    ...Object.fromEntries(Object.entries(STYLES).map(([name, [, label]]) => [name, { label, value: true, compact: true, when: (state) => isApart(name, state) }])),
+    ...Object.fromEntries(NAMES.map((name) => [name, { label: SCHEMES[name][0], value: true, compact: true, when: (state) => isApart(name, state) }])),
     length: { label: "Length", min: TRAINED, max: 512, step: BIN, value: 512, show: (value) => `${value} bytes` },
     text: { label: "Text", options: { lab: "32 texts of the lab", own: "a text of yours" }, value: "lab" },
     sight: { label: "In sight", values: [4, 8, 16, 32, 64, 128, 256, ALL], value: ALL, show: (bytes) => (bytes < ALL ? `the last ${bytes} bytes` : "all bytes") },
@@ -105,7 +95,7 @@ export const figure = {
     const base = own.found?.[keyOf(state, "alibi", ALL)];
     // By how much the scheme is above ALiBi that has everything in sight, 32 positions at a time; undefined if it isn't known.
     const curveOf = (name, within) => {
-      if (!live) return name !== "normalized" || length === 512 ? given[within][SCHEMES.indexOf(name)].slice(0, length / BIN) : undefined;
+      if (!live) return name !== "normalized" || length === 512 ? given[within][ROWS.indexOf(name)].slice(0, length / BIN) : undefined;
       const losses = base && own.found[keyOf(state, name, within)];
       return losses ? binned(losses.slice(0, length).map((loss, m) => loss - base[m])) : undefined;
     };
@@ -127,8 +117,8 @@ export const figure = {
       if (length < 512) plot.rule({ x: length }, "faint");
       const ends = [];
       for (const [name, curve] of Object.entries(curves)) {
-        const [where, label, look] = STYLES[name];
-        if (where !== panel || !curve.length) continue;
+        const [label, look] = SCHEMES[name];
+        if ((NAMES.indexOf(name) < 4) === Boolean(panel) || !curve.length) continue;
         plot.line(curve.map(middle), curve, look);
         ends.push([middle(0, curve.length - 1), curve.at(-1), label, `${look.split(" ")[0]} words`]);
       }
@@ -144,7 +134,7 @@ export const figure = {
     if (live && !Object.keys(curves).length) {
       return own.asked && shown.some((name) => own.runs[name]) ? "The models read your text." : `Run the models to see what they make of your ${bytes} bytes.${odd}`;
     }
-    const last = Object.entries(curves).map(([name, curve]) => [STYLES[name][1], curve.at(-1)]).sort((a, b) => a[1] - b[1]);
+    const last = Object.entries(curves).map(([name, curve]) => [SCHEMES[name][0], curve.at(-1)]).sort((a, b) => a[1] - b[1]);
     if (!last.length) return "The normalized model was recorded at 512 bytes only.";
     const end = Math.floor(length / BIN) * BIN;
     const narrow = sight < ALL && `, with only the last ${sight} bytes in sight,`;
@@ -156,7 +146,7 @@ export const figure = {
     const level = live ? ` ALiBi's loss on your text is ${mean(base.slice(0, length)).toFixed(2)} nats per byte; on the lab's texts it is ${mean(given.alibi[0]).toFixed(2)}.${odd}` : "";
     const changes = Object.entries(curves).filter(([name]) => curveOf(name, ALL)).map(([name, curve]) => {
       const by = mean(curve) - mean(curveOf(name, ALL));
-      return `${STYLES[name][1]} ${Math.abs(by) < 0.005 ? "±0" : (by > 0 ? "+" : "") + written(by, 2)}`;
+      return `${SCHEMES[name][0]} ${Math.abs(by) < 0.005 ? "±0" : (by > 0 ? "+" : "") + written(by, 2)}`;
     });
     const against = narrow && changes.length ? ` Compared with all bytes in sight, the mean loss over ${end} bytes changes by so many nats: ${listed(changes)}.` : "";
     const [wanted, done] = [shown.length, Object.keys(curves).length];

@@ -1,6 +1,20 @@
 // The page's side of the trained models: one worker runs them for all figures of a page, one text at a time.
 import { serve } from "./decoder.js";
 
+// The schemes of the nine models by their names in the package: what they are called, and how their lines look in the plain
+// figures. The first four are added to the embedding.
+export const SCHEMES = {
+  linear: ["linear", "vermillion"],
+  normalized: ["normalized", "sky"],
+  sinusoidal: ["sinusoidal", "blue"],
+  learned: ["learned", "orange"],
+  none: ["no position", "black dotted"],
+  shaw: ["Shaw", "purple dashed"],
+  t5: ["T5 bias", "sky dashed"],
+  rope: ["RoPE", "green"],
+  alibi: ["ALiBi", "vermillion dashed"],
+};
+
 // A text's byte ids; the models know ASCII only, and read anything else as a question mark.
 export function bytesOf(text) {
   return typeof text === "string" ? Array.from(text, (sign) => (sign < "\x80" ? sign.charCodeAt(0) : 63)) : Array.from(text);

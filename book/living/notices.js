@@ -1,16 +1,12 @@
 // Chapter 14: the nine models read 64 bytes in their order, and are told other positions; who notices?
 import { mulberry32 } from "./decoder.js";
 import { listed, mean, written } from "./draw.js";
-import { run } from "./models.js";
+import { SCHEMES, run } from "./models.js";
 
 const LENGTH = 64;
 const ROWS = 512; // of the learned table
 const RECORDED = "All positions moved by 1,000";
-const SCHEMES = [ // from top to bottom, with names and colours as in the plain figures
-  ["linear", "linear", "vermillion"], ["normalized", "normalized", "sky"], ["sinusoidal", "sinusoidal", "blue"],
-  ["learned", "learned", "orange"], ["none", "no position", "black"], ["shaw", "Shaw", "purple"],
-  ["t5", "T5 bias", "sky"], ["rope", "RoPE", "green"], ["alibi", "ALiBi", "vermillion"],
-];
+const MODELS = Object.entries(SCHEMES); // from top to bottom
 const ORDER = Array.from({ length: LENGTH }, (_, m) => m);
 
 function shuffled(seed) {
@@ -32,7 +28,7 @@ async function ask({ answers, data, redraw }, told, positions) {
   const found = answers[told] = { done: 0, by: {}, moved: {} };
   const texts = living.load("data/windows").then((all) => all.map((text) => text.slice(0, LENGTH + 1)));
   const { before } = data["{for}"];
-  await Promise.all(SCHEMES.map(async ([name], row) => {
+  await Promise.all(MODELS.map(async ([name], row) => {
     if (name === "learned" && Math.max(...positions) >= ROWS) {
       found.by[name] = NaN;
       return;
@@ -61,7 +57,7 @@ export const figure = {
     },
     n: {
       label: "Move all by", values: [1, 2, 5, 10, 20, 50, 100, 200, 448, 449, 1000, 2000, 5000, 10000], value: 1000,
-      show: written, when: ({ change }) => change === "moved",
+      when: ({ change }) => change === "moved",
     },
     seed: { label: "", value: 1, read: (text) => Math.max(1, Math.floor(Number(text)) || 1) },
     ask: {
@@ -72,7 +68,7 @@ export const figure = {
   },
   draw(stage, state, own) {
     const { before, moved } = own.data["{for}"];
-    const recorded = { by: Object.fromEntries(SCHEMES.map(([name], row) => [name, moved[0][row] || NaN])) };
+    const recorded = { by: Object.fromEntries(MODELS.map(([name], row) => [name, moved[0][row] || NaN])) };
     own.answers ??= { [RECORDED]: recorded };
     const [positions, told] = toldOf(state);
     if (own.asked && !own.answers[told]) own.wait(ask(own, told, positions));
@@ -81,11 +77,12 @@ export const figure = {
     const names = stage.width < 480 ? 88 : 96;
     const high = 30;
     const plot = stage.plot(
-      { left: names, top: 0, width: stage.width - names, height: SCHEMES.length * high + 48, right: 56 },
-      { x: [1.7, 3.5], y: [SCHEMES.length - 0.5, -0.5], xTicks: [2, 2.5, 3, 3.5], xLabel: "loss, nats per byte" },
+      { left: names, top: 0, width: stage.width - names, height: MODELS.length * high + 48, right: 56 },
+      { x: [1.7, 3.5], y: [MODELS.length - 0.5, -0.5], xTicks: [2, 2.5, 3, 3.5], xLabel: "loss, nats per byte" },
     );
     const [same, worse, none] = [[], [], []];
-    SCHEMES.forEach(([name, label, color], row) => {
+    MODELS.forEach(([name, [label, look]], row) => {
+      const [color] = look.split(" ");
       const a = mean(before[row]);
       const b = found.by[name];
       stage.text(names - 6, plot.y(row) + 4, label, `${color} words`, "end");

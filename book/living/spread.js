@@ -15,8 +15,8 @@ const used = (omega, length, angle) => omega.filter((frequency) => frequency * (
 export const figure = {
   label: "The frequencies of a table's pairs, and how many of them a text uses",
   controls: {
-    length: { label: "Tokens in the text", values: [5, ...steps(1, 5)], value: 50, show: written },
-    base: { label: "Base", values: steps(1, 8), value: 10000, show: written },
+    length: { label: "Tokens in the text", values: [5, ...steps(1, 5)], value: 50 },
+    base: { label: "Base", values: steps(1, 8), value: 10000 },
     width: { label: "Width", options: { 32: "32 (16 pairs)", 128: "128 (64 pairs)", 512: "512 (256 pairs)" }, value: "128" },
   },
   draw(stage, { length, base, width: d }) {

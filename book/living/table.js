@@ -22,10 +22,10 @@ function shown(length, width, base, first) {
 export const figure = {
   label: "The sinusoidal table as a heatmap, with one of its rows and one of its columns as waves",
   controls: {
-    length: { label: "Positions", values: [20, 60, 120, 240, 480, 1200, 2400, 4800, 12000, 24000, 48000], value: 60, show: written },
+    length: { label: "Positions", values: [20, 60, 120, 240, 480, 1200, 2400, 4800, 12000, 24000, 48000], value: 60 },
     width: { label: "Width d", values: [8, 16, 32, 64, 128, 256], value: 64 },
-    base: { label: "Base", values: tens(1, 7), value: 10000, show: written },
-    first: { label: "First position", values: [0, ...tens(2, 7)], value: 0, show: written },
+    base: { label: "Base", values: tens(1, 7), value: 10000 },
+    first: { label: "First position", values: [0, ...tens(2, 7)], value: 0 },
     row: { label: "Position to read", max: ({ length }) => length - 1, value: 12, get: rowOf, show: (row, { first }) => written(first + row) },
     column: { label: "Column to read", max: ({ width }) => width - 1, value: 8, get: columnOf },
   },
