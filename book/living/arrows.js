@@ -51,10 +51,10 @@ export const figure = {
     chart.rule({ x: n - m }, "faint");
     chart.dots([n - m], [score(n - m)], "black", 5, false);
     const angle = Math.round((Math.abs(apart) * 180) / Math.PI);
-    const stands = n === m ? "both at the same position" : `the key ${Math.abs(n - m)} ${n < m ? "before" : "after"} the query`;
+    const stands = n === m ? "the same position" : `${Math.abs(n - m)} ${n < m ? "before" : "after"} it`;
     const result = `The angle between the arrows is ${angle}°, and the score is ${written(score(n - m), 2)}`;
     return both
-      ? `Query at ${m + both}, key at ${n + both}: both moved by ${both}, still ${stands}. ${result}, as before the move.`
-      : `Query at ${m}, key at ${n}: ${stands}. ${result}.`;
+      ? `The query has moved to ${m + both} and the key to ${n + both}, which is still ${stands}. ${result}, as before the move.`
+      : `The query is at ${m} and the key at ${n}, which is ${stands}. ${result}.`;
   },
 };

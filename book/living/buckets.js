@@ -7,7 +7,7 @@ const FARTHEST = 300;
 export const figure = {
   label: "T5's bucket of each offset",
   controls: {
-    distance: { label: "Distance of the key", min: 0, max: FARTHEST, value: 100 },
+    distance: { label: "Distance of the key", min: 0, max: FARTHEST, value: 10 },
     side: { label: "It lies in the", value: "decoder", options: { decoder: "past, decoder", past: "past, encoder", future: "future, encoder" } },
     buckets: { label: "Buckets", min: 4, max: 64, step: 2, value: 32 },
     reach: { label: "Maximal distance", values: [40, 64, 96, 128, 192, 256], value: 128 },

@@ -6,7 +6,8 @@ const OMEGA = frequencies(8);
 const NAMES = ["first", "second", "third", "fourth"];
 const AGREE = 10; // degrees
 const hands = (at) => `The ${listed(at.map((i) => NAMES[i]).reverse())} hand${at.length > 1 ? "s" : ""}`;
-const shown = (round) => (round ? 300 + ((3541 * round) % 5700) : 37); // what the upper row shows
+// What the upper row shows: first 37, then the chapter's row, 2024.
+const shown = (round) => (round ? 300 + ((3541 * round + 3883) % 5700) : 37);
 const DOTS = Array.from({ length: 100 }, (_, m) => [m, shade((0.85 * m) / 99)]);
 
 // By how many degrees the upper hand is ahead of the lower, from -180 to 180.
@@ -23,7 +24,7 @@ function says(above, below, hidden) {
   if (!hidden) {
     if (above === below) return `Both rows show position ${written(above)}.`;
     const turns = [...OMEGA].map((speed) => ((speed * Math.abs(above - below)) / (2 * Math.PI)).toFixed(1));
-    const made = `Between positions ${written(above)} and ${written(below)}, the four hands make ${listed(turns)} turns.`;
+    const made = `Between positions ${written(above)} and ${written(below)}, the four hands go round ${listed(turns)} times.`;
     if (!same.length) return `${made} No hand points the same way in both rows.`;
     if (!apart.length) return `${made} All hands nearly agree.`;
     return `${made} ${agree} to within ${AGREE}°, so only the ${listed(apart.map((i) => NAMES[i]))} can tell the two positions apart.`;
@@ -83,7 +84,7 @@ export const figure = {
       });
     });
     const bottom = 2 * (side + 36) + 56;
-    stage.text(stage.width / 2, bottom - 6, "positions for one turn", "number");
+    stage.text(stage.width / 2, bottom - 6, "positions for one round", "number");
     stage.height = bottom;
     return says(above, m, round > 0);
   },

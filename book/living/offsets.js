@@ -67,8 +67,11 @@ export const figure = {
       stage.text(box.left + side / 2, side + 20, `${name}${Math.round((Math.abs(turn) * 180) / Math.PI)}°`, "number");
     });
 
+    stage.text(width / 2, side + 38, "pairs 0 to 3 of 8", "number");
+
     const below = width < 560;
-    const chart = stage.plot({ left: 0, top: side + 30, width: below ? width : 0.64 * width, height: 230, right: 12 }, {
+    const top = side + 48;
+    const chart = stage.plot({ left: 0, top, width: below ? width : 0.64 * width, height: 230, right: 12 }, {
       x: [0, LENGTH - 1], y: [-4.2, 4.2], xLabel: "query's position m", yLabel: "score of m and n",
       xTicks: [0, 200, 400], yTicks: [-4, -2, 0, 2, 4],
     });
@@ -83,7 +86,7 @@ export const figure = {
     chart.text(LENGTH - 1, 3.5, "no projections", "blue words", "end");
     chart.text(0, -3.9, "random projections", M === "second" ? "vermillion words" : "", "start", [6, 0]);
 
-    const place = below ? { left: 0, top: side + 270, width } : { left: 0.66 * width, top: side + 30, width: 0.34 * width };
+    const place = below ? { left: 0, top: top + 240, width } : { left: 0.66 * width, top, width: 0.34 * width };
     const cloud = stage.plot({ ...place, height: below ? 170 : 230 }, {
       x: [-0.5, 2.5], y: [0, 1.5], xLabel: "width d", yLabel: "ratio of spreads",
       xTicks: [[0, "16"], [1, "64"], [2, "128"]], yTicks: [0, 0.5, 1, 1.5],
@@ -92,6 +95,7 @@ export const figure = {
       cloud.dots(drawn.map((_, draw) => at - 0.3 + (0.6 * draw) / (drawn.length - 1)), drawn, "faint", 1.5, false);
       cloud.text(at, 0, "×", "blue words", "middle", [0, 4]);
     });
+    cloud.text(2.5, 1.35, "grey: offset 3", "number", "end");
     const line = scores(M);
     const [, ratio] = moments(line);
     cloud.dots([0], [ratio], COLORS[M], 6, false);

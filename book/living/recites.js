@@ -57,6 +57,7 @@ export const figure = {
       });
       stage.add(`<text class="letters" style="font-size: ${size.toFixed(1)}px" y="${((at / row + 0.68) * high).toFixed(1)}">${line.join("")}</text>`);
     }
+    stage.add(`<path class="rule" d="M0 ${0.93 * high}H${GIVEN * step}"/>`);
     if (wrong >= 0) { // a second sign beside the colour
       const [x, y] = [(good % row) * step, Math.floor(good / row) * high];
       stage.add(`<path class="rule vermillion" d="M${x} ${y + 0.1 * high}v${0.85 * high}"/>`);
@@ -65,7 +66,7 @@ export const figure = {
 
     if (!all) return "The model is on its way.";
     const name = scheme === "none" ? "Without positions" : `With ${SCHEMES[scheme]}`;
-    const trained = `It was trained on ${TRAINED} letters at a time (grey), and given the first ${GIVEN}.`;
+    const trained = `It was trained on ${TRAINED} letters at a time (grey), and given the first ${GIVEN} (underlined).`;
     return wrong < 0
       ? `${name}, the model counts on to letter ${length} without a mistake. ${trained}`
       : `${name}, the model writes ${length} letters, and its first mistake is letter ${good + 1}. ${trained}`;

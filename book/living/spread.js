@@ -5,6 +5,7 @@ import { frequencies } from "./formulas.js";
 
 const COLORS = { 100: "orange", 10000: "blue", 1000000: "green", 100000000: "vermillion" };
 const COMPARED = [[100, "10²", 7, 84], [10000, "10⁴", 700, 90], [100000000, "10⁸", 7000, 50]];
+const AT_FIRST = 50; // tokens
 const ANGLES = [2 * Math.PI, 0.1]; // what may count as use
 const LENGTHS = [...new Set(Array.from({ length: 60 }, (_, at) => Math.round(10 ** (0.7 + (4.3 * at) / 59))))];
 const steps = (from, to) => Array.from({ length: 3 * (to - from) + 1 }, (_, at) => (
@@ -15,7 +16,7 @@ const used = (omega, length, angle) => omega.filter((frequency) => frequency * (
 export const figure = {
   label: "The frequencies of a table's pairs, and how many of them a text uses",
   controls: {
-    length: { label: "Tokens in the text", values: [5, ...steps(1, 5)], value: 50 },
+    length: { label: "Tokens in the text", values: [5, ...steps(1, 5)], value: AT_FIRST },
     base: { label: "Base", values: steps(1, 8), value: 10000 },
     width: { label: "Width", options: { 32: "32 (16 pairs)", 128: "128 (64 pairs)", 512: "512 (256 pairs)" }, value: "128" },
   },
@@ -68,7 +69,9 @@ export const figure = {
 
     const [fully, partly] = shares.map((share) => `${Math.round(share)} %`);
     const rest = pairs - moved;
-    return `In ${written(length)} tokens, ${full} of the ${pairs} pairs make a full turn (${fully}), and ${moved} move `
-      + `by more than 0.1 radians (${partly}).` + (rest ? ` The other ${rest} hardly move.` : "");
+    const more = full - used(omega, AT_FIRST, ANGLES[0]);
+    const compared = more ? `, ${Math.abs(more)} ${more > 0 ? "more" : "fewer"} than in ${AT_FIRST} tokens` : "";
+    return `In ${written(length)} tokens, ${full} of the ${pairs} pairs make a full turn (${fully}${compared}), `
+      + `and ${moved} rotate by more than 0.1 radians (${partly}).` + (rest ? ` The other ${rest} rotate by less.` : "");
   },
 };

@@ -62,6 +62,6 @@ export const figure = {
     return `The word is ${word.toFixed(1)} long and the position ${position.toFixed(1)}: `
       + `${share} % of the sum's squared length is position. `
       + `At a right angle, their sum points ${Math.round((angle * 180) / Math.PI)}° away from the word, which is a cosine of ${x.toFixed(2)}.`
-      + (found === undefined ? "" : ` Measured with random words after LayerNorm, it is ${found.toFixed(2)}.`);
+      + (found === undefined ? "" : ` Measured after LayerNorm, the mean over 500 random words is ${found.toFixed(2)}.`);
   },
 };

@@ -47,7 +47,11 @@ export const figure = {
     const others = high.length
       ? `${high.length} other offset${high.length > 1 ? "s reach" : " reaches"} 0.9 of that, up to ${farthest} token${farthest > 1 ? "s" : ""} away.`
       : "No other offset reaches 0.9 of that.";
-    return `${crests} at the offset ${made}, so the score is largest there. ${others}`;
+    const shares = [Math.min(...part), Math.max(...part)].map((square) => ((100 * square) / largest).toPrecision(2));
+    const weights = pairs > 1
+      ? ` The query is random, so its pairs weigh differently: from ${shares[0]} to ${shares[1]} % of the sum.`
+      : "";
+    return `${crests} at offset ${made}, so the score is largest there. ${others}${weights}`;
   },
   point: (x, y, state, own, pressed) => pressed && { made: Math.round(LONGEST * own.chart.share(x)) },
 };

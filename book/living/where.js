@@ -71,12 +71,12 @@ export const figure = {
       return share;
     });
     const who = `${slow ? "With pair 3 at half its speed, the" : "The"} query at position ${position}`;
-    if (!own.asked && !layers) return `${who}: the model hasn't been asked about it yet. The button below asks it.`;
-    if (!layers) return `${who}: the model is loading.`;
+    if (!own.asked && !layers) return "The model hasn't been asked about this query yet. The button below asks it.";
+    if (!layers) return "The model is loading.";
     const over = done < TEXTS ? `so far over ${done} of ${TEXTS} texts` : `over ${TEXTS} texts`;
     return position < TRAINED
       ? `${who} sees no key that is 64 or more bytes away (${over}).`
       : `${who} gives ${shares[0]} % of its attention in layer 1 and ${shares[1]} % in layer 2 `
-        + `to keys that are 64 or more bytes away, ${over}.`;
+        + `to keys that are 64 or more bytes away, ${over} and four heads.`;
   },
 };

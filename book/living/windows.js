@@ -9,10 +9,17 @@ const holding = (share, slope, length) => Math.ceil(-Math.log1p((share / 100) * 
 
 const headOf = ({ heads, head }) => Math.min(head, heads);
 
+/** Another number of heads, and of these the one whose slope is nearest to the chosen one's. */
+function among(heads, state) {
+  const slope = alibiSlopes(state.heads)[headOf(state) - 1];
+  const off = Array.from(alibiSlopes(heads), (other) => Math.abs(Math.log(other / slope)));
+  return { heads, head: off.indexOf(Math.min(...off)) + 1 };
+}
+
 export const figure = {
   label: "Each head's share of attention on its nearest keys, and its bias over the distance",
   controls: {
-    heads: { label: "Heads", values: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 20, 24, 32, 40, 64, 112], value: 8 },
+    heads: { label: "Heads", values: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 20, 24, 32, 40, 64, 112], value: 8, put: among },
     head: { label: "Head", min: 1, max: ({ heads }) => heads, value: 4, get: headOf },
     length: { label: "Tokens in the text", values: Array.from({ length: 11 }, (_, i) => 2 ** (i + 3)), value: 8192 },
   },
@@ -58,7 +65,7 @@ export const figure = {
 
     const windows = Array.from(slopes, (slope) => holding(SHARE, slope, length));
     const between = head > power ? `, one of those added since ${heads} is no power of two` : "";
-    const all = heads > 1 ? ` The narrowest of the ${heads} windows has ${Math.min(...windows)} keys, the widest ${Math.max(...windows)}.` : "";
+    const all = heads > 1 ? ` The narrowest of the ${heads} windows has ${Math.min(...windows)} keys and the widest ${Math.max(...windows)}.` : "";
     return `Head ${head} of ${heads} has the slope 1/${Number((1 / own).toFixed(2))}${between}. Where all words fit equally well, `
       + `at least ${SHARE}\u00a0% of its attention lies on the ${written(keys)} nearest of ${written(length)} keys.${all}`;
   },

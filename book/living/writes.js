@@ -31,11 +31,13 @@ async function write(own, key, { sample, temperature }) {
   })]);
 }
 
+const narrow = ({ width }) => width < 560;
+
 // One text, byte by byte on a grid, so that a byte's place is its position.
 function lay(stage, top, text, { name, color }, known) {
-  const perRow = stage.width < 560 ? 32 : 64;
+  const perRow = narrow(stage) ? 32 : 64;
   const step = Math.min(9, stage.width / perRow);
-  const high = 28;
+  const high = narrow(stage) ? 23 : 28;
   const x = (at) => (at % perRow) * step;
   const y = (at) => top + 40 + Math.floor(at / perRow) * high;
   stage.text(0, top + 14, name, `${color} words`, "start");
@@ -60,13 +62,13 @@ export const figure = {
   label: "What three models write, byte by byte, beyond the length that two of them break at",
   needs: ["{for}"],
   controls: {
-    sample: { label: "Sample", min: 1, max: 32, value: 1 },
+    sample: { label: "Prompt", min: 1, max: 32, value: 1 },
     temperature: { label: "Temperature", values: [0, 0.2, 0.4, 0.6, 0.8, 1], value: 0.6 },
     ask: {
       label: "Let the models write (loads 0.7 MB)", when: (_, own) => !own.asked,
       press(_, own) { Object.assign(own, { asked: true, texts: {} }); },
     },
-    another: { label: "Another sample", when: (_, own) => own.asked, press: ({ sample }) => ({ sample: sample % 32 + 1 }) },
+    another: { label: "Another prompt", when: (_, own) => own.asked, press: ({ sample }) => ({ sample: sample % 32 + 1 }) },
   },
   draw(stage, { sample, temperature }, own) {
     const { shares } = own.data["{for}"];
@@ -74,42 +76,47 @@ export const figure = {
     const key = `${temperature}/${sample}`;
     if (own.asked && !own.texts[key]) own.wait(write(own, key, { sample, temperature }));
     const middles = shares[0].map((_, at) => PROMPT + 16 + 32 * at);
-    const plot = stage.plot(
-      { left: 0, top: 0, width: stage.width, height: 228, right: 16 },
-      {
-        x: [32, 256], xTicks: [32, 64, FROM, 160, 208, 256], xLabel: "byte at which the word begins",
-        y: [0, 70], yTicks: [0, 35, 70], yLabel: "known words, %", title: "32 samples at temperature 0.6",
-      },
-    );
-    for (const at of [64, FROM]) plot.rule({ x: at });
-    WRITERS.forEach(({ name, color, dash }, at) => {
-      plot.line(middles, shares[at], `${color} ${dash ?? ""}`);
-      plot.text(middles.at(-1), shares[at].at(-1), name, `${color} words`, "end", [8, at === 2 ? 22 : -8]);
-    });
+    if (!own.asked || !narrow(stage)) { // on a phone, the texts take its place
+      const plot = stage.plot(
+        { left: 0, top: 0, width: stage.width, height: 228, right: 16 },
+        {
+          x: [32, 256], xTicks: [32, 64, FROM, 160, 208, 256], xLabel: "byte at which the word begins",
+          y: [0, 100], yTicks: [0, 50, 100], yLabel: "known words, %", title: "32 prompts, temperature 0.6",
+        },
+      );
+      for (const at of [64, FROM]) plot.rule({ x: at });
+      WRITERS.forEach(({ name, color, dash }, at) => {
+        plot.line(middles, shares[at], `${color} ${dash ?? ""}`);
+        plot.text(middles.at(-1), shares[at].at(-1), name, `${color} words`, "end", [8, at === 2 ? 22 : -8]);
+      });
+    }
 
     const texts = own.texts[key];
-    const put = (writer, at) => (texts?.[at] ? lay(stage, stage.height + 12, texts[at], writer, own.known) : null);
+    // Texts to come have their space already, so that nothing below jumps.
+    const put = (writer, at) => own.asked && lay(stage, stage.height + 12, texts?.[at] ?? "", writer, own.known);
     const counts = WRITERS.map(put);
     if (!own.asked) {
       const [rope, windowed, alibi] = shares.map((row) => `${Math.round(row[3])} %`);
       return sample === 1 && temperature === 0.6
         ? `Over 32 prompts, of the words that begin at bytes 128 to 159, ${rope} of RoPE's are known, `
           + `${windowed} with the window, and ${alibi} of ALiBi's.`
-        : `Sample ${sample} at temperature ${temperature} hasn't been written yet. The button below lets the models write it.`;
+        : `The models haven't gone on from prompt ${sample} at temperature ${temperature} yet. `
+          + "The button below lets them write.";
     }
-    if (counts.includes(null)) return `Sample ${sample}: the models are writing.`;
+    if (!WRITERS.every((_, at) => texts?.[at])) return `The models are going on from prompt ${sample}.`;
     const score = (all) => {
       const far = all.flat().filter(([begin]) => begin >= FROM);
       return `${far.filter(([, , is]) => is).length} of ${far.length}`;
     };
-    const marks = " Bold: given. Struck out: not among the 4,000 words that the training text has most often.";
+    const marks = " The prompt is bold; words that are struck out are not among the 4,000 most frequent ones of the "
+      + "training text.";
     const here = counts.map((words) => score([words]));
     const whole = (at) => at.startsWith(`${temperature}/`) && own.texts[at].filter(Boolean).length === WRITERS.length;
     const same = Object.keys(own.texts).filter(whole);
     const over = WRITERS.map((_, at) => score(same.map((one) => wordsOf(own.texts[one][at], own.known))));
     const told = ([rope, windowed, alibi]) =>
       `${rope} of RoPE's are known, ${windowed} with the window, and ${alibi} of ALiBi's`;
-    const sum = same.length > 1 ? ` Over the ${same.length} samples so far at this temperature, ${told(over)}.` : "";
-    return `Of the words from byte ${FROM} on in sample ${sample}, ${told(here)}.${sum}${marks}`;
+    const sum = same.length > 1 ? ` Over the ${same.length} prompts so far at this temperature, ${told(over)}.` : "";
+    return `Of the words from byte ${FROM} on after prompt ${sample}, ${told(here)}.${sum}${marks}`;
   },
 };
