@@ -140,6 +140,7 @@ def test_what_follows_a_prediction_waits_for_a_choice(browser: Browser, site: Si
         after = [box.locator("xpath=following-sibling::*") for box in (first, second)]
         assert seen(after[0]) == seen(after[1]) == 0, "the answer stands open under its question"
         first.locator(".guess", has_text="No.").first.locator("summary").press("Enter")
+        after[0].last.wait_for()
         assert seen(after[0]) > 5
         assert seen(after[1]) == 0
         first.locator(".guess", has_text="Yes.").locator("summary").press("Enter")  # the first choice counts

@@ -123,9 +123,11 @@ export async function start(host, figure) {
     const speed = () => (typeof perSecond === "function" ? perSecond(state) : perSecond);
     const forward = (by) => {
       const next = Number((state[plays] + by).toFixed(6)); // without the crumbs of many small steps
-      state[plays] = next > max ? min : next;
+      state[plays] = Math.min(next, max);
+      if (next >= max) stop();
       changed();
     };
+    if (state[plays] >= max) state[plays] = min;
     if (still.matches) return forward(Math.max(step, speed())); // a step for each press
     button.textContent = "Pause";
     let before;

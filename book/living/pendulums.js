@@ -12,8 +12,7 @@ export const figure = {
   label: "Four pendulums, each ten times as slow as its left neighbour",
   controls: {
     seconds: { label: "Seconds", min: 0, max: 200, get: ({ t }) => t, put: (t) => ({ t }), show: (t) => `${Number(t.toFixed(1))}` },
-    // Play goes on from `min` after the end: here it stays there.
-    t: { value: 10, min: 200, max: 200, step: 0.01, read: (text) => (/^\d+\.?\d*$/.test(text) && text <= 200 ? Number(text) : undefined) },
+    t: { value: 10, min: 0, max: 200, step: 0.01, read: (text) => (/^\d+\.?\d*$/.test(text) && text <= 200 ? Number(text) : undefined) },
     speed: { label: "Play at", options: { 1: "true speed, 20 s of paper", 10: "ten times the speed, 200 s" }, value: "1" },
     photograph: { label: "Photograph: no velocity", value: false },
     play: { label: "Play", plays: "t", perSecond: ({ speed }) => Number(speed) },
