@@ -230,10 +230,14 @@ FORMULAS = [
     Formula("10_rope", r"(R_n\, k)", TURNED | {"score": rope_score}),
     Formula("10_rope", r"(R_m q)^{\mathsf T} R_n k", TURNED, inline=True),
     Formula(
-        "10_rope", r"a\cos\theta - b\sin\theta,\ ", {"a": Q[0], "b": Q[1], "theta": 3.0}, rope(3.0)[:2, :2] @ Q[:2], inline=True
+        "deeper/10_rope",
+        r"a\cos\theta - b\sin\theta,\ ",
+        {"a": Q[0], "b": Q[1], "theta": 3.0},
+        rope(3.0)[:2, :2] @ Q[:2],
+        inline=True,
     ),
     Formula(
-        "10_rope",
+        "deeper/10_rope",
         r"\bar z_k\, e^{\mathrm{i}\omega_i\Delta}",
         COMPLEX,
         float((rope(M) @ Q)[:2] @ (rope(N) @ K)[:2]),
@@ -242,12 +246,11 @@ FORMULAS = [
     Formula("10_rope", r"\sum_i |q_i|\,|k_i|", PAIRS | {"score": lambda by: rope_score(by, 0)}),
     Formula(
         "10_rope",
-        r"k = R_{\Delta_0}\, q",
+        r"\cos \omega_i (\Delta - \Delta_0)",
         PAIRS | {"score": lambda by: rope_score(by, 0, rope(4.0) @ Q), "Delta_0": 4.0},
-        equations=(1,),
     ),
-    Formula("10_rope", r"R_m^{\mathsf T} o_m", values_turned()),
-    Formula("10_rope", r"\det = \cos", {"theta": 0.4, "theta'": 1.3, "det": np.linalg.det(MIXED)}, MIXED),
+    Formula("deeper/10_rope", r"R_m^{\mathsf T} o_m", values_turned()),
+    Formula("deeper/10_rope", r"\det = \cos", {"theta": 0.4, "theta'": 1.3, "det": np.linalg.det(MIXED)}, MIXED),
     Formula("11_alibi", r"\text{score}(m, n) = \frac{q_m", alibi(), equations=(0,)),
     Formula("11_alibi", r"e^{a - s\Delta}", {"a": 0.8, "s": 0.25, "Delta": 7.0}),
     Formula("11_alibi", r"\frac{e^{a_n + c}}", {"a": RANDOM.normal(size=6), "n": 2.0, "c": 0.6, "number of j": 6}),

@@ -254,6 +254,25 @@ def test_only_a_word_that_grows_with_the_width_keeps_its_direction(browser: Brow
 
 
 @pytest.mark.slow
+def test_arrows_keep_their_angle_when_both_tokens_move(browser: Browser, site: Site) -> None:
+    """Chapter 10: the angle, and so the score, is the same wherever the two are, and different at another distance."""
+
+    def found(m: int, n: int) -> list[float]:
+        pair = torch.tensor([[2.0, 0], [1.25, 0]], dtype=torch.float64)
+        cos, sin = rope_tables([m, n], torch.tensor([math.pi / 9], dtype=torch.float64), dtype=torch.float64)
+        query, key = apply_rope(pair[None, None], cos, sin, interleaved=True)[0, 0]
+        score = (query @ key).item()
+        return [round(math.degrees(math.acos(score / 2.5))), round(score, 2)]
+
+    with started(browser, site, "fig-two-turned") as tab:
+        assert says(tab, "fig-two-turned", "at 5")[-2:] == found(5, 2) == [60, 1.25]
+        press(tab, sliders(tab, "fig-two-turned").nth(2), "ArrowRight", 4)
+        assert says(tab, "fig-two-turned", "moved")[-2:] == found(9, 6) == [60, 1.25]
+        press(tab, sliders(tab, "fig-two-turned").nth(0), "ArrowRight", 3)
+        assert says(tab, "fig-two-turned", "120°")[-2:] == found(12, 6) == [120, -1.25]
+
+
+@pytest.mark.slow
 def test_fast_pairs_alone_put_the_peak_elsewhere_too(browser: Browser, site: Site) -> None:
     """Chapter 10: all pairs together have one peak, where the key was made for; four fast ones have another far away."""
     query = torch.randn(64, dtype=torch.float64, generator=torch.Generator().manual_seed(7))

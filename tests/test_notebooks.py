@@ -50,6 +50,7 @@ IGNORED_CELLS = {
     "08_learned": 1,
     "09_relative": 6,
     "10_rope": 0,
+    "deeper/10_rope": 0,
     "11_alibi": 3,
     "12_lengths": 1,
     "13_stretching": 1,

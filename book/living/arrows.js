@@ -1,17 +1,13 @@
 // Chapter 10: one pair of a query and of a key as arrows, rotated by their positions, and the score that they give.
 import { written } from "./draw.js";
 
-const SPEED = 0.3; // ω, in radians per token
-const QUERY = [2, 0.6];
-const KEY = [0.75, 1];
+const SPEED = Math.PI / 9; // ω, in radians per token: 20°
+const QUERY = 2; // their lengths; at position 0 both point to the right
+const KEY = 1.25;
 const REACH = 2.6;
 
-const rotated = ([x, y], angle) => [x * Math.cos(angle) - y * Math.sin(angle), x * Math.sin(angle) + y * Math.cos(angle)];
-const angleOf = ([x, y]) => Math.atan2(y, x);
-const score = (offset) => {
-  const [x, y] = rotated(KEY, SPEED * offset); // of the key, seen from the query
-  return QUERY[0] * x + QUERY[1] * y;
-};
+const tip = (length, angle) => [length * Math.cos(angle), length * Math.sin(angle)];
+const score = (offset) => QUERY * KEY * Math.cos(SPEED * offset);
 const OFFSETS = Array.from({ length: 161 }, (_, at) => (at - 80) / 4);
 
 export const figure = {
@@ -27,19 +23,17 @@ export const figure = {
     const side = width < 480 ? Math.min(width, 300) : Math.min(0.46 * width, 300);
     const plane = stage.plot({ left: width < 480 ? (width - side) / 2 : 0, top: 0, width: side, height: side, right: 0 }, { x: [-REACH, REACH], y: [-REACH, REACH] });
     const circle = Array.from({ length: 100 }, (_, at) => (2 * Math.PI * at) / 99);
-    const shown = [];
-    for (const [vector, position, name, color] of [[QUERY, m + both, "q", "vermillion"], [KEY, n + both, "k", "blue"]]) {
-      const radius = Math.hypot(...vector);
-      plane.line(circle.map((angle) => radius * Math.cos(angle)), circle.map((angle) => radius * Math.sin(angle)), "faint");
-      if (both) plane.arrow(...rotated(vector, SPEED * (position - both)), `${color} faint`, false);
-      const [x, y] = rotated(vector, SPEED * position);
-      plane.arrow(x, y, color);
-      plane.text(x * (1 + 0.4 / radius), y * (1 + 0.4 / radius), name, `${color} words`, "middle", [0, 4]);
-      shown.push(angleOf([x, y]));
+    for (const [length, position, name, color] of [[QUERY, m + both, "q", "vermillion"], [KEY, n + both, "k", "blue"]]) {
+      plane.line(circle.map((angle) => length * Math.cos(angle)), circle.map((angle) => length * Math.sin(angle)), "faint");
+      if (both) plane.arrow(...tip(length, SPEED * (position - both)), `${color} faint`, false);
+      plane.arrow(...tip(length, SPEED * position), color);
+      plane.text(...tip(length + 0.35, SPEED * position), name, `${color} words`, "middle", [0, 4]);
     }
-    const apart = ((shown[1] - shown[0] + 3 * Math.PI) % (2 * Math.PI)) - Math.PI; // the short way
-    const arc = Array.from({ length: 30 }, (_, at) => shown[0] + (apart * at) / 29);
+    const apart = ((SPEED * (n - m) + 3 * Math.PI) % (2 * Math.PI)) - Math.PI; // the short way
+    const arc = Array.from({ length: 30 }, (_, at) => SPEED * (m + both) + (apart * at) / 29);
     plane.line(arc.map((angle) => 0.7 * Math.cos(angle)), arc.map((angle) => 0.7 * Math.sin(angle)));
+    const angle = Math.round((Math.abs(apart) * 180) / Math.PI);
+    if (angle) plane.text(...tip(1.3, SPEED * (m + both) + apart / 2), `${angle}°`, "words", "middle", [0, 4]);
 
     const below = width < 480;
     const chart = stage.plot(
@@ -50,7 +44,6 @@ export const figure = {
     chart.line(OFFSETS, OFFSETS.map(score), "green", false);
     chart.rule({ x: n - m }, "faint");
     chart.dots([n - m], [score(n - m)], "black", 5, false);
-    const angle = Math.round((Math.abs(apart) * 180) / Math.PI);
     const stands = n === m ? "the same position" : `${Math.abs(n - m)} ${n < m ? "before" : "after"} it`;
     const result = `The angle between the arrows is ${angle}°, and the score is ${written(score(n - m), 2)}`;
     return both
