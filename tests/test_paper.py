@@ -142,7 +142,7 @@ def test_pages_say_their_numbers_within_a4_and_letter(paper: Paper) -> None:
         assert str(at + 1) in paper.pdf.pages[at].extract_text().split(), f"page {at + 1} does not say its number"
         seen = heights(paper.pdf.pages[at])
         assert cut < min(seen) <= max(seen) < height - cut, f"page {at + 1}: its texts begin at the heights {seen}"
-    assert "1.WhydoesaTransformernotknowwordorder?" in paper.texts[chapter + 1], "no running title"
+    assert "1.Whydoesn’taTransformerknowwordorder?" in paper.texts[chapter + 1], "no running title"
 
 
 def test_answers_stand_at_the_end(paper: Paper) -> None:

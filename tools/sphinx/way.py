@@ -79,6 +79,8 @@ def folded(sidebar: BeautifulSoup, numbered: set[str]) -> BeautifulSoup:
     """The sidebar with each part in a <details>: that of the page is open or, if it is in none, those of the chapters."""
     parts = list(zip(sidebar.select("p.caption"), sidebar.select("p.caption + ul"), strict=True))
     inside = any("current" in links["class"] for _, links in parts)
+    for below in sidebar.select("li > details > summary"):
+        below["aria-label"] = f"Below chapter {(below.find_previous('a') or below).get_text(strip=True)}"
     for caption, links in parts:
         chapters = caption.get_text() in numbered
         part = sidebar.new_tag("details", attrs={"class": "part chapters" if chapters else "part"})
