@@ -215,6 +215,20 @@ def shape(notebook: Notebook) -> Iterator[str]:
         yield f'the section headed "Summary" has {len(items)} list items: it must have one to five'
 
 
+def options_of(kind: str, body: str) -> list[tuple[str, str]]:
+    """Options that are written as they must be, each with its reason."""
+    pattern = rf'^<details class="{kind}">\s*<summary>(.*?)</summary>\n\n(.*?)</details>'
+    return re.findall(pattern, body, re.MULTILINE | re.DOTALL)
+
+
+def reasons(where: str, options: list[tuple[str, str]]) -> Iterator[str]:
+    if (right := sum(reason.strip().startswith("**Yes.**") for _, reason in options)) != 1:
+        yield f"{where} has {right} options that begin with **Yes.**: it must be one"
+    for option, reason in options:
+        if not re.match(r"\*\*(Yes|No)\.\*\*(?:<!--[^<>]*-->)?\s+\S.{9,}", reason.strip(), re.DOTALL):
+            yield f"{where}, {option.strip()!r}: begin with **Yes.** or **No.**, then say why"
+
+
 def quiz(notebook: Notebook) -> Iterator[str]:
     text = markdown(notebook)
     questions = re.split(r"^\*\*(\d+)\. .*\?\*\*\s*$", section(text, "quiz") or "", flags=re.MULTILINE)[1:]
@@ -222,17 +236,11 @@ def quiz(notebook: Notebook) -> Iterator[str]:
         yield 'no section headed "Quiz" has a question: **1. …?**'
     found = 0
     for number, body in zip(questions[::2], questions[1::2], strict=True):
-        options = re.findall(
-            r'^<details class="quiz">\s*<summary>(.*?)</summary>\n\n(.*?)</details>', body, re.MULTILINE | re.DOTALL
-        )
+        options = options_of("quiz", body)
         found += len(options)
         if len(options) < 2:
             yield f"question {number} of the quiz has {len(options)} options: it needs two or more"
-        if (right := sum(reason.strip().startswith("**Yes.**") for _, reason in options)) != 1:
-            yield f"question {number} of the quiz has {right} options that begin with **Yes.**: it must be one"
-        for option, reason in options:
-            if not re.match(r"\*\*(Yes|No)\.\*\*(?:<!--[^<>]*-->)?\s+\S.{9,}", reason.strip(), re.DOTALL):
-                yield f"question {number} of the quiz, {option.strip()!r}: begin with **Yes.** or **No.**, then say why"
+        yield from reasons(f"question {number} of the quiz", options)
     if (written := len(re.findall(r"<details[^>]*quiz", text))) != found:
         yield (
             f"{written - found} options of the quiz are not written as they must be: under a question of the quiz, "
@@ -248,16 +256,10 @@ def guesses(notebook: Notebook) -> Iterator[str]:
         where = f"the prediction {title!r}"
         if not re.match(r"Predict: \S", title):
             yield f"{where} has no name: title it 'Predict: ' and what it is about, in a few words"
-        options = re.findall(
-            r'^<details class="guess">\s*<summary>(.*?)</summary>\n\n(.*?)</details>', body, re.MULTILINE | re.DOTALL
-        )
+        options = options_of("guess", body)
         if not 2 <= len(options) <= 3 or len(options) != body.count("<details"):
             yield f"{where} has {len(options)} options: write two or three like those of a quiz, as details of class guess"
-        if (right := sum(reason.strip().startswith("**Yes.**") for _, reason in options)) != 1:
-            yield f"{where} has {right} options that begin with **Yes.**: it must be one"
-        for option, reason in options:
-            if not re.match(r"\*\*(Yes|No)\.\*\*(?:<!--[^<>]*-->)?\s+\S.{9,}", reason.strip(), re.DOTALL):
-                yield f"{where}, {option.strip()!r}: begin with **Yes.** or **No.**, then say why"
+        yield from reasons(where, options)
 
 
 BOUNDS = {"words": 1800, "lines": 100, "headings": 7, "predictions": 3, "before_figure": 250}
