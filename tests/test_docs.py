@@ -159,7 +159,7 @@ FACTS = [
     Fact(INDEX, "learned to count to {} from", lambda: NUMBERS.count(",")),
     Fact(INDEX, "texts of {} letters", lambda: RECITE["config"]["length"]),
     Fact(INDEX, "trained each model {} times", lambda: len(RECITE["config"]["seeds"])),
-    Fact(INDEX, "{} of ALiBi's three makes mistakes", lambda: sum(min(wrote) < 512 for wrote in wrote_by("alibi"))),
+    Fact(INDEX, "{} of the three ALiBi models makes mistakes", lambda: sum(min(wrote) < 512 for wrote in wrote_by("alibi"))),
     Fact(INDEX, "short route of about {} hours", lambda: round(sum(map(minutes, SHORT_ROUTE)) / 60)),
     Fact(README, "## {} commands", lambda: count(README, r"^make \w+ +# ")),
     Fact(README, "With Python {} to {}, pip", lambda: read_in(".github/workflows/pages.yml", r'python: \["(\S+)", "(\S+)"\]')),

@@ -414,7 +414,7 @@ TOP = """# Why?
 :::{admonition} What this chapter gives you
 :class: goals
 
-After it you can
+After this chapter, you can
 
 - say why.
 
