@@ -201,7 +201,7 @@ FORMULAS = [
     Formula("06_shift", r"\phantom{-}\cos\omega\Delta \cdot", ANGLES),
     Formula("06_shift", r"\begin{pmatrix} \sin \omega(m+\Delta)", ANGLES),
     Formula("06_shift", r"\mathrm{PE}(m + \Delta) = R(\Delta)", TABLE),
-    Formula("06_shift", r"\mathrm{PE}(256a + b)", TABLE | {"a": 3.0, "b": 77.0}, equations=(0,)),
+    Formula("deeper/06_shift", r"\mathrm{PE}(256a + b)", TABLE | {"a": 3.0, "b": 77.0}, equations=(0,)),
     Formula("06_shift", r"\sin(\omega m + \varphi) =", ANGLES),
     Formula("06_shift", r"\sin\omega m\,\cos\omega n - ", ANGLES),
     Formula("06_shift", r"\underbrace{x_m^{\mathsf T} M x_n}", SUMMED | {"score": summed_score}),

@@ -46,6 +46,7 @@ IGNORED_CELLS = {
     "deeper/04_pendulums": 0,
     "05_norm": 4,
     "06_shift": 0,
+    "deeper/06_shift": 0,
     "07_base": 2,
     "08_learned": 1,
     "09_relative": 6,
