@@ -210,7 +210,7 @@ def test_random_projections_make_the_score_depend_on_the_position(browser: Brows
         first = says(
             tab,
             plain,
-            f"At 104 and 100, every pair's angle is the same as anywhere at offset 4. So is the score: {plain_score} ",
+            f"At 104 and 100, every pair's angle is the same as anywhere at offset 4. The score is the same, too: {plain_score} ",
         )
         angle = angles.text_content()
         press(tab, both, "ArrowRight", 10)

@@ -83,12 +83,12 @@ export const figure = {
     const here = own.scores[M](m, n);
     chart.rule({ x: m }, "faint");
     chart.dots([m], [here], COLORS[M], 6, false);
-    chart.text(LENGTH - 1, 3.5, "no projections", "blue words", "end");
-    chart.text(0, -3.9, "random projections", M === "second" ? "vermillion words" : "", "start", [6, 0]);
+    chart.text(LENGTH - 1, 3.5, "no projections: always the same", "blue words", "end");
+    chart.text(0, -3.9, "random projections: anything", M === "second" ? "vermillion words" : "", "start", [6, 0]);
 
     const place = below ? { left: 0, top: top + 240, width } : { left: 0.66 * width, top, width: 0.34 * width };
     const cloud = stage.plot({ ...place, height: below ? 170 : 230 }, {
-      x: [-0.5, 2.5], y: [0, 1.5], xLabel: "width d", yLabel: "ratio of spreads",
+      x: [-0.5, 2.5], y: [0, 1.5], xLabel: "width d", yLabel: "ratio",
       xTicks: [[0, "16"], [1, "64"], [2, "128"]], yTicks: [0, 0.5, 1, 1.5],
     });
     ratios.forEach((drawn, at) => {
@@ -102,9 +102,9 @@ export const figure = {
 
     const angles = `At ${m} and ${n}, every pair's angle is the same as anywhere at offset ${offset}.`;
     const from = `${Math.abs(here).toFixed(2)} standard deviations ${here < 0 ? "below" : "above"} the mean of all scores`;
-    if (M === "none") return `${angles} So is the score: ${from}.`;
+    if (M === "none") return `${angles} The score is the same, too: ${from}.`;
     const [low, high] = [Math.min(...line), Math.max(...line)].map((score) => written(score, 2));
     return `${angles} The score is not: here it is ${from}, and along the text it runs from ${low} to ${high}. `
-      + `The spread at this offset is ${ratio.toFixed(2)} of that of all scores.`;
+      + `The standard deviation at this offset is ${ratio.toFixed(2)} times that of all scores.`;
   },
 };
