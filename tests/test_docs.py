@@ -73,7 +73,7 @@ def test_readme_code_runs() -> None:
 # --- What the guides count ---------------------------------------------------------------------------------------------------
 
 README, USE, INDEX, BUGS = "README.md", "book/how_to_use.md", "book/index.md", "book/reference/bugs.ipynb"
-CLASSROOM, PLANS, SPELLINGS = "book/teaching/classroom.md", "book/teaching/plans.md", "book/03_sinusoidal.ipynb"
+CLASSROOM, PLANS, SINUSOID = "book/teaching/classroom.md", "book/teaching/plans.md", "book/03_sinusoidal.ipynb"
 CHAPTERS = {name: pages.markdown(pages.read(path)) for name, path in pages.CHAPTERS.items()}
 TITLES = {name: re.findall(r"^# (.*)$", text, re.MULTILINE)[0] for name, text in CHAPTERS.items()}
 ASSIGNMENTS = [path.read_text("utf-8") for path in sorted((ROOT / "exercises/source").rglob("*.ipynb"))]
@@ -179,7 +179,7 @@ FACTS = [
     Fact(USE, "is one of {} things", lambda: count(USE, "^: ")),
     Fact(USE, "at least {} random starts", lambda: len(PRESETS["full"].seeds)),
     Fact(INDEX, "at which {} points a position can enter", lambda: sum(map(callable, vars(PositionScheme).values()))),
-    Fact(INDEX, "{} published implementations", partial(count, SPELLINGS, '"def (?:first|second|third|fourth)[(]')),
+    Fact(INDEX, "{} published implementations", partial(count, SINUSOID, '"def (?:first|second|third|fourth)[(]')),
     Fact(INDEX, "apart into {} terms", lambda: CHAPTERS["09_relative"].count(r"\underbrace")),
     Fact(INDEX, "{} schemes trained alike and given {} times the length", lambda: [len(SCHEMES), MULTIPLES[-1]]),
     Fact(INDEX, "grew out of {} explanations, and {} of", lambda: [len({claim[0] for claim in CLAIMS}), len(CLAIMS)]),

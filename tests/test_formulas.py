@@ -190,7 +190,7 @@ class Formula(NamedTuple):
 FORMULAS = [
     Formula("01_order", r"\frac{Q K^{\mathsf T}}{\sqrt", ATTENTION, equations=(1,)),
     Formula("01_order", r"\operatorname{attention}(PX)", ATTENTION),
-    Formula("03_sinusoidal", r"\mathrm{PE}(m)_{2i} = ", TABLE),
+    Formula("03_sinusoidal", r"\mathrm{PE}(m)_{2i} &= ", TABLE),
     Formula("03_sinusoidal", r"\omega_i = 10000^{-2i/d} = \left(", TABLE, equations=(0,)),
     Formula("04_pendulums", r"\sin \omega m \,\sin \omega n &+", ANGLES),
     Formula("04_pendulums", r"S(\Delta) = \sum_i \cos", TABLE | {"S": lambda by: float(similarity([by], D)[0])}),

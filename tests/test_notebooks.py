@@ -42,6 +42,7 @@ IGNORED_CELLS = {
     "deeper/01_order": 1,
     "02_naive": 8,
     "03_sinusoidal": 0,
+    "deeper/03_sinusoidal": 1,
     "04_pendulums": 0,
     "deeper/04_pendulums": 0,
     "05_norm": 4,
