@@ -196,5 +196,5 @@ def test_models_of_the_first_page_write_what_the_package_writes(browser: Browser
         said(
             tab,
             "fig-loses-place",
-            f"With RoPE, the model writes 256 letters, and its first mistake is letter {mistake('rope', 5) + 1}.",
+            f"With RoPE, the model writes on to letter 256, and its first mistake is letter {mistake('rope', 5) + 1}.",
         )

@@ -38,12 +38,12 @@ export const figure = {
     const below = width < 480;
     const chart = stage.plot(
       below ? { left: 0, top: side + 8, width, height: 190 } : { left: side + 16, top: 20, width: width - side - 16, height: side - 20 },
-      { x: [-20, 20], y: [-3.2, 3.2], xTicks: [-20, -10, 0, 10, 20], yTicks: [-2, 0, 2], xLabel: "key's position − query's", yLabel: "score" },
+      { x: [-20, 20], y: [-3.2, 3.2], xTicks: [-20, -10, 0, 10, 20], yTicks: [-2, 0, 2], xLabel: "query's position − key's", yLabel: "score" },
     );
     chart.rule({ y: 0 }, "faint");
     chart.line(OFFSETS, OFFSETS.map(score), "green", false);
-    chart.rule({ x: n - m }, "faint");
-    chart.dots([n - m], [score(n - m)], "black", 5, false);
+    chart.rule({ x: m - n }, "faint");
+    chart.dots([m - n], [score(m - n)], "black", 5, false);
     const stands = n === m ? "the same position" : `${Math.abs(n - m)} ${n < m ? "before" : "after"} it`;
     const result = `The angle between the arrows is ${angle}°, and the score is ${written(score(n - m), 2)}`;
     return both

@@ -48,7 +48,7 @@ export const figure = {
   controls: {
     hundreds: { label: "Lower row, hundreds", min: 0, max: 6200, step: 100, get: ({ m }) => m - (m % 100), put: (value, { m }) => ({ m: value + (m % 100) }) },
     ones: { label: "Lower row, tens and ones", min: 0, max: 99, get: ({ m }) => m % 100, put: (value, { m }) => ({ m: m - (m % 100) + value }) },
-    m: { value: 1037, min: 0, max: 6299, read: (text) => (/^\d{1,4}$/.test(text) && text <= 6299 ? Number(text) : undefined) },
+    m: { value: 1922, min: 0, max: 6299, read: (text) => (/^\d{1,4}$/.test(text) && text <= 6299 ? Number(text) : undefined) },
     round: { value: 0, read: (text) => (/^\d{1,4}$/.test(text) ? Number(text) : undefined) },
     play: { label: "Play", plays: "m", perSecond: 8 },
     hide: { label: "Read a hidden row", press: ({ round }) => ({ round: round + 1 }) },

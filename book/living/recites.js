@@ -69,6 +69,6 @@ export const figure = {
     const trained = `It was trained on ${TRAINED} letters at a time (grey), and given the first ${GIVEN} (underlined).`;
     return wrong < 0
       ? `${name}, the model counts on to letter ${length} without a mistake. ${trained}`
-      : `${name}, the model writes ${length} letters, and its first mistake is letter ${good + 1}. ${trained}`;
+      : `${name}, the model writes on to letter ${length}, and its first mistake is letter ${good + 1}. ${trained}`;
   },
 };
