@@ -1,4 +1,4 @@
-"""Chapter 14's table of models, against the configurations that transformers ships."""
+"""The table of models below chapter 14, against the configurations that transformers ships."""
 
 import importlib
 import json
@@ -13,7 +13,7 @@ from transformers.models.llama4.modeling_llama4 import Llama4TextAttention
 
 from posenc_course.sinusoidal import frequencies
 
-CHAPTER = Path(__file__).resolve().parent.parent / "book" / "14_choosing.ipynb"
+PAGE = Path(__file__).resolve().parent.parent / "book" / "deeper" / "14_choosing.ipynb"
 ROTARY = {
     "Llama": "LlamaConfig",
     "Llama 4": "Llama4TextConfig",
@@ -40,8 +40,8 @@ RELEASED = {
 
 
 def table() -> dict[str, list[str]]:
-    """Each model's row of the chapter, without its name."""
-    text = "\n".join("".join(cell["source"]) for cell in json.loads(CHAPTER.read_text("utf-8"))["cells"])
+    """Each model's row of the page, without its name."""
+    text = "\n".join("".join(cell["source"]) for cell in json.loads(PAGE.read_text("utf-8"))["cells"])
     text = re.sub(r"<!--.*?-->", "", text)  # ties
     rows = re.search(r"^\| Model \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", text, re.MULTILINE)
     assert rows
