@@ -291,9 +291,46 @@ def goals_leak_nothing(notebook: Notebook) -> Iterator[str]:
         yield f"the goals name {numbers}: a number there gives a result away"
 
 
+def whole_answers(notebook: Notebook) -> Iterator[str]:
+    """What follows a prediction repeats its subject: the question may be a screen above."""
+    for box in re.split(r"^:class: predict\n", markdown(notebook), flags=re.MULTILINE)[1:]:
+        after = re.split(r"^:::\n", box, maxsplit=1, flags=re.MULTILINE)[-1]
+        after = re.sub(r"<!--.*?-->|</?living-figure.*?>|^\(.*\)=$", "", after, flags=re.MULTILINE | re.DOTALL)
+        first = re.split(r"(?<=[.!?])\s", after.strip(), maxsplit=1)[0]
+        if len(first.split()) < 5 or re.match(r"(?:It|They|This|That|These|Those|Yes|No|Not|Because)\b", first):
+            yield f"the answer to a prediction begins {first!r}: say the finding in a whole sentence, with its subject"
+
+
+# One word for one thing; beside each, what is said instead, and the phrases in which the word has another sense.
+WANDERING = [
+    (r"whoever|somebody|one (?:reads|sees|finds)", "you, anyone who, or the name of the method", r"somebody else"),
+    (r"spell(?:s|ed|ing|ings)?", "implementation or version", ""),
+    (r"draw|draws|drawn|drew", "initialize, sample, plot or stretch", r"draw the line"),
+    (r"places?", "position", r"los\w+ (?:its|their|your) place|in (?:its )?place|decimal places?"),
+    (
+        r"turn|turns|turned|turning",
+        "rotate, rotation or angle",
+        r"(?:full|quarter|half a) turns?|turn\w* (?:.{1,50} )?(?:into|out)",
+    ),
+]
+
+
+def one_word_for_one_thing(notebook: Notebook) -> Iterator[str]:
+    text = "\n".join([markdown(notebook), *(caption for _, caption in captions(notebook))])
+    text = re.sub(r"<!--.*?-->|<[^<>]*>|\]\(.*?\)|^\(.*\)=$|`.*?`", " ", text, flags=re.MULTILINE | re.DOTALL)
+    clocks = "clocks" in text  # full of hands that turn
+    for word, instead, phrases in WANDERING:
+        other = re.sub(rf"\b(?:{phrases})\b", " ", text, flags=re.IGNORECASE) if phrases else text
+        for found in re.finditer(rf"\b(?:{word})\b", other, re.IGNORECASE):
+            if not (clocks and found[0].startswith("turn")):
+                around = " ".join(other[max(0, found.start() - 30) : found.end() + 30].split())
+                yield f"'… {around} …': for {found[0]!r}, say {instead}"
+
+
 RULES: list[Rule] = [valid, executed, metadata, outputs, figures, tied_numbers, install]
 CHAPTER_RULES: list[Rule] = [shape, quiz]
-ARRANGED_RULES: list[Rule] = [guesses, short, minutes, goals_leak_nothing]  # of chapters with a page below them
+# Of chapters with a page below them.
+ARRANGED_RULES: list[Rule] = [guesses, whole_answers, short, minutes, goals_leak_nothing, one_word_for_one_thing]
 
 
 # --- The book ----------------------------------------------------------------------------------------------------
@@ -301,7 +338,7 @@ ARRANGED_RULES: list[Rule] = [guesses, short, minutes, goals_leak_nothing]  # of
 
 def rules_of(name: str) -> list[Rule]:
     if name in DEEPER:
-        return [*RULES, minutes]
+        return [*RULES, minutes, one_word_for_one_thing]
     arranged = ARRANGED_RULES if f"deeper/{name}" in DEEPER else []
     return [*RULES, *CHAPTER_RULES, *arranged] if name in CHAPTERS else RULES
 
@@ -447,7 +484,7 @@ Which is it?
 </details>
 :::
 
-Is it −0.94<!--ratio-->, **1,024**<!--steps-->, 37 %<!--share @2--> or 1.5e-3<!--small-->?
+The ratio is one of four. Is it −0.94<!--ratio-->, **1,024**<!--steps-->, 37 %<!--share @2--> or 1.5e-3<!--small-->?
 """
 END = """## Exercise
 
@@ -593,6 +630,10 @@ BROKEN: list[tuple[Rule, Callable[[Notebook], None], str]] = [
     (guesses, replace('class="guess"', 'class="hint"'), "has 0 options"),
     (guesses, replace("**No.** It is one", "**Yes.** It is one"), "has 2 options that begin with **Yes.**"),
     (guesses, replace("**No.** It is one, as was shown.", "**No.**"), "then say why"),
+    (whole_answers, replace("The ratio is one of four.", "It is one of the four."), "'It is one of the four.'"),
+    (whole_answers, replace("The ratio is one of four.", "One of four."), "'One of four.'"),
+    (one_word_for_one_thing, replace("Is it", "It turns. Is it"), "for 'turns', say rotate"),
+    (one_word_for_one_thing, mystnb("figure", "caption", "It is drawn."), "for 'drawn', say initialize"),
     (short, replace("Is it", "Is it so? " * 601 + "Is it"), "words: 36"),
     (short, replace("Is it", "Is it so? " * 84 + "Is it"), "before figure: 2"),
     (short, with_cell(1, source="\n".join(["run()"] * 101)), "lines: 10"),
