@@ -246,7 +246,7 @@ def test_only_a_word_that_grows_with_the_width_keeps_its_direction(browser: Brow
             (factor, "Space", 1, 8, 1.0),
         ):
             press(tab, control, key, times)
-            assert says(tab, plain, f"The word is {size * d**0.5:.1f} long and the position {(d / 2) ** 0.5:.1f}") == expected(
+            assert says(tab, plain, f"The word has length {size * d**0.5:.1f}, and the position {(d / 2) ** 0.5:.1f}") == expected(
                 d, size
             )
 

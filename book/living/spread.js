@@ -39,7 +39,7 @@ export const figure = {
       const room = one.x(to) - one.x(from);
       if (room > 24) one.text((from + to) / 2, 100, `${edges[at + 1] - edges[at]}${room > 60 ? " pairs" : ""}`);
     }
-    for (const [at, count, name, names] of [[0, full, "a full turn", ""], [1, moved, "0.1 radians", "dashed"]]) {
+    for (const [at, count, name, names] of [[0, full, "a full rotation", ""], [1, moved, "0.1 radians", "dashed"]]) {
       const limit = ANGLES[at] / (length - 1);
       const words = `${name} in ${written(length)} tokens`;
       one.rule({ y: limit }, names);

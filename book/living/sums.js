@@ -2,7 +2,7 @@
 // lengths, and these on the width and on how large the word's numbers are.
 
 const MEASURED = [8, 32, 128, 512, 2048]; // the widths of the plain figure
-const LINES = [["words d long", 18, "vermillion"], ["√d long", 18, "blue"], ["1 long", -10, "orange"]];
+const LINES = [["words of length d", 18, "vermillion"], ["length √d", 18, "blue"], ["length 1", -10, "orange"]];
 const WIDTHS = Array.from({ length: 9 }, (_, at) => 2 ** (at + 3));
 
 function lengths(d, sigma, factor) {
@@ -59,7 +59,7 @@ export const figure = {
     const line = { 1: factor ? 0 : 1, root: factor ? 1 : 2 }[sigma];
     const found = measured[line]?.[MEASURED.indexOf(d)];
     const share = (100 * y * y).toPrecision(3);
-    return `The word is ${word.toFixed(1)} long and the position ${position.toFixed(1)}: `
+    return `The word has length ${word.toFixed(1)}, and the position ${position.toFixed(1)}: `
       + `${share} % of the sum's squared length is position. `
       + `At a right angle, their sum points ${Math.round((angle * 180) / Math.PI)}° away from the word, which is a cosine of ${x.toFixed(2)}.`
       + (found === undefined ? "" : ` Measured after LayerNorm, the mean over 500 random words is ${found.toFixed(2)}.`);

@@ -82,7 +82,7 @@ export const figure = {
     const within = turns.filter((turn) => turn <= length).length;
     const means = k > 1 ? ` Each line of the picture is the mean of ${k} positions, which makes fast waves paler.` : "";
     return `At position ${written(first + row)}, column ${column} is ${cell}. Its wave repeats every ${rounded(turns[column >> 1])} positions. `
-      + `Of the ${turns.length} pairs of columns, ${within} make${within === 1 ? "s" : ""} a full turn within these ${written(length)} positions; the slowest pair takes ${rounded(turns.at(-1))}.${means}`;
+      + `Of the ${turns.length} pairs of columns, ${within} make${within === 1 ? "s" : ""} a full rotation within these ${written(length)} positions; the slowest pair takes ${rounded(turns.at(-1))}.${means}`;
   },
   point(x, y, { length, width }, { heat }) {
     if (x < heat.left || x > heat.right || y < heat.top || y > heat.bottom) return undefined;
