@@ -104,11 +104,19 @@ def minutes(name: str) -> int:
 
 
 def chapters_that_read_trainings() -> list[int]:
-    """Those whose cells read what a tool has trained."""
+    """Those whose cells, or those of the page below, read what a tool has trained."""
     tools = {path.stem for path in (ROOT / "tools").glob("*.py")} - {"corpus"}
     stored = [path.name for path in (ROOT / "posenc_course/data").glob("*.json") if path.stem in tools]
-    codes = {name: "".join(cell.source for _, cell in pages.code_cells(pages.read(pages.CHAPTERS[name]))) for name in CHAPTERS}
-    return [int(name[:2]) for name, code in codes.items() if any(file in code for file in stored)]
+    pages_of = {
+        name: pages.read(path).cells for name, path in pages.NOTEBOOKS.items() if name.removeprefix("deeper/") in CHAPTERS
+    }
+    return sorted(
+        {
+            int(name.removeprefix("deeper/")[:2])
+            for name, cells in pages_of.items()
+            if any(file in cell.source for cell in cells for file in stored if cell.cell_type == "code")
+        }
+    )
 
 
 def digits() -> int:

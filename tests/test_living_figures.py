@@ -69,10 +69,10 @@ def test_one_value_means_another_token_at_each_length(browser: Browser, site: Si
     with started(browser, site, "fig-grids") as tab:
         figure = tab.locator("#fig-grids living-figure")
         first, last = (normalized([2], length)[0] for length in (4, 64))
-        says = f"Token 3 is at {first:.3f} in a sentence of 4 tokens and at {last:.3f} in one of 64."
+        says = f"Token 3 is at {first:.3f} in a text of 4 tokens and at {last:.3f} in one of 64."
         assert says in figure.locator(".says").inner_text()
         figure.get_by_role("combobox").press("ArrowDown")
-        figure.get_by_role("slider", name="Tokens in your sentence").press("End")
+        figure.get_by_role("slider", name="Tokens in your text").press("End")
         two = bearers(0.4, 4, 6, 81, 24, 64)
         assert len(two) == 2
         says = f"The value 0.40 is the position of {' and '.join(two)}, and of no token"
@@ -82,7 +82,7 @@ def test_one_value_means_another_token_at_each_length(browser: Browser, site: Si
         (one,) = bearers(0.5, 4, 6, 81, 24, 64)
         figure.locator(".says", has_text=f"The value 0.50 is the position of {one}, and of no").wait_for(timeout=3000)
         figure.get_by_role("combobox").press("ArrowDown")
-        figure.locator(".says", has_text="Token 3 is at 2, however long the sentence").wait_for(timeout=3000)
+        figure.locator(".says", has_text="Token 3 is at 2, however long the text is").wait_for(timeout=3000)
 
 
 def press(tab: Page, control: Locator, key: str, times: int) -> None:

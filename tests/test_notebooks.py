@@ -41,6 +41,7 @@ IGNORED_CELLS = {
     "01_order": 0,
     "deeper/01_order": 1,
     "02_naive": 8,
+    "deeper/02_naive": 0,
     "03_sinusoidal": 0,
     "deeper/03_sinusoidal": 1,
     "04_pendulums": 0,
