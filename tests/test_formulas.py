@@ -255,8 +255,8 @@ FORMULAS = [
     Formula("11_alibi", r"e^{a - s\Delta}", {"a": 0.8, "s": 0.25, "Delta": 7.0}),
     Formula("11_alibi", r"\frac{e^{a_n + c}}", {"a": RANDOM.normal(size=6), "n": 2.0, "c": 0.6, "number of j": 6}),
     Formula("11_alibi", r"\frac{1 - e^{-sk}}{1 - e^{-sL}}", {"s": 0.25, "k": 4.0, "L": 9.0}, nearest_share(0.25, 4, 9)),
-    Formula("11_alibi", r"\sum_{j \ge 0}", {"s": 0.25, "c": 3.0, "Delta": EQUAL_SHARE}, equations=(1,)),
-    Formula("11_alibi", r"s\,n - s\,m", {"s": 0.25, "m": M, "n": N}),
+    Formula("deeper/11_alibi", r"\sum_{j \ge 0}", {"s": 0.25, "c": 3.0, "Delta": EQUAL_SHARE}, equations=(1,)),
+    Formula("deeper/11_alibi", r"s\,n - s\,m", {"s": 0.25, "m": M, "n": N}),
     Formula("11_alibi", r"2^{-8h/H}", {"h": 3.0, "H": 8.0}, float(alibi_slopes(8)[2]), inline=True),
     Formula(
         "13_stretching",

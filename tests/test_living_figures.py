@@ -208,7 +208,8 @@ def test_random_projections_make_the_score_depend_on_the_position(browser: Brows
         first = says(
             tab,
             plain,
-            f"At 104 and 100, every pair's angle is the same as anywhere at offset 4. The score is the same, too: {plain_score} ",
+            "At 104 and 100, every pair's angle is the same as anywhere at offset 4. "
+            f"The score is the same, too: {plain_score} ",
         )
         angle = angles.text_content()
         press(tab, both, "ArrowRight", 10)
@@ -246,9 +247,8 @@ def test_only_a_word_that_grows_with_the_width_keeps_its_direction(browser: Brow
             (factor, "Space", 1, 8, 1.0),
         ):
             press(tab, control, key, times)
-            assert says(tab, plain, f"The word has length {size * d**0.5:.1f}, and the position {(d / 2) ** 0.5:.1f}") == expected(
-                d, size
-            )
+            word, position = size * d**0.5, (d / 2) ** 0.5
+            assert says(tab, plain, f"The word has length {word:.1f}, and the position {position:.1f}") == expected(d, size)
 
 
 @pytest.mark.slow
@@ -306,9 +306,9 @@ def test_no_number_of_heads_widens_the_widest_window(browser: Browser, site: Sit
 
     with started(browser, site, "fig-window") as tab:
         few = windows(8)
-        assert says(tab, "fig-window", "of 8 has") == [4, 8, 1, 16, 90, few[3], 8192, 8, min(few), max(few)]
+        assert says(tab, "fig-window", "of 8 has") == [8, 8, 1, 256, 90, few[7], 8192, 8, min(few), max(few)]
         press(tab, sliders(tab, "fig-window").nth(0), "ArrowRight", 4)
-        press(tab, sliders(tab, "fig-window").nth(1), "ArrowRight", 5)
+        press(tab, sliders(tab, "fig-window").nth(1), "ArrowRight", 1)
         more = windows(12)
         slope = round(1 / alibi_slopes(12)[8].item(), 2)
         assert says(tab, "fig-window", "Head 9 of 12") == [9, 12, 1, slope, 12, 90, more[8], 8192, 12, min(more), max(more)]

@@ -56,6 +56,7 @@ IGNORED_CELLS = {
     "10_rope": 0,
     "deeper/10_rope": 0,
     "11_alibi": 3,
+    "deeper/11_alibi": 0,
     "12_lengths": 0,
     "deeper/12_lengths": 1,
     "13_stretching": 1,

@@ -20,7 +20,7 @@ export const figure = {
   label: "Each head's share of attention on its nearest keys, and its bias over the distance",
   controls: {
     heads: { label: "Heads", values: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 20, 24, 32, 40, 64, 112], value: 8, put: among },
-    head: { label: "Head", min: 1, max: ({ heads }) => heads, value: 4, get: headOf },
+    head: { label: "Head", min: 1, max: ({ heads }) => heads, value: 8, get: headOf },
     length: { label: "Tokens in the text", values: Array.from({ length: 11 }, (_, i) => 2 ** (i + 3)), value: 8192 },
   },
   draw(stage, state) {
