@@ -44,10 +44,10 @@ def tokens(text: str) -> list[str]:
 
 
 def equations(formula: str) -> Iterator[str]:
-    """The equations of a display: its rows and what wide spaces part; a row that begins with = continues the one above."""
+    """The equations of a display: its rows and what wide spaces part; a row that begins with = or + continues the one above."""
     body = re.sub(r"\\(?:begin|end)\{aligned\}", "", formula)
     protected = re.sub(r"\\begin\{(pmatrix|cases)\}.*?\\end\{\1\}", lambda m: m[0].replace("\\\\", "\0"), body, flags=re.DOTALL)
-    protected = re.sub(r"\\\\\s*&=", " =", protected)
+    protected = re.sub(r"\\\\\s*&\s*(?=[=+])", " ", protected)
     for part in re.split(r"\\\\|\\qquad(?:\s*\\Longrightarrow\s*\\qquad)?|\\quad\s*\\Rightarrow\s*\\quad", protected):
         text = part.replace("\0", "\\\\")
         if "pmatrix" not in text:

@@ -34,6 +34,8 @@ export const figure = {
     if (causal) {
       chart.line(offsets, offsets.map((one) => Math.min(one, buckets - 1)), "stairs dotted");
       chart.text(buckets / 2, 0.82 * buckets, "clipping", "", "end", [-10, 0]);
+      chart.text(0.2, 0.44 * buckets, "near: one each", "", "start");
+      chart.text(FARTHEST, 0.5 * buckets, "far: shared", "", "end", [-6, 0]);
       chart.line(offsets, found, "sky stairs");
     } else {
       for (const past of [true, false]) {
