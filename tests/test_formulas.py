@@ -209,7 +209,7 @@ FORMULAS = [
     Formula("06_shift", r"p_{m+1}^{\mathsf T} M\, p_{n+1}", SUMMED | {"R": shift(1)}),
     Formula("06_shift", r"M R = R M", {"M": COMMUTING, "R": shift(3)}),
     Formula("06_shift", r"\sum_{i} a_i \cos", TABLE | SUMMED | {"M": COMMUTING, "a": A, "b": B, "Delta": M - N}),
-    Formula("07_base", r"\lambda_0 = 2\pi", BASE),
+    Formula("07_base", r"\lambda_0 &= 2\pi", BASE),
     Formula("09_relative", r"\underbrace{x_m^{\mathsf T} M x_n}", SUMMED | {"score": summed_score}),
     Formula("09_relative", r"a_{\text{clip}(m-n)}", SHAW | {"m": 17.0, "n": 15.0, "Delta": 2.0}),
     Formula("09_relative", r"a_{\text{clip}(m-n)}", SHAW | {"m": 2.0, "n": 15.0, "Delta": -9.0}),

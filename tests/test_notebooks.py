@@ -51,6 +51,7 @@ IGNORED_CELLS = {
     "06_shift": 0,
     "deeper/06_shift": 0,
     "07_base": 2,
+    "deeper/07_base": 0,
     "08_learned": 1,
     "09_relative": 4,
     "deeper/09_relative": 2,

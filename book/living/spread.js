@@ -71,7 +71,7 @@ export const figure = {
     const rest = pairs - moved;
     const more = full - used(omega, AT_FIRST, ANGLES[0]);
     const compared = more ? `, ${Math.abs(more)} ${more > 0 ? "more" : "fewer"} than in ${AT_FIRST} tokens` : "";
-    return `In ${written(length)} tokens, ${full} of the ${pairs} pairs make a full turn (${fully}${compared}), `
+    return `In ${written(length)} tokens, ${full} of the ${pairs} pairs complete a rotation (${fully}${compared}), `
       + `and ${moved} rotate by more than 0.1 radians (${partly}).` + (rest ? ` The other ${rest} rotate by less.` : "");
   },
 };
