@@ -1,4 +1,4 @@
-"""nbgrader's settings for this course; every nbgrader command that is run in this folder reads them."""
+"""The course's settings for nbgrader; every nbgrader command that runs in this folder reads them."""
 
 from nbgrader.converters.autograde import Autograde
 from nbgrader.preprocessors import LimitOutput, NbGraderPreprocessor
@@ -6,7 +6,7 @@ from traitlets.config import get_config
 
 
 class LimitCharacters(NbGraderPreprocessor):
-    """Cuts what a cell has printed; nbgrader's own limit counts lines, and a line may have ten million characters."""
+    """Cut long outputs of cells. nbgrader's own limit counts lines, and a single line may have ten million characters."""
 
     def preprocess_cell(self, cell, resources, index):
         for output in cell.get("outputs", []):
@@ -21,9 +21,9 @@ c.CourseDirectory.course_id = "where-is-a-token"
 c.ClearSolutions.code_stub = {"python": "raise NotImplementedError  # your turn"}
 c.ClearSolutions.text_stub = "*Your answer.*"
 
-# A posenc_course.py that was handed in beside the notebook would stand in for the package.
+# Otherwise, a posenc_course.py that a student hands in beside the notebook would replace the package.
 c.Execute.extra_arguments = ["--HistoryManager.hist_file=:memory:", "--InteractiveShellApp.ignore_cwd=True"]
-c.Execute.timeout = 60  # seconds for a cell: a loop that never ends costs its author the cell, and nobody else anything
+c.Execute.timeout = 60  # seconds per cell: a loop that never ends costs only its author, and only this cell
 c.LimitOutput.max_lines = 500
 c.LimitOutput.max_traceback = 20
 steps = list(Autograde.autograde_preprocessors.default_args[0])

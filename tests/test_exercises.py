@@ -151,7 +151,7 @@ def test_an_assignment_says_what_it_asks(assignment: str) -> None:
 
 FRESH = """checks.grade(checks.{check}({answers}))
 ### BEGIN HIDDEN TESTS
-# Once more, by checks that no cell of this notebook can have changed.
+# Check again, with code that no cell of this notebook can have changed.
 import sys
 
 for module in [name for name in sys.modules if name[:13] == "posenc_course"]:

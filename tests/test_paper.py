@@ -87,7 +87,7 @@ def test_bookmarks_are_the_headings(paper: Paper) -> None:
             if as_read:  # signs and code may come in another order
                 assert words(title) in paper.texts[at], f"{page}: the bookmark {title!r} leads to page {at + 1}"
     levels = {title: level for level, title, _ in bookmarks}
-    parts = {"The embedding": 1} if WEEKLY else {"Assignments": 1, "Assignment 1: Who sees order?": 2}
+    parts = {"The embedding": 1} if WEEKLY else {"Assignments": 1, "Assignment 1: Which layers see the order?": 2}
     assert levels.items() >= ({"Contents": 1, "Answers": 1} | parts).items()
 
 
