@@ -91,24 +91,28 @@ ONE = "my_half([3.0]), for a single number,"
         (lambda x: 2 * x, "You double."),
         (
             lambda x: x.T / 2 if x.ndim > 1 else x / 2,
-            "my_half(x of shape (3, 2)), for a table, has shape (2, 3), it should be "
-            "(3, 2). It looks transposed: rows are positions.",
+            "my_half(x of shape (3, 2)), for a table, has shape (2, 3), but it should be "
+            "(3, 2). It looks transposed: each row should be a position.",
         ),
         (
             lambda x: -x / 2,
-            f"Every number has the wrong sign. {ONE} is wrong in 1 of 1 numbers: at [0] it gives -1.5, and should give 1.5.",
+            f"Every number has the wrong sign. {ONE} is wrong in 1 of 1 numbers: at [0] it gives -1.5, but it should give 1.5.",
         ),
         (
             lambda x: x / 2 if x.ndim == 1 else x,
-            "1 of 2 cases come out right, and not: a table. my_half(x of shape (3, 2)), for a table, is wrong in 5 of 6 "
-            "numbers: at [0, 0] it gives -1, and should give -0.5. `checks.last()` returns these arguments.",
+            "Your function is right in 1 of 2 cases, but not for: a table. my_half(x of shape (3, 2)), for a table, is "
+            "wrong in 5 of 6 numbers: at [0, 0] it gives -1, but it should give -0.5. `checks.last()` returns these arguments.",
         ),
         (lambda x: None, "Not tried yet: your function returned None."),
-        (lambda x: "half", f"{ONE} returned a str that is no table of numbers."),
-        (lambda x: x * 1j, f"{ONE} returned complex numbers: their real and imaginary parts belong into columns of their own."),
-        (in_place, f"{ONE} writes into its arguments, so the caller loses them: make a new tensor."),
-        (half, f"{ONE} calls the package's own {__name__}.half, which is right already: write yours without it."),
-        (3, "A function is wanted, not an int: hand it over without calling it."),
+        (lambda x: "half", f"{ONE} returned a str that isn't a table of numbers."),
+        (lambda x: x * 1j, f"{ONE} returned complex numbers. Put their real and imaginary parts into separate columns."),
+        (in_place, f"{ONE} writes into its arguments, so the caller loses the original values. Make a new tensor instead."),
+        (
+            half,
+            f"{ONE} calls the package's own {__name__}.half, which already does what you should write. Write your function "
+            "without it.",
+        ),
+        (3, "This check needs a function, not an int. Pass the function itself, without calling it."),
     ],
 )
 def test_a_wrong_answer_hears_what_is_wrong(answer: Any, verdict: str) -> None:
@@ -118,12 +122,12 @@ def test_a_wrong_answer_hears_what_is_wrong(answer: Any, verdict: str) -> None:
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        (lambda n: n * n + 0.5, "returned 9.5, it should be a whole number"),
-        (lambda n: True, "returned a bool, it should be one number"),
-        (lambda n: [n, n], "returned a list, it should be one number"),
-        (lambda n: torch.ones(2), "returned (2,) numbers, it should be one number"),
-        (lambda n: math.nan, "returned nan: is something divided by zero?"),
-        (lambda n: n * n + (n == 4), "1 of 2 cases come out right. squared(4) gives 17, and should give 16."),
+        (lambda n: n * n + 0.5, "returned 9.5, but it should be a whole number"),
+        (lambda n: True, "returned a bool, but it should be one number"),
+        (lambda n: [n, n], "returned a list, but it should be one number"),
+        (lambda n: torch.ones(2), "returned (2,) numbers, but it should be one number"),
+        (lambda n: math.nan, "returned nan. Do you divide by zero?"),
+        (lambda n: n * n + (n == 4), "Your function is right in 1 of 2 cases. squared(4) gives 17, but it should give 16."),
     ],
 )
 def test_a_number_is_read_as_one(answer: Callable[..., Any], told: str) -> None:
@@ -131,15 +135,15 @@ def test_a_number_is_read_as_one(answer: Callable[..., Any], told: str) -> None:
 
 
 def test_a_difference_shows_the_digits_that_differ() -> None:
-    assert "gives 0.333, and should give 0.333333." in share(lambda n: math.floor(1000 / n) / 1000)
-    assert "gives 0.333733, and should give 0.333333." in share(lambda n: 1 / n + 4e-4)
+    assert "gives 0.333, but it should give 0.333333." in share(lambda n: math.floor(1000 / n) / 1000)
+    assert "gives 0.333733, but it should give 0.333333." in share(lambda n: 1 / n + 4e-4)
 
 
 @pytest.mark.parametrize("waits", [lambda: time.sleep(60), lambda: stubborn()], ids=["sleeps", "catches everything"])
 def test_an_answer_that_never_returns_is_left_behind(waits: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POSENC_COURSE_PATIENCE", "0.3")
     begin = time.monotonic()
-    told = "had not returned after 0.3 seconds: does a loop never end, or does it wait for something?"
+    told = "didn't return within 0.3 seconds. Is there an endless loop, or does it wait for something?"
     assert halved(lambda x: waits()).endswith(told)
     assert time.monotonic() - begin < 30
     monkeypatch.delenv("POSENC_COURSE_PATIENCE")
@@ -153,7 +157,7 @@ def stubborn() -> None:
 
 
 def test_a_generator_without_an_end_ends() -> None:
-    assert "has shape (10000,), it should be (1,)" in halved(without_end)
+    assert "has shape (10000,), but it should be (1,)" in halved(without_end)
 
 
 def test_a_check_leaves_the_threads_of_torch_as_they_were() -> None:
@@ -210,12 +214,14 @@ def test_a_property_or_several_functions_can_decide() -> None:
         )
 
     assert either(lambda x: -x).startswith("Right: ")
-    assert "1 of 2 cases come out right. either(2) gives 1, and should give 2." in either(lambda x: abs(x - 1.5) + 0.5)
+    assert "Your function is right in 1 of 2 cases. either(2) gives 1, but it should give 2." in either(
+        lambda x: abs(x - 1.5) + 0.5
+    )
     assert either(lambda x: 2 * x) == "Doubled."
     assert sum_of_two(lambda x: [1, 2]).startswith("Right: ")
     assert sum_of_two(lambda x: (2, 2)) == "One too many."
     assert sum_of_two(lambda x: (2, 3)) == "They add up to 5."
-    assert "returned 1 things, it should be 2 things" in sum_of_two(lambda x: (2,))
+    assert "returned 1 things, but it should be 2 things" in sum_of_two(lambda x: (2,))
 
 
 # ── what every check of the course does ──────────────────────────────────────────────────────────────────────────────────
@@ -295,20 +301,20 @@ def test_what_has_become_of_every_number_is_said(change: Callable[[Tensor], Tens
 
 @pytest.mark.parametrize(("change", "words"), _kinds._TABLE)
 def test_what_has_become_of_every_table_is_said(change: Callable[[Tensor], Tensor], words: str) -> None:
-    wanted = TABLES if "changed places" not in words else [torch.tensor([[0.5, -1.25], [3.7, 2.31]]).double()]
+    wanted = TABLES if "rows and columns" not in words else [torch.tensor([[0.5, -1.25], [3.7, 2.31]]).double()]
     assert said_of(wanted, [change(table).double() for table in wanted]).startswith(words)
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda t: 0 * t + 3, "You return 3 whatever you are given."),
+        (lambda t: 0 * t + 3, "You return 3 whatever your function is given."),
         (lambda t: 1.5 * t, "Every number is 1.5 times what it should be."),
         (lambda t: t - 2, "Every number is 2 too small."),
         (lambda t: 2 * t + 1, "Every number is 2 times what it should be, plus 1."),
         (lambda t: t * 1.002, "Every number is 1.002 times"),
-        (lambda t: t + 0.001 * t.sin(), "Nearly: the first 3 digits are right."),
-        (lambda t: t[torch.randperm(len(t), generator=torch.Generator().manual_seed(3))], "The rows are the right ones"),
+        (lambda t: t + 0.001 * t.sin(), "Your numbers are nearly right: the first 3 digits agree."),
+        (lambda t: t[torch.randperm(len(t), generator=torch.Generator().manual_seed(3))], "The rows are right"),
         (lambda t: torch.cat((t[:-1], 0 * t[-1:])), "Only the last row is wrong."),
         (lambda t: torch.cat((t[:1], 0 * t[1:])), "Only the first row is right."),
         (lambda t: t / 0, "Some of your numbers are infinite or NaN."),
@@ -330,10 +336,10 @@ def test_what_has_become_of_every_list_is_said(change: Callable[[Tensor], Tensor
 
 def test_the_cases_that_go_wrong_are_named() -> None:
     assert kind([1.0, 2.0, 5.0], [1.0, -9.0, 7.0], [False, True, True], ["one", "two", "five"], 1e-4) == (
-        "1 of 3 cases come out right, and not: two; five."
+        "Your function is right in 1 of 3 cases, but not for: two; five."
     )
     assert kind([True, False, True], [False, False, True], [True, False, False], ["a", "b", "c"], 0).startswith(
-        "You never say True"
+        "You never return True wrongly"
     )
     assert kind([True, False, True], [False, True, False], [True] * 3, ["a", "b", "c"], 0) == (
         "Every answer is the opposite of what it should be."

@@ -160,7 +160,7 @@ def said(course: Course, student: str, grade_id: str) -> str:
         ("wrong", "permutation-test", "Your P is the transpose"),
         ("hostile", "permutation-test", f"had not returned after {PATIENCE} seconds"),
         ("hostile", "kind-test", "raised SystemExit"),
-        ("hostile", "who-sees-whom-test", "A function is wanted, not a NoneType"),
+        ("hostile", "who-sees-whom-test", "This check needs a function, not a NoneType"),
         ("hostile", "orders-apart-test", "You count the orders"),
         ("stuck", "kind", "No reply from kernel before timeout"),
         ("impostor", "permutation-test", "Not tried yet"),

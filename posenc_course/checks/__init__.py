@@ -1,7 +1,8 @@
-"""Verdicts on answers to the exercises, in a sentence: what was tried, what came out, what to look at.
+"""Verdicts on answers to the exercises, in a sentence or two: what was tried, what came out, and what to look at.
 
-One module per topic, one check per exercise; each takes the reader's function and returns the verdict as text, which begins
-with "Right" or does not. What a check samples comes from a seed that the verdict names: `seed=…` samples the same again.
+There is one module per topic and one check per exercise. Each check takes the student's function and returns the verdict as
+text; if the answer is right, it begins with "Right". What a check samples depends on a seed that the verdict names, so `seed=…`
+samples the same inputs again.
 """
 
 from posenc_course.checks import (

@@ -1,7 +1,7 @@
-"""An exercise as a value, and the one engine that gives a verdict on an answer to it.
+"""An exercise as a value, and the engine that gives a verdict on each answer to it.
 
-An answer is put to the exercise's cases. If it is wrong, the verdict is the hint of the first known mistake that gives the same
-results in all of them; else what all the results have in common (`_kinds`), with a case that shows it.
+An answer is called with the exercise's cases. If it is wrong, the verdict is the hint of the first known mistake that gives the
+same results in all cases. If there is none, the verdict says what the results have in common (`_kinds`), and shows one case.
 """
 
 import functools
@@ -25,17 +25,17 @@ from posenc_course.checks._sandbox import UNTRIED, Wrong, in_a_line, run
 
 
 class NotYet(AssertionError):
-    """Raised for a grader where a verdict is not "Right"; Jupyter shows it in one line."""
+    """Raised for a grader if a verdict doesn't begin with "Right: "; Jupyter shows it in one line."""
 
     def _render_traceback_(self) -> list[str]:
         return [f"Not yet: {self}"]
 
 
 def grade(verdict: str) -> None:
-    """Print a verdict, and raise `NotYet` unless it begins with "Right: "; an assignment's graded cell calls it."""
+    """Print a verdict, and raise `NotYet` unless it begins with "Right: ". The graded cells of the assignments call this."""
     print(verdict)
     if not verdict.startswith("Right: "):
-        raise NotYet("this exercise has no points so far; the line above says why.")
+        raise NotYet("this exercise has no points so far. The line above says why.")
 
 
 Answer = Callable[..., Any]
@@ -43,9 +43,9 @@ Case = tuple[Any, ...]
 
 
 class Call(Protocol):
-    """The answer as `Exercise.ask` calls it: the result is read as what `wanted` is, or ends in a verdict.
+    """The answer as `Exercise.ask` calls it. The result is read in the form that `wanted` has; if that fails, it's a verdict.
 
-    `shown` is how the call is written in a verdict, by default with its arguments.
+    `shown` is how the call appears in a verdict; by default, it appears with its arguments.
     """
 
     def __call__(self, *arguments: Any, wanted: Any, shown: str = "") -> Any: ...
@@ -53,22 +53,24 @@ class Call(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Exercise:
-    """What is tried, what is right, and which mistakes are known.
+    """The cases that are tried, the right results, and the known mistakes.
 
     Args:
-        cases: the arguments of each call, each under a few words that say what is special about it ("a single token"), or in a
-            list where nothing is.
-        right: gives the right result of a case. What it returns says what is wanted of an answer: a tensor (of any dtype, as
-            are NumPy's arrays and lists), a float, an int, a bool, a str, or a tuple of these. A list of functions stands for
-            several right answers, of which an answer agrees with one in all cases; a tuple of them is one answer in parts.
-        mistakes: under a short name a function like `right` and the hint that names the mistake. A hint that fits two mistakes
-            says both: no two rows may give the same results with different hints.
-        praise: follows "Right: "; a function of what was said, or a text.
-        tolerance: by which numbers may differ, absolute or relative; whole ones may not.
-        ask: ask(call, *case) -> what is said to a case, where it takes more than one call; known mistakes are asked alike.
-        same: same(known, said) -> whether two of these are one answer, where it takes more than equal numbers.
-        fault: fault(said) -> what is wrong in what was said to all cases, or None; where a property decides instead of `right`.
-            With the arguments of the case it speaks of, if that isn't the last one: (what is wrong, arguments).
+        cases: the arguments of each call. Each case has a name that says what is special about it ("a single token"); if
+            nothing is, the cases form a list.
+        right: gives the right result of a case. Its type says what an answer must return: a tensor (of any dtype; NumPy arrays
+            and lists are fine, too), a float, an int, a bool, a str, or a tuple of these. A list of functions stands for
+            several right answers, one of which an answer must agree with in all cases. A tuple of functions is one answer in
+            several parts.
+        mistakes: a function like `right` and the hint for this mistake, under a short name. If two mistakes give the same
+            results, they must share one hint, which names both.
+        praise: the text after "Right: ", or a function of the results that returns this text.
+        tolerance: how much numbers may differ, absolutely or relatively. Whole numbers may not differ.
+        ask: ask(call, *case) -> the result for a case, if that takes more than one call. Known mistakes are called in the same
+            way.
+        same: same(known, said) -> whether two results are the same answer, if comparing numbers isn't enough.
+        fault: fault(said) -> what is wrong with the results of all cases, or None. Used if a property decides instead of
+            `right`. If the fault isn't in the last case, it returns (what is wrong, the arguments of that case).
     """
 
     cases: Mapping[str, Case] | Sequence[Case]
@@ -89,11 +91,11 @@ class Exercise:
         return self.right if isinstance(self.right, list) else [self.right]
 
     def said(self, calls: Callable[[str], Sequence[Call]]) -> Iterator[Any]:
-        """What is said to one case after the other by the answers, whose calls are made for a case of its name."""
+        """The results of the answers for one case after another; `calls` makes the calls for a case with this name."""
         return (self._asked(calls, number) for number in range(len(self.cases)))
 
     def known(self, functions: Answer | tuple[Answer, ...]) -> Iterator[Any]:
-        """What a right function or a known mistake says to one case after the other; no case is put to it twice."""
+        """The results of a right function or a known mistake for one case after another. Each case is computed only once."""
         for number in range(len(self.cases)):
             if (functions, number) not in self._known:
                 self._known[functions, number] = self._asked(_plain(functions), number)
@@ -117,7 +119,7 @@ class Exercise:
 
 
 class Check:
-    """An exercise for every seed; called with an answer, it returns the verdict as text, which begins with "Right: " or not."""
+    """An exercise for every seed. Called with an answer, it returns the verdict; a right answer's begins with "Right: "."""
 
     def __init__(self, make: Callable[..., Exercise], instead_of: Iterable[Answer], names: Sequence[str]) -> None:
         self._make = make
@@ -127,7 +129,7 @@ class Check:
         self.__name__, self.__doc__, self.__module__ = make.__name__, make.__doc__, make.__module__
 
     def exercise(self, seed: int = 0) -> Exercise:
-        """The exercise as this seed has it."""
+        """The exercise as it is with this seed."""
         return self._make(seed) if self._draws else self._make()
 
     def __call__(self, *answers: Any, seed: int | None = None) -> str:
@@ -136,15 +138,17 @@ class Check:
         return f"{text} (seed {seed})" if self._draws and not text.startswith(UNTRIED) else text
 
     def verdict(self, exercise: Exercise, *answers: Any) -> str:
-        """The verdict on an answer to the exercise as one seed has it."""
+        """The verdict on an answer to the exercise as it is with one seed."""
         threads = torch.get_num_threads()
-        torch.set_num_threads(1)  # on small tensors more are slower, and each thread that calls an answer would bring its own
+        torch.set_num_threads(
+            1
+        )  # more threads are slower on small tensors, and each thread that calls an answer would add its own
         try:
             return self._judge(exercise, answers)
         except Wrong as wrong:
             return str(wrong)
-        except Exception as error:  # whatever an answer is made of, its author shall not see our insides
-            return f"This check cannot read your answer: it led to {in_a_line(error)}."
+        except Exception as error:  # whatever the answer contains, the student should never see our internals
+            return f"This check can't read your answer, because it led to {in_a_line(error)}."
         finally:
             torch.set_num_threads(threads)
 
@@ -158,7 +162,7 @@ class Check:
         if fault is None:
             return f"Right: {exercise.praise if isinstance(exercise.praise, str) else exercise.praise(said)}"
         for mistake, hint in exercise.mistakes.values():
-            with suppress(Wrong):  # a mistake whose result has another form than this answer's
+            with suppress(Wrong):  # a mistake whose result has a different form from this answer's
                 if exercise.agree(exercise.known(mistake), said):
                     return hint
         if isinstance(fault, str):
@@ -175,7 +179,7 @@ class Check:
         return call
 
     def _difference(self, exercise: Exercise, said: Sequence[Any]) -> tuple[str, Case] | None:
-        """What the wrong results have in common, and the first of them; None if there are none."""
+        """What the wrong results have in common, and the first of them; None if no result is wrong."""
         rights = [list(exercise.known(right)) for right in exercise.rights]
         if any(exercise.agree(known, said) for known in rights):
             return None
@@ -191,16 +195,17 @@ class Check:
 
 
 def exercise(*names: str, instead_of: Iterable[Answer] = ()) -> Callable[[Callable[..., Exercise]], Check]:
-    """Make a check of a function that makes the exercise, of a seed if anything is drawn.
+    """Make a check from a function that makes the exercise. The function takes a seed if the exercise samples anything.
 
-    The function's docstring says what is asked; `names` are those of the answers in a verdict, by default the function's own.
-    The check recognizes the package's own functions in `instead_of`, which would be the answer.
+    The function's docstring says what the student has to write. `names` are the names of the answers in a verdict; by default,
+    it is the function's own name. The functions in `instead_of` are those of the package that already do what is asked; the
+    check recognizes them.
     """
     return lambda make: Check(make, instead_of, names)
 
 
 def _new_seed() -> int:
-    """Fresh for whoever studies alone; fixed under nbgrader, so that a regrade agrees, and where the variable says so."""
+    """Fresh if you study on your own; fixed under nbgrader, so that a second grading agrees, and if the variable is set."""
     fixed = os.environ.get("POSENC_COURSE_SEED", "0" if "NBGRADER_EXECUTION" in os.environ else "")
     return int(fixed) if fixed else random.SystemRandom().randrange(10_000)
 
@@ -209,12 +214,12 @@ _LAST: list[Any] = []
 
 
 def last() -> tuple[Any, ...]:
-    """The arguments of the call that the last verdict speaks of, to try it yourself: `my_function(*checks.last())`."""
+    """The arguments of the call that the last verdict is about, so that you can try it: `my_function(*checks.last())`."""
     return tuple(_LAST)
 
 
 def _plain(functions: Answer | tuple[Answer, ...]) -> Callable[[str], list[Call]]:
-    """Functions of ours: they need no looking after, only results in the same form."""
+    """Our own functions need no protection; only their results have to be read in the same form."""
 
     def plain(function: Answer) -> Call:
         return lambda *arguments, wanted, shown="": read(function(*arguments), wanted, call=shown)
@@ -223,12 +228,12 @@ def _plain(functions: Answer | tuple[Answer, ...]) -> Callable[[str], list[Call]
 
 
 def called(name: str, arguments: Sequence[Any], case: str = "") -> str:
-    """The call as a reader would type it, large tensors by their shape; then what is special about the case."""
+    """The call as you would type it, with large tensors given by their shapes, and then what is special about the case."""
     return f"{name}({', '.join(map(_shown, arguments))})" + (f", for {case}," if case else "")
 
 
 def _printed(value: Any) -> bool:
-    """Whether the value stands in a verdict as it is."""
+    """Whether a verdict shows the whole value."""
     if isinstance(value, Tensor):
         return value.ndim == 1 and len(value) <= 8
     return not callable(value) and len(repr(value)) <= 60
@@ -248,20 +253,22 @@ def _shown(value: Any) -> str:
 
 
 class Sizes(tuple[int | None, ...]):
-    """What is wanted of an answer if it may be any table of these sizes, None for any size."""
+    """The form of an answer that may be any table of these sizes; None allows any size."""
 
     def __repr__(self) -> str:
         return f"({', '.join('any' if size is None else str(size) for size in self)}{',' if len(self) == 1 else ''})"
 
 
 def read(result: Any, wanted: Any, *, call: str) -> Any:
-    """Return the result as what `wanted` is, or raise `Wrong`."""
+    """Return the result in the form that `wanted` has, or raise `Wrong`."""
     if isinstance(wanted, Sizes):
         return as_table(result, wanted, call=call)
     if isinstance(wanted, tuple):
         if not isinstance(result, tuple | list) or len(result) != len(wanted):
             given = f"{len(result)} things" if isinstance(result, tuple | list) else f"a {type(result).__name__}"
-            raise Wrong(f"{call} returned {given}, it should be {len(wanted)} things: separate them by commas after return.")
+            raise Wrong(
+                f"{call} returned {given}, but it should be {len(wanted)} things. Separate them by commas after return."
+            )
         return tuple(
             read(part, want, call=f"part {n} of {call}") for n, (part, want) in enumerate(zip(result, wanted, strict=True), 1)
         )
@@ -271,29 +278,29 @@ def read(result: Any, wanted: Any, *, call: str) -> Any:
         return as_truth(result, call=call)
     if isinstance(wanted, str):
         if not isinstance(result, str):
-            raise Wrong(f"{call} returned a {type(result).__name__}, it should be a word such as {wanted!r}.")
+            raise Wrong(f"{call} returned a {type(result).__name__}, but it should be a word such as {wanted!r}.")
         return result
     number = as_number(result, call=call)
     if isinstance(wanted, int) and number != int(number):
-        raise Wrong(f"{call} returned {number:.6g}, it should be a whole number.")
+        raise Wrong(f"{call} returned {number:.6g}, but it should be a whole number.")
     return int(number) if isinstance(wanted, int) else number
 
 
 def as_table(result: Any, shape: tuple[int | None, ...], *, call: str) -> Tensor:
     """Return the result as a float64 tensor of the given shape, None for any size, or raise `Wrong`."""
     try:
-        # A copy by way of NumPy also reads reversed arrays, lists of rows, and numbers that torch has no kind for.
+        # Copying through NumPy also reads reversed arrays, lists of rows, and numbers that have no torch type.
         array = result if isinstance(result, Tensor) else np.array(result)
         if isinstance(array, np.ndarray) and array.dtype in (np.longdouble, np.object_):
             array = array.astype(np.float64)
         table = torch.as_tensor(array).detach()
     except (TypeError, ValueError, RuntimeError) as error:
-        raise Wrong(f"{call} returned a {type(result).__name__} that is no table of numbers.") from error
+        raise Wrong(f"{call} returned a {type(result).__name__} that isn't a table of numbers.") from error
     if table.ndim != len(shape) or any(size not in (None, given) for size, given in zip(shape, table.shape, strict=True)):
-        transposed = " It looks transposed: rows are positions." if table.shape == shape[::-1] else ""
-        raise Wrong(f"{call} has shape {tuple(table.shape)}, it should be {shape}.{transposed}")
+        transposed = " It looks transposed: each row should be a position." if table.shape == shape[::-1] else ""
+        raise Wrong(f"{call} has shape {tuple(table.shape)}, but it should be {shape}.{transposed}")
     if table.is_complex():
-        raise Wrong(f"{call} returned complex numbers: their real and imaginary parts belong into columns of their own.")
+        raise Wrong(f"{call} returned complex numbers. Put their real and imaginary parts into separate columns.")
     return table.to(torch.float64)
 
 
@@ -302,7 +309,8 @@ def as_truth(result: Any, *, call: str) -> bool:
     truth = result.tolist() if isinstance(result, Tensor | np.ndarray | np.generic) else result
     if not isinstance(truth, bool):
         raise Wrong(
-            f"{call} returned a {type(result).__name__}, it should be one True or False: torch.allclose compares whole tensors."
+            f"{call} returned a {type(result).__name__}, but it should be one True or False. torch.allclose compares whole "
+            "tensors."
         )
     return truth
 
@@ -311,12 +319,12 @@ def as_number(result: Any, *, call: str) -> float:
     """Return the result as a float, or raise `Wrong` unless it is one number, and finite."""
     if isinstance(result, Tensor | np.ndarray | np.generic):
         if math.prod(result.shape) != 1:
-            raise Wrong(f"{call} returned {tuple(result.shape)} numbers, it should be one number.")
+            raise Wrong(f"{call} returned {tuple(result.shape)} numbers, but it should be one number.")
         result = result.item()
     if isinstance(result, bool) or not isinstance(result, Real | Decimal):
-        raise Wrong(f"{call} returned a {type(result).__name__}, it should be one number.")
+        raise Wrong(f"{call} returned a {type(result).__name__}, but it should be one number.")
     if not math.isfinite(result):
-        raise Wrong(f"{call} returned {result}: is something divided by zero?")
+        raise Wrong(f"{call} returned {result}. Do you divide by zero?")
     return float(result)
 
 
@@ -324,7 +332,7 @@ def as_number(result: Any, *, call: str) -> float:
 
 
 def equal(known: Any, said: Any, tolerance: float) -> bool:
-    """Whether two results that were read alike are one, numbers up to the tolerance."""
+    """Whether two results that were read in the same form are equal, with numbers compared up to the tolerance."""
     if isinstance(known, tuple):
         return all(equal(a, b, tolerance) for a, b in zip(known, said, strict=True))
     if isinstance(known, Tensor):
@@ -335,7 +343,7 @@ def equal(known: Any, said: Any, tolerance: float) -> bool:
 
 
 def difference(said: Any, want: Any, tolerance: float) -> str:
-    """Where what was said is not what was wanted, in words that follow the call."""
+    """Where the result differs from the right one, in words that follow the call."""
     if isinstance(want, tuple):
         part = next(n for n, (a, b) in enumerate(zip(want, said, strict=True)) if not equal(a, b, tolerance))
         return f"in part {part + 1} of {len(want)}: {difference(said[part], want[part], tolerance)}"
@@ -343,9 +351,9 @@ def difference(said: Any, want: Any, tolerance: float) -> str:
         off = ~torch.isclose(want.double(), said, rtol=tolerance, atol=tolerance)
         place = off.nonzero()[0].tolist()
         return (
-            f"is wrong in {int(off.sum())} of {off.numel()} numbers: at {place} it gives {said[*place]:.6g}, and should give "
-            f"{want[*place]:.6g}."
+            f"is wrong in {int(off.sum())} of {off.numel()} numbers: at {place} it gives {said[*place]:.6g}, but it should "
+            f"give {want[*place]:.6g}."
         )
     digits = next((n for n in (6, 9, 12, 17) if f"{said:.{n}g}" != f"{want:.{n}g}"), 17) if isinstance(want, float) else 6
     shown = (f"{value:.{digits}g}" if isinstance(value, float) else repr(value) for value in (said, want))
-    return "gives {}, and should give {}.".format(*shown)
+    return "gives {}, but it should give {}.".format(*shown)

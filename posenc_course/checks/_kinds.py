@@ -1,6 +1,7 @@
-"""What wrong results have in common, in a sentence, where no known mistake gives them.
+"""What wrong results have in common, in a sentence or two, if no known mistake produces them.
 
-Each sentence is a fact about the numbers, true of whatever mistake made them; it says where to look, not what was thought.
+Each sentence states a fact about the numbers that is true whatever mistake produced them. It says where to look, without
+guessing what the student was thinking.
 """
 
 import math
@@ -12,83 +13,89 @@ from torch import Tensor
 
 _Numbers = Callable[[Tensor], Tensor]
 
-# What all numbers of all cases can have undergone, and what becomes of each.
+# What can have happened to every number of all cases, one by one,
 _EACH: tuple[tuple[_Numbers, str], ...] = (
     (lambda w: -w, "Every number has the wrong sign."),
-    (lambda w: w.abs(), "What should be negative comes out positive; the rest is right."),
-    (lambda w: w.clamp(min=0), "What should be negative comes out as 0; the rest is right."),
-    (lambda w: 1 - w, "Every number is what remains to 1, where the number itself is wanted."),
-    (lambda w: 1 / w, "Every number is one over what it should be."),
+    (lambda w: w.abs(), "The numbers that should be negative come out positive; the rest is right."),
+    (lambda w: w.clamp(min=0), "The numbers that should be negative come out as 0; the rest is right."),
+    (lambda w: 1 - w, "Every number is 1 minus what it should be."),
+    (lambda w: 1 / w, "Every number is 1 divided by what it should be."),
     (lambda w: w.square(), "Every number is the square of what it should be."),
     (lambda w: w.abs().sqrt(), "Every number is the square root of what it should be."),
     (lambda w: w.exp(), "Every number is e to the power of what it should be."),
     (lambda w: w.abs().log(), "Every number is the logarithm of what it should be."),
-    (lambda w: w.abs().log2(), "Every number is the logarithm, to base 2, of what it should be."),
-    (lambda w: w.floor(), "Every number is rounded down to a whole one."),
-    (lambda w: w.ceil(), "Every number is rounded up to a whole one."),
+    (lambda w: w.abs().log2(), "Every number is the base-2 logarithm of what it should be."),
+    (lambda w: w.floor(), "Every number is rounded down to a whole number."),
+    (lambda w: w.ceil(), "Every number is rounded up to a whole number."),
     *(
         (
             lambda w, places=places: w.round(decimals=places),
-            f"Every number is rounded to {places} decimals." if places else "Every number is rounded to a whole one.",
+            f"Every number is rounded to {places} decimals." if places else "Every number is rounded to a whole number.",
         )
         for places in range(6)
     ),
 )
-# What each list of numbers can have undergone as a whole,
+# to each list of numbers as a whole,
 _LIST: tuple[tuple[_Numbers, str], ...] = (
-    (lambda t: t.flip(0), "The numbers come in reverse order."),
-    (lambda t: t.roll(1), "Everything stands one place too late, and the last comes first."),
-    (lambda t: t.roll(-1), "Everything stands one place too early, and the first comes last."),
-    (lambda t: t[:1].expand_as(t), "All numbers are the first one."),
-    (lambda t: t.cumsum(0), "You add up, where each number stands for itself."),
-    (lambda t: t / t.norm(), "The numbers are brought to length 1."),
-    (lambda t: t / t.sum(), "The numbers are made to add up to 1."),
-    (lambda t: t.softmax(dim=0), "The numbers have been through a softmax."),
+    (lambda t: t.flip(0), "The numbers are in reverse order."),
+    (lambda t: t.roll(1), "Everything is one position too late, and what should be last comes first."),
+    (lambda t: t.roll(-1), "Everything is one position too early, and what should be first comes last."),
+    (lambda t: t[:1].expand_as(t), "All your numbers are equal to the first one."),
+    (lambda t: t.cumsum(0), "You return running sums of the numbers instead of the numbers themselves."),
+    (lambda t: t / t.norm(), "The numbers are scaled so that the whole list has length 1."),
+    (lambda t: t / t.sum(), "The numbers are scaled so that they add up to 1."),
+    (lambda t: t.softmax(dim=0), "The numbers have gone through a softmax."),
 )
-# and each table.
+# and to each table.
 _TABLE: tuple[tuple[_Numbers, str], ...] = (
-    (lambda t: t.mT, "Rows and columns have changed places."),
-    (lambda t: t.flip(0), "The first axis runs backwards; the rest is right."),
-    (lambda t: t.flip(-1), "The last axis runs backwards; the rest is right."),
-    (lambda t: t.flip(0, -1), "The first and the last axis run backwards; the rest is right."),
-    (lambda t: t.roll(1, 0), "Along the first axis everything stands one place too late, and the last comes first."),
-    (lambda t: t.roll(-1, 0), "Along the first axis everything stands one place too early, and the first comes last."),
-    (lambda t: t.roll(1, -1), "Along the last axis everything stands one place too late, and the last comes first."),
-    (lambda t: t.roll(-1, -1), "Along the last axis everything stands one place too early, and the first comes last."),
-    (lambda t: t[:1].expand_as(t), "All rows are the first one."),
-    (lambda t: t[-1:].expand_as(t), "All rows are the last one."),
+    (lambda t: t.mT, "You have swapped rows and columns."),
+    (lambda t: t.flip(0), "The first axis is in reverse order; the rest is right."),
+    (lambda t: t.flip(-1), "The last axis is in reverse order; the rest is right."),
+    (lambda t: t.flip(0, -1), "The first and the last axis are in reverse order; the rest is right."),
+    (lambda t: t.roll(1, 0), "Along the first axis, everything is one position too late, and what should be last comes first."),
+    (
+        lambda t: t.roll(-1, 0),
+        "Along the first axis, everything is one position too early, and what should be first comes last.",
+    ),
+    (lambda t: t.roll(1, -1), "Along the last axis, everything is one position too late, and what should be last comes first."),
+    (
+        lambda t: t.roll(-1, -1),
+        "Along the last axis, everything is one position too early, and what should be first comes last.",
+    ),
+    (lambda t: t[:1].expand_as(t), "All your rows are equal to the first one."),
+    (lambda t: t[-1:].expand_as(t), "All your rows are equal to the last one."),
     (lambda t: t[..., :1].expand_as(t), "Each row repeats its first number."),
-    (lambda t: t.cumsum(0), "Down the first axis you add up, where each row stands for itself."),
-    (lambda t: t.cumsum(-1), "Along the last axis you add up, where each number stands for itself."),
-    (lambda t: t / t.norm(dim=-1, keepdim=True), "Every row is brought to length 1."),
-    (lambda t: t / t.sum(dim=-1, keepdim=True), "Every row is made to add up to 1."),
-    (lambda t: t.softmax(dim=-1), "Every row has been through a softmax."),
+    (lambda t: t.cumsum(0), "You return running sums along the first axis instead of the rows themselves."),
+    (lambda t: t.cumsum(-1), "You return running sums along the last axis instead of the numbers themselves."),
+    (lambda t: t / t.norm(dim=-1, keepdim=True), "Every row is scaled to length 1."),
+    (lambda t: t / t.sum(dim=-1, keepdim=True), "Every row is scaled so that its numbers add up to 1."),
+    (lambda t: t.softmax(dim=-1), "Every row has gone through a softmax."),
 )
-# Where all wrong numbers of tables can lie, by the index and the size along the first or last axis.
+# Where all wrong numbers of a table can be, by the index and the size along the first or last axis.
 _PLACES: tuple[tuple[Callable[[Tensor, int], Tensor], str], ...] = (
     (lambda at, size: at == 0, "Only the first {} is wrong."),
     (lambda at, size: at == size - 1, "Only the last {} is wrong."),
-    (lambda at, size: at % 2 == 0, "Every other {} is wrong, from the first on."),
-    (lambda at, size: at % 2 == 1, "Every other {} is wrong, from the second on."),
+    (lambda at, size: at % 2 == 0, "Every second {} is wrong, starting with the first."),
+    (lambda at, size: at % 2 == 1, "Every second {} is wrong, starting with the second."),
     (lambda at, size: at > 0, "Only the first {} is right."),
     (lambda at, size: at < size - 1, "Only the last {} is right."),
 )
 
 
 def kind(wanted: Sequence[Any], said: Sequence[Any], wrong: Sequence[bool], names: Sequence[str], tolerance: float) -> str:
-    """One or two sentences on results of which some are wrong, or none; `names` are those of the cases, if they have any."""
+    """One or two sentences on results of which some or all are wrong, or nothing. Cases may have `names`."""
     return " ".join(filter(None, (_all_of(wanted, said, tolerance), _which(wrong, names))))
 
 
 def _which(wrong: Sequence[bool], names: Sequence[str]) -> str:
-    """Which cases go wrong, where some do not."""
+    """Which cases go wrong, unless all of them do."""
     if all(wrong):
         return ""
-    count = f"{len(wrong) - sum(wrong)} of {len(wrong)} cases come out right"
+    count = f"Your function is right in {len(wrong) - sum(wrong)} of {len(wrong)} cases"
     missed = [name for name, is_wrong in zip(names, wrong, strict=True) if is_wrong]
     if not all(missed) or len(missed) > 3:
         return f"{count}."
-    return f"{count}, and not: {'; '.join(missed)}."
+    return f"{count}, but not for: {'; '.join(missed)}."
 
 
 def _all_of(wanted: Sequence[Any], said: Sequence[Any], tolerance: float) -> str:
@@ -107,7 +114,7 @@ def _all_of(wanted: Sequence[Any], said: Sequence[Any], tolerance: float) -> str
         return torch.allclose(a, b, rtol=tolerance, atol=tolerance)
 
     if same(got, got[:1].expand_as(got)):
-        return f"You return {got[0]:g} whatever you are given."
+        return f"You return {got[0]:g} whatever your function is given."
     for change, words in _EACH:
         if same(change(want), got):
             return words
@@ -125,9 +132,9 @@ def _words(wanted: Sequence[Any], said: Sequence[Any]) -> str:
         missed = {b for a, b in zip(wanted, said, strict=True) if a != b}
         if len(missed) == 1:
             return (
-                "You never say True wrongly, but you miss some."
+                "You never return True wrongly, but you sometimes return False wrongly."
                 if missed == {False}
-                else ("You never say False wrongly, but you say True too often.")
+                else ("You never return False wrongly, but you sometimes return True wrongly.")
             )
     return ""
 
@@ -142,10 +149,10 @@ def _table(wanted: Sequence[Tensor], said: Sequence[Tensor], same: Callable[[Ten
             return words
     if all(same(want.flatten().sort().values, got.flatten().sort().values) for want, got in tables):
         if axes != {1} and all(same(_by_row(want), _by_row(got)) for want, got in tables):
-            return "The rows are the right ones, in another order."
+            return "The rows are right, but they are in a different order."
         if axes != {1} and all(same(_by_row(want.mT), _by_row(got.mT)) for want, got in tables):
-            return "The columns are the right ones, in another order."
-        return "The numbers are the right ones, in another order."
+            return "The columns are right, but they are in a different order."
+        return "The numbers are right, but they are in a different order."
     wrong = [both for both in tables if not same(*both)]
     for axis, what in ((0, "number"),) if axes == {1} else ((0, "row"), (-1, "column")):
         for lies, words in _PLACES:
@@ -155,7 +162,7 @@ def _table(wanted: Sequence[Tensor], said: Sequence[Tensor], same: Callable[[Ten
 
 
 def _by_row(table: Tensor) -> Tensor:
-    """The rows in an order that depends on nothing but what they hold."""
+    """The rows in an order that depends only on their contents."""
     rows = table.flatten(start_dim=1)
     for column in reversed(range(rows.shape[1])):
         rows = rows[rows[:, column].round(decimals=6).sort(stable=True).indices]
@@ -165,7 +172,7 @@ def _by_row(table: Tensor) -> Tensor:
 def _only(
     lies: Callable[[Tensor, int], Tensor], axis: int, want: Tensor, got: Tensor, same: Callable[[Tensor, Tensor], bool]
 ) -> bool:
-    """Whether something is wrong at each of some places along an axis, and at no other."""
+    """Whether something is wrong at each index along an axis that `lies` picks, and at no other index."""
     size = want.shape[axis]
     wrong = torch.tensor([not same(want.select(axis, at), got.select(axis, at)) for at in range(size)])
     return bool((wrong == lies(torch.arange(size), size)).all())
@@ -187,17 +194,17 @@ def _proportion(want: Tensor, got: Tensor, same: Callable[[Tensor, Tensor], bool
 
 def _near(wanted: Sequence[Any], want: Tensor, got: Tensor, tolerance: float) -> str:
     off = got - want
-    if isinstance(wanted[0], int):  # which may number things, so that more says nothing
+    if isinstance(wanted[0], int):  # whole numbers may be labels, so "larger" would mean little
         if off.abs().max() > 1:
             return ""
         if (off >= 0).all() or (off <= 0).all():
             return f"Where you are wrong, your number is one too {'large' if off.max() > 0 else 'small'}."
-        return "Where you are wrong, you are off by one, in either direction."
+        return "Where you are wrong, you are off by one, sometimes upwards and sometimes downwards."
     relative = float((off.abs() / want.abs().clamp(min=tolerance)).max())
     if relative < 0.01:
         return (
-            f"Nearly: the first {max(1, math.floor(-math.log10(relative)))} digits are right. Is something rounded, or "
-            "computed in a coarse format?"
+            f"Your numbers are nearly right: the first {max(1, math.floor(-math.log10(relative)))} digits agree. Do you round "
+            "something, or compute in a coarse format?"
         )
     if (off >= -tolerance).all() or (off <= tolerance).all():
         return f"Where you are wrong, your numbers are too {'large' if off.sum() > 0 else 'small'}."

@@ -1,4 +1,4 @@
-"""How a check calls a reader's function: on copies, with patience that ends, and never with a traceback of ours."""
+"""How a check calls a student's function: on copies, with a time limit, and without ever showing a traceback of ours."""
 
 import contextvars
 import copy
@@ -21,29 +21,32 @@ UNTRIED = "Not tried yet: your function returned None."
 
 
 class Wrong(Exception):
-    """An answer that cannot be right; its message is the verdict."""
+    """Raised for an answer that can't be right; its message is the verdict."""
 
 
 def patience() -> float:
-    """Seconds for one call of a function of a few lines: many, since a class may share a machine."""
+    """The time limit in seconds for one call of a short function. It is long, because a class may share a machine."""
     return float(os.environ.get("POSENC_COURSE_PATIENCE", "10"))
 
 
 def run(function: Callable[..., Any], *arguments: Any, call: str, answers: Mapping[CodeType, str] | None = None) -> Any:
-    """Return function(*arguments), called on copies, or raise `Wrong` with what happened when `call` was made.
+    """Return function(*arguments), called on copies, or raise `Wrong` with what happened in this `call`.
 
-    `answers` are the package's own, by their code and with their names: an answer that calls one of them is refused, and so is
-    one that writes into its arguments.
+    `answers` maps the code of the package's own answers to their names. An answer that calls one of them is refused, and so is
+    an answer that writes into its arguments.
     """
     if not callable(function):
         article = "an" if type(function).__name__[0] in "aeiou" else "a"
-        raise Wrong(f"A function is wanted, not {article} {type(function).__name__}: hand it over without calling it.")
+        raise Wrong(
+            f"This check needs a function, not {article} {type(function).__name__}. Pass the function itself, without "
+            "calling it."
+        )
     copies = copy.deepcopy(arguments)
     result = _in_time(function, copies, call, answers or {})
     if result is None:
         raise Wrong(UNTRIED)
     if any(isinstance(old, Tensor) and not _unchanged(old, new) for old, new in zip(arguments, copies, strict=True)):
-        raise Wrong(f"{call} writes into its arguments, so the caller loses them: make a new tensor.")
+        raise Wrong(f"{call} writes into its arguments, so the caller loses the original values. Make a new tensor instead.")
     return result
 
 
@@ -56,27 +59,30 @@ def _unchanged(old: Tensor, new: Tensor) -> bool:
 
 
 def _in_time(function: Callable[..., Any], arguments: tuple[Any, ...], call: str, answers: Mapping[CodeType, str]) -> Any:
-    """The call in a thread of its own, so that one which sleeps or waits can be left behind as well as a loop be stopped."""
+    """Make the call in its own thread, so that we can stop an endless loop and leave a call behind that sleeps or waits."""
     outcome: dict[str, Any] = {}
 
     def watch(frame: FrameType, event: str, _: Any) -> None:
-        # Code objects are compared by what they hold, so that another import of the package makes no difference.
+        # Code objects are compared by their contents, so a second import of the package makes no difference.
         if event == "call" and (name := answers.get(frame.f_code)):
-            raise Wrong(f"{call} calls the package's own {name}, which is right already: write yours without it.")
+            raise Wrong(
+                f"{call} calls the package's own {name}, which already does what you should write. Write your function "
+                "without it."
+            )
 
     def work() -> None:
         if answers:
             sys.setprofile(watch)
         try:
             result = function(*arguments)
-            # What a generator raises, it raises here, and one without an end ends.
+            # A generator runs here, so that its errors are raised here and an endless one is cut off.
             outcome["result"] = list(islice(result, 10_000)) if isinstance(result, Iterator) else result
         except BaseException as error:
             outcome["error"] = error
         finally:
             sys.setprofile(None)
 
-    # In the caller's context, so that what the answer prints appears below the cell that called.
+    # In the caller's context, so that whatever the answer prints appears below the calling cell.
     worker = threading.Thread(target=contextvars.copy_context().run, args=(work,), daemon=True)
     worker.start()
     try:
@@ -86,7 +92,7 @@ def _in_time(function: Callable[..., Any], arguments: tuple[Any, ...], call: str
             threading.Thread(target=_stop, args=(worker,), daemon=True).start()
     if late:
         seconds = f"{patience():g} second{'s' if not math.isclose(patience(), 1) else ''}"
-        raise Wrong(f"{call} had not returned after {seconds}: does a loop never end, or does it wait for something?")
+        raise Wrong(f"{call} didn't return within {seconds}. Is there an endless loop, or does it wait for something?")
     match outcome:
         case {"error": Wrong() as wrong}:
             raise wrong
@@ -98,14 +104,14 @@ def _in_time(function: Callable[..., Any], arguments: tuple[Any, ...], call: str
 
 
 class _TooLong(SystemExit):
-    """No `Exception`, so that an answer that catches all of those is stopped too; and a thread ends by it without a word."""
+    """Not an `Exception`, so that it also stops an answer that catches all of these; and it ends a thread silently."""
 
 
 def _stop(worker: threading.Thread) -> None:
-    """Raise `_TooLong` in the thread between two steps of its Python code, again and again in case the answer catches it.
+    """Raise `_TooLong` in the thread between two steps of its Python code, repeatedly in case the answer catches it.
 
-    In Python 3.11, while such an exception waits for a thread that sleeps, no profiled function of another thread gets past its
-    first step; a second one, which arrives here, ends that, and the sleeper still finds its own when it wakes.
+    In Python 3.11, as long as such an exception waits for a sleeping thread, no profiled function of another thread gets past
+    its first step. A second exception, raised in this thread, ends that; the sleeping thread still gets its own when it wakes.
     """
     while worker.is_alive():
         with suppress(_TooLong):

@@ -1,4 +1,4 @@
-"""Exercises on ALiBi: the bias from positions, slopes, what a softmax forgets, and attention beside a cache with padding."""
+"""Exercises on ALiBi: the bias from positions, slopes, what softmax ignores, and attention beside a cache with padding."""
 
 import itertools
 import math
@@ -15,7 +15,7 @@ from posenc_course.checks._sandbox import Wrong
 
 Slope = Callable[[int, int], float]  # head, number of heads -> slope
 
-# ── the slopes of the authors' code, and what others take for them ───────────────────────────────────────────────────────
+# ── the slopes of the authors' code, and what is mistaken for them ───────────────────────────────────────────────────────
 
 
 def _slope(head: int, size: int) -> float:
@@ -23,7 +23,7 @@ def _slope(head: int, size: int) -> float:
 
 
 def _power(size: int) -> int:
-    """The largest power of two that is not more."""
+    """The largest power of two that is at most size."""
     return 1 << (size.bit_length() - 1)
 
 
@@ -32,7 +32,7 @@ def _listed(
     first: Callable[[int, int], float] = lambda h, p: 8 * (h + 1) / p,
     power: Callable[[int], int] = _power,
 ) -> Slope:
-    """2 to the minus first(head, power), or rest(head among the additional ones, power)."""
+    """2 to the power of minus first(head, power), or of minus rest(index among the additional heads, power)."""
 
     def slope(head: int, size: int) -> float:
         p = power(size)
@@ -47,46 +47,54 @@ def _between(j: int, p: int) -> float:
 
 _SLOPES: dict[str, tuple[Slope, str]] = {
     "the formula": (lambda head, size: 2 ** (-8 * (head + 1) / size),
-        "This is the formula of the paper's text, whose ratio fits any number of heads. For 12 heads its code, and so the "
-        "models trained with it, begin with the slopes of 8."),
+        "You use the formula in the text of the paper, which fits any number of heads. But for 12 heads, the authors' code "
+        "begins with the slopes of 8 heads, and so do the models trained with it."),
     "the formula from 0": (lambda head, size: 2 ** (-8 * head / size),
-        "Your first slope is 1: the h of the formula begins with 1. And for 12 heads the authors' code doesn't use it."),
+        "Your first slope is 1, but the h of the formula begins with 1. And for 12 heads, the authors' code doesn't use this "
+        "formula."),
     "from 0": (_listed(lambda j, p: 8 * j / p, lambda h, p: 8 * h / p),
-        "Your first slope is 1, and all are one step of the sequence too steep: are the heads counted from 0? The h of the "
-        "formula begins with 1."),
+        "Your first slope is 1, and all slopes are one step of the sequence too steep. Do you count the heads from 0? The h of "
+        "the formula begins with 1."),
     "the first from 0": (_listed(_between, lambda h, p: 8 * h / p),
-        "Your first slope is 1, and those of a power of two are one step too steep: are the heads counted from 0?"),
+        "Your first slope is 1, and the slopes for a power of two are one step too steep. Do you count the heads from 0?"),
     "sorted": (lambda head, size: float(alibi_slopes(size).sort(descending=True).values[head]),
-        "The slopes are right, but sorted. A stored model has its heads in the order of the code: the additional ones last."),
+        "Your slopes are right, but sorted. A stored model has its heads in the order of the authors' code, with the "
+        "additional heads last."),
     "additional first": (lambda head, size: float(alibi_slopes(size).roll(size - _power(size))[head]),
-        "The additional slopes come first for you: they come last."),
+        "Your additional slopes come first, but they should come last."),
     "additional backwards": (_listed(lambda j, p: 8 - 4 * (2 * j + 1) / p),
-        "Your additional slopes begin at the flat end: they begin with the steepest."),
+        "Your additional slopes begin with the flattest, but they should begin with the steepest."),
     "of the larger power": (lambda head, size: 2 ** (-8 * (head + 1) / (1 << (size - 1).bit_length())),
-        "For 12 heads these are the first slopes of 16. The code begins with all of the next smaller power of two."),
+        "For 12 heads, your slopes are the first ones of 16 heads. The authors' code begins with all slopes of the next "
+        "smaller power of two."),
     "the smaller power of 8": (_listed(_between, power=lambda size: _power(max(size - 1, 1))),
-        "A number of heads that is itself a power of two needs no additional slopes: yours begin with those of half as many."),
+        "If the number of heads is a power of two, it needs no additional slopes. Yours begin with the slopes of half as many "
+        "heads."),
     "not every other": (_listed(lambda j, p: 4 * (j + 1) / p),
-        "The first 8 of 12 are right. Of the slopes of 16 you take one after the other: every other one is there already."),
+        "The first 8 of your 12 slopes are right. But then you take the slopes of 16 heads one after another, and every second "
+        "one is already there."),
     "repeated": (_listed(lambda j, p: 8 * (j + 1) / p),
-        "The additional slopes repeat the first ones, but no two heads have the same: which of 16 heads' are new?"),
+        "Your additional slopes repeat the first ones, but no two heads should have the same slope. Which slopes of 16 heads "
+        "are new?"),
     "running on": (_listed(lambda j, p: 8 * (p + j + 1) / p),
-        "With 12 heads these are the slopes of 8, continued: the additional ones lie between the first ones."),
+        "For 12 heads, you continue the sequence of the slopes of 8 heads. But the additional slopes should lie between the "
+        "first ones."),
     "counted among all": (_listed(lambda j, p: 4 * (2 * (j + p) + 1) / p),
-        "The additional head counts among all heads for you: of 12 heads, head 8 is the first of the additional ones."),
+        "You count the additional heads among all heads. But of 12 heads, head 8 is the first of the additional ones."),
     "one per head": (_listed(_between, lambda h, p: h + 1.0),
-        "The exponents go up by 1 from head to head for you: by how much depends on the number of heads, 8 divided by it."),
+        "Your exponents increase by 1 from head to head. The step should be 8 divided by the number of heads."),
     "one per head, all": (lambda head, size: 2.0 ** -(head + 1),
-        "The exponents go up by 1 from head to head for you: by how much depends on the number of heads, 8 divided by it."),
-    "not divided": (lambda head, size: 2.0 ** (-8 * (head + 1)), "The exponent is not divided by the number of heads."),
+        "Your exponents increase by 1 from head to head. The step should be 8 divided by the number of heads."),
+    "not divided": (lambda head, size: 2.0 ** (-8 * (head + 1)), "You don't divide the exponent by the number of heads."),
     "whole exponents": (_listed(lambda j, p: 4 * (2 * j + 1) // p, lambda h, p: 8 * (h + 1) // p),
-        "Your exponents are rounded down to whole numbers: / divides, and // rounds."),
-    "no minus": (lambda head, size: 1 / _slope(head, size), "The exponent lacks its minus: a slope is below 1."),
+        "You round the exponents down to whole numbers. In Python, / divides, and // also rounds."),
+    "no minus": (lambda head, size: 1 / _slope(head, size), "Your exponent lacks its minus sign. A slope is smaller than 1."),
     "backwards": (lambda head, size: _slope(size - 1 - head, size),
-        "The heads are in reverse: head 0 has the first slope, for a power of two the steepest."),
-    "base e": (lambda head, size: math.exp(math.log2(_slope(head, size))), "The base is e, and should be 2."),
+        "Your slopes are in reverse order. Head 0 has the first slope, which for a power of two is the steepest."),
+    "base e": (lambda head, size: math.exp(math.log2(_slope(head, size))), "Your base is e, but it should be 2."),
     "the formula to the base e": (lambda head, size: math.exp(-8 * (head + 1) / size),
-        "The base is e, and should be 2. And for 12 heads the authors' code is not the formula of the paper's text."),
+        "Your base is e, but it should be 2. And for 12 heads, the authors' code doesn't use the formula in the text of the "
+        "paper."),
 }  # fmt: skip
 
 
@@ -94,9 +102,9 @@ _SLOPES: dict[str, tuple[Slope, str]] = {
 
 
 def _steps(call: Call, q: Tensor, k: Tensor, num_heads: int) -> Tensor:
-    """What a head's bias gains per token from each key to the next, (heads, steps): all pairs that some query may look at.
+    """How much a head's bias grows per token from each key to the next, (heads, steps), for all keys that a query may look at.
 
-    So a number added to a whole row, which softmax forgets, makes no difference.
+    A number added to a whole row doesn't change this, and softmax ignores it, too.
     """
     full = (num_heads, len(q), len(k))
     narrow = [(num_heads, *rest) for rest in itertools.product((len(q), 1), (len(k), 1))]
@@ -107,9 +115,9 @@ def _steps(call: Call, q: Tensor, k: Tensor, num_heads: int) -> Tensor:
         except Wrong as wrong:
             if " has shape " not in str(wrong):
                 raise
-            refusal = refusal or f"{wrong} Heads come first, then queries, then keys; each head has a slope of its own."
+            refusal = refusal or f"{wrong} Heads come first, then queries, then keys, and each head has its own slope."
         else:
-            later = (k <= q[:, None])[:, 1:]  # where the later one of two neighbours may be looked at
+            later = (k <= q[:, None])[:, 1:]  # where the query may look at the later of two neighbours
             return torch.as_tensor((table.diff(dim=-1) / k.diff())[:, later])
     raise Wrong(refusal)
 
@@ -128,7 +136,7 @@ def _of_positions(slope: Slope) -> Callable[[Tensor, Tensor, int], Tensor]:
 def bias() -> Exercise:
     """my_bias(q_positions, k_positions, num_heads) -> what to add to the scores, broadcast to (num_heads, L_query, L_key).
 
-    Judged by how it changes from key to key among those that a causal mask leaves.
+    It is judged by how it changes from key to key, among the keys that a causal mask leaves.
     """
     cases = {
         name: (torch.tensor(queries), torch.tensor(keys), num_heads)
@@ -148,7 +156,7 @@ def bias() -> Exercise:
         return known.shape == said.shape and torch.allclose(known, said, rtol=tolerance, atol=1e-6)
 
     def fault(said: Sequence[Tensor]) -> str | None:
-        """What is wrong with the steps of the first case that goes wrong."""
+        """What is wrong with the steps of the first case that isn't right."""
         wanted = [_steps(lambda *given, wanted, shown="": right(*given), *case) for case in cases.values()]
         wrong = [name for name, a, b in zip(cases, wanted, said, strict=True) if not same(a, b)]
         off = [name for name, a, b in zip(cases, wanted, said, strict=True) if not same(a, b, 0.2)]
@@ -156,36 +164,39 @@ def bias() -> Exercise:
             return None
         if off == ["positions 5000 to 5011"]:
             return (
-                "From position 0 on it is right, or nearly, and wrong from 5000 on, where the distances are the same. Are "
-                "numbers rounded in half precision?"
+                "Your bias is right, or nearly right, for texts that begin at position 0, but it is wrong from position 5000 "
+                "on, where the distances are the same. Are your numbers rounded to half precision?"
             )
         if all("after" in name for name in wrong):
-            return f"A whole text is right, and not: {'; '.join(wrong)}. Does the distance come from the positions?"
+            return (
+                f"Your bias is right for a whole text, but not for: {'; '.join(wrong)}. Do you compute the distance from the "
+                "positions?"
+            )
         n = cases[wrong[0]][2]
-        at = f"In my_bias with {wrong[0] if 'heads' in wrong[0] else f'{n} heads, {wrong[0]}'}"
+        at = f"With {wrong[0] if 'heads' in wrong[0] else f'{n} heads, {wrong[0]}'}"
         want, steps = next((a, b) for name, a, b in zip(cases, wanted, said, strict=True) if name == wrong[0])
         slopes = steps.mean(dim=1)
         if not steps.isfinite().all():
-            return f"{at}, there is NaN or infinity where a query may look."
+            return f"{at}, your bias contains NaN or infinity where a query may look."
         if not steps.any():
-            return f"{at}, the bias is the same for all keys: then it says nothing about position."
+            return f"{at}, your bias is the same for all keys, so it says nothing about position."
         if not same(slopes[:, None].expand_as(steps), steps, 0.02):
             bent = int((steps.amax(dim=1) / steps.amin(dim=1) - 1).abs().argmax())
             return (
-                f"The bias is no straight line: in head {bent + 1} of {n}, one token nearer adds between "
-                f"{steps[bent].min():.4f} and {steps[bent].max():.4f}. It is slope times distance; the "
-                "exponential comes with the softmax, later."
+                f"Your bias isn't a straight line: in head {bent + 1} of {n}, it grows by between {steps[bent].min():.4f} and "
+                f"{steps[bent].max():.4f} for each token nearer to the query. It should be slope times distance; the "
+                "exponential comes later, with the softmax."
             )
         if same(slopes[:1].expand_as(slopes), slopes):
-            return f"All heads have the same slope, {slopes[0]:.4f}: each has its own."
+            return f"All your heads have the same slope, {slopes[0]:.4f}, but each should have its own."
         head = int((~torch.isclose(slopes, want[:, 0], rtol=2e-3, atol=1e-6)).int().argmax())
         return (
-            f"{at}, head {head + 1} (counted from 1) gains {slopes[head]:.4f} per token towards the query, it should be "
-            f"{want[head, 0]:.4f}."
+            f"{at}, your bias in head {head + 1} (counted from 1) grows by {slopes[head]:.4f} per token towards the query, but "
+            f"it should grow by {want[head, 0]:.4f}."
         )
 
     def of_places(distance: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor, Tensor, int], Tensor]:
-        """The bias where the distance is one of places in the tensors."""
+        """The bias if the distance is computed from the indices in the tensors."""
         return lambda q, k, n: -alibi_slopes(n)[:, None, None] * distance(torch.arange(len(q))[:, None], torch.arange(len(k)))
 
     return Exercise(
@@ -194,15 +205,17 @@ def bias() -> Exercise:
         mistakes={
             **{name: (_of_positions(slope), hint) for name, (slope, hint) in _SLOPES.items()},
             "the other sign": (_of_positions(lambda head, size: -_slope(head, size)),
-                "It grows with the distance: the nearest key gets the least, and the first one of the text the most. A sign?"),
+                "Your bias grows with the distance: the nearest key gets the smallest bias, and the first key of the text gets "
+                "the largest. Check the sign."),
             "rows and columns": (of_places(lambda m, n: (m - n).abs()),
-                "With a query after a cache the nearest key gets the least: the query is in row 0 of the tensor, but it is "
-                "token 11. Its position is given to you."),
+                "For a query after a cache, the nearest key gets the smallest bias in your function. The query is in row 0 of "
+                "the tensor, but it is token 11. Your function is given its position."),
             "places": (of_places(lambda m, n: m - n),
-                "From key 2 to key 9 are seven tokens, though those between them were dropped from the cache. Yours counts "
-                "places in the tensor: take the distance from the positions."),
+                "Keys 2 and 9 are seven tokens apart, although the keys between them have been removed from the cache. You "
+                "count the distance in rows of the tensor. Use the positions instead."),
         },
-        praise="with 8 and with 12 heads, near and far, with a cache and across a gap, a key loses its head's slope per token.",
+        praise="with 8 and with 12 heads, near and far, after a cache and across a gap, the bias falls by the slope of its "
+               "head for each token of distance.",
         ask=_steps,
         same=same,
         fault=fault,
@@ -214,7 +227,7 @@ def bias() -> Exercise:
 
 @exercise(instead_of=[alibi_slopes])
 def slope(seed: int) -> Exercise:
-    """slope(head, num_heads) -> the slope of one head, counted from 0, as the authors' code has it."""
+    """slope(head, num_heads) -> the slope of one head, counted from 0, as in the authors' code."""
     sizes = [8, 12, 1, 2, 3, 16, 112, 200, 5, random.Random(seed).choice([20, 24, 40, 56, 71])]
 
     def kind(head: int, size: int) -> str:
@@ -231,22 +244,23 @@ def slope(seed: int) -> Exercise:
         mistakes={
             **_SLOPES,
             "negative": (lambda head, size: -_slope(head, size),
-                "A slope is a positive number; the minus belongs into the bias."),
-            "exponent": (lambda head, size: math.log2(_slope(head, size)), "This is the exponent: the slope is 2 to it."),
+                "Your slope is negative. A slope is a positive number; the minus sign belongs in the bias."),
+            "exponent": (lambda head, size: math.log2(_slope(head, size)),
+                "You return the exponent. The slope is 2 to the power of this number."),
             "exponent, no minus": (lambda head, size: -math.log2(_slope(head, size)),
-                "This is the exponent, without its minus: the slope is 2 to the minus that."),
+                "You return the exponent without its minus sign. The slope is 2 to the power of minus this number."),
             "of 12 heads": (lambda head, size: 2.0 ** -(head + 1 if head < 8 else head - 7.5),
-                "You have the slopes of 12 heads, whatever num_heads says."),
+                "You return the slopes of 12 heads, whatever num_heads is."),
             "one head further": (lambda head, size: float(torch.cat((alibi_slopes(size)[-1:], alibi_slopes(size)))[head]),
-                "Heads are counted from 0: you give each the slope of the head before it."),
+                "You give each head the slope of the head before it. Heads are counted from 0."),
         },
-        praise="one head at a time, from 1 head to 200, in the order in which models have them.",
+        praise="all slopes are right, for 1 to 200 heads, in the order in which models have them.",
         tolerance=1e-6,
     )  # fmt: skip
 
 
 def _spread(a: Tensor, b: Tensor, keys: Callable[[int], slice] = lambda m: slice(0, m + 1)) -> float:
-    """By how much a - b varies, at most, within the keys of a query."""
+    """How much a - b varies, at most, over the keys that a query sees."""
     spreads = []
     for m in range(len(a)):
         difference = a[m, keys(m)] - b[m, keys(m)]
@@ -256,7 +270,7 @@ def _spread(a: Tensor, b: Tensor, keys: Callable[[int], slice] = lambda m: slice
 
 @exercise()
 def same_bias(seed: int) -> Exercise:
-    """same_bias(a, b) -> whether two biases (L, L) give the same causal attention to all queries and keys."""
+    """same_bias(a, b) -> whether two biases (L, L) give the same causal attention for all queries and keys."""
     generator = torch.Generator().manual_seed(seed)
 
     def sample(*shape: int) -> Tensor:
@@ -279,32 +293,32 @@ def same_bias(seed: int) -> Exercise:
     faint = alibi.clone()
     faint[:, 0] = -50
     long = -slope * (torch.arange(40.0, dtype=torch.float64)[:, None] - torch.arange(40))
-    # What sets them apart: nothing, a number per row, the future (which nobody sees), or something that a query sees.
+    # They differ in nothing, in a number per row, in the future (which no query sees), or in something that a query sees.
     same = {
-        "twice the same": (alibi, alibi.clone()),
+        "the same bias twice": (alibi, alibi.clone()),
         "a number added to all": (alibi, alibi + 2.5),
         "a number added to each row": (noise, noise + of_row),
         "slope·n in every row": (alibi, (slope * n).expand(length, -1)),
         "-slope·|m - n|": ((slope * n).expand(length, -1), -slope * (m - n).abs()),
-        "other numbers in the future": (alibi, torch.where(future, noise, alibi)),
-        "another number for the next key": plus(1.0, 2, 3),
+        "different numbers in the future": (alibi, torch.where(future, noise, alibi)),
+        "a different number for the next key": plus(1.0, 2, 3),
         "minus infinity in the future": (alibi.masked_fill(future, -math.inf), alibi + of_row),
         "NaN in the future": (torch.where(future, nowhere, alibi), alibi),
-        "another number at the first query's only key": plus(5.0, 0, 0, noise),
+        "a different number for the only key of the first query": plus(5.0, 0, 0, noise),
         "differences below 1e-5": (alibi, alibi + 2e-6 * noise.sign()),
         "a single token": (noise[:1, :1], of_row[:1]),
     }
     different = {
         "a number added to each column": (alibi, alibi + of_column),
-        "another sign": (alibi, -alibi),
-        "another slope": (alibi, 2 * alibi),
+        "a different sign": (alibi, -alibi),
+        "a different slope": (alibi, 2 * alibi),
         "no bias": (alibi, torch.zeros_like(alibi)),
-        "another number for the last query's first key": plus(0.5, -1, 0),
-        "another number for the last query's own key": plus(0.5, -1, -1),
-        "another number for the second query's first key": plus(0.5, 1, 0),
-        "another number in the middle": plus(0.5, 3, 2),
+        "a different number for the first key of the last query": plus(0.5, -1, 0),
+        "a different number for the last query's own key": plus(0.5, -1, -1),
+        "a different number for the first key of the second query": plus(0.5, 1, 0),
+        "a different number in the middle": plus(0.5, 3, 2),
         "a query far back in a long text": plus(0.5, 37, 36, long),
-        "other numbers far below the largest": (faint, plus(-20.0, 4, 0, faint)[1]),
+        "different numbers far below the largest": (faint, plus(-20.0, 4, 0, faint)[1]),
         "0.001·n more in every row": (noise, noise + 0.001 * n),
         "1e-4 more for one key": plus(1e-4, 4, 3),
     }
@@ -324,11 +338,11 @@ def same_bias(seed: int) -> Exercise:
         return torch.allclose(a.softmax(1), b.softmax(1), rtol=t, atol=t / 100)
 
     def gained(x: Tensor, infinity: float) -> Tensor:
-        """Each number less the first of its row; what isn't visible times 0."""
+        """Each number minus the first of its row, with everything that isn't visible multiplied by 0."""
         return (x.nan_to_num(math.nan, neginf=infinity) - x[:, :1]) * torch.ones_like(x).tril()
 
     def of(queries: slice, t: float) -> Same:
-        """With the other queries' rows taken for equal."""
+        """The rows of all other queries count as equal."""
 
         def same_in(a: Tensor, b: Tensor) -> bool:
             other = a.clone()
@@ -337,14 +351,19 @@ def same_bias(seed: int) -> Exercise:
 
         return same_in
 
-    only_equal = "Only equal numbers are the same for you: the softmax of a row forgets what is added to the whole row."
-    strict = "Too strict: numbers that differ by less than 1e-5 differ by rounding only, and are equal."
-    loose = "Your tolerance is too large: 1e-4 is no rounding, which stays below 1e-5."
-    ahead = "You compare the future too: a causal mask hides it, so it doesn't matter what is there."
-    some = "You don't look at all keys of every query: one other number that some query sees makes another bias."
-    no_number = (
-        "Infinity less infinity is no number, and 0 times it is none either: look at what a query sees, and at nothing else."
+    only_equal = (
+        "You accept two biases only if their numbers are equal. But the softmax of a row doesn't change if you add a number to "
+        "the whole row."
     )
+    strict = (
+        "Your test is too strict. Numbers that differ by less than 1e-5 differ only because of rounding, and count as equal."
+    )
+    loose = "Your tolerance is too large. Rounding errors stay below 1e-5, so 1e-4 is a real difference."
+    ahead = "You also compare the future. But a causal mask hides it, so its numbers don't matter."
+    some = (
+        "You don't look at all keys of every query. If a query sees one key with a different number, the biases are different."
+    )
+    no_number = "Infinity minus infinity isn't a number, and neither is 0 times infinity. Look only at what each query sees."
     known: dict[str, tuple[Callable[[float], Same], str]] = {
         "equal": (lambda t: lambda a, b: equal(a, b, t), only_equal),
         "equal in the past": (lambda t: lambda a, b: equal(a.tril(), b.tril(), t), only_equal),
@@ -356,16 +375,17 @@ def same_bias(seed: int) -> Exercise:
         "infinity times 0": (lambda t: lambda a, b: equal(gained(a, -math.inf), gained(b, -math.inf), t), no_number),
         "NaN times 0": (lambda t: lambda a, b: equal(gained(a, 0.0), gained(b, 0.0), t), no_number),
         "one number for all": (lambda t: lambda a, b: equal((a - b - (a - b)[0, 0]).tril(), torch.zeros_like(a), t),
-            "One number for all is forgiven, and one for each row isn't: a softmax takes each row for itself."),
+            "You allow adding one number to the whole table, but not one number to each row. A softmax works on each row "
+            "separately."),
         "columns": (lambda t: lambda a, b: within(t)(a.mT.flip(0, 1), b.mT.flip(0, 1)),
-            "You forgive what is added to a column: a softmax runs along a row."),
+            "You allow adding a number to a column, but a softmax works along a row."),
         "whole columns": (lambda t: lambda a, b: within(t, lambda m: slice(None))(a.mT, b.mT),
-            "You forgive what is added to a column: a softmax runs along a row. And you compare the future too."),
+            "You allow adding a number to a column, but a softmax works along a row. And you also compare the future."),
         "the own key and later ones": (lambda t: within(t, lambda m: slice(m, None)),
-            "You compare each query's own key and those after it: it sees those up to its own."),
+            "You compare each query's own key and the keys after it. But a query sees the keys up to its own."),
         "weights for no scores": (lambda t: lambda a, b: softmaxes(a, b, t),
-            "A weight of nearly 0 is not 0: a larger score brings the key back. Compare the biases for all scores, not the "
-            "weights for some."),
+            "A weight of nearly 0 isn't 0, because a larger score can bring the key back. Compare the biases for all possible "
+            "scores, not the weights for some scores."),
         "the last query": (lambda t: of(slice(-1, None), t), some),
         "not the last query": (lambda t: of(slice(0, -1), t), some),
         "not the own key": (lambda t: within(t, lambda m: slice(0, m)), some),
@@ -379,12 +399,13 @@ def same_bias(seed: int) -> Exercise:
             **{f"within {t:g}": (within(t), strict) for t in (0, 1e-12, 1e-6)},
             **{f"{name}, to {t:g}": (make(t), hint) for name, (make, hint) in known.items() for t in (8e-6, 1e-7, 1e-12)},
         },
-        praise=f"all {len(same) + len(different)} pairs, of which {len(same)} are one bias, though most do not look it.",
+        praise=f"all {len(same) + len(different)} pairs are right, including the {len(same)} pairs that are equivalent "
+               "although most of them don't look like it.",
     )  # fmt: skip
 
 
 def _share(slope: float, keys: int, length: int) -> float:
-    """What the nearest keys hold of the attention, by adding up."""
+    """The share of the attention that the nearest keys get, by adding up."""
     weights = (-slope * torch.arange(length, dtype=torch.float64)).softmax(dim=0)
     return float(weights[:keys].sum())
 
@@ -398,9 +419,9 @@ def _halved(held: Callable[[float], float], share: float, low: float = 0.0, high
 
 @exercise()
 def slope_for(seed: int) -> Exercise:
-    """slope_for(keys, share, length) -> the slope with which the nearest keys hold this share of a text of this length.
+    """slope_for(keys, share, length) -> the slope with which the nearest keys get this share, in a text of this length.
 
-    Judged by what they hold, added up from a softmax.
+    It is judged by the share that they get, added up from a softmax.
     """
     generator = random.Random(seed)
     cases = {
@@ -408,12 +429,12 @@ def slope_for(seed: int) -> Exercise:
         "one of two": (1, 0.75, 2),
         "the steepest head": (1, 0.95, 50),
         "all but the farthest": (7, 0.97, 8),
-        "a share of nearly one": (3, 0.9998, 40),
+        "a share of nearly 1": (3, 0.9998, 40),
         "the flattest head": (590, 0.9, 2048),
         "a little more than an even share": (100, 0.35, 400),
     }
     for number in range(4):
-        # Short enough that the text's end is felt: the formula for an endless text is off by a hundredth at least.
+        # Short enough that the end of the text matters: the formula for an endless text is off by at least a hundredth.
         keys = generator.randrange(5, 40)
         length = keys * generator.randrange(2, 4) + generator.randrange(4)
         even = keys / length
@@ -426,7 +447,7 @@ def slope_for(seed: int) -> Exercise:
         return math.isclose(known, said, rel_tol=0.01, abs_tol=1e-6)
 
     def fault(said: Sequence[float]) -> str | None:
-        """What the nearest keys hold with the first slope that is wrong, and what all slopes have in common."""
+        """The share that the nearest keys get with the first wrong slope, and what all slopes have in common."""
         trials = list(zip(said, cases.values(), strict=True))
         held = [_share(slope, keys, length) for slope, (keys, _, length) in trials]
         off = [has - share for has, (_, share, _) in zip(held, cases.values(), strict=True)]
@@ -436,28 +457,33 @@ def slope_for(seed: int) -> Exercise:
         for name, less, more in (("keys - 1", -1, 0), ("keys + 1", 1, 0), ("length - 1", 0, -1), ("length + 1", 0, 1)):
             inner = [(slope, case) for slope, case in trials if 1 < case[0] < case[2] - 1]
             if all(abs(_share(slope, keys + less, length + more) - share) < 1e-3 for slope, (keys, share, length) in inner):
-                return f"Your slopes would be right for {name}: the query's own key, at distance 0, is the first of the keys."
+                return f"Your slopes would be right for {name}. The query's own key, at distance 0, is the first of the keys."
         if max(said) - min(said) < 1e-9:
-            return f"You return {said[0]:.4g} whatever you are asked: does your search move, and into the right half?"
+            return (
+                f"You return {said[0]:.4g} whatever your function is given. Does your search move, and does it continue in the "
+                "right half?"
+            )
         hint = ""
         i = wrong[0]
         alike = max(said[j] for j in wrong) - min(said[j] for j in wrong) < 1e-3
         if len(wrong) < len(said) and alike and said[i] > max(said) - 1e-3 and off[i] < 0:
-            hint = f" All smaller ones are right: does your search end at {said[i]:.3g}? A slope may be larger."
+            hint = f" All smaller slopes are right. Does your search end at {said[i]:.3g}? A slope may be larger."
         elif len(wrong) < len(said) and alike and said[i] < min(said) + 1e-3 and off[i] > 0:
-            hint = f" All larger ones are right: does your search begin at {said[i]:.3g}? A slope may be smaller."
+            hint = f" All larger slopes are right. Does your search begin at {said[i]:.3g}? A slope may be smaller."
         elif (most := max(abs(slope - right(*case)) for slope, case in trials)) < 0.06:
-            hint = f" All your slopes are within {most:.1g} of the right ones: does your search stop too early, or round?"
+            hint = (
+                f" All your slopes are within {most:.1g} of the right ones. Does your search stop too early, or do you round?"
+            )
         name, (keys, share, length) = list(cases.items())[i]
-        nearest = f"the nearest {keys} keys hold" if keys > 1 else "the nearest key holds"
+        nearest = f"the nearest {keys} keys get" if keys > 1 else "the nearest key gets"
         return (
-            f"slope_for({keys}, {share:g}, {length}), for {name}, gives {said[i]:.6g}; with it, {nearest} {held[i]:.4f} of the "
-            f"attention, and should hold {share:g}.{hint}"
+            f"slope_for({keys}, {share:g}, {length}), for {name}, gives {said[i]:.6g}. With this slope, {nearest} "
+            f"{held[i]:.4f} of the attention, but it should be {share:g}.{hint}"
         )
 
     endless = (
-        "This is the formula for a text without end. Where a text is short, the far keys that it counts are not there, and the "
-        "near ones hold too much."
+        "You use the formula for an endless text. In a short text, the far keys that this formula counts don't exist, so the "
+        "near keys get too much."
     )
     return Exercise(
         cases=cases,
@@ -465,26 +491,29 @@ def slope_for(seed: int) -> Exercise:
         mistakes={
             "endless": (lambda keys, share, length: -math.log(1 - share) / keys, endless),
             "endless, below 0": (lambda keys, share, length: math.log(1 - share) / keys,
-                "A slope is positive, and this is the formula for a text without end: this one has an end."),
+                "You return a negative slope, but a slope is positive. And you use the formula for an endless text, but this "
+                "one has an end."),
             "endless, base 2": (lambda keys, share, length: -math.log2(1 - share) / keys,
-                "The softmax has the base e, not 2; and this is the formula for a text without end."),
+                "You use base 2, but the softmax has base e. And you use the formula for an endless text."),
             "endless, the rest": (lambda keys, share, length: -math.log(share) / keys,
-                "This leaves the share to all the other keys, in a text without end: share and 1 - share have changed places."),
+                "With your slope, all other keys get the share, and only in an endless text. You have swapped share and 1 - "
+                "share."),
             "endless, one key less": (lambda keys, share, length: -math.log(1 - share) / max(keys - 1, 1),
-                "This is the formula for a text without end, and for one key less: the query's own key counts too."),
+                "You use the formula for an endless text, and with one key too few. The query's own key counts, too."),
             "half": (lambda keys, share, length: math.log(2) / keys,
-                "This gives half of the attention, whatever share says, and in a text without end."),
+                "With your slope, the nearest keys get half of the attention, whatever the share is, and only in an endless "
+                "text."),
             "of twice the keys": (lambda keys, share, length: math.log(share / (1 - share)) / keys,
-                "This is the formula for a text of twice as many tokens as keys: length may be any number."),
-            "base 2": (lambda *case: right(*case) / math.log(2), "The softmax has the base e, not 2."),
-            "below 0": (lambda *case: -right(*case), "Your slopes are turned round: they give the share to the farthest keys."),
+                "You use the formula for a text with twice as many tokens as `keys`. But `length` may be any number."),
+            "base 2": (lambda *case: right(*case) / math.log(2), "You use base 2, but the softmax has base e."),
+            "below 0": (lambda *case: -right(*case), "Your slopes have the wrong sign, so the farthest keys get the share."),
             "the rest": (lambda keys, share, length: _halved(lambda s: _share(s, keys, length), 1 - share, low=-20),
-                "Your slopes leave the share to all the other keys: the nearest should hold it."),
+                "With your slopes, all other keys get the share. The nearest keys should get it."),
             "the rest, above 0": (lambda keys, share, length: _halved(lambda s: _share(s, keys, length), 1 - share),
-                "Your slopes leave the share to all the other keys, where they can: the nearest should hold it."),
+                "With your slopes, all other keys get the share if that is possible. The nearest keys should get it."),
         },
         praise=lambda said: (
-            f"{len(said)} heads, and the nearest keys of each hold what they should. For 90 % on 590 of 2,048 the slope is "
+            f"in all {len(said)} heads, the nearest keys get the right share. For 590 of 2,048 keys to get 90 %, the slope is "
             f"1/{1 / said[list(cases).index('the flattest head')]:.0f}."
         ),
         same=same,
@@ -493,7 +522,7 @@ def slope_for(seed: int) -> Exercise:
 
 
 def _words(real: Tensor, new: int) -> Tensor:
-    """Positions that pass over the padding."""
+    """Positions that don't count the padding."""
     return real.long().cumsum(dim=0) - 1
 
 
@@ -559,8 +588,8 @@ def _attend(
 def attend(seed: int) -> Exercise:
     """attend(q, keys, values, slopes, real) -> (heads, new, d), causal attention with ALiBi beside a cache with padding.
 
-    q (heads, new, d) of the last tokens, keys and values (heads, all, d) of all of them, real (all,) False where a token is
-    padding.
+    q (heads, new, d) belongs to the last tokens, keys and values (heads, all, d) belong to all tokens, and real (all,) is False
+    for padding.
     """
     generator = random.Random(seed)
 
@@ -581,7 +610,7 @@ def attend(seed: int) -> Exercise:
         "padding in front": case([0] * gap + [1] * 5, 1),
         "padding between prompt and answer": case([1] * 4 + [0] * gap + [1] * 3, 1),
         "padding in both places": case([0, 0, 1, 1, 1, 0, 1, 1, 1], 3),
-        "heads of another width": case([1, 1, 0, 1, 1, 1], 2, heads=3, d=4),
+        "heads with a different width": case([1, 1, 0, 1, 1, 1], 2, heads=3, d=4),
         "the first token, one head": case([1], 1, heads=1, d=2),
         "a cache of 300 tokens": case([1] * 280 + [0] * 20 + [1] * 3, 2, heads=2, d=4),
     }
@@ -596,7 +625,7 @@ def attend(seed: int) -> Exercise:
         return but(asks=_rows, stands=stands, mask=mask, bias=_symmetric)
 
     def left_or(key: int) -> Callable[[Tensor, int], Tensor]:
-        """From the left, with this key for a row that would see none."""
+        """From the left, with this key for each row that would otherwise see no key."""
 
         def mask(real: Tensor, new: int) -> Tensor:
             seen = _from_the_left(real, new) & real
@@ -606,7 +635,7 @@ def attend(seed: int) -> Exercise:
         return mask
 
     def before(real: Tensor, new: int) -> Tensor:
-        """Not the own key."""
+        """All earlier keys, but not the token's own key."""
         return torch.ones(new, len(real)).tril(len(real) - new - 1).bool() & real
 
     def before_or_first(real: Tensor, new: int) -> Tensor:
@@ -615,58 +644,67 @@ def attend(seed: int) -> Exercise:
         return seen
 
     def same(known: Tensor, said: Tensor) -> bool:
-        # A mask that leaves a query no key makes its row 0/0, in an answer as in the mistake that it is compared with.
+        # If a mask leaves a query no key, its row is 0/0, both in the answer and in the mistake that it is compared with.
         return torch.allclose(known, said, rtol=1e-3, atol=1e-3, equal_nan=True)
 
-    left = "Your mask counts rows from 0: row r of the new tokens comes after all the cached ones, and may see those too."
-    rows = "The distance is taken between rows and columns: row 0 of q is not token 0 of the text, but the first new one"
+    left = "Your mask counts rows from 0. But row r of the new tokens comes after all cached tokens, and may see those, too."
+    rows = (
+        "You compute the distance between rows and columns. But row 0 of q isn't token 0 of the text; it is the first new token"
+    )
     return Exercise(
         cases=cases,
         right=_attend,
         mistakes={
             "padding counts": (by_places(_SEEN),
-                "Without padding it is right, and with padding between two words it isn't: count the words between them."),
-            "padding counts and is seen": (by_places(_causal), "The padding is seen and counted: without it all is right."),
+                "Your function is right without padding, but not with padding between two words. Count only the words between "
+                "them."),
+            "padding counts and is seen": (by_places(_causal),
+                "Your function is right without padding. But it counts the padding as distance, and it looks at it."),
             "padding is seen": (but(mask=_causal),
-                "The padding is not counted, and is still looked at: real has to enter the mask too."),
+                "You don't count the padding as distance, but your function still looks at it. The mask has to use `real`, "
+                "too."),
             **{f"open, {bias.__name__}": (but(mask=_but_padding(_open), bias=bias),
-                "Several new tokens see those after them: the causal mask holds among the new ones too.")
+                "If there are several new tokens, they see the ones after them. The causal mask also applies among the new "
+                "tokens.")
                for bias in (_linear, _symmetric)},
             **{f"open, padding counts, {bias.__name__}": (by_places(_but_padding(_open), bias=bias),
-                "Several new tokens see those after them, and padding is counted as distance.")
+                "If there are several new tokens, they see the ones after them. And you count padding as distance.")
                for bias in (_linear, _symmetric)},
             **{f"from the left, {n}": (but(mask=mask), left)
                for n, mask in enumerate((_from_the_left, _but_padding(_from_the_left), left_or(-1), left_or(0)))},
             **{f"rows, {n}": (by_rows(_SEEN, stands), f"{rows}.") for n, stands in enumerate((_places, _words))},
-            "rows, open": (by_rows(_but_padding(_open), _places), f"{rows}. And new tokens see those after them."),
-            "rows, padding is seen": (by_rows(_causal, _places), f"{rows}. And padding is looked at."),
+            "rows, open": (by_rows(_but_padding(_open), _places), f"{rows}. And your new tokens see the ones after them."),
+            "rows, padding is seen": (by_rows(_causal, _places), f"{rows}. And your function looks at the padding."),
             **{f"not itself, {mask.__name__}": (but(mask=mask),
-                "A new token doesn't see itself: its own key is the last that it may see.")
+                "In your function, a new token doesn't see itself. The last key that a token may see is its own.")
                for mask in (before, before_or_first)},
             "the other sign": (but(bias=lambda distance, slopes: -_linear(distance, slopes)),
-                "A far key gains by its distance: look at a sign."),
-            "no bias": (but(bias=lambda distance, slopes: 0 * _linear(distance, slopes)), "The bias is missing."),
+                "Your bias makes a key more important the farther away it is. Check the sign."),
+            "no bias": (but(bias=lambda distance, slopes: 0 * _linear(distance, slopes)), "You don't add the bias."),
             "one slope": (but(bias=lambda distance, slopes: _linear(distance, slopes[:1])),
-                "All heads have the first one's slope."),
+                "All your heads have the slope of the first one."),
             "package's slopes": (but(bias=lambda distance, slopes: _linear(distance, alibi_slopes(len(slopes)))),
-                "You take the package's slopes for so many heads, whatever slopes says: take those that are handed over."),
-            "backwards": (but(bias=lambda distance, slopes: _linear(distance, slopes.flip(0))), "The slopes are in reverse."),
+                "You use the package's slopes for this number of heads. Use the slopes that your function is given."),
+            "backwards": (but(bias=lambda distance, slopes: _linear(distance, slopes.flip(0))),
+                "You use the slopes in reverse order."),
             "no softmax": (but(weigh=lambda scores, mask, real: scores * mask),
-                "You add up values by their scores: where is the softmax?"),
+                "You add up the values, weighted by their scores. Where is the softmax?"),
             "bias divided": (
                 lambda q, keys, values, slopes, real: _attend(q, keys, values, slopes / math.sqrt(q.shape[2]), real),
-                "The bias has been divided by √d: that is for q·k alone."),
-            "not divided": (but(root=lambda d: 1), "The scores are not divided by √d."),
+                "You divide the bias by √d, but only q·k should be divided."),
+            "not divided": (but(root=lambda d: 1), "You don't divide the scores by √d."),
             "divided twice": (but(root=lambda d: d),
-                "The scores are divided by d, as by √d twice: the package's attention divides already."),
+                "You divide the scores by d, which is √d twice. The package's attention already divides by √d."),
             **{f"divided by √{n}": (but(root=lambda d, n=n: math.sqrt(n)),
-                "The scores are divided by the same number for every width: √d depends on the width of q.") for n in (8, 64)},
+                "You divide the scores by the same number for every width. But √d depends on the width of "
+                "q.") for n in (8, 64)},
             "padding after the softmax": (
                 but(mask=_causal, weigh=lambda scores, mask, real: scores.masked_fill(~mask, -math.inf).softmax(-1) * real),
-                "The padding's weights are removed after the softmax, so those of the words don't add up to 1."),
+                "You remove the weights of the padding after the softmax, so the weights of the words don't add up to 1."),
             "hidden at 0": (but(weigh=lambda scores, mask, real: (scores * mask).softmax(-1)),
-                "A hidden key gets the score 0, which still has a weight: what score gives none?"),
+                "You give a hidden key the score 0, but then it still has a weight. Which score gives a weight of 0?"),
         },
-        praise="one token and several, beside a cache, with padding in front and in between: as if the padding were not there.",
+        praise="for one token and several, beside a cache, with padding before and between the words, the result is the same "
+               "as without the padding.",
         same=same,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Exercises on learned positions: what training tells a table, where the table ends, how it is used and made longer."""
+"""Exercises on learned positions: which rows training reaches, where the table ends, and how it is used and extended."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -10,7 +10,7 @@ from posenc_course.checks._exercise import Call, Exercise, exercise
 
 
 def _at(table: Tensor, places: Tensor) -> Tensor:
-    """Rows at fractional indices, on straight lines; beyond the ends the end."""
+    """Rows at fractional indices, interpolated linearly; beyond an end of the table, the row at that end."""
     places = places.double().clamp(0, len(table) - 1)
     low = places.floor().clamp(max=len(table) - 2).long()
     return torch.lerp(table[low].double(), table[low + 1].double(), (places - low).unsqueeze(1))
@@ -18,9 +18,9 @@ def _at(table: Tensor, places: Tensor) -> Tensor:
 
 @exercise("my_extend")
 def extend() -> Exercise:
-    """my_extend(table, rows) -> (rows, d_model): the first and last row stay, the others lie between, evenly spaced.
+    """my_extend(table, rows) -> (rows, d_model): the first and last row stay, and the others lie between them, evenly spaced.
 
-    Row r of the result stands at r·(n - 1)/(rows - 1) in the table of n rows, on a straight line between its neighbours.
+    Row r of the result is at index r·(n - 1)/(rows - 1) of the table of n rows, interpolated linearly between its neighbours.
     """
     sizes = ((4, 7, 3), (5, 12, 4), (8, 64, 6))  # rows, rows wanted, d_model; the first two differ from it in all sizes
 
@@ -30,7 +30,7 @@ def extend() -> Exercise:
     def right(table: Tensor, rows: int) -> Tensor:
         return _at(table, torch.linspace(0, len(table) - 1, rows, dtype=torch.float64))
 
-    copies = "Each of your rows is one of the old ones. What lies between two rows?"
+    copies = "Each of your rows is one of the old rows. What lies between two old rows?"
     return Exercise(
         cases={
             **{f"{n} rows to {rows}": (table_of(n, d_model), rows) for n, rows, d_model in sizes},
@@ -40,33 +40,34 @@ def extend() -> Exercise:
         right=right,
         mistakes={
             "zeros": (lambda t, rows: torch.cat((t, t.new_zeros(rows - len(t), t.shape[1]))),
-                "You padded with zeros: the old rows keep their positions, and the new ones say nothing."),
+                "You padded the table with zeros, so the new positions all have the same row. The old rows should move apart "
+                "to make room for the new ones."),
             "the last row again": (lambda t, rows: t[torch.arange(rows).clamp(max=len(t) - 1)],
-                "You repeated the last row: the new positions cannot be told apart."),
+                "You repeated the last row, so a model can't tell the new positions apart."),
             "round and round": (lambda t, rows: t[torch.arange(rows) % len(t)],
-                "You began again at row 0: two positions then share a row."),
+                "You started again at row 0, so some positions share a row."),
             "nearest": (lambda t, rows: t[torch.linspace(0, len(t) - 1, rows).round().long()],
-                "Each of your rows is one of the old ones, the nearest. What lies between two rows?"),
+                "Each of your rows is the nearest old row. What lies between two old rows?"),
             "the row before": (lambda t, rows: t[torch.arange(rows) * (len(t) - 1) // max(rows - 1, 1)], copies),
             "equal shares": (lambda t, rows: t[torch.arange(rows) * len(t) // rows], copies),
             "a step too many": (lambda t, rows: _at(t, torch.arange(rows) * len(t) / rows),
-                "Your last row should be the last of the table: from the first row to the last there are rows - 1 steps, and "
-                "in the table one step less than it has rows."),
+                "Your last row should be the last row of the table. From the first to the last row, there are rows - 1 steps "
+                "in your result, and len(table) - 1 steps in the table."),
             "pixels": (lambda t, rows: _at(t, (torch.arange(rows) + 0.5) * len(t) / rows - 0.5),
-                "Your rows are not evenly spaced from end to end: they stand at the middles of intervals, as the pixels of a "
-                "picture do (align_corners)."),
+                "Your rows aren't evenly spaced from one end to the other. You place them at the centres of intervals, like "
+                "the pixels of an image (align_corners)."),
             "backwards": (lambda t, rows: right(t, rows).flip(0),
-                "It runs backwards: your first row is the table's last."),
+                "Your rows are in reverse order: your first row is the last row of the table."),
         },
-        praise=f"{', '.join(f'{n} rows to {rows}' for n, rows, _ in sizes)}, ends and all between.",
+        praise=f"{', '.join(f'{n} rows to {rows}' for n, rows, _ in sizes)}, and all other cases are right, too.",
     )  # fmt: skip
 
 
 @exercise()
 def heard(seed: int) -> Exercise:
-    """heard(gradients, positions, rows) -> (rows, d), the gradient of a learned table with so many rows.
+    """heard(gradients, positions, rows) -> (rows, d), the gradient of a learned table with this many rows.
 
-    gradients (batch, L, d) are those at the tokens' vectors, to which the rows at positions (batch, L) were added.
+    The gradients (batch, L, d) are those of the tokens' vectors, to which the rows at positions (batch, L) were added.
     """
     generator = torch.Generator().manual_seed(seed)
 
@@ -79,7 +80,7 @@ def heard(seed: int) -> Exercise:
         return table.index_add(0, positions.flatten(), gradients.flatten(0, 1))
 
     def counts(gradients: Tensor, positions: Tensor, rows: int) -> Tensor:
-        """How many tokens looked up each row, in each column."""
+        """How many tokens looked up each row, repeated in each column."""
         return right(torch.ones_like(gradients), positions, rows)
 
     def one_each(gradients: Tensor, positions: Tensor, rows: int, *, backwards: bool = False) -> Tensor:
@@ -90,24 +91,24 @@ def heard(seed: int) -> Exercise:
         return table
 
     def columns(gradients: Tensor, positions: Tensor, rows: int) -> Tensor:
-        """As if the token in column m of the batch had always looked up row m."""
+        """The result if the token in column m of the batch had always looked up row m."""
         at = torch.arange(min(rows, positions.shape[1]))
         return right(gradients[:, : len(at)], at.expand(len(positions), -1), rows)
 
     ordered = list(range(5))
     one_kept = (
-        "Where several tokens share a row you keep one of their gradients: all of them reach it. (With an index, `+=` adds to "
-        "each row once, however often it is named.)"
+        "If several tokens share a row, you keep only one of their gradients, but all of them reach the row. (With an index, "
+        "`+=` adds to each row only once, even if the index names it several times.)"
     )
-    mean = "You take a mean: a row's gradient is the sum over all tokens that looked it up."
-    one_off = "Your rows are off by one: a token at position m looked up row m, counted from 0."
+    mean = "You take a mean. But the gradient of a row is the sum over all tokens that looked it up."
+    one_off = "Your rows are off by one. A token at position m looked up row m, counted from 0."
     return Exercise(
         cases={
             "a single text": inputs([ordered], 5),
             "two texts that share their rows": inputs([ordered, ordered], 5),
             "a table with rows that no token looks up": inputs([ordered, ordered, ordered], 9),
             "tokens of one text that share a row": inputs([[0, 0, 0, 1, 2], ordered], 6),
-            "texts that begin anywhere": inputs([[3, 4, 5, 6], [1, 2, 3, 4]], 7),
+            "texts that begin at different positions": inputs([[3, 4, 5, 6], [1, 2, 3, 4]], 7),
             "positions in any order": inputs([torch.randperm(6, generator=generator).tolist() for _ in range(4)], 6),
             "a single token": inputs([[2]], 4),
             "vectors of one number": inputs([ordered, ordered], 5, d=1),
@@ -120,45 +121,45 @@ def heard(seed: int) -> Exercise:
             "mean over the batch": (lambda g, p, rows: right(g, p, rows) / len(g), mean),
             "mean over all tokens": (lambda g, p, rows: right(g, p, rows) / p.numel(), mean),
             "columns": (columns,
-                "You go by the column of the batch: which row a token looked up stands in `positions`."),
+                "You use the column of the batch. But `positions` says which row a token looked up."),
             "the first text's positions": (lambda g, p, rows: right(g, p[:1].expand_as(p), rows),
-                "You use the first text's positions for all: each text has its own."),
+                "You use the positions of the first text for all texts. But each text has its own."),
             "the first text": (lambda g, p, rows: right(g[:1], p[:1], rows),
-                "You use the first text only: the tokens of all texts reach their rows."),
+                "You use only the first text. But the tokens of all texts reach their rows."),
             "the last text": (lambda g, p, rows: right(g[-1:], p[-1:], rows),
-                "You use the last text only: the tokens of all texts reach their rows."),
+                "You use only the last text. But the tokens of all texts reach their rows."),
             "sign": (lambda g, p, rows: -right(g, p, rows),
-                "The sign is wrong: a training step goes against the gradient, but the gradient itself is asked for."),
-            "counts": (counts, "You count the tokens that looked up each row: add up their gradients."),
+                "The sign is wrong. A training step goes against the gradient, but the exercise asks for the gradient itself."),
+            "counts": (counts, "You count the tokens that looked up each row. Add up their gradients instead."),
             "a row late": (lambda g, p, rows: right(g, (p + 1) % rows, rows), one_off),
             "a row early": (lambda g, p, rows: right(g, (p - 1) % rows, rows), one_off),
             "all alike": (lambda g, p, rows: g.sum(dim=(0, 1)).expand(rows, -1),
-                "All rows get the same, the sum over all tokens: a token reaches only the row that it looked up."),
+                "All your rows are the sum over all tokens. But a token reaches only the row that it looked up."),
             "all that were looked up alike": (
                 lambda g, p, rows: g.sum(dim=(0, 1)) * (counts(g, p, rows) > 0),
-                "All rows that were looked up get the same, the sum over all tokens: a token reaches only its own row."),
+                "All rows that were looked up are the sum over all tokens. But a token reaches only its own row."),
             "channels": (lambda g, p, rows: right(g, p, rows).sum(dim=1, keepdim=True).expand(rows, g.shape[2]),
-                "You add up over the channels: each number of a row has a gradient of its own."),
+                "You add up over the channels. But each number of a row has its own gradient."),
         },
-        praise="each row hears the tokens that looked it up, all of them, and nothing else.",
+        praise="each row gets the gradients of all tokens that looked it up, and nothing else.",
     )  # fmt: skip
 
 
 @exercise()
 def room(seed: int) -> Exercise:
-    """room(prompt, rows) -> how many new tokens a decoder can say until it would need a row beyond the table's last."""
+    """room(prompt, rows) -> how many new tokens a decoder can generate before it needs a row beyond the end of the table."""
     draw = random.Random(seed)
 
     def right(prompt: int, rows: int) -> int:
         said = 0
-        while prompt + said <= rows:  # all these tokens are read, and then one more is said
+        while prompt + said <= rows:  # all these tokens are read, and then one more is generated
             said += 1
         return said
 
-    one_too_few = "One too few: the last token is said and never read, so it needs no row."
-    unreadable = "A prompt that is longer than the table cannot be read at all: 0."
-    no_prompt = "The prompt is missing: its tokens take up rows as well, and only new ones are counted."
-    whole_text = "You return the length of the whole text: only the new tokens are counted."
+    one_too_few = "Your number is one too small. The last token is generated but never read, so it needs no row."
+    unreadable = "A prompt that is longer than the table can't be read at all, so the answer is 0."
+    no_prompt = "You ignore the length of the prompt. Its tokens also take up rows, and only new tokens count."
+    whole_text = "You return the length of the whole text. Count only the new tokens."
     return Exercise(
         cases={
             "room to spare": (4, 6),
@@ -174,28 +175,29 @@ def room(seed: int) -> Exercise:
         mistakes={
             "one too few": (lambda prompt, rows: max(rows - prompt, 0), one_too_few),
             "two too few": (lambda prompt, rows: max(rows - prompt - 1, 0),
-                "Two too few: how many tokens are read before the last one is said? That one needs no row itself."),
+                "Your number is two too small. How many tokens have been read before the last one is generated? The last one "
+                "needs no row itself."),
             "below 0": (lambda prompt, rows: rows - prompt,
-                f"{one_too_few} And for a prompt that does not fit you return a number below 0."),
+                f"{one_too_few} And if the prompt doesn't fit, you return a number below 0."),
             "no edge": (lambda prompt, rows: rows - prompt + 1,
-                "A prompt that is longer than the table leaves room for 0 tokens, not for fewer than none."),
+                "If the prompt is longer than the table, you return a number below 0. Then there's room for 0 tokens."),
             "absolute": (lambda prompt, rows: abs(rows - prompt + 1), unreadable),
             "distance and one": (lambda prompt, rows: abs(rows - prompt) + 1, unreadable),
             "at least one": (lambda prompt, rows: max(rows - prompt + 1, 1), unreadable),
             "one too many": (lambda prompt, rows: max(rows - prompt + 2, 0),
-                "One too many: a token can be said only after all before it have been read."),
+                "Your number is one too large. A token can be generated only after all tokens before it have been read."),
             "none when full": (lambda prompt, rows: max(rows - prompt + 1, 0) if prompt != rows else 0,
-                "A prompt that fills the table can still be read, and after reading it the decoder says one token."),
+                "A prompt that fills the table can still be read, and then the decoder generates one more token."),
             "all rows": (lambda prompt, rows: rows, no_prompt),
             "all rows and one": (lambda prompt, rows: rows + 1, no_prompt),
             "all rows, if the prompt fits": (lambda prompt, rows: rows if prompt <= rows else 0, no_prompt),
             "all rows and one, if the prompt fits": (lambda prompt, rows: rows + 1 if prompt <= rows else 0, no_prompt),
             "whole text": (lambda prompt, rows: max(rows + 1, prompt), whole_text),
-            "prompt": (lambda prompt, rows: prompt, "You return the prompt's length: only the new tokens are counted."),
+            "prompt": (lambda prompt, rows: prompt, "You return the length of the prompt. Count only the new tokens."),
             "exchanged": (lambda prompt, rows: right(rows, prompt),
-                "Prompt and rows have changed places: a longer prompt leaves less room, and more rows leave more."),
+                "You have swapped prompt and rows. A longer prompt leaves less room, and more rows leave more room."),
         },
-        praise="also where the prompt fills the table, and where it is too long.",
+        praise="your numbers are right, even if the prompt fills the table or is too long for it.",
     )  # fmt: skip
 
 
@@ -203,22 +205,23 @@ def room(seed: int) -> Exercise:
 def untrained(seed: int) -> Exercise:
     """untrained(before, after) -> (rows,), True where training never reached a row.
 
-    A trained row has turned by more than a degree; an untrained one was multiplied by the factor of the weight decay, the same
-    for the whole table and not known, which rounding turns by less than a thousandth of a degree.
+    Training changes the direction of a row by more than one degree. An untrained row is only multiplied by the factor of the
+    weight decay, which is unknown and the same for the whole table; rounding changes its direction by less than 0.001 degrees.
     """
     draw = torch.Generator().manual_seed(seed)
 
     def tables(reached: range, rows: int, d: int, spread: float, factor: float, rounding: float = 0) -> tuple[Tensor, Tensor]:
         before = (spread * torch.randn(rows, d, generator=draw)).double()
         number, at = torch.arange(rows)[:, None], torch.arange(d)
-        # The trained rows turn in a quarter of the channels only, in others from row to row: the ratios of the rest all stay
-        # the same.
+        # A trained row changes its direction in only a quarter of the channels, different ones from row to row. The ratios of
+        # all other channels stay the same.
         part = before * ((at - d // 4 * (number + number // 4)) % d < d // 4)
         across = torch.randn(before.shape, generator=draw) * (part != 0)
         across -= part * (across * part).sum(1, keepdim=True) / part.square().sum(1, keepdim=True)
         across *= before.norm(dim=1, keepdim=True) / across.norm(dim=1, keepdim=True)
-        # By turns: as long as the untrained ones, hardly turned and shorter, far turned and longer, turned right round. The
-        # last rows are of the last two kinds, so that an answer that takes them for untrained gets a wrong factor.
+        # In turn, trained rows are as long as the untrained ones; shorter, in nearly the same direction; longer, in a very
+        # different direction; and reversed. The last rows are of the last two kinds, so that an answer that believes them to be
+        # untrained gets a wrong factor.
         angle = torch.tensor([20.0, 1.1, 60.0, 180.0]).double()[number % 4].deg2rad()
         length = factor * torch.tensor([1 - 1e-5, 0.8, 1.6, 1.3])[number % 4]
         turned = length * (angle.cos() * before + angle.sin() * across)
@@ -239,7 +242,7 @@ def untrained(seed: int) -> Exercise:
         return ((a - b).abs() <= 1e-4 * b.abs().amax(dim=1, keepdim=True)).all(dim=1)
 
     def from_the_last(before: Tensor, after: Tensor) -> Tensor:
-        """The last row taken for an untrained one, to find the factor."""
+        """The result if the last row is believed to be untrained, and gives the factor."""
         return same(after, before * after[-1].norm() / before[-1].norm())
 
     def after_the_last(before: Tensor, after: Tensor) -> Tensor:
@@ -250,48 +253,59 @@ def untrained(seed: int) -> Exercise:
         return lambda before, after: (after / before)[:, [one, other]].diff(dim=1).abs().flatten() < 1e-3
 
     some = int(torch.randint(5, 9, (), generator=draw))
-    lax = "Too lax: a row that has turned by little more than a degree has been trained, and its cosine is still 0.9998."
-    strict = (
-        "Too strict: rounding turns an untrained row by up to a thousandth of a degree, so its cosine need not be exactly 1."
+    lax = (
+        "Your test is too tolerant. A row whose direction has changed by little more than one degree has been trained, and its "
+        "cosine is still 0.9998."
     )
-    shorter = "You go by length: a trained row can have become shorter too."
-    little = "You look for rows that have changed little: weight decay may have halved a row that training never reached."
-    channels = "You compare two channels: training can have turned a row in others, so look at all."
+    strict = (
+        "Your test is too strict. Rounding changes the direction of an untrained row by up to a thousandth of a degree, so its "
+        "cosine isn't always exactly 1."
+    )
+    shorter = "You compare the lengths of the rows. But a trained row can have become shorter, too."
+    little = (
+        "You look for rows that have changed only a little. But weight decay may have halved a row that training never reached."
+    )
+    channels = "You compare only two channels. But training can have changed a row in other channels, so look at all of them."
     return Exercise(
         cases={
             "no weight decay": tables(range(some), 12, 16, 0.02, 1.0),
             "little weight decay": tables(range(some), 12, 16, 0.02, 0.99),
-            "rows halved, the first two never reached": tables(range(2, some), 12, 8, 0.7, 0.5),
+            "halved rows, the first two never reached": tables(range(2, some), 12, 8, 0.7, 0.5),
             "only the first two rows never reached": tables(range(2, 12), 12, 16, 0.02, 0.9),
             "every row reached": tables(range(11), 11, 16, 0.02, 0.97),
             "no row reached": tables(range(0), 7, 8, 1.0, 0.97),
             "a table of one row": tables(range(0), 1, 8, 1.0, 0.97),
-            "rounding that turns rows by half a thousandth of a degree": tables(range(some), 13, 16, 0.02, 0.98, rounding=1e-5),
+            "rounding that changes the direction of rows by half a thousandth of a "
+            "degree": tables(range(some), 13, 16, 0.02, 0.98, rounding=1e-5),
             "a table of 600 rows": tables(range(400 + some), 600, 8, 0.02, 0.98),
         },
         right=right,
         mistakes={
             "exchanged": (lambda b, a: ~right(b, a),
-                "True and False have changed places: True is for a row that training never reached."),
+                "You have swapped True and False. True is for a row that training never reached."),
             "unchanged": (lambda b, a: same(a, b),
-                "You look for rows that are as they were: weight decay has shrunk the untrained rows too."),
+                "You look for rows that haven't changed. But weight decay has shrunk the untrained rows, too."),
             **{f"changed by less than {part}": (
                 lambda b, a, part=part: (a - b).norm(dim=1) < part * b.norm(dim=1), little) for part in (0.015, 0.05, 0.15)},
             "the last row's factor": (from_the_last,
-                "You take the last row for an untrained one, to find the factor: in some tables it has been trained."),
-            "from the last trained on": (after_the_last,
-                "For you all rows up to the last trained one are trained: texts can begin at row 2 as well."),
-            "all": (lambda b, a: torch.ones(len(a)),
-                "You find every row untrained: look at each row's direction, in all its channels."),
-            "opposite": (lambda b, a: cosine(b, a).abs() > 0.9999,
-                "A row that points the other way has turned by 180 degrees, and been trained: its cosine is -1."),
-            "and shorter": (lambda b, a: right(b, a) & (lengths(b, a) < 1 - 1e-6),
-                "You ask that an untrained row is shorter: the factor of the weight decay can be 1."),
-            "the most frequent length": (lambda b, a: (lengths(b, a) / lengths(b, a).median() - 1).abs() < 1e-4,
-                "You go by length, and take the most frequent ratio for the factor: a trained row can be as long as before."),
-            "the last row's length": (lambda b, a: (lengths(b, a) / lengths(b, a)[-1] - 1).abs() < 1e-4,
-                "You go by length, and take the last row for untrained: trained rows can be as long, and the last can be "
+                "You find the factor from the last row, as if it were untrained. But in some tables, the last row has been "
                 "trained."),
+            "from the last trained on": (after_the_last,
+                "You call all rows up to the last trained one trained. But texts can also begin at row 2, so that rows 0 and 1 "
+                "stay untrained."),
+            "all": (lambda b, a: torch.ones(len(a)),
+                "You call every row untrained. Compare the direction of each row before and after, in all channels."),
+            "opposite": (lambda b, a: cosine(b, a).abs() > 0.9999,
+                "You call a row untrained if it points in the opposite direction. But its direction has changed by 180 "
+                "degrees: its cosine is -1."),
+            "and shorter": (lambda b, a: right(b, a) & (lengths(b, a) < 1 - 1e-6),
+                "You require an untrained row to be shorter than before. But the factor of the weight decay can be 1."),
+            "the most frequent length": (lambda b, a: (lengths(b, a) / lengths(b, a).median() - 1).abs() < 1e-4,
+                "You compare lengths, and take the most frequent ratio as the factor. But a trained row can have this ratio, "
+                "too."),
+            "the last row's length": (lambda b, a: (lengths(b, a) / lengths(b, a)[-1] - 1).abs() < 1e-4,
+                "You compare lengths, and find the factor from the last row, as if it were untrained. But trained rows can "
+                "have the same length ratio, and the last row can be trained."),
             "as long or shorter": (lambda b, a: lengths(b, a) <= 1 + 1e-6, shorter),
             "shorter": (lambda b, a: lengths(b, a) < 1 - 1e-6, shorter),
             **{f"cosine above {least}": (lambda b, a, least=least: cosine(b, a) > least, lax)
@@ -302,23 +316,24 @@ def untrained(seed: int) -> Exercise:
             "the first two channels": (two_channels(0, 1), channels),
             "the last two channels": (two_channels(-2, -1), channels),
             "none": (lambda b, a: torch.zeros(len(a)),
-                "You find no row untrained: how can a row be shrunk, and its direction be kept?"),
+                "You call no row untrained. How can a row shrink and keep its direction?"),
         },
-        praise="nine tables, with weight decay and without, some of them with first rows that no text has reached.",
+        praise="all nine tables are right, with and without weight decay, including tables whose first rows no text has "
+               "reached.",
     )  # fmt: skip
 
 
 @exercise()
 def positions(seed: int) -> Exercise:
-    """positions(mask) -> (batch, L): the words of each text counted from 0, wherever its padding is.
+    """positions(mask) -> (batch, L): the words of each text, counted from 0, wherever its padding is.
 
-    mask is True for a word and False for padding; at padding any whole number from 0 to L - 1 is right.
+    The mask is True for a word and False for padding. For padding, any whole number from 0 to L - 1 is right.
     """
     draw = random.Random(seed)
     length = draw.randint(7, 9)
 
     def batch(*spans: tuple[int, int], of: int = length) -> tuple[Tensor]:
-        """Texts whose words go from column to column."""
+        """Texts whose words go from a start column to an end column."""
         return (torch.tensor([[start <= at < end for at in range(of)] for start, end in spans]),)
 
     short = draw.sample(range(2, length - 1), 3)
@@ -338,7 +353,7 @@ def positions(seed: int) -> Exercise:
         return mask, call(mask, wanted=mask.long())
 
     def same(known: tuple[Tensor, Tensor], said: tuple[Tensor, Tensor]) -> bool:
-        """On all words: padding may have any number."""
+        """Whether all words agree; padding may have any number."""
         return bool((known[1] == said[1])[said[0]].all())
 
     def fault(said: Sequence[tuple[Tensor, Tensor]]) -> str | None:
@@ -349,27 +364,28 @@ def positions(seed: int) -> Exercise:
                 if not wrong:
                     continue
                 if any(at != int(at) for at in found):
-                    return f"Positions are whole numbers, and one of yours is {next(at for at in found if at != int(at)):g}."
+                    return f"Positions are whole numbers, but one of yours is {next(at for at in found if at != int(at)):g}."
                 text = f"the mask {is_word.int().tolist()}" if len(is_word) < 20 else f"a text of {len(found)} words"
                 return (
-                    f"For {text} your word {wrong[0]}, counted from 0, is at position {found[wrong[0]]:g}, and should be at "
-                    f"{wrong[0]}."
+                    f"For {text}, your word {wrong[0]}, counted from 0, is at position {found[wrong[0]]:g}, but it should be "
+                    f"at {wrong[0]}."
                 )
         padding = torch.cat([yours[~mask] for mask, yours in said])
         if (padding == -1).any():
             return (
-                "The words are right. Padding gets -1: for a table that is its last row, or an error. 0 to L - 1 are allowed."
+                "Your words are right, but your padding gets -1. In a table, that is the last row, or an error. Use numbers "
+                "from 0 to L - 1."
             )
         if any(((yours < 0) | (yours > mask.shape[1] - 1) | (yours != yours.round())).any() for mask, yours in said):
-            return "The words are right. Some padding has a number that is no row: whole numbers from 0 to L - 1 are allowed."
+            return "Your words are right, but some padding has a number that isn't a row. Use whole numbers from 0 to L - 1."
         return None
 
-    from_1 = "You count from 1: the first word belongs to row 0."
-    not_behind = "Padding behind the words must not be subtracted: what you do fits padding in front only."
-    the_first_one = "Each text gets the first one's positions: each has padding of its own."
-    down = "You count down the batch, from text to text: count along each text."
-    on_and_on = "Your count goes on from one text to the next: each text begins at 0."
-    padding_counted = "You count padding and not words: True stands for a word."
+    from_1 = "You count from 1, but the first word belongs to row 0."
+    not_behind = "You subtract all padding. But padding after the words must not be subtracted, only padding before them."
+    the_first_one = "You use the positions of the first text for all texts. But each text has its own padding."
+    down = "You count down the batch, from text to text. Count along each text."
+    on_and_on = "Your count continues from one text to the next. But each text begins at 0."
+    padding_counted = "You count the padding instead of the words. True stands for a word."
     return Exercise(
         cases=[
             batch(*[(length - words, length) for words in [*short, length]]),  # as in a batch for generation
@@ -383,8 +399,8 @@ def positions(seed: int) -> Exercise:
         same=same,
         fault=fault,
         mistakes={
-            "columns": (column, "That is the bug itself: with padding in front, a text's first word does not get row 0."),
-            "columns from 1": (lambda mask: column(mask) + 1, "You count the padding as well, and from 1."),
+            "columns": (column, "That is the bug itself: if there is padding before a text, its first word doesn't get row 0."),
+            "columns from 1": (lambda mask: column(mask) + 1, "You count the padding as well, and you start at 1."),
             "from 1": (lambda mask: right(mask) + 1, from_1),
             "less all padding": (lambda mask: column(mask) - (~mask).sum(dim=1, keepdim=True), not_behind),
             "less all padding, from 0": (
@@ -395,7 +411,7 @@ def positions(seed: int) -> Exercise:
             "the first one's words, from 0": (
                 lambda mask: (mask[:1].cumsum(dim=1).expand_as(mask) - 1).clamp(min=0), the_first_one),
             "the most padding": (lambda mask: column(mask) - first(mask).max(),
-                "All texts get the same positions: each has padding of its own."),
+                "You use the same positions for all texts. But each text has its own padding."),
             "down the batch": (lambda mask: mask.cumsum(dim=0) - 1, down),
             "down the batch from 1": (lambda mask: mask.cumsum(dim=0), down),
             "on and on": (lambda mask: mask.flatten().cumsum(dim=0).view_as(mask) - 1, on_and_on),
@@ -403,12 +419,13 @@ def positions(seed: int) -> Exercise:
             "on and on in a ring": (
                 lambda mask: (mask.flatten().cumsum(dim=0).view_as(mask) - 1) % mask.shape[1], on_and_on),
             "backwards": (lambda mask: first(mask) + mask.sum(dim=1, keepdim=True) - 1 - column(mask),
-                "You count from the end: the first word belongs to row 0."),
+                "You count from the end, but the first word belongs to row 0."),
             "padding": (lambda mask: (~mask).cumsum(dim=1), padding_counted),
             "padding less 1": (lambda mask: (~mask).cumsum(dim=1) - 1, padding_counted),
             "the mask": (lambda mask: mask.int(),
-                "All words are at position 1, as if you returned the mask: how many words come before each?"),
-            "zeros": (lambda mask: 0 * mask.int(), "Every word is at 0: then no word knows its position."),
+                "All your words are at position 1, as if you returned the mask. How many words come before each word?"),
+            "zeros": (lambda mask: 0 * mask.int(), "All your words are at position 0, so no word knows its position."),
         },
-        praise="padding in front, behind, on both sides and none, and no number that the table does not have.",
+        praise="your positions are right with padding before the words, after them, on both sides and without any, and no "
+               "number is outside the table.",
     )  # fmt: skip

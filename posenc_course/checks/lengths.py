@@ -1,4 +1,4 @@
-"""Exercises on losses beyond the training length: which ones count, what a mean hides, and where a model breaks."""
+"""Exercises on losses beyond the training length: which losses count, what a mean hides, and where a model breaks."""
 
 import functools
 import itertools
@@ -21,8 +21,8 @@ _TEXTS = ((512, 64, 32), (100, 64, 32), (64, 64, 16), (256, 32, 32), (130, 32, 2
 def windows() -> Exercise:
     """windows(total, length, stride) -> pairs (start, first): the window at `start` counts its losses from `first` on.
 
-    Each of the `total` losses must count once, after the first window with length - stride tokens before it in its window, and
-    no window may be superfluous.
+    Each of the `total` losses must count once. After the first window, it must have at least length - stride tokens before it
+    in its window, and no window may be superfluous.
     """
 
     def right(total: int, length: int, stride: int) -> Tensor:
@@ -40,25 +40,26 @@ def windows() -> Exercise:
         mistakes={},
         ask=lambda call, *text: call(*text, wanted=Sizes((None, 2))),
         fault=fault,
-        praise=f"in all {len(_TEXTS)} cases every loss counts once, and none after the first window lacks context.",
+        praise=f"in all {len(_TEXTS)} cases, every loss counts once, and after the first window, every loss has enough "
+        "context.",
     )
 
 
 def _fault(pairs: Tensor, total: int, length: int, stride: int) -> str | None:
-    """The first thing that is not as it should be in a plan, by its name where it has one."""
+    """The first thing that is wrong with a plan, by name if it has one."""
     if not torch.equal(pairs, pairs.round()):
-        return f"pairs (start, first) of whole numbers were asked for, and yours hold {pairs[pairs != pairs.round()][0]:g}."
+        return f"your pairs (start, first) should be whole numbers, but they contain {pairs[pairs != pairs.round()][0]:g}."
     plan = [(int(start), int(first)) for start, first in pairs.tolist()]
     for start, first in plan:
         if start < 0 or start + length > total:
             return (
-                f"the window at {start} reaches from {start} to {start + length - 1}, outside of 0 to {total - 1}. Where must "
-                "the last window start, so that it ends where the text does?"
+                f"the window at {start} reaches from {start} to {start + length - 1}, but the text only has positions 0 to "
+                f"{total - 1}. Where must the last window start, so that it ends with the text?"
             )
         if not 0 <= first < length:
             if all(0 <= place - begin < length for begin, place in plan):
-                return "`first` is counted inside of the window, and yours seems to be a position in the text."
-            return f"first = {first}, and a window of {length} has the positions 0 to {length - 1}."
+                return "your `first` seems to be a position in the text. It should be a position in the window."
+            return f"you return first = {first}, but a window of {length} only has the positions 0 to {length - 1}."
     times = [0] * total
     for start, first in plan:
         for position in range(start + first, start + length):
@@ -66,30 +67,33 @@ def _fault(pairs: Tensor, total: int, length: int, stride: int) -> str | None:
     if stride < length and len(plan) > 1 and all(first == 0 for _, first in plan):
         if max(times) > 1:
             return (
-                f"every window counts all of its losses, so the loss at position {times.index(max(times))} counts "
-                f"{max(times)} times. Which ones has an earlier window counted already?"
+                f"every window counts all of its losses, so the loss at position {times.index(max(times))} counts {max(times)} "
+                "times. Which losses has an earlier window already counted?"
             )
-        return "your windows do not overlap, and each begins with a token that has nothing before it."
+        return "your windows don't overlap, so each begins with a token that has no context."
     missing, twice = times.count(0), sum(count > 1 for count in times)
     if missing and all(times[: total - missing]):
-        return f"the last {_losses(missing)} nowhere. A last window may move on by less than the stride."
+        return f"the last {_losses(missing)} nowhere. The last window may move by less than the stride."
     if missing and not any(times[:missing]) and all(times[missing:]):
-        return f"the first {_losses(missing)} nowhere. Nothing comes before the first window: it must count all of its losses."
+        return (
+            f"the first {_losses(missing)} nowhere. There is no window before the first one, so it must count all of its "
+            "losses."
+        )
     if missing:
-        return f"{missing} of {total} losses count nowhere, the one at position {times.index(0)} is the first."
+        return f"{missing} of {total} losses count nowhere. The first one is at position {times.index(0)}."
     if twice:
         position = next(position for position, count in enumerate(times) if count > 1)
-        return f"{twice} of {total} losses count more than once, the one at position {position} is the first."
+        return f"{twice} of {total} losses count more than once. The first one is at position {position}."
     begin = min(start for start, _ in plan)
     for start, first in plan:
         if start != begin and first < length - stride:
             return (
-                f"the loss at position {start + first} has {first} tokens before it in its window, and should have "
+                f"the loss at position {start + first} has {first} tokens before it in its window, but it should have "
                 f"{length - stride}. Which end of a window has the most context?"
             )
     needed = 1 - (length - total) // stride
     if len(plan) > needed:
-        return f"every loss counts once and has its context, but you use {len(plan)} windows and {needed} do."
+        return f"every loss counts once and has enough context, but you use {len(plan)} windows, and {needed} are enough."
     return None
 
 
@@ -99,13 +103,13 @@ def _losses(number: int) -> str:
 
 @exercise()
 def beyond(seed: int) -> Exercise:
-    """beyond(lengths, means) -> (n,) the mean loss at the positions that no shorter window has, from means over windows."""
+    """beyond(lengths, means) -> (n,) mean losses at the positions that no shorter window has, from means over windows."""
     generator, rng = torch.Generator().manual_seed(seed), random.Random(seed)
     step = rng.randint(3, 7)
     lengths = {
         "lengths that double": [64, 128, 256, 512],
         "lengths that grow by unequal steps": [8 * step, 9 * step, 16 * step, 50 * step],
-        "one length alone": [5 * step],
+        "a single length": [5 * step],
         "lengths that differ by one": [step, step + 1, step + 2],
         "windows of a single token first": [1, 10, 40],
     }
@@ -116,7 +120,7 @@ def beyond(seed: int) -> Exercise:
         return torch.tensor(lengths) * means
 
     def new(values: Tensor) -> Tensor:
-        """What each adds to the one before."""
+        """How much each value adds to the one before."""
         return torch.cat([values[:1], values.diff()])
 
     def right(lengths: Sequence[int], means: Tensor) -> Tensor:
@@ -137,36 +141,40 @@ def beyond(seed: int) -> Exercise:
         right=right,
         mistakes={
             "differences": (lambda n, m: new(m),
-                "You subtract means of windows of different lengths: each stands for as many losses as its window is long."),
+                "You subtract means over windows of different lengths. But each mean stands for as many losses as its window "
+                "has positions."),
             "doubling": (lambda n, m: torch.cat([m[:1], 2 * m[1:] - m[:-1]]),
-                "That is right where each length is twice the one before. How many positions are new in general?"),
+                "Your formula is right if each length is twice the one before. How many positions are new in general?"),
             "by the longer length": (lambda n, m: new(sums(n, m)) / torch.tensor(n),
-                "You divide by the longer length: only the positions that are new should share what is left."),
+                "You divide by the longer length. Divide by the number of new positions only."),
             "sums": (lambda n, m: new(sums(n, m)),
-                "You return sums of losses: divide each by the number of positions that are new."),
+                "You return sums of losses. Divide each sum by the number of new positions."),
             "since the first": (since_first,
-                "You take everything beyond the first length together: the length just before is the one to leave out."),
+                "You treat everything beyond the first length as one part. Leave out only the positions of the length just "
+                "before."),
             "weights exchanged": (lambda n, m: torch.cat([m[:1], (torch.tensor(n[:-1]) * m[1:] - torch.tensor(n[1:]) * m[:-1])
                 / torch.tensor(n).diff()]),
-                "The two weights have changed places: a mean over a window goes with the length of that window."),
+                "You have swapped the two weights. The mean over a window belongs with the length of that window."),
             "what was given": (lambda n, m: m,
-                "You return the means as they are: each still holds the shorter windows' losses."),
+                "You return the means unchanged. But each of them still includes the losses of the shorter windows."),
             "the mean of neighbours": (lambda n, m: torch.cat([m[:1], (m[1:] + m[:-1]) / 2]),
-                "You average neighbours: what you look for is the part that makes one mean into the other."),
+                "You average neighbouring means. But you need the part that turns one mean into the next."),
             "by the results": (from_results,
-                "You take off the loss of the stretch before alone: take off everything up to there, which is the mean given."),
+                "You subtract only the losses of the part just before. Subtract the losses of everything up to there; their "
+                "mean is given."),
             "by number": (lambda n, m: new(torch.arange(1, len(n) + 1) * m),
-                "You take all stretches for equally long: look at how many positions each adds."),
+                "You treat all parts as equally long. How many positions does each part add?"),
             "above the first": (lambda n, m: right(n, m) - m[0],
-                "You return how much more than the first mean it is: the losses themselves were asked for."),
+                "You return how much larger each loss is than the first mean. Return the losses themselves."),
             "above the mean before": (lambda n, m: torch.cat([m[:1], right(n, m)[1:] - m[:-1]]),
-                "You return how much more than the mean before it is: the losses themselves were asked for."),
+                "You return how much larger each loss is than the mean before it. Return the losses themselves."),
             "the last alone": (lambda n, m: torch.cat([m[:-1], right(n, m)[-1:]]),
-                "Only the longest windows are taken apart: each of the others holds the shorter ones' losses as well."),
+                "You take only the longest windows apart. But each of the other windows also includes the losses of the "
+                "shorter ones."),
             "the first alone wrong": (lambda n, m: torch.cat([torch.zeros(1), right(n, m)[1:]]),
-                "Only your first number is wrong: the shortest windows have positions, too, and their mean is given."),
+                "Only your first number is wrong. The shortest windows also have positions, and their mean is given."),
         },
-        praise="a mean over 512 positions is taken apart again, whatever the lengths.",
+        praise="your function takes a mean over 512 positions apart again, and it works for all lengths.",
     )  # fmt: skip
 
 
@@ -178,16 +186,16 @@ def _sample(generator: torch.Generator, *shape: int) -> Tensor:
 def blind_mean(seed: int) -> Exercise:
     """blind_mean(losses, settled, length, stride) -> the mean over the last `stride` of `length` positions.
 
-    A position has its own loss as far as `losses` go, and `settled` beyond.
+    A position has its own loss as long as there are `losses`, and `settled` after that.
     """
     generator, rng = torch.Generator().manual_seed(seed), random.Random(seed)
     size = 2 * rng.randint(3, 5)
     places = {
         "long windows that do not overlap": (8 * size, 8 * size),
-        "windows that slide beyond the first positions": (8 * size, size),
-        "windows that slide by one": (3 * size, 1),
+        "windows that move beyond the first positions": (8 * size, size),
+        "windows that move by one": (3 * size, 1),
         "windows that end within the losses": (size - 2, size - 2),
-        "windows that slide within the losses": (size - 1, 3),
+        "windows that move within the losses": (size - 1, 3),
         "windows as long as the losses": (size, size),
         "windows that count some losses and some settled ones": (2 * size, size + 3),
         "windows of a single token": (1, 1),
@@ -220,53 +228,58 @@ def blind_mean(seed: int) -> Exercise:
         right=right,
         mistakes={
             "all count": (lambda x, s, n, k: mean(read(x, s, n)),
-                "You count every position of a window: where windows overlap, only the last `stride` positions count."),
+                "You count every position of a window. If windows overlap, only the last `stride` positions count."),
             "the first ones": (lambda x, s, n, k: mean(read(x, s, n)[:k]),
-                "You count the first `stride` positions of a window: an earlier window has counted them already."),
+                "You count the first `stride` positions of a window. But an earlier window has already counted them."),
             "from the stride on": (lambda x, s, n, k: mean(read(x, s, n)[k:] or read(x, s, n)),
-                "You leave out the first `stride` positions: the last `stride` count, so how many come before them?"),
+                "You leave out the first `stride` positions. But the last `stride` positions count, so how many come before "
+                "them?"),
             "short windows": (uncut,
-                "Long windows come out well. One that ends within the losses never gets to `settled`."),
+                "Your function is right for long windows. But a window that ends within the losses never reaches `settled`."),
             "the last loss goes on": (lambda x, s, n, k: right(x, float(x[-1]), n, k),
-                "You go on with the last loss: every position beyond has `settled`."),
+                "You continue with the last loss. But every position after the losses has the loss `settled`."),
             "by the length": (lambda x, s, n, k: right(x, s, n, k) * k / n,
-                "You divide by the length of the window: divide by the number of positions that count."),
+                "You divide by the length of the window. Divide by the number of positions that count."),
             "by the losses": (lambda x, s, n, k: right(x, s, n, k) * k / len(x),
-                "You divide by the number of losses you are given: divide by the number of positions that count."),
-            "a sum": (lambda x, s, n, k: right(x, s, n, k) * k, "You add up: divide by the number of positions that count."),
+                "You divide by the number of losses that your function is given. Divide by the number of positions that "
+                "count."),
+            "a sum": (lambda x, s, n, k: right(x, s, n, k) * k,
+                "You return a sum. Divide it by the number of positions that count."),
             "a median": (lambda x, s, n, k: float(np.median(read(x, s, n)[n - k :])),
-                "You take a median: the mean was asked for, to which every position that counts contributes."),
-            "both alike": (halves, "You weigh both parts alike: they have different numbers of positions."),
+                "You take a median. Take the mean, to which every position that counts contributes."),
+            "both alike": (halves, "You give both parts the same weight. But they have different numbers of positions."),
             "again from the start": (lambda x, s, n, k: mean([x[m % len(x)].item() for m in range(n - k, n)]),
-                "You begin again where the losses end: it is one long window, and every position beyond them has `settled`."),
+                "You start again with the first loss when the losses end. But there is one long window, and every position "
+                "after the losses has the loss `settled`."),
             "one short": (lambda x, s, n, k: mean(read(x[: n - 1], s, n)[n - k :]),
-                "A window no longer than the losses has no position for `settled`: its last position has a loss of its own."),
+                "A window that isn't longer than the losses has no position with the loss `settled`. Its last position has its "
+                "own loss."),
             "one position early": (lambda x, s, n, k: mean(read(x, s, n)[max(n - k - 1, 0) : n - 1] or read(x, s, n)),
-                "Your positions are one too early: the last of a window counts as well."),
+                "Your positions are one too early. The last position of a window counts, too."),
             "one position more": (lambda x, s, n, k: mean(read(x, s, n)[max(n - k - 1, 0) :]),
-                "You count one position too many where windows overlap: `stride` of them count."),
+                "If windows overlap, you count one position too many. Only `stride` of them count."),
             "the mean of the losses": (lambda x, s, n, k: x.mean().item(),
-                "Your mean depends on neither length nor stride: which positions does such a window count?"),
-            "settled": (lambda x, s, n, k: s, "You forget the beginning: the first positions have losses of their own."),
+                "Your mean depends on neither the length nor the stride. Which positions does such a window count?"),
+            "settled": (lambda x, s, n, k: s, "You ignore the beginning. The first positions have their own losses."),
             "backwards": (lambda x, s, n, k: right(x.flip(0), s, n, k),
-                "You begin at the wrong end: losses[0] is the one with nothing before it."),
+                "You start at the wrong end. losses[0] is the loss of the token with no context."),
         },
-        praise="without overlap the beginning weighs less the longer the window; with it, it stops counting at all.",
+        praise="without overlap, the beginning weighs less if the window is longer; with overlap, it no longer counts at all.",
     )  # fmt: skip
 
 
 @exercise()
 def cliff(seed: int) -> Exercise:
-    """cliff(losses, reference) -> the position from which on a model loses half a nat or more to another; their length if none.
+    """cliff(losses, reference) -> the position from which a model is worse than before by half a nat or more, or their length.
 
-    The two curves share what each byte has of its own. There are 24 positions or more on each side, and 4 to either side of the
-    right one are forgiven.
+    The two curves share what is easy or hard about each byte. There are at least 24 positions on each side of a cliff, and an
+    answer may be off by up to 4 positions.
     """
     generator, rng = torch.Generator().manual_seed(seed), random.Random(seed)
 
     def curves(positions: int, *, at: int | None = None, more: float = 0.0, before: float = 0.0, drift: float = 0.0,
                odd: tuple[int, float] | None = None, easier: int = 0) -> tuple[tuple[Tensor, Tensor], int]:  # fmt: skip
-        """Two curves and where the first breaks: `more` nats from `at` on; `odd` is a byte that one of them finds hard."""
+        """Two curves and where the first breaks: `more` nats from `at` on; `odd` is a byte that only the first finds hard."""
         bytes_ = 4 * _sample(generator, positions) ** 2 + 0.3 + 3.0 * (torch.arange(positions) < easier)
         own = 0.04 * torch.randn(2, positions, generator=generator, dtype=torch.float64)
         gap = before + drift * torch.linspace(0, 1, positions, dtype=torch.float64)
@@ -283,20 +296,20 @@ def cliff(seed: int) -> Exercise:
         "a cliff at an early position": curves(256, at=rng.randint(25, 40), more=0.8),
         "a short window": curves(96, at=rng.randint(30, 66), more=0.9),
         "no cliff": curves(512),
-        "no cliff, a model that is worse throughout": curves(256, before=0.7),
-        "no cliff, a slow drift": curves(512, drift=0.35),
-        "no cliff, and bytes that get easier": curves(512, before=0.6, easier=at + 80),
-        "a cliff for the better model of the two": curves(512, at=2 * at, more=0.6, before=-0.8),
-        "a cliff for the worse model of the two": curves(512, at=at + 99, more=0.7, before=0.6),
+        "no cliff, but a model that is worse throughout": curves(256, before=0.7),
+        "no cliff, but a slow drift": curves(512, drift=0.35),
+        "no cliff, but bytes that become easier": curves(512, before=0.6, easier=at + 80),
+        "a cliff for the better of the two models": curves(512, at=2 * at, more=0.6, before=-0.8),
+        "a cliff for the worse of the two models": curves(512, at=at + 99, more=0.7, before=0.6),
         "a cliff, and one odd byte before it": curves(512, at=at + 200, more=0.7, odd=(at - 30, 2.5)),
         "a cliff, and one odd byte after it": curves(256, at=at // 2 + 20, more=0.7, odd=(200, 3.0)),
-        "no cliff, and one odd byte": curves(256, odd=(at, 2.5)),
-        "a model that gets better by a nat": curves(512, at=at + 50, more=-1.0),
+        "no cliff, but one odd byte": curves(256, odd=(at, 2.5)),
+        "a model that improves by a nat": curves(512, at=at + 50, more=-1.0),
     }
     cases, truth = {name: case for name, (case, _) in known.items()}, [place for _, place in known.values()]
 
     def split(gap: Tensor, rises: float = 0.3) -> int:
-        """Where two levels fit best, by the least squares."""
+        """Where two levels fit best, by least squares."""
         at, below = torch.arange(24, len(gap) - 23), gap.cumsum(dim=0)
         rise = (gap.sum() - below[at - 1]) / (len(gap) - at) - below[at - 1] / at
         best = int((at * (len(gap) - at) * rise.clamp(min=0) ** 2).argmax())
@@ -315,24 +328,33 @@ def cliff(seed: int) -> Exercise:
         flat = {name for name, place, size in zip(cases, truth, whole, strict=True) if place == size}
         before = said[list(cases).index("a cliff, and one odd byte before it")]
         if all("odd" in name for name in missed) or abs(before - (at - 30)) < 2:
-            what = "One odd byte leads you astray: a cliff lasts, so ask many positions and not one."
+            what = "One odd byte misleads your function. A cliff lasts, so compare many positions."
         elif missed.keys() <= flat:
-            what = "You find a cliff where there is none: it takes half a nat or more, for the worse, and for good."
+            what = (
+                "You find a cliff where there is none. At a cliff, the model becomes worse by at least half a nat, and stays "
+                "worse."
+            )
         elif missed.keys().isdisjoint(flat) and all(5 <= by <= 40 for by in missed.values()):
-            what = "You are late: a mean over the positions up to here reaches its new level only when all of them are new."
+            what = (
+                "Your positions are too late. A mean over the positions up to a point reaches the new level only when all of "
+                "these positions are past the cliff."
+            )
         elif missed.keys().isdisjoint(flat) and all(-40 <= by <= -5 for by in missed.values()):
-            what = "You are early: a mean over the positions from here on begins to rise before the cliff."
+            what = "Your positions are too early. A mean over the positions after a point begins to rise before the cliff."
         elif all(number == size for number, size, is_wrong in zip(said, whole, wrong, strict=True) if is_wrong):
-            what = "You miss a cliff: half a nat is enough, wherever the difference of the two begins."
+            what = "You miss a cliff. A rise of half a nat is enough, whatever the difference of the curves was before."
         elif all("of the two" in name or "throughout" in name or "easier" in name for name in missed):
-            what = "You go wrong where one model is better from the start: a cliff is a change of the difference, not its sign."
+            what = (
+                "Your function is wrong if one model is better from the start. A cliff is a change in the difference, not its "
+                "sign."
+            )
         else:
             what = kind(truth, said, wrong, list(cases), 0.5)
         first = wrong.index(True)
         name, place = list(cases)[first], truth[first]
         there = "there is no cliff" if name in flat else f"the cliff is at {place}"
         shown = called("cliff", cases[name], name)
-        text = f"{what} {shown} gives {said[first]}, and {there}. `checks.last()` returns these arguments."
+        text = f"{what} {shown} gives {said[first]}, but {there}. `checks.last()` returns these arguments."
         return text.strip(), cases[name]
 
     return Exercise(
@@ -340,55 +362,58 @@ def cliff(seed: int) -> Exercise:
         right=lambda x, y: split(x - y),
         mistakes={
             "not subtracted": (lambda x, y: split(x),
-                "You look at the model's own curve: easy and hard bytes hide the cliff there. What do both curves share?"),
+                "You look only at the model's own curve, where easy and hard bytes hide the cliff. What do both curves share?"),
             "the largest jump of one curve": (lambda x, y: int(x.diff().argmax()) + 1,
-                "You take the largest jump of the model's own curve: that is a hard byte after an easy one."),
+                "You take the largest jump in the model's own curve. That is where a hard byte comes after an easy one."),
             "the largest jump": (lambda x, y: int((x - y).diff().argmax()) + 1,
-                "You take the largest jump from one position to the next: noise jumps as well, and where there is no cliff "
-                "there is a largest jump all the same."),
+                "You take the largest jump from one position to the next. But noise jumps, too, and there is a largest jump "
+                "even if there is no cliff."),
             "the largest difference": (lambda x, y: int((x - y).argmax()),
-                "You take the largest difference: it may lie anywhere beyond the cliff, or be one odd byte."),
+                "You take the largest difference. But it may be anywhere after the cliff, or at one odd byte."),
             "the smallest difference": (lambda x, y: int((x - y).argmin()),
-                "You take the smallest difference: the two models fare alike up to the cliff, and noise decides where most."),
+                "You take the smallest difference. But before the cliff, the difference is about the same everywhere, so noise "
+                "decides where it is smallest."),
             "always": (lambda x, y: split(x - y, rises=-9.0),
-                "You find a cliff in every curve: where there is none, return the number of positions."),
+                "You find a cliff in every curve. If there is none, return the number of positions."),
             "better is a cliff": (lambda x, y: min(split(x - y), split(y - x)),
-                "You call it a cliff where the model gets better: a cliff is for the worse."),
+                "You also call it a cliff if the model becomes better. At a cliff, it becomes worse."),
             "a ratio": (lambda x, y: split(x / y),
-                "You divide one curve by the other: the same half nat is much for an easy byte and little for a hard one."),
+                "You divide one curve by the other. But half a nat is much for an easy byte and little for a hard one."),
             "no cliff is 0": (lambda x, y: split(x - y) % len(x),
-                "You return 0 where there is no cliff: return the number of positions."),
+                "If there is no cliff, you return 0. Return the number of positions."),
             "how many come after": (lambda x, y: len(x) - split(x - y),
-                "You return how many positions come after the cliff: return the first of them."),
+                "You return how many positions come after the cliff. Return the first of them."),
             "exchanged": (lambda x, y: split(y - x),
-                "The two curves have changed places: the first one is the model that may break."),
+                "You have swapped the two curves. The first one belongs to the model that may break."),
             **{f"above {above}": (lambda x, y, above=above: first(x - y, above),
-               "You take the first position with a difference above a threshold: one odd byte is above it, and so is a model "
-               "that was worse from the start.")
+               "You take the first position where the difference is above a threshold. But a single odd byte can be above it, "
+               "and so can a model that was worse from the start.")
                for above in (0.0, 0.25, 0.3, 0.4, 0.5)},
-            "the training length": (lambda x, y: 64, "You say 64 every time: where a model breaks has to be measured."),
-            "never": (lambda x, y: len(x), "You never find a cliff: what does the difference of the two curves look like?"),
+            "the training length": (lambda x, y: 64, "You return 64 every time. But you have to measure where a model breaks."),
+            "never": (lambda x, y: len(x), "You never find a cliff. What does the difference of the two curves look like?"),
             "counted from 24": (lambda x, y: split(x - y) - 24,
-                "You count from the first position that can be a cliff: count from the beginning of the window."),
+                "You count from the first position where a cliff is possible. Count from the beginning of the window."),
         },
         fault=fault,
-        praise=f"all {len(cases)} curves, and no cliff is found where there is none.",
+        praise=f"all {len(cases)} curves are right, and you find no cliff where there is none.",
     )  # fmt: skip
 
 
 @exercise()
 def by_chance(seed: int) -> Exercise:
-    """by_chance(a, b) -> the share of all ways to call len(a) of the numbers a, whose means differ as much as these."""
+    """by_chance(a, b) -> the share of all ways to choose len(a) of the numbers whose means differ at least as much as these."""
     generator = torch.Generator().manual_seed(seed)
     low, high = (_sample(generator, 3) + shift for shift in (1.5, 2.6))
     one = _sample(generator, 1)
     mixed = (_sample(generator, 9) + 1.5).round(decimals=4).sort().values
-    hundredths = torch.arange(161, 167, dtype=torch.float64) / 100  # however a mean is taken, these split its ties
+    hundredths = (
+        torch.arange(161, 167, dtype=torch.float64) / 100
+    )  # however you compute a mean, rounding breaks the ties of these
 
     def tensor(*numbers: float) -> Tensor:
         return torch.tensor(numbers, dtype=torch.float64)
 
-    # By hand: three below three are 2 of 20 ways, and equal numbers differ by nothing in all ways.
+    # By hand: if three numbers are below three others, that is 2 of 20 ways; and equal numbers don't differ in any way.
     cases = {
         "a below b": (low, high),
         "a above b": (high, low),
@@ -401,8 +426,8 @@ def by_chance(seed: int) -> Exercise:
         "ties of hundredths": (hundredths[1:4], hundredths[[0, 4, 5]]),
         "two equal numbers": (tensor(1.6, 1.6), tensor(1.6, 1.7, 1.8)),
         "means that differ by 2e-7 more": (tensor(1.6, 1.7), tensor(1.7 + 3e-7, 1.9)),
-        "one number against four": (mixed[[0]], mixed[[2, 4, 6, 8]]),
-        "one number against one": (mixed[[0]], mixed[[5]]),
+        "one number and four": (mixed[[0]], mixed[[2, 4, 6, 8]]),
+        "one number and one": (mixed[[0]], mixed[[5]]),
     }  # fmt: skip
 
     def differences(a: Tensor, b: Tensor) -> list[float]:
@@ -416,7 +441,7 @@ def by_chance(seed: int) -> Exercise:
         return share([abs(way) >= abs(ways[0]) - tolerance for way in ways])
 
     def flipped(a: Tensor, b: Tensor) -> float:
-        """The share for pairs, each of which may be exchanged."""
+        """The share for pairs, each of which may be swapped."""
         gaps = [x - y for x, y in zip(a.tolist(), b.tolist(), strict=False)]
         ways = [sum(s * g for s, g in zip(signs, gaps, strict=True)) for signs in itertools.product((1, -1), repeat=len(gaps))]
         return share([abs(way) >= abs(ways[0]) - 1e-9 for way in ways])
@@ -454,10 +479,13 @@ def by_chance(seed: int) -> Exercise:
     def times(a: Tensor, b: Tensor) -> int:
         return math.comb(len(a) + len(b), len(a))
 
-    one_way = "You count one direction only: a difference as large the other way round is as surprising."
-    doubled = "You double one direction: where a and b are of different lengths, the other has another share."
-    left_out = "You leave out the way that was seen: it is one of the ways."
-    rounding = "Rounding decides in one of your ties: differences that agree up to 1e-9 are equally large."
+    one_way = "You count only one direction. But a difference that is as large in the other direction is just as surprising."
+    doubled = (
+        "You double the share of one direction. But if a and b have different lengths, the other direction has a different "
+        "share."
+    )
+    left_out = "You leave out the observed way. It is one of the ways."
+    rounding = "In one of your ties, rounding decides. Differences that agree up to 1e-9 are equally large."
     return Exercise(
         cases=cases,
         right=right,
@@ -468,34 +496,39 @@ def by_chance(seed: int) -> Exercise:
             "the side that was seen": (seen_side, one_way),
             "doubled, at most 1": (lambda a, b: min(1.0, 2 * seen_side(a, b)), doubled),
             "doubled": (lambda a, b: 2 * seen_side(a, b), doubled),
-            "alike once": (alike_once, "Equal numbers are two numbers all the same: you count ways that look alike once."),
+            "alike once": (alike_once, "You count ways that look alike only once. But equal numbers are still different "
+                                       "numbers."),
             **{f"within {wide:g}": (lambda a, b, wide=wide: right(a, b, wide),
-               "Your tolerance is too wide: differences that are further apart than 1e-9 are not equally large.")
+               "Your tolerance is too large. Differences that are further apart than 1e-9 aren't equally large.")
                for wide in (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)},
-            "halves": (halves, "You call half of the numbers a: it should be `len(a)` of them."),
+            "halves": (halves, "You always choose half of the numbers as a. Choose `len(a)` of them."),
             "larger": (lambda a, b: share([abs(way) > abs(differences(a, b)[0]) + 1e-9 for way in differences(a, b)]),
-                "Only larger differences count with you: the way that was seen is one of the ways, and so are its equals."),
+                "You count only ways with a larger difference. But the observed way is one of the ways, and ways with an equal "
+                "difference count, too."),
             "one way less": (lambda a, b: right(a, b) - 1 / times(a, b), left_out),
             "among the others": (lambda a, b: (right(a, b) * times(a, b) - 1) / (times(a, b) - 1), left_out),
             "pairs": (flipped,
-                "You exchange the numbers of a pair: here any of the numbers may be called a, whichever seed it came from."),
-            "sums": (by_sums, "You compare sums: where a and b are of different lengths, their means say something else."),
-            "how many": (lambda a, b: right(a, b) * times(a, b), "You count the ways: their share was asked for."),
-            "the rest": (lambda a, b: 1 - right(a, b), "This is the share of the ways that differ less."),
+                "You swap the two numbers of a pair. But here, any of the numbers may be chosen for a, whichever seed it came "
+                "from."),
+            "sums": (by_sums, "You compare sums. But if a and b have different lengths, comparing their means gives different "
+                              "results."),
+            "how many": (lambda a, b: right(a, b) * times(a, b), "You return the number of ways. Return their share."),
+            "the rest": (lambda a, b: 1 - right(a, b), "You return the share of the ways that differ less."),
             "as little or less": (lambda a, b: share([abs(w) <= abs(differences(a, b)[0]) + 1e-9 for w in differences(a, b)]),
-                "You count the ways that differ as little or less: the others were asked for."),
+                "You count the ways that differ as much or less. Count those that differ as much or more."),
             "the difference": (lambda a, b: abs(differences(a, b)[0]),
-                "This is the difference: how many of the ways have one as large?"),
+                "You return the difference. How many of the ways have a difference that is at least as large?"),
             **{f"no tolerance, {name}": (exactly(mean), rounding) for name, mean in
                (("torch", torch.mean), ("sums", lambda x: sum(x.tolist()) / len(x)), ("numpy", lambda x: np.mean(x.numpy())))},
         },
-        praise="three seeds that lie apart from three others have 0.1, and no three seeds can have less.",
+        praise="if three seeds are entirely on one side of three others, the share is 0.1, and with three seeds each, it can't "
+               "be smaller.",
     )  # fmt: skip
 
 
 @functools.lru_cache(maxsize=64)
 def _differences(numbers: tuple[float, ...], first: int) -> list[float]:
-    """Of the means, for all ways to choose so many, the way that was seen first; sums are exact before they are rounded."""
+    """The differences of the means for all ways, beginning with the observed one; sums are exact before they are rounded."""
     ways = []
     for chosen in itertools.combinations(range(len(numbers)), first):
         rest = [numbers[k] for k in range(len(numbers)) if k not in chosen]

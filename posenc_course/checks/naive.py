@@ -1,4 +1,4 @@
-"""Exercises on the first ideas: the digits of a position, the axis they are added along, padding, and a code by wishes."""
+"""Exercises on the first ideas: binary digits, the axis along which positions are added, padding, and four wishes."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -13,35 +13,38 @@ from posenc_course.sinusoidal import sinusoidal_table
 
 @exercise("bits", instead_of=[naive.binary])
 def binary() -> Exercise:
-    """bits(position, num_bits) -> its num_bits binary digits, fastest first; all positions of six digits, and a few others."""
+    """bits(position, num_bits) -> its num_bits binary digits, fastest first; all positions of six digits, and some others."""
 
     def by(digit: Callable[[int, int], float]) -> Callable[[int, int], Tensor]:
         """What digit(m, b) gives for b = 0, 1, ..."""
         return lambda m, n: torch.tensor([float(digit(m, b)) for b in range(n)], dtype=torch.float64)
 
     right = by(lambda m, b: m // 2**b % 2)
-    no_digit = "Some of your numbers are neither 0 nor 1: a binary digit is what remains of a whole number after division by 2."
+    no_digit = "Some of your numbers are neither 0 nor 1. A binary digit is the remainder when a whole number is divided by 2."
     return Exercise(
         cases=[*((m, 6) for m in range(64)), (0, 1), (1, 1), (5, 8), (200, 8), (1000, 10)],
         right=right,
         mistakes={
             "slowest first": (lambda m, n: right(m, n).flip(0),
-                "The digits are right but slowest first, as people write numbers: here the digit of 1 comes first."),
+                "Your digits are right, but the slowest comes first, as in a written number. Here, the digit that flips at "
+                "every step comes first."),
             "counted from 1": (lambda m, n: right(m + 1, n),
-                "These are the digits of m + 1: the first position is 0, with all digits 0."),
-            "opposite": (lambda m, n: 1 - right(m, n), "Every digit is the opposite of what it should be: 0 has all digits 0."),
+                "These are the digits of m + 1. The first position is 0, and all of its digits are 0."),
+            "opposite": (lambda m, n: 1 - right(m, n), "Every digit is the opposite of what it should be. All digits of "
+                                                       "position 0 are 0."),
             "no remainder": (by(lambda m, b: m // 2**b), no_digit),
             "not whole": (by(lambda m, b: m / 2**b % 2), no_digit),
             "masked": (by(lambda m, b: m & 2**b), no_digit),
             "one digit late": (lambda m, n: right(m // 2, n),
-                "Your first digit has period 4: the fastest one flips at every step."),
+                "Your first digit has period 4, but the fastest digit flips at every step."),
             "one digit early": (by(lambda m, b: m * 2 // 2**b % 2),
-                "Your first digit is always 0, and the second flips at every step: begin by dividing by 1."),
+                "Your first digit is always 0, and your second one flips at every step. Start by dividing by 1."),
             "Gray code": (lambda m, n: right(m ^ m >> 1, n),
-                "In your code one digit flips at each step, as in a Gray code: in a counter several can flip at once."),
+                "In your code, exactly one digit flips at each step, as in a Gray code. In a binary counter, several digits "
+                "can flip at once."),
             "always 0": (by(lambda m, b: 0), "All your digits are 0, whatever the position is."),
         },
-        praise="all 64 positions have their own six digits, and the first one flips at every step.",
+        praise="each of the 64 positions has its own six digits, and the first digit flips at every step.",
     )  # fmt: skip
 
 
@@ -49,7 +52,7 @@ Layer = Callable[[Tensor], Tensor]
 
 
 def _layers(seed: int) -> dict[Layer, str]:
-    """Layers x (batch, L, d) -> the same shape, with the axis along which each of them counts. Their names are in verdicts."""
+    """Layers x (batch, L, d) -> the same shape, each with the axis that it counts along. Their names appear in verdicts."""
 
     def rows(number: int, like: Tensor) -> Tensor:
         return sinusoidal_table(range(number), like.shape[-1]).to(like)
@@ -126,26 +129,30 @@ def counts_along(seed: int) -> Exercise:
         return lambda f: words.get(layers[f], layers[f])
 
     def calling(word: str, *names: str) -> Callable[[Layer], str]:
-        """Somebody who has this word for the layers whose names begin or end so."""
+        """The answers of a student whose test returns this word for the layers whose names begin or end like this."""
         return lambda f: word if f.__name__.startswith(names) or f.__name__.endswith(names) else layers[f]
 
     cancel, last_number = "added_and_taken_off", "last_number"
     whole_rows = (
-        "A position that is written into some numbers of a token, or that cancels in their sum, gets past you: compare whole "
-        "rows, number by number."
+        "Your function misses a position that is written into only some numbers of a token, or one whose numbers add up to "
+        "zero. Compare whole rows, number by number."
     )
-    one_token = "A row may have different numbers in it and be the same for all tokens: compare one token with another."
+    one_token = (
+        'Your function says "token" if the numbers within a row differ. But such a row can still be the same for all tokens, '
+        "so compare one token with another."
+    )
 
     def compared(f: Layer, differ: bool) -> str:
-        """The word of somebody to whom tokens differ if numbers do."""
+        """The answer of a student whose test says "token" if certain numbers differ."""
         added = f(torch.zeros(3, 4, 5))
         return "token" if differ else "text" if (added != added[0]).any() else "neither"
 
     mistakes: dict[str, tuple[Callable[[Layer], str], str]] = {
         "exchanged": (renamed({"token": "text", "text": "token"}),
-            "The two words have changed places: axis 0 counts texts, axis 1 tokens."),
+            "You have swapped the two words. Axis 0 counts texts, and axis 1 counts tokens."),
         "x shows through": (calling("token", "eight", "one_row"),
-            "x itself shows through where a layer multiplies it: feed it an x of which nothing is left."),
+            "Some layers multiply x, so part of x is left in your comparison. Which x stays the same when it is multiplied by "
+            "any number?"),
         "one number": (calling("neither", last_number), whole_rows),
         "the last number, or sums": (calling("neither", cancel), whole_rows),
         "another number": (calling("neither", last_number, cancel), whole_rows),
@@ -153,30 +160,32 @@ def counts_along(seed: int) -> Exercise:
         "numbers of one text compared": (lambda f: compared(f, bool(f(torch.zeros(3, 4, 5))[0].std() > 0)), one_token),
         "two numbers compared": (lambda f: compared(f, bool(f(torch.zeros(3, 4, 5))[:, :, :2].diff(dim=2).any())), one_token),
         "too coarse": (calling("neither", "a_thousandth"),
-            "You forgive too much: a position may be written in small numbers, such as thousandths."),
+            "Your tolerance is too large: a layer may write the position in small numbers, such as thousandths."),
         "texts first": (calling("text", "a_count_that_runs_on"),
-            "a_count_that_runs_on_over_texts gives tokens of one text different rows: compare those first."),
+            "The layer a_count_that_runs_on_over_texts adds different rows to the tokens of one text. Compare the tokens of "
+            "one text first."),
         "no text": (renamed({"text": "neither"}),
-            'You find no layer "text": does your x hold two texts, and do you compare them?'),
+            'You call no layer "text". Does your x hold at least two texts, and do you compare them?'),
         "texts are tokens": (renamed({"text": "token"}),
-            'You call "token" what differs from text to text alone: compare tokens of the same text.'),
+            'You say "token" even if only different texts get different additions. Compare tokens of the same text.'),
         "no token": (renamed({"token": "neither"}),
-            'You find no layer "token": does a text of your x hold two, and do you compare them?'),
+            'You call no layer "token". Do the texts in your x have at least two tokens each, and do you compare them?'),
         "tokens are texts": (renamed({"token": "text"}),
-            'You call "text" what differs within a text: look at the tokens of one text first.'),
+            'You say "text" when the tokens of one text get different additions. Compare the tokens of one text first.'),
         "no neither, text": (renamed({"neither": "text"}),
-            'You find no layer "neither": where all tokens of a text get the same, different texts may get the same too.'),
+            'You call no layer "neither". If all tokens of a text get the same addition, check whether different texts get it, '
+            "too."),
         "no neither, token": (renamed({"neither": "token"}),
-            'You find no layer "neither": in some, all tokens of all texts get the same.'),
+            'You call no layer "neither". But some layers add the same row to all tokens of all texts.'),
         "anything added": (lambda f: "neither" if f.__name__ == "nothing_added" else "token",
-            'You call "token" whatever adds anything at all: compare what one token gets with what another gets.'),
+            'You say "token" if a layer adds anything at all. Compare what one token gets with what another token gets.'),
         **{f"always {word}": (renamed(dict.fromkeys(("token", "text", "neither"), word)),
-            f'You call every layer "{word}": do you compare what is *added*, token with token?')
+            f'You call every layer "{word}". Do you compare what is *added* to one token with what is added to another?')
            for word in ("token", "text", "neither")},
     }  # fmt: skip
 
     def but_running_on(mistake: Callable[[Layer], str], word: str) -> Callable[[Layer], str]:
-        """Where texts differ too, a mistake may give another word."""
+        """The same mistake, but with this word for the layer whose additions also differ between texts."""
         return lambda f: word if "runs_on" in f.__name__ else mistake(f)
 
     return Exercise(
@@ -189,7 +198,7 @@ def counts_along(seed: int) -> Exercise:
             for word in ("token", "text")
             if name not in ("texts first", "numbers of one text compared", "two numbers compared")
         },
-        praise=f"all {len(layers)} layers.",
+        praise=f"all {len(layers)} layers are classified correctly.",
     )
 
 
@@ -199,7 +208,7 @@ def fractions(seed: int) -> Exercise:
     chance = random.Random(seed)
 
     def batch(width: int, texts: Sequence[tuple[int, int]]) -> Tensor:
-        """A row for each text, of so many tokens after so much padding."""
+        """A row for each text, given as the amount of padding before it and its number of tokens."""
         column = torch.arange(width)
         return torch.stack([(column >= left) & (column < left + length) for left, length in texts])
 
@@ -217,7 +226,7 @@ def fractions(seed: int) -> Exercise:
     }
 
     def by(number: Callable[[Tensor, Tensor], Tensor], *, padding: bool = True) -> Callable[[Tensor], Tensor]:
-        """What number(own positions, own lengths) gives, with padding 0."""
+        """A table of number(own positions, own lengths), with 0 for padding."""
 
         def table(mask: Tensor) -> Tensor:
             values = number(mask.cumsum(dim=1).double() - 1, mask.sum(dim=1, keepdim=True).double())
@@ -240,36 +249,39 @@ def fractions(seed: int) -> Exercise:
         right=right,
         mistakes={
             "width": (by(lambda m, length: m / last(width(m))),
-                "You divide by the width of the batch: a padded text then never reaches 1, so take each text's own length."),
+                "You divide by the width of the batch, so a padded text never reaches 1. Use each text's own length."),
             "columns": (by(lambda m, length: column(m) / last(length)),
-                "You count columns: padding on the left is not part of the text, so its first token has m = 0."),
+                "You count columns, but padding on the left is not part of the text. The first token of each text has m = 0."),
             "columns and width": (by(lambda m, length: column(m) / last(width(m))),
-                "You take column and width of the whole batch: each text has its own tokens and its own length."),
-            "L": (by(lambda m, length: m / length), "Your last token stays below 1: the last m is L - 1, not L."),
+                "You use the column numbers and the width of the whole batch. But each text has its own first token and its "
+                "own length."),
+            "L": (by(lambda m, length: m / length), "Your last token stays below 1. The largest m is L - 1, so what should you "
+                                                    "divide by?"),
             "from 1, L": (by(lambda m, length: (m + 1) / length),
-                "Your first token is not at 0: m counts from 0, and so up to L - 1."),
-            "from 1": (by(lambda m, length: (m + 1) / last(length)), "Your first token is not at 0: m counts from 0."),
+                "Your first token isn't at 0. Count m from 0, so that it ends at L - 1."),
+            "from 1": (by(lambda m, length: (m + 1) / last(length)), "Your first token isn't at 0. Count m from 0."),
             "padding": (by(lambda m, length: m / last(length), padding=False),
-                "The tokens are right, but padding has to be 0: a running count begins at -1, and it goes on behind the last "
-                "token."),
+                "Your tokens are right, but padding must be 0. A running count is -1 before the first token, and it keeps its "
+                "last value after the last token."),
             "padding on the right": (by(lambda m, length: (m / last(length)).clamp(min=0), padding=False),
-                "The tokens are right, but padding on the right has to be 0: a running count goes on behind the last token."),
+                "Your tokens are right, but the padding on the right must be 0. A running count keeps its last value after the "
+                "last token."),
             "one token": (by(lambda m, length: torch.where(length == 1, 1.0, m / last(length))),
-                "All is right but the text of one token: it is at 0."),
-            "counts": (by(lambda m, length: m), "These are the counts m: divide by each text's L - 1."),
+                "Everything is right except for texts of one token. Their only token should be at 0."),
+            "counts": (by(lambda m, length: m), "Your numbers are the counts m. Divide them by each text's L - 1."),
             "backwards": (by(lambda m, length: (length - 1 - m) / last(length)),
-                "The first token is at 1 and the last at 0: turn it round."),
+                "In your table, the first token is at 1 and the last at 0. It should be the other way round."),
             "the longest": (by(lambda m, length: m / last(length.max())),
-                "You divide by the longest text's L - 1: each text has a length of its own."),
-            "whole numbers": (by(lambda m, length: m // last(length)), "You divide whole numbers, and lose the fraction."),
+                "You divide by the L - 1 of the longest text. But each text has its own length."),
+            "whole numbers": (by(lambda m, length: m // last(length)), "You divide with //, which drops the fraction."),
         },
-        praise="padding left, right and on both sides, and texts of one token.",
+        praise="your function handles padding on the left, on the right and on both sides, and texts of one token.",
     )  # fmt: skip
 
 
 @exercise()
 def named(seed: int) -> Exercise:
-    """named(m, trained, length) -> the token nearest to where a model looks that goes back one step of the trained length."""
+    """named(m, trained, length) -> the token nearest to where a model looks that steps back by one trained step."""
     chance = random.Random(seed)
     cases = {
         "the trained length": (7, 20, 20),
@@ -277,14 +289,14 @@ def named(seed: int) -> Exercise:
         "a text twice as long": (25, 20, 40),
         "a much longer text": (60, 5, 100),
         "the first token": (0, 20, 12),
-        "a look in front of the first token": (3, 8, 50),
+        "a model that looks before the first token": (3, 8, 50),
         "the last token": (29, 11, 30),
         "two tokens": (1, 4, 2),
         "sampled lengths": (chance.randrange(30, 60), 12, 60 + 11 * chance.randrange(3, 6)),
     }
 
     def by(step: Callable[[int, int], float], nearest: Callable[[float], int] = round) -> Callable[[int, int, int], int]:
-        """The position that is so many tokens back, by the two lengths; none lies in front of the first."""
+        """The position that is step(trained, length) tokens further back, but never before the first token."""
         return lambda m, trained, length: max(nearest(m - step(trained, length)), 0)
 
     def tokens(trained: int, length: int) -> float:
@@ -299,29 +311,34 @@ def named(seed: int) -> Exercise:
         right=right,
         mistakes={
             "one back": (lambda m, trained, length: m - 1,
-                "That is the token before: the model goes back by one step of the *trained* length, in a text of another one."),
+                "You return the token before. But the model goes back by one step of the *trained* length, and this text has a "
+                "different length."),
             "one back, held": (by(lambda trained, length: 1),
-                "That is the token before: the model goes back by one step of the *trained* length, in a text of another one."),
-            "itself": (lambda m, trained, length: m, "Each token names itself: where does the model look?"),
+                "You return the token before. But the model goes back by one step of the *trained* length, and this text has a "
+                "different length."),
+            "itself": (lambda m, trained, length: m, "You return the token itself. Where does the model look?"),
             "L": (by(lambda trained, length: length / trained),
-                "Nearly: m / (L - 1) reaches 1 at the last token, so a step is 1 / (L - 1), not 1 / L."),
+                "That's nearly right. But m / (L - 1) reaches 1 at the last token, so a step is 1 / (L - 1), not 1 / L."),
             "upside down": (by(lambda trained, length: (trained - 1) / (length - 1)),
-                "The two lengths have changed places: a step of a shorter training text reaches further."),
+                "You have swapped the two lengths. If the training texts were shorter, a step goes further back, not less "
+                "far."),
             "rounded down": (lambda m, trained, length: max(int(m - tokens(trained, length)), 0),
-                "You take the token at or before where the model looks: it names the nearest one, which can come after."),
+                "You take the token at or before the point where the model looks. But the model names the nearest token, and "
+                "that can be the one after it."),
             "whole steps": (by(lambda trained, length: (length - 1) // (trained - 1)),
-                "You round before you look for the nearest token, or you round up: the number of tokens that it goes back need "
-                "not be whole, and the nearest token can be on either side."),
+                "You round the number of tokens that the model goes back, or you always round up. Find the exact point where "
+                "the model looks first; the nearest token can be on either side."),
             "trained positions": (lambda m, trained, length: by_trained(m / (length - 1) - 1 / (trained - 1), trained),
-                "You look for the nearest position of the *training* text: which is the nearest of this one?"),
+                "You look for the nearest position in the *training* text. Which position is nearest in this text?"),
             "forwards": (lambda m, trained, length: min(round(m + tokens(trained, length)), length - 1),
-                "You look ahead: the model looks back."),
+                "You look ahead, but the model looks back."),
             "in front of the text": (lambda m, trained, length: round(m - tokens(trained, length)),
-                "You name a token in front of the first one: where the model looks there, the nearest token is the first."),
+                "You name a position before the first token. If the model looks there, the nearest token is the first one."),
             "how far back": (lambda m, trained, length: m - right(m, trained, length),
-                "That is how far back it looks, in tokens: the position it names was asked for."),
+                "You return how many tokens back the model looks. Return the position that it names."),
         },
-        praise="at the trained length the token before, in a short text the token itself, in a long one another.",
+        praise="at the trained length, the model names the token before; in a short text, it can name the token itself, and in "
+               "a long one, a more distant token.",
     )  # fmt: skip
 
 
@@ -330,7 +347,7 @@ _WIDTH, _PLACES, _APART = 6, 1000, 0.5  # as the exercise's text has them
 
 @exercise()
 def even_code(seed: int) -> Exercise:
-    """even_code(positions) -> (L, 6), a code that has the chapter's four wishes for positions 0 to 999, 0.5 or more apart."""
+    """even_code(positions) -> (L, 6), a code with the chapter's four wishes for positions 0 to 999, at least 0.5 apart."""
     everything = torch.arange(_PLACES)
     shuffled = torch.randperm(_PLACES, generator=torch.Generator().manual_seed(seed))
     cases = {
@@ -350,33 +367,35 @@ def even_code(seed: int) -> Exercise:
         for (name, (positions,)), rows in zip(list(cases.items())[1:], said[1:], strict=True):
             if not torch.allclose(rows, codes[positions], atol=1e-3):
                 return (
-                    f"Wish 1, one place, one code: for {name}, the rows are not those that the same positions have in "
-                    f"even_code(torch.arange({_PLACES})). Use each position itself, not its place in the list or the largest."
+                    f"Wish 1, one code: for {name}, the rows differ from those of the same positions in "
+                    f"even_code(torch.arange({_PLACES})). Use each position itself, not its index in the list or the largest "
+                    "position."
                 )
         if not codes.isfinite().all():
             return "Some of your numbers are infinite or NaN."
         if codes.abs().max() > 1 + 1e-3:
-            return f"Wish 2, bounded: your largest number is {codes.abs().max():.4g} in size, and 1 is allowed."
+            return f"Wish 2, bounded: your largest number has size {codes.abs().max():.4g}, but at most 1 is allowed."
         steps = codes.diff(dim=0).norm(dim=1)
         apart = torch.cdist(codes, codes, compute_mode="donot_use_mm_for_euclid_dist") + 9 * torch.eye(_PLACES)
         m, n = divmod(int(apart.argmin()), _PLACES)
         if apart.min() < _APART:
             return (
-                f"Wish 3, distinct: positions {m} and {n} are {float(apart.min()):.3f} apart, and should be {_APART} or more. "
-                + ("They are neighbours, so every step is too small: nothing in your code is fast enough."
+                f"Wish 3, distinct: positions {m} and {n} are {float(apart.min()):.3f} apart, but {_APART} is the minimum. "
+                + ("They are neighbours, so every step is too small: nothing in your code changes fast enough."
                    if n - m == 1 else
-                   f"After {n - m} steps everything in your code is back, or nearly: which part should have moved by then?")
+                   f"After {n - m} steps, everything in your code is back where it was, or nearly. Which part should have "
+                   "moved by then?")
             )  # fmt: skip
         if steps.max() - steps.min() > 1e-3:
             m, n = int(steps.argmin()), int(steps.argmax())
             return (
-                f"Wish 4, even: from {m} to {m + 1} the distance is {float(steps[m]):.4f}, from {n} to {n + 1} it is "
-                f"{float(steps[n]):.4f}. What changes by the same amount at every step, and stays bounded?"
+                f"Wish 4, even: the distance from {m} to {m + 1} is {float(steps[m]):.4f}, but from {n} to {n + 1} it is "
+                f"{float(steps[n]):.4f}. What changes by the same amount at every step and stays bounded?"
             )
         return None
 
     def decimal(positions: Tensor) -> Tensor:
-        """Its three digits, from 0 to 1, and zeros."""
+        """The position's three digits, scaled to the range from 0 to 1, followed by zeros."""
         digits = positions[:, None] // torch.tensor([1, 10, 100]) % 10
         return torch.cat((digits / 9, torch.zeros_like(digits)), dim=1)
 
@@ -385,17 +404,19 @@ def even_code(seed: int) -> Exercise:
         right=lambda positions: clocks(positions, 10, 100, 1000),
         mistakes={
             "counted": (lambda positions: positions[:, None].expand(-1, _WIDTH),
-                "These are the positions themselves: they grow with the text, and wish 2 allows no number above 1."),
+                "These are the positions themselves. They grow with the text, but wish 2 allows no number above 1."),
             "scaled": (lambda positions: positions[:, None].expand(-1, _WIDTH) / (_PLACES - 1),
-                "You scale the positions to [0, 1], so a step is only a thousandth of the way: neighbours have to be "
-                f"{_APART} apart."),
+                f"You scale the positions to [0, 1], so a step is only about a thousandth. But neighbours have to be {_APART} "
+                "apart."),
             "decimal digits": (decimal,
-                "These are the three digits of the position: from 9 to 10 two of them change, so the steps are not even."),
+                "These are the three digits of the position. From 9 to 10, two of them change, so the steps aren't even."),
             "one clock, three times": (lambda positions: clocks(positions, 10, 10, 10),
-                "All your clocks have one speed, so together they say no more than one of them does."),
+                "All your clocks have the same speed, so the three together say no more than one of them."),
             "slow clocks": (lambda positions: clocks(positions, 1000, 1000, 1000),
-                "All your clocks turn once in 1,000 steps, so neighbours are nearly equal: one of them has to be faster."),
+                "All your clocks go round once in 1,000 steps, so neighbours are nearly equal. At least one clock has to be "
+                "faster."),
         },
-        praise="one place, one code; bounded; distinct by half or more; and every step is as long as every other.",
+        praise="your code has all four wishes: one code per position, bounded, at least 0.5 apart, and every step has the same "
+               "length.",
         fault=fault,
     )  # fmt: skip

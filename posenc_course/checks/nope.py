@@ -1,4 +1,4 @@
-"""Exercises on choosing: the depth of brackets, what a job needs, axial heads, blind layers and packed texts."""
+"""Exercises on choosing: the depth of brackets, what a job needs, axial heads, layers without positions, and packed texts."""
 
 import itertools
 import random
@@ -17,7 +17,7 @@ _FIRST, _STEP = "^", {"^": 0, "(": 1, ")": -1}
 
 
 def _texts() -> dict[str, str]:
-    """Short ones that tell mistakes apart, then long random ones; some close more than was opened before."""
+    """Short texts that tell mistakes apart, then long random ones; some close more brackets than they opened before."""
     rng = random.Random(0)
     short = {"one bracket": "(", "a pair": "()", "two open ones": "((", "one of two closed": "(()", "three pairs": "(())()",
              "one closed too early": ")("}  # fmt: skip
@@ -30,7 +30,7 @@ def _texts() -> dict[str, str]:
 def depth() -> Exercise:
     """my_values(token) -> vector for the tokens "^", "(" and ")", and my_readout(mean) -> how many brackets are open.
 
-    Texts begin with "^". At every position my_readout gets the mean of the vectors up to there, float64.
+    Texts begin with "^". At every position, my_readout gets the mean of all vectors up to that position, in float64.
     """
     texts = _texts()
     vectors = {"^": [1.0, 0.0], "(": [0.0, 1.0], ")": [0.0, -1.0]}
@@ -42,9 +42,12 @@ def depth() -> Exercise:
         chosen = {token: values(token, wanted=Sizes((None,))) for token in _STEP}
         for token, vector in chosen.items():
             if not len(vector) or not vector.isfinite().all():
-                raise Wrong(f'my_values("{token}") must be one vector of finite numbers, for example [1.0, 0.0].')
+                raise Wrong(f'my_values("{token}") should return one vector of finite numbers, for example [1.0, 0.0].')
         if len({len(vector) for vector in chosen.values()}) != 1:
-            raise Wrong(f"my_values returns vectors of {[len(v) for v in chosen.values()]} numbers: give all the same length.")
+            raise Wrong(
+                f"my_values returns vectors of {[len(v) for v in chosen.values()]} numbers, but all vectors should "
+                "have the same length."
+            )
         means = torch.stack([chosen[token] for token in text]).cumsum(dim=0)
         means = means / torch.arange(1, len(text) + 1, dtype=torch.float64)[:, None]
         said = []
@@ -52,7 +55,7 @@ def depth() -> Exercise:
             try:
                 said.append(readout(mean, wanted=0.0))
             except Wrong as wrong:
-                hint = " Does the first token leave something in the mean to divide by?" if "zero" in str(wrong) else ""
+                hint = " Does the first token add something to the mean that you can divide by?" if "zero" in str(wrong) else ""
                 raise Wrong(f"{wrong}{hint}") from None
         return torch.tensor(said, dtype=torch.float64)
 
@@ -62,7 +65,7 @@ def depth() -> Exercise:
             if wrong:
                 shown = text[: wrong[0] + 1] if wrong[0] < 12 else f"a text of {wrong[0] + 1} tokens"
                 open_, number = float(depths(text)[wrong[0]]), float(numbers[wrong[0]])
-                return f"After {shown} the depth is {open_:g}, and my_readout says {number:.4g}."
+                return f"After {shown}, the depth is {open_:g}, but my_readout returns {number:.4g}."
         return None
 
     def so(readout: Callable[[Tensor], Any], **changed: list[float]) -> tuple[Any, Any]:
@@ -81,17 +84,20 @@ def depth() -> Exercise:
         fault=fault,
         mistakes={
             "the share": (so(lambda mean: mean[1]),
-                "You return the depth divided by the number of tokens. What in the mean tells how many there are?"),
-            "opened": (so(quotient, closed=[0.0, 0.0]), "You count what was opened, and never what was closed."),
+                "You return the depth divided by the number of tokens. What in the mean tells you how many tokens there are?"),
+            "opened": (so(quotient, closed=[0.0, 0.0]), "You count the brackets that are opened, but not those that are "
+                                                        "closed."),
             "minus": (so(lambda mean: -mean[1] / mean[0]),
-                "The sign is the wrong way round: with you an opening bracket leads down, and a closing one up."),
-            "one more": (so(quotient, first=[1.0, 1.0]), 'One too many everywhere: the first token, "^", is no bracket.'),
+                "The sign is wrong: in your function, an opening bracket lowers the depth, and a closing one raises it."),
+            "one more": (so(quotient, first=[1.0, 1.0]), 'Your depth is one too large everywhere. The first token, "^", is not '
+                                                         "a bracket."),
             "tokens": (so(lambda mean: 1 / mean[0]),
-                "You return the number of tokens: the counter works, now count brackets with it."),
+                "You return the number of tokens. This counter works, so now count brackets with it."),
             "positions": (so(lambda mean: 1 / mean[0] - 1),
-                "You return the position: the counter works, now count brackets with it."),
+                "You return the position. This counter works, so now count brackets with it."),
         },
-        praise=f"at every place of {len(texts)} texts, up to {max(map(len, texts.values()))} tokens long.",
+        praise=f"your depth is right at every position of {len(texts)} texts, which have up to {max(map(len, texts.values()))} "
+               "tokens.",
     )  # fmt: skip
 
 
@@ -100,7 +106,7 @@ Job = Callable[[str], Any]
 
 @exercise()
 def needs(seed: int) -> Exercise:
-    """needs(job, texts) -> whether some order of the letters has another answer, and how many at the end suffice."""
+    """needs(job, texts) -> whether some order of the letters has a different answer, and how many last letters suffice."""
     rng = random.Random(seed)
     a, b, c = sorted(rng.sample("abcdefghijklmnopqrstuvwxyz", 3))
     jobs: dict[str, tuple[Job, list[str]]] = {
@@ -110,28 +116,29 @@ def needs(seed: int) -> Exercise:
         "the letter before the last": (lambda t: t[-2:-1], [a + b + c + a, b + c + a]),
         "the first letter": (lambda t: t[:1], [a + b + c + b, c + a]),
         "the length": (len, [a + b + c, a + b + c + a + b + c]),
-        "the greatest letter": (lambda t: max(t, default=""), [b + c + a + b, a + c + a]),
+        "the letter that comes last in the alphabet": (lambda t: max(t, default=""), [b + c + a + b, a + c + a]),
         "whether it reads the same backwards": (lambda t: t == t[::-1], [a + b + c + b + a, a + b + b + a]),
         "how often neighbours differ": (lambda t: sum(x != y for x, y in itertools.pairwise(t)),
             [a + b + a + c + c, c + c + a]),
-        "whether a letter stands an even number of times": (lambda t: t.count(a) % 2 == 0, [a + b + a + c + b, a + a + b]),
-        "whether a letter stands an even number of times, in one text": (lambda t: t.count(a) % 2 == 0, [a + b + a + c + b]),
+        "whether a letter occurs an even number of times": (lambda t: t.count(a) % 2 == 0, [a + b + a + c + b, a + a + b]),
+        "whether a letter occurs an even number of times, in one text": (lambda t: t.count(a) % 2 == 0, [a + b + a + c + b]),
         "whether the third from the end is a certain letter": (lambda t: t[-3:-2] == c, [a + b + c + a + b, b + a + a + b]),
-        "whether two letters of one kind are neighbours": (lambda t: any(x == y for x, y in itertools.pairwise(t)),
+        "whether two neighbours are the same letter": (lambda t: any(x == y for x, y in itertools.pairwise(t)),
             [a + b + c + a, b + b + a + c + a, a + c + c + b]),
-        "whether it ends on two certain letters, told by one text": (lambda t: t.endswith(b + a),
+        "whether it ends in two certain letters, with texts of which only one shows it": (lambda t: t.endswith(b + a),
             [c + c + c, a + a + a, c + b + a]),
-        "what one text alone tells": (lambda t: t[:1] == c and len(t) > 4, [a + b + a, b + b + a, c + a + a + b + a]),
+        "a difference that only one text "
+        "shows": (lambda t: t[:1] == c and len(t) > 4, [a + b + a, b + b + a, c + a + a + b + a]),
         "whether at most two letters are out of order": (lambda t: sum(x != y for x, y in zip(t, a + b + c, strict=False)) <= 2,
             [a + b + c]),
-        "an order that only a rotation keeps": (lambda t: t in (a + b + c, b + c + a, c + a + b), [a + b + c]),
+        "an order that only rotations keep": (lambda t: t in (a + b + c, b + c + a, c + a + b), [a + b + c]),
     }  # fmt: skip
 
     def ordered(job: Job, texts: list[str], orders: Callable[[str], Any] = itertools.permutations) -> bool:
         return any(job("".join(order)) != job(text) for text in texts for order in orders(text))
 
     def enough(job: Job, text: str) -> list[bool]:
-        """Whether the last 0, 1, 2, … letters give the answer of the whole text."""
+        """For each of 0, 1, 2, … letters, whether the last letters give the answer of the whole text."""
         return [job(text[len(text) - window :]) == job(text) for window in range(len(text) + 1)]
 
     def window(job: Job, text: str) -> int:
@@ -156,11 +163,14 @@ def needs(seed: int) -> Exercise:
         return lambda job, texts: (ordered(job, texts), by(job, texts))
 
     def whole_at_zero(job: Job, text: str) -> int:
-        """As text[-0:] has it, which is the whole text."""
+        """As with text[-0:], which is the whole text."""
         found = [True, *enough(job, text)[1:]]
         return max((n + 1 for n, right in enumerate(found) if not right), default=0)
 
-    one_order = "You try some orders of the letters: a job can give one answer to these and another to the rest. Try them all."
+    one_order = (
+        "You try only some orders of the letters. But a job can have one answer for these and a different answer for the rest, "
+        "so try them all."
+    )
     return Exercise(
         cases=jobs,
         right=right,
@@ -174,60 +184,61 @@ def needs(seed: int) -> Exercise:
             "neighbours exchanged": (order(lambda job, texts: ordered(job, texts,
                 lambda t: [t[:k] + t[k + 1] + t[k] + t[k + 2 :] for k in range(len(t) - 1)])), one_order),
             "the first text's orders": (order(lambda job, texts: ordered(job, texts[:1])),
-                "You reorder the first text alone: another one may show that order counts."),
+                "You reorder only the first text. But a different text may show that order matters."),
             "every text's orders": (order(lambda job, texts: all(ordered(job, [text]) for text in texts)),
-                "You want every text to show that order counts: one text is enough."),
+                "You require that every text shows that order matters. But one text is enough."),
             "always ordered": (order(lambda job, texts: True),
-                "You say that order counts for every job: what does a count of letters make of another order?"),
+                "You say that order matters for every job. Does a count of letters change if you reorder them?"),
             "never ordered": (order(lambda job, texts: False),
-                "You say that order counts for no job: has the text been reordered when the job gets it?"),
+                "You say that order matters for no job. Does the job really get the letters in a different order?"),
             "the opposite": (order(lambda job, texts: not ordered(job, texts)),
-                "The wrong way round: True should stand where some order has another answer."),
+                "Your answer is the wrong way round. Return True if some order has a different answer."),
             "all orders differ": (order(lambda job, texts: any(all(job("".join(p)) != job(t) for p in itertools.permutations(t)
                 if "".join(p) != t) for t in texts)),
-                "You want all other orders to have another answer: one of them is enough."),
+                "You require that all other orders have a different answer. But one of them is enough."),
             "the first that suits": (reach(lambda job, texts: far(job, texts, first)),
-                "You stop at the first number of letters that suits: a short end can give the right answer by accident, and a "
-                "longer one a wrong answer."),
+                "You stop at the first number of letters that gives the right answer. But a short ending can give it by "
+                "accident, and a longer one can give a wrong answer."),
             "the whole text for none": (reach(lambda job, texts: far(job, texts, whole_at_zero)),
-                "You never try an empty end: text[-0:] is the whole text. How do you write the last n letters for n = 0?"),
+                "You never try an empty ending, because text[-0:] is the whole text. How do you write the last n letters if n "
+                "is 0?"),
             "none": (reach(lambda job, texts: 0),
-                "You say every time that no letters are needed: text[-0:] is the whole text. How do you write the last n "
-                "letters for n = 0?"),
+                "You say every time that no letters are needed. But text[-0:] is the whole text. How do you write the last n "
+                "letters if n is 0?"),
             "the least text": (reach(lambda job, texts: far(job, texts, of=min)),
-                "You take the text that needs least: a window has to do for all of them."),
+                "You take the text that needs the fewest letters. But a window has to be enough for all texts."),
             "the first text": (reach(lambda job, texts: window(job, texts[0])),
-                "You ask how many letters the first text needs: a window has to do for all of them."),
+                "You return how many letters the first text needs. But a window has to be enough for all texts."),
             "the first text, for both": (lambda job, texts: right(job, texts[:1]),
-                "You look at the first text alone: another one may show that order counts, or need more letters."),
+                "You use only the first text. But a different text may show that order matters, or need more letters."),
             "the last text": (reach(lambda job, texts: window(job, texts[-1])),
-                "You ask how many letters the last text needs: a window has to do for all of them."),
+                "You return how many letters the last text needs. But a window has to be enough for all texts."),
             "the sum": (reach(lambda job, texts: far(job, texts, of=sum)),
-                "You add up what the texts need: the one that needs most decides."),
+                "You add up what the texts need. But the text that needs the most letters decides."),
             "from the front": (reach(lambda job, texts: far(job, texts, front)),
-                "You keep the beginning of a text: a window holds its end, the last letters."),
+                "You keep the beginning of a text. But a window contains the end of the text, its last letters."),
             "one more": (reach(lambda job, texts: far(job, texts) + 1), "Your window is one letter too long."),
             "one less": (reach(lambda job, texts: far(job, texts) - 1), "Your window is one letter too short."),
             "at least one": (reach(lambda job, texts: max(1, far(job, texts))),
-                "Your windows have one letter at least: a job whose answer is always the same needs none."),
+                "Your windows have at least one letter. But a job whose answer is always the same needs no letters."),
             "the whole": (reach(lambda job, texts: max(map(len, texts))),
-                "You return the length of the longest text: a shorter end may be enough."),
+                "You return the length of the longest text. But a shorter ending may be enough."),
             "what is left": (reach(lambda job, texts: max(map(len, texts)) - far(job, texts)),
-                "You return how many letters can be left out: how many have to stay was asked for."),
+                "You return how many letters can be left out. Return how many have to stay."),
         },
-        praise="order or none, near or far: the first two lines of the choice.",
+        praise="for every job, you know whether order matters and how many of the last letters it needs.",
     )  # fmt: skip
 
 
 @exercise()
 def is_sum(seed: int) -> Exercise:
-    """is_sum(scores) -> whether the table is a part from the row plus a part from the column, up to 1e-6."""
+    """is_sum(scores) -> whether each score is the sum of a part from its row and a part from its column, up to 1e-6."""
     generator, rng = torch.Generator().manual_seed(seed), random.Random(seed)
 
     def parts(rows: int, columns: int) -> tuple[Tensor, Tensor]:
         f = torch.rand(rows, 1, dtype=torch.float64, generator=generator) + 0.5
         g = torch.rand(1, columns, dtype=torch.float64, generator=generator) + 0.5
-        # Ends of an interval, so that a product of the two is never close to a sum.
+        # Include the ends of an interval, so that a product of the two is never close to a sum.
         f[0], f[1], g[0, 0], g[0, 1] = 0.5, 1.5, 0.5, 1.5
         return f, g
 
@@ -242,7 +253,7 @@ def is_sum(seed: int) -> Exercise:
     row, column = (x.double() for x in torch.meshgrid(torch.arange(rows) - 2, torch.arange(columns) - 3, indexing="ij"))
     total, small = f + g, 0.1 * (f + g)
     high = sum(parts(9, 4), start=torch.zeros(()))
-    # At the corners of a rectangle of even sides: the squares add up to nothing in each row, column and diagonal.
+    # At the corners of a rectangle with even sides, so that the squares add up to 0 in each row, column and diagonal.
     swings = [(1, 1, 0.5), (1, 3, -0.5), (3, 1, -0.5), (3, 3, 0.5)]
     tables: dict[str, tuple[Tensor, bool]] = {
         "a sum of two random parts": (3.7 * f + g, True),
@@ -252,29 +263,29 @@ def is_sum(seed: int) -> Exercise:
         "rows away plus columns away": (-row.abs() - column.abs(), True),
         "the square of the distance": (-(row**2) - column**2, True),
         "a sum in single precision": (small.float().double(), True),
-        "a sum of two by two": (total[:2, :2].clone(), True),
-        "a sum of more rows than columns": (high, True),
-        "the distance as a bird flies": (-(row**2 + column**2).sqrt(), False),
+        "a sum with two rows and two columns": (total[:2, :2].clone(), True),
+        "a sum with more rows than columns": (high, True),
+        "the straight-line distance": (-(row**2 + column**2).sqrt(), False),
         "the larger of rows and columns away": (-torch.maximum(row.abs(), column.abs()), False),
         "the diagonal": ((row == column).double(), False),
         "a chessboard": ((row + column).remainder(2), False),
-        "one patch in the middle": (((row == 0) & (column == 0)).double(), False),
+        "a single patch in the middle": (((row == 0) & (column == 0)).double(), False),
         "a product of two random parts": (f * g, False),
-        "a product of two that rise": ((row + 2) * (column + 3) / 10, False),
-        "a product of one that rises and one that falls": ((row + 2) * (3 - column) / 10, False),
-        "a product of two by two": ((f * g)[:2, :2].clone(), False),
-        "a sum but for its first corner": (but(total, (0, 0, 1.0)), False),
-        "a sum but for its last corner": (but(total, (-1, -1, 1.0)), False),
-        "a sum but for a patch beside the diagonal": (but(total, (0, 3, 0.9)), False),
-        "a sum but for the upper right corner": (but(total, (0, -1, -1.0)), False),
-        "a sum but for its last column": (but(total, (2, -1, 0.7), (3, -1, -0.4)), False),
-        "a sum but for its last row": (but(high, (-1, 1, 0.7), (-1, 2, -0.4)), False),
-        "a sum but for four numbers in its middle": (but(total, *swings), False),
+        "a product of two rising parts": ((row + 2) * (column + 3) / 10, False),
+        "a product of a rising part and a falling part": ((row + 2) * (3 - column) / 10, False),
+        "a product with two rows and two columns": ((f * g)[:2, :2].clone(), False),
+        "a sum except for its first corner": (but(total, (0, 0, 1.0)), False),
+        "a sum except for its last corner": (but(total, (-1, -1, 1.0)), False),
+        "a sum except for a patch beside the diagonal": (but(total, (0, 3, 0.9)), False),
+        "a sum except for the upper right corner": (but(total, (0, -1, -1.0)), False),
+        "a sum except for its last column": (but(total, (2, -1, 0.7), (3, -1, -0.4)), False),
+        "a sum except for its last row": (but(high, (-1, 1, 0.7), (-1, 2, -0.4)), False),
+        "a sum except for four numbers in its middle": (but(total, *swings), False),
         "a sum with one number that is 0.00001 too large": (but(small, (2, 3, 1e-5)), False),
     }
 
     def squares(t: Tensor) -> Tensor:
-        """(rows - 1, columns - 1): what breaks the rule in each square of four neighbours."""
+        """(rows - 1, columns - 1): by how much each square of four neighbours breaks the rule."""
         return t.diff(dim=0).diff(dim=1)
 
     def from_first(t: Tensor) -> Tensor:
@@ -286,86 +297,95 @@ def is_sum(seed: int) -> Exercise:
     def wide(tolerance: float) -> Callable[[Tensor], bool]:
         return lambda t: bool(squares(t).abs().max() < tolerance)
 
-    rank_two = "A sum has rank 2 at most, and so have other tables, a product for one: it is not enough."
-    too_strict = "Too strict: numbers that are equal on paper differ in the last digit here, so allow for 1e-6."
-    too_wide = "Your tolerance is too wide: one number that is 0.00001 too large makes a sum of none, up to 1e-6."
+    rank_two = "You check whether the table has rank 2 or less. A sum does, but so do other tables, for example a product."
+    too_strict = (
+        "Your test is too strict. Numbers that are equal on paper differ in the last digit here, so allow differences up to "
+        "1e-6."
+    )
+    too_wide = "Your tolerance is too large. If one number is 0.00001 too large, the table isn't a sum up to 1e-6."
     return Exercise(
         cases={name: (table,) for name, (table, _) in tables.items()},
         right=lambda t: none(squares(t)),
         mistakes={
             "one square": (lambda t: none(squares(t)[:1, :1]),
-                "You look at one square of four patches: others may break the rule where this one keeps it."),
+                "You look at only one square of four patches. But others may break the rule even if this one doesn't."),
             **{f"one square, {sign:+d}": (lambda t, sign=sign: bool(sign * squares(t)[0, 0] < 1e-6),
-                "You look at one square of four patches, in one direction: others may break the rule, in either.")
+                "You look at only one square of four patches, and in one direction. But others may break the rule, and in "
+                "either direction.")
                for sign in (1, -1)},
             "the four corners": (lambda t: none(t[0, 0] + t[-1, -1] - t[0, -1] - t[-1, 0]),
-                "You look at the four corners alone, or at a mean, which comes to the same: other patches may break the rule."),
+                "You look at only the four corners, or at a mean, which amounts to the same thing. But other patches may break "
+                "the rule."),
             "two rows": (lambda t: none(from_first(t)[:2]),
-                "You compare the first two rows alone: others may break the rule where these keep it."),
+                "You compare only the first two rows. But others may break the rule even if these don't."),
             "two columns": (lambda t: none(from_first(t)[:, :2]),
-                "You compare the first two columns alone: others may break the rule where these keep it."),
+                "You compare only the first two columns. But others may break the rule even if these don't."),
             "the ends of the rows": (lambda t: none(from_first(t)[:, -1]),
-                "You compare the two ends of each row, or add up along it, which comes to the same: what lies between may "
-                "break the rule."),
+                "You compare only the two ends of each row, or you add up along the row, which amounts to the same thing. But "
+                "the numbers between them may break the rule."),
             "the ends of the columns": (lambda t: none(from_first(t)[-1]),
-                "You compare the first row with the last, or add up down the columns, which comes to the same: what lies "
-                "between may break the rule."),
+                "You compare only the first row with the last, or you add up along the columns, which amounts to the same "
+                "thing. But the numbers between them may break the rule."),
             "equal steps": (lambda t: all(float(t.diff(dim=k).max() - t.diff(dim=k).min()) < 1e-6 for k in (0, 1)),
-                "You want equal steps from row to row and from column to column: f and g may be any numbers."),
+                "You require equal steps from row to row and from column to column. But f and g may be any numbers."),
             **{f"no absolute value, {name}, {sign:+d}": (lambda t, sign=sign, rest=rest: bool((sign * rest(t)).max() < 1e-6),
-                "You take no absolute value: a square can break the rule in either direction.")
+                "You take no absolute value. But a square can break the rule in either direction.")
                for sign in (1, -1) for name, rest in (("neighbours", squares), ("from the first", from_first))},
             "a product": (lambda t: bool(torch.linalg.matrix_rank(t) == 1),
-                "You look for products, tables of rank 1: the two parts are added."),
+                "You look for products, which are tables of rank 1. But the two parts are added."),
             "rank two": (lambda t: bool(torch.linalg.matrix_rank(t, atol=1e-6) <= 2), rank_two),
             "rank two, to the last digit": (lambda t: bool(torch.linalg.matrix_rank(t) <= 2), rank_two),
-            "rows alike": (lambda t: none(t - t[:1]), "You want all rows alike: they may differ, by one number each."),
-            "columns alike": (lambda t: none(t - t[:, :1]), "You want all columns alike: they may differ, by one number each."),
+            "rows alike": (lambda t: none(t - t[:1]), "You require all rows to be equal. But each row may differ from the "
+                                                      "others by one number."),
+            "columns alike": (lambda t: none(t - t[:, :1]), "You require all columns to be equal. But each column may differ "
+                                                            "from the others by one number."),
             "one part": (lambda t: none(t - t[:1]) or none(t - t[:, :1]),
-                "You allow one of the two parts: a score may have both, one from its row and one from its column."),
+                "You allow only one of the two parts. But a score may have both, one from its row and one from its column."),
             "the diagonal": (lambda t: none(squares(t).diagonal()),
-                "You look at the squares along the diagonal: others may break the rule where these keep it."),
+                "You look at only the squares along the diagonal. But others may break the rule even if these don't."),
             "as many columns as rows": (lambda t: none(squares(t)[:, : len(t) - 1]),
-                "You stop at as many columns as there are rows: a table can be wider than it is high."),
+                "You stop after as many columns as there are rows. But a table can have more columns than rows."),
             "as many rows as columns": (lambda t: none(squares(t)[: t.shape[1] - 1]),
-                "You stop at as many rows as there are columns: a table can be higher than it is wide."),
+                "You stop after as many rows as there are columns. But a table can have more rows than columns."),
             "a square part": (lambda t: none(squares(t)[: min(t.shape) - 1, : min(t.shape) - 1]),
-                "You look at a square part of the table: it may be wider than it is high, or higher than it is wide."),
+                "You look at only a square part of the table. But it can have more columns than rows, or more rows than "
+                "columns."),
             **{f"within {tolerance:g}": (wide(tolerance), too_wide) for tolerance in (1e-4, 1e-3, 1e-2, 0.1)},
             "to the last digit": (lambda t: bool((squares(t) == 0).all()), too_strict),
             "to the last digit, from the first": (lambda t: bool((from_first(t) == 0).all()), too_strict),
             "to the last digit, two sums": (lambda t: bool((t[1:, 1:] + t[:-1, :-1] == t[1:, :-1] + t[:-1, 1:]).all()),
                 too_strict),
         },
-        praise=f"all {len(tables)} tables, of which one head can have {sum(known for _, known in tables.values())}.",
+        praise=f"all {len(tables)} tables are right, and a single head can have {sum(known for _, known in tables.values())} "
+               "of them.",
     )  # fmt: skip
 
 
 @exercise()
 def told_apart(seed: int) -> Exercise:
-    """told_apart(text) -> how many different outputs one causal layer without positions can give on it."""
+    """told_apart(text) -> how many different outputs one causal layer without positions can have for this text."""
     rng, generator = random.Random(seed), torch.Generator().manual_seed(seed)
     a, b, c, d = rng.sample("abcdefghijklmnopqrstuvwxyz", 4)
     texts = {
-        "one letter throughout": 4 * a,
+        "the same letter throughout": 4 * a,
         "a single letter": a,
-        "two letters in turn": a + b + a + b,
-        "a first token of its own": "^" + 5 * a,
+        "two alternating letters": a + b + a + b,
+        "a special first token": "^" + 5 * a,
         "a text and its mirror image": a + b + b + a,
         "runs of two letters": a + a + b + b + a + b,
         "three letters": a + b + c + a + c + b + b + c + a,
         "one letter rarer than the other": a + b + a + 5 * b + a,
         "a third letter that comes late": a + a + b + c + a + b + b + c,
-        "a rest that is shared in two ways": a + b + a + c + a + a,
+        "a remaining share that is split in two ways": a + b + a + c + a + a,
         "four letters": a + b + c + d + d + c + b + a + b + d + c + a,
-        "shares that nearly agree": a + 30 * b + a + 30 * b,
+        "shares that are nearly equal": a + 30 * b + a + 30 * b,
     }
     texts |= {f"{n} letters in no order": "".join(rng.choices(a + b + c, k=n)) for n in (9, 14)}
     vectors = {letter: torch.randn(24, dtype=torch.float64, generator=generator) for letter in "^" + a + b + c + d}
     query, key, value = torch.randn(3, 24, 24, dtype=torch.float64, generator=generator) / 5
 
     def right(text: str) -> int:
-        """Asks a layer with random weights: they confound no two positions that any weights could tell apart."""
+        """The number from a layer with random weights, which merges no two positions that any weights could tell apart."""
         x = torch.stack([vectors[letter] for letter in text])
         past = torch.ones(len(text), len(text), dtype=torch.bool).tril()
         y = attention(x @ query, x @ key, x @ value, mask=past)
@@ -376,65 +396,69 @@ def told_apart(seed: int) -> Exercise:
         return tuple(round(text.count(letter) / max(len(text), 1), digits) for letter in sorted(vectors))
 
     def positions(seen: Callable[[str, int], Any]) -> Callable[[str], int]:
-        """How many positions differ in what is seen there."""
+        """The number of positions that differ in what is seen there."""
         return lambda text: len({seen(text, m) for m in range(len(text))})
 
     def rounded(digits: int) -> Callable[[str, int], Any]:
         return lambda text, m: (text[m], shares(text[: m + 1], digits))
 
-    itself = "Causal attention includes the token itself: you leave it out."
-    last_two = "You look at the last two tokens: every token that came before is in the average."
+    itself = "You leave out the token itself, but causal attention includes it."
+    last_two = "You look at only the last two tokens. But every earlier token is in the average."
     return Exercise(
         cases={name: (text,) for name, text in texts.items()},
         right=right,
         mistakes={
             "all": (positions(lambda text, m: m),
-                "You tell all positions apart, perhaps by how many tokens each sees: but a mean of two equal values is that of "
-                "three."),
+                "You tell all positions apart, perhaps by how many tokens each one sees. But the mean of two equal values is "
+                "the same as the mean of three."),
             "kinds": (positions(lambda text, m: text[m]),
-                "You count the kinds of tokens: a token also sees which others came before, and in which shares."),
+                "You count the kinds of tokens. But a token also sees which other tokens came before it, and in which shares."),
             "what was seen": (positions(lambda text, m: (text[m], frozenset(text[: m + 1]))),
-                "You look at which tokens were seen: attention averages, so their shares count as well."),
+                "You check which tokens a position sees. But attention averages, so their shares matter, too."),
             "shares alone": (positions(lambda text, m: shares(text[: m + 1])),
-                "You look at the shares alone: which token asks makes a difference too, since it weighs them its own way."),
+                "You compare only the shares. But it also matters which token is the query, because each token weights the "
+                "shares in its own way."),
             "shares without letters": (positions(lambda text, m: (text[m], tuple(sorted(shares(text[: m + 1]))))),
-                "You compare shares without their letters: two thirds of one and a third of another letter are not the same as "
-                "the other way round."),
+                "You compare shares without their letters. But two thirds of one letter and one third of another aren't the "
+                "same as the other way round."),
             "its own share": (positions(lambda text, m: (text[m], round(text[: m + 1].count(text[m]) / (m + 1), 9))),
-                "You look at the share of the letter that asks: how the rest is shared among the others counts as well."),
+                "You look at only the share of the query's own letter. But it also matters how the rest is split among the "
+                "other letters."),
             "the first letter's share": (positions(lambda text, m: (text[m], round(text[: m + 1].count(text[0]) / (m + 1), 9))),
-                "You look at the share of the first letter: how the rest is shared among the others counts as well."),
+                "You look at only the share of the first letter. But it also matters how the rest is split among the other "
+                "letters."),
             "two letters' shares": (positions(lambda text, m: (text[m], *(round(text[: m + 1].count(letter) / (m + 1), 9)
                 for letter in (text[0], text[m])))),
-                "You look at the shares of two letters: how the rest is shared among the others counts as well."),
+                "You look at only the shares of two letters. But it also matters how the rest is split among the other "
+                "letters."),
             **{f"rounded to {digits} digits": (positions(rounded(digits)),
-                "You round shares: some that differ become equal, so compare fractions.") for digits in (1, 2, 3)},
+                "You round the shares, so some different shares become equal. Compare fractions.") for digits in (1, 2, 3)},
             "before itself": (positions(lambda text, m: (text[m], shares(text[:m]))), itself),
             "before itself, whoever asks": (positions(lambda text, m: shares(text[:m])), itself),
             "the last two": (positions(lambda text, m: text[max(m - 1, 0) : m + 1]), last_two),
             "runs": (lambda text: len(list(itertools.groupby(text))),
-                "You count runs of equal letters: what a letter sees is everything before it, not its neighbour alone."),
-            "one too few": (lambda text: right(text) - 1, "One too few: the first position counts as well."),
-            "one too many": (lambda text: right(text) + 1, "One too many."),
+                "You count runs of equal letters. But a letter sees everything before it, not only its neighbour."),
+            "one too few": (lambda text: right(text) - 1, "Your number is one too small. The first position counts, too."),
+            "one too many": (lambda text: right(text) + 1, "Your number is one too large."),
             "what is lost": (lambda text: len(text) - right(text),
-                "You count the positions that are lost: the outputs that differ were asked for."),
+                "You count the positions that can't be told apart. Count the outputs that differ."),
         },
-        praise="a layer with random weights agrees on every text.",
+        praise="for every text, your number is the same as that of a layer with random weights.",
     )  # fmt: skip
 
 
 @exercise()
 def packed(seed: int) -> Exercise:
-    """packed(documents) -> positions (L,) and mask (L, L): each document as if it stood alone."""
+    """packed(documents) -> positions (L,) and mask (L, L), so that each document is treated as if it were alone."""
     rng = random.Random(seed)
     falling = sorted(rng.sample(range(3, 40), 3), reverse=True)
     texts = {
-        "numbers that rise": [0, 0, 0, 1, 1, 2, 2, 2],
-        "numbers in no order": [name for name in falling for _ in range(rng.randint(2, 5))] + [50, 50, 1],
+        "rising numbers": [0, 0, 0, 1, 1, 2, 2, 2],
+        "numbers in a mixed order": [name for name in falling for _ in range(rng.randint(2, 5))] + [50, 50, 1],
         "a single document": [rng.randint(3, 9)] * 5,
         "a single token": [rng.randint(3, 9)],
         "documents of one token": [7, 3, 9, 9, 4],
-        "numbers that are large, and below zero": [-5, -5, 10**9, 10**9, 10**9, -6],
+        "large and negative numbers": [-5, -5, 10**9, 10**9, 10**9, -6],
         "many documents": [name for name in rng.sample(range(100), 12) for _ in range(rng.randint(1, 6))],
     }
 
@@ -451,7 +475,7 @@ def packed(seed: int) -> Exercise:
         return own(names).sum(dim=1) - 1
 
     def at(positions: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Any]:
-        """Positions with any mask: what is not a number stands for whatever the answer has there."""
+        """Positions with any mask: NaN stands for whatever the answer has there."""
         return lambda names: (positions(names), torch.full((len(names), len(names)), torch.nan))
 
     def seeing(mask: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Any]:
@@ -464,57 +488,58 @@ def packed(seed: int) -> Exercise:
     def runs(names: Tensor) -> Tensor:
         return names.unique_consecutive(return_inverse=True)[1]
 
-    reversed_mask = "Your mask is the wrong way round: True should stand where m may see n."
-    by_names = "Your mask compares the documents' names: these are in no order, and only equal ones count."
-    as_rising = "Your positions take the documents' numbers for rising ones: these come in any order."
+    reversed_mask = "Your mask is the wrong way round. It should be True where m may see n."
+    by_names = "Your mask compares the numbers of the documents. But these are in no particular order, so only equality counts."
+    as_rising = "Your positions are right only if the numbers of the documents rise. But they can come in any order."
     return Exercise(
         cases={name: (torch.tensor(text),) for name, text in texts.items()},
         right=lambda names: (place(names), own(names)),
         same=same,
         mistakes={
             "running on": (at(lambda names: torch.arange(len(names))),
-                "Your positions run on: they should begin anew with each document."),
-            "from 1": (at(lambda names: place(names) + 1), "Your positions begin at 1: the first token of a document is at 0."),
+                "Your positions continue from one document to the next. They should start again with each document."),
+            "from 1": (at(lambda names: place(names) + 1), "Your positions begin at 1. The first token of a document is at 0."),
             "backwards": (at(lambda names: alike(names).triu().sum(dim=1) - 1),
-                "Your positions run backwards, down to 0 at a document's end."),
+                "Your positions run backwards, down to 0 at the end of a document."),
             "the document's number": (at(runs),
-                "You number the documents: the position of each token within its own was asked for."),
+                "You number the documents. Return the position of each token in its own document."),
             "the names": (at(lambda names: names),
-                "Your positions are the documents' own numbers: the position of each token within its document was asked for."),
+                "You return the numbers of the documents. Return the position of each token in its document."),
             "lengths in order": (at(lambda names: torch.cat([torch.arange(n)
                 for n in names.unique(return_counts=True)[1].tolist()])),
-                "Your lengths are in the order of the documents' numbers: these come in any order."),
+                "You use the lengths in the order of the documents' numbers. But the documents can come in any order."),
             "rising numbers": (at(lambda names: torch.arange(len(names)) - torch.searchsorted(names, names)), as_rising),
             "numbers that rise by one": (at(lambda names: torch.arange(len(names)) - torch.cummax(
                 torch.arange(len(names)) * (names.diff(prepend=names[:1]) == 1), dim=0).values), as_rising),
             "as long as the first": (at(lambda names: torch.arange(len(names)) % int((names == names[0]).sum())),
-                "Your positions take all documents for as long as the first."),
+                "Your positions are right only if all documents are as long as the first."),
             "lengths": (at(lambda names: alike(names).sum(dim=1)),
-                "You return how long each token's document is: its position within the document was asked for."),
-            "causal": (seeing(past), "Your mask is the causal one: with it, a token sees the documents before its own."),
+                "You return the length of each token's document. Return the token's position in the document."),
+            "causal": (seeing(past), "Your mask is just the causal mask. With it, a token also sees the documents before its "
+                                     "own."),
             "not causal": (seeing(alike),
-                "Your mask lets tokens see later ones of their document: it should be causal as well."),
+                "Your mask lets tokens see later tokens of their document. It should be causal, too."),
             "hidden": (seeing(lambda names: ~own(names)), reversed_mask),
             "others": (seeing(lambda names: ~alike(names)), reversed_mask),
             "transposed": (seeing(lambda names: own(names).T),
-                "Your mask is transposed: rows are the tokens m that look, and they look back."),
+                "Your mask is transposed. Its rows are the tokens m that look, and they look back."),
             "not itself": (seeing(lambda names: own(names).tril(-1)),
-                "Your tokens do not see themselves, and the first of a document sees nothing at all."),
+                "Your tokens don't see themselves, so the first token of a document sees nothing at all."),
             "by positions": (seeing(lambda names: place(names)[:, None] >= place(names)),
-                "Your mask compares positions, and these begin anew: a token sees the beginnings of all documents, even of "
-                "later ones."),
+                "Your mask compares positions, which start again with each document. So a token sees the beginnings of all "
+                "documents, even later ones."),
             "by positions, and the past": (seeing(lambda names: (place(names)[:, None] >= place(names)) & past(names)),
-                "Your mask compares positions, and these begin anew: a token sees the beginnings of the documents before its "
-                "own."),
+                "Your mask compares positions, which start again with each document. So a token sees the beginnings of the "
+                "documents before its own."),
             "by names": (seeing(lambda names: names[:, None] >= names), by_names),
             "by names, and the past": (seeing(lambda names: (names[:, None] >= names) & past(names)), by_names),
             "earlier documents": (seeing(lambda names: runs(names)[:, None] >= runs(names)),
                 "Your mask lets tokens see the documents before their own, and all of their own."),
             "nothing hidden": (seeing(lambda names: torch.ones(len(names), len(names))), "Your mask hides nothing."),
             "as a bias": (seeing(lambda names: torch.zeros(len(names), len(names)).masked_fill(~own(names), -torch.inf)),
-                "You return what is added to scores, 0 and -inf: a mask holds True and False."),
+                "You return the numbers that are added to scores, 0 and -inf. Return a mask of True and False."),
             "the first token as well": (seeing(lambda names: own(names) | (torch.arange(len(names)) == 0)),
-                "Your tokens see the first token of the window: it is of another document than most."),
+                "Your tokens see the first token of the window, but for most of them it belongs to a different document."),
         },
-        praise="every document is at its own positions and sees its own past, whatever the documents are called.",
+        praise="every document has its own positions and sees only its own past, whatever the numbers of the documents are.",
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Exercises on the length of a row: how much of a vector is position, and how much the rows have in common."""
+"""Exercises on the length of a row: how much of a vector is position, and how much all rows have in common."""
 
 import math
 import random
@@ -16,57 +16,65 @@ from posenc_course.sinusoidal import sinusoidal_table
 
 @exercise()
 def factor() -> Exercise:
-    """factor(d_model, std, share) -> the factor of the word vectors that gives the position this share."""
+    """factor(d_model, std, share) -> the factor for the word vectors that gives the position this share."""
 
     def right(_d: int, std: float, share: float) -> float:
         # share = (d/2) / (d/2 + f²·d·std²), solved for f
         return math.sqrt((1 / share - 1) / 2) / std
 
     cases = {
-        "half of it position": (64, 1.0, 0.5),
+        "a position that makes up half": (64, 1.0, 0.5),
         "words of length 1": (512, 512**-0.5, 1 / 3),
-        "a third of it position": (512, 1.0, 1 / 3),
+        "a position that makes up a third": (512, 1.0, 1 / 3),
         "short words": (128, 0.02, 0.1),
-        "nearly all of it position": (32, 2.0, 0.9),
-        "hardly any of it position": (1000, 0.1, 0.01),
+        "a position that makes up nearly everything": (32, 2.0, 0.9),
+        "a position that makes up hardly anything": (1000, 0.1, 0.01),
     }
     return Exercise(
         cases=cases,
         right=right,
         mistakes={
             "negative": (lambda d, std, share: -right(d, std, share),
-                "The shares are right, but a negative factor flips every word vector: take the positive root."),
+                "Your shares are right, but a negative factor flips every word vector. Take the positive root."),
             "the word's share": (lambda d, std, share: right(d, std, 1 - share),
-                "With your factor this is the share of the word, not of the position."),
+                "With your factor, this is the share of the word, not that of the position."),
             "the paper's factor": (lambda d, std, share: math.sqrt(d),
-                "√d_model is the paper's factor. It gives a third, and only to words whose numbers have a standard deviation "
-                "of 1/√d_model."),
+                "√d_model is the paper's factor. It gives the position a third, but only if the numbers of the words have a "
+                "standard deviation of 1/√d_model."),
             "one over": (lambda d, std, share: 1 / right(d, std, share),
-                "You return one over the factor: this is what the position would have to be multiplied by."),
+                "You return 1 divided by the factor. That is what the position would have to be multiplied by."),
             "squared": (lambda d, std, share: right(d, std, share) ** 2,
-                "You return the square of the factor: the factor multiplies lengths, and the share is one of squared lengths."),
+                "You return the square of the factor. The factor multiplies lengths, but the share is a share of squared "
+                "lengths."),
             "no root": (lambda d, std, share: (1 / share - 1) / 2 / std,
-                "A square root is missing: the share is one of squared lengths, and a factor f multiplies these by f²."),
+                "You forgot a square root. The share is a share of squared lengths, and a factor f multiplies these by f²."),
             "lengths": (lambda d, std, share: (1 / share - 1) / math.sqrt(2) / std,
-                "You add lengths. At right angles it's squared lengths that add up, and the share is one of these."),
+                "You add lengths. But if two vectors are at right angles, it is their squared lengths that add up, and the "
+                "share is a share of these."),
             "a position √d long": (lambda d, std, share: math.sqrt(1 / share - 1) / std,
-                "You take the position to be √d long. Its numbers are sines and cosines: what is the mean of their squares?"),
+                "You assume that the position has length √d. Its numbers are sines and cosines, so what is the mean of their "
+                "squares?"),
             "the word alone": (lambda d, std, share: math.sqrt(1 / share / 2) / std,
-                "You compare the position with the word alone. The share is of the whole, word and position together."),
+                "You compare the position with the word alone. But the share is a share of the whole, word and position "
+                "together."),
             "no std": (lambda d, std, share: right(d, 1, share),
-                "This is right for words whose numbers have a standard deviation of 1. For others, std has to come in."),
+                "Your factor is right for words whose numbers have a standard deviation of 1. For other words, it has to "
+                "depend on std."),
             "times std": (lambda d, std, share: right(d, 1 / std, share),
-                "The standard deviation is on the wrong side: short words need a large factor."),
+                "The standard deviation is on the wrong side of your fraction. Short words need a large factor."),
             "variance": (lambda d, std, share: right(d, std**2, share),
-                "You divide by the variance. The factor multiplies numbers, and their size is the standard deviation."),
+                "You divide by the variance. But the factor multiplies numbers, and the typical size of a number is the "
+                "standard deviation."),
             "a word std long": (lambda d, std, share: right(d, std, share) * math.sqrt(d),
-                "You take a word vector to be std long. That's the size of one of its numbers, and there are d_model."),
+                "You assume that a word vector has length std. That is the typical size of one of its numbers, and it has "
+                "d_model numbers."),
             "a position √½ long": (lambda d, std, share: right(d, std, share) / math.sqrt(d),
-                "You take the position to be √½ long. That's the size of one of its numbers, and there are d_model."),
+                "You assume that the position has length √½. That is the typical size of one of its numbers, and it has "
+                "d_model numbers."),
             "percent": (lambda d, std, share: right(d, std, share / 100),
-                "You read the share as a percentage: it is a number between 0 and 1."),
+                "You read the share as a percentage, but it is a number between 0 and 1."),
         },
-        praise=f"all {len(cases)} shares come out as asked, and the width had no say in any of them.",
+        praise=f"all {len(cases)} shares are as they should be, and the width has no influence on any of them.",
         tolerance=1e-3,
     )  # fmt: skip
 
@@ -81,17 +89,17 @@ def _rows(d_model: int) -> Tensor:
 
 
 def _scaled(factors: Callable[[Tensor, int], Any]) -> _Maker:
-    """The right table, multiplied by what depends on row and width: (L,) or one number."""
+    """The right table, multiplied by factors that depend on the row and the width: (L,) or one number."""
     return lambda positions, d: _rows(d)[positions] * torch.as_tensor(factors(positions, d), dtype=torch.float64).reshape(-1, 1)
 
 
 def _longer(amount: float, rows: Callable[[Tensor], Tensor], widths: Iterable[int] = _WIDTHS) -> _Maker:
-    """The right table, but for some rows that are longer by an amount at some widths."""
+    """The right table, except that some rows are longer by an amount at some widths."""
     return _scaled(lambda positions, d: 1 + rows(positions) * amount * (d in widths) / math.sqrt(d / 2))
 
 
 def _by_angles(angles: Callable[[Tensor, int], Tensor]) -> _Maker:
-    """Sines in the even columns, cosines in the odd ones, of an angle for every column, (L, d)."""
+    """Sines in the even columns and cosines in the odd ones, with an angle for every column, (L, d)."""
 
     def make(positions: Tensor, d_model: int) -> Tensor:
         table = angles(positions.double(), d_model)
@@ -101,26 +109,28 @@ def _by_angles(angles: Callable[[Tensor, int], Tensor]) -> _Maker:
 
 
 def _narrowed(width: int) -> _Maker:
-    """The right table, but for the last two columns at this width."""
+    """The right table, with zeros in the last two columns at this width."""
     return lambda positions, d: _rows(d)[positions] * (torch.arange(d) < d - 2 * (d == width))
 
 
 def _allowed(maker: _Maker) -> _Maker:
-    """The maker, for no positions and widths but those that the exercise names."""
+    """The maker, but only for the positions and widths that the exercise names."""
 
     def make_table(positions: Any, d_model: int) -> Tensor:
         positions = torch.as_tensor(positions)
         if d_model not in _WIDTHS:
-            raise Wrong(f"Your test asks for a table of width {d_model}: the widths to try are the even ones from 2 to 16.")
+            raise Wrong(f"Your test asks for a table of width {d_model}, but only even widths from 2 to 16 are allowed.")
         if positions.ndim != 1 or not len(positions) or positions.min() < 0 or positions.max() > 299:
-            raise Wrong("Your test asks for other positions than some of 0 to 299, in a tensor of one dimension.")
+            raise Wrong(
+                "Your test asks for positions that aren't allowed. Use numbers from 0 to 299, in a tensor with one dimension."
+            )
         return maker(positions, d_model)
 
     return make_table
 
 
 def _tables(seed: int) -> tuple[dict[str, _Maker], dict[str, _Maker]]:
-    """What makes tables whose rows are all √(d/2) long, and what makes others."""
+    """Functions that make tables whose rows all have length √(d/2), and functions that make other tables."""
     speed, phase = torch.rand(2, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
     def phases(positions: Tensor, d_model: int) -> Tensor:
@@ -132,7 +142,7 @@ def _tables(seed: int) -> tuple[dict[str, _Maker], dict[str, _Maker]]:
         "all sines, then all cosines": lambda positions, d: sinusoidal_table(positions, d, interleaved=False),
         "the cosines first": lambda positions, d: sinusoidal_table(positions, d).flip(1),
         "a table of base 100": lambda positions, d: sinusoidal_table(positions, d, 100),
-        "a table of other frequencies and phases": _by_angles(phases),
+        "a table with other frequencies and phases": _by_angles(phases),
         "a table in 32 bits": lambda positions, d: sinusoidal_table(positions, d, dtype=torch.float32),
         "rows up to 0.00009 too long": _longer(0.00009, lambda positions: positions % 3 == 0),
         "rows up to 0.00009 too short": _longer(-0.00009, lambda positions: positions % 3 == 1),
@@ -141,8 +151,10 @@ def _tables(seed: int) -> tuple[dict[str, _Maker], dict[str, _Maker]]:
         "sines and cosines of different angles": _by_angles(lambda m, d: m[:, None] * 10_000.0 ** (-torch.arange(d) / d)),
         "rows of length 1": _scaled(lambda positions, d: (d / 2) ** -0.5),
         "rows of twice the length": _scaled(lambda positions, d: 2.0),
-        "rows in turn too long and too short": _scaled(lambda positions, d: torch.where(positions % 2 == 0, 1.2, 0.8)),
-        "squared lengths in turn too large and too small": _scaled(
+        "rows that are alternately too long and too short": _scaled(
+            lambda positions, d: torch.where(positions % 2 == 0, 1.2, 0.8)
+        ),
+        "squared lengths that are alternately too large and too small": _scaled(
             lambda positions, d: torch.where(positions % 2 == 0, 1.4, 0.6).sqrt()
         ),
         "zeros from row 256 on": _scaled(lambda positions, d: positions < 256),
@@ -150,8 +162,8 @@ def _tables(seed: int) -> tuple[dict[str, _Maker], dict[str, _Maker]]:
         "zeros in row 299": _scaled(lambda positions, d: positions < 299),
         "row 149 too long by 0.011": _longer(0.011, lambda positions: positions == 149),
         "row 149 too short by 0.011": _longer(-0.011, lambda positions: positions == 149),
-        "row 271 too long by 0.011 at width 10 alone": _longer(0.011, lambda positions: positions == 271, [10]),
-        "row 271 too short by 0.011 at width 16 alone": _longer(-0.011, lambda positions: positions == 271, [16]),
+        "row 271 too long by 0.011 at width 10 only": _longer(0.011, lambda positions: positions == 271, [10]),
+        "row 271 too short by 0.011 at width 16 only": _longer(-0.011, lambda positions: positions == 271, [16]),
         "NaN at width 2": _scaled(lambda positions, d: math.nan if d == 2 else 1),
         "NaN in row 271": _scaled(lambda positions, d: torch.where(positions == 271, math.nan, 1.0)),
     }
@@ -161,12 +173,12 @@ def _tables(seed: int) -> tuple[dict[str, _Maker], dict[str, _Maker]]:
 
 @exercise()
 def has_right_lengths(seed: int) -> Exercise:
-    """has_right_lengths(make_table) -> whether its rows are √(d/2) long, at positions 0 to 299 and even widths 2 to 16."""
+    """has_right_lengths(make_table) -> whether all rows have length √(d/2), at positions 0 to 299 and even widths 2 to 16."""
     right, wrong = ({name: _allowed(maker) for name, maker in makers.items()} for makers in _tables(seed))
-    some_rows = "Your test doesn't look at all rows: positions go from 0 to 299, both included."
-    some_widths = "Your test doesn't try all widths: they are the even ones from 2 to 16, both included."
-    too_loose = "Too loose: in a wrong table, a single row may be off by hardly more than 0.01."
-    too_strict = "Too strict: lengths that are off by less than 0.0001 are right, as in 32 bits."
+    some_rows = "Your test doesn't look at all rows. The positions go from 0 to 299, including both ends."
+    some_widths = "Your test doesn't try all widths. They are the even numbers from 2 to 16, including both ends."
+    too_loose = "Your test is too tolerant. In a wrong table, it can happen that only one row is off, by little more than 0.01."
+    too_strict = "Your test is too strict. Lengths that are off by less than 0.0001 are right, as they are in a 32-bit table."
 
     @cache
     def lengths(make: _Maker, d: int) -> Tensor:
@@ -178,7 +190,7 @@ def has_right_lengths(seed: int) -> Exercise:
     def holds(
         near: Callable[[Tensor, float], bool] = near, positions: Iterable[int] = range(300), widths: Iterable[int] = _WIDTHS
     ) -> Callable[[_Maker], bool]:
-        """A test that may look at part of it, or compare in another way."""
+        """A test that may look at only some rows and widths, or compare in a different way."""
         at = torch.tensor([*positions])
         return lambda make: all(near(lengths(make, d)[at], math.sqrt(d / 2)) for d in widths)
 
@@ -190,17 +202,17 @@ def has_right_lengths(seed: int) -> Exercise:
         right=lambda make: make in right.values(),
         mistakes={
             "nothing passes": (lambda make: False,
-                "Your test lets no table pass, not even the paper's: do you compare lengths with √(d/2), and allow for "
-                "rounding?"),
+                "Your test accepts no table, not even the paper's. Do you compare the lengths with √(d/2), and do you allow "
+                "for rounding?"),
             "length 1": (holds(lambda lengths, wanted: near(lengths, 1)),
-                "Your test wants rows of length 1; how long is a row of d/2 pairs?"),
+                "Your test expects rows of length 1. How long is a row of d/2 pairs?"),
             **{f"within {tolerance}": (within(tolerance), too_strict) for tolerance in (1e-5, 1e-10)},
             **{f"within {tolerance}": (within(tolerance), too_loose) for tolerance in (0.1, 0.5, 0.9)},
             "the paper's numbers": (
                 lambda make: all(torch.allclose(make(torch.arange(300), d).double(), _rows(d), atol=1e-3)
                                  for d in _WIDTHS),
-                "Your test turns down rows of the right length: the theorem doesn't say which angle a pair has, nor which "
-                "columns it's in."),
+                "Your test rejects rows of the right length. The theorem doesn't say which angle a pair has, or which columns "
+                "it is in."),
             **{f"{len(rows)} rows from {rows[0]}": (holds(positions=rows), some_rows)
                for rows in (range(1), range(299, 300), range(10), range(100), range(256), range(299), range(1, 300),
                             range(0, 300, 2), range(0, 300, 10))},
@@ -209,30 +221,31 @@ def has_right_lengths(seed: int) -> Exercise:
                               range(2, 15, 2), range(4, 17, 2))},
             "one width at all rows, all widths at one row": (
                 lambda make: holds(widths=[8])(make) and holds(positions=[0])(make),
-                "Your test lets tables pass that are wrong in one row at one width: does it look at every row of each, and "
-                "how near must a length be?"),
+                "Your test accepts tables that are wrong in one row at one width. Does it look at every row of each table, and "
+                "how close must a length be?"),
             "the mean length": (holds(lambda lengths, wanted: near(lengths.mean(), wanted)),
-                "Your test looks at the mean length: some too long and some too short can cancel."),
+                "Your test looks at the mean length, but rows that are too long and rows that are too short can cancel out."),
             "the mean square": (holds(lambda lengths, wanted: near(lengths.square().mean(), wanted**2)),
-                "Your test looks at the mean of the squared lengths: some too large and some too small can cancel."),
+                "Your test looks at the mean of the squared lengths, but squares that are too large and squares that are too "
+                "small can cancel out."),
             "none is far": (holds(lambda lengths, wanted: not bool(((lengths - wanted).abs() > 1e-3).any())),
-                "Your test is taken in by NaN: no comparison with NaN is true, so none is found to be too far off."),
+                "Your test is fooled by NaN: every comparison with NaN is false, so it finds no length that is too far off."),
             "none is too long": (holds(lambda lengths, wanted: near(lengths.clamp(min=wanted), wanted)),
-                "Your test finds rows that are too long: does it find those that are too short as well?"),
+                "Your test finds rows that are too long. Does it also find rows that are too short?"),
             "none is too short": (holds(lambda lengths, wanted: near(lengths.clamp(max=wanted), wanted)),
-                "Your test finds rows that are too short: does it find those that are too long as well?"),
+                "Your test finds rows that are too short. Does it also find rows that are too long?"),
             "one row": (holds(lambda lengths, wanted: bool(((lengths - wanted).abs() < 1e-3).any())),
-                "Your test is content with one right row, where all of them should be right."),
+                "Your test accepts a table if one of its rows is right, but all of them should be right."),
             "all alike": (holds(lambda lengths, wanted: near(lengths, float(lengths[0]))),
-                "Your test asks whether all rows are equally long. That isn't enough: how long should they be?"),
+                "Your test checks whether all rows have the same length. That isn't enough: how long should they be?"),
         },
-        praise=f"your test lets all {len(right)} right tables pass, and none of the {len(wrong)} wrong ones.",
+        praise=f"your test accepts all {len(right)} right tables and none of the {len(wrong)} wrong ones.",
     )  # fmt: skip
 
 
 @exercise()
 def factor_for(seed: int) -> Exercise:
-    """factor_for(words, rows, share) -> f > 0, for words whose mean leans with, against and across the rows."""
+    """factor_for(words, rows, share) -> f > 0, for words whose mean points along the rows, against them, or across them."""
     generator = torch.Generator().manual_seed(seed)
 
     def case(rows: Tensor, std: float, lean: float, share: float) -> tuple[Tensor, Tensor, float]:
@@ -269,7 +282,9 @@ def factor_for(seed: int) -> Exercise:
     wave = sinusoidal_table(range(20), 16)
     # No theorem holds for the lengths of a learned table.
     learned = 0.3 + 0.5 * torch.randn(20, 32, generator=generator, dtype=torch.float64)
-    no_angle = "it takes words and rows to be perpendicular, but these words have a mean, and so have the rows."
+    no_angle = (
+        "it assumes that words and rows are perpendicular, but these words have a mean that isn't zero, and so do the rows."
+    )
     return Exercise(
         cases={
             "words that lean towards the rows": case(wave, 1.0, 0.8, 0.3),
@@ -277,54 +292,59 @@ def factor_for(seed: int) -> Exercise:
             "words that lean away from the rows": case(wave, 1.0, -0.6, 0.4),
             "short words that lean away": case(sinusoidal_table(range(20), 64), 0.1, -0.3, 0.8),
             "a single row": case(sinusoidal_table([7], 8), 0.5, 0.4, 0.6),
-            "a share of nearly one": case(wave, 0.5, 0.3, 0.97),
-            "a share of nearly nothing": case(learned, 0.7, -0.4, 0.02),
+            "a share of nearly 1": case(wave, 0.5, 0.3, 0.97),
+            "a share of nearly 0": case(learned, 0.7, -0.4, 0.02),
         },
         right=right,
         mistakes={
             "perpendicular": (by_means(lambda a, b, c, s: _root(a, 0, c, s)),
-                "You take words and rows to be perpendicular: these words have a mean, and so have the rows."),
+                "You assume that words and rows are perpendicular. But these words have a mean that isn't zero, and so do the "
+                "rows."),
             "sign of the dot products": (by_means(lambda a, b, c, s: _root(a, -b, c, s)),
-                "The mean of the dot products has the wrong sign: words that lean towards the rows need a smaller factor."),
+                "In your formula, the mean of the dot products has the wrong sign. Words that lean towards the rows need a "
+                "smaller factor."),
             "size of the dot products": (by_means(lambda a, b, c, s: _root(a, abs(b), c, s)),
-                "You lose the sign of the dot products: words can lean away from the rows."),
+                "You lose the sign of the dot products. Words can also lean away from the rows."),
             "dot products once": (by_means(lambda a, b, c, s: _root(a, b / 2, c, s)),
-                "Multiply out once more: how often does the product of f·x and p occur in the square?"),
+                "Multiply out the square once more. How often does the product of f·x and p occur in it?"),
             "dot products four times": (by_means(lambda a, b, c, s: _root(a, 2 * b, c, s)),
-                "The dot products have a factor of 2 too many: look at the root of a·f² + 2·b·f + c once more."),
+                "Your dot products have an extra factor of 2. Look once more at the root of a·f² + 2·b·f + c."),
             "the other root": (by_means(lambda a, b, c, s: -_root(a, -b, c, s)),
-                "The shares are right, but a negative factor flips every word vector: take the other root."),
+                "Your shares are right, but a negative factor flips every word vector. Take the other root."),
             "the rest": (by_means(lambda a, b, c, s: _root(a, b, c, 1 - s)),
-                "With your factor it's the rest that makes this share, and not the position."),
+                "With your factor, this is the share of everything except the position."),
             "the words alone": (by_means(lambda a, b, c, s: _root(a, b, c, 1 / (1 + 1 / s))),
-                "You compare the position with the rest alone. The share is of the whole sum."),
+                "You compare the position with the rest alone. But the share is a share of the whole sum."),
             "squared": (by_means(lambda a, b, c, s: _root(a, b, c, s) ** 2), "You return the square of the factor."),
             "one over": (by_means(lambda a, b, c, s: 1 / _root(a, b, c, s)),
-                "You return one over the factor: this is what the position would be multiplied by."),
+                "You return 1 divided by the factor. That is what the position would have to be multiplied by."),
             "rows √(d/2) long": (lambda words, rows, share: _root(*_means(words, rows)[:2], rows.shape[1] / 2, share),
-                "You take the rows to be √(d/2) long: those of other tables, such as learned ones, can have any length."),
+                "You assume that the rows have length √(d/2). In other tables, such as learned ones, they can have any "
+                "length."),
             "means of squares": (
                 lambda words, rows, share: _root(
                     float(words.square().mean()), float((words @ rows.T).mean()), float(rows.square().mean()), share),
-                "A squared length is the sum of all squares in a vector, and not their mean."),
+                "A squared length is the sum of the squares of all numbers in a vector, not their mean."),
             "squares of mean lengths": (
                 lambda words, rows, share: _root(
                     float(words.norm(dim=1).mean()) ** 2, float((words @ rows.T).mean()), float(rows.norm(dim=1).mean()) ** 2,
                     share),
-                "You square the mean length: what is asked for is the mean of the squared lengths, which is larger."),
+                "You square the mean length. But you need the mean of the squared lengths, which is larger."),
             "pairs in order": (paired,
-                "You pair word 0 with row 0, word 1 with row 1, and so on: the mean is over all pairs of a word and a row."),
+                "You pair word 0 with row 0, word 1 with row 1, and so on. Take the mean over all pairs of a word and a row."),
             "pairs in order, and no more words": (paired_alone,
-                "You pair word 0 with row 0, word 1 with row 1, and leave out the other words: the mean is over all pairs."),
+                "You pair word 0 with row 0, word 1 with row 1, and so on, and leave out the remaining words. Take the mean "
+                "over all pairs."),
             "mean of shares": (mean_of_shares,
-                "You take the mean of the shares of all pairs: the share asked for is a mean divided by a mean."),
+                "You take the mean of the shares of all pairs. But the share in this exercise is one mean divided by another "
+                "mean."),
             "the chapter's formula": (lambda words, rows, share: math.sqrt((1 / share - 1) / 2) / float(words.std()),
-                f"This is the chapter's formula, with the standard deviation of all numbers: {no_angle}"),
+                f"This is the chapter's formula with the standard deviation of all numbers. But {no_angle}"),
             "the chapter's formula by channel": (
                 lambda words, rows, share: math.sqrt((1 / share - 1) / 2) / float(words.std(dim=0).mean()),
-                f"This is the chapter's formula, with the standard deviation of each channel: {no_angle}"),
+                f"This is the chapter's formula with the standard deviation of each channel. But {no_angle}"),
         },
-        praise="all seven shares come out, whether the words lean towards the rows or away from them.",
+        praise="all seven shares are as they should be, whether the words lean towards the rows or away from them.",
         tolerance=1e-3,
     )  # fmt: skip
 
@@ -341,13 +361,16 @@ def _root(a: float, b: float, c: float, share: float) -> float:
 
 @exercise()
 def rows_until(seed: int) -> Exercise:
-    """rows_until(d_model, share) -> the smallest number of rows whose mean has less than this share of d/2, 600 at most."""
+    """rows_until(d_model, share) -> the smallest number of rows whose mean has less than this share of d/2, at most 600."""
     chance = random.Random(seed)
-    risen = "The mean of few pairs shrinks and grows again: the answer is the smallest number of rows with less than the share."
+    risen = (
+        "If there are few pairs, the mean shrinks and then grows again. Return the smallest number of rows whose mean is below "
+        "the share."
+    )
 
     @cache
     def common(d: int, rows: int = 1000) -> Tensor:
-        """For 1 row, 2 rows and so on: the squared length of their mean, as a share of d/2."""
+        """The squared length of the mean of the first row, the first two rows, and so on, as a share of d/2."""
         means = sinusoidal_table(range(rows), d).cumsum(dim=0) / torch.arange(1, rows + 1)[:, None]
         return means.square().sum(dim=1) / (d / 2)
 
@@ -378,46 +401,46 @@ def rows_until(seed: int) -> Exercise:
     return Exercise(
         cases={
             "a share that row 17 reaches": (8, 0.7),
-            "a share of nearly one": (64, 0.99),
+            "a share of nearly 1": (64, 0.99),
             "a wide table": (chance.choice((256, 384, 512)), 0.8),
-            "a single pair, which comes round": (2, 0.01),
+            "a single pair, which rotates all the way round": (2, 0.01),
             "two pairs, whose mean grows again": (4, 0.01),
             "a few hundred rows": (4, chance.choice((0.35, 0.4))),
             "a share that 600 rows reach": (4, 0.00115),
-            "a middling table": (chance.choice((48, 64, 96)), 0.65),
+            "a table of medium width": (chance.choice((48, 64, 96)), 0.65),
         },
         right=right,
         mistakes={
             "one too few": (lambda d, share: right(d, share) - 1,
-                "One too few: is it the index of the row that you return, or the last number of rows that is still above the "
-                "share?"),
+                "Your answer is one too small. Do you return the index of the row, or the last number of rows whose mean is "
+                "still above the share?"),
             "one too many": (lambda d, share: right(d, share) + 1,
-                "One too many: row k is the mean of rows 0 to k, which are k + 1 rows."),
+                "Your answer is one too large. The mean of rows 0 to k is a mean of k + 1 rows."),
             "lengths": (lambda d, share: first(common(d).sqrt() < share) + 1,
-                "You compare lengths: the share is one of squared lengths."),
+                "You compare lengths, but the share is a share of squared lengths."),
             "of d": (lambda d, share: first(common(d) < 2 * share) + 1,
-                "A single row is its own mean and holds the whole squared length, which is d/2 and not d: so 1 is never the "
+                "A single row is its own mean and has the whole squared length, which is d/2 and not d. So 1 is never the "
                 "answer."),
             "always 1": (lambda d, share: 1,
-                "A single row is its own mean and holds the whole squared length: so 1 is never the answer."),
+                "A single row is its own mean and has the whole squared length. So 1 is never the answer."),
             "for good": (lambda d, share: int((common(d, 3000) >= share).nonzero()[-1]) + 2, risen),
             "for good within 1,000": (lambda d, share: int((common(d) >= share).nonzero()[-1]) + 2, risen),
             **{f"halving {most}": (lambda d, share, most=most: halved(d, share, most), risen)
                for most in (999, 1000, 1001, 1024, 2000)},
             **{f"{most} rows": (lambda d, share, most=most: min(right(d, share), most),
-                f"You stop after {most} rows: up to 600 can be needed.")
+                f"You stop after {most} rows, but up to 600 can be needed.")
                for most in (99, 100, 128, 200, 256, 300, 500, 512, 599)},
             **{f"{most} rows, or 1": (lambda d, share, most=most: first(common(d, most) < share) + 1,
-                "Your table has too few rows: up to 600 can be needed, and where you find none, you return 1.")
+                "Your table has too few rows: up to 600 can be needed. If you find no answer, you return 1.")
                for most in (100, 128, 200, 256, 300, 500, 512, 599)},
             **{f"every {step} rows": (lambda d, share, step=step: stepwise(d, share, step, step),
-                f"You try every {step}th number of rows: each of them can be the smallest.") for step in (4, 5, 10)},
+                f"You try only every {step}th number of rows, but the smallest can be any of them.") for step in (4, 5, 10)},
             **{f"from {start} rows": (lambda d, share, start=start: stepwise(d, share, start, 1),
-                f"You begin with {start} rows: fewer can be enough.") for start in (3, 5, 10)},
+                f"You start with {start} rows, but fewer can be enough.") for start in (3, 5, 10)},
             "divided by the index": (by_index,
-                "You divide the sum of k + 1 rows by k: the mean of rows 0 to k divides by their number."),
+                "You divide the sum of k + 1 rows by k. The mean of rows 0 to k is their sum divided by k + 1."),
             "compared with row 0": (with_row_0,
-                "You compare each row with row 0: what all rows have in common is their mean."),
+                "You compare each row with row 0. But what all rows have in common is their mean."),
         },
-        praise="all eight, for narrow tables and wide ones.",
+        praise="all eight numbers are right, for narrow tables and wide ones.",
     )  # fmt: skip

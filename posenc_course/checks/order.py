@@ -1,4 +1,4 @@
-"""Exercises on word order: a test that tells which functions see it, and what a layer can see."""
+"""Exercises on word order: a test that finds out which functions see it, and what a layer can see."""
 
 import itertools
 import math
@@ -29,7 +29,7 @@ def _sample(seed: int, *shape: int) -> Tensor:
     return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
 
-# Each function with its kind; a row at a time, all rows at once, one row for the whole sequence.
+# Each function with its kind. Some work on one row at a time, some on all rows at once, and some return a single row.
 _KINDS: dict[str, tuple[Layer, str]] = {
     "attention": (_attention_layer, "equivariant"),
     "tanh of every number": (torch.tanh, "equivariant"),
@@ -40,18 +40,22 @@ _KINDS: dict[str, tuple[Layer, str]] = {
     "each column sorted": (lambda x: x.sort(dim=0).values, "invariant"),
     "causal attention": (_causal_layer, "neither"),
     "the running sum": (lambda x: x.cumsum(dim=0), "neither"),
-    "the sequence backwards": (lambda x: x.flip(0), "neither"),
+    "the reversed sequence": (lambda x: x.flip(0), "neither"),
     "the last row": (lambda x: x[-1], "neither"),
     "the first row": (lambda x: x[0], "neither"),
     "the row before": (lambda x: x.roll(1, 0), "neither"),
-    # Turning the sequence round, or moving it on in a ring, changes nothing here: other orders do.
+    # Under reversal and cyclic shifts, this function looks equivariant; only other orders give it away.
     "the mean of both neighbours": (lambda x: (x + x.roll(1, 0) + x.roll(-1, 0)) / 3, "neither"),
-    # Which neither the first column tells nor the last.
+    # Neither the first column nor the last gives this function away.
     "the running sum in one column": (lambda x: torch.cat((x[:, :2], x[:, 2:3].cumsum(dim=0), x[:, 3:]), dim=1), "neither"),
 }
-_SUMS = ("attention", "each row minus the mean row", "the mean row", "the mean row of attention")  # rounded by their order
-_ROUNDED = "Too strict: sums in another order differ in the last digit, so compare with torch.allclose."
-_MEANS = "You compare sums or means over the rows, and those don't tell which row went where: compare row with row."
+# Their results depend on the order in the last digit.
+_SUMS = ("attention", "each row minus the mean row", "the mean row", "the mean row of attention")
+_ROUNDED = (
+    "Your test is too strict. Adding the same numbers in a different order can change the last digit, so compare with "
+    "torch.allclose."
+)
+_MEANS = "You compare sums or means over the rows, and these don't show which row went where. Compare row with row."
 
 
 def _kind(f: Layer) -> str:
@@ -63,14 +67,14 @@ def _among(f: Layer, *names: str) -> bool:
 
 
 def _some_of(*names: str) -> Iterable[tuple[str, ...]]:
-    """Which of these an exact comparison misses depends on the numbers."""
+    """All combinations of these names: which functions an exact comparison misses depends on the numbers."""
     return itertools.chain.from_iterable(itertools.combinations(names, count) for count in range(1, len(names) + 1))
 
 
 @exercise("is_equivariant")
 def equivariance(seed: int) -> Exercise:
     """is_equivariant(f, x) -> bool, on functions of a sequence x of shape (5, 4)."""
-    chosen = ("attention", "tanh of every number", "each row minus the mean row", "the running sum", "the sequence backwards",
+    chosen = ("attention", "tanh of every number", "each row minus the mean row", "the running sum", "the reversed sequence",
               "each column sorted", "the running sum in one column")  # fmt: skip
     x = _sample(seed, 5, 4)
 
@@ -82,25 +86,26 @@ def equivariance(seed: int) -> Exercise:
         right=right,
         mistakes={
             "invariance": (lambda f, _: _kind(f) == "invariant",
-                "Your test looks for invariance: it wants f(Px) to equal f(x), where equivariance wants P f(x)."),
+                "Your test looks for invariance: it checks whether f(Px) equals f(x). For equivariance, f(Px) must equal P "
+                "f(x)."),
             "nothing reordered": (lambda f, _: True,
-                "Your test calls every function equivariant: does it really reorder the rows of x?"),
+                "Your test calls every function equivariant. Does it really reorder the rows of x?"),
             "the output left as it was": (lambda f, _: False,
-                "Your test calls nothing equivariant, not even tanh: reorder the output by the same permutation, and compare "
-                "with torch.allclose, since sums in another order differ in the last digit."),
-            "the inverse permutation": (lambda f, _: _among(f, "the sequence backwards"),
-                "You reorder x one way and compare it with f(x) reordered the other way, by the inverse permutation."),
-            "taken in by reversal": (lambda f, x: right(f, x) or _among(f, "the sequence backwards"),
-                "Your test is taken in by the reversed sequence: a permutation that commutes with reversal cannot catch it. "
-                "Take one at random, or try several."),
+                "Your test calls no function equivariant, not even tanh. Reorder the output by the same permutation as the "
+                "input, and compare with torch.allclose, since adding numbers in a different order can change the last digit."),
+            "the inverse permutation": (lambda f, _: _among(f, "the reversed sequence"),
+                "You reorder x by a permutation, but you reorder f(x) by the inverse of that permutation before you compare."),
+            "taken in by reversal": (lambda f, x: right(f, x) or _among(f, "the reversed sequence"),
+                "Your test is fooled by the function that reverses the sequence, because a permutation that commutes with "
+                "reversal can't catch it. Use a random permutation, or try several."),
             "some columns": (lambda f, x: right(f, x) or _among(f, "the running sum in one column"),
-                "Your test is taken in by a function that changes one column only: compare all numbers of all rows."),
-            "sums": (lambda f, x: right(f, x) or _among(f, "the sequence backwards", "each column sorted"), _MEANS),
+                "Your test is fooled by a function that mixes the rows in one column only. Compare all numbers of all rows."),
+            "sums": (lambda f, x: right(f, x) or _among(f, "the reversed sequence", "each column sorted"), _MEANS),
             **{f"{', '.join(names)}, to the last digit":
                    (lambda f, x, names=names: right(f, x) and not _among(f, *names), _ROUNDED)
                for names in _some_of("attention", "each row minus the mean row")},
         },
-        praise="your test sorts all seven functions.",
+        praise="your test gives the right answer for all seven functions.",
     )  # fmt: skip
 
 
@@ -108,7 +113,7 @@ def equivariance(seed: int) -> Exercise:
 def permutation(seed: int) -> Exercise:
     """permutation_matrix(order) -> P of shape (L, L) with P @ x equal to x[order], for up to 7 tokens."""
     generator = torch.Generator().manual_seed(seed)
-    # A cycle of three tokens or more: an order that is its own inverse would hide the commonest mistake.
+    # A cycle of three tokens or more, because an order that is its own inverse would hide the most common mistake.
     orders = {"a cycle": torch.tensor([1, 2, 0]), "a single token": torch.tensor([0])}
     orders |= {f"{length} tokens": torch.randperm(length, generator=generator) for length in (4, 5, 6, 7)}
 
@@ -120,24 +125,26 @@ def permutation(seed: int) -> Exercise:
         right=right,
         mistakes={
             "transposed": (lambda order: right(order).T,
-                "Your P is the transpose: it undoes the order. Row r of P @ x should be token order[r], so where in row r is "
-                "the 1?"),
-            "identity": (lambda order: torch.eye(len(order)), "Your P is the identity: it leaves every token where it was."),
+                "Your P is the transpose of the right matrix, so it undoes the order. Row r of P @ x should be token order[r], "
+                "so where in row r of P is the 1?"),
+            "identity": (lambda order: torch.eye(len(order)),
+                "Your P is the identity matrix, so it leaves every token where it was."),
             "reversed": (lambda order: right(order).flip(0),
-                "Your rows are in reverse: row 0 of P picks the token that comes first."),
+                "The rows of your P are in reverse order. Row 0 of P should pick the token that comes first in the new order."),
             "counted from 1": (lambda order: right(order - 1),
-                "Your columns are one too early: the tokens in `order` are counted from 0."),
+                "The 1s in your P are one column too far to the left: the tokens in `order` are counted from 0."),
             "no last row": (lambda order: right(order) * (torch.arange(len(order)) < len(order) - 1)[:, None],
-                "Your last row is empty: each of the L rows picks a token."),
+                "The last row of your P is empty, but each of the L rows has to pick a token."),
             "more than one number": (lambda order: order[:, None].expand(-1, len(order)),
-                "You write the order into the table: a row of P picks one token, so it holds a single 1 and zeros."),
+                "You write the numbers of `order` into P. But a row of P should pick one token, so it needs a single 1, and "
+                "zeros elsewhere."),
         },
-        praise="P @ x is x[order] for all six orders.",
+        praise="P @ x equals x[order] for all six orders.",
     )  # fmt: skip
 
 
 def _classified(f: Layer, x: Tensor, *orders: list[int]) -> str:
-    """The kind of f as far as these orders tell."""
+    """The kind of f as far as these orders can show it."""
     y = f(x)
     if all(torch.allclose(f(x[order]), y) for order in orders):
         return "invariant"
@@ -151,39 +158,43 @@ def kind(seed: int) -> Exercise:
     """kind(f, x) -> "equivariant", "invariant" or "neither", on functions of x of shape (5, 4)."""
     exchanged = {"equivariant": "invariant", "invariant": "equivariant", "neither": "neither"}
     one_order = (
-        "You are taken in by functions that change nothing under one order, or under a few: reorder all of the rows, and try "
-        "several orders."
+        "Your function is fooled by functions that look right under the one order (or the few orders) that you try. Reorder "
+        "all of the rows, and try several orders."
     )
 
     def right(f: Layer, _x: Tensor) -> str:
         return _kind(f)
 
     def calling(word: str, *names: str) -> Callable[[Layer, Tensor], str]:
-        """Somebody who has this word for the functions of these names."""
+        """The answers of a student whose test returns this word for the functions with these names."""
         return lambda f, _x: word if _among(f, *names) else _kind(f)
 
     keep_sums = [name for name, (_, kind) in _KINDS.items() if kind == "equivariant"]
-    keep_sums += ["the sequence backwards", "the row before", "the mean of both neighbours"]
+    keep_sums += ["the reversed sequence", "the row before", "the mean of both neighbours"]
 
     return Exercise(
         cases={name: (f, _sample(seed + number, 5, 4)) for number, (name, (f, _)) in enumerate(_KINDS.items())},
         right=right,
         mistakes={
             "exchanged": (lambda f, _: exchanged[_kind(f)],
-                "The two words have changed places: an invariant result stays the same, an equivariant one is reordered too."),
+                "You have swapped the two words. An invariant result stays the same, and an equivariant one is reordered like "
+                "x."),
             "by shape": (lambda f, x: "invariant" if f(x).ndim == 1 else "equivariant",
-                "You judge by the shape of f(x): reorder the rows of x, and look what becomes of it."),
+                "You judge by the shape of f(x). Reorder the rows of x instead, and look at what happens to f(x)."),
             "nothing reordered": (lambda f, _: "invariant",
-                'You call everything "invariant": does x come to f in another order?'),
+                'You call every function "invariant". Does f really get the rows of x in a different order?'),
             "invariant ones missed": (lambda f, _: "neither" if _kind(f) == "invariant" else _kind(f),
-                'You find no function "invariant": some functions give one row for the whole sequence, and it has no rows to '
-                "reorder."),
+                'You call no function "invariant". Some functions return one row for the whole sequence, and that result has '
+                "no rows to reorder."),
             "equivariant ones missed": (lambda f, _: "neither" if _kind(f) == "equivariant" else _kind(f),
-                'You find no function "equivariant": reorder the output by the same order before you compare.'),
+                'You call no function "equivariant". Reorder the rows of f(x) in the same way as those of x before you '
+                "compare."),
             "some columns": (calling("equivariant", "the running sum in one column"),
-                "You are taken in by a function that changes one column only: compare all numbers of all rows."),
+                "One of the functions mixes the rows in one column only, and your function misses that. Compare all numbers of "
+                "all rows."),
             "some columns, found the same": (calling("invariant", "the running sum in one column"),
-                "You are taken in by a function that changes one column only: compare all numbers of all rows."),
+                "One of the functions mixes the rows in one column only, and your function misses that. Compare all numbers of "
+                "all rows."),
             "means": (calling("equivariant", *keep_sums), _MEANS),
             "means, before the test of invariance": (calling("equivariant", *keep_sums, "each column sorted"), _MEANS),
             "means that stay the same": (calling("invariant", *keep_sums), _MEANS),
@@ -193,10 +204,11 @@ def kind(seed: int) -> Exercise:
             "the first two rows": (lambda f, x: _classified(f, x, [1, 0, 2, 3, 4]), one_order),
             "the last two rows": (lambda f, x: _classified(f, x, [0, 1, 2, 4, 3]), one_order),
             "the two ends": (lambda f, x: _classified(f, x, [4, 1, 2, 3, 0]), one_order),
-            "every number different": (lambda f, _: "neither", 'You call everything "neither": is f(x) compared with '
-                "torch.allclose, and in the right order?"),
+            "every number different": (lambda f, _: "neither", 'You call every function "neither". Do you compare with '
+                "torch.allclose, and is f(x) reordered in the same way as x?"),
         },
-        praise=f"all {len(_KINDS)} functions, also those that give one row for the whole sequence.",
+        praise=f"all {len(_KINDS)} functions are classified correctly, including those that return one row for the whole "
+               "sequence.",
     )  # fmt: skip
 
 
@@ -230,7 +242,7 @@ def who_sees_whom(seed: int) -> Exercise:
     truth = dict(layers.values())
 
     def looking(change: Callable[[Tensor], Tensor], see: slice = slice(None)) -> Callable[[Layer, Tensor], Tensor]:
-        """The table of somebody who changes a token in one way only, or looks at some numbers of a row only."""
+        """The table of a student who changes a token in one way only, or compares only some numbers of a row."""
 
         def table(f: Layer, x: Tensor) -> Tensor:
             columns = []
@@ -254,44 +266,50 @@ def who_sees_whom(seed: int) -> Exercise:
         right=lambda f, x: truth[f](len(x)),
         mistakes={
             "a token set to zero": (looking(torch.zeros_like),
-                "Setting a token to zero changes nothing if it is zero already, as one of these is."),
+                "You set a token to zero to see what changes. That changes nothing if the token is zero already, and one of "
+                "these is."),
             "the same added to all numbers": (looking(lambda token: token + 1),
-                "A change can go unseen if it is the same for all numbers of a token, or if you look at the sum of a row: "
-                "change the numbers differently, and look at each of them."),
+                "Your test misses some changes. That can happen if you add the same number to all numbers of a token, or if "
+                "you compare only the sum of each row. Add different numbers, and compare every number of the row."),
             "one number changed or looked at": (looking(lambda token: token + first),
-                "You change one number of a token, or look at one number of a row: a layer may pass on the others. Change all "
-                "of them, differently, and look at all."),
+                "You change only one number of a token, or you compare only one number of each row. A layer may use the other "
+                "numbers instead, so change all of them, by different amounts, and compare all of them."),
             "another number looked at": (looking(lambda token: token + other, slice(3, 4)),
-                "You look at one number of a row: others may have changed. Look at all."),
+                "You compare only one number of each row, but others may have changed. Compare all of them."),
             "all numbers changed": (lambda f, x: truth[f](len(x)) & (f is not half),
-                "You ask that every number of a row has changed: a row that keeps some of them depends on the token too."),
+                "You require that every number of a row changes. But a row also depends on a token if only some of its numbers "
+                "change."),
             "transposed": (but(lambda t: t.T),
-                "Your table is transposed: rows are outputs m, columns the tokens n that they depend on."),
+                "Your table is transposed: its rows should be the outputs m, and its columns the tokens n that they depend "
+                "on."),
             "never itself": (but(lambda t: t & ~itself(len(t))),
-                "In your tables no token depends on itself: what does changing token n do to row n?"),
+                "In your tables, no token depends on itself. What happens to row n when you change token n?"),
             "always itself": (but(lambda t: t | itself(len(t))),
-                "In your tables every token depends on itself, but a layer can make row m from token m - 1 alone."),
+                "In your tables, every token depends on itself. But a layer can compute row m from token m - 1 alone."),
             "everyone": (but(torch.ones_like),
-                "In your tables everything depends on everything: compare row m alone, with torch.allclose."),
+                "In your tables, everything depends on everything. Compare each row m on its own, with torch.allclose."),
             "the past": (but(lambda t: _past(len(t))),
-                "You say that every layer looks at the past and at itself: ask f, by changing x."),
+                "You say that every layer looks at the past and at the token itself. Find out by changing x and calling f "
+                "again."),
             "never put back": (but(lambda t: t.cumsum(dim=1) > 0),
-                "Once you have changed token n, it stays changed for the next ones: start each time from a fresh copy of x."),
+                "Once you have changed token n, it stays changed while you test the next tokens. Start each time from a fresh "
+                "copy of x."),
             "where nothing changes": (but(lambda t: ~t),
-                "The table says where nothing changes: True should stand where something does."),
+                "Your table is True where nothing changes. It should be True where something changes."),
             "nobody": (but(torch.zeros_like),
-                "In your tables nothing depends on anything: does f get a changed copy of x, and do you compare with f of the "
-                "old x?"),
+                "In your tables, nothing depends on anything. Does f really get a changed copy of x, and do you compare the "
+                "result with f of the original x?"),
             "whether anything changes": (but(lambda t: t.any() & torch.ones_like(t)),
-                "You only say whether anything changes at all: which row does, and when which token changes?"),
+                "You only say whether anything changes at all. Which rows change, and which token do you have to change for "
+                "that?"),
         },
-        praise=f"all {len(layers)} layers.",
+        praise=f"the tables for all {len(layers)} layers are right.",
     )  # fmt: skip
 
 
 @exercise()
 def orders_apart(seed: int) -> Exercise:
-    """orders_apart(f, x) -> how many different results f gives over all orders of the rows of x, of three to five rows."""
+    """orders_apart(f, x) -> how many different results f gives over all orders of the three to five rows of x."""
 
     def last_of_two_causal(x: Tensor) -> Tensor:
         return _causal_layer(_causal_layer(x))[-1]
@@ -305,7 +323,7 @@ def orders_apart(seed: int) -> Exercise:
         "the first two rows": lambda x: x[:2],
     }
     x = _sample(seed, 5, 3)
-    twins = ", two of the rows alike"
+    twins = ", with two equal rows"
     cases = {name: (f, x[:4]) for name, f in layers.items()} | {
         name + twins: (f, x[[0, 1, 2, 0]]) for name, f in layers.items()
     }
@@ -314,8 +332,8 @@ def orders_apart(seed: int) -> Exercise:
     def results(f: Layer, x: Tensor) -> list[Tensor]:
         return [f(x[list(order)]).flatten() for order in itertools.permutations(range(len(x)))]
 
-    all_orders = "You count the orders: count their results, and equal ones once."
-    stopped = "You stop before you have tried every order: itertools.permutations lists them all."
+    all_orders = "You count the orders. Count their results instead, and count equal results only once."
+    stopped = "You stop before you have tried every order. itertools.permutations lists them all."
 
     def apart(found: list[Tensor], atol: float) -> int:
         seen: list[Tensor] = []
@@ -340,26 +358,29 @@ def orders_apart(seed: int) -> Exercise:
             "the orders": (lambda f, x: math.factorial(len(x)), all_orders),
             "24 orders": (lambda f, x: 24, all_orders),
             "to the last digit": (lambda f, x: len({tuple(result.tolist()) for result in results(f, x)}),
-                "Results that differ in the last digit only are the same: compare with torch.allclose, or round."),
+                "You count results as different even if they differ only in the last digit. Compare with torch.allclose, or "
+                "round first."),
             "twins told apart": (lambda f, x: right(f, _sample(seed, len(x), 3)),
-                "With two equal rows you count too many: swapping twins changes nothing."),
+                "If two rows are equal, you count too many results: swapping equal rows changes nothing."),
             "one too few": (lambda f, x: right(f, x) - 1,
-                "One too few: the result for the order in which the rows came counts as well."),
+                "Your count is one too small. The result for the original order counts, too."),
             "not the first": (lambda f, x: unlike(found := results(f, x), itertools.repeat(found[0])),
-                "You count the orders whose result differs from the first one's: many of them can share a result."),
+                "You count the orders whose result differs from the first one. But many orders can share a result, and it "
+                "should count once."),
             "neighbours": (lambda f, x: 1 + unlike(found := results(f, x), found[1:]),
-                "You compare each result only with the one before it: an equal one may have come earlier."),
+                "You compare each result only with the one before it. But an equal result may have come earlier."),
             **{f"sums, within {atol}": (
                    lambda f, x, atol=atol: apart([result.sum() for result in results(f, x)], atol=atol),
-                "You compare the sums of the results: different results can have the same sum, so compare all their numbers.")
+                "You compare the sums of the results. Different results can have the same sum, so compare all their numbers.")
                for atol in (1e-5, 1e-6, 1e-8)},
             "round a ring": (lambda f, x: different([f(x.roll(k, 0)).flatten() for k in range(len(x))]),
-                "You only try the orders that move all rows round a ring: there are many more, which itertools.permutations "
-                "lists."),
+                "You try only the orders that shift all rows cyclically. There are many more, and itertools.permutations lists "
+                "them."),
             "half of the orders": (lambda f, x: different(results(f, x)[: math.factorial(len(x)) // 2]), stopped),
             "12 orders": (lambda f, x: different(results(f, x)[:12]), stopped),
             **{f"{places} decimals": (lambda f, x, places=places: different([y.round(decimals=places) for y in results(f, x)]),
-                "You round so coarsely that different results become one: keep six decimals or so.") for places in (0, 1)},
+                "You round so coarsely that different results become equal. Keep about six decimals.") for places in (0, 1)},
         },
-        praise="from a mean, which forgets all 24 orders, to two causal layers, which tell them all apart.",
+        praise="your counts are right, from a mean, which forgets all 24 orders, to two causal layers, which tell all 24 "
+               "apart.",
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Exercises on shifts and on what is relative: a head that looks back, matrices that shift, the relative part of a matrix."""
+"""Exercises on shifts and on relative matrices: a head that looks back, shift matrices, and the relative part of a matrix."""
 
 import math
 import random
@@ -27,7 +27,7 @@ def looks_back() -> Exercise:
         return lambda back, d: shift_matrix(change(back), d, interleaved=False)
 
     def of(top: _Parts, bottom: _Parts, power: float = 1) -> Callable[[int, int], Tensor]:
-        """[[C, S], [S, C]] of diagonals, each so many times the cosines or the sines."""
+        """A matrix of four diagonal parts, each a mixture of the cosines and the sines."""
 
         def matrix(back: int, d_model: int) -> Tensor:
             angles = back * frequencies(d_model) ** power
@@ -37,13 +37,19 @@ def looks_back() -> Exercise:
         return matrix
 
     cos, sin, minus, zero = (1, 0), (0, 1), (0, -1), (0, 0)
-    ahead = "Relative, but it looks ahead: a sign, or a transpose. M has the query m on its left, the key n on its right."
-    signs = "One of the two sines of each block needs a minus: with equal signs it is a stretch, not a rotation."
-    blocks = (
-        "Your blocks are where the interleaved table has its pairs. In the concatenated one the sine of pair i is in column i: "
-        "in which column is its cosine?"
+    ahead = (
+        "Your scores are relative, but your head looks ahead. A sign is wrong, or the matrix is transposed. M has the query m "
+        "on its left and the key n on its right."
     )
-    omega = "Does pair i rotate by ω_i times `back`, with ω_i = 10000^(-2i/d)?"
+    signs = (
+        "In each block, one of the two sines needs a minus sign. With equal signs, the block stretches its pair instead of "
+        "rotating it."
+    )
+    blocks = (
+        "Your blocks are where the interleaved table has its pairs. In the concatenated table, the sine of pair i is in column "
+        "i. In which column is its cosine?"
+    )
+    omega = "Your pairs don't rotate by the right angles. Does pair i rotate by ω_i times `back`, with ω_i = 10000^(-2i/d)?"
     return Exercise(
         cases=cases,
         right=by(lambda back: back),
@@ -55,31 +61,36 @@ def looks_back() -> Exercise:
             "no minus": (of((cos, sin), (sin, cos)), signs),
             "two minuses": (of((cos, minus), (minus, cos)), signs),
             "cosines only": (of((cos, zero), (zero, cos)),
-                "As many tokens ahead get the same score: a cosine cannot tell them from those back. Where are the sines?"),
-            "sines only": (of((zero, sin), (minus, zero)), "The cosines are missing: each block is a rotation."),
+                "In your matrix, the key `back` tokens ahead gets the same score as the key `back` tokens behind, because a "
+                "cosine can't tell them apart. Where are the sines?"),
+            "sines only": (of((zero, sin), (minus, zero)), "The cosines are missing. Each block should be a rotation."),
             "exchanged": (of((sin, cos), ((-1, 0), sin)),
-                "Sine and cosine have changed places: with 0 back M is the identity."),
-            "degrees": (by(math.radians), "The angles are degrees: sine and cosine take radians."),
-            "degrees, ahead": (by(lambda back: -math.radians(back)), "The angles are degrees: sine and cosine take radians."),
+                "You have swapped sine and cosine. If `back` is 0, M should be the identity."),
+            "degrees": (by(math.radians), "Your angles are in degrees, but sine and cosine expect radians."),
+            "degrees, ahead": (by(lambda back: -math.radians(back)),
+                "Your angles are in degrees, but sine and cosine expect radians."),
             "identity": (by(lambda back: 0),
-                "Relative, but every token looks at itself: what moves the position of the key?"),
-            "one back": (by(lambda back: 1), "Relative, but `back` does not come in: your head looks one token back."),
-            "one too far": (by(lambda back: back + 1), "Relative, but your head looks one token too far back."),
-            "one too near": (by(lambda back: back - 1), "Relative, but your head looks one token less back than it should."),
+                "Your scores are relative, but every token looks at itself. What moves the position of the key?"),
+            "one back": (by(lambda back: 1), "Your scores are relative, but your head always looks one token back. It should "
+                                             "use `back`."),
+            "one too far": (by(lambda back: back + 1), "Your scores are relative, but your head looks one token too far back."),
+            "one too near": (by(lambda back: back - 1), "Your scores are relative, but your head should look one token further "
+                                                        "back."),
             "4i/d": (of((cos, sin), (minus, cos), 2), omega),
             "growing": (of((cos, sin), (minus, cos), -1), omega),
         },
-        praise="near 0 and near 5,000 alike the score depends on the offset only, and it is largest exactly there.",
+        praise="near position 0 and near position 5,000, the score depends only on the offset, and it is largest at the right "
+               "one.",
     )  # fmt: skip
 
 
 def _fault(matrix: Tensor, back: int, d_model: int) -> str | None:
-    """What is wrong unless the scores are relative and have one peak, at the offset `back`."""
+    """What is wrong with the matrix, unless its scores are relative and have a single peak, at the offset `back`."""
     call = f"looks_back({back}, {d_model})"
     if not matrix.isfinite().all():
-        return f"{call} holds NaN or infinity."
+        return f"{call} contains NaN or infinity."
     if not matrix.any():
-        return f"{call} is all zeros, so that every score is 0."
+        return f"{call} is all zeros, so every score is 0."
     tables = [sinusoidal_table(range(start, start + _LENGTH), d_model, interleaved=False) for start in _STARTS]
     scores = torch.stack([table @ matrix @ table.T for table in tables])  # query m, key n
     offsets = range(1 - _LENGTH, _LENGTH)
@@ -88,15 +99,15 @@ def _fault(matrix: Tensor, back: int, d_model: int) -> str | None:
     if any(bool(values.max() - values.min() > 1e-4 * scores.abs().max()) for values in by_offset):
         near, far = (block[10, 10 - back].item() for block in scores)
         return (
-            f"The score depends on more than the offset: for {back} back it is {near:.3f} at position 10 and {far:.3f} at "
-            "position 5,010. Is each pair's block a rotation, and zero everything outside of the blocks?"
+            f"The score depends on more than the offset: for {back} back, it is {near:.3f} at position 10 and {far:.3f} at "
+            "position 5,010. Is the block of each pair a rotation, and is everything outside the blocks zero?"
         )
     means = [values[0].mean().item() for values in by_offset]
     peaks = [offset for offset, mean in zip(offsets, means, strict=True) if mean > max(means) - 1e-5 * abs(max(means))]
     if peaks == [back]:
         return None
-    also = f", and {len(peaks) - 1} other offsets score as high" if len(peaks) > 1 else ""
-    return f"{call} is relative, but the largest score is at m - n = {peaks[0]} and should be at {back}{also}."
+    also = f", and {len(peaks) - 1} other offsets have the same score" if len(peaks) > 1 else ""
+    return f"{call} is relative, but its largest score is at m - n = {peaks[0]} and should be at {back}{also}."
 
 
 # ── the assignment: a table of (cos, sin) pairs with frequencies of any kind ─────────────────────────────────────────────
@@ -108,7 +119,7 @@ def _cosine_first(positions: Tensor, omega: Tensor) -> Tensor:
 
 
 def _blocks(diagonal: Tensor, upper: Tensor, lower: Tensor) -> Tensor:
-    """The matrix with [[diagonal, upper], [lower, diagonal]] for each pair, of neighbouring columns."""
+    """The matrix with [[diagonal, upper], [lower, diagonal]] for each pair; a pair is two neighbouring columns."""
     matrix = torch.zeros(2 * len(diagonal), 2 * len(diagonal), dtype=torch.float64)
     matrix[0::2, 0::2] = matrix[1::2, 1::2] = diagonal.diag()
     matrix[0::2, 1::2], matrix[1::2, 0::2] = upper.diag(), lower.diag()
@@ -116,20 +127,20 @@ def _blocks(diagonal: Tensor, upper: Tensor, lower: Tensor) -> Tensor:
 
 
 def _apart(matrix: Tensor) -> Tensor:
-    """The same numbers where a table of all cosines, then all sines would have its pairs."""
+    """The same numbers, moved to where a table of first all cosines and then all sines would have its pairs."""
     order = [*range(0, len(matrix), 2), *range(1, len(matrix), 2)]
     return matrix[order][:, order]
 
 
 @exercise("shift")
 def matrix(seed: int) -> Exercise:
-    """shift(offset, omega) -> R that moves rows of (cos, sin) pairs on by offset, for 1 to 4 pairs."""
+    """shift(offset, omega) -> R that shifts rows of (cos, sin) pairs by offset, for 1 to 4 pairs."""
     generator = torch.Generator().manual_seed(seed)
 
     def sample(pairs: int) -> Tensor:
         return 0.05 + 3 * torch.rand(pairs, generator=generator, dtype=torch.float64)
 
-    # With this one alone, no two of the mistakes below agree.
+    # These frequencies alone are enough to tell the mistakes below apart.
     fixed = torch.tensor([0.9, 0.25], dtype=torch.float64)
 
     def right(offset: float, omega: Tensor) -> Tensor:
@@ -149,55 +160,60 @@ def matrix(seed: int) -> Exercise:
             "two pairs": (3, fixed),
             "a fraction of a token back": (-2.5, fixed),
             "a single pair": (1, sample(1)),
-            "a step back": (-7, sample(3)),
+            "a shift back": (-7, sample(3)),
             "half a token": (0.5, sample(4)),
-            "a long way": (1000, sample(4)),
+            "a long shift": (1000, sample(4)),
             "no shift": (0, sample(3)),
         },
         right=right,
         mistakes={
             "back": (lambda offset, omega: right(-offset, omega),
-                "Your matrix moves every row back: is that the block for the sine first, or the minus in the wrong place?"),
+                "Your matrix moves every row back. Is this the block for a sine that comes first, or does the wrong sine have "
+                "the minus sign?"),
             "concatenated": (lambda offset, omega: _apart(right(offset, omega)),
-                "Your numbers are where all cosines come first, then all sines. Here pair i owns columns 2i and 2i + 1."),
+                "Your numbers are in the right place only if all cosines come first and then all sines. Here, pair i has "
+                "columns 2i and 2i + 1."),
             "concatenated, back": (lambda offset, omega: _apart(right(-offset, omega)),
-                "Two things: your numbers are where all cosines come first, then all sines; and once they are in place, they "
-                "move rows back."),
+                "There are two mistakes. Your numbers are placed as if all cosines came first and then all sines; and once "
+                "they are in the right places, they move the rows back."),
             "same signs": (same_signs,
-                "One of the two sines of each block needs a minus: with equal signs it is a stretch, not a rotation."),
+                "In each block, one of the two sines needs a minus sign. With equal signs, the block stretches its pair "
+                "instead of rotating it."),
             "exchanged": (exchanged,
-                "Sine and cosine have changed places in your blocks: a shift by 0 has to be the identity."),
+                "You have swapped sine and cosine in your blocks. A shift by 0 should be the identity."),
             "one token": (lambda offset, omega: rotated(omega),
-                "The offset does not come in: this is the shift by one token."),
+                "Your matrix always shifts by one token. It should depend on the offset."),
             "no frequencies": (lambda offset, omega: rotated(torch.full_like(omega, offset)),
-                "All your pairs rotate by the offset itself: each has a frequency of its own."),
+                "All your pairs rotate by the offset itself. But each pair has its own frequency."),
             "one frequency": (lambda offset, omega: rotated(offset * omega[:1].expand_as(omega)),
-                "All your pairs rotate like the first: each has a frequency of its own."),
+                "All your pairs rotate like the first one. But each pair has its own frequency."),
             "the paper's": (lambda offset, omega: rotated(offset * frequencies(2 * len(omega))),
-                "These are the frequencies of the paper's table; the ones to take are in omega."),
+                "You use the frequencies of the paper's table. Use those in omega."),
             "divided by 2π": (lambda offset, omega: rotated(offset * omega / (2 * math.pi)),
-                "The frequencies are in radians per token already: nothing is to be divided by 2π."),
+                "You divide by 2π. But the frequencies are already in radians per token."),
             "times 2π": (lambda offset, omega: rotated(offset * omega * 2 * math.pi),
-                "The frequencies are in radians per token already: nothing is to be multiplied by 2π."),
+                "You multiply by 2π. But the frequencies are already in radians per token."),
             "degrees": (lambda offset, omega: rotated(torch.deg2rad(offset * omega)),
-                "The angles are degrees: they should be radians."),
+                "Your angles are in degrees, but they should be in radians."),
             "wavelengths": (lambda offset, omega: rotated(offset / omega),
-                "You divide by the frequency: in one token, a pair rotates by ω."),
+                "You divide by the frequency. But in one token, a pair rotates by ω."),
             "truncated": (lambda offset, omega: rotated(int(offset) * omega),
-                "Offsets that are not whole go wrong: -2.5 became -2."),
+                "You round the offset towards 0, so -2.5 becomes -2. But an offset needn't be a whole number."),
             "floored": (lambda offset, omega: rotated(math.floor(offset) * omega),
-                "Offsets that are not whole go wrong: -2.5 became -3."),
-            "size": (lambda offset, omega: rotated(abs(offset) * omega), "Offsets below 0 go wrong: they lead back."),
+                "You round the offset down, so -2.5 becomes -3. But an offset needn't be a whole number."),
+            "size": (lambda offset, omega: rotated(abs(offset) * omega),
+                "Your function ignores the sign of the offset, but offsets below 0 shift rows back."),
             "whole steps": (lambda offset, omega: rotated(round(abs(offset)) * omega),
-                "Two things: offsets below 0 lead back, and those that are not whole aren't to be rounded."),
+                "There are two mistakes: offsets below 0 should shift rows back, and you shouldn't round offsets."),
         },
-        praise="one matrix per offset, for whole ones, fractions and steps back, and no m in any of them.",
+        praise="your matrix depends only on the offset, which can be a whole number, a fraction, or negative; it doesn't "
+               "depend on m.",
     )  # fmt: skip
 
 
-# Frequencies of which none is slow, limits, and pairs of an offset and a position n, found by search. With all clocks, each
-# offset fits far better than any other within the limit. But the clocks of the first two come round after nearly 5, 7 and 11
-# tokens, and 4, 3, 5 and 7: where one of them is left out, some wrong offset fits better than the right one.
+# Fast frequencies, a limit, and pairs of an offset and a position n, all found by search. If you use all clocks, the right
+# offset fits far better than any other within the limit. But the clocks of the first two entries return after about 5, 7 and 11
+# tokens, and after about 4, 3, 5 and 7. If you leave one of them out, some wrong offset fits better than the right one.
 _FAST: tuple[tuple[list[float], int, list[tuple[int, int]]], ...] = (
     ([2.5144, 0.8967, 2.2856], 60, [(-43, 2033), (33, 1484), (22, 3791), (-27, 2781), (26, 7990), (-21, 2158)]),
     ([1.5719, 2.0935, 2.5141, 2.694], 75, [(59, 7729), (-61, 4576), (-48, 3941), (-63, 6578), (44, 2126), (69, 8600)]),
@@ -206,7 +222,7 @@ _FAST: tuple[tuple[list[float], int, list[tuple[int, int]]], ...] = (
 
 
 def _rounded_rows(chance: random.Random, offset: int, omega: Tensor) -> tuple[Tensor, Tensor]:
-    """Two rows with that offset somewhere, no two hands of which are exactly opposite: half a turn has no sign."""
+    """Two rows with this offset. No two of their clock hands point in opposite directions, since half a turn has no sign."""
     while True:
         n = chance.randrange(2000, 1_000_000)
         rows = _cosine_first(torch.tensor([n + offset, n]), omega).round(decimals=1)
@@ -218,7 +234,7 @@ def _rounded_rows(chance: random.Random, offset: int, omega: Tensor) -> tuple[Te
 
 @exercise()
 def offset_between(seed: int) -> Exercise:
-    """offset_between(row_m, row_n, omega, limit) -> m - n, from -limit to limit, on rounded rows of fast pairs."""
+    """offset_between(row_m, row_n, omega, limit) -> m - n, from -limit to limit, for rounded rows of fast pairs."""
     chance = random.Random(seed)
     truth: dict[tuple[int, ...], int] = {}
     cases: dict[str, tuple[Tensor, Tensor, Tensor, int]] = {}
@@ -234,7 +250,7 @@ def offset_between(seed: int) -> Exercise:
         return truth[_key(row_m, row_n)]
 
     def by_pair(row_m: Tensor, row_n: Tensor, omega: Tensor) -> Tensor:
-        """What each pair says alone: its angle over its frequency."""
+        """What each pair says on its own: its angle divided by its frequency."""
         (cos_m, sin_m), (cos_n, sin_n) = row_m.view(-1, 2).T, row_n.view(-1, 2).T
         return torch.atan2(sin_m * cos_n - cos_m * sin_n, cos_m * cos_n + sin_m * sin_n) / omega
 
@@ -249,7 +265,7 @@ def offset_between(seed: int) -> Exercise:
     def alone(pick: Callable[[Tensor], Tensor]) -> Callable[[Tensor, Tensor, Tensor, int], int]:
         return lambda m, n, omega, limit: round(by_pair(m, n, omega)[pick(omega)].item())
 
-    too_few = "You don't use all clocks: each has come round many times, so many offsets fit some of them."
+    too_few = "You don't use all clocks. Each clock has gone round many times, so many offsets fit some of the clocks."
     single: dict[str, Callable[[Tensor], Tensor]] = {
         "first": lambda omega: torch.tensor(0),
         "last": lambda omega: torch.tensor(-1),
@@ -261,37 +277,40 @@ def offset_between(seed: int) -> Exercise:
         right=right,
         mistakes={
             "n - m": (lambda m, n, omega, limit: -right(m, n, omega, limit),
-                "The sign is the wrong way round: Δ = m - n, so row m is row n moved on by Δ."),
+                "The sign is wrong. Δ is m - n, so row m is row n shifted by Δ."),
             "the index": (lambda m, n, omega, limit: right(m, n, omega, limit) + limit,
-                "You return the index of the offset among those that you tried: they begin at -limit, not at 0."),
+                "You return the index of the offset in the list that you tried. But the list begins at -limit, not at 0."),
             "the distance": (lambda m, n, omega, limit: abs(right(m, n, omega, limit)),
-                "You return the distance without its sign: Δ is negative where m is the smaller."),
+                "You return the distance without its sign. Δ is negative if m is smaller than n."),
             "forwards": (lambda m, n, omega, limit: best(m, n, omega, range(limit + 1)),
-                "You try offsets from 0 on: m may be smaller than n."),
+                "You try only offsets from 0 upwards. But m may be smaller than n."),
             "no upper end": (lambda m, n, omega, limit: best(m, n, omega, range(-limit, limit)),
-                "You leave out one end: the offset can be `limit` itself, which range(-limit, limit) does not reach."),
+                "You leave out one end. The offset can be `limit` itself, but range(-limit, limit) stops before it."),
             "no ends": (lambda m, n, omega, limit: best(m, n, omega, range(1 - limit, limit)),
-                "You leave out both ends: limit and -limit."),
+                "You leave out both ends. The offset can be limit or -limit."),
             "a limit of 40": (lambda m, n, omega, limit: best(m, n, omega, range(-40, 41)),
-                "You always try offsets from -40 to 40: the limit is an argument."),
+                "You always try offsets from -40 to 40, but the limit is an argument."),
             **{f"the {name} clock alone": (alone(pick), too_few) for name, pick in single.items()},
             **{f"clocks {clocks}": (on_some(clocks), too_few)
                for clocks in (slice(0, 1), slice(-1, None), slice(0, 2), slice(1, 3), slice(0, 3, 2), slice(-2, None),
                               slice(0, 3), slice(0, -1), slice(1, None))},
             "the mean": (lambda m, n, omega, limit: round(by_pair(m, n, omega).mean().item()),
-                "You take the mean of what the pairs say alone; each of them is off by whole turns of its own."),
+                "You take the mean of what the pairs say on their own. But each of them is wrong by some number of full "
+                "turns."),
             "the median": (lambda m, n, omega, limit: round(by_pair(m, n, omega).median().item()),
-                "You let the pairs vote; but each of them is off by whole turns of its own."),
+                "You take the median of what the pairs say on their own. But each of them is wrong by some number of full "
+                "turns."),
             "the paper's": (
                 lambda m, n, omega, limit: best(m, n, frequencies(2 * len(omega)), range(-limit, limit + 1)),
-                "These are the frequencies of the paper's table; the ones to take are in omega."),
+                "You use the frequencies of the paper's table. Use those in omega."),
             "nothing compared": (lambda m, n, omega, limit: -limit,
-                "Your answer is always -limit, as it is where all offsets fit alike: does the offset come into what you "
-                "compare?"),
+                "You always return -limit. That happens if all offsets seem to fit equally well, so does what you compare "
+                "depend on the offset?"),
             "nothing fits": (lambda m, n, omega, limit: 0,
-                "Your answer is always 0. Rounded rows fit no offset exactly: take the one that fits best."),
+                "You always return 0. Rounded rows don't fit any offset exactly, so take the one that fits best."),
         },
-        praise=f"all {len(cases)} offsets, though each clock alone had come round, and nobody said which positions these are.",
+        praise=f"all {len(cases)} offsets are right, although each clock had gone round several times and you weren't told the "
+               "positions.",
     )  # fmt: skip
 
 
@@ -301,7 +320,7 @@ def _key(*rows: Tensor) -> tuple[int, ...]:
 
 @exercise()
 def relative_part(seed: int) -> Exercise:
-    """relative_part(M) -> the relative matrix nearest to M, for random M of width 2 to 10 and one that is relative."""
+    """relative_part(M) -> the relative matrix nearest to M, for random M of width 2 to 10 and one M that is relative."""
     generator = torch.Generator().manual_seed(seed)
 
     def sample(*shape: int) -> Tensor:
@@ -327,7 +346,7 @@ def relative_part(seed: int) -> Exercise:
         return given * _blocks(one, one, one)
 
     def apart(given: Tensor) -> Tensor:
-        """The part for a table of all cosines, then all sines."""
+        """The relative part for a table of first all cosines and then all sines."""
         back = torch.tensor([*range(0, len(given), 2), *range(1, len(given), 2)]).argsort()
         return _apart(right(given[back][:, back]))
 
@@ -353,7 +372,7 @@ def relative_part(seed: int) -> Exercise:
         return means[at - at[:, None] + len(given) - 1]
 
     known, pairs = sample(3), sample(3)
-    between = "Between two different pairs your matrix isn't zero: there its scores depend on more than the offset."
+    between = "Between two different pairs, your matrix isn't zero. There, its scores depend on more than the offset."
     return Exercise(
         cases={
             "a single pair": (sample(2, 2),),
@@ -365,34 +384,40 @@ def relative_part(seed: int) -> Exercise:
         },
         right=right,
         mistakes={
-            "M itself": (lambda given: given, "You return M as it was; its scores depend on more than the offset."),
-            "zeros": (torch.zeros_like, "All zeros: that's relative, but something nearer can be had in every block."),
+            "M itself": (lambda given: given, "You return M unchanged, but its scores depend on more than the offset."),
+            "zeros": (torch.zeros_like, "You return all zeros. That is relative, but in every block, another relative matrix "
+                                        "is nearer to M."),
             "blocks": (in_blocks,
-                "Your blocks are as they were in M: each has to become a scaling plus a rotation, with two numbers, not four."),
+                "Your blocks are the same as in M. Each block has to become a scaling plus a rotation, which has two numbers, "
+                "not four."),
             "the diagonal": (lambda given: given.diag().diag(),
-                "You keep the diagonal as it was: the two numbers of a pair must become equal."),
-            "only a": (part(1, 0), "Only the scalings: a relative matrix may also rotate each pair, and M does."),
-            "only b": (part(0, 1), "Only the rotations: a relative matrix may also scale each pair, and M does."),
-            "2a, 2b": (part(2, 2), "Twice too large: a number near to two others lies between them."),
-            "a, 2b": (part(1, 2), "Your scalings are right, and your rotations are twice too large."),
-            "2a, b": (part(2, 1), "Your rotations are right, and your scalings are twice too large."),
-            "-b": (part(1, -1), "Your scalings are right, and your rotations have the wrong sign."),
-            "concatenated": (apart, "Your pairs are columns i and i + d/2: here they are neighbours, columns 2i and 2i + 1."),
+                "You keep the diagonal of M. But the two diagonal numbers of a pair must become equal."),
+            "only a": (part(1, 0), "You keep only the scalings. A relative matrix may also rotate each pair, and M does."),
+            "only b": (part(0, 1), "You keep only the rotations. A relative matrix may also scale each pair, and M does."),
+            "2a, 2b": (part(2, 2), "Your numbers are twice too large. The number nearest to two others lies between them."),
+            "a, 2b": (part(1, 2), "Your scalings are right, but your rotations are twice too large."),
+            "2a, b": (part(2, 1), "Your rotations are right, but your scalings are twice too large."),
+            "-b": (part(1, -1), "Your scalings are right, but your rotations have the wrong sign."),
+            "concatenated": (apart, "You pair columns i and i + d/2. Here, the columns of a pair are neighbours, 2i and 2i + "
+                                    "1."),
             "same for all": (same_for_all,
-                "You use one scaling and one rotation for all pairs: each pair may have its own."),
+                "You use one scaling and one rotation for all pairs. But each pair may have its own."),
             "a trace": (lambda given: given.diag().mean() * torch.eye(len(given)),
-                "You use one scaling for all pairs, and no rotation: each pair may have both of its own."),
+                "You use one scaling for all pairs, and no rotation. But each pair may have its own scaling and its own "
+                "rotation."),
             "the upper rows": (lambda given: one_row(given, 0),
-                "You take over the upper row of each block: the lower one has a say as well."),
+                "You use only the upper row of each block. The lower row matters, too."),
             "the lower rows": (lambda given: one_row(given, 1),
-                "You take over the lower row of each block: the upper one has a say as well."),
-            "b with a plus": (lambda given: with_plus(given, -1), "Your rotations miss a minus: b is in M as b and as -b."),
+                "You use only the lower row of each block. The upper row matters, too."),
+            "b with a plus": (lambda given: with_plus(given, -1),
+                "You forgot a minus sign in your rotations: a rotation appears in M once as b and once as -b."),
             "symmetric": (lambda given: with_plus(given, 1),
-                "Your blocks are symmetric, and only half relative: what is at the lower left must be the opposite."),
+                "Your blocks are symmetric, so they aren't relative. The number at the lower left must be the negative of the "
+                "one at the upper right."),
             "between pairs too": (between_too, between),
             "between pairs as in M": (lambda given: given - in_blocks(given) + right(given), between),
             "diagonals": (diagonals,
-                "You average along the diagonals of M. It's the scores that depend on m - n alone, not the entries of M."),
+                "You average along the diagonals of M. But it is the scores that depend only on m - n, not the entries of M."),
         },
-        praise="its scores depend on the offset alone, and no relative matrix is nearer.",
+        praise="your matrix is relative, and no relative matrix is nearer to M.",
     )  # fmt: skip

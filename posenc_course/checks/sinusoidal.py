@@ -19,7 +19,7 @@ def table() -> Exercise:
         return torch.arange(d_model) // 2
 
     def waves(rate: Callable[[int], Tensor]) -> Callable[[Tensor, int], Tensor]:
-        """Sines in the even columns and cosines in the odd ones, of one rate per column in radians per token."""
+        """Sines in the even columns and cosines in the odd ones, with one frequency per column in radians per token."""
 
         def table(positions: Tensor, d_model: int) -> Tensor:
             angles = torch.outer(positions.double(), rate(d_model))
@@ -31,37 +31,41 @@ def table() -> Exercise:
         return lambda d: frequencies(d, base)[pairs(d)]
 
     omega = of_base(10_000)
-    too_slow = "Your frequencies fall too slowly: is the base 10,000, and the exponent of pair i 2i/d?"
+    too_slow = "Your frequencies fall too slowly. Is the base 10,000, and is the exponent of pair i really 2i/d?"
     return Exercise(
         cases={
             "positions 0 to 11": (torch.arange(12), 8),
-            "other positions than 0, 1, 2, …": (torch.tensor([3, 300, 0]), 8),
+            "positions other than 0, 1, 2, …": (torch.tensor([3, 300, 0]), 8),
             "a single position": (torch.tensor([5]), 12),
             "a wide table": (torch.arange(4), 40),
         },
         right=sinusoidal_table,
         mistakes={
             "concatenated": (lambda positions, d: sinusoidal_table(positions, d, interleaved=False),
-                "All sines, then all cosines: that's the concatenated layout. Here sine and cosine alternate."),
+                "Your table has all sines first and then all cosines: that's the concatenated layout. Here, sines and cosines "
+                "should alternate."),
             "cosine first": (lambda positions, d: sinusoidal_table(positions, d).unflatten(-1, (-1, 2)).flip(-1).flatten(-2),
-                "Sine and cosine have changed places: a sine comes first."),
+                "You have swapped sine and cosine. In each pair, the sine comes first."),
             "from 1": (lambda positions, d: sinusoidal_table(positions + 1, d),
-                "Your first row belongs to position 1: take the positions as given."),
+                "Your first row belongs to position 1. Use the positions as they are given."),
             "positions not used": (lambda positions, d: sinusoidal_table(range(len(positions)), d),
-                "Your rows are those of positions 0, 1, 2, …: take the positions as given."),
+                "Your rows are always those of positions 0, 1, 2, …. Use the positions that your function is given."),
             "2c/d": (waves(lambda d: 10_000.0 ** (-2 * torch.arange(d).double() / d)),
-                "Your exponent counts channels, not pairs: both columns of a pair share one angle."),
+                "Your exponent counts channels instead of pairs. Both columns of a pair share one angle."),
             "c/d": (waves(lambda d: 10_000.0 ** (-torch.arange(d).double() / d)),
-                "Sine and cosine of a pair take different angles: both columns of pair i take the exponent 2i/d."),
+                "The sine and the cosine of a pair have different angles in your table. Both columns of pair i have the "
+                "exponent 2i/d."),
             "a stray i·π": (waves(lambda d: omega(d) * math.pi * pairs(d)),
-                "Each frequency carries a stray factor of i·π, so pair 0 never moves: the angle is ω_i·m and nothing else."),
+                "Each of your frequencies has an extra factor of i·π, so pair 0 never rotates. The angle is just ω_i·m."),
             "4i/d": (waves(lambda d: omega(d) ** 2),
-                "Your exponent has its 2 twice: the even column of a pair already is 2i, and the exponent is 2i/d."),
+                "Your exponent contains the factor 2 twice. The even column of pair i is column 2i already, and the exponent "
+                "is 2i/d."),
             "d/2 - 1": (waves(lambda d: 10_000.0 ** (-pairs(d).double() / (d // 2 - 1))),
-                "Your slowest frequency is exactly 1/10000: that's tensor2tensor's table. The paper divides by d/2."),
+                "Your slowest frequency is exactly 1/10000, as in the table of tensor2tensor. The paper divides by d/2."),
             "growing": (waves(lambda d: 1 / omega(d)),
-                "The exponent has the wrong sign: your frequencies grow, they should fall."),
-            "degrees": (waves(lambda d: omega(d) * math.pi / 180), "The angles are degrees: sine and cosine take radians."),
+                "The exponent has the wrong sign: your frequencies grow from pair to pair, but they should fall."),
+            "degrees": (waves(lambda d: omega(d) * math.pi / 180),
+                "Your angles are in degrees, but sine and cosine expect radians."),
             "i/d": (waves(of_base(100)), too_slow),
             "base 1,000": (waves(of_base(1000)), too_slow),
         },
@@ -93,28 +97,29 @@ def to_interleaved(seed: int) -> Exercise:
         },
         right=by(right),
         mistakes={
-            "the way back": (by(opposite), "That is the way back: it makes a concatenated table of an interleaved one."),
+            "the way back": (by(opposite), "Your function does the opposite: it turns an interleaved table into a concatenated "
+                                           "one."),
             "unchanged": (by(lambda j, d: j),
-                "The columns are still in the old order: does your function reorder them at all?"),
+                "Your columns are still in the old order. Does your function reorder them at all?"),
             "half rounded down": (by(lambda j, d: j // 2 + j % 2 * (d // 2)),
-                "Even widths are right. With an odd width there is one sine more than there are cosines: where do the cosines "
-                "begin?"),
+                "Your function is right for even widths. If the width is odd, there is one more sine than there are cosines, "
+                "so where do the cosines begin?"),
             "cosine first": (by(lambda j, d: right(j, d) if d % 2 else right(j ^ 1, d)),
-                "Sine and cosine have changed places: in each pair the sine comes first."),
+                "You have swapped sine and cosine. In each pair, the sine comes first."),
             "cosine first, half rounded down": (by(lambda j, d: j // 2 + (j + 1) % 2 * (d // 2)),
-                "Two things: the sine comes first in each pair, and with an odd width there is one sine more than there are "
-                "cosines."),
+                "There are two mistakes. In each pair, the sine comes first; and if the width is odd, there is one more sine "
+                "than there are cosines."),
             "cosines in reverse": (by(lambda j, d: j // 2 if j % 2 == 0 else d - 1 - j // 2),
-                "The cosines come in reverse: the first of them belongs to pair 0."),
+                "Your cosines are in reverse order. The first cosine belongs to pair 0."),
             "rows": (lambda table: table[[right(r, len(table)) for r in range(len(table))]],
-                "You reorder the rows: a layout is an order of the columns."),
+                "You reorder the rows, but a layout is an order of the columns."),
         },
-        praise="all seven tables, three of them of odd width.",
+        praise="all seven tables are right, including three with an odd width.",
     )  # fmt: skip
 
 
 def _rows(positions: Tensor, speeds: Tensor) -> Tensor:
-    """(L, 2 · pairs), interleaved, of any speeds in radians per token."""
+    """(L, 2 · pairs), interleaved, with any frequencies in radians per token."""
     return _of_angles(torch.outer(positions.double(), speeds))
 
 
@@ -132,15 +137,15 @@ def _turns(table: Tensor) -> Tensor:
 
 @exercise()
 def turns(seed: int) -> Exercise:
-    """turns(table) -> (L - 1, d/2), the angle by which each pair rotates from row to row, on tables of any speeds."""
+    """turns(table) -> (L - 1, d/2), the angle by which each pair rotates from row to row, on tables with any frequencies."""
     generator = torch.Generator().manual_seed(seed)
 
     def sample(low: float, high: float, *shape: int) -> Tensor:
         return low + (high - low) * torch.rand(*shape or (1,), dtype=torch.float64, generator=generator)
 
-    # 3 keeps clear of half a turn, whose sign is free. Twelve rows carry each of the fast ones over the seam.
+    # At most 3, because half a turn could have either sign. In twelve rows, the angle of each fast pair wraps around.
     speeds = torch.cat((sample(-3, -2), sample(2, 3), sample(0.7, 1.4), sample(0.01, 0.02)))
-    # The first two steps backwards and forwards again, whatever else is sampled.
+    # The first two steps go backwards and forwards again, whatever else is sampled.
     uneven = torch.cat((torch.tensor([[-2.5, 0.4, 2.8], [2.6, -2.9, -0.2]], dtype=torch.float64), sample(-3, 3, 9, 3)))
     start = int(torch.randint(10, 5000, (1,), generator=generator))
 
@@ -155,7 +160,7 @@ def turns(seed: int) -> Exercise:
         return _wrapped(torch.atan2(sin, cos).diff(dim=0))
 
     def one_side(table: Tensor, side: int) -> Tensor:
-        """Brought back over the seam by whoever comes from one side only."""
+        """Differences that are wrapped back to between -π and π on one side only."""
         change = angles(table).diff(dim=0)
         return torch.where(side * change > math.pi, change - side * 2 * math.pi, change)
 
@@ -163,49 +168,58 @@ def turns(seed: int) -> Exercise:
         cases={
             "pairs that rotate forwards, backwards and slowly": (_rows(start + torch.arange(12), speeds),),
             "a table that begins at position 0": (_rows(torch.arange(9), speeds.flip(0)[:3]),),
-            "a piece of the paper's table": (_rows(start + torch.arange(20), frequencies(16)),),
-            "pairs that change their speed": (_of_angles(uneven.cumsum(dim=0)),),
+            "some rows of the paper's table": (_rows(start + torch.arange(20), frequencies(16)),),
+            "pairs that change their speed from row to row": (_of_angles(uneven.cumsum(dim=0)),),
             "a single pair": (_rows(start + torch.arange(8), speeds[:1]),),
             "two rows": (_rows(start + torch.arange(2), speeds),),
         },
         right=_turns,
         mistakes={
             "the other sign": (lambda t: -_turns(t),
-                "Each angle has the wrong sign: a pair of the paper's table rotates by plus ω_i. Which is the sine?"),
+                "Each angle has the wrong sign: in the paper's table, pair i rotates by plus ω_i. Which column is the sine?"),
             "over the seam": (lambda t: angles(t).diff(dim=0),
-                "A pair that crosses the seam between π and -π seems to jump back: bring each difference back between them."),
+                "When an angle wraps around from π to -π, your pair seems to jump back. Bring each difference back to between "
+                "-π and π."),
             "over the seam, from one side": (lambda t: one_side(t, 1),
-                "A pair that rotates forwards over the seam still seems to jump: bring back differences below -π as well."),
+                "When a pair rotates forwards and its angle wraps around, it still seems to jump. Correct differences below -π "
+                "as well."),
             "over the seam, from the other side": (lambda t: one_side(t, -1),
-                "A pair that rotates backwards over the seam still seems to jump: bring back differences above π as well."),
+                "When a pair rotates backwards and its angle wraps around, it still seems to jump. Correct differences above π "
+                "as well."),
             "the other sign and the seam": (lambda t: torch.atan2(t[:, 1::2], t[:, 0::2]).diff(dim=0),
-                "Two things: the signs are wrong, and a pair that crosses the seam between π and -π seems to jump."),
+                "There are two mistakes: the signs are wrong, and a pair whose angle wraps around from π to -π seems to jump."),
             "cosines": (lambda t: cosines_apart(t).acos(),
-                "The sizes are right and the direction is lost: some pairs rotate backwards, and neither a cosine nor a "
-                "size says so."),
+                "The size of each angle is right, but its direction is lost. Some pairs rotate backwards, and neither a cosine "
+                "nor a distance can show that."),
             "0 to 2π": (lambda t: _turns(t) % (2 * math.pi),
-                "Between 0 and 2π every step backwards looks like a long one forwards: -π to π."),
+                "Your angles are between 0 and 2π, so every step backwards looks like a large step forwards. They should be "
+                "between -π and π."),
             "modulo π": (lambda t: torch.remainder(_turns(t) + math.pi / 2, math.pi) - math.pi / 2,
-                "Half turns are lost: the arctangent of a quotient, or a remainder by π, can't tell one half of the circle "
-                "from the other."),
+                "Your function can't see half turns. The arctangent of a quotient, or a remainder modulo π, can't distinguish "
+                "opposite directions."),
             "where they are": (lambda t: angles(t)[1:],
-                "You give the angle of each pair, not how far it rotates: row 0 need not be at angle 0."),
+                "You return the angle of each pair in a row, but you should return how far it rotates from row to row. Row 0 "
+                "isn't always at angle 0."),
             "from the first row": (lambda t: _wrapped(angles(t)[1:] - angles(t)[0]),
-                "You measure from the first row each time: it should be from row r to row r + 1."),
+                "You measure every angle from the first row. Measure it from row r to row r + 1."),
             "the first step": (lambda t: _turns(t)[:1].expand(len(t) - 1, -1),
-                "You repeat the first step: a pair can change its speed from row to row."),
-            "concatenated": (halves, "You pair column i with column i + d/2: this table is interleaved."),
+                "You repeat the angles of the first step. But a pair can change its speed from row to row."),
+            "concatenated": (halves, "You pair column i with column i + d/2, but this table is interleaved."),
             "the paper's": (lambda t: frequencies(t.shape[1]).expand(len(t) - 1, -1),
-                "These are the paper's frequencies: the tables here have speeds of their own, so read them off the numbers."),
+                "These are the paper's frequencies. The tables in this exercise have other frequencies, so read them off the "
+                "numbers."),
             "chords": (lambda t: (2 - 2 * cosines_apart(t)).clamp(min=0).sqrt(),
-                "These are distances between points of the circle, chords: an angle is longer than its chord."),
+                "You return the distances between two points on the circle, which are called chords. An angle is longer than "
+                "its chord."),
             "a sine": (lambda t: _turns(t).sin().asin(),
-                "Angles of more than a quarter turn come out too small: a sine cannot tell them."),
+                "Angles of more than a quarter turn come out too small, because an arcsine is never larger than a quarter "
+                "turn."),
             "a quotient": (lambda t: _wrapped((t[:, 0::2] / t[:, 1::2]).atan().diff(dim=0)),
-                "The arctangent of a quotient can't tell one half of the circle from the other: atan2 takes the pair."),
-            "degrees": (lambda t: _turns(t).rad2deg(), "These are degrees: radians are wanted."),
+                "The arctangent of a quotient can't distinguish opposite directions on the circle. atan2 can, because it gets "
+                "both numbers."),
+            "degrees": (lambda t: _turns(t).rad2deg(), "Your angles are in degrees, but they should be in radians."),
         },
-        praise="forwards, backwards and over the seam, in six tables.",
+        praise="your angles are right in all six tables, for pairs that rotate forwards, backwards and past π.",
     )  # fmt: skip
 
 
@@ -225,7 +239,7 @@ def culprit(seed: int) -> Exercise:
         speeds: dict[int, float] | None = None,
         row: tuple[int, int] = (0, 0),
     ) -> None:
-        """A table; some pairs have other speeds, one row is that of a position so many tokens on."""
+        """Add a table in which some pairs can have different speeds and one row can belong to a different position."""
         length, d_model = shape
         omega = frequencies(d_model)
         for pair, speed in (speeds or {}).items():
@@ -248,7 +262,7 @@ def culprit(seed: int) -> Exercise:
     add("a wrong first row", "row 0", (11, 6), row=(0, far))
     add("a wrong last row", "row 9", (10, 4), row=(9, -far))
     add("a wrong second row, from position 0", "row 1", (10, 8), start=0, row=(1, chance.randint(50, 90)))
-    add("a wrong last but one row of five", "row 3", (5, 4), row=(3, far))
+    add("a wrong second-to-last row of five", "row 3", (5, 4), row=(3, far))
 
     def right(table: Tensor) -> str:
         return truth[table.numpy().tobytes()]
@@ -280,7 +294,7 @@ def culprit(seed: int) -> Exercise:
         return f"row {int(rows.int().argmax())}" if rows.sum() == 1 else f"pair {int(pairs.int().argmax())}"
 
     def but(*words: str, said: str = "none") -> Callable[[Tensor], str]:
-        """What is right, but for faults whose names begin with these words."""
+        """The right answer, except for faults whose names begin with these words."""
         return lambda table: said if right(table).startswith(words) else right(table)
 
     return Exercise(
@@ -288,37 +302,41 @@ def culprit(seed: int) -> Exercise:
         right=right,
         mistakes={
             "the first wrong step": (step_as_row(first_step),
-                "You get all but rows: you name where the first wrong step begins, and the wrong row may be its other end."),
+                "Your pairs are right, but your rows aren't. You name the row where the first wrong step begins, but the wrong "
+                "row may be the one where it ends."),
             "after the first wrong step": (step_as_row(first_step, 1),
-                "Only one row is missing: no step leads to row 0, so it takes part in a single wrong step."),
+                "You miss only row 0. No step leads to it, so a wrong row 0 spoils only one step."),
             "the last wrong step": (step_as_row(last_step),
-                "Only the last row is missing: no step leaves it, so it takes part in a single wrong step."),
+                "You miss only the last row. No step leads away from it, so a wrong last row spoils only one step."),
             "after the last wrong step": (step_as_row(last_step, 1),
-                "You get all but rows: the last wrong step leads to a row that may be right, since it leaves the wrong one."),
-            "rows from 1": (renamed(lambda r: r + 1, "row"), "You count rows from 1: the first one is row 0."),
-            "pairs from 1": (renamed(lambda i: i + 1, "pair"), "You count pairs from 1: the first one is pair 0."),
+                "Your pairs are right, but your rows aren't. The row where the last wrong step ends may be right, because that "
+                "step can begin at the wrong row."),
+            "rows from 1": (renamed(lambda r: r + 1, "row"), "You count rows from 1, but the first one is row 0."),
+            "pairs from 1": (renamed(lambda i: i + 1, "pair"), "You count pairs from 1, but the first one is pair 0."),
             "both from 1": (renamed(lambda i: i + 1, "row", "pair"),
-                "You count from 1: the first row is row 0, as is the first pair."),
-            "columns": (renamed(lambda i: 2 * i, "pair"), "You count columns: pair i is columns 2i and 2i + 1."),
+                "You count from 1, but the first row is row 0 and the first pair is pair 0."),
+            "columns": (renamed(lambda i: 2 * i, "pair"), "You count columns. Pair i consists of columns 2i and 2i + 1."),
             "too coarse": (but("pair 3", "pair 7"),
-                "Slow pairs get past you: their angles are small, so compare with a smaller tolerance."),
+                "You miss slow pairs. Their angles are small, so compare them with a smaller tolerance."),
             "backwards": (but("pair 2"),
-                "A pair that rotates backwards gets past you: the sign of its angle is wrong, the size is not."),
-            "no rows": (but("row"), "You find every wrong pair and no wrong row: does your test look at all steps?"),
+                "You miss a pair that rotates backwards. Its angle has the right size but the wrong sign."),
+            "no rows": (but("row"), "You find every wrong pair, but no wrong row. Does your test look at all steps?"),
             "the first rows": (lambda t: right(t) if right(t) in ("row 0", "row 1") else but("row")(t),
-                "Wrong rows beyond the second get past you: look at all steps, not at the first alone."),
+                "You miss wrong rows after the second one. Look at all steps, not only at the first."),
             "no pairs": (but("pair"),
-                "You find every wrong row and no wrong pair: what does a wrong pair look like in all steps?"),
+                "You find every wrong row, but no wrong pair. If a pair is wrong, what do you see in all of its steps?"),
             "pairs are rows": (but("pair", said="row 0"),
-                "A wrong pair looks to you like a wrong row: a wrong row is wrong in *all* of its pairs."),
+                "You mistake a wrong pair for a wrong row. If a row is wrong, *all* of its pairs are wrong."),
             "pairs are second rows": (but("pair", said="row 1"),
-                "A wrong pair looks to you like a wrong row: a wrong row is wrong in *all* of its pairs."),
+                "You mistake a wrong pair for a wrong row. If a row is wrong, *all* of its pairs are wrong."),
             "rows are pairs": (but("row", said="pair 0"),
-                "A wrong row looks to you like a wrong pair: a wrong pair is wrong in *all* steps."),
+                "You mistake a wrong row for a wrong pair. If a pair is wrong, *all* of its steps are wrong."),
             "from position 0": (if_it_began_at_0,
-                "You compare with a table that begins at position 0: these are cut out somewhere."),
+                "You compare each table with one that begins at position 0, but most of these begin somewhere else."),
             "none": (but("pair", "row"),
-                f'You call every table "none": {len(cases) - 2} of the {len(cases)} have a fault. Does `turns` get all of it?'),
+                f'You call every table "none", but {len(cases) - 2} of the {len(cases)} have a fault. Does your function look '
+                "at everything that `turns` returns?"),
         },
-        praise="twelve tables, with faults in the first, the last and the slowest place, and two without any.",
+        praise="all twelve tables are right: the ten with a fault, even one in the first row, the last row or the slowest "
+               "pair, and the two without one.",
     )  # fmt: skip
