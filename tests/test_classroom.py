@@ -158,7 +158,7 @@ def said(course: Course, student: str, grade_id: str) -> str:
     [
         ("right", "kind-test", "Right: all 15 functions"),
         ("wrong", "permutation-test", "Your P is the transpose"),
-        ("hostile", "permutation-test", f"had not returned after {PATIENCE} seconds"),
+        ("hostile", "permutation-test", f"return within {PATIENCE} seconds"),
         ("hostile", "kind-test", "raised SystemExit"),
         ("hostile", "who-sees-whom-test", "This check needs a function, not a NoneType"),
         ("hostile", "orders-apart-test", "You count the orders"),
