@@ -714,13 +714,13 @@ BY_OFFSET: dict[str, tuple[Callable[[Settings], ByOffset], Settings | None]] = {
 
 
 def test_the_page_lists_the_biases_that_are_asked_here() -> None:
-    assert [*rows("upper rows")] == [*BY_OFFSET]
+    assert [*rows("last rows are for")] == [*BY_OFFSET]
 
 
 @pytest.mark.parametrize("name", BY_OFFSET)
 def test_tables_are_laid_out_and_scores_divided_as_the_page_says(name: str) -> None:
     """Six equal tokens before a table that is 0 but in its upper rows, and then six different ones with a table of 0."""
-    side, divided, times, *cells = rows("upper rows")[name]
+    side, divided, times, *cells = rows("last rows are for")[name]
     ask, values = BY_OFFSET[name]
     for cell, settings in both(cells, values):
         score, table, width, upper = ask(settings)

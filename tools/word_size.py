@@ -146,7 +146,7 @@ def merge(folder: Path, table: Path) -> None:
 
 
 def main(widths: Iterable[int], folder: Path = FOLDER, table: Path = TABLE) -> None:
-    torch.set_num_threads(1)  # on small tensors a second thread only costs
+    torch.set_num_threads(1)  # with small tensors, one thread is fastest
     runs = [run for run in plan() if run.width in widths and not (folder / run.name).exists()]
     for number, run in enumerate(runs, start=1):
         found = measure(run)
