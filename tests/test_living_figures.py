@@ -109,7 +109,9 @@ def test_rightmost_columns_move_in_longer_tables(browser: Browser, site: Site) -
         press(tab, figure.get_by_label("Positions", exact=False).first, "End", 1)
         figure.locator("input[max='47999']").wait_for()  # the slider reaches the other rows with the next frame
         press(tab, figure.get_by_label("Position to read"), "End", 1)
-        position, column, *_, value, repeats, pairs, full, length, slowest, _ = says(tab, "fig-heatmap", "At position 47,999, column 63")
+        position, column, *_, value, repeats, pairs, full, length, slowest, _ = says(
+            tab, "fig-heatmap", "At position 47,999, column 63"
+        )
         middle = figure.evaluate("e => e.querySelector('living-figure').drawn.images[0][120]")
     assert short[-4:] == [len(turns), (turns <= 60).sum(), 60, round(turns[-1].item())]
     assert (position, column, length) == (length - 1, 63, 48000)
