@@ -306,6 +306,6 @@ def test_the_chapters_meet_the_questions_that_lead_to_them() -> None:
     key = guide("book/teaching/inventory.md").partition('<details class="solution">')[2]
     _, *parts = re.split(r"^\*\*(\d+)\.\*\* ", key, flags=re.MULTILINE)
     for question, told in zip(parts[::2], parts[1::2], strict=True):
-        for line in re.findall(r"^\[Chapter.*", told, re.MULTILINE):
+        for line in re.findall(r"^\[(?:Chapter|Deeper).*", told, re.MULTILINE):
             for chapter in re.findall(r"\(\.\./(?:deeper/)?(\d\d)_", line):
                 assert int(question) in meets[int(chapter)], f"{PLANS}: chapter {int(chapter)} meets question {question} too"

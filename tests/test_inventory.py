@@ -23,12 +23,12 @@ from tests.pages import TEXTS
 from tests.tensors import normal
 
 PAGE = TEXTS["inventory"].read_text("utf-8")
-TESTS = ("before", "after")
+TESTS = ("first", "second")
 
 
 def questions(test: str) -> dict[int, dict[str, str]]:
     """The options of each question, by their letters."""
-    body = re.split(rf"^## The test {test}$", PAGE, flags=re.MULTILINE)[1]
+    body = re.split(rf"^## The {test} test$", PAGE, flags=re.MULTILINE)[1]
     body = re.split(r"^## ", body, maxsplit=1, flags=re.MULTILINE)[0]
     parts = re.split(r"^\*\*(\d+)\.\*\* ", body, flags=re.MULTILINE)[1:]
     listed = (dict(re.findall(r"^- \*\*([A-Z])\.\*\* (.*)$", text, re.MULTILINE)) for text in parts[1::2])
@@ -36,7 +36,7 @@ def questions(test: str) -> dict[int, dict[str, str]]:
 
 
 def key() -> dict[int, list[str]]:
-    """Right before, right after, believed before, believed after, of each question."""
+    """Of each question: right on the first test and on the second, the misconception on the first and on the second."""
     rows = re.findall(r"^\| (\d+) \|(.*)\|$", PAGE, re.MULTILINE)
     return {int(number): [cell.strip() for cell in cells.split("|")] for number, cells in rows}
 
@@ -78,41 +78,39 @@ def rope_score(q: Tensor, k: Tensor, m: float, n: float, *, key_turns: int = 1, 
 
 def columns_that_change_most() -> str:
     change = rows(2_000, 128).diff(dim=0).abs().mean(0)
-    return "The first ones" if change[:16].min() > change[-16:].max() else "The last ones"
+    return "The first columns" if change[:16].min() > change[-16:].max() else "The last columns"
 
 
 def slowest_turn() -> str:
     narrow, wide = (wavelengths(width)[-1] for width in (64, 512))
-    return "Less than $2" if narrow < wide < 2 * torch.pi * 10_000 else "at any width"
+    return "Fewer than $2" if narrow < wide < 2 * torch.pi * 10_000 else "at every width"
 
 
 def row_60_611() -> str:
     far, near = distance([60_611, 1], 512)
-    return (
-        "They are far apart" if far > 3 * near else "They are equal but for rounding" if far < 1e-3 else "nearer to each other"
-    )
+    return "differ more than the rows" if far > 3 * near else "equal except for rounding" if far < 1e-3 else "differ, but less"
 
 
 def exponent_doubled() -> str:
     omega = frequencies(64) ** 2
-    return "It is another table" if (4_000 * omega < 0.5).sum() >= 16 and omega[1] != frequencies(64)[1] else "same table"
+    return "A different table" if (4_000 * omega < 0.5).sum() >= 16 and omega[1] != frequencies(64)[1] else "The same table"
 
 
 def variance_of_5000() -> str:
     share = rows(5_000, 128).var(0)
-    return "little more than its share" if share[:32].sum() / share.sum() < 0.35 else "position lives in the first columns"
+    return "Little more than a quarter" if share[:32].sum() / share.sum() < 0.35 else "position lives in the first columns"
 
 
 def dot_products() -> str:
     along = similarity(range(100_000), 128)
     rises, far = bool((along[:100].diff() > 0).any()), along[50_000:]
-    return "rises on some tokens" if rises and far.min() < -1 < 1 < far.max() else "It falls with every token"
+    return "rises on some steps" if rises and far.min() < -1 < 1 < far.max() else "far away it's zero"
 
 
 def random_rope() -> str:
     q, k = normal(2, 4_000, 64)
     near, far = (rope_score(q, k, offset, 0).abs().mean() for offset in (0, 4_000))
-    return "As large." if abs(far / near - 1) < 0.1 else "Much smaller"
+    return "About as large" if abs(far / near - 1) < 0.1 else "Much smaller"
 
 
 def layouts() -> str:
@@ -124,13 +122,13 @@ def layouts() -> str:
     exchanged = any(torch.allclose(permuted[0] @ permuted[1].mT, one) for one in scores[:1])
     other = [apply_rope(x[..., order.argsort()], cos, sin, interleaved=False) for x in (q, k)]
     exchanged = exchanged or torch.allclose(other[0] @ other[1].mT, scores[0])
-    return "have to be reordered" if exchanged and not torch.allclose(scores[0], scores[1]) else "can be exchanged"
+    return "have to be reordered" if exchanged and not torch.allclose(scores[0], scores[1]) else "can be used unchanged"
 
 
 def clockwise() -> str:
     q, k = normal(2, 1, 16)
     scores = [rope_score(q, k, m, m - 3, key_turns=-1, query_turns=-1) for m in (5, 700)]
-    return "They depend on the offset, as" if torch.allclose(scores[0], scores[1]) else "sum of the two positions"
+    return "They depend only on the offset" if torch.allclose(scores[0], scores[1]) else "sum of the positions"
 
 
 def one_turned_back() -> str:
@@ -138,7 +136,7 @@ def one_turned_back() -> str:
     against = [rope_score(q, k, m, m - 3, query_turns=-1) for m in (5, 700)]
     queries, keys = ([rope_score(q, k, m, m - 3, query_turns=s, key_turns=s) for m in (5, 700)] for s in (1, -1))
     repaired = all(torch.allclose(one, other) for one, other in (queries, keys)) and not torch.allclose(against[0], against[1])
-    return "either the queries or the keys" if repaired else "None: a rotation"
+    return "either the queries or the keys" if repaired else "No change of direction"
 
 
 def weights(bias: Tensor) -> Tensor:
@@ -150,18 +148,18 @@ def bloom() -> str:
     alibi = alibi_bias(range(6), range(6), torch.tensor([0.5]), dtype=torch.float64)[0]
     alibi = alibi[0] if alibi.ndim == 3 else alibi
     same = torch.allclose(weights(alibi), weights(0.5 * torch.arange(6.0, dtype=torch.float64).expand(6, 6)))
-    return "They do not differ" if same else "Far keys are rewarded"
+    return "They don't differ" if same else "larger for far keys"
 
 
 def shifted_row() -> str:
     row = torch.tensor([-2.5, -2, -1.5, -1, -0.5, 0], dtype=torch.float64)
     same = torch.allclose((normal(6) + row).softmax(-1), (normal(6) + row - 1).softmax(-1))
-    return "They do not." if same else "all weights are smaller"
+    return "They don't differ" if same else "all weights are smaller"
 
 
 def ntk() -> str:
     divided = frequencies(64) / ntk_aware(frequencies(64), 8.0)
-    return "divides no pair by more than 8" if divided.max() <= 8 + 1e-9 else "to make up for the fast ones"
+    return "by 8 at most" if divided.max() <= 8 + 1e-9 else "to make up for the fast pairs"
 
 
 def decoder_moved() -> str:
@@ -175,13 +173,13 @@ def decoder_moved() -> str:
 def without_the_last_hundred() -> str:
     (first, second), kept = rows(2, 512), slice(0, 412)
     ratio = (first[kept] - second[kept]).norm() / (first - second).norm()
-    return "as good as exactly" if ratio > 1 - 1e-6 else "Most of it is gone"
+    return "Almost none of it" if ratio > 1 - 1e-6 else "Most of it"
 
 
 def two_speeds() -> str:
     columns = torch.outer(torch.arange(100.0), 10_000.0 ** (-torch.arange(8.0) / 8))
     lengths = torch.cat((columns[:, 0::2].sin(), columns[:, 1::2].cos()), dim=1).norm(dim=1)
-    return "turn at two speeds" if lengths.std() > 0.1 else "counts columns where"
+    return "get different frequencies" if lengths.std() > 0.1 else "whether you count pairs or columns"
 
 
 def peak_at_100() -> str:
@@ -189,35 +187,49 @@ def peak_at_100() -> str:
     cos, sin = rope_tables([100], frequencies(64), dtype=torch.float64)
     k = apply_rope(q[None, None], cos, sin, interleaved=True)[0, 0]
     scores = torch.stack([rope_score(q, k, m, 0)[0] for m in range(500)])
-    return "Yes." if scores.argmax() == 100 else "No: a key that stands nearer"
+    return "Yes, because" if scores.argmax() == 100 else "a key that is closer"
 
 
 DECIDED: list[tuple[str, int, Callable[[], str]]] = [
-    ("before", 2, lambda: "first row and the last row are swapped" if encoder_follows_its_input() else "Nothing: attention"),
-    ("before", 4, columns_that_change_most),
-    ("before", 5, slowest_turn),
-    ("before", 6, row_60_611),
-    ("before", 7, exponent_doubled),
-    ("before", 8, lambda: "Yes, an exact one" if a_matrix_leads_on(0, 0.5, 0.3) else "it takes a sine and a cosine"),
-    ("before", 9, variance_of_5000),
-    ("before", 13, dot_products),
-    ("before", 15, random_rope),
-    ("before", 16, layouts),
-    ("before", 17, clockwise),
-    ("before", 18, bloom),
-    ("before", 24, ntk),
-    ("after", 2, lambda: "For each word the label" if encoder_follows_its_input() else "it does not notice"),
-    ("after", 3, decoder_moved),
-    ("after", 4, without_the_last_hundred),
-    ("after", 5, lambda: "In the wide one" if wavelengths(256, 100)[-1] > wavelengths(16, 100)[-1] else "In the narrow one"),
-    ("after", 6, lambda: "at least as far apart" if distance([61], 128, 10) >= distance([1], 128, 10) else "differ, but less"),
-    ("after", 7, two_speeds),
-    ("after", 8, lambda: "Yes, an exact one" if a_matrix_leads_on(0, -0.3, 0.3) else "there is no cosine"),
-    ("after", 9, lambda: "Yes, all of them" if torch.pdist(rows(50, 512)[:, 128:]).min() > 0.1 else "No: position was in"),
-    ("after", 13, lambda: "two tokens 63 apart" if distance([63], 8) < distance([1], 8) else "Those of the neighbours"),
-    ("after", 15, peak_at_100),
-    ("after", 17, one_turned_back),
-    ("after", 18, shifted_row),
+    ("first", 2, lambda: "the last vector are swapped" if encoder_follows_its_input() else "stays exactly the same"),
+    ("first", 4, columns_that_change_most),
+    ("first", 5, slowest_turn),
+    ("first", 6, row_60_611),
+    ("first", 7, exponent_doubled),
+    ("first", 8, lambda: "does this exactly" if a_matrix_leads_on(0, 0.5, 0.3) else "only for a sine and a cosine"),
+    ("first", 9, variance_of_5000),
+    ("first", 13, dot_products),
+    ("first", 15, random_rope),
+    ("first", 16, layouts),
+    ("first", 17, clockwise),
+    ("first", 18, bloom),
+    ("first", 24, ntk),
+    ("second", 2, lambda: "The same labels in reverse order" if encoder_follows_its_input() else "doesn't notice"),
+    ("second", 3, decoder_moved),
+    ("second", 4, without_the_last_hundred),
+    (
+        "second",
+        5,
+        lambda: "In the wide table" if wavelengths(256, 100)[-1] > wavelengths(16, 100)[-1] else "In the narrow table",
+    ),
+    (
+        "second",
+        6,
+        lambda: "differ more than the rows" if distance([61], 128, 10) > distance([1], 128, 10) else "differ, but less",
+    ),
+    ("second", 7, two_speeds),
+    ("second", 8, lambda: "does this exactly" if a_matrix_leads_on(0, -0.3, 0.3) else "only for a sine and a cosine"),
+    (
+        "second",
+        9,
+        lambda: (
+            "Yes, all of them" if torch.pdist(rows(50, 512)[:, 128:]).min() > 0.1 else "position lives in the first columns"
+        ),
+    ),
+    ("second", 13, lambda: "Rows 63 positions apart" if distance([63], 8) < distance([1], 8) else "Neighbouring rows"),
+    ("second", 15, peak_at_100),
+    ("second", 17, one_turned_back),
+    ("second", 18, shifted_row),
 ]
 
 
