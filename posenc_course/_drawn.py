@@ -1,6 +1,6 @@
-"""The numbers that a figure draws, and where two such records differ: what tells a test that a figure has changed.
+"""Record the numbers that a figure shows, and compare two such records, so that a test can tell whether a figure has changed.
 
-:func:`posenc_course.plotting.use_style` stores the record of every figure beside its picture, in a notebook's output.
+:func:`posenc_course.plotting.use_style` stores each figure's record next to its picture in the notebook's output.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from matplotlib.text import Annotation
 from matplotlib.ticker import LogFormatter, ScalarFormatter
 from numpy.typing import ArrayLike, NDArray
 
-TOLERANCE = 2e-5  # of a number: rounding two of them to six digits may move them 1e-5 apart, and processors a little more
-TOLERANCE_NEAR_ZERO = 1e-6  # of the largest magnitude in the array: a sum that should be 0 comes out differently everywhere
-NOTHING_SAID: dict[str, Any] = dict.fromkeys(("Creator", "Date", "Format", "Type"))  # of an SVG's metadata
-ROUNDING = 1e-12  # an array of nothing else has no largest magnitude to go by
+TOLERANCE = 2e-5  # relative: rounding to six digits may move two numbers 1e-5 apart, and another processor a little more
+TOLERANCE_NEAR_ZERO = 1e-6  # of the array's largest magnitude: a sum that should be 0 is slightly different on each machine
+NOTHING_SAID: dict[str, Any] = dict.fromkeys(("Creator", "Date", "Format", "Type"))  # leaves the metadata of an SVG empty
+ROUNDING = 1e-12  # absolute: if an array contains nothing but rounding errors, its largest magnitude is one of them
 
 
 def drawn_data(fig: Figure) -> dict[str, Any]:
-    """Return the numbers and words that ``fig`` draws, for JSON: one entry per axes.
+    """Return the numbers and words that ``fig`` shows, in a form for JSON, with one entry per axes.
 
-    Numbers have six significant digits and stand in strings, a row of an array in each, so that a change can
-    be read in a diff. An array of more than 20,000 values is stored as the means of blocks, with its shape.
-    Raises ValueError for anything but a matplotlib figure.
+    Numbers are rounded to six significant digits and stored in strings, one for each row of an array, so that a diff
+    shows what has changed. An array of more than 20,000 values is stored as the means of blocks, with its original shape.
+    Raises ValueError if ``fig`` is not a matplotlib figure.
     """
     if not isinstance(fig, Figure):
         raise ValueError(f"fig must be a matplotlib Figure, got {fig!r}: pass plt.gcf() for example")
@@ -39,7 +39,7 @@ def drawn_data(fig: Figure) -> dict[str, Any]:
 
 
 def drawn_differences(stored: dict[str, Any], drawn: dict[str, Any]) -> list[str]:
-    """Say where two results of :func:`drawn_data` differ; the list is empty when they agree.
+    """List the differences between two results of :func:`drawn_data`; the list is empty if they agree.
 
     Words and sizes must be equal. A number may differ by 0.002 % (:data:`TOLERANCE`), by a millionth of the largest
     magnitude in its array (:data:`TOLERANCE_NEAR_ZERO`) or by 1e-12 (:data:`ROUNDING`).
@@ -48,7 +48,7 @@ def drawn_differences(stored: dict[str, Any], drawn: dict[str, Any]) -> list[str
 
 
 def svg_with_drawn_data(fig: Figure) -> tuple[str, dict[str, Any]] | None:
-    """Format ``fig`` as IPython does, without what a reader does not see, and with its drawn data in the output's metadata."""
+    """Format ``fig`` as IPython does, without invisible parts, and with its drawn data in the output's metadata."""
     from IPython.core.pylabtools import print_figure
 
     svg = print_figure(fig, "svg", metadata=NOTHING_SAID)
@@ -56,9 +56,9 @@ def svg_with_drawn_data(fig: Figure) -> tuple[str, dict[str, Any]] | None:
 
 
 def small_svg(svg: str) -> str:
-    """Leave out of matplotlib's ``svg`` what nobody sees: its head, comments, line breaks, and parts of a tenth of a point."""
+    """Remove the invisible parts of matplotlib's ``svg``: its header, comments, line breaks and unnecessary digits."""
     svg = re.sub(r"<\?xml.*?\?>|<!DOCTYPE.*?>|<!--.*?-->", "", svg, flags=re.DOTALL)
-    # Glyphs, which are drawn in thousands, are scaled by less than a hundredth.
+    # Glyphs have coordinates in the thousands and are scaled down to less than a hundredth, so their scales keep all digits.
     svg = re.sub(r"scale\([^)]*\)|base64,[^\"]*|(\d\.\d\d)\d+", lambda found: found[1] or found[0], svg)
     svg = re.sub(r'(?<= d=)"[^"]*"', lambda path: re.sub(r"(\.[1-9])\d+|\.0\d*", r"\1", path[0]), svg)
     return re.sub(r"\s+", " ", svg).replace("> <", "><").strip()
@@ -66,7 +66,7 @@ def small_svg(svg: str) -> str:
 
 def _drawn_by_axes(ax: Axes) -> dict[str, Any]:
     drawn: dict[str, Any] = {"x": _drawn_by_axis(ax.xaxis), "y": _drawn_by_axis(ax.yaxis)}
-    if hasattr(ax, "_colorbar"):  # its gradient says no more than its limits
+    if hasattr(ax, "_colorbar"):  # its gradient contains no more information than its limits
         return drawn
     parts: dict[str, list[dict[str, Any]]] = {
         "lines": [
@@ -108,7 +108,7 @@ def _drawn_by_axis(axis: Axis) -> dict[str, Any]:
         "limits": _row(axis.get_view_interval()),
     }
     formatter = axis.get_major_formatter()
-    if not isinstance(formatter, (ScalarFormatter, LogFormatter)):  # words, not numbers found by matplotlib
+    if not isinstance(formatter, (ScalarFormatter, LogFormatter)):  # given words, not numbers chosen by matplotlib
         drawn["ticks"] = formatter.format_ticks(list(axis.get_majorticklocs()))
     return drawn
 
@@ -170,4 +170,4 @@ def _filled(values: ArrayLike | None) -> NDArray[np.float64]:
 
 
 def _row(values: Iterable[Any]) -> str:
-    return " ".join(f"{float(value) + 0.0:.6g}" for value in values)  # + 0.0 takes the sign from a zero
+    return " ".join(f"{float(value) + 0.0:.6g}" for value in values)  # + 0.0 turns -0 into 0

@@ -1,4 +1,4 @@
-"""What the lab and the tools ask of the system: files that are written whole or not at all, and the processor's name."""
+"""System functions for the lab and the tools: write a file completely or not at all, and find the processor's name."""
 
 import os
 import platform
@@ -6,10 +6,11 @@ from pathlib import Path
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file, and the folder for it, under another name first; rename it when all of it is on the disk.
+    """Write a file completely or not at all.
 
-    Whatever stops the writing, an older file of this name stays as it was and the part is removed; a part that a killed process
-    left goes with the next success. Raises OSError, in one line that names the file.
+    It is written under a temporary name and renamed when all of it is on the disk. Missing folders are created. If writing
+    fails, an existing file of this name stays as it was, and the partial file is removed. A partial file left by a killed
+    process is removed by the next call that succeeds. Raises OSError, with a message of one line that names the file.
     """
     ours = f".{path.name}.{platform.node()}."
     part = path.with_name(f"{ours}{os.getpid()}.part")
@@ -27,22 +28,22 @@ def write_whole(path: Path, content: bytes) -> None:
             if other.name.startswith(ours) and other.suffix == ".part" and not _runs(other.name.split(".")[-2]):
                 other.unlink(missing_ok=True)
     except OSError as error:
-        raise OSError(f"cannot write {path}: {error.strerror or error}; make room, or give another place") from error
+        raise OSError(f"cannot write {path}: {error.strerror or error}; free some space, or give another path") from error
 
 
 def _runs(process: str) -> bool:
-    """Whether a process of this number is there: it may be writing."""
+    """Return whether a process with this number exists, and so may still be writing."""
     try:
         os.kill(int(process), 0)
     except (ProcessLookupError, ValueError, OverflowError):
         return False
     except PermissionError:
-        pass  # somebody else's
+        pass  # it belongs to another user
     return True
 
 
 def processor() -> str:
-    """The processor's name as the system knows it."""
+    """Return the processor's name, as reported by the system."""
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text(encoding="utf-8").splitlines() if cpuinfo.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]

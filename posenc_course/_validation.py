@@ -1,24 +1,25 @@
-"""Preconditions as data beside the signature, checked once at the public edge.
+"""Preconditions, written as data next to a function's signature and checked once, when a user calls the function.
 
     @checked(query="float ... L_query d_head", key="float=query ... L_key d_head", mask="bool? -> ... L_query L_key")
     def attention_weights(query, key, *, mask=None): ...
 
-A rule names a kind; what follows a colon is the way out for what is of another. `?` behind the kind lets None pass.
+A rule names a kind. The text after a colon is a hint for the error message: it says what to do about a value that breaks the
+rule. A `?` after the kind allows None.
 
-    float, finite, bool, ids   a tensor of such a dtype, finite without NaN and infinity; float=query shares the dtype of query
-    real, whole, integer       exact numbers in a tensor, an array or a list: any, 0, 1, 2, …, or whole ones of any sign
-    real tensor                the same, in nothing but a tensor
-    count >= 2 <= d_model      an integer, by default >= 1; a bound may be another argument; even >= 2 lets only even ones pass
-    number > 0                 a finite number; or inf lets infinity pass
+    float, finite, bool, ids   a tensor of this dtype; finite allows no NaN or infinity; float=query requires the dtype of query
+    real, whole, integer       exact numbers in a tensor, an array or a list: any real ones, 0, 1, 2, …, or any integers
+    real tensor                the same, but only in a tensor
+    count >= 2 <= d_model      an integer, by default >= 1; a bound may be another argument; even >= 2 allows only even ones
+    number > 0                 a finite number; with `or inf`, infinity is allowed, too
     dtype, frequencies, function, Module, PositionScheme
 
-The sizes of a tensor follow its kind. A name is one size in the whole call; a count gives its name to a size:
+The sizes of a tensor follow its kind. A name stands for the same size in the whole call; a count with this name fixes it:
 
-    batch L {self.d_model}     the object's own d_model
+    batch L {self.d_model}     the last size is the object's own d_model
     [batch] L                  the first size may be missing
     ... L d_head               any sizes in front, which must broadcast
-    2*pairs, 2*K+1             even or odd
-    -> ... L_query L_key       broadcasts to these
+    2*pairs, 2*K+1             an even size, an odd size
+    -> ... L_query L_key       the tensor broadcasts to these sizes
 """
 
 import functools
@@ -46,14 +47,14 @@ T = TypeVar("T")
 # ── rules that several functions share ───────────────────────────────────────────────────────────────────────────────────
 
 D_MODEL = "count: it is the width of the token vectors, e.g. 64"
-LENGTH = "count: it counts the tokens of the sequence"
-NUM_HEADS = "count: one head is the least; a scheme takes as many as its model has"
-BASE = "number > 1: frequencies base**(-2i/d) must fall with i (the paper uses 10000)"
+LENGTH = "count: it is the number of tokens in the sequence"
+NUM_HEADS = "count: use at least one head, and the same number in the scheme and in its model"
+BASE = "number > 1: frequencies base**(-2i/d) must fall as i grows (the paper uses 10000)"
 POSITIONS = "real [batch] L"
 WHOLE_POSITIONS = "whole [batch] L"
 DOOR = {  # of a scheme's `embed`
     "x": "float batch L {self.d_model}: embed the tokens first, and build the scheme with the model's d_model",
-    "positions": "real tensor [batch] L: give one position per token, for the whole batch or for each sequence its own",
+    "positions": "real tensor [batch] L: give one position per token, the same for the whole batch or separately per sequence",
 }
 Q_AND_K_POSITIONS = {"q_positions": "real [batch] L_query", "k_positions": "real [batch] L_key"}
 
@@ -64,10 +65,11 @@ CHECKED: dict[str, dict[str, "Rule"]] = {}  # each checked function's rules, by 
 
 
 def checked(where: Literal["outside", "everywhere"] = "outside", /, **rules: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Refuse arguments that break their rule with a ValueError; a count arrives as an int and a number as a float.
+    """Decorate a function so that it raises a ValueError for arguments that break their rules.
 
-    A call from another module of formulas isn't checked again, except for what such a caller cannot know: what the object
-    itself says (`{self…}`), and whether numbers are whole. What is checked everywhere is checked there too.
+    The function gets a count as an int and a number as a float. A call from another module of formulas isn't checked again,
+    except for what such a caller cannot know: sizes that the object itself determines (`{self…}`), and whether numbers are
+    whole. With "everywhere", such a call is checked in full.
     """
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
@@ -82,7 +84,7 @@ def checked(where: Literal["outside", "everywhere"] = "outside", /, **rules: str
 
         @functools.wraps(function)
         def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
-            __tracebackhide__ = True  # a reader looks for the formula
+            __tracebackhide__ = True  # readers of a traceback look for the formula
             if not torch.compiler.is_compiling():
                 plan = from_inside if _is_formula(sys._getframe(1)) else from_outside
                 if plan:
@@ -90,7 +92,7 @@ def checked(where: Literal["outside", "everywhere"] = "outside", /, **rules: str
                     converted = {}
                     for name, rule in plan:
                         value = call.given[name]
-                        # What is missing, the function itself reports.
+                        # A missing argument is reported by the function itself.
                         if value is not signature.empty and not (rule.optional and value is None):
                             call.given[name] = rule.check(name, value, call)
                             if call.given[name] is not value:
@@ -107,10 +109,11 @@ def checked(where: Literal["outside", "everywhere"] = "outside", /, **rules: str
 
 
 def _is_formula(caller: Any) -> bool:
-    """Whether a frame is one of the package's formulas, whose own arguments were checked; torch's calls are its callers'.
+    """Return whether a frame belongs to one of the package's formulas, whose own arguments were checked.
 
-    The caller is asked, instead of a flag that is set while a checked function runs, so that what such a function calls of its
-    user's (a scheme, a hook) is checked in turn, and neither threads nor exceptions can leave the flag behind.
+    A frame of torch counts as the frame that called torch. We look at the caller instead of setting a flag while a checked
+    function runs. So if such a function calls the user's own code (a scheme, a hook), that code's calls are checked in turn,
+    and neither threads nor exceptions can leave a flag set.
     """
     while caller is not None and (module := caller.f_globals.get("__name__", "")).startswith("torch."):
         caller = caller.f_back
@@ -119,28 +122,28 @@ def _is_formula(caller: Any) -> bool:
 
 @functools.cache
 def _vouches(module: str) -> bool:
-    # Training and conventions call what others wrote, with what others made; the lab and the exercises' checks are users.
+    # Training and conventions call the user's code with the user's values; the lab and the exercises' checks count as users.
     package, _, name = module.rpartition(".")
     return package == __package__ and name not in ("training", "conventions", "plotting")
 
 
 def refuse(name: str, rule: str, given: object, way_out: str) -> NoReturn:
-    """Raise the ValueError that every broken rule ends in: what it is about, the rule, the value, and what to do."""
+    """Raise the ValueError for a broken rule, which says what the argument must be, what was given, and what to do."""
     raise ValueError(f"{name} must be {rule}, got {_shown(given)}: {way_out}")
 
 
 def _shown(value: object) -> str:
     if isinstance(value, Tensor):
         return f"{value.dtype} of shape {tuple(value.shape)}"
-    return value if isinstance(value, _Text) else " ".join(repr(value).split())  # an array's lines as one
+    return value if isinstance(value, _Text) else " ".join(repr(value).split())  # puts the lines of an array on one line
 
 
 class _Text(str):
-    """What a message says as it stands."""
+    """Text that a message shows as it is, without quotes."""
 
 
 class Call:
-    """The arguments of one call, and the sizes named so far, each with where it was seen first."""
+    """The arguments of one call, and the sizes named so far, each with the argument in which it was seen first."""
 
     def __init__(self, given: dict[str, Any]) -> None:
         self.given = given
@@ -152,9 +155,9 @@ class Call:
 
 
 class Rule:
-    """What an argument must be; `check` returns it, as an int or a float where it is a count or a number."""
+    """A rule for an argument; `check` returns the argument, with a count as an int and a number as a float."""
 
-    own = False  # whether a caller inside the package cannot know it
+    own = False  # whether callers inside the package cannot know that they keep the rule
 
     def __init__(self, kind: str, rest: str, hint: str, *, optional: bool) -> None:
         self.kind, self.rest, self.hint, self.optional = kind, rest, hint, optional
@@ -164,12 +167,12 @@ class Rule:
 
 
 class Instance(Rule):
-    """An object of a class, or what may be called."""
+    """An object of a class, or a callable."""
 
     KINDS: ClassVar = {
-        "Module": (nn.Module, "a torch.nn.Module", "pass an Encoder or a Decoder for example"),
+        "Module": (nn.Module, "a torch.nn.Module", "pass an Encoder or a Decoder, for example"),
         "PositionScheme": (PositionScheme, "a PositionScheme", "PositionScheme() itself adds no positions"),
-        "function": (Callable, "a function", "leave it out for none"),
+        "function": (Callable, "a function", "leave it out if you need none"),
     }
 
     def check(self, name: str, value: Any, call: Call) -> Any:
@@ -182,7 +185,7 @@ class Instance(Rule):
 class Dtype(Rule):
     def check(self, name: str, value: Any, call: Call) -> Any:
         if not isinstance(value, torch.dtype) or not value.is_floating_point:
-            refuse(name, "a floating-point torch.dtype", value, "take torch.float32 for example")
+            refuse(name, "a floating-point torch.dtype", value, "use torch.float32, for example")
         return value
 
 
@@ -211,7 +214,7 @@ class Bounded(Rule):
         if not fits:
             refuse(name, ("an integer" if whole else "a finite number") + " and".join(said), value, self.hint)
         if self.kind == "even" and value % 2:
-            refuse(name, "even", value, self.hint or f"take {value + 1}")
+            refuse(name, "even", value, self.hint or f"use {value + 1}")
         if whole:
             call.sizes[name] = int(value), name
             return int(value)
@@ -226,7 +229,7 @@ def _is_finite(number: Any) -> bool:
 
 
 class Size(NamedTuple):
-    """One size of a shape, such as L, 2*K+1 or {self.d_model}: its name, and times and plus what it is the size."""
+    """One size of a shape, such as L, 2*K+1 or {self.d_model}: `times` the size called `name`, plus `plus`."""
 
     text: str
     name: str
@@ -244,13 +247,13 @@ class Size(NamedTuple):
 
 
 class Shaped(Rule):
-    """A tensor of a dtype and a shape."""
+    """A tensor with a given dtype and shape."""
 
     KINDS: ClassVar = {"float": "floating-point", "finite": "finite floating-point", "bool": "boolean", "ids": "integer"}
 
     def __init__(self, kind: str, rest: str, hint: str, *, optional: bool) -> None:
         kind, _, self.like = kind.partition("=")
-        super().__init__(kind, rest, hint or "give it this form", optional=optional)
+        super().__init__(kind, rest, hint or "give it this dtype and shape", optional=optional)
         self.broadcasts = rest.startswith("-> ")
         rest = rest.removeprefix("-> ")
         self.open = rest.startswith("...")  # any sizes in front
@@ -275,7 +278,7 @@ class Shaped(Rule):
         return tensor.dtype == torch.bool if self.kind == "bool" else tensor.dtype in (torch.int64, torch.int32)
 
     def fits(self, name: str, shape: Sequence[int], call: Call) -> bool:
-        """Whether a shape is that of the rule, beside the sizes named so far; those it names first are kept."""
+        """Return whether a shape fits the rule and the sizes named so far; sizes that are named first here are stored."""
         if 0 in shape:
             return False
         if self.broadcasts:
@@ -301,7 +304,7 @@ class Shaped(Rule):
         return True
 
     def said(self, name: str, call: Call) -> str:
-        """The rule in words, with the sizes that others fix."""
+        """Return the rule in words, with the sizes that other arguments fix."""
         dtype = f"{call.given[self.like].dtype}" if self.like else self.KINDS[self.kind]
         return f"a {dtype} tensor {'that broadcasts to' if self.broadcasts else 'of'} {self.shape(name, call)}"
 
@@ -311,7 +314,7 @@ class Shaped(Rule):
         said = (
             "shape " + " or ".join(f"({', '.join(each)}{',' * (len(each) == 1)})" for each in shapes) if names else "any shape"
         )
-        fixed: dict[str, list[str]] = {}  # by where they were seen
+        fixed: dict[str, list[str]] = {}  # sizes, by the argument that fixed them
         front = {"...": call.front} if self.open and call.front else {}
         for size, (value, where) in (front | {size.name: call.sizes.get(size.name, (0, name)) for size in self.sizes}).items():
             if where != name:
@@ -333,7 +336,7 @@ class Numbers(Shaped):
         super().__init__(kind, rest.removeprefix("tensor").strip(), hint, optional=optional)
         self.own = kind != "real"
         few = "torch.arange(L), or torch.arange(start, start + L) for tokens after a cached prefix"
-        self.hint = hint or f"pass for example {few if '[batch]' in rest else 'torch.arange(-L + 1, L)'}"
+        self.hint = hint or f"for example, pass {few if '[batch]' in rest else 'torch.arange(-L + 1, L)'}"
 
     def check(self, name: str, value: Any, call: Call) -> Any:
         rule = self.KINDS[self.kind]
@@ -364,9 +367,9 @@ class Numbers(Shaped):
 class Frequencies(Rule):
     def check(self, name: str, value: Any, call: Call) -> Any:
         if not isinstance(value, Tensor) or value.ndim != 1 or value.numel() == 0:
-            refuse(name, "a tensor of shape (d_head/2,)", value, "take frequencies(d_head)")
+            refuse(name, "a tensor of shape (d_head/2,)", value, "use frequencies(d_head)")
         if value.dtype != torch.float64:
-            way_out = "what they lack in digits is multiplied by every position, so compute them in float64"
+            way_out = "their rounding errors are multiplied by every position, so compute them in float64"
             refuse(name, "torch.float64", _Text(value.dtype), way_out)
         good = value.isfinite() & (value >= 0)
         if not good.all():
@@ -384,7 +387,7 @@ RULES: dict[str, type[Rule]] = (
 
 
 def parse(rule: str) -> Rule:
-    """A rule from its text."""
+    """Make a rule from its text."""
     form, _, hint = rule.partition(": ")
     kind, _, rest = form.partition(" ")
     name = kind.removesuffix("?")
@@ -392,7 +395,7 @@ def parse(rule: str) -> Rule:
 
 
 def _source(where: str, call: Call) -> str:
-    """An argument, with its shape if it has one, or what is no argument but the class that says a size."""
+    """Name an argument, with its shape if it has one; a name that isn't an argument is the class that fixed a size."""
     shape = _as_tensor(call.given[where]).shape if where in call.given else None
     return f"{where} of shape {tuple(shape)}" if shape else where
 
@@ -407,35 +410,35 @@ def _broadcast(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...] 
 
 
 def _as_tensor(numbers: Any) -> Tensor:
-    # By way of NumPy, which reads a list of floats as float64; torch would round it to float32.
+    # NumPy makes a list of floats a float64 array; torch would round it to float32.
     return numbers if isinstance(numbers, Tensor) else torch.as_tensor(np.array(numbers))
 
 
-# ── what bodies take ─────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── what functions use inside ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def exact(numbers: Positions) -> Tensor:
-    """Positions or offsets in float64."""
+    """Return positions or offsets as a float64 tensor."""
     return _as_tensor(numbers).to(torch.float64)
 
 
 def require_integer(name: str, value: object, *, minimum: int, hint: str) -> int:
-    """Return `value` as an int, or raise a ValueError unless it is an integer >= minimum."""
+    """Return `value` as an int; raise a ValueError unless it is an integer >= minimum."""
     return parse(f"count >= {minimum}: {hint}").check(name, value, Call({}))
 
 
 def require_number(name: str, value: object, *, above: float = -math.inf, hint: str) -> float:
-    """Return `value` as a float, or raise a ValueError unless it is a finite number > above."""
+    """Return `value` as a float; raise a ValueError unless it is a finite number > above."""
     return parse(f"number{'' if above == -math.inf else f' > {above}'}: {hint}").check(name, value, Call({}))
 
 
 def require_tensor(name: str, value: object) -> Tensor:
-    """Return `value`, or raise a ValueError unless it is a tensor."""
+    """Return `value`; raise a ValueError unless it is a tensor."""
     if not isinstance(value, Tensor):
         refuse(name, "a torch.Tensor", value, "convert it with torch.as_tensor")
     return value
 
 
 def require_vectors(name: str, value: object, shape: str) -> Tensor:
-    """Return `value`, or raise a ValueError unless it is a non-empty floating-point tensor of `shape`, e.g. "(L, d)"."""
+    """Return `value`; raise a ValueError unless it is a non-empty floating-point tensor of `shape`, e.g. "(L, d)"."""
     return parse(f"float {' '.join(shape.strip('(,)').split(', '))}").check(name, value, Call({}))

@@ -15,29 +15,29 @@ _QUERY_AND_KEY = {
     "key": "float=query ... L_key d_head: project query and key to the same width and dtype",
 }
 _BIAS_AND_MASK = {
-    "bias": "float? -> ... L_query L_key: it is added to the scores; pass booleans as mask, others as bias.float()",
-    "mask": "bool? -> ... L_query L_key: it is True where a query may look, e.g. mask.bool()",
+    "bias": "float? -> ... L_query L_key: it is added to the scores; pass booleans as mask, and other dtypes as bias.float()",
+    "mask": "bool? -> ... L_query L_key: it is True where a query may look; pass 0 and 1 as mask.bool()",
 }
 TOKENS = {  # what one layer of a model takes
     "x": DOOR["x"],
     "positions": DOOR["positions"],
-    "padding": "bool? batch L_key: it is True where a token is padding; give one flag per token, cached ones first",
+    "padding": "bool? batch L_key: it is True where a token is padding; give one flag per token, cached tokens first",
 }
 
 
 def require_flags(padding: Tensor, length: int) -> None:
     """Raise a ValueError unless padding has as many columns as there are tokens."""
     if padding.shape[-1] != length:
-        refuse("padding", f"one flag for each of {length} tokens", padding, "give those of the cached tokens first")
+        refuse("padding", f"one flag for each of {length} tokens", padding, "put the flags of cached tokens first")
 
 
 @checked(**_QUERY_AND_KEY, **_BIAS_AND_MASK)
 def attention_weights(query: Tensor, key: Tensor, *, bias: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
     """How much each query attends to each key: softmax(q·k/√d_head + bias), shape (..., L_query, L_key).
 
-    query (..., L_query, d_head), key (..., L_key, d_head); bias is added to the scores; mask is boolean, True where a query
-    may look. Both broadcast to the weights' shape. Raises ValueError for shapes and dtypes that do not fit, and for a query
-    that may look nowhere (its softmax would be 0/0).
+    query is (..., L_query, d_head) and key is (..., L_key, d_head). bias is added to the scores; mask is boolean, True where a
+    query may look; both broadcast to the shape of the weights. Raises ValueError for shapes and dtypes that don't fit, and for
+    a query that may not look at any key (its softmax would be 0/0).
     """
     scores = query @ key.mT / math.sqrt(query.shape[-1])  # (..., L_query, L_key)
     if bias is not None:
@@ -45,18 +45,18 @@ def attention_weights(query: Tensor, key: Tensor, *, bias: Tensor | None = None,
     if mask is not None:
         scores = torch.where(mask, scores, -math.inf)
     weights = scores.softmax(dim=-1)
-    # 0/0 in one weight is 0/0 in its whole row, so that one column tells; only then are all scores looked at.
+    # If one weight is 0/0, its whole row is, so checking one column is enough; only if it fails do we check all scores.
     if (mask is not None or bias is not None) and weights[..., 0].isnan().any():
         blind = scores.isneginf().all(dim=-1)
         if blind.any():
             raise ValueError(
                 f"query {tuple(blind.nonzero()[0].tolist())} in scores of shape {tuple(scores.shape)} has no key to look at: "
-                "let mask and bias leave it at least one, itself for example"
+                "mask and bias must leave it at least one key, for example its own"
             )
     return weights
 
 
-# Called from inside it is checked all the same: a scheme may have rotated query and key, and made the bias, into any shape.
+# Calls from inside the package are checked, too, because a scheme may return queries, keys and a bias of any shape.
 @checked(
     "everywhere",
     **_QUERY_AND_KEY,
@@ -66,14 +66,17 @@ def attention_weights(query: Tensor, key: Tensor, *, bias: Tensor | None = None,
 def attention(query: Tensor, key: Tensor, value: Tensor, *, bias: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
     """Scaled dot-product attention: each query's weighted mean of the values, shape (..., L_query, d_value).
 
-    value (..., L_key, d_value); the other arguments and the errors are those of `attention_weights`.
+    value is (..., L_key, d_value); the other arguments and the errors are those of `attention_weights`.
     """
     return attention_weights(query, key, bias=bias, mask=mask) @ value
 
 
 @checked(q_positions="real tensor [batch] L_query", k_positions="real tensor [batch] L_key")
 def causal_mask(q_positions: Tensor, k_positions: Tensor) -> Tensor:
-    """True where the key is not later than the query: positions (..., L_query) and (..., L_key) -> (..., L_query, L_key)."""
+    """The mask that is True where the key is not later than the query, shape (L_query, L_key) or (batch, L_query, L_key).
+
+    Positions are tensors of real numbers, (L,) or (batch, L). Raises ValueError for anything else.
+    """
     return k_positions.unsqueeze(-2) <= q_positions.unsqueeze(-1)
 
 
@@ -91,7 +94,11 @@ class Cache:
         positions="real tensor [batch] L: give each new token a position",
     )
     def extend(self, keys: Tensor, values: Tensor, positions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Append the new tokens and return all tokens so far. Raises ValueError if they do not continue the cached ones."""
+        """Append new tokens, and return the keys, values and positions of all tokens so far.
+
+        keys are (batch, heads, L, d_head), values are (batch, heads, L, d_value), and positions are (L,) or (batch, L). Raises
+        ValueError if their shapes don't fit those in the cache.
+        """
         if self.keys is not None and self.values is not None and self.positions is not None:
             shapes = f"keys {tuple(keys.shape)}, values {tuple(values.shape)} and positions {tuple(positions.shape)}"
             try:
@@ -100,17 +107,18 @@ class Cache:
                 positions = torch.cat((self.positions, positions), dim=-1)
             except RuntimeError as error:
                 raise ValueError(
-                    f"{shapes} do not continue the cached keys {tuple(self.keys.shape)} at positions "
-                    f"{tuple(self.positions.shape)}: keep to one batch and one shape of positions, or begin with a new cache"
+                    f"{shapes} do not continue the cached keys {tuple(self.keys.shape)} and positions "
+                    f"{tuple(self.positions.shape)}: keep the batch size and the form of positions, or start with a new cache"
                 ) from error
         self.keys, self.values, self.positions = keys, values, positions
         return keys, values, positions
 
 
 class MultiHeadAttention(nn.Module):
-    """Multi-head self-attention that lets a scheme in through its second and third door.
+    """Multi-head self-attention in which a scheme can use the second and the third door.
 
-    d_model is split evenly over num_heads; no projection has a bias term, so that nothing but x and the scheme matters.
+    d_model is split evenly among num_heads. The projections have no bias terms, so nothing but x and the scheme contributes to
+    the scores. Raises ValueError unless d_model is a multiple of num_heads.
     """
 
     @checked(d_model=D_MODEL, num_heads=NUM_HEADS, scheme="PositionScheme")
@@ -118,7 +126,7 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         if d_model % num_heads:
             raise ValueError(
-                f"d_model={d_model} is no multiple of num_heads={num_heads}: each head takes as many channels, so change one"
+                f"d_model={d_model} is not a multiple of num_heads={num_heads}: all heads have the same width, so change one"
             )
         self.d_model = d_model
         self.num_heads = num_heads
@@ -131,14 +139,15 @@ class MultiHeadAttention(nn.Module):
 
     @checked(**TOKENS)
     def forward(self, x: Tensor, positions: Tensor, cache: Cache | None = None, *, padding: Tensor | None = None) -> Tensor:
-        """x (batch, L, d_model) at positions (L,) or (batch, L) -> the same shape; with a cache, after the tokens in it.
+        """Self-attention over x (batch, L, d_model) at positions (L,) or (batch, L); the result has the shape of x.
 
-        padding, (batch, L_key), is True where a key, cached ones first, is padding: only padding looks at it.
+        With a cache, x continues the tokens in it, and is added to them. padding, (batch, L_key), is True where a key is
+        padding, cached keys first; only padding looks at such a key. Raises ValueError for shapes that don't fit.
         """
         q, k, v = (self._split(project(x)) for project in (self.query, self.key, self.value))
         q, k = self.scheme.rotate(q, k, positions, positions)
         k_positions = positions
-        longer = copy(cache)  # a call that is refused leaves the cache as it was
+        longer = copy(cache)  # so that a call that fails leaves the cache as it was
         if longer is not None:
             k, v, k_positions = longer.extend(k, v, positions)
         mask = causal_mask(positions, k_positions) if self.causal else None  # (L, L_key) or (batch, L, L_key)

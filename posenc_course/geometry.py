@@ -1,6 +1,6 @@
-"""The geometry of the sinusoidal encoding: lengths, distances, wavelengths, and the rotation behind a shift.
+"""The geometry of the sinusoidal encoding (Vaswani et al. 2017): lengths, distances, wavelengths, and shifts as rotations.
 
-Offsets and lengths are in tokens, angles in radians; all results are float64.
+Offsets and lengths of sequences are in tokens, and angles are in radians; all tensors returned are float64.
 """
 
 import math
@@ -17,28 +17,30 @@ _OF_OFFSETS = {"offsets": "real ...", "d_model": _EVEN, "base": BASE}
 
 @checked(d_model=D_MODEL, base=BASE)
 def wavelengths(d_model: int, base: float = 10_000.0) -> Tensor:
-    """Tokens per full turn of each pair, λ_i = 2π/ω_i, shortest first, shape (⌈d_model/2⌉,).
+    """The wavelength of each pair in tokens per full rotation, λ_i = 2π/ω_i, shortest first, shape (⌈d_model/2⌉,).
 
-    The shortest is 2π, the longest of an even d_model is 2π·base^((d_model-2)/d_model), a little less than 2π·base.
+    The shortest is 2π. If d_model is even, the longest is 2π·base^((d_model-2)/d_model), a little less than 2π·base. Raises
+    ValueError unless d_model is an integer >= 1 and base > 1.
     """
     return 2 * math.pi / frequencies(d_model, base)
 
 
-@checked(length=LENGTH, d_model=D_MODEL, base=BASE, angle="number > 0: it is in radians; a full turn is 2π")
+@checked(length=LENGTH, d_model=D_MODEL, base=BASE, angle="number > 0: it is in radians; a full rotation is 2π")
 def turning_pairs(length: int, d_model: int, base: float = 10_000.0, *, angle: float = 2 * math.pi) -> int:
-    """How many of the ⌈d_model/2⌉ pairs turn by more than `angle` radians from the first of `length` tokens to the last.
+    """How many of the ⌈d_model/2⌉ pairs rotate by more than `angle` radians from the first of `length` tokens to the last.
 
-    That is the number of i with ω_i·(length - 1) > angle.
+    This is the number of pairs i with ω_i·(length - 1) > angle. Raises ValueError for sizes or an angle out of range.
     """
     return int((frequencies(d_model, base) * (length - 1) > angle).sum())
 
 
 @checked(positions=POSITIONS, d_model=D_MODEL, base=BASE)
 def norms(positions: Positions, d_model: int, base: float = 10_000.0) -> Tensor:
-    """The length of the encoding of each position, ‖PE(m)‖; shape of positions.
+    """The length ‖PE(m)‖ of the encoding of each position, in the shape of positions, (L,) or (batch, L).
 
-    Each pair contributes sin² + cos² = 1, so an even d_model gives √(d_model/2) everywhere. An odd one lacks its last cosine:
-    ‖PE(m)‖² = (d_model-1)/2 + sin²(ω_last·m).
+    Each pair contributes sin² + cos² = 1, so with an even d_model the length is √(d_model/2) everywhere. With an odd d_model,
+    the last cosine is missing, and ‖PE(m)‖² = (d_model-1)/2 + sin²(ω_last·m). Raises ValueError for positions that are not
+    finite real numbers.
     """
     m = exact(positions)
     omega = frequencies(d_model, base).to(m.device)
@@ -52,7 +54,7 @@ def norms(positions: Positions, d_model: int, base: float = 10_000.0) -> Tensor:
 def similarity_by_pair(offsets: Positions, d_model: int, base: float = 10_000.0) -> Tensor:
     """What each pair adds to the dot product of two encodings Δ tokens apart: cos(ω_i·Δ), shape `(*offsets.shape, d_model/2)`.
 
-    Offsets are real numbers of any shape. Raises ValueError for an odd d_model, where the dot product depends
+    Offsets are real numbers in an array of any shape. Raises ValueError for an odd d_model, for which the dot product depends
     on more than the offset.
     """
     delta = exact(offsets)
@@ -61,20 +63,21 @@ def similarity_by_pair(offsets: Positions, d_model: int, base: float = 10_000.0)
 
 @checked(**_OF_OFFSETS)
 def similarity(offsets: Positions, d_model: int, base: float = 10_000.0) -> Tensor:
-    """The dot product of two encodings Δ tokens apart, PE(m)·PE(m+Δ) = Σ_i cos(ω_i·Δ), for every m; shape of offsets.
+    """The dot product of two encodings Δ tokens apart, PE(m)·PE(m+Δ) = Σ_i cos(ω_i·Δ) for every m, in the shape of offsets.
 
-    It is d_model/2 at Δ = 0 and the same for -Δ. Raises ValueError as `similarity_by_pair`.
+    It is d_model/2 at Δ = 0, and the same for Δ and -Δ. Raises ValueError for an odd d_model, like `similarity_by_pair`.
     """
     return similarity_by_pair(offsets, d_model, base).sum(dim=-1)
 
 
 @checked(**_OF_OFFSETS)
 def distance(offsets: Positions, d_model: int, base: float = 10_000.0) -> Tensor:
-    """How far two encodings Δ tokens apart lie from each other, ‖PE(m) - PE(m+Δ)‖, for every m; shape of offsets.
+    """The distance between two encodings Δ tokens apart, ‖PE(m) - PE(m+Δ)‖ for every m, in the shape of offsets.
 
-    Each pair contributes a chord of the unit circle, `2·|sin(ω_i·Δ/2)|`. Raises ValueError as `similarity_by_pair`.
+    Each pair contributes a chord of the unit circle, `2·|sin(ω_i·Δ/2)|`. Raises ValueError for an odd d_model, like
+    `similarity_by_pair`.
     """
-    # Not √(d_model - 2·similarity): for a small Δ that would subtract two nearly equal numbers.
+    # We don't use √(d_model - 2·similarity), which for a small Δ would subtract two nearly equal numbers.
     delta = exact(offsets)
     half_angles = delta.unsqueeze(-1) * frequencies(d_model, base).to(delta.device) / 2
     return 2 * half_angles.sin().square().sum(dim=-1).sqrt()
@@ -84,9 +87,9 @@ def distance(offsets: Positions, d_model: int, base: float = 10_000.0) -> Tensor
 def shift_matrix(offset: float, d_model: int, base: float = 10_000.0, *, interleaved: bool = True) -> Tensor:
     """The matrix R with PE(m + offset) = R·PE(m) for every m, shape (d_model, d_model).
 
-    Pair i, (sin, cos), is turned by the block [[cos ω_iΔ, sin ω_iΔ], [-sin ω_iΔ, cos ω_iΔ]]: R is orthogonal, with R⁻¹ = Rᵀ the
-    shift by -Δ. `interleaved` is the layout of the encoding, as in `sinusoidal.sinusoidal_table`. Raises ValueError for an
-    odd d_model, whose last sine lacks the cosine that it would need.
+    With Δ = offset, pair i, (sin, cos), is rotated by the block [[cos ω_iΔ, sin ω_iΔ], [-sin ω_iΔ, cos ω_iΔ]]. So R is
+    orthogonal, and R⁻¹ = Rᵀ is the shift by -Δ. `interleaved` is the layout of the encoding, as in
+    `sinusoidal.sinusoidal_table`. Raises ValueError for an odd d_model, because its last sine has no matching cosine.
     """
     angles = offset * frequencies(d_model, base)  # (d_model/2,)
     cos, sin = angles.cos(), angles.sin()

@@ -1,4 +1,4 @@
-"""Learned positions: one free vector per position (Gehring et al. 2017)."""
+"""Learned positions: one trainable vector per position (Gehring et al. 2017)."""
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +11,7 @@ from posenc_course.schemes import PositionScheme
 def learned_encoding(table: Tensor, positions: Tensor) -> Tensor:
     """The rows of table (max_length, d_model) at positions (L,) or (batch, L), shape `(*positions.shape, d_model)`.
 
-    Raises ValueError for a position beyond the last row: there is nothing to look up, and no formula to go on with.
+    Raises ValueError for a position beyond the last row, because there is no row to look up and no formula to compute one.
     """
     rows = exact(positions).long()
     if rows.max() >= len(table):
@@ -23,15 +23,16 @@ def learned_encoding(table: Tensor, positions: Tensor) -> Tensor:
 
 
 class LearnedPositions(PositionScheme):
-    """x + table[m], with max_length·d_model parameters that start as N(0, std²).
+    """A scheme that adds row m of a table to x: max_length·d_model parameters, initialized from N(0, std²).
 
-    `std` is 0.02 as in BERT; a row that no gradient reaches stays what was drawn, but for an optimizer's weight decay.
+    By default, `std` is 0.02, as in BERT. A row that never gets a gradient keeps its initial values, unless the optimizer's
+    weight decay shrinks them.
     """
 
     @checked(
-        max_length="count: it is the longest sequence there will be",
+        max_length="count: it is the length of the longest sequence",
         d_model=D_MODEL,
-        std="number > 0: it is the spread of the first values, e.g. 0.02",
+        std="number > 0: it is the standard deviation of the initial values, e.g. 0.02",
     )
     def __init__(self, max_length: int, d_model: int, *, std: float = 0.02) -> None:
         super().__init__()
@@ -40,5 +41,8 @@ class LearnedPositions(PositionScheme):
 
     @checked(**DOOR)
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
-        """x (batch, L, d_model) at positions (L,) or (batch, L) below max_length -> the same shape."""
+        """Add the rows at positions (L,) or (batch, L) to x (batch, L, d_model); the result has the shape of x.
+
+        Raises ValueError for a position that is not below max_length.
+        """
         return x + learned_encoding(self.table, positions).to(x)

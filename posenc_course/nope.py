@@ -1,7 +1,7 @@
-"""No encoding at all (Haviv et al. 2022; Kazemnejad et al. 2023)."""
+"""No positional encoding at all (Haviv et al. 2022; Kazemnejad et al. 2023)."""
 
 from posenc_course.schemes import PositionScheme
 
 
 class NoPositions(PositionScheme):
-    """Uses none of the three doors: an encoder then sees a set, and a decoder only what its causal mask lets in."""
+    """A scheme that uses none of the three doors: an encoder sees a set, and a decoder only the order in its causal mask."""

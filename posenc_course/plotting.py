@@ -1,6 +1,6 @@
-"""The one look of the book's figures.
+"""The common style of the book's figures.
 
-Call :func:`use_style` once, in a chapter's first cell, then plot with matplotlib as usual.
+Call :func:`use_style` once, in a chapter's first cell, and then plot with matplotlib as usual.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ __all__ = [
     "use_style",
 ]
 
-# Okabe and Ito's palette (2008), told apart with every common colour blindness. Its yellow is left out: it
-# cannot be seen on white.
+# The palette of Okabe and Ito (2008), whose colours are distinguishable with every common kind of colour blindness. Its yellow
+# is left out because it is hard to see on white.
 COLORS: dict[str, str] = {
     "blue": "#0072B2",
     "orange": "#E69F00",
@@ -54,7 +54,7 @@ GREY = "#595959"
 
 
 class SchemeStyle(NamedTuple):
-    """How one scheme looks in every chapter; ten schemes share seven colours, so the line style counts too."""
+    """How one scheme looks in every chapter; ten schemes share seven colours, so the line style matters, too."""
 
     label: str
     color: str
@@ -75,12 +75,12 @@ SCHEME_STYLES: dict[str, SchemeStyle] = {
     "alibi": SchemeStyle("ALiBi", COLORS["vermillion"], "X", "--"),
 }
 
-# Blue below zero, grey at zero, vermillion above, and nothing stronger than the ends: the eye takes the strongest colour
-# for the largest value. For values without a sign, and for positions: cividis, perceptually even.
+# Blue below zero, grey at zero and vermillion above, with the strongest colours at the ends, because the eye takes the
+# strongest colour for the largest value. Values without a sign, and positions, get cividis, which is perceptually uniform.
 DIVERGING: Colormap = LinearSegmentedColormap.from_list("posenc_diverging", [COLORS["blue"], "#DADADA", COLORS["vermillion"]])
 SEQUENTIAL: Colormap = mpl.colormaps["cividis"]
 
-# Five inches at 12 points: as large as the page's text at the 32rem that the page gives it, still 11 pixels on a phone.
+# In a figure five inches wide, 12 points are as large as the page's text at a width of 32rem, and still 11 pixels on a phone.
 STYLE: Any = {
     "figure.figsize": (5.2, 3.2),
     "figure.dpi": 150,
@@ -102,20 +102,20 @@ STYLE: Any = {
     "axes.prop_cycle": cycler(color=list(COLORS.values())),
     "lines.linewidth": 2.0,
     "lines.markersize": 6,
-    "image.interpolation": "none",  # the table's own cells, which stay sharp at any size
+    "image.interpolation": "none",  # shows the table's own cells, which stay sharp at any size
     "image.aspect": "auto",
-    "path.simplify_threshold": 0.5,  # of a pixel
-    "svg.hashsalt": "posenc_course",  # the same figure has the same text
+    "path.simplify_threshold": 0.5,  # in pixels
+    "svg.hashsalt": "posenc_course",  # the same figure always gives the same SVG text
     "image.cmap": SEQUENTIAL.name,
 }
 
 
 def use_style() -> None:
-    """Set the book's look; in a notebook, also store with every figure the numbers that it draws."""
+    """Set the book's style; in a notebook, also store the numbers that each figure shows."""
     mpl.rcParams.update(STYLE)
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if shell is not None:
-        # A backend registers its own PNG formatter when it is first used: use it now, and take PNG away from it.
+        # A backend registers its own PNG formatter when it is first used, so we use it now and then remove that formatter.
         plt.switch_backend(mpl.get_backend())
         formatters = shell.display_formatter.formatters
         formatters["image/png"].pop(Figure, None)
@@ -123,7 +123,7 @@ def use_style() -> None:
 
 
 def scheme_style(scheme: str) -> dict[str, Any]:
-    """Keyword arguments for ``ax.plot``: ``ax.plot(x, y, **scheme_style("rope"))``.
+    """Return the keyword arguments for ``ax.plot``, as in ``ax.plot(x, y, **scheme_style("rope"))``.
 
     Raises ValueError for a name that is not in :data:`SCHEME_STYLES`.
     """
@@ -133,20 +133,24 @@ def scheme_style(scheme: str) -> dict[str, Any]:
 
 
 def position_colors(count: int) -> NDArray[np.float64]:
-    """One colour for each of ``count`` positions, dark to light, perceptually even, shape (count, 4)."""
+    """Return one colour for each of ``count`` positions, from dark to light and perceptually uniform, shape (count, 4).
+
+    Raises ValueError unless ``count`` is a positive integer.
+    """
     if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
         raise ValueError(f"count={count!r} must be a positive integer: give the number of positions")
-    return np.asarray(SEQUENTIAL(np.linspace(0.0, 0.85, count)))  # its last, yellow part is too light on white
+    return np.asarray(SEQUENTIAL(np.linspace(0.0, 0.85, count)))  # the yellow end is too light on white
 
 
 def give(fig: Figure, **arrays: ArrayLike | torch.Tensor) -> None:
-    """Store numbers beside what ``fig`` draws, for the figure that readers of the site can move.
+    """Store arrays with ``fig``, for the version of the figure that readers can move on the site.
 
-    Arrays of one or two dimensions, by names of your choice. Raises ValueError for others, and for what is not finite.
+    Give arrays of one or two dimensions, under names of your choice. Raises ValueError for any other number of dimensions, and
+    for values that are not finite.
     """
     for name, values in arrays.items():
         if not 1 <= _numbers(values, name).ndim <= 2:
-            raise ValueError(f"{name} has shape {np.shape(values)}, it must have one or two dimensions: reshape it first")
+            raise ValueError(f"{name} has shape {np.shape(values)} but must have one or two dimensions: reshape it first")
     fig.given = {name: _numbers(values, name) for name, values in arrays.items()}  # type: ignore[attr-defined]
 
 
@@ -162,18 +166,18 @@ def heatmap(
     y_ticks: Sequence[str] | None = None,
     color_bar: bool = True,
 ) -> None:
-    """Draw ``table`` (rows, columns) as colours, row 0 at the top.
+    """Plot ``table`` (rows, columns) as colours, with row 0 at the top.
 
-    Limits (-v, v) take the diverging map with grey at zero, other limits the even one. ``x_ticks`` and
-    ``y_ticks`` name the columns and the rows (for example by their tokens).
-    Raises ValueError for a table that is not a finite matrix, and for values outside of the limits.
+    Limits (-v, v) select the diverging colour map, with grey at zero, and other limits select the sequential one.
+    ``x_ticks`` and ``y_ticks`` name the columns and the rows (for example, by their tokens).
+    Raises ValueError for a table that is not a finite matrix, and for values outside the limits.
     """
     values = _numbers(table, "table")
     low, high = (float(limit) for limit in limits)
     if values.ndim != 2 or values.size == 0:
-        raise ValueError(f"table has shape {values.shape}, it must be (rows, columns): index or reshape it first")
+        raise ValueError(f"table has shape {values.shape} but must be (rows, columns): index or reshape it first")
     if not low < high:
-        raise ValueError(f"limits={limits!r} must be (low, high) with low < high: for example (-1, 1)")
+        raise ValueError(f"limits={limits!r} must be (low, high) with low < high: use (-1, 1), for example")
     slack = 1e-6 * (high - low)
     if values.min() < low - slack or values.max() > high + slack:
         raise ValueError(
@@ -182,7 +186,7 @@ def heatmap(
         )
     for name, ticks, size in (("x_ticks", x_ticks, values.shape[1]), ("y_ticks", y_ticks, values.shape[0])):
         if ticks is not None and len(ticks) != size:
-            raise ValueError(f"{name} has {len(ticks)} names for {size} places in the table: give one for each")
+            raise ValueError(f"{name} has {len(ticks)} names for {size} cells along this axis: give one for each")
     image = ax.imshow(values, cmap=DIVERGING if low == -high else SEQUENTIAL, vmin=low, vmax=high)
     ax.set(xlabel=x_label, ylabel=y_label)
     for axis in (ax.xaxis, ax.yaxis):
@@ -199,9 +203,10 @@ def heatmap(
 
 
 def plot_seeds(ax: Axes, x: ArrayLike | torch.Tensor, runs: ArrayLike | torch.Tensor, **style: Any) -> None:
-    """Draw the mean of ``runs`` (seeds, points) over ``x`` (points,), and every seed faintly under it.
+    """Plot the mean of ``runs`` (seeds, points) over ``x`` (points,), with a faint line for every seed behind it.
 
-    ``style`` goes to ``ax.plot``; give a colour, for example by ``**scheme_style("sinusoidal")``.
+    ``style`` is passed to ``ax.plot``; give a colour, for example with ``**scheme_style("sinusoidal")``.
+    Raises ValueError for shapes that don't fit and for values that are not finite.
     """
     points, curves = _numbers(x, "x"), _numbers(runs, "runs")
     if points.ndim != 1 or curves.ndim != 2 or curves.shape[1] != len(points) or len(curves) == 0:
@@ -210,15 +215,15 @@ def plot_seeds(ax: Axes, x: ArrayLike | torch.Tensor, runs: ArrayLike | torch.Te
             "and x of shape (points,)"
         )
     (mean,) = ax.plot(points, curves.mean(axis=0), **style)
-    marker = "." if len(points) <= 100 else ""  # more than that run into each other, and are half of the picture's bytes
+    marker = "." if len(points) <= 100 else ""  # more markers would run into each other and take up half of the file
     for curve in curves:
         ax.plot(points, curve, color=mean.get_color(), alpha=0.4, linewidth=0.8, marker=marker, markersize=3, zorder=1.9)
 
 
 def label_ends(ax: Axes) -> None:
-    """Write each labelled line's label at its right end, instead of a legend. Call it when all is drawn.
+    """Write each line's label at its right end, instead of a legend; call this after everything else is plotted.
 
-    Labels that would overlap are moved apart. Raises ValueError when no line has a label.
+    Labels that would overlap are moved apart. Raises ValueError if no line has a label.
     """
     lines = [line for line in ax.get_lines() if not str(line.get_label()).startswith("_")]
     if not lines:
@@ -243,7 +248,7 @@ def label_ends(ax: Axes) -> None:
 
 
 def _apart(places: NDArray[np.float64], gap: float) -> NDArray[np.float64]:
-    """Move ``places`` apart, each as little as possible, until neighbours are ``gap`` away from each other."""
+    """Move ``places`` apart, each as little as possible, until neighbours are at least ``gap`` apart."""
     moved = places.copy()
     order = np.argsort(places, kind="stable")
     for _ in range(100):
@@ -259,5 +264,5 @@ def _numbers(values: ArrayLike | torch.Tensor, name: str) -> NDArray[np.float64]
         values = values.detach().cpu().double().numpy()
     array = np.asarray(values, dtype=float)
     if not np.isfinite(array).all():
-        raise ValueError(f"{name} holds NaN or infinity, which have no place in a figure: give finite numbers")
+        raise ValueError(f"{name} holds NaN or infinity, which a figure cannot show: give finite numbers")
     return array

@@ -1,7 +1,7 @@
-"""Rotary position embedding: query and key are turned, one pair of channels at a time (Su et al. 2024).
+"""Rotary position embedding: queries and keys are rotated, one pair of channels at a time (Su et al. 2024).
 
-Pair i of a head turns by ω_i radians per token; the score of query and key then depends on their offset alone. Which channels
-make a pair is a matter of layout: neighbours (interleaved) or halves (channel i with channel i + d_head/2).
+Pair i of a head rotates by ω_i radians per token, so positions affect the score of a query and a key only through their offset.
+The layout says which channels form a pair: neighbours (interleaved) or halves (channel i with channel i + d_head/2).
 """
 
 from collections.abc import Callable
@@ -18,13 +18,15 @@ from posenc_course.schemes import PositionScheme
 
 @checked(positions=POSITIONS, frequencies="frequencies", dtype="dtype")
 def rope_tables(positions: Positions, frequencies: Tensor, *, dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
-    """cos(ω_i·m) and sin(ω_i·m), each of shape `(*positions.shape, d_head/2)`.
+    """The tables cos(ω_i·m) and sin(ω_i·m), each of shape `(*positions.shape, d_head/2)`.
 
     Args:
         positions: finite real numbers, in tokens, (L,) or (batch, L).
-        frequencies: ω in radians per token, (d_head/2,): `sinusoidal.frequencies(d_head)`, or stretched by `rope_scaling`.
-        dtype: of the result; angles are computed in float64 and cast last. float32 also serves queries in bfloat16; take
-            float64 for queries in float64.
+        frequencies: ω in radians per token, float64, (d_head/2,), from `sinusoidal.frequencies(d_head)` or `rope_scaling`.
+        dtype: dtype of the tables, which are computed in float64 and cast at the end. float32 is right for queries in bfloat16,
+            too; use float64 for queries in float64.
+
+    Raises ValueError for positions that are not exact or not finite, and for frequencies that are negative or not float64.
     """
     m = exact(positions)
     angles = m.unsqueeze(-1) * frequencies.to(m.device)  # (..., L, d_head/2)
@@ -35,35 +37,36 @@ def rope_tables(positions: Positions, frequencies: Tensor, *, dtype: torch.dtype
 def axial_rope_tables(
     rows: Positions, columns: Positions, frequencies: Tensor, *, dtype: torch.dtype = torch.float32
 ) -> tuple[Tensor, Tensor]:
-    """Tables for tokens in a plane: the first half of the pairs turns by the row, the second by the column.
+    """Tables for tokens in a plane: the first half of the pairs rotates by the row, the second by the column.
 
-    rows and columns of one shape, (L,) or (batch, L); frequencies (d_head/4,), used for both. Each table has shape
-    `(*rows.shape, d_head/2)`; scores then depend on the two offsets alone.
+    rows and columns have the same shape, (L,) or (batch, L); frequencies, (d_head/4,), are used for both. Each table has shape
+    `(*rows.shape, d_head/2)`. Positions then affect a score only through the two offsets. Raises ValueError if the shapes of
+    rows and columns differ. Heo et al. (2024) compare this axial form with a mixed one.
     """
     by_row, by_column = (rope_tables(positions, frequencies, dtype=dtype) for positions in (rows, columns))
     if by_row[0].shape != by_column[0].shape:
         raise ValueError(
-            f"rows and columns must have one shape, got tables of shape {tuple(by_row[0].shape)} and "
-            f"{tuple(by_column[0].shape)}: give each token one of each"
+            f"rows and columns must have the same shape, got tables of shape {tuple(by_row[0].shape)} and "
+            f"{tuple(by_column[0].shape)}: give each token a row and a column"
         )
     cos, sin = (torch.cat(pair, dim=-1) for pair in zip(by_row, by_column, strict=True))
     return cos, sin
 
 
 _TURNED = {
-    "x": "float batch heads L 2*pairs: rotations take channels in pairs, so an odd d_head lacks one",
-    "cos": "float [batch] L pairs: take rope_tables of the tokens' positions",
-    "sin": "float [batch] L pairs: take rope_tables of the tokens' positions",
+    "x": "float batch heads L 2*pairs: rotations act on pairs of channels, so d_head must be even",
+    "cos": "float [batch] L pairs: use rope_tables with the tokens' positions",
+    "sin": "float [batch] L pairs: use rope_tables with the tokens' positions",
 }
 
 
 @checked(**_TURNED)
 def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, *, interleaved: bool) -> Tensor:
-    """Turn each pair (a, b) of channels by its angle θ: (a cos θ - b sin θ, a sin θ + b cos θ), counterclockwise.
+    """Rotate each pair (a, b) of channels counterclockwise by its angle θ: (a cos θ - b sin θ, a sin θ + b cos θ).
 
-    x (batch, heads, L, d_head); cos and sin (L, d_head/2) or (batch, L, d_head/2), from `rope_tables`. Pairs are channels
-    (2i, 2i+1) if interleaved, else (i, i + d_head/2). Keeps the dtype of x; the arithmetic is in the wider one of x and tables.
-    Raises ValueError for an odd d_head and for shapes that do not fit.
+    x is (batch, heads, L, d_head); cos and sin are (L, d_head/2) or (batch, L, d_head/2), from `rope_tables`. Pair i consists
+    of channels (2i, 2i+1) if interleaved, and otherwise of (i, i + d_head/2). The result has the shape and dtype of x; the
+    arithmetic uses the wider dtype of x and the tables. Raises ValueError for an odd d_head and for shapes that don't fit.
     """
     cos, sin = _per_head(cos), _per_head(sin)
     wide = x.to(torch.promote_types(x.dtype, cos.dtype))
@@ -74,61 +77,66 @@ def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, *, interleaved: bool) -> Ten
 
 @checked(**_TURNED)
 def apply_rope_complex(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """`apply_rope` with interleaved=True as one product of complex numbers, (a + ib)·e^{iθ}: the fast form.
+    """`apply_rope` with interleaved=True as a product of complex numbers, (a + ib)·e^{iθ}: the fast implementation.
 
-    It makes no tensor of the size of x but the result, and computes in float32 at least. For eager mode: torch.compile makes no
-    code for complex numbers.
+    If x is contiguous and has the dtype of the tables, the result is the only tensor of its size that is made. The arithmetic
+    is in float32 or wider. Use this function in eager mode, because torch.compile generates no code for complex numbers.
+    Raises ValueError for an odd d_head and for shapes that don't fit.
     """
     cos, sin = _per_head(cos), _per_head(sin)
-    real = torch.promote_types(torch.promote_types(x.dtype, cos.dtype), torch.float32)  # no complex numbers of two bfloat16
+    real = torch.promote_types(torch.promote_types(x.dtype, cos.dtype), torch.float32)  # bfloat16 has no complex form
     pairs = x.to(real).unflatten(-1, (-1, 2))
     if pairs.stride(-1) != 1 or pairs.storage_offset() % 2 or any(stride % 2 for stride in pairs.stride()[:-1]):
-        # A complex number is two neighbours in memory that begin at an even place; contiguous() would leave an odd beginning.
+        # A complex number is two neighbouring numbers that begin at an even address; contiguous() would keep an odd beginning.
         pairs = pairs.clone(memory_format=torch.contiguous_format)
     turned = torch.view_as_complex(pairs) * torch.complex(cos.to(real), sin.to(real))
     return torch.view_as_real(turned).flatten(start_dim=-2).to(x.dtype)
 
 
-_PAIRS = "even >= 2: rotations take channels in pairs, so add one or leave one out"
+_PAIRS = "even >= 2: rotations act on pairs of channels, so add one or leave one out"
 
 
 @checked(d_head=_PAIRS)
 def layout_permutation(d_head: int, *, interleaved: bool) -> Tensor:
-    """The order of channels that brings one layout into the other, int64 of shape (d_head,).
+    """The order of channels that converts one layout into the other, int64 of shape (d_head,).
 
-    `interleaved` is the layout wanted. Both turn alike: with p = layout_permutation(d_head, interleaved=False),
-    `apply_rope(x, cos, sin, interleaved=True)[..., p]` is `apply_rope(x[..., p], cos, sin, interleaved=False)`.
+    `interleaved` says which layout you want. Both layouts rotate by the same angles: with
+    p = layout_permutation(d_head, interleaved=False), `apply_rope(x, cos, sin, interleaved=True)[..., p]` equals
+    `apply_rope(x[..., p], cos, sin, interleaved=False)`. Raises ValueError for an odd d_head.
     """
     channels = torch.arange(d_head)
     return (channels.view(2, -1) if interleaved else channels.view(-1, 2)).T.flatten()
 
 
 @checked(
-    weight="float rows d_model: give all heads' rows",
-    num_heads="count: give the model's; for grouped keys, that of the keys",
+    weight="float rows d_model: give the rows of all heads",
+    num_heads="count: give the model's number of heads, or for grouped keys the number of key heads",
     rotary_dim=_PAIRS.replace("even", "even?"),
 )
 def convert_projection(weight: Tensor, num_heads: int, *, interleaved: bool, rotary_dim: int | None = None) -> Tensor:
-    """A query or key projection trained for one layout, made for the other: the rows of each head permuted, as a copy.
+    """Convert a query or key projection to the other layout: return a copy with the rows of each head permuted.
 
     Args:
         weight: (num_heads·d_head, d_model).
-        interleaved: the layout wanted.
-        rotary_dim: how many channels of each head are turned, by default all; the others keep their place.
+        interleaved: whether the layout that you want is the interleaved one.
+        rotary_dim: how many channels of each head are rotated, by default all of them; the others stay where they are.
 
-    Convert the query's projection and the key's: both change places together, and every score stays.
+    Convert both the query projection and the key projection: their channels are then permuted together, and every score stays
+    the same. Raises ValueError if num_heads doesn't divide the rows evenly, or if rotary_dim is odd or larger than d_head.
     """
     d_head, left_over = divmod(len(weight), num_heads)
     if left_over:
         raise ValueError(
-            f"weight of {len(weight)} rows is not split evenly by num_heads={num_heads}: give the heads it was made for"
+            f"weight has {len(weight)} rows, not a multiple of num_heads={num_heads}: give the number of heads it was made for"
         )
     if rotary_dim is None:
         rotary_dim = d_head
     if rotary_dim % 2:
-        refuse("rotary_dim", "even", rotary_dim, "rotations take channels in pairs, so give as many as are rotated")
+        refuse("rotary_dim", "even", rotary_dim, "rotations act on pairs, so give the number of channels that are rotated")
     if rotary_dim > d_head:
-        raise ValueError(f"rotary_dim={rotary_dim} channels do not fit into a head of {d_head}: give as many as are turned")
+        raise ValueError(
+            f"rotary_dim={rotary_dim} channels do not fit into a head of {d_head}: give the number that is rotated"
+        )
     order = torch.arange(d_head)
     order[:rotary_dim] = layout_permutation(rotary_dim, interleaved=interleaved)
     return weight.unflatten(0, (num_heads, d_head))[:, order].flatten(end_dim=1)
@@ -143,7 +151,7 @@ Q_AND_K = {  # at the second door
 
 
 class _Made(NamedTuple):
-    """Tables and what they were made from."""
+    """Tables, and the values that they were computed from."""
 
     positions: Tensor
     frequencies: Tensor
@@ -157,16 +165,17 @@ class _Made(NamedTuple):
 
 
 class RotaryPositions(PositionScheme):
-    """Turns queries and keys by their positions; values stay as they are.
+    """A scheme that rotates queries and keys by their positions; values stay as they are.
 
     Args:
-        frequencies: ω in radians per token, `sinusoidal.frequencies(d_head)` or stretched ones (`rope_scaling`). Fewer than
-            d_head/2 are a partial rotation: the first 2·len(frequencies) channels of each head turn, the others never.
-        interleaved: which channels make a pair, as in `apply_rope`. Both train alike; weights fit the one they were made for.
-        attention_factor: multiplies the turned channels of query and key, so that their part of the score grows by its square
-            (`rope_scaling.yarn_attention_factor`).
+        frequencies: ω in radians per token, float64, `sinusoidal.frequencies(d_head)` or stretched ones (`rope_scaling`). With
+            fewer than d_head/2, the rotation is partial: only the first 2·len(frequencies) channels of a head are rotated.
+        interleaved: which channels form a pair, as in `apply_rope`. Both layouts train equally well, but trained weights fit
+            only the layout that they were trained with.
+        attention_factor: multiplies the rotated channels of query and key, so their part of the score is multiplied by its
+            square (see `rope_scaling.yarn_attention_factor`).
 
-    Frequencies are constants in float64, no buffer and no parameter: a cast of the model leaves them as they are.
+    Frequencies are float64 constants, neither buffers nor parameters, so casting the model doesn't change them.
     """
 
     @checked(frequencies="frequencies", attention_factor="number > 0: 1 leaves scores as they are")
@@ -179,7 +188,7 @@ class RotaryPositions(PositionScheme):
 
     @checked(**Q_AND_K)
     def rotate(self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor) -> tuple[Tensor, Tensor]:
-        """q and k (batch, heads, L, d_head) at positions (L,) or (batch, L) -> the same shapes."""
+        """Rotate q and k (batch, heads, L, d_head) by their positions, (L,) or (batch, L); the results keep their shapes."""
         return self._rotate(q, k, q_positions, k_positions, self.frequencies)
 
     def _rotate(
@@ -193,15 +202,17 @@ class RotaryPositions(PositionScheme):
     def _tables(self, x: Tensor, positions: Tensor, frequencies: Tensor) -> tuple[Tensor, Tensor]:
         if 2 * len(frequencies) > x.shape[-1]:
             raise ValueError(
-                f"{len(frequencies)} frequencies turn {2 * len(frequencies)} channels, and a head has {x.shape[-1]}: "
-                f"take frequencies({x.shape[-1]}), or fewer for a partial rotation"
+                f"{len(frequencies)} frequencies rotate {2 * len(frequencies)} channels, but a head has {x.shape[-1]}: "
+                f"use frequencies({x.shape[-1]}), or fewer for a partial rotation"
             )
         dtype = torch.promote_types(x.dtype, torch.float32)
-        keep = x.is_cpu and positions.is_cpu and not torch.compiler.is_compiling()  # elsewhere a comparison takes longer
+        keep = (
+            x.is_cpu and positions.is_cpu and not torch.compiler.is_compiling()
+        )  # elsewhere, comparing costs more than it saves
         keep &= not positions.requires_grad and not frequencies.requires_grad
         if keep and self._last is not None and self._last.serves(positions, frequencies, self.attention_factor, dtype):
             return self._last.cos, self._last.sin
-        with torch.inference_mode(False) if keep else nullcontext():  # what is kept may serve a gradient later
+        with torch.inference_mode(False) if keep else nullcontext():  # kept tables may be needed for a gradient later
             cos, sin = rope_tables(positions, frequencies, dtype=dtype)
             if self.attention_factor != 1:
                 cos, sin = cos * self.attention_factor, sin * self.attention_factor
@@ -212,14 +223,16 @@ class RotaryPositions(PositionScheme):
     def _turn(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         turn: Callable[[Tensor, Tensor, Tensor], Tensor] = partial(apply_rope, interleaved=self.interleaved)
         if x.dtype in (torch.bfloat16, torch.float16) and not torch.compiler.is_compiling():
-            turn = apply_rope_complex if self.interleaved else _fused_halves  # in other precisions they would round differently
+            turn = (
+                apply_rope_complex if self.interleaved else _fused_halves
+            )  # in other precisions, these would round differently
         rotary_dim = 2 * cos.shape[-1]
         turned = _by_heads(turn, x[..., :rotary_dim], cos, sin)
         return turned if rotary_dim == x.shape[-1] else torch.cat((turned, x[..., rotary_dim:]), dim=-1)
 
 
 def _fused_halves(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """`apply_rope` with interleaved=False, in few passes over memory: the second products are added where the first stand."""
+    """`apply_rope` with interleaved=False, in few passes over memory: the second products are added to the first in place."""
     cos, sin = _per_head(cos), _per_head(sin)
     wide = x.to(cos.dtype)
     turned = wide * torch.cat((cos, cos), dim=-1)
@@ -230,7 +243,7 @@ def _fused_halves(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 def _by_heads(turn: Callable[[Tensor, Tensor, Tensor], Tensor], x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """The rotation of a few heads at a time, so that a processor's cache holds what comes between x and the result."""
+    """Rotate a few heads at a time, so that the intermediate results fit into the processor's cache."""
     few = max(1, 2**18 * x.shape[1] // x.numel())
     if few >= x.shape[1] or x.device.type != "cpu" or torch.compiler.is_compiling():
         return turn(x, cos, sin)

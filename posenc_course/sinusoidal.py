@@ -13,8 +13,8 @@ from posenc_course.schemes import PositionScheme
 def frequencies(d_model: int, base: float = 10_000.0) -> Tensor:
     """Angular frequencies ω_i = base^(-2i/d_model) in radians per token, fastest first, shape (⌈d_model/2⌉,), float64.
 
-    i counts pairs of channels, not channels. ω_0 is 1 for every base; the last of an even d_model is
-    base^(-(d_model-2)/d_model).
+    i counts pairs of channels, not channels. ω_0 is 1 for every base; if d_model is even, the last frequency is
+    base^(-(d_model-2)/d_model). Raises ValueError unless d_model is an integer >= 1 and base > 1.
     """
     pair = torch.arange((d_model + 1) // 2, dtype=torch.float64)
     return base ** (-2 * pair / d_model)
@@ -29,14 +29,16 @@ def sinusoidal_table(
     interleaved: bool = True,
     dtype: torch.dtype = torch.float64,
 ) -> Tensor:
-    """PE(m)_{2i} = sin(ω_i m) and PE(m)_{2i+1} = cos(ω_i m), shape `(*positions.shape, d_model)`.
+    """The encoding PE(m)_{2i} = sin(ω_i m), PE(m)_{2i+1} = cos(ω_i m), shape `(*positions.shape, d_model)`.
 
     Args:
-        positions: finite real numbers, in tokens, of shape (L,) or (batch, L). Any will do: far ones, fractions, negatives.
-        interleaved: sin, cos, sin, cos, … as in the paper; False puts all sines first, then all cosines.
-        dtype: of the result. Angles are computed in float64 and cast last: in float32 they lose digits as positions grow.
+        positions: finite real numbers, in tokens, of shape (L,) or (batch, L). They may be large, fractional or negative.
+        interleaved: True gives sin, cos, sin, cos, … as in the paper; False puts all sines first, then all cosines.
+        dtype: dtype of the result, which is computed in float64 and cast at the end, because in float32 angles would lose
+            digits as positions grow.
 
-    An odd d_model gets one cosine fewer. Raises ValueError for bad arguments.
+    With an odd d_model, the last cosine is left out. Raises ValueError for positions that are not exact or not finite, and for
+    a d_model or base out of range.
     """
     m = exact(positions)
     angles = m.unsqueeze(-1) * frequencies(d_model, base).to(m.device)  # (..., L, ⌈d_model/2⌉)
@@ -50,11 +52,12 @@ def sinusoidal_table(
 
 @checked(length=LENGTH, d_model=D_MODEL, base=BASE, start="count >= 0: it is the first position")
 def angle_addition_table(length: int, d_model: int, base: float = 10_000.0, *, start: int = 0) -> Tensor:
-    """`sinusoidal_table(range(start, start + length), d_model, base)` in float32, by angle addition: the fast form.
+    """`sinusoidal_table(range(start, start + length), d_model, base)` in float32 by angle addition: the fast implementation.
 
-    A pair is one complex number, PE_i(m) = sin(ω_i m) + i·cos(ω_i m) = i·e^{-iω_i m}, and so a shift is a product:
-    PE_i(256a + b) = e^{-iω_i·256a}·PE_i(b). Sines and cosines are computed for every 256th position and for 256 neighbours, the
-    rest is one multiplication per pair, whose rounding adds about 1e-7 at any position.
+    As a complex number, a pair is PE_i(m) = sin(ω_i m) + i·cos(ω_i m) = i·e^{-iω_i m}, so a shift is a product:
+    PE_i(256a + b) = e^{-iω_i·256a}·PE_i(b). Sines and cosines are computed only for every 256th position and for the first 256.
+    The rest takes one multiplication per pair, whose rounding error is about 1e-7 at any position. The result has shape
+    (length, d_model). Raises ValueError for sizes, a base or a start out of range.
     """
     omega = frequencies(d_model, base)
     step = min(length, 256)
@@ -67,7 +70,7 @@ def angle_addition_table(length: int, d_model: int, base: float = 10_000.0, *, s
 
 
 class SinusoidalPositions(PositionScheme):
-    """x + PE(m), for any length and any positions: nothing is stored, so nothing can run out or be cast."""
+    """x + PE(m), for any length and any positions: no table is stored, so none can run out of rows or lose precision."""
 
     @checked(d_model=D_MODEL, base=BASE)
     def __init__(self, d_model: int, base: float = 10_000.0, *, interleaved: bool = True) -> None:
@@ -77,5 +80,5 @@ class SinusoidalPositions(PositionScheme):
 
     @checked(**DOOR)
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
-        """x (batch, L, d_model) at positions (L,) or (batch, L) -> the same shape."""
+        """Add the encoding to x (batch, L, d_model) at positions (L,) or (batch, L); the result has the shape of x."""
         return x + sinusoidal_table(positions, self.d_model, self.base, interleaved=self.interleaved).to(x)

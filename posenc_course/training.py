@@ -1,4 +1,4 @@
-"""A plain training loop that keeps what the chapters want to look at: loss and gradient norm of every step."""
+"""A plain training loop that records what the chapters look at: the loss and the gradient norm of every step."""
 
 import math
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from posenc_course._validation import checked, require_number
 
 
 class History(NamedTuple):
-    """What `train` saw, one number per step: the loss in nats, and the length of the whole gradient before clipping."""
+    """What `train` recorded, one number per step: the loss in nats, and the norm of the whole gradient before clipping."""
 
     losses: list[float]
     gradient_norms: list[float]
@@ -23,7 +23,7 @@ class History(NamedTuple):
     sample="function: pass one that takes a generator and returns a batch",
     steps="count: each step is one batch, e.g. 300",
     learning_rate="number > 0: 3e-3 suits small models",
-    clip="number > 0 or inf: it is a length; 1 is usual, math.inf clips nothing",
+    clip="number > 0 or inf: it is the largest gradient norm; 1 is usual, and math.inf clips nothing",
     seed="count >= 0: it numbers the run, e.g. 0",
     schedule="function?",
     progress="function?",
@@ -39,13 +39,13 @@ def train(
     schedule: Callable[[int], float] | None = None,
     progress: Callable[[int, float], object] | None = None,
 ) -> History:
-    """Train `model` in place with AdamW on fresh batches; clips the gradient to length `clip`.
+    """Train `model` in place with AdamW on fresh batches, with the gradient clipped to the norm `clip`.
 
-    sample(generator) returns inputs (batch, L) and target ids (batch, L), -100 for a token that does not count, for the model's
-    outputs (batch, L, classes); it draws from the generator only, so that one seed gives the same batches to every model.
-    clip=math.inf leaves the gradient as it is. schedule(step), a factor such as `warm_up_and_cosine` gives, multiplies the
-    learning rate; progress(step, loss) is called after every step. Both count steps from 0. Raises ValueError for arguments out
-    of range and for batches that do not fit.
+    sample(generator) returns inputs (batch, L) and target ids (batch, L), with -100 for a token that doesn't count; the model's
+    outputs are (batch, L, classes). All randomness of a batch must come from the generator, so that a seed gives the same
+    batches to every model. clip=math.inf leaves the gradient as it is. schedule(step) is a factor that multiplies the learning
+    rate, for example from `warm_up_and_cosine`; progress(step, loss) is called after every step. Both count steps from 0.
+    Raises ValueError for arguments out of range and for batches that don't fit.
     """
     generator = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, fused=True)
@@ -67,14 +67,15 @@ def train(
 
 
 @checked(
-    steps="count: as many as train takes",
-    warm_up="count >= 0 <= steps: it is a part of the steps, a tenth is usual",
-    floor="number > 0 <= 1: it is the last step's share of the learning rate, e.g. 0.05",
+    steps="count: give the same number to train",
+    warm_up="count >= 0 <= steps: it is the first part of the steps; a tenth of them is usual",
+    floor="number > 0 <= 1: it is the fraction of the learning rate that is left at the end, e.g. 0.05",
 )
 def warm_up_and_cosine(steps: int, warm_up: int = 0, *, floor: float = 0.05) -> Callable[[int], float]:
     """A schedule for `train`: up in a straight line for `warm_up` steps, then down to `floor` along half a cosine.
 
-    factor(s) = (s+1)/warm_up while s < warm_up, then floor + (1-floor)·(1 + cos(π·(s-warm_up)/(steps-warm_up)))/2.
+    factor(s) = (s+1)/warm_up while s < warm_up, then floor + (1-floor)·(1 + cos(π·(s-warm_up)/(steps-warm_up)))/2. Raises
+    ValueError for arguments out of range; the schedule itself raises it for a step outside 0 … steps-1.
     """
 
     def factor(step: int) -> float:
@@ -90,7 +91,7 @@ def warm_up_and_cosine(steps: int, warm_up: int = 0, *, floor: float = 0.05) -> 
 
 
 def _loss(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
-    """Mean cross-entropy of one batch in nats, or a ValueError that says how the batch does not fit the model."""
+    """The mean cross-entropy of one batch in nats; raises a ValueError if the batch doesn't fit the model."""
     if not isinstance(batch, tuple) or [isinstance(part, Tensor) for part in batch] != [True, True]:
         raise ValueError(
             f"sample must return two tensors, inputs and targets, got {batch!r}: end it with return inputs, targets"
@@ -99,8 +100,8 @@ def _loss(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
     outputs = model(inputs)
     if outputs.ndim != 3 or outputs.shape[:2] != targets.shape or targets.dtype != torch.int64:
         raise ValueError(
-            f"targets must be int64 ids of shape (batch, L) beside outputs (batch, L, classes), got {targets.dtype} of shape "
-            f"{tuple(targets.shape)} beside {tuple(outputs.shape)}: give one target per output row"
+            f"targets must be int64 ids of shape (batch, L) for outputs (batch, L, classes), got {targets.dtype} of shape "
+            f"{tuple(targets.shape)} for {tuple(outputs.shape)}: give one target per output row"
         )
     wrong = targets[(targets != -100) & ((targets < 0) | (targets >= outputs.shape[-1]))]
     if wrong.numel():

@@ -1,8 +1,8 @@
-"""A small Transformer, encoder and decoder, that takes any position scheme.
+"""A small Transformer, as an encoder or a decoder, that works with any position scheme.
 
-Blocks normalize before each sublayer ("pre-LN", Xiong et al. 2020), which trains without learning-rate warm-up tricks.
-Token vectors start as N(0, 1) in every channel. Tensor2Tensor, the library of the paper's authors (Vaswani et al. 2017),
-reaches the same size from N(0, 1/d) by the paper's factor √d_model.
+Blocks normalize before each sublayer ("pre-LN", Xiong et al. 2020), so the model can be trained without learning-rate warm-up.
+Token vectors are initialized from N(0, 1) in every channel. Tensor2Tensor, the library of the original paper's authors
+(Vaswani et al. 2017), initializes them from N(0, 1/d_model) and brings them to the same size with the paper's factor √d_model.
 """
 
 from copy import copy
@@ -16,7 +16,7 @@ from posenc_course.schemes import PositionScheme
 
 
 class Block(nn.Module):
-    """Attention, then an MLP of four times the width, each added to its input."""
+    """Attention and then an MLP, whose hidden layer is four times as wide; the output of each is added to its input."""
 
     @checked(d_model=D_MODEL, num_heads=NUM_HEADS, scheme="PositionScheme")
     def __init__(self, d_model: int, num_heads: int, scheme: PositionScheme, *, causal: bool) -> None:
@@ -29,19 +29,21 @@ class Block(nn.Module):
 
     @checked(**TOKENS)
     def forward(self, x: Tensor, positions: Tensor, cache: Cache | None = None, *, padding: Tensor | None = None) -> Tensor:
-        """x (batch, L, d_model) at positions (L,) or (batch, L) -> the same shape; the rest as in `MultiHeadAttention`."""
+        """Apply the block to x (batch, L, d_model); the arguments and the result's shape are as in `MultiHeadAttention`."""
         x = x + self.attention(self.attention_norm(x), positions, cache, padding=padding)
         return x + self.mlp(self.mlp_norm(x))
 
 
 class Transformer(nn.Module):
-    """Token ids in, one row of outputs per token out; `Encoder` and `Decoder` fix who may look at whom.
+    """A model that maps token ids to one row of outputs per token; use `Encoder` or `Decoder`, which differ in their masks.
 
     Args:
-        vocab_size: how many tokens there are; ids run from 0 to vocab_size - 1.
-        d_model, num_heads, num_layers: width, heads (d_model must be a multiple of it) and depth.
-        scheme: any `PositionScheme`; without one the model gets no positions at all.
-        num_outputs: outputs per token, by default one score per token of the vocabulary.
+        vocab_size: the number of different tokens; ids run from 0 to vocab_size - 1.
+        d_model, num_heads, num_layers: width, number of heads (which must divide d_model) and number of layers.
+        scheme: any `PositionScheme`; without one, the model gets no positions at all.
+        num_outputs: outputs per token, by default one score for each token of the vocabulary.
+
+    Raises ValueError for sizes that don't fit each other.
     """
 
     causal: bool
@@ -50,7 +52,7 @@ class Transformer(nn.Module):
         vocab_size="count: count the different tokens",
         d_model=D_MODEL,
         num_heads=NUM_HEADS,
-        num_layers="count: one layer is the least, e.g. 2",
+        num_layers="count: use at least one layer, e.g. 2",
         scheme="PositionScheme?",
         num_outputs="count?: give 1 for a yes/no answer, None for one per token id",
     )
@@ -66,7 +68,7 @@ class Transformer(nn.Module):
     ) -> None:
         super().__init__()
         if type(self) is Transformer:
-            raise ValueError("Transformer leaves open who may look at whom: use Encoder or Decoder")
+            raise ValueError("Transformer does not say which tokens a token may look at: use Encoder or Decoder")
         self.vocab_size = vocab_size
         if num_outputs is None:
             num_outputs = vocab_size
@@ -89,14 +91,14 @@ class Transformer(nn.Module):
         *,
         padding: Tensor | None = None,
     ) -> Tensor:
-        """Token ids (batch, L) -> outputs (batch, L, num_outputs).
+        """Map token ids (batch, L) to outputs (batch, L, num_outputs).
 
         Args:
-            positions: (L,) or (batch, L); by default 0 … L-1, counted on from the caches' tokens, padding not counted.
-            caches: one per layer, from `Decoder.new_caches`; they hold the tokens before these.
-            padding: (batch, tokens so far), True where a token, cached ones first, is padding: no other looks at it.
+            positions: (L,) or (batch, L); by default, all tokens so far are counted from 0, without padding.
+            caches: one per layer, from `Decoder.new_caches`; they hold the earlier tokens.
+            padding: (batch, tokens so far), True where a token is padding, cached tokens first; only padding looks at padding.
 
-        Raises ValueError for ids outside the vocabulary and for shapes that do not fit.
+        Raises ValueError for ids outside the vocabulary and for shapes that don't fit.
         """
         if tokens.min() < 0 or tokens.max() >= self.vocab_size:
             wrong = tokens.min() if tokens.min() < 0 else tokens.max()
@@ -115,28 +117,31 @@ class Transformer(nn.Module):
         longer = [copy(cache) for cache in caches or ()]
         for layer, block in enumerate(self.blocks):
             x = block(x, positions, None if caches is None else longer[layer], padding=padding)
-        for cache, new in zip(caches or (), longer, strict=True):  # all layers or, if one refuses, none
+        for cache, new in zip(caches or (), longer, strict=True):  # all layers or, if one raises an error, none
             vars(cache).update(vars(new))
         return self.head(self.norm(x))
 
     def _require_caches(self, caches: list[Cache]) -> None:
         if not self.causal:
-            raise ValueError(f"{type(self).__name__} takes no caches: its first tokens look at the last, so use a Decoder")
+            raise ValueError(f"{type(self).__name__} takes no caches: its tokens look at later ones, so use a Decoder")
         if not isinstance(caches, list) or [type(cache) for cache in caches] != [Cache] * len(self.blocks):
-            raise ValueError(f"caches must be a list of {len(self.blocks)}, one per layer, got {caches!r}: take new_caches()")
+            raise ValueError(f"caches must be a list of {len(self.blocks)}, one per layer, got {caches!r}: use new_caches()")
 
 
 class Encoder(Transformer):
-    """Every token may look at every token."""
+    """A Transformer in which every token may look at every token."""
 
     causal = False
 
 
 class Decoder(Transformer):
-    """Every token may look at itself and at what came before; decodes token by token with `new_caches()`."""
+    """A Transformer in which a token may look only at itself and at earlier tokens.
+
+    To decode token by token, pass the caches from `new_caches()` to every call.
+    """
 
     causal = True
 
     def new_caches(self) -> list[Cache]:
-        """One empty cache per layer, to be passed to `forward` call after call."""
+        """One empty cache per layer; pass the same list to every call of `forward`."""
         return [Cache() for _ in self.blocks]

@@ -372,12 +372,12 @@ def shuffled(x: Tensor) -> Tensor:
     ("rotate", "problem"),
     [
         (by_head, "along L"),
-        (lambda x: torch.cat((x[..., :1, :], ours(x)[..., :-1, :]), dim=-2), "turns nothing"),
+        (lambda x: torch.cat((x[..., :1, :], ours(x)[..., :-1, :]), dim=-2), "leaves position 1"),
         (lambda x: apply_rope(x, *rope_tables([1, 2], frequencies(x.shape[-1])), interleaved=True), "changes position 0"),
         (mixed, "different layouts"),
         (sign_missing, "a sign"),
         (shuffled, "neither neighbours nor halves"),
-        (lambda x: x, "turns nothing"),
+        (lambda x: x, "leaves position 1"),
     ],
     ids=["head axis", "late", "from 1", "mixed", "sign", "shuffled", "nothing"],
 )

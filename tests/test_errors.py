@@ -292,7 +292,7 @@ BY_HAND: dict[str, list[tuple[Arguments, str]]] = {
         ({"rotate": lambda x: x.tolist()}, "[[[["),
         ({"rotate": lambda x: x[0]}, "(3, 2, 6)"),
         ({"rotate": lambda x: x[:, :2]}, "position 0"),
-        ({"rotate": lambda x: x}, "turns nothing"),
+        ({"rotate": lambda x: x}, "leaves position 1"),
         ({"rotate": lambda x: 2 * x}, "position 0"),
     ],
     "conventions.read_table": [
@@ -306,10 +306,10 @@ BY_HAND: dict[str, list[tuple[Arguments, str]]] = {
     "learned.LearnedPositions.embed": [
         ({"positions": L - 1}, "-1"), ({"positions": L / 2}, "0.5"), ({"positions": torch.tensor([0, 4, 1])}, "position 4"),
     ],
-    "naive.binary": [({"positions": [4]}, "take num_bits=3"), ({"num_bits": 1}, "num_bits=1")],
+    "naive.binary": [({"positions": [4]}, "use num_bits=3"), ({"num_bits": 1}, "num_bits=1")],
     "naive.BinaryPositions": [({"d_model": 1}, "d_model=1"), ({"num_bits": 7}, "num_bits=7")],
     "naive.BinaryPositions.embed": [
-        ({"positions": L - 1}, "-1"), ({"positions": L / 2}, "0.5"), ({"positions": L + 2}, "take num_bits=3"),
+        ({"positions": L - 1}, "-1"), ({"positions": L / 2}, "0.5"), ({"positions": L + 2}, "use num_bits=3"),
     ],
     "naive.normalized": [({"positions": [8]}, "position 8"), ({"length": 2}, "length 2")],
     "relative.t5_bias": [({"table": x(1, 2)}, "got 1"), ({"max_distance": 4}, "got 4")],
@@ -359,7 +359,7 @@ MORE: dict[str, tuple[Callable[[], Any], str]] = {
     "keys wider than the cached ones": (lambda: cached().extend(x(2, 2, 1, 6), x(2, 2, 1, 5), L[:1]), "(2, 2, 1, 6)"),
     "values wider than the cached ones": (lambda: cached().extend(x(2, 2, 1, 4), x(2, 2, 1, 9), L[:1]), "(2, 2, 1, 9)"),
     "positions of each, after those of all": (lambda: cached().extend(Q[:, :, :1], Q[:, :, :1, :5], x(2, 1)), "(2, 1)"),
-    "positions that a scheme cannot hold": (lambda: Decoder(5, 6, 2, 1, BinaryPositions(6, 1))(IDS), "take num_bits=2"),
+    "positions that a scheme cannot hold": (lambda: Decoder(5, 6, 2, 1, BinaryPositions(6, 1))(IDS), "use num_bits=2"),
     "more tokens than a table has rows": (lambda: Decoder(5, 6, 2, 1, learner)(IDS), "position 2 lies beyond"),
     "fractions where a table has rows": (lambda: Decoder(5, 6, 2, 1, learner)(IDS, L / 2), "got 0.5"),
     "fractions where offsets have buckets": (
@@ -434,7 +434,7 @@ def lab_rows() -> dict[str, tuple[Arguments, dict[str, Any]]]:
             {"x": x(2, 3, 6), "positions": L},
             {"x": ("float batch L d", [(x(2, 3, 5), "(2, 3, 5)")]), "positions": "real tensor [batch] L"},
         ),
-        "experiment.corpus.load_corpus": ({}, {"folder": ["nowhere", (3, "'3'"), (".", "no whole text in .")]}),
+        "experiment.corpus.load_corpus": ({}, {"folder": ["nowhere", (3, "'3'"), (".", "no complete text in .")]}),
         **{
             f"experiment.tasks.{task}": (draw, {"generator": [0, None], "batch": "count", "length": ("count", [3])})
             for task in tasks.TASKS
@@ -486,7 +486,7 @@ def lab_rows() -> dict[str, tuple[Arguments, dict[str, Any]]]:
             {"config": tiny, "run": Run("order", "none", 0)},
             {
                 "config": CONFIGS, "run": RUNS, "progress": ["bar", 1],
-                "device": [(name, f"device {name!r} is not there") for name in ("cuda:99", "tpu", "meta", 3.5)],
+                "device": [(name, f"device {name!r} is not available") for name in ("cuda:99", "tpu", "meta", 3.5)],
             },
         ),
         "experiment.runs.measure": (

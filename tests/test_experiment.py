@@ -144,7 +144,7 @@ def test_a_text_that_is_not_the_frozen_one_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="has sha256 04"):
         load_corpus(tmp_path)
     (tmp_path / "corpus.xz").write_bytes((DATA / "corpus.xz").read_bytes()[:1000])
-    with pytest.raises(ValueError, match="no whole text"):
+    with pytest.raises(ValueError, match="no complete text"):
         load_corpus(tmp_path)
 
 
@@ -152,7 +152,7 @@ def test_a_text_that_is_not_the_frozen_one_is_refused(tmp_path: Path) -> None:
 def test_a_description_of_another_text_is_refused(described: str, tmp_path: Path) -> None:
     (tmp_path / "corpus.xz").write_bytes((DATA / "corpus.xz").read_bytes())
     (tmp_path / "corpus.json").write_text(described)
-    with pytest.raises(ValueError, match=r"no whole text in .*: install the package anew"):
+    with pytest.raises(ValueError, match=r"no complete text in .*: reinstall the package"):
         load_corpus(tmp_path)
 
 
@@ -620,28 +620,31 @@ def spoiled(made: Path, to: Path) -> dict[str, tuple[Callable[[], object], str]]
     return {
         "a run cut in half": (
             lambda: run_experiment(TINY, half.parent, say=silent),
-            "text-rope-0.npz holds no whole run (",
+            "text-rope-0.npz does not hold a complete run (",
         ),
-        "merging it": (lambda: merge(half.parent), "text-rope-0.npz holds no whole run ("),
-        "evaluating it": (lambda: evaluate_again(half.parent), "text-rope-0.npz holds no whole run ("),
-        "loading it": (lambda: load_model("rope", folder=half.parent), "text-rope-0.npz holds no whole run ("),
+        "merging it": (lambda: merge(half.parent), "text-rope-0.npz does not hold a complete run ("),
+        "evaluating it": (lambda: evaluate_again(half.parent), "text-rope-0.npz does not hold a complete run ("),
+        "loading it": (lambda: load_model("rope", folder=half.parent), "text-rope-0.npz does not hold a complete run ("),
         "another configuration": (
             lambda: run_experiment(replace(TINY, steps=4), other, say=silent),
             "was begun with another configuration, steps=3 instead of 4: give another folder",
         ),
-        "no configuration": (lambda: run_experiment(TINY, alone, say=silent), "holds runs and no config.json"),
-        "a file": (lambda: run_experiment(TINY, to / "a file", say=silent), "is no folder"),
+        "no configuration": (lambda: run_experiment(TINY, alone, say=silent), "holds runs but no config.json"),
+        "a file": (lambda: run_experiment(TINY, to / "a file", say=silent), "is not a folder"),
         "runs of two": (lambda: merge(both), "several configurations, steps="),
-        "results cut in half": (lambda: load_results(report), "no whole results in"),
+        "results cut in half": (lambda: load_results(report), "no complete results in"),
         "no runs": (lambda: merge(to), "no runs in"),
-        "no folder": (lambda: merge(to / "nowhere"), "must be one that exists"),
-        "none given": (lambda: merge(None), "must be one that exists"),  # type: ignore[arg-type]
+        "no folder": (lambda: merge(to / "nowhere"), "must be an existing folder"),
+        "none given": (lambda: merge(None), "must be an existing folder"),  # type: ignore[arg-type]
         "jobs": (lambda: run_experiment(TINY, other, jobs=0, say=silent), "jobs must be an integer >= 1, got 0"),
         "scheme": (
             lambda: run_experiment(TINY, other, schemes=["rotary"], say=silent),
-            "unknown scheme 'rotary': take some of",
+            "unknown scheme 'rotary': choose from",
         ),
-        "device": (lambda: run_experiment(TINY, other, device="cuda:99", say=silent), "device 'cuda:99' is not there: this"),
+        "device": (
+            lambda: run_experiment(TINY, other, device="cuda:99", say=silent),
+            "device 'cuda:99' is not available: this",
+        ),
         "config": (lambda: run_experiment("quick", other, say=silent), "config must be a Config, got 'quick'"),  # type: ignore[arg-type]
         "path": (lambda: save_report(made, None), "a path must be text or a Path, got None"),  # type: ignore[arg-type]
     }
@@ -668,21 +671,24 @@ def rewritten(path: Path, change: Callable[[dict[str, Any], dict[str, Any]], obj
 
 
 ODD_RUNS: dict[str, tuple[Callable[[dict[str, Any], dict[str, Any]], object], str]] = {
-    "a list": (lambda said, _: [said], "holds no whole run"),
-    "no record": (lambda said, _: said.pop("record"), "holds no whole run ("),
-    "a record of nothing": (lambda said, _: said.update(record=None), "holds no whole run ("),
+    "a list": (lambda said, _: [said], "does not hold a complete run"),
+    "no record": (lambda said, _: said.pop("record"), "does not hold a complete run ("),
+    "a record of nothing": (lambda said, _: said.update(record=None), "does not hold a complete run ("),
     "no evaluation": (lambda said, _: said["record"].pop("evaluation") and None, "'evaluation' is missing"),
     "an empty evaluation": (lambda said, _: said["record"].update(evaluation={}), "'plain' is missing"),
     "a word for a number": (
         lambda said, _: said["record"]["evaluation"]["plain"]["last"].update({"16": "low"}),
-        "a measurement is no number",
+        "a measurement is not a number",
     ),
-    "a number for a table": (lambda said, _: said["record"]["evaluation"]["plain"].update(last=3), "holds no whole run ("),
+    "a number for a table": (
+        lambda said, _: said["record"]["evaluation"]["plain"].update(last=3),
+        "does not hold a complete run (",
+    ),
     "no seed": (lambda said, _: said["record"].pop("seed") and None, "'seed' is missing"),
     "another scheme": (lambda said, _: said["record"].update(scheme="cosine"), "unknown scheme 'cosine'"),
-    "a configuration of nothing": (lambda said, _: said.update(config=[]), "no configuration: [] should not be there"),
-    "a field more": (lambda said, _: said["config"].update(depth=3), "no configuration: depth should not be there"),
-    "a field less": (lambda said, _: said["config"].pop("steps") and None, "no configuration: steps should not"),
+    "a configuration of nothing": (lambda said, _: said.update(config=[]), "not a configuration: unexpected or missing []"),
+    "a field more": (lambda said, _: said["config"].update(depth=3), "not a configuration: unexpected or missing depth"),
+    "a field less": (lambda said, _: said["config"].pop("steps") and None, "not a configuration: unexpected or missing steps"),
     "an odd field": (lambda said, _: said["config"].update(steps="3"), "steps must be an integer >= 1, got '3'"),
 }
 
@@ -692,7 +698,7 @@ def test_a_run_of_odd_content_is_named(
     change: Callable[[dict[str, Any], dict[str, Any]], object], message: str, made: Path, tmp_path: Path
 ) -> None:
     odd = copied(made, tmp_path) / "text-rope-0.npz"
-    rewritten(odd, change if message == "holds no whole run" else lambda said, arrays: change(said, arrays) and None)
+    rewritten(odd, change if message == "does not hold a complete run" else lambda said, arrays: change(said, arrays) and None)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     for call in (
         lambda: run_experiment(TINY, tmp_path, say=silent),
@@ -700,7 +706,7 @@ def test_a_run_of_odd_content_is_named(
         lambda: load_results(tmp_path),
         lambda: load_model("rope", folder=tmp_path),
     ):
-        with pytest.raises(ValueError, match=re.escape(f"{odd} holds no whole run (")) as caught:
+        with pytest.raises(ValueError, match=re.escape(f"{odd} does not hold a complete run (")) as caught:
             call()
         assert message in str(caught.value)
         assert "\n" not in str(caught.value)
@@ -743,19 +749,19 @@ def test_a_run_copied_under_another_name_is_refused(made: Path, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda _: [], "no whole results in"),
-        (lambda found: found | {"runs": {}}, "no run, or one of them twice"),
-        (lambda found: found | {"runs": [3]}, "no record of a run"),
-        (lambda found: found | {"runs": found["runs"] * 2}, "no run, or one of them twice"),
-        (lambda found: found | {"runs": [{**found["runs"][0], "evaluation": None}]}, "no record of a run"),
-        (lambda found: found | {"config": None}, "no configuration: None"),
+        (lambda _: [], "no complete results in"),
+        (lambda found: found | {"runs": {}}, "no runs, or one of them twice"),
+        (lambda found: found | {"runs": [3]}, "not a record of a run"),
+        (lambda found: found | {"runs": found["runs"] * 2}, "no runs, or one of them twice"),
+        (lambda found: found | {"runs": [{**found["runs"][0], "evaluation": None}]}, "not a record of a run"),
+        (lambda found: found | {"config": None}, "not a configuration: unexpected or missing None"),
         (lambda found: {"runs": found["runs"]}, "'config' is missing"),
     ],
 )
 def test_results_of_odd_content_are_named(change: Callable[[Any], Any], message: str, made: Path, tmp_path: Path) -> None:
     path = tmp_path / "report.json"
     path.write_text(json.dumps(change(load_results(made))))
-    with pytest.raises(ValueError, match=re.escape(f"no whole results in '{path}' (")) as caught:
+    with pytest.raises(ValueError, match=re.escape(f"no complete results in '{path}' (")) as caught:
         load_results(path)
     assert message in str(caught.value)
 
@@ -763,10 +769,10 @@ def test_results_of_odd_content_are_named(change: Callable[[Any], Any], message:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("[]", "no configuration: []"),
-        ('"quick"', "no configuration: 'quick'"),
-        (json.dumps(TINY.as_json() | {"depth": 3}), "no configuration: depth should not be there"),
-        (json.dumps({"name": "tiny"}), "no configuration: batch_size, "),
+        ("[]", "not a configuration: unexpected or missing []"),
+        ('"quick"', "not a configuration: unexpected or missing 'quick'"),
+        (json.dumps(TINY.as_json() | {"depth": 3}), "not a configuration: unexpected or missing depth"),
+        (json.dumps({"name": "tiny"}), "not a configuration: unexpected or missing batch_size, "),
         (json.dumps(TINY.as_json() | {"seeds": 3}), "seeds must be different whole numbers"),
         ("{", "Expecting property name"),
         ("\0", "Expecting value"),
@@ -775,7 +781,7 @@ def test_results_of_odd_content_are_named(change: Callable[[Any], Any], message:
 def test_a_config_file_of_odd_content_is_named(content: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text(content)
-    with pytest.raises(ValueError, match=re.escape(f"{path} is not whole (")) as caught:
+    with pytest.raises(ValueError, match=re.escape(f"{path} is not complete (")) as caught:
         run_experiment(TINY, tmp_path, say=silent)
     assert message in str(caught.value)
     assert [*tmp_path.iterdir()] == [path]
@@ -845,13 +851,13 @@ def test_sizes_that_must_fail_are_refused_before_anything_is_trained_or_written(
 def test_the_largest_evaluation_that_is_offered_is_accepted() -> None:
     text = load_corpus().validation
     for name in ("evaluation_bytes", "spans"):
-        with pytest.raises(ValueError, match="take") as caught:
+        with pytest.raises(ValueError, match="use") as caught:
             require_text(tiny(**{name: 128 * 10**6}), text)
-        offered = int(re.findall(r"take (\d+) at most", str(caught.value))[0])
+        offered = int(re.findall(r"use (\d+) at most", str(caught.value))[0])
         require_text(tiny(**{name: offered}), text)
         with pytest.raises(ValueError, match=f"{name}="):
             require_text(tiny(**{name: offered + (128 if name == "evaluation_bytes" else 1)}), text)
-    with pytest.raises(ValueError, match="length=16 is more than the 16 bytes to learn from"):
+    with pytest.raises(ValueError, match="length=16 needs more than the 16 bytes of training text"):
         require_possible(TINY, TINY.runs(), "cpu", Corpus(text[:16], text, ""))
     require_possible(TINY, TINY.runs(), "cpu", Corpus(text[:17], text, ""))
 
@@ -933,16 +939,16 @@ def test_a_folder_that_cannot_be_made_ends_in_one_line(tmp_path: Path, capsys: p
         (["run", "--set", "d_model=800000"], "d_model=800000, num_layers=2, batch_size=32 and length=64 need "),
         (["run", "--set", "spans=1000000"], "spans=1000000 takes 1000000 pieces of 1025 bytes"),
         (["run", "--seeds", "99999999999999999999"], "seeds must be below 2³¹, got 99999999999999999999"),
-        (["run", "--schemes", "rotary"], "unknown scheme 'rotary': take some of none, "),
+        (["run", "--schemes", "rotary"], "unknown scheme 'rotary': choose from none, "),
         (["run", "--set", "length=0"], "length must be an integer >= 16, got 0"),
-        (["run", "--device", "cuda:99"], "device 'cuda:99' is not there: this machine has cpu"),
-        (["run", "--preset", "huge"], "unknown preset 'huge': take some of quick, full, gpu"),
-        (["run", "--set", "heads=2"], "unknown field 'heads': take some of name, length"),
-        (["run", "--set", "steps"], "'steps' is no change: give for example steps=100"),
-        (["run", "--seeds", "one"], "'one' is no list of numbers"),
+        (["run", "--device", "cuda:99"], "device 'cuda:99' is not available: this machine has cpu"),
+        (["run", "--preset", "huge"], "unknown preset 'huge': choose from quick, full, gpu"),
+        (["run", "--set", "heads=2"], "unknown field 'heads': choose from name, length"),
+        (["run", "--set", "steps"], "'steps' is not of the form FIELD=VALUE: give steps=100, for example"),
+        (["run", "--seeds", "one"], "'one' is not a list of numbers"),
         (["run", "--jobs", "0"], "jobs must be an integer >= 1, got 0"),
-        (["evaluate", "nowhere"], "folder must be one that exists, got 'nowhere'"),
-        (["report", "nowhere"], "no whole results in 'nowhere'"),
+        (["evaluate", "nowhere"], "folder must be an existing folder, got 'nowhere'"),
+        (["report", "nowhere"], "no complete results in 'nowhere'"),
         ([], "required: command"),
     ],
 )
@@ -987,7 +993,7 @@ def test_interrupted_it_goes_on_to_the_same_numbers(tmp_path: Path) -> None:
         _, error = process.communicate(timeout=120)
         if sign == signal.SIGINT:
             assert process.returncode == 130, error
-            assert error == "interrupted; what is done is kept, and the same command goes on from there\n"
+            assert error == "interrupted: finished runs are kept, and the same command continues from there\n"
         else:
             assert process.returncode == -sign, error
         for _ in range(600):  # the processes that worked for it notice, and end

@@ -254,8 +254,8 @@ def test_a_color_bar_names_both_limits_and_their_middle(ax: Axes, limits: tuple[
         ([[0.0, 1.5]], {}, r"from 0 to 1.5, outside of limits=\(-1, 1\).*give wider limits"),
         ([[0.0, -1.5]], {}, r"from -1.5 to 0, outside of limits=\(-1, 1\).*give wider limits"),
         ([[0.0]], {"limits": (1, 1)}, "low < high"),
-        ([[0.0, 1.0]], {"x_ticks": ["a"]}, "x_ticks has 1 names for 2 places"),
-        ([[0.0, 1.0]], {"y_ticks": ["a", "b"]}, "y_ticks has 2 names for 1 places"),
+        ([[0.0, 1.0]], {"x_ticks": ["a"]}, "x_ticks has 1 names for 2 cells"),
+        ([[0.0, 1.0]], {"y_ticks": ["a", "b"]}, "y_ticks has 2 names for 1 cells"),
     ],
 )
 def test_heatmap_refuses_what_it_cannot_show(ax: Axes, table: Any, options: dict[str, Any], message: str) -> None:

@@ -45,7 +45,7 @@ def test_whatever_stops_the_writing_the_old_file_stays(
         with pytest.raises(raised) as caught:
             write_whole(path, b"new")
     if raised is OSError:
-        assert str(caught.value) == f"cannot write {path}: No space left on device; make room, or give another place"
+        assert str(caught.value) == f"cannot write {path}: No space left on device; free some space, or give another path"
     assert path.read_bytes() == b"old"
     assert hidden(tmp_path) == []
     write_whole(path, b"new")

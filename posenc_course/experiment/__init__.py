@@ -1,12 +1,13 @@
-"""The extrapolation lab: one experiment, all schemes, several seeds; what happens beyond the training length.
+"""The extrapolation lab: an experiment that trains all schemes with several seeds and tests them beyond the training length.
 
-A decoder of this package learns bytes of Python source at length T with each scheme, and is measured at T, 2T, 4T and 8T. Four
-tasks with known answers and two side experiments go with it. From the command line::
+With each scheme, a decoder learns to predict bytes of Python source code at length T, and is measured at T, 2T, 4T and 8T. Four
+tasks with known answers and two side experiments are part of it. Run it from the command line::
 
     python -m posenc_course.experiment run --preset quick --folder runs
     python -m posenc_course.experiment report runs
 
-or in Python, `run_experiment(preset("quick"), "runs")`. `load_results` and `load_model` read what comes with it.
+or in Python, with `run_experiment(preset("quick"), "runs")`. `load_results` and `load_model` read the results and the models
+that come with the package.
 """
 
 from posenc_course.experiment.config import PRESETS, SCHEMES, Config, Run, preset

@@ -19,7 +19,7 @@ PLAIN = "posenc_course.plain"
 
 
 def _in_ascii(error: UnicodeError) -> tuple[str, int]:
-    """The letters that replace a sign in a terminal that cannot show it."""
+    """Return ASCII characters in place of a character that a terminal cannot show, and where to continue."""
     assert isinstance(error, UnicodeEncodeError)
     sign = error.object[error.start]
     return {"±": "+-", "…": "...", "·": "*"}.get(sign, "?"), error.start + 1
@@ -30,37 +30,43 @@ codecs.register_error(PLAIN, _in_ascii)
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """One line; argparse adds its usage."""
+        """Print one line and exit; argparse alone would print its usage, too."""
         print(f"error: {message}", file=sys.stderr)
         sys.exit(2)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """0 if all went well, 2 for input that is impossible, 130 after Ctrl-C."""
+    """Run the command line; return 0 for success and 130 after Ctrl-C, and exit with 2 for invalid input."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=PLAIN)
-    parser = _Parser(prog="python -m posenc_course.experiment", description="Position schemes beyond their training length.")
+    parser = _Parser(
+        prog="python -m posenc_course.experiment", description="Train position schemes, and test them beyond their length."
+    )
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
-    run = commands.add_parser("run", help="train and measure what the folder does not hold yet")
+    run = commands.add_parser("run", help="train and measure the runs that the folder does not hold yet")
     run.add_argument("--preset", default="quick", help=f"{', '.join(PRESETS)} (default: %(default)s)")
-    run.add_argument("--folder", type=Path, help="where the runs go, one file each (default: experiment-PRESET)")
-    run.add_argument("--schemes", type=_names, help=f"some of {','.join(SCHEMES)}")
-    run.add_argument("--parts", type=_names, help=f"some of {','.join(PARTS)}")
-    run.add_argument("--seeds", type=_numbers, help="for example 0,1,2")
-    run.add_argument("--set", action="append", default=[], type=_change, metavar="FIELD=VALUE", help="change the preset")
+    run.add_argument("--folder", type=Path, help="folder for the runs, one file each (default: experiment-PRESET)")
+    run.add_argument("--schemes", type=_names, help=f"one or more of {','.join(SCHEMES)}")
+    run.add_argument("--parts", type=_names, help=f"one or more of {','.join(PARTS)}")
+    run.add_argument("--seeds", type=_numbers, help="one or more seeds, for example 0,1,2")
+    run.add_argument(
+        "--set", action="append", default=[], type=_change, metavar="FIELD=VALUE", help="change a field of the preset"
+    )
     run.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1, ... (default: %(default)s)")
-    run.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time (default: one per core)")
-    evaluate = commands.add_parser("evaluate", help="measure the stored models anew")
+    run.add_argument(
+        "--jobs", type=int, default=os.cpu_count() or 1, help="number of parallel processes (default: one per core)"
+    )
+    evaluate = commands.add_parser("evaluate", help="measure the stored models again")
     evaluate.add_argument("folder", type=Path)
-    evaluate.add_argument("--schemes", type=_names, help="only these")
-    evaluate.add_argument("--parts", type=_names, help="only these")
+    evaluate.add_argument("--schemes", type=_names, help="only these schemes")
+    evaluate.add_argument("--parts", type=_names, help="only these parts")
     evaluate.add_argument("--device", default="cpu")
     report = commands.add_parser(
-        "report", help="print tables of a folder, of a file, or of the package's quick or full results"
+        "report", help="print tables of the results in a folder or a file, or of the package's results: quick or full"
     )
     report.add_argument("results")
-    report.add_argument("--json", type=Path, help="also merge the folder's runs into this file")
+    report.add_argument("--json", type=Path, help="also write all runs of the folder to this file")
     options = parser.parse_args(arguments)
     try:
         if options.command == "run":
@@ -85,7 +91,7 @@ def main(arguments: list[str] | None = None) -> int:
     except (ValueError, torch.OutOfMemoryError) as error:
         parser.error(" ".join(str(error).split()))
     except KeyboardInterrupt:
-        print("interrupted; what is done is kept, and the same command goes on from there", file=sys.stderr)
+        print("interrupted: finished runs are kept, and the same command continues from there", file=sys.stderr)
         return 130
     return 0
 
@@ -102,7 +108,7 @@ def _numbers(text: str) -> tuple[int, ...]:
     try:
         return tuple(int(number) for number in text.split(","))
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no list of numbers: give for example 0,1,2") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers: give 0,1,2, for example") from None
 
 
 def _change(text: str) -> tuple[str, Any]:
@@ -110,7 +116,7 @@ def _change(text: str) -> tuple[str, Any]:
     try:
         parsed = json.loads(value)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no change: give for example steps=100") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form FIELD=VALUE: give steps=100, for example") from None
     return name, tuple(parsed) if isinstance(parsed, list) else parsed
 
 

@@ -1,4 +1,4 @@
-"""Runs in files, whole or not at all: one each, with weights, configuration, record and provenance, or a table of all."""
+"""Files of runs: one for each run, with its weights, configuration, record and provenance, or one table of all runs."""
 
 import io
 import json
@@ -22,14 +22,14 @@ from posenc_course.experiment.config import ANSWERED, Config, Run, build_model
 from posenc_course.experiment.corpus import load_corpus
 from posenc_course.transformer import Decoder
 
-# What reading a file can raise if its content is not what was written.
+# The errors that reading a file can raise if its content is damaged.
 ODD = (OSError, ValueError, KeyError, IndexError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error)
 
 
 def save_run(path: Path, model: Decoder, config: Config, record: dict[str, Any], made: dict[str, Any]) -> None:
-    """Write weights (float16), configuration, record and provenance as one .npz: whole, or not at all."""
+    """Write weights (float16), configuration, record and provenance to one .npz file, completely or not at all."""
     described = json.dumps({"config": config.as_json(), "made": made, "record": record})
-    # Parameters, since state_dict names those of the scheme once for every layer.
+    # We take parameters, because state_dict would list those of the scheme once for every layer.
     arrays: dict[str, Any] = {name: value.detach().cpu().numpy().astype(np.float16) for name, value in model.named_parameters()}
     buffer = io.BytesIO()
     np.savez_compressed(buffer, described=np.frombuffer(described.encode(), np.uint8), **arrays)
@@ -37,7 +37,7 @@ def save_run(path: Path, model: Decoder, config: Config, record: dict[str, Any],
 
 
 def write_runs(path: Path, head: dict[str, Any], runs: list[dict[str, Any]]) -> None:
-    """One file of the head's fields and of all "runs", a line for each."""
+    """Write one file with the fields of `head` and all "runs", one line for each run."""
     lines = ",\n".join(json.dumps(run, ensure_ascii=False) for run in runs)
     top = "".join(f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False)},\n" for key, value in head.items())
     write_whole(path, f'{{{top}"runs": [\n{lines}\n]}}\n'.encode())
@@ -46,7 +46,7 @@ def write_runs(path: Path, head: dict[str, Any], runs: list[dict[str, Any]]) -> 
 def read_run(path: Path) -> dict[str, Any]:
     """Read what `save_run` wrote: {"config", "made", "record", "weights": {name: float16 array}}.
 
-    Raises ValueError for a file that is no whole run, or not the run that it is named after.
+    Raises ValueError for a file that doesn't hold a complete run, or holds a different run from the one in its name.
     """
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as stored:
@@ -56,31 +56,31 @@ def read_run(path: Path) -> dict[str, Any]:
         config_from(found["config"])
         run = run_of(found["record"])
     except ODD as error:
-        raise ValueError(f"{path} holds no whole run ({brief(error)}): delete it, and `run` makes it anew") from error
+        raise ValueError(f"{path} does not hold a complete run ({brief(error)}): delete it, and `run` remakes it") from error
     if path.stem != run.name:
-        raise ValueError(f"{path} holds the run {run.name}, a copy under another name: delete it, or name it {run.name}.npz")
+        raise ValueError(f"{path} holds the run {run.name} under another name: delete it, or rename it to {run.name}.npz")
     return found
 
 
 def restore(stored: dict[str, Any], device: str = "cpu") -> tuple[Decoder, Config, Run]:
-    """The trained model, its configuration and its run, from what `read_run` returned."""
+    """Return the trained model, its configuration and its run, from what `read_run` returned."""
     config, run, weights = config_from(stored["config"]), run_of(stored["record"]), stored["weights"]
     model = build_model(config, run)
     try:
         sizes = {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
         if sizes != {name: weight.shape for name, weight in weights.items()}:
-            raise ValueError("they have other names or shapes")
+            raise ValueError("their names or shapes differ")
         for name, parameter in model.named_parameters():
             parameter.data.copy_(torch.from_numpy(weights[name]))
     except ODD as error:
         raise ValueError(
-            f"the weights of {run.name} do not fit its configuration ({brief(error)}): make the run anew"
+            f"the weights of {run.name} do not fit its configuration ({brief(error)}): delete its file, and `run` remakes it"
         ) from error
     return model.to(require_device(device)).eval(), config, run
 
 
 def provenance(device: str = "cpu") -> dict[str, Any]:
-    """The machine and the versions that this process computes with."""
+    """Return the machine and the software versions that this process uses."""
     where = require_device(device)
     return {
         "date": datetime.now(UTC).date().isoformat(),
@@ -94,16 +94,16 @@ def provenance(device: str = "cpu") -> dict[str, Any]:
 
 
 def config_from(stored: Any) -> Config:
-    """Rebuild a configuration from `Config.as_json`, or raise a ValueError that names the wrong fields."""
+    """Rebuild a configuration from the result of `Config.as_json`; raise a ValueError that names wrong fields."""
     names = {field.name for field in fields(Config)}
     if not isinstance(stored, dict) or stored.keys() != names:
         odd = sorted(stored.keys() ^ names) if isinstance(stored, dict) else [repr(stored)]
-        raise ValueError(f"no configuration: {', '.join(odd)} should not be there, or is missing")
+        raise ValueError(f"not a configuration: unexpected or missing {', '.join(odd)}")
     return Config(**stored)
 
 
 def run_of(record: Any) -> Run:
-    """Return the run that a record belongs to, or raise a ValueError unless its form is what `train_run` gives it."""
+    """Return the run that a record belongs to; raise a ValueError unless it has the form that `train_run` gives it."""
     try:
         run = Run(*(record[key] for key in ("part", "scheme", "seed", "setting")))
         if run.part in ANSWERED:
@@ -111,14 +111,14 @@ def run_of(record: Any) -> Run:
         else:
             record["evaluation"]["plain"]["nonoverlapping"]
         if not all(isinstance(number, float | int) for number in measured(record)):
-            raise TypeError("a measurement is no number")
+            raise TypeError("a measurement is not a number")
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"no record of a run: {brief(error)}") from error
+        raise ValueError(f"not a record of a run: {brief(error)}") from error
     return run
 
 
 def measured(record: dict[str, Any]) -> Iterator[Any]:
-    """All numbers of a record's evaluation."""
+    """Iterate over all numbers in a record's evaluation."""
     of = record["evaluation"]
     for tables in [of] if record["part"] in ANSWERED else of.values():
         for table in tables.values():
@@ -126,11 +126,11 @@ def measured(record: dict[str, Any]) -> Iterator[Any]:
 
 
 def diverged(record: dict[str, Any]) -> bool:
-    """Whether training diverged: some measurement is NaN or infinite."""
+    """Return whether training diverged, so that some measurement is NaN or infinite."""
     return not all(math.isfinite(number) for number in measured(record))
 
 
 def brief(error: Exception) -> str:
-    """What an error says, in one line. A KeyError says only the key."""
+    """Return an error's message on one line; that of a KeyError, which is only the key, gets "is missing" added."""
     said = " ".join(str(error).split())
     return f"{said} is missing" if isinstance(error, KeyError) else said or type(error).__name__

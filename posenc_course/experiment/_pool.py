@@ -1,7 +1,7 @@
-"""Runs one after another, or in several processes, which end when the one that started them does, however it ends.
+"""Do runs one after another, or in several processes, which end when the process that started them ends for any reason.
 
-`concurrent.futures.ProcessPoolExecutor` would not do: killed, it leaves its processes waiting for work for ever, and nothing
-public stops a run that is under way before Python 3.14.
+We can't use `concurrent.futures.ProcessPoolExecutor`: if the main process is killed, its workers wait for work forever, and
+before Python 3.14 no public method stops a run that is under way.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ SECONDS = 5  # between two reports of a run
 
 
 class News(NamedTuple):
-    """What a run reports: how far it has got; without a loss, that it is done."""
+    """A report from a run: its progress, or, if there is no loss, that it is finished."""
 
     run: Run
     step: int = 1
@@ -29,7 +29,7 @@ class News(NamedTuple):
 
 
 def run_all(work: Work, runs: Sequence[Run], jobs: int, tell: Callable[[News], object]) -> None:
-    """Do the work of all runs, `jobs` at a time, and pass on their news. An error in a run is raised here."""
+    """Do the work of all runs, `jobs` at a time, and pass on their reports; an error in a run is raised here."""
     if jobs == 1:
         for run in runs:
             _do(work, run, tell)
@@ -51,7 +51,7 @@ def run_all(work: Work, runs: Sequence[Run], jobs: int, tell: Callable[[News], o
                 try:
                     news = connection.recv()
                 except EOFError:
-                    died = f"the process of {busy[connection].name} died: the same command goes on from there"
+                    died = f"the process of {busy[connection].name} died: the same command continues from there"
                     raise ChildProcessError(died) from None
                 if isinstance(news, Exception):
                     raise news
@@ -81,7 +81,7 @@ def _do(work: Work, run: Run, tell: Callable[[News], object]) -> None:
 
 def _serve(connection: Connection, work: Work) -> None:
     """Work until the other end of the pipe closes, which means that the parent process has ended."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the first process decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the first one handles it
     with contextlib.suppress(EOFError, OSError):
         while True:
             try:

@@ -1,4 +1,4 @@
-"""What would fail only after hours: sizes for which there is not enough text or memory."""
+"""Checks for what would otherwise fail only after hours: sizes for which there is not enough text or memory."""
 
 import os
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from posenc_course.experiment.corpus import Corpus
 
 
 def require_possible(config: Config, runs: Sequence[Run], device: str, text: Corpus | None) -> None:
-    """Raise a ValueError if one of these runs would fail later: it takes more text or more memory than there is."""
+    """Raise a ValueError if one of these runs would fail later because it needs more text or more memory than there is."""
     where = require_device(device)
     memory = (
         torch.cuda.get_device_properties(where).total_memory
@@ -23,20 +23,20 @@ def require_possible(config: Config, runs: Sequence[Run], device: str, text: Cor
         if text is not None and part not in ANSWERED:
             require_text(sizes, text.validation)
             if sizes.length >= len(text.train):
-                raise ValueError(f"length={sizes.length} is more than the {len(text.train)} bytes to learn from: take 64")
+                raise ValueError(f"length={sizes.length} needs more than the {len(text.train)} bytes of training text: use 64")
         if (need := _least_memory(sizes)) > memory:
             raise ValueError(
                 f"d_model={sizes.d_model}, num_layers={sizes.num_layers}, batch_size={sizes.batch_size} and "
-                f"length={sizes.length} need {need / 2**30:,.0f} GiB or more, and {device} has {memory / 2**30:,.0f}: "
+                f"length={sizes.length} need {need / 2**30:,.0f} GiB or more, but {device} has {memory / 2**30:,.0f}: "
                 "make them smaller"
             )
 
 
 def _least_memory(sizes: Config) -> int:
-    """Bytes that a run takes at the very least, in float32.
+    """A lower bound on the memory that a run needs, in bytes, with float32 numbers.
 
-    These are its weights four times (gradients and AdamW's two means beside them), and the attention weights of a batch in all
-    layers, or those of the longest window in one.
+    It counts the model's weights four times (their gradients and AdamW's two averages are as large), and the attention weights
+    either of a batch in all layers or of the longest window in one layer, whichever are more.
     """
     weights = 12 * sizes.num_layers * sizes.d_model**2
     learning = sizes.num_layers * sizes.batch_size * sizes.num_heads * sizes.length**2
@@ -45,7 +45,7 @@ def _least_memory(sizes: Config) -> int:
 
 
 def require_text(config: Config, text: Tensor) -> None:
-    """Raise a ValueError unless the pieces of text that `evaluate_text` cuts out fit into this one, side by side."""
+    """Raise a ValueError unless the pieces that `evaluate_text` cuts out fit into this text side by side."""
     longest = MULTIPLES[-1] * config.length
     for name, number, size in (
         ("evaluation_bytes", config.evaluation_bytes // longest, longest + 1),
@@ -55,6 +55,6 @@ def require_text(config: Config, text: Tensor) -> None:
             given = getattr(config, name)
             most = len(text) // size * (given // number)
             raise ValueError(
-                f"{name}={given} takes {number} pieces of {size} bytes, and there are {len(text)} bytes to measure on: "
-                + (f"take {most} at most" if most else "take a shorter length")
+                f"{name}={given} takes {number} pieces of {size} bytes, but there are only {len(text)} bytes to measure on: "
+                + (f"use {most} at most" if most else "use a shorter length")
             )

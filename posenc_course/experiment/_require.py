@@ -9,18 +9,18 @@ import torch
 from posenc_course._validation import require_integer
 
 T = TypeVar("T")
-SEEDS = 2**31  # torch's generator on a CPU reads 32 bits of a seed: 2³² would be seed 0 under another name
+SEEDS = 2**31  # on a CPU, torch's generator uses only 32 bits of a seed, so 2³² would be the same as 0
 
 
 def require_type(name: str, value: object, kind: type[T], hint: str) -> T:
-    """Return `value`, or raise a ValueError unless it is one of `kind`."""
+    """Return `value`; raise a ValueError unless it is an instance of `kind`."""
     if not isinstance(value, kind):
         raise ValueError(f"{name} must be a {kind.__name__}, got {' '.join(repr(value).split())}: {hint}")
     return value
 
 
 def choose(what: str, given: Any, possible: Collection[str]) -> tuple[str, ...]:
-    """Return `given`, each once, or raise a ValueError that names the first that is not possible."""
+    """Return the names in `given`, each once; raise a ValueError that shows the first name that is not possible."""
     try:
         given = (given,) if isinstance(given, str) else tuple(given)
     except TypeError:
@@ -28,34 +28,34 @@ def choose(what: str, given: Any, possible: Collection[str]) -> tuple[str, ...]:
     wrong = [name for name in given if not isinstance(name, str) or name not in possible]
     if wrong or not given:
         named = f"unknown {what} {wrong[0]!r}" if wrong else f"no {what} given"
-        raise ValueError(f"{named}: take some of {', '.join(possible)}")
+        raise ValueError(f"{named}: choose from {', '.join(possible)}")
     return tuple(dict.fromkeys(given))
 
 
 def require_device(name: str) -> torch.device:
-    """Return the device of this name, or raise a ValueError if this machine does not have it."""
+    """Return the device with this name; raise a ValueError if this machine does not have it."""
     try:
         device = torch.device(name)
         torch.zeros(1, device=device).item()
     except (RuntimeError, TypeError, AssertionError, NotImplementedError) as error:
         there = ["cpu", *(f"cuda:{n}" for n in range(torch.cuda.device_count()))]
-        raise ValueError(f"device {name!r} is not there: this machine has {', '.join(there)}") from error
+        raise ValueError(f"device {name!r} is not available: this machine has {', '.join(there)}") from error
     return device
 
 
 def require_seeds(name: str, seeds: object) -> tuple[int, ...]:
-    """Return `seeds` as a tuple of ints, or raise a ValueError unless they are different ones in 0 … 2³¹-1, one at least."""
+    """Return `seeds` as a tuple of ints; raise a ValueError unless they are one or more different integers in 0 … 2³¹-1."""
     given = seeds if isinstance(seeds, tuple | list) else ()
     plain = tuple(require_integer(name, seed, minimum=0, hint="seeds number the runs, e.g. 0, 1, 2") for seed in given)
     if not plain or len({*plain}) < len(plain):
-        raise ValueError(f"{name} must be different whole numbers, one at least, got {seeds!r}: take for example (0, 1, 2)")
+        raise ValueError(f"{name} must be different whole numbers, at least one, got {seeds!r}: use (0, 1, 2), for example")
     if max(plain) >= SEEDS:
         raise ValueError(f"{name} must be below 2³¹, got {max(plain)}: seeds number the runs, e.g. 0, 1, 2")
     return plain
 
 
 def require_folder(folder: object) -> Path:
-    """Return `folder` as a path, or raise a ValueError unless it is a folder that exists."""
+    """Return `folder` as a path; raise a ValueError unless it is an existing folder."""
     if not isinstance(folder, str | Path) or not Path(folder).is_dir():
-        raise ValueError(f"folder must be one that exists, got {str(folder)!r}: give the one that the files are in")
+        raise ValueError(f"folder must be an existing folder, got {str(folder)!r}: give the one that holds the files")
     return Path(folder)

@@ -1,4 +1,4 @@
-"""What an experiment is: its schemes, sizes and seeds, and the runs that it consists of."""
+"""The description of an experiment: its schemes, sizes and seeds, and the runs that it consists of."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from posenc_course.schemes import PositionScheme
 from posenc_course.sinusoidal import SinusoidalPositions, frequencies
 from posenc_course.transformer import Decoder
 
-MULTIPLES = (1, 2, 4, 8)  # evaluation lengths, in training lengths
+MULTIPLES = (1, 2, 4, 8)  # evaluation lengths, as multiples of the training length
 
-# Each scheme, for a decoder of these sizes. Shaw's last vector and T5's last bucket stand for all distances beyond some. They
-# begin at T/2: had training not met them, a longer text would be the first to use them.
+# Each scheme, for a decoder of these sizes. Shaw's last vector and T5's last bucket stand for all distances from T/2 on, so
+# that training uses them; otherwise, a longer text would be the first to use them.
 SCHEMES: dict[str, Callable[[Config], PositionScheme]] = {
     "none": lambda sizes: NoPositions(),
     "normalized": lambda sizes: NormalizedPositions(sizes.d_model),
@@ -37,20 +37,20 @@ SCHEMES: dict[str, Callable[[Config], PositionScheme]] = {
     "rope": lambda sizes: RotaryPositions(frequencies(sizes.d_head)),
     "alibi": lambda sizes: AlibiPositions(sizes.num_heads),
 }
-RATES = ("0.001", "0.003", "0.01", "0.03", "0.1")  # learning rates, of learned against sinusoidal
-# How large the token vectors start, and the factor before sinusoids are added to them, both as powers of d_model. The paper's
-# factor √d_model belongs to vectors that start small; `Decoder` initializes them from N(0, 1), which is "unit".
+RATES = ("0.001", "0.003", "0.01", "0.03", "0.1")  # learning rates, to compare learned and sinusoidal positions
+# The initial size of the token vectors, and the factor that multiplies them before sinusoids are added, both as powers of
+# d_model. The paper's factor √d_model is for vectors that are small at first; `Decoder` initializes them from N(0, 1): "unit".
 SCALES = {"unscaled": (-0.5, 0.0), "paper": (-0.5, 0.5), "unit": (0.0, 0.0), "overscaled": (0.0, 0.5)}
 PARTS = ("text", *tasks.TASKS, "rate", "scale")
-RECITE = "recite"  # no part of the experiment, but trained and stored in the same way: see `recital`
+RECITE = "recite"  # not a part of the experiment, but trained and stored in the same way: see `recital`
 TRAINABLE = (*PARTS, RECITE)
-ANSWERED = (*tasks.TASKS, RECITE)  # what is measured by right answers
+ANSWERED = (*tasks.TASKS, RECITE)  # the parts that are measured by right answers
 SETTINGS = {"rate": RATES, "scale": tuple(SCALES)}
 
 
 @dataclass(frozen=True)
 class Run:
-    """One model, trained once: part of the experiment, scheme, seed, and what a side experiment varies."""
+    """One model, trained once: its part of the experiment, scheme and seed, and the setting that a side experiment varies."""
 
     part: str
     scheme: str
@@ -75,20 +75,21 @@ class Run:
 
 @dataclass(frozen=True)
 class Config:
-    """The whole description of an experiment. Two runs with equal configurations, seeds and machines give equal numbers.
+    """The complete description of an experiment. On the same machine, equal configurations and seeds give equal numbers.
 
     Args:
-        name: of the preset; it means nothing to the runs.
-        length: T, the training length in bytes; evaluation goes to 8T. A multiple of 8.
-        d_model, num_heads, num_layers: of the decoder that learns the text.
-        steps, batch_size, learning_rate, warm_up: of its training, with half a cosine after the warm-up.
-        evaluation_bytes: how many validation bytes non-overlapping windows predict, the same ones at every length.
-        spans: how many stretches of 8T validation bytes sliding windows predict, the same ones at every length.
+        name: name of the preset; it has no effect on the runs.
+        length: T, the training length in bytes, a multiple of 8; evaluation goes up to 8T.
+        d_model, num_heads, num_layers: sizes of the decoder that learns the text.
+        steps, batch_size, learning_rate, warm_up: its training; after the warm-up, the learning rate falls along half a cosine.
+        evaluation_bytes: number of validation bytes predicted in non-overlapping windows, the same bytes at every length.
+        spans: number of stretches of 8T validation bytes predicted in sliding windows, the same ones at every length.
         parts: "text", the tasks' names, "rate" (two schemes at several learning rates), "scale" (the factor √d_model).
         seeds: each part, scheme and setting has one run per seed.
         rope_seeds: RoPE's seeds in the part "text", by default the same as `seeds`.
-        task_length, task_steps: of the tasks, whose decoder has width 64; "copy" and "recall" take twice the steps.
-        side_steps: of "rate" and "scale", at the same width.
+        task_length, task_steps: training length and steps for the tasks, whose decoder has width 64; "copy" and "recall" take
+            twice the steps.
+        side_steps: training steps for "rate" and "scale", whose decoder has width 64, too.
 
     Raises ValueError for a value that no run can have.
     """
@@ -112,29 +113,29 @@ class Config:
     side_steps: int = 250
 
     def __post_init__(self) -> None:
-        require_type("name", self.name, str, "any word will do")
+        require_type("name", self.name, str, "any string will do")
         for name in ("length", "task_length"):
             value = self._keep(
                 name, require_integer(name, getattr(self, name), minimum=16, hint="it is a training length, e.g. 64")
             )
             if value % 8:
-                raise ValueError(f"{name} must be a multiple of 8, got {value}: windows slide by fractions of it, so take 64")
+                raise ValueError(f"{name} must be a multiple of 8, got {value}: windows slide by fractions of it, so use 64")
         for name in ("d_model", "num_heads", "num_layers", "steps", "batch_size", "spans", "task_steps", "side_steps"):
             self._keep(name, require_integer(name, getattr(self, name), minimum=1, hint="see the presets for usual values"))
         if self.d_model % (2 * self.num_heads):
             raise ValueError(
-                f"d_model={self.d_model} is no multiple of 2·num_heads={2 * self.num_heads}: RoPE turns pairs of channels, so "
-                "change one"
+                f"d_model={self.d_model} is not a multiple of 2·num_heads={2 * self.num_heads}: RoPE rotates pairs of "
+                "channels, so change one of the two"
             )
         rate = require_number("learning_rate", self.learning_rate, above=0, hint="3e-3 suits small models")
         self._keep("learning_rate", rate)
         self._keep("warm_up", require_integer("warm_up", self.warm_up, minimum=0, hint="a tenth of the steps is usual"))
         window = MULTIPLES[-1] * self.length
         bytes_ = require_integer(
-            "evaluation_bytes", self.evaluation_bytes, minimum=window, hint=f"one window of {window} at least"
+            "evaluation_bytes", self.evaluation_bytes, minimum=window, hint=f"give at least one window of {window}"
         )
         if bytes_ % window:
-            raise ValueError(f"evaluation_bytes must be a multiple of {window} = 8·length, got {bytes_}: windows must be whole")
+            raise ValueError(f"evaluation_bytes must be a multiple of {window} = 8·length, got {bytes_}: use whole windows")
         self._keep("evaluation_bytes", bytes_)
         self._keep("parts", choose("part", self.parts, TRAINABLE))
         self._keep("seeds", require_seeds("seeds", self.seeds))
@@ -142,19 +143,22 @@ class Config:
             self._keep("rope_seeds", require_seeds("rope_seeds", self.rope_seeds))
 
     def _keep(self, name: str, value: Any) -> Any:
-        """Store plain numbers and tuples, whatever was given: json.dumps refuses NumPy's integers, after hours of training."""
+        """Store a plain number or tuple, because json.dumps would refuse NumPy's integers after hours of training."""
         object.__setattr__(self, name, value)
         return value
 
     @property
     def d_head(self) -> int:
-        """Channels of one head."""
+        """The number of channels of one head."""
         return self.d_model // self.num_heads
 
     def runs(
         self, schemes: Sequence[str] | None = None, seeds: Sequence[int] | None = None, parts: Sequence[str] | None = None
     ) -> list[Run]:
-        """All runs of this experiment, or those of the given schemes, seeds and parts. Raises ValueError for unknown ones."""
+        """All runs of this experiment, or those with the given schemes, seeds and parts.
+
+        Raises ValueError for unknown schemes or parts and for impossible seeds.
+        """
         schemes = choose("scheme", SCHEMES if schemes is None else schemes, SCHEMES)
         parts = choose("part", self.parts if parts is None else parts, TRAINABLE)
         if seeds is not None:
@@ -177,8 +181,8 @@ class Config:
             yield from pairs
 
     def of(self, run: Run) -> Config:
-        """This configuration with the sizes of the run's part."""
-        if require_type("run", run, Run, "take one of config.runs()").part in ("text", RECITE):
+        """This configuration, with the sizes for the run's part of the experiment."""
+        if require_type("run", run, Run, "pass one of config.runs()").part in ("text", RECITE):
             return self
         small = replace(self, d_model=64, num_heads=4, num_layers=2)
         if run.part in tasks.TASKS:
@@ -195,29 +199,30 @@ class Config:
         return replace(small, steps=self.side_steps, learning_rate=rate, evaluation_bytes=few, spans=1)
 
     def as_json(self) -> dict[str, Any]:
-        """The fields as json.dumps takes them: tuples become lists."""
+        """The fields in a form for json.dumps, with lists in place of tuples."""
         return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
 
 
 def preset(which: str, **changes: Any) -> Config:
-    """The preset of this name, with these fields changed."""
+    """The preset with this name, with the given fields changed. Raises ValueError for an unknown preset or field."""
     (which,) = choose("preset", (which,), tuple(PRESETS))
     choose("field", tuple(changes) or ("name",), tuple(PRESETS[which].as_json()))
     return replace(PRESETS[which], **changes)
 
 
 def build_scheme(name: str, config: Config) -> PositionScheme:
-    """The scheme of this name for a decoder of the configuration's sizes.
+    """The scheme with this name, for a decoder with the configuration's sizes.
 
-    Shaw's last vector begins at the distance T/2, and so does T5's last bucket of 32, or of T/2 where that is fewer.
+    Shaw's last vector and T5's last bucket begin at the distance T/2; T5 has 32 buckets, or T/2 if that is fewer. Raises
+    ValueError for an unknown scheme.
     """
     (name,) = choose("scheme", (name,), SCHEMES)
-    return SCHEMES[name](require_type("config", config, Config, "take preset('quick')"))
+    return SCHEMES[name](require_type("config", config, Config, "pass preset('quick')"))
 
 
 def build_model(config: Config, run: Run) -> Decoder:
-    """The run's decoder, untrained. A seed always gives the same weights, whatever state torch's own generator is in."""
-    sizes = require_type("config", config, Config, "take preset('quick')").of(run)
+    """The run's decoder, untrained. A seed always gives the same weights, whatever the state of torch's own generator."""
+    sizes = require_type("config", config, Config, "pass preset('quick')").of(run)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
         scheme = build_scheme(run.scheme, sizes)
@@ -240,7 +245,7 @@ class ScaledTokens(PositionScheme):
         self.factor = require_number("factor", factor, above=0, hint="the paper's is √d_model")
 
     def embed(self, x: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
-        """x (batch, L, d_model) at positions (L,) or (batch, L) -> the same shape."""
+        """Multiply x (batch, L, d_model) by the factor and add positions, (L,) or (batch, L); the result has the shape of x."""
         require_vectors("x", x, "(batch, L, d_model)")
         return self.scheme.embed(self.factor * x, positions)
 
@@ -250,7 +255,7 @@ PRESETS = {
     "full": Config(
         "full", d_model=96, num_heads=6, num_layers=3, evaluation_bytes=32_768, spans=4, parts=PARTS, seeds=(0, 1, 2)
     ),
-    # Ten times the parameters and the bytes of full; not run yet, for want of a GPU.
+    # Ten times the parameters and the bytes of full; not run yet, for lack of a GPU.
     "gpu": Config(
         "gpu", length=256, d_model=256, num_heads=8, num_layers=5, steps=600, batch_size=64, learning_rate=1e-3, warm_up=60,
         evaluation_bytes=262_144, spans=8, seeds=(0, 1, 2),

@@ -1,7 +1,7 @@
-"""The lab's text: a frozen slice of the Python standard library's source, the same bytes everywhere.
+"""The lab's text: a frozen part of the Python standard library's source code, the same bytes everywhere.
 
-It comes with the package, under the PSF licence beside it, so nothing is downloaded and a seed means the same run on every
-machine. `tools/corpus.py` made it. The library of the local Python would not do: it differs from version to version.
+The text comes with the package, together with its PSF licence, so nothing is downloaded and a seed means the same run on every
+machine. It was made by `tools/corpus.py`. We can't use the library of the local Python, which differs between versions.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ VOCAB_SIZE = 128  # the files are pure ASCII: one byte, one character, one token
 
 
 class Corpus(NamedTuple):
-    """Bytes as uint8 tensors (bytes,). The halves are split by file: no file is in both."""
+    """The text as uint8 tensors of shape (bytes,), split by file into training and validation: no file is in both."""
 
     train: Tensor
     validation: Tensor
@@ -29,18 +29,18 @@ class Corpus(NamedTuple):
 
 
 def load_corpus(folder: str | Path | None = None) -> Corpus:
-    """The text in `folder`, by default the package's. Raises ValueError unless it is, byte for byte, what its sha256 says."""
+    """The text in `folder`, by default that of the package. Raises ValueError if it is not complete or its sha256 is wrong."""
     folder = DATA if folder is None else require_folder(folder)
     try:
         described = json.loads((folder / "corpus.json").read_text(encoding="utf-8"))
         text = lzma.decompress((folder / "corpus.xz").read_bytes())
         cut, expected = sum(described["files"]["train"].values()), described["sha256"]
         if not isinstance(expected, str) or not isinstance(cut, int) or not 0 < cut < len(text):
-            raise ValueError("corpus.json describes another text")
+            raise ValueError("corpus.json describes a different text")
     except (OSError, lzma.LZMAError, EOFError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"no whole text in {folder} ({' '.join(str(error).split())}): install the package anew") from error
+        raise ValueError(f"no complete text in {folder} ({' '.join(str(error).split())}): reinstall the package") from error
     found = hashlib.sha256(text).hexdigest()
     if found != expected:
-        raise ValueError(f"the text in {folder} has sha256 {found[:12]}…, not {expected[:12]}…: install the package anew")
+        raise ValueError(f"the text in {folder} has sha256 {found[:12]}…, not {expected[:12]}…: reinstall the package")
     tokens = torch.from_numpy(np.frombuffer(text, dtype=np.uint8).copy())
     return Corpus(tokens[:cut], tokens[cut:], found)

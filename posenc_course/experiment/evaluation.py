@@ -1,4 +1,4 @@
-"""What a trained decoder loses at one, two, four and eight times the length it was trained at.
+"""Measurements of a trained decoder's loss at one, two, four and eight times its training length.
 
 Losses are in nats per byte. The targets are the same bytes at every length and for every scheme, so differences come from the
 context and the scheme, not from easier text.
@@ -27,29 +27,29 @@ from posenc_course.schemes import PositionScheme
 from posenc_course.transformer import Decoder
 
 # Changes to trained models, without further training. "window" is the control: no key is farther away than in training. YaRN's
-# published constants keep the pairs that rotate 32 times within the trained length, rounded outwards to whole pairs. In 64
-# tokens no pair rotates more than ten times, so there is a second form: 8 rotations, and no rounding.
+# published constants keep the pairs that rotate at least 32 times within the trained length, rounded outwards to whole pairs.
+# In 64 tokens, no pair rotates more than ten times, so there is a second version with 8 rotations and without rounding.
 CHANGES = ("window", "interpolation", "ntk", "yarn", "yarn_fast_8")
 
 
 class WindowedPositions(PositionScheme):
-    """Any scheme, with all keys masked that are `window` or more tokens away, to either side."""
+    """Another scheme, combined with a mask for all keys that are `window` or more tokens away on either side."""
 
     def __init__(self, scheme: PositionScheme, window: int) -> None:
         super().__init__()
         self.scheme = require_type("scheme", scheme, PositionScheme, "PositionScheme() itself adds no positions")
-        self.window = require_integer("window", window, minimum=1, hint="it is how many keys a query sees, itself included")
+        self.window = require_integer("window", window, minimum=1, hint="it is how many keys a query sees, its own included")
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
-        """As the scheme does."""
+        """Do what the other scheme does at the first door."""
         return self.scheme.embed(x, positions)
 
     def rotate(self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor) -> tuple[Tensor, Tensor]:
-        """As the scheme does."""
+        """Do what the other scheme does at the second door."""
         return self.scheme.rotate(q, k, q_positions, k_positions)
 
     def bias(self, q: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor:
-        """The scheme's bias, with -∞ for keys that are too far away: (1 or batch, heads or 1, L_query, L_key)."""
+        """The other scheme's bias, with -∞ for keys that are too far away: (1 or batch, heads or 1, L_query, L_key)."""
         require_vectors("q", q, "(batch, heads, L_query, d_head)")
         far = offsets(q_positions, k_positions).abs() >= self.window
         far = far.view(-1, 1, *far.shape[-2:])  # (1 or batch, 1, L_query, L_key)
@@ -59,19 +59,19 @@ class WindowedPositions(PositionScheme):
 
 
 def possible_changes(scheme: PositionScheme) -> tuple[str, ...]:
-    """The changes that this scheme can take: a window for all, stretching for RoPE, interpolation for a learned table."""
-    if isinstance(require_type("scheme", scheme, PositionScheme, "take model.scheme"), RotaryPositions):
+    """The changes possible for this scheme: a window for all, stretching for RoPE, interpolation for a learned table."""
+    if isinstance(require_type("scheme", scheme, PositionScheme, "pass model.scheme"), RotaryPositions):
         return CHANGES
     return ("window", "interpolation") if isinstance(scheme, LearnedPositions) else ("window",)
 
 
 def changed(model: Decoder, change: str, length: int, trained_length: int) -> Decoder:
-    """A copy of the model under a changed scheme, made for sequences of `length` after training at `trained_length`.
+    """A copy of the model with a changed scheme, for sequences of `length` tokens after training at `trained_length`.
 
-    The changes are those in `CHANGES`. RoPE is stretched by length / trained_length; the trained rows of a learned table are
-    interpolated linearly to `length` rows. Raises ValueError where the scheme cannot take the change.
+    `change` is one of `CHANGES`. RoPE is stretched by length / trained_length; the trained rows of a learned table are
+    interpolated linearly to `length` rows. Raises ValueError if the change is not possible for the model's scheme.
     """
-    require_type("model", model, Decoder, "take one from load_model")
+    require_type("model", model, Decoder, "pass one from load_model")
     length = require_integer("length", length, minimum=1, hint="it counts tokens")
     trained_length = require_integer("trained_length", trained_length, minimum=1, hint="it counts tokens")
     (change,) = choose("change", (change,), possible_changes(model.scheme))
@@ -104,8 +104,11 @@ def _changed_scheme(scheme: PositionScheme, change: str, length: int, trained_le
 
 
 def token_losses(model: Decoder, windows: Tensor) -> Tensor:
-    """The loss of each target, in nats: windows (n, L+1) of token ids -> (n, L); the first is no target."""
-    require_type("model", model, Decoder, "take one from load_model")
+    """The loss of each target in nats, shape (n, L), for windows (n, L+1) of token ids, whose first tokens are not targets.
+
+    Raises ValueError for windows of any other form and for ids outside the vocabulary.
+    """
+    require_type("model", model, Decoder, "pass one from load_model")
     if require_tensor("windows", windows).ndim != 2 or windows.shape[1] < 2 or windows.numel() == 0 or not _are_ids(windows):
         raise ValueError(
             f"windows must be token ids of shape (n, L+1) with n and L >= 1, got {windows.dtype} of shape "
@@ -119,7 +122,7 @@ def _are_ids(tokens: Tensor) -> bool:
 
 
 def _scores(model: Decoder, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """The loss of each target (n, L), 0 where there is none, and whether the target has the highest score."""
+    """The loss of each target (n, L), which is 0 where there is none, and whether the target has the highest score."""
     if targets[targets != tasks.NO_TARGET].max() >= model.head.out_features:
         raise ValueError(f"token id {targets.max().item()} is outside 0 … {model.head.out_features - 1}: check the text")
     device = model.embedding.weight.device
@@ -134,22 +137,24 @@ def _scores(model: Decoder, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Te
 
 
 def evaluate_text(model: Decoder, config: Config, text: Tensor, changes: Sequence[str] = ()) -> dict[str, Any]:
-    """All measurements of one model on validation bytes: with the scheme as trained ("plain"), and with these changes.
+    """All measurements of one model on validation bytes, with its scheme as trained ("plain") and with the given changes.
 
     Returns {change: {"nonoverlapping": {L: nats}, "sliding": {L: nats}, "last": {L: nats}, "by_position": [nats]}}:
 
-    - nonoverlapping: the text is cut into windows of L, and every byte counts, even those with little context.
-    - sliding: windows move by T/2, and the last T/2 bytes of each count, so each has at least L - T/2 bytes of context.
-    - last: the last byte of each sliding window alone, which has exactly L bytes of context.
+    - nonoverlapping: the text is cut into windows of L bytes, and every byte counts, even those with little context.
+    - sliding: windows move by T/2 bytes, and only their last T/2 bytes count, each with at least L - T/2 bytes of context.
+    - last: only the last byte of each sliding window counts, and it has exactly L bytes of context.
     - by_position: nats at each position of the longest non-overlapping windows.
 
-    Changed schemes are measured on non-overlapping windows. At T no change has an effect, so the plain loss is repeated.
+    Changed schemes are measured only on non-overlapping windows. At T, no change has an effect, so the plain loss is repeated.
+    Raises ValueError for a text that is too short and for changes that are not possible for the scheme.
     """
-    require_type("model", model, Decoder, "take one from load_model")
-    require_type("config", config, Config, "take preset('quick')")
+    require_type("model", model, Decoder, "pass one from load_model")
+    require_type("config", config, Config, "pass preset('quick')")
     if require_tensor("text", text).ndim != 1 or not _are_ids(text):
         raise ValueError(
-            f"text must be token ids of shape (bytes,), got {text.dtype} of shape {tuple(text.shape)}: take load_corpus()"
+            f"text must be token ids of shape (bytes,), got {text.dtype} of shape {tuple(text.shape)}: "
+            "pass load_corpus().validation"
         )
     names = choose("change", changes, possible_changes(model.scheme)) if changes not in ((), []) else ()
     require_text(config, text)
@@ -181,14 +186,14 @@ def evaluate_text(model: Decoder, config: Config, text: Tensor, changes: Sequenc
 
 
 def evaluate_task(model: Decoder, config: Config, task: str) -> dict[str, Any]:
-    """Share of right answers and loss at each length: {"accuracy": {L: share}, "loss": {L: nats}}."""
-    require_type("model", model, Decoder, "take one that was trained on the task")
-    require_type("config", config, Config, "take preset('quick')")
+    """Measure the share of right answers and the loss at each length: {"accuracy": {L: share}, "loss": {L: nats}}."""
+    require_type("model", model, Decoder, "pass one that was trained on the task")
+    require_type("config", config, Config, "pass preset('quick')")
     (task,) = choose("task", (task,), tuple(tasks.TASKS))
     result: dict[str, Any] = {"accuracy": {}, "loss": {}}
     for L in (multiple * config.length for multiple in MULTIPLES):
-        # On a CPU torch reads 32 bits of a seed, so this is the stream of seed 0. Training with seed 0 draws a length from it
-        # first, and so gets other sequences. The committed results were measured like this.
+        # On a CPU, torch uses only 32 bits of a seed, so this is the same as seed 0. Training with seed 0 samples a length
+        # first, so it gets different sequences. The committed results were measured in this way.
         generator = torch.Generator().manual_seed(2**40)
         inputs, targets = tasks.TASKS[task].draw(generator, tasks.TASKS[task].sequences, L)
         losses, hits = _scores(model, inputs, targets)
@@ -199,10 +204,10 @@ def evaluate_task(model: Decoder, config: Config, task: str) -> dict[str, Any]:
 
 
 def linear_along_ones(length: int = 512, d_model: int = 64, seed: int = 0) -> float:
-    """The largest difference that linear positions make to a decoder's outputs, when all channels get the same number m.
+    """The largest difference that linear positions make to a decoder's outputs if all channels get the same number m.
 
-    LayerNorm subtracts the mean of the channels, and so the position, whatever the weights: up to rounding (float64 here) the
-    decoder has no positions at all.
+    LayerNorm subtracts the mean of the channels and with it the position, whatever the weights are. So, apart from rounding
+    errors (in float64 here), the decoder gets no positions at all.
     """
     length = require_integer("length", length, minimum=1, hint="it counts tokens")
     d_model = require_integer("d_model", d_model, minimum=1, hint="it is the width of the token vectors, e.g. 64")
@@ -212,12 +217,14 @@ def linear_along_ones(length: int = 512, d_model: int = 64, seed: int = 0) -> fl
         model = Decoder(tasks.VOCAB_SIZE, d_model, 1, 2).double()
         tokens = torch.randint(tasks.VOCAB_SIZE, (1, length))
         without = model(tokens)
-        model.scheme = LinearPositions(d_model, torch.ones(d_model))  # it enters by the first door, which the blocks do not use
+        model.scheme = LinearPositions(
+            d_model, torch.ones(d_model)
+        )  # it enters through the first door, which the blocks don't use
         return (model(tokens) - without).abs().max().item()
 
 
 def _pieces(text: Tensor, number: int, size: int) -> Tensor:
-    """`number` pieces of `size` bytes (number, size) at equal distances in the text, none overlapping another."""
+    """Cut out `number` pieces of `size` bytes, (number, size), at equal distances in the text, without overlap."""
     starts = torch.arange(number) * (len(text) // number)
     return text[starts.unsqueeze(-1) + torch.arange(size)]
 

@@ -42,14 +42,14 @@ def run_experiment(
     jobs: int = 1,
     say: Callable[[str], object] = print,
 ) -> None:
-    """Make the runs that `folder` does not hold yet, `jobs` at a time; runs that it holds are checked and kept.
+    """Train and measure the runs that `folder` doesn't hold yet, `jobs` at a time; runs that it holds are checked and kept.
 
-    After an interruption the unfinished runs are lost, and the same call goes on to the same numbers. `say` gets lines of
-    progress. Raises ValueError, before anything is trained or written, for arguments that are impossible, for sizes that take
-    more text or memory than there is, for a folder that was begun with another configuration, and for a run that is not whole.
+    After an interruption, unfinished runs are lost, and the same call continues and gets the same numbers. `say` is called with
+    lines of progress. Raises ValueError, before anything is trained or written, for impossible arguments, for sizes that need
+    more text or memory than there is, for a folder that was begun with another configuration, and for incomplete runs.
     """
-    runs = require_type("config", config, Config, "take preset('quick')").runs(schemes, seeds, parts)
-    jobs = require_integer("jobs", jobs, minimum=1, hint="it is how many processes work; as many as there are cores is usual")
+    runs = require_type("config", config, Config, "pass preset('quick')").runs(schemes, seeds, parts)
+    jobs = require_integer("jobs", jobs, minimum=1, hint="it is the number of parallel processes; one per core is usual")
     require_possible(config, runs, device, load_corpus())
     folder = _require_path(folder)
     _require_config_of(folder, config)
@@ -78,9 +78,10 @@ def evaluate_again(
     device: str = "cpu",
     say: Callable[[str], object] = print,
 ) -> None:
-    """Measure stored models of a folder anew, all or those of these schemes and parts, and replace the old measurements.
+    """Measure the stored models of a folder again, by default all of them, and replace the old measurements.
 
-    Raises ValueError, before anything is written, for runs that are not whole.
+    `schemes` and `parts` select some of the models; `say` is called with one line per model. Raises ValueError, before anything
+    is written, for incomplete runs.
     """
     schemes = choose("scheme", SCHEMES if schemes is None else schemes, SCHEMES)
     parts = choose("part", PARTS if parts is None else parts, PARTS)
@@ -97,7 +98,7 @@ def evaluate_again(
 def merge(folder: str | Path) -> dict[str, Any]:
     """The records of all runs in a folder, and how they were made: {"config", "made": [...], "runs": [...]}.
 
-    Raises ValueError for runs that are not whole, and for runs of several configurations.
+    Raises ValueError for incomplete runs and for runs of several configurations.
     """
     stored = [read_run(path) for path in _paths(folder)]
     config = config_from(stored[0]["config"])
@@ -114,11 +115,11 @@ def merge(folder: str | Path) -> dict[str, Any]:
 
 
 def load_results(results: str | Path = "full") -> dict[str, Any]:
-    """Measured results: of a preset whose results come with the package, of a folder of runs, or of a file that `report` made.
+    """Load the results of a preset that come with the package, of a folder of runs, or of a file that `report` wrote.
 
-    {"config": the configuration, "made": [how: versions, machine, date, corpus], "runs": [one record per run]}. A record has
-    "part", "scheme", "seed", "setting", "losses" (training, means of ten steps), "gradient_norm", "evaluation", "cpu_seconds".
-    Raises ValueError if there are none, or not whole ones.
+    Returns {"config": the configuration, "made": [versions, machine, date and corpus], "runs": [one record per run]}. A record
+    has "part", "scheme", "seed", "setting", "losses" (in training, means over ten steps), "gradient_norm", "evaluation" and
+    "cpu_seconds". Raises ValueError if the results are missing or incomplete.
     """
     path = _require_path(results)
     if path.is_dir():
@@ -130,19 +131,20 @@ def load_results(results: str | Path = "full") -> dict[str, Any]:
         config_from(found["config"]), found["made"]
         runs = [run_of(record) for record in found["runs"]]
         if not runs or len({*runs}) < len(runs):
-            raise ValueError("no run, or one of them twice")
+            raise ValueError("no runs, or one of them twice")
     except ODD as error:
         raise ValueError(
-            f"no whole results in {str(results)!r} ({brief(error)}): take 'quick', 'full', a folder of runs, or a report's file"
+            f"no complete results in {str(results)!r} ({brief(error)}): use 'quick', 'full', a folder of runs or a report file"
         ) from error
     return found
 
 
 def load_model(scheme: str, seed: int = 0, *, part: str = "text", folder: str | Path | None = None) -> Decoder:
-    """A decoder trained with this scheme on the text, or to "recite", ready to be evaluated; without a folder, the package's.
+    """Load a decoder trained with this scheme in the part "text" or "recite", from a folder of runs or from the package.
 
-    The package holds seed 0 of every scheme on the text, those of the quick preset, and of seven that recite, and seeds 0, 1, 2
-    of RoPE. Raises ValueError for models that are not there.
+    For "text", the package has the models of the quick preset, and for "recite", those of seven schemes. It has seed 0 of each
+    of these schemes, and of RoPE also seeds 1 and 2. The model is ready to be evaluated. Raises ValueError if there is no such
+    model.
     """
     where = DATA / "models" if folder is None else require_folder(folder)
     (part,) = choose("part", (part,), ("text", RECITE))
@@ -154,14 +156,14 @@ def load_model(scheme: str, seed: int = 0, *, part: str = "text", folder: str | 
 
 
 def save_report(folder: str | Path, path: str | Path) -> None:
-    """Merge the runs of a folder into one file, a line for each run."""
+    """Merge the runs of a folder into one file, with one line for each run."""
     merged = merge(folder)
     runs = merged.pop("runs")
     write_runs(_require_path(path), merged, runs)
 
 
 def _summary(record: dict[str, Any]) -> str:
-    """One record in a few words: its loss, or its share of right answers, at each length."""
+    """Summarize one record: its loss, or its share of right answers, at each length."""
     evaluation = record["evaluation"]
     if "accuracy" in evaluation:
         return "right at " + ", ".join(f"{L}: {share:.0%}" for L, share in evaluation["accuracy"].items())
@@ -169,14 +171,14 @@ def _summary(record: dict[str, Any]) -> str:
 
 
 class _Clock:
-    """Estimates the time that is left, as if all runs took equally long."""
+    """An estimate of the time that is left, as if all runs took equally long."""
 
     def __init__(self, total: int) -> None:
         self.total, self.finished, self.began = total, 0, time.monotonic()
         self.under_way: dict[Run, float] = {}
 
     def line(self, news: News, result: str | None) -> str:
-        """The line that reports the news; `result` is that of a run that is done."""
+        """Return the line that reports the news; `result` is the summary of a finished run, and otherwise None."""
         if result is None:
             self.under_way[news.run] = news.step / news.steps
             said = f"step {news.step} of {news.steps}, loss {news.loss:.3f} nats"
@@ -191,7 +193,7 @@ class _Clock:
 
 def _require_path(path: object) -> Path:
     if not isinstance(path, str | Path):
-        raise ValueError(f"a path must be text or a Path, got {path!r}: give for example 'runs'")
+        raise ValueError(f"a path must be text or a Path, got {path!r}: give 'runs', for example")
     return Path(path)
 
 
@@ -203,7 +205,7 @@ def _paths(folder: str | Path) -> list[Path]:
 
 
 def _made(folder: Path, run: Run, config: Config) -> bool:
-    """Whether the run is there; ValueError if its file is not whole, or of another configuration."""
+    """Return whether the folder holds the run; raise a ValueError if it is incomplete or has another configuration."""
     path = folder / f"{run.name}.npz"
     if not path.exists():
         return False
@@ -215,16 +217,16 @@ def _made(folder: Path, run: Run, config: Config) -> bool:
 def _require_config_of(folder: Path, config: Config) -> None:
     path = folder / "config.json"
     if folder.exists() and not folder.is_dir():
-        raise ValueError(f"{folder} is no folder: give one, or a name for a new one")
+        raise ValueError(f"{folder} is not a folder: give one, or a name for a new one")
     if not path.exists():
         if folder.exists() and any(folder.glob("*.npz")):
-            raise ValueError(f"{folder} holds runs and no config.json: give another folder")
+            raise ValueError(f"{folder} holds runs but no config.json: give another folder")
         return
     try:
         stored = config_from(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:
         raise ValueError(
-            f"{path} is not whole ({brief(error)}): delete it together with the runs beside it, or give another folder"
+            f"{path} is not complete ({brief(error)}): delete it together with the runs beside it, or give another folder"
         ) from error
     if stored != config:
         raise ValueError(f"{folder} was begun with another configuration, {_difference(config, stored)}: give another folder")

@@ -1,6 +1,6 @@
-"""A text that everybody knows by heart, to be recited: the numbers from one to twenty in words, over and over.
+"""A text that everyone knows by heart, for models to recite: the numbers from one to twenty in words, over and over.
 
-A model that loses its place can be heard to. Its windows begin anywhere in the text, so that no number belongs to a position.
+When a model loses its place, you can hear it. Training windows begin anywhere in the text, so no number belongs to a position.
 """
 
 from __future__ import annotations
@@ -19,11 +19,14 @@ NUMBERS = (
     "seventeen, eighteen, nineteen, twenty, "
 )
 STARTS = [0, *(place + 2 for place, byte in enumerate(NUMBERS[:-2]) if byte == ",")]  # where a number begins
-PROMPT = 24  # bytes that a model is given before it writes: two numbers at least
+PROMPT = 24  # bytes that a model is given before it writes: at least two numbers
 
 
 def recital(length: int, start: int = 0) -> Tensor:
-    """Bytes of the numbers one to twenty, over and over, from byte `start` on: int64, (length,)."""
+    """The bytes of the numbers from one to twenty, over and over, from byte `start` on, int64 of shape (length,).
+
+    Raises ValueError unless length is an integer >= 1 and start is an integer >= 0.
+    """
     length = require_integer("length", length, minimum=1, hint="it counts bytes, e.g. 64")
     start = require_integer("start", start, minimum=0, hint="it counts bytes; 0 is the beginning of 'one'")
     once = torch.tensor(list(NUMBERS.encode()))
@@ -31,15 +34,18 @@ def recital(length: int, start: int = 0) -> Tensor:
 
 
 def write(model: Decoder, prompts: Tensor, length: int) -> Tensor:
-    """The prompts (n, bytes), written on to `length` bytes, (n, length): each time the byte with the highest score."""
-    require_type("model", model, Decoder, "take one from load_model")
+    """Continue the prompts (n, bytes) to `length` bytes, (n, length), always with the byte that has the highest score.
+
+    Raises ValueError for prompts that are not int64 token ids and for a length shorter than theirs.
+    """
+    require_type("model", model, Decoder, "pass one from load_model")
     if require_tensor("prompts", prompts).ndim != 2 or prompts.dtype != torch.int64 or prompts.numel() == 0:
         raise ValueError(
             f"prompts must be token ids of shape (n, bytes), got {prompts.dtype} of shape {tuple(prompts.shape)}: "
             "for one prompt pass recital(24)[None, :]"
         )
     shortest = prompts.shape[1]
-    length = require_integer("length", length, minimum=shortest, hint="it counts all bytes, those of the prompt too")
+    length = require_integer("length", length, minimum=shortest, hint="it counts all bytes, including those of the prompt")
     caches, written, new = model.new_caches(), [prompts], prompts
     with torch.inference_mode():
         for _ in range(length - shortest):
@@ -49,13 +55,18 @@ def write(model: Decoder, prompts: Tensor, length: int) -> Tensor:
 
 
 def evaluate_recital(model: Decoder, trained_length: int) -> dict[str, Any]:
-    """How a model recites to eight times its training length T, from the beginning of each of the twenty numbers.
+    """Measure how a model recites up to eight times its training length T, starting from each of the twenty numbers.
 
-    {"accuracy": {L: share}, "loss": {L: nats}} of the next byte, given the right text, in the second half of L = T, 2T, 4T, 8T
-    bytes; "by_position": the share at each position; "wrote": how many bytes are right before the first wrong one, prompt
-    included, when the model writes freely from each number on, 8T if none is wrong.
+    Returns {"accuracy": {L: share}, "loss": {L: nats}, "by_position": [share], "wrote": [bytes]}:
+
+    - accuracy and loss: of the next byte, given the right text, in the second half of L = T, 2T, 4T and 8T bytes.
+    - by_position: the share of right bytes at each position.
+    - wrote: for each number, how many bytes are right before the first wrong one when the model writes freely from there on,
+      including the prompt; 8T if none is wrong.
+
+    Raises ValueError for a trained length that is not longer than the prompt.
     """
-    require_type("model", model, Decoder, "take one from load_model")
+    require_type("model", model, Decoder, "pass one from load_model")
     T = require_integer("trained_length", trained_length, minimum=PROMPT + 1, hint="it counts bytes, e.g. 64")
     text = torch.stack([recital(8 * T + 1, start) for start in STARTS]).to(model.embedding.weight.device)
     with torch.inference_mode():

@@ -1,4 +1,4 @@
-"""Numbers out of the results, one row per seed, and the tables of the command line."""
+"""Numbers from the results, with one row per seed, and the tables of the command line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HOW = ("nonoverlapping", "sliding", "last", "accuracy", "loss")
 
 
 def records(results: dict[str, Any], part: str, scheme: str, setting: str = "") -> list[dict[str, Any]]:
-    """The runs of one part, scheme and setting, in the order of their seeds; ValueError if there are none."""
+    """The runs of one part, scheme and setting, in the order of their seeds. Raises ValueError if there are none."""
     _require_results(results)
     choose("part", (part,), TRAINABLE)
     choose("scheme", (scheme,), SCHEMES)
@@ -38,11 +38,11 @@ def scores(
     change: str = "plain",
     setting: str = "",
 ) -> Tensor:
-    """One measurement, (seeds, 4), at one, two, four and eight times the training length; float64.
+    """One measurement at one, two, four and eight times the training length, float64 of shape (seeds, 4).
 
-    Text in nats per byte: how is "nonoverlapping", "sliding" or "last" as in `evaluate_text`, change "plain" or one of
-    `CHANGES`. Tasks: how is "accuracy" or "loss". Rows are ordered by seed, so that rows of two schemes subtract as pairs.
-
+    For text, in nats per byte, `how` is "nonoverlapping", "sliding" or "last", as in `evaluate_text`, and `change` is "plain"
+    or one of `CHANGES`. For tasks, `how` is "accuracy" or "loss". Rows are ordered by seed, so subtracting one scheme from
+    another compares runs of the same seed. Raises ValueError if there is no such measurement.
     """
     choose("way to measure", (how,), HOW)
     found = records(results, part, scheme, setting)
@@ -54,9 +54,10 @@ def scores(
 
 
 def curve(results: dict[str, Any], scheme: str, *, change: str = "plain") -> Tensor:
-    """Nats per byte at each position of windows of eight times the training length, (seeds, 8T), float64.
+    """Nats per byte at each position in windows of eight times the training length, float64 of shape (seeds, 8T).
 
-    All curves are means over the same bytes. Subtract another scheme's curve, and what is due to the bytes themselves cancels.
+    All curves are means over the same bytes, so if you subtract another scheme's curve, the effect of the bytes themselves
+    cancels. Raises ValueError if there is no such measurement.
     """
     found = records(results, "text", scheme)
     try:
@@ -66,24 +67,28 @@ def curve(results: dict[str, Any], scheme: str, *, change: str = "plain") -> Ten
 
 
 def describe(values: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and standard deviation (n - 1) over the seeds, the first size. The deviation of a single seed is NaN."""
+    """Mean and standard deviation (n - 1) over the seeds, which are the first dimension of `values`.
+
+    The standard deviation of a single seed is NaN. Raises ValueError for anything but a floating-point tensor with seeds.
+    """
     if require_tensor("values", values).ndim == 0 or not values.is_floating_point() or len(values) == 0:
         raise ValueError(
-            f"values must be floating-point, seeds first, got {values.dtype} of shape {tuple(values.shape)}: stack them"
+            f"values must be floating-point, with seeds first, got {values.dtype} of shape {tuple(values.shape)}: stack them"
         )
     deviation = values.std(dim=0) if len(values) > 1 else torch.full_like(values[0], torch.nan)
     return values.mean(dim=0), deviation
 
 
 def bits_per_byte(nats: float) -> float:
-    """A loss per byte in nats, in bits: nats / ln 2."""
+    """Convert a loss per byte from nats to bits: nats / ln 2. Raises ValueError unless it is a finite number."""
     return require_number("nats", nats, hint="pass a loss") / math.log(2)
 
 
 def tables(results: dict[str, Any]) -> list[str]:
-    """The lines of a report: mean ± standard deviation over seeds of every measurement.
+    """The lines of a report: for every measurement, mean ± standard deviation over seeds.
 
-    Runs that diverged, so that what was measured is NaN or infinite, are named at the end and left out of the means.
+    Runs that diverged, so that a measurement is NaN or infinite, are named at the end and left out of the means. Raises
+    ValueError unless `results` are what `load_results` returns.
     """
     _require_results(results)
     astray = [name for run in results["runs"] if (name := run_of(run).name) and diverged(run)]
@@ -127,4 +132,4 @@ def _lines(results: dict[str, Any]) -> Iterator[str]:
 
 def _require_results(results: object) -> None:
     if not isinstance(results, dict) or "runs" not in results:
-        raise ValueError(f"results must be what load_results returns, got {results!r}: take load_results('full')")
+        raise ValueError(f"results must be what load_results returns, got {results!r}: pass load_results('full')")

@@ -1,4 +1,4 @@
-"""Training one run, and measuring it."""
+"""Train one run and measure it."""
 
 import statistics
 import time
@@ -19,8 +19,8 @@ from posenc_course.experiment.recital import NUMBERS, evaluate_recital, recital
 from posenc_course.training import train, warm_up_and_cosine
 from posenc_course.transformer import Decoder
 
-# Share of the bytes that training replaces before a model reads the recital. Trained on clean text, RoPE's models lost their
-# place sooner, and sooner still with pair 3 halved.
+# The share of bytes that training replaces before a model reads the recital. When RoPE's models were trained on clean text,
+# they lost their place sooner, and even sooner with pair 3 halved.
 NOISE = 0.1
 Progress = Callable[[int, int, float], object]  # step, steps, loss
 
@@ -28,14 +28,17 @@ Progress = Callable[[int, int, float], object]  # step, steps, loss
 def train_run(
     config: Config, run: Run, *, device: str = "cpu", progress: Progress | None = None
 ) -> tuple[Decoder, dict[str, Any]]:
-    """Train and measure one run: the model, and the record of what was measured, ready for json.dumps.
+    """Train and measure one run, and return the model and the record of its measurements, ready for json.dumps.
 
-    The weights are rounded to float16 before they are measured, so that a stored model gives the stored numbers. It runs on one
-    thread: on matrices this small a second one slows it down, and sums keep their order.
+    The weights are rounded to float16 before the model is measured, so that a stored model gives the stored numbers. Everything
+    runs on one thread: with matrices this small, a second thread would slow it down, and with one, sums keep their order.
+    Raises ValueError, before training, for impossible arguments and for sizes that need more text or memory than there is.
     """
     if progress is not None and not callable(progress):
-        raise ValueError(f"progress must be a function of step, steps and loss, got {progress!r}: leave it out for none")
-    sizes = require_type("config", config, Config, "take preset('quick')").of(run)
+        raise ValueError(
+            f"progress must be a function of step, steps and loss, got {progress!r}: leave it out if you need none"
+        )
+    sizes = require_type("config", config, Config, "pass preset('quick')").of(run)
     text = load_corpus() if run.part not in ANSWERED else None
     require_possible(config, [run], device, text)
     where = require_device(device)
@@ -64,7 +67,7 @@ def train_run(
             },
         }
         if run.part == "scale":
-            # Sinusoids have a root mean square of √½ in every token.
+            # Sinusoids have a root mean square of √½ at every position.
             record["token_to_position"] = [round(rms / 0.5**0.5, 3) for rms in (scale, _token_rms(model))]
         record["evaluation"] = measure(model, config, run, text)
         record["cpu_seconds"] = [round(trained - began, 1), round(time.process_time() - trained, 1)]
@@ -72,11 +75,14 @@ def train_run(
 
 
 def measure(model: Decoder, config: Config, run: Run, text: Corpus | None = None) -> dict[str, Any]:
-    """Measure the trained model of a run. Without `text`, a run that needs one takes the package's."""
-    sizes = require_type("config", config, Config, "take preset('quick')").of(run)
-    require_type("model", model, Decoder, "take one from load_model").eval()
+    """Measure the trained model of a run, if necessary on `text`, which is by default that of the package.
+
+    Returns the "evaluation" of the run's record. Raises ValueError for arguments of the wrong kind.
+    """
+    sizes = require_type("config", config, Config, "pass preset('quick')").of(run)
+    require_type("model", model, Decoder, "pass one from load_model").eval()
     if text is not None:
-        require_type("text", text, Corpus, "take load_corpus()")
+        require_type("text", text, Corpus, "pass load_corpus()")
     with _one_thread():
         if run.part in tasks.TASKS:
             return evaluate_task(model, sizes, run.part)
@@ -86,7 +92,7 @@ def measure(model: Decoder, config: Config, run: Run, text: Corpus | None = None
         if run.part == "text":
             return evaluate_text(model, sizes, validation, possible_changes(model.scheme))
         plain = evaluate_text(model, sizes, validation)["plain"]
-        return {"plain": {"nonoverlapping": plain["nonoverlapping"]}}  # the rest would rest on too few bytes
+        return {"plain": {"nonoverlapping": plain["nonoverlapping"]}}  # the others would be based on too few bytes
 
 
 @contextmanager
@@ -119,7 +125,7 @@ def _text_batches(text: Tensor, sizes: Config, device: torch.device) -> Callable
 
 
 def _recital_batches(sizes: Config, device: torch.device) -> Callable[[torch.Generator], tuple[Tensor, Tensor]]:
-    """Windows that begin anywhere, with a tenth of their bytes replaced by others of the window; the targets stay right."""
+    """Windows that begin anywhere, with a tenth of their bytes replaced by others from the window; the targets stay right."""
     text, window = recital(len(NUMBERS) + sizes.length + 1), torch.arange(sizes.length + 1)
 
     def sample(generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -144,5 +150,5 @@ def _task_batches(task: str, sizes: Config, device: torch.device) -> Callable[[t
 
 
 def _token_rms(model: Decoder) -> float:
-    """Root mean square of a channel of the token vectors that positions are added to."""
+    """The root mean square of the channels of the token vectors, just before positions are added."""
     return model.embedding.weight.square().mean().sqrt().item() * getattr(model.scheme, "factor", 1.0)

@@ -1,7 +1,8 @@
-"""Four tasks whose right answers are known, each for any length.
+"""Four tasks with known answers, each for any length from 4 tokens on.
 
-A task draws inputs (batch, L) and targets (batch, L) from a generator alone; targets are -100 where no answer is asked for. L
-may be a little smaller than `length`, since some tasks need an even number of tokens.
+A task samples inputs (batch, L) and targets (batch, L), using only the given generator; targets are -100 where no answer is
+asked for. L may be a little smaller than `length`, because some tasks need an even number of tokens. Every task raises
+ValueError for a batch smaller than 1 and for a length below 4.
 """
 
 from collections.abc import Callable
@@ -17,7 +18,7 @@ NO_TARGET = -100
 
 
 class Task(NamedTuple):
-    """How to draw batches, the depth of the model, its steps as a multiple of the usual, and how many sequences measure it."""
+    """How to sample batches, the model's depth, its steps as a multiple of the usual number, and how many sequences to test."""
 
     draw: Callable[[torch.Generator, int, int], tuple[Tensor, Tensor]]
     num_layers: int = 2
@@ -26,7 +27,10 @@ class Task(NamedTuple):
 
 
 def nearest(generator: torch.Generator, batch: int, length: int) -> tuple[Tensor, Tensor]:
-    """Which of eight special tokens came last? One token in eight is special, and all others ask. Guessing scores 1/8."""
+    """Which of eight special tokens came last? About one token in eight is special, and all the others ask this question.
+
+    A guess is right with probability 1/8.
+    """
     _require_draw(generator, batch, length)
     of_class = torch.rand(batch, length, generator=generator) < 1 / 8
     of_class[:, 0] = True
@@ -37,7 +41,7 @@ def nearest(generator: torch.Generator, batch: int, length: int) -> tuple[Tensor
 
 
 def copy(generator: torch.Generator, batch: int, length: int) -> tuple[Tensor, Tensor]:
-    """A string of 16 letters, a separator (token 16), the string again: what comes next, in the second half?"""
+    """A string of tokens from 0 to 15, a separator (token 16), and the string again: what comes next, in the second half?"""
     _require_draw(generator, batch, length)
     string = torch.randint(16, (batch, length // 2), generator=generator)
     tokens = torch.cat((string, torch.full((batch, 1), 16), string[:, :-1]), dim=-1)
@@ -45,9 +49,9 @@ def copy(generator: torch.Generator, batch: int, length: int) -> tuple[Tensor, T
 
 
 def recall(generator: torch.Generator, batch: int, length: int) -> tuple[Tensor, Tensor]:
-    """Four pairs of a key and its value, other tokens, then the four keys in another order: at each of these, its value.
+    """Four pairs of a key and a value, then other tokens, then the four keys in a random order: what is the value of each?
 
-    There are 16 keys and 16 values. In a longer sequence the answer is farther away.
+    There are 16 keys and 16 values. In a longer sequence, the answer is farther away.
     """
     _require_draw(generator, batch, length)
     keys = torch.rand(batch, 16, generator=generator).argsort(dim=-1)[:, :4]
@@ -63,7 +67,7 @@ def recall(generator: torch.Generator, batch: int, length: int) -> tuple[Tensor,
 def order(generator: torch.Generator, batch: int, length: int) -> tuple[Tensor, Tensor]:
     """Two of 16 names somewhere among other tokens, and a question mark (token 16) at the end: which name came first?
 
-    A single layer has to answer. Its last token sees the others as a set, so without positions both names are equally likely,
+    The model has a single layer. Without positions, its last token sees the others as a set, so both names are equally likely,
     and the loss is at least ln 2.
     """
     _require_draw(generator, batch, length)
@@ -89,4 +93,4 @@ def _require_draw(generator: object, batch: int, length: int) -> None:
     if not isinstance(generator, torch.Generator):
         raise ValueError(f"generator must be a torch.Generator, got {generator!r}: pass torch.Generator().manual_seed(0)")
     require_integer("batch", batch, minimum=1, hint="it counts sequences, e.g. 32")
-    require_integer("length", length, minimum=4, hint="it counts tokens, and the tasks need four")
+    require_integer("length", length, minimum=4, hint="it counts tokens, and the tasks need at least four")
