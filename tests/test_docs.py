@@ -141,6 +141,11 @@ def items(text: str, heading: str, mark: str = "- ") -> int:
     return (pages.section(pages.without_code(text), heading) or "").count(f"\n{mark}")
 
 
+def patience() -> list[str]:
+    """In seconds, what a check allows each call of an answer."""
+    return read_in("posenc_course/checks/_sandbox.py", r'PATIENCE", "(\d+)"')
+
+
 def weeks() -> int:
     return count(PLANS, "^### Session") // 2
 
@@ -198,7 +203,8 @@ FACTS = [
     Fact(CLASSROOM, "an assignment: {} or {} exercises", lambda: sorted({*EXERCISES})),
     Fact(CLASSROOM, "exercises, {} to {} minutes", lambda: [min(LASTS), max(LASTS)]),
     Fact(CLASSROOM, "minutes, {} points or so", lambda: statistics.median_low(POINTS)),
-    Fact(CLASSROOM, "returned after {} seconds", lambda: read_in("posenc_course/checks/_sandbox.py", r'PATIENCE", "(\d+)"')),
+    Fact(CLASSROOM, "hasn't returned after {} seconds", patience),
+    Fact(CLASSROOM, "didn't return within {} seconds", patience),
     Fact(CLASSROOM, "once a week under {}", lambda: read_in("tests/test_exercises.py", r"range\((\d) if .* else \d\)")),
     Fact(CLASSROOM, "under {} seeds and once", lambda: read_in("tests/test_exercises.py", r"range\(\d if .* else (\d)\)")),
     Fact(CLASSROOM, "do all that with {} students", lambda: count("tests/test_classroom.py", r"\bhand_in\(root, ")),
@@ -208,7 +214,7 @@ FACTS = [
     Fact(PLANS, "## The {} chapters", lambda: len(CHAPTERS)),
     Fact(PLANS, "these {} steps", lambda: count(PLANS, r"^\d\. ")),
     Fact(PLANS, "## One week: {} sessions", lambda: count(PLANS, "^### Day")),
-    Fact(PLANS, "{} sessions of 90 minutes, one a day", lambda: count(PLANS, "^### Day")),
+    Fact(PLANS, "has {} sessions of 90 minutes, one a day", lambda: count(PLANS, "^### Day")),
     Fact(PLANS, "## {} weeks:", weeks),
     Fact(PLANS, "weeks: {} sessions", lambda: count(PLANS, "^### Session")),
     Fact(PLANS, "assignments, of {} to {} minutes", lambda: [min(LASTS), max(LASTS)]),
