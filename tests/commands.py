@@ -1,4 +1,4 @@
-"""Commands, as a user of the repository runs them."""
+"""Runs commands as a user of the repository would."""
 
 import os
 import subprocess
@@ -9,6 +9,6 @@ WEEKLY = os.environ.get("WEEKLY") == "true"  # as the workflow says every Monday
 
 
 def run(*command: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a command, apart from the make that may have called this test, and capture what it says."""
+    """Run a command, apart from the make that may have called this test, and capture its output."""
     settings = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")} | environment
     return subprocess.run(command, cwd=cwd, env=settings, capture_output=True, text=True)

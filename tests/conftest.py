@@ -1,4 +1,4 @@
-"""What the tests of this folder share: hypothesis' profile, the browser, nbgrader, and the account of what was left out."""
+"""What the tests of this folder share: hypothesis' profile, the browser, nbgrader, and the summary of skipped tests."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _HINT = "gets_its_own_hint["  # in the names of thousands of short tests
 class _ByFileOrPage(LoadScopeScheduling):  # type: ignore[misc]
     """Tests of one file run in one process, one after the other.
 
-    A page in the browser takes long, and may go anywhere; so may what is asked of a check, of which there are many.
+    A page in the browser takes long, and may run in any process; so may the many answers that are given to checks.
     """
 
     def _split_scope(self, nodeid: str) -> str:
@@ -75,7 +75,7 @@ class _ByFileOrPage(LoadScopeScheduling):  # type: ignore[misc]
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes long begins first, and the short tests fill in behind it until the end; within a file, order stays."""
+    """Slow tests begin first, and short ones fill the gaps until the end; within a file, the order stays the same."""
     items.sort(key=lambda item: _HINT in item.nodeid or not (isinstance(item, IPyNbCell) or item.get_closest_marker("slow")))
 
 
@@ -94,11 +94,11 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     if skipped:
         reasons = sorted({report.longrepr[2].removeprefix("Skipped: ") for report in skipped})
         verdict = "CI is set, so this run FAILED: " if os.environ.get("CI") else ""
-        terminalreporter.section("left out")
-        terminalreporter.line(f"{verdict}{len(skipped)} tests were skipped: {'; '.join(reasons)}")
+        terminalreporter.section("skipped tests")
+        terminalreporter.line(f"{verdict}skipped tests: {len(skipped)} ({'; '.join(reasons)})")
 
 
 def _skipped(config: pytest.Config) -> list[Any]:
-    """The reports of skipped tests; only the process that reports has them, pytest-xdist's workers do not."""
+    """The reports of skipped tests; only the main process has them, not pytest-xdist's workers."""
     reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
     return reporter.stats.get("skipped", []) if reporter and not hasattr(config, "workerinput") else []

@@ -1,7 +1,7 @@
-r"""Formulas of the pages, evaluated as they stand there.
+r"""Evaluates the formulas of the pages as they are written.
 
-A small reader of the LaTeX that this book writes: products without a sign, ``\sin \omega m`` for the sine of the product,
-sums over pairs, matrices and transposes. SymPy's readers take ``\sin \omega m`` apart or refuse it, and know no matrices.
+A small parser for the LaTeX in this book: products without a sign, ``\sin \omega m`` for the sine of the product,
+sums over pairs, matrices and transposes. SymPy's parsers split ``\sin \omega m`` or reject it, and don't support matrices.
 Symbols get their values from a dictionary, so that an equation is true or not.
 """
 
@@ -44,7 +44,7 @@ def tokens(text: str) -> list[str]:
 
 
 def equations(formula: str) -> Iterator[str]:
-    """The equations of a display: its rows and what wide spaces part; a row that begins with = or + continues the one above."""
+    """The equations of a display, separated by rows and wide spaces; a row that begins with = or + continues the one above."""
     body = re.sub(r"\\(?:begin|end)\{aligned\}", "", formula)
     protected = re.sub(r"\\begin\{(pmatrix|cases)\}.*?\\end\{\1\}", lambda m: m[0].replace("\\\\", "\0"), body, flags=re.DOTALL)
     protected = re.sub(r"\\\\\s*&\s*(?=[=+])", " ", protected)
@@ -69,7 +69,7 @@ class Side(NamedTuple):
 
 
 def sides(equation: str, names: Names) -> list[Side]:
-    """The values of what stands between the signs of equality."""
+    """The values of the expressions between the equals signs."""
     reader = _Reader(tokens(equation), names)
     found = []
     while True:
@@ -169,7 +169,7 @@ class _Reader:
         return value(index) if callable(value) else value[round(float(index))]
 
     def group(self, *, text: bool = False) -> Any:
-        """What stands in braces, or one token."""
+        """The tokens in braces, or a single token."""
         start = self.at
         if text:
             depth = 0
@@ -181,7 +181,7 @@ class _Reader:
             if re.fullmatch(r"\d{2,}", self.next()):
                 self.tokens[self.at : self.at + 1] = list(self.next())  # 2^10 is 2^1 0 in LaTeX
             if re.fullmatch(r"\w|<\w+>|\\(?!frac|sqrt)\w+", self.next()):
-                return _Reader([self.take()], self.names).base()  # the one token, without what stands behind it
+                return _Reader([self.take()], self.names).base()  # only this token, without what comes after it
             return self.base()
         self.take("{")
         value = self.sum()
@@ -281,7 +281,7 @@ class _Reader:
         self.take("_")
         below = re.fullmatch(r"(\w)(?:=(\d+))?", self.group(text=True))
         if not below:
-            raise Unreadable("a sum over something else than i or i=0")
+            raise Unreadable("a sum over something other than i or i=0")
         first, last = int(below[2] or 0), self.names.get(f"number of {below[1]}")
         if self.next() == "^":
             self.take()

@@ -1,14 +1,14 @@
 """The pages of the book as the tests read them: their prose, what their cells print, and the ties between the two.
 
-A tie is a comment, which no reader sees, behind what it holds; CONTRIBUTING.md has its forms:
+A tie is a comment, invisible to readers, directly after the statement that it supports; CONTRIBUTING.md has its forms:
 
-    0.94<!--key-->                     the first number behind ``key`` in the one output line that begins with it
+    0.94<!--key-->                     the first number after ``key`` in the one output line that begins with it
     0.94<!--key @2-->                  its second number
-    It holds.<!--key = yes-->          that line says yes (or True), or whatever words stand behind the sign
+    It holds.<!--key = yes-->          that line says yes (or True), or the words after the equals sign
     1.87<!--12_lengths: key @7-->      a line of another page, in either form
     147.18<!--quoted: no-positions-->  a figure of a source, from book/quoted.toml
-    1,204<!--given-->                  no result: the text sets it, as a question's premise
-    It follows.<!--reasoned-->         no output decides it: it follows from what stands before it
+    1,204<!--given-->                  no result: the text assumes it, as the premise of a question
+    It follows.<!--reasoned-->         no output decides it: it follows from what comes before it
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Notebook = Any  # nbformat's NotebookNode: attributes for keys
 
 
 def read(path: Path) -> Notebook:
-    """Read a notebook as it is: nbformat.read would mend part of what the rules look for."""
+    """Read a notebook as it is: nbformat.read would repair some of the faults that the rules look for."""
     return rejoin_lines(nbformat.from_dict(json.loads(path.read_text("utf-8"))))
 
 
@@ -75,7 +75,7 @@ def alt_texts(notebook: Notebook) -> Iterator[tuple[str, str]]:
 
 
 def section(text: str, word: str) -> str | None:
-    """The text under the first heading that holds ``word``, up to the next heading of the same or a higher level."""
+    """The text under the first heading that contains ``word``, up to the next heading of the same or a higher level."""
     found = re.search(rf"^(#+) [^\n]*\b{word}\w*\b[^\n]*$(.*)", text, re.MULTILINE | re.DOTALL | re.IGNORECASE)
     if not found:
         return None
@@ -83,7 +83,7 @@ def section(text: str, word: str) -> str | None:
 
 
 class Measures(NamedTuple):
-    """How long a page is to its reader, who leaves folded things folded."""
+    """How long a page is for readers, who don't open what is folded."""
 
     words: int
     lines: int  # of code
@@ -116,7 +116,7 @@ def measures(notebook: Notebook) -> Measures:
 
 
 def prose_of(text: str) -> str:
-    """A cell's running text: what is folded, quizzes, code, formulas, comments, headings, addresses and options aside."""
+    """A cell's running text, without folded parts, quizzes, code, formulas, comments, headings, addresses and options."""
     text = re.sub(r'<details class="(?:quiz|solution|hint)">.*?</details>', " ", without_code(text), flags=re.DOTALL)
     text = re.sub(r"<!--.*?-->|\$\$.*?\$\$|<living-figure.*?</living-figure>|<[^>]{1,200}>", " ", text, flags=re.DOTALL)
     return re.sub(r"\$[^$\n]*\$|`[^`\n]*`|^:.*$|^#+ .*$|\{[a-z:]+\}|\]\([^)\n]*\)", " ", text, flags=re.MULTILINE)
@@ -133,7 +133,7 @@ def output_lines(notebook: Notebook) -> list[str]:
 
 @functools.cache
 def printed(name: str) -> list[str]:
-    """What the cells of a page print, as it is committed."""
+    """The stored outputs of a page's cells."""
     return output_lines(read(NOTEBOOKS[name]))
 
 
@@ -170,11 +170,11 @@ def agrees(number: str, with_: str) -> bool:
 
 
 class Tie(NamedTuple):
-    number: str  # empty if none stands before the comment
+    number: str  # empty if there is none before the comment
     comment: str
     page: str  # empty for the page itself
     key: str
-    place: int  # 0 if what stands behind @ is no place
+    place: int  # 0 if the text after @ isn't a position
     verdict: str  # empty for a tie of a number
 
     def __str__(self) -> str:
@@ -205,7 +205,7 @@ GIVEN, REASONED = "given", "reasoned"
 
 
 def verdict(line: str, key: str) -> str:
-    """What the line says behind its key, or before it: yes and no, also for True and False."""
+    """What the line says after its key, or before it: yes or no, also for True and False."""
     before = re.match(rf"(yes|no|True|False)\s+(?={re.escape(key)})", line)
     says = before[1] if before else line[len(key) :].strip(" :=,.")
     first = re.match(r"\w*", says)
@@ -215,7 +215,7 @@ def verdict(line: str, key: str) -> str:
 
 
 def lines_of(key: str, lines: list[str]) -> list[str]:
-    """The lines that begin with a key; a yes or no may stand before it."""
+    """The lines that begin with a key; a yes or no may come before it."""
     return [line for line in lines if re.match(rf"((yes|no|True|False)\s+)?{re.escape(key)}(?=[\s:=,.]|$)", line)]
 
 

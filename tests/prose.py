@@ -1,7 +1,7 @@
-"""Rules for what the pages say: every number, conclusion and citation hangs on a line, a source or a reason.
+"""Rules for what the pages say: every number, conclusion and citation is supported by an output line, a source or a reason.
 
-Each rule takes a page and yields its problems, each with a way out. tests/test_prose.py applies them and breaks a good
-page in every way that they know.
+Each rule takes a page and yields its problems, each with a remedy. tests/test_prose.py applies the rules, and breaks a good
+page in every way that they detect.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def key_of(text: str) -> str:
 
 
 def in_code(number: str, literals: frozenset[float]) -> bool:
-    """The number stands in the code, or is the last position of as many as stand there."""
+    """The number is in the code, or is the last position of a sequence whose length is in the code."""
     size = abs(value(number))
     return size in literals or ("." not in number and size + 1 in literals)
 
@@ -151,10 +151,10 @@ PUT_TO_MODELS = "| Implementation |", "| Model |"
 
 
 def numbers_are_held(page: Page) -> Iterator[str]:
-    """Two digits or more hang on something: they're tied or quoted, or stand in the page's code (a text's: in a linked page's).
+    """Numbers of two or more digits are tied or quoted, or are in the page's code (for a text: in the code of a linked page).
 
-    Sentences with a citation have a stricter rule of their own. Alt texts cannot hold comments: what they say stands in the
-    code, on the axes, or in what the figure's cell or the one before or behind it prints.
+    Sentences with a citation have a stricter rule of their own. Alt texts can't contain comments: what they say is in the
+    code, on the axes, or in the output of the figure's cell or of the cell before or after it.
     """
     ways = "{0}<!--key-->, or {0}<!--quoted: key--> if a source has it, or {0}<!--given--> if the text sets it"
     for where, text in [("the prose", page.text), *page.captions]:
@@ -181,7 +181,7 @@ def _around(text: str, number: str) -> str:
 
 
 def ties_hold(page: Page) -> Iterator[str]:
-    """What hangs on a line says what the line says. (A notebook's own rule, tied_numbers, is this and more.)"""
+    """A tied statement agrees with its output line. (A notebook's own rule, tied_numbers, is this and more.)"""
     if page.name in TEXTS:
         yield from filter(None, (problem(tie, []) for tie in ties(page.text)))
 
@@ -220,7 +220,7 @@ def given_numbers_are_numbers(page: Page) -> Iterator[str]:
 
 
 def options(text: str) -> Iterator[tuple[str, str, str, str]]:
-    """Question, option, Yes or No, and the comment that follows it, of a quiz."""
+    """Question, option, Yes or No, and the comment after it, for each option of a quiz."""
     questions = re.split(r"^\*\*(\d+)\. .*\?\*\*\s*$", section(text, "quiz") or "", flags=re.MULTILINE)[1:]
     for number, body in zip(questions[::2], questions[1::2], strict=True):
         found = re.findall(
@@ -230,7 +230,7 @@ def options(text: str) -> Iterator[tuple[str, str, str, str]]:
 
 
 def quiz_is_decided(page: Page) -> Iterator[str]:
-    """Behind **Yes.** stands the line that says so, or that it is reasoned; a line behind **No.** says no."""
+    """After **Yes.**, a tie names the line that says so, or says that it is reasoned; a line after **No.** says no."""
     for number, option, answer, comment in options(page.text):
         where = f"question {number} of the quiz, {option[:50]!r}"
         found = next(iter(ties(f"<!--{comment}-->")), None) if comment else None
@@ -247,7 +247,7 @@ NOT_OF_TRAINING = r"(?i)\blearned (?:positions?|tables?|encodings?|vectors?|numb
 
 
 def conclusions_are_tied(page: Page) -> Iterator[str]:
-    """What was drawn from training hangs on a line: in a summary, and in the misconceptions."""
+    """Conclusions from training are tied to a line, in summaries and in the misconceptions."""
     if page.name == "misconceptions":
         parts = re.split(r"^\*\*(\d+)\. .*\*\*$", page.text, flags=re.MULTILINE)
         items = [(f"entry {number}", body) for number, body in zip(parts[1::2], parts[2::2], strict=True)]
@@ -267,9 +267,9 @@ OPPOSITES = [[side.split("/") for side in pair.split("|")] for pair in _PAIRS.sp
 
 
 def directions_agree(page: Page) -> Iterator[str]:
-    """Where a line says "before" and the sentence that hangs on it "after", the sentence was turned round."""
+    """If a line says "before" and the sentence tied to it says "after", the sentence was reversed."""
     for where, text in [("the prose", page.text), *page.captions]:
-        text = re.sub(r"</summary>\s*\*\*(?:Yes|No)\.\*\*", " ", text)  # what decides a quiz's option hangs on the option
+        text = re.sub(r"</summary>\s*\*\*(?:Yes|No)\.\*\*", " ", text)  # the tie that decides a quiz option is on the option
         text = re.sub(r"([.!?])(\**)((?:<!--[^>]*-->)+)", r"\3\1\2", text)
         for sentence in re.split(r"(?<=[.!?])\**\s+|\n\s*\n|^[-*|] ", text, flags=re.MULTILINE):
             said = {*re.findall(r"[a-z]+", re.sub(r"<!--.*?-->", " ", sentence, flags=re.DOTALL).lower())}
@@ -289,7 +289,7 @@ CHAPTER_FOUND = (
 
 
 def other_pages_are_tied(page: Page) -> Iterator[str]:
-    """A sentence of what another chapter found hangs on that chapter's line, or is marked as following from reasons."""
+    """A sentence about another chapter's result is tied to that chapter's line, or is marked as reasoned."""
     for line in (key_of(page.text) if page.name == "inventory" else page.text).splitlines():
         unlinked = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", line)
         for number in filter(None, (of or by for of, by in re.findall(CHAPTER_FOUND, unlinked))):
@@ -320,7 +320,7 @@ def bibliography() -> BibliographyData:
 
 
 def bare(name: str) -> str:
-    """A surname as it may stand in prose: without braces and LaTeX's accents, and with plain letters."""
+    """A surname as it may appear in prose: without braces and LaTeX's accents, and with plain letters."""
     name = re.sub(r"\\[a-zA-Z]+(?![a-zA-Z])|\\[^a-zA-Z]|[{}]", "", name)
     return "".join(sign for sign in unicodedata.normalize("NFKD", name) if not unicodedata.combining(sign))
 
@@ -339,7 +339,7 @@ def cited(text: str) -> list[str]:
 
 
 def citations_come_from_the_bibliography(page: Page) -> Iterator[str]:
-    """No authors and years by hand: a role prints them from the entry; names beside a role are those of the entry."""
+    """Authors and years aren't written by hand: a role prints them from the entry, and names beside a role match the entry."""
     entries = bibliography().entries
     for where, text in [("the prose", page.text), *page.captions]:
         for line in text.splitlines():

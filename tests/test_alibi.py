@@ -78,7 +78,7 @@ def test_slopes_equal_those_of_three_models(num_heads: int) -> None:
 
 # ── the bias ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-# Heads, queries and keys differ in number, so that a mixed-up axis cannot go unseen.
+# Heads, queries and keys differ in number, so that a mixed-up axis can't go unnoticed.
 HEADS = 3
 PLACES = {
     "whole": (torch.arange(4), torch.arange(4)),
@@ -91,7 +91,7 @@ PLACES = {
 
 @pytest.mark.parametrize(("q_positions", "k_positions"), PLACES.values(), ids=PLACES.keys())
 def test_the_bias_is_minus_slope_times_distance(q_positions: Tensor, k_positions: Tensor) -> None:
-    """-slope·|m - n|, one by one: from the positions, not from the places in memory."""
+    """-slope·|m - n|, one by one, from the positions and not from the indices in memory."""
     slopes = alibi_slopes(HEADS)
     bias = alibi_bias(q_positions, k_positions, slopes, dtype=torch.float64)
     batch = max(len(p) if p.ndim == 2 else 1 for p in (q_positions, k_positions))
@@ -149,7 +149,7 @@ def test_the_module_is_the_bias_of_its_heads_and_holds_nothing_that_a_cast_could
     assert scheme.state_dict() == {}
 
 
-# ── what softmax makes of it ─────────────────────────────────────────────────────────────────────────────────────────────
+# ── what softmax does with it ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_key_weighs_e_to_the_minus_slope_times_distance_of_one_that_is_here() -> None:
@@ -174,7 +174,7 @@ def test_a_bias_of_0_1_2_is_one_of_minus_2_minus_1_0(scores: list[float], slope:
 
 
 def test_the_row_form_equals_ours_under_a_causal_mask_and_not_without() -> None:
-    """Without the mask, slope·n favours the last key whoever asks, and not the nearest."""
+    """Without the mask, slope·n favours the last key for every query, and not the nearest key."""
     positions, scores = torch.arange(6), normal(1, HEADS, 6, 6)
     slopes = alibi_slopes(HEADS)
     ours = scores + alibi_bias(positions, positions, slopes, dtype=torch.float64)
@@ -188,7 +188,7 @@ def test_the_row_form_equals_ours_under_a_causal_mask_and_not_without() -> None:
 def test_the_causal_weights_equal_those_of_bloom_and_mpt(num_heads: int) -> None:
     """Both (Hugging Face) add one row, +slope·n and slope·(n - L + 1), to all queries: the same after a causal softmax only.
 
-    BLOOM counts tokens and not padding. The second sequence has three places of padding before it, for which nobody asks.
+    BLOOM counts tokens and not padding. The second sequence starts with three tokens of padding, whose outputs aren't compared.
     """
     from transformers.models.bloom.modeling_bloom import build_alibi_tensor
     from transformers.models.mpt.modeling_mpt import build_mpt_alibi_tensor
@@ -212,7 +212,7 @@ def test_the_causal_weights_equal_those_of_bloom_and_mpt(num_heads: int) -> None
 
 
 def test_a_single_query_after_a_cache_has_the_last_row_of_the_whole() -> None:
-    """Bitwise, at every step: a bias that is made from the query's place in memory would be 0 throughout."""
+    """Bitwise, at every step: a bias that is computed from the query's index in memory would be 0 throughout."""
     whole, slopes = torch.arange(12), alibi_slopes(HEADS)
     bias = alibi_bias(whole, whole, slopes)
     for m in range(12):
@@ -220,7 +220,7 @@ def test_a_single_query_after_a_cache_has_the_last_row_of_the_whole() -> None:
 
 
 def test_a_left_padded_sequence_has_the_bias_that_it_has_alone() -> None:
-    """Positions count tokens, not padding: the second sequence has two places of padding before it."""
+    """Positions count tokens, not padding: the second sequence starts with two tokens of padding."""
     padded, alone = torch.tensor([[0, 1, 2, 3, 4], [0, 0, 0, 1, 2]]), torch.arange(3)
     together = alibi_bias(padded, padded, alibi_slopes(HEADS))
     assert torch.equal(together[1:, :, 2:, 2:], alibi_bias(alone, alone, alibi_slopes(HEADS)))
@@ -274,7 +274,7 @@ def test_the_fast_form_equals_attention_with_the_bias(dtype: torch.dtype, length
 
 
 def test_the_fast_form_keeps_the_sequences_of_a_batch_apart() -> None:
-    """And takes any slopes, those of a head that has none too."""
+    """It takes any slopes, including 0 for a head without a bias."""
     qkv, slopes = inputs(HEADS, 7, 5, torch.float64, batch=2), torch.tensor([0.0, 0.3, 2.0])
     close(alibi_attention(*qkv, slopes), truth(*qkv, slopes, torch.arange(7)), 1e-14)
     plain = F.scaled_dot_product_attention(*qkv, is_causal=True)

@@ -24,13 +24,13 @@ from posenc_course.sinusoidal import SinusoidalPositions, frequencies
 from posenc_course.transformer import Decoder, Encoder, Transformer
 from tests.tensors import normal, normal32
 
-# All sizes differ, so that a mixed-up axis cannot go unseen.
+# All sizes differ, so that a mixed-up axis can't go unnoticed.
 BATCH, HEADS, LENGTH, D_HEAD, VOCAB = 2, 3, 5, 4, 11
 D_MODEL = HEADS * D_HEAD
 
 
 class ToyRotation(PositionScheme):
-    """Second door: turns each pair of channels by the position, and reports where it was called."""
+    """Second door: rotates each pair of channels by the position, and records where it was called."""
 
     def rotate(self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor) -> tuple[Tensor, Tensor]:
         return self._turn(q, q_positions), self._turn(k, k_positions)
@@ -43,7 +43,7 @@ class ToyRotation(PositionScheme):
 
 
 class ToyBias(PositionScheme):
-    """Third door: minus the distance, times another slope per head."""
+    """Third door: minus the distance, times a different slope for each head."""
 
     def bias(self, q: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor:
         distance = (q_positions[..., :, None] - k_positions[..., None, :]).abs()  # (L_query, L_key) or with the batch first
@@ -71,7 +71,7 @@ CACHEABLE: dict[str, Callable[[], PositionScheme]] = {
 
 
 def scaled(scheme: T5Positions) -> T5Positions:
-    """Far from its start, where it says next to nothing."""
+    """Weights far from their start, where a model's outputs would hardly differ."""
     with torch.no_grad():
         scheme.table.mul_(50)
     return scheme
@@ -135,7 +135,7 @@ def test_a_query_without_any_key_is_named_whatever_hides_the_keys(hidden_by: str
 
 
 def test_a_nan_comes_through_and_is_not_taken_for_a_query_without_keys() -> None:
-    """A broken query under a causal mask has keys to look at: the mask is not to blame, and no error says that it is."""
+    """A broken query under a causal mask has keys to look at: the mask isn't the cause, and no error says that it is."""
     mask = causal_mask(torch.arange(LENGTH), torch.arange(LENGTH))
     q, k = normal32(LENGTH, D_HEAD), normal32(LENGTH, D_HEAD)
     q[1, 0] = math.nan
@@ -214,7 +214,7 @@ def test_every_scheme_breaks_the_equivariance_of_an_encoder(name: str) -> None:
 
 
 def test_a_causal_mask_lets_order_in_from_the_second_layer_on() -> None:
-    """The last token sees the set of all; after one layer that is all, after two it sees who saw whom."""
+    """The last token sees the set of all tokens. After one layer, it knows no more; after two, which token saw which."""
     swapped = tokens()[:, [1, 0, *range(2, LENGTH)]]
     one, two = model(Decoder, layers=1), model(Decoder, layers=2)
     torch.testing.assert_close(one(swapped)[:, -1], one(tokens())[:, -1], rtol=0, atol=1e-12)
@@ -323,7 +323,7 @@ def test_normalized_positions_cannot_be_cached() -> None:
 
 
 def test_dynamic_ntk_cannot_be_cached_beyond_its_length() -> None:
-    """Within the original length it can; beyond, cached keys keep the turn that they got for a shorter sequence."""
+    """Within the original length it can; beyond, cached keys keep the rotation that they got for a shorter sequence."""
     difference = {}
     for original_length in (LENGTH, 2):
         decoder = model(Decoder, DynamicNTKPositions(frequencies(D_HEAD, base=2), original_length))
@@ -369,7 +369,7 @@ def padded(kind: type[Encoder] | type[Decoder], name: str, side: str) -> tuple[T
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("name", CACHEABLE)
 def test_padding_changes_nothing(kind: type[Encoder] | type[Decoder], name: str, side: str) -> None:
-    """A sequence padded on either side comes out as it does alone: nobody looks at padding, and positions do not count it."""
+    """A sequence padded on either side comes out as it does alone: no token attends to padding, which isn't counted."""
     alone, beside = padded(kind, name, side)
     torch.testing.assert_close(beside, alone, rtol=0, atol=1e-12)
 

@@ -1,4 +1,4 @@
-"""`make audit`, with a program in Lighthouse's place, since that takes minutes, Node and the network."""
+"""Tests `make audit` with a stand-in for Lighthouse, which would need minutes, Node and the network."""
 
 import gzip
 import sys
@@ -69,12 +69,12 @@ def audit(folder: Path, only: str = "", scores: str = "", **environment: str) ->
 @pytest.mark.parametrize(
     ("without", "only", "environment", "named"),
     [
-        ("bin/npx", "", {}, ["no Node", "apt-get install nodejs npm"]),
-        ("bin/node", "", {}, ["no Node", "apt-get install nodejs npm"]),
-        ("bin/chromium", "", {}, ["no chromium", "apt-get install chromium"]),
+        ("bin/npx", "", {}, ["Node is missing", "apt-get install nodejs npm"]),
+        ("bin/node", "", {}, ["Node is missing", "apt-get install nodejs npm"]),
+        ("bin/chromium", "", {}, ["no Chromium found", "apt-get install chromium"]),
         ("", "", {"CHROMIUM": "/no/browser"}, ["CHROMIUM=/no/browser", "unset it"]),
-        ("", "rotary", {}, ["no page is called rotary", "book/10_rope book/index"]),
-        ("html/_sources", "", {}, ["holds no built pages", "make book"]),
+        ("", "rotary", {}, ["no page's name contains rotary", "book/10_rope book/index"]),
+        ("html/_sources", "", {}, ["has no built pages", "make book"]),
     ],
 )
 def test_what_is_missing_is_named_in_one_line(
@@ -98,14 +98,14 @@ def test_table_has_the_medians_of_three_runs(folder: Path) -> None:
     cells = dict(zip(heading, row, strict=True))
     assert [cells[name] for name in ("page", "performance", "SEO")] == ["book/10_rope", "96", "100"]
     assert [cells[name] for name in ("LCP s", "TBT ms", "CLS")] == ["1.0", "1040", "1040.000"]
-    assert [cells[name] for name in ("kB loaded", "requests", "kB in all", "files in all", "benchmark")] == [
+    assert [cells[name] for name in ("kB loaded", "requests", "kB in total", "files in total", "benchmark")] == [
         "4",
         "2",
         "1",
         "5",
         "2001",
     ]
-    assert done.stdout.endswith("No page is below 95, or above 250 kB in all.\n")
+    assert done.stdout.endswith("No page is below 95, or above 250 kB in total.\n")
 
 
 def test_page_below_the_goal_is_named_with_its_audits(folder: Path) -> None:
@@ -127,11 +127,11 @@ def test_audit_goes_on_where_it_stopped_and_repeats_what_has_changed(folder: Pat
     stopped = audit(folder, "", "1 1 1 1 ")
     assert stopped.returncode == 2
     assert "book/index.html: Unable to connect to Chrome" in stopped.stderr
-    assert audit(folder, "", "1 1 ").returncode == 0, "it needed other runs than the two that were missing"
-    assert audit(folder).returncode == 0, "it repeated what it had"
+    assert audit(folder, "", "1 1 ").returncode == 0, "it made other runs than the two that were missing"
+    assert audit(folder).returncode == 0, "it repeated runs that it had"
     (folder / "html/_images/a.webp").write_text("another")
-    assert audit(folder, "index").returncode == 0, "it repeated a page that is as it was"
-    assert audit(folder, "rope").returncode == 2, "it took the runs of a page whose figure has changed"
+    assert audit(folder, "index").returncode == 0, "it repeated a page that hasn't changed"
+    assert audit(folder, "rope").returncode == 2, "it reused the runs of a page whose figure has changed"
 
 
 def test_parts_are_what_a_reader_in_the_light_loads(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""The benchmark: it runs through at tiny sizes, and the stored results are whole, and what the code gives now."""
+"""The benchmark: it runs at tiny sizes, and the stored results are complete and agree with the code."""
 
 import json
 import os
@@ -67,7 +67,7 @@ def test_a_wrong_option_is_named_in_one_line(options: list[str]) -> None:
 
 
 def test_a_race_takes_turns_and_times_each() -> None:
-    """One call of each warms up, then they go round."""
+    """After one call of each to warm up, the candidates take turns."""
     order: list[str] = []
     times = bench.race({name: partial(order.append, name) for name in "abc"}, quick=True)
     assert order == [*"abc"] * 2

@@ -122,10 +122,10 @@ def test_a_wrong_answer_hears_what_is_wrong(answer: Any, verdict: str) -> None:
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        (lambda n: n * n + 0.5, "returned 9.5, but it should be a whole number"),
-        (lambda n: True, "returned a bool, but it should be one number"),
-        (lambda n: [n, n], "returned a list, but it should be one number"),
-        (lambda n: torch.ones(2), "returned (2,) numbers, but it should be one number"),
+        (lambda n: n * n + 0.5, "returned 9.5, but it should return a whole number"),
+        (lambda n: True, "returned a bool, but it should return one number"),
+        (lambda n: [n, n], "returned a list, but it should return one number"),
+        (lambda n: torch.ones(2), "returned (2,) numbers, but it should return one number"),
         (lambda n: math.nan, "returned nan. Do you divide by zero?"),
         (lambda n: n * n + (n == 4), "Your function is right in 1 of 2 cases. squared(4) gives 17, but it should give 16."),
     ],
@@ -147,7 +147,7 @@ def test_an_answer_that_never_returns_is_left_behind(waits: Callable[[], None], 
     assert halved(lambda x: waits()).endswith(told)
     assert time.monotonic() - begin < 30
     monkeypatch.delenv("POSENC_COURSE_PATIENCE")
-    assert halved(lambda x: x / 2) == "Right: both.", "the next answer is judged as if nothing had been"
+    assert halved(lambda x: x / 2) == "Right: both.", "the next answer is judged as if nothing had happened"
 
 
 def stubborn() -> None:
@@ -221,20 +221,20 @@ def test_a_property_or_several_functions_can_decide() -> None:
     assert sum_of_two(lambda x: [1, 2]).startswith("Right: ")
     assert sum_of_two(lambda x: (2, 2)) == "One too many."
     assert sum_of_two(lambda x: (2, 3)) == "They add up to 5."
-    assert "returned 1 things, but it should be 2 things" in sum_of_two(lambda x: (2,))
+    assert "returned 1 value, but it should return 2 values" in sum_of_two(lambda x: (2,))
 
 
 # ── what every check of the course does ──────────────────────────────────────────────────────────────────────────────────
 
 
 def answers(check: str, function: Any) -> tuple[Any, ...]:
-    """The function as often as the check takes one."""
+    """The function, repeated as often as the check takes one."""
     right = CHECKS[check].exercise().rights[0]
     return (function,) * (len(right) if isinstance(right, tuple) else 1)
 
 
 class Hostile:
-    """An answer that raises wherever it is looked at."""
+    """An answer that raises an error whatever you do with it."""
 
     def __getattribute__(self, name: str) -> Any:
         raise RuntimeError("hands off")

@@ -84,7 +84,7 @@ def test_published_values_have_a_source() -> None:
 
 @pytest.mark.parametrize("model", BLIND)
 def test_an_attention_layer_without_encoding_does_not_see_order(model: str) -> None:
-    """The last token's output stays when the tokens before it change places. Llama's does not."""
+    """The last token's output stays the same when the tokens before it are swapped. Llama's doesn't."""
 
     def moved(config: Any, attention: Any, **inputs: Any) -> float:
         torch.manual_seed(0)

@@ -1,7 +1,7 @@
 """The ledger of claims: every claim once, every verdict as the cells print it, every row with its evidence.
 
 Each rule takes the page's prose and what its cells print, and yields its problems; below, a good ledger is broken in every
-way that the rules know.
+way that the rules detect.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def parts_stand_below_words_of_the_source(book: Ledger) -> Iterator[str]:
 
 
 def limits_are_sorted_at_the_end(book: Ledger) -> Iterator[str]:
-    """The list at the end of the page names each claim that holds within limits once, and no other."""
+    """The list at the end of the page names each claim that holds within limits once, and no others."""
     end = book.prose.partition("Read the limits again")[2]
     sorted_at_end = Counter(re.findall(r"\b[A-D]\d+\b", end))
     for label, verdict, _ in settled(book.printed):
@@ -159,7 +159,7 @@ def test_count_of_schemes_in_transformers() -> None:
     """The count behind A5, repeated: in how many folders of models the code names a scheme."""
     code = next(cell for cell in ledger().code if "FOLDERS" in cell)
     version = importlib.metadata.version("transformers")
-    assert f"# Counted in transformers {version}:" in code, f"A5 was counted in another version than {version}: count again"
+    assert f"# Counted in transformers {version}:" in code, f"A5 was counted in a different version from {version}: count again"
     stored = {name: int(count) for name, count in re.findall(r'"(\w+)": (\d+)', code[code.index("FOLDERS") :].split("}")[0])}
     names = {"rotary": "RotaryEmbedding|apply_rotary_pos_emb", "sinusoidal": "[sS]inusoidal", "alibi": "[aA]libi"}
     spec = importlib.util.find_spec("transformers")

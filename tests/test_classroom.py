@@ -1,6 +1,6 @@
 """A class with the real nbgrader: an assignment is generated and released, students hand in, and it is graded, with feedback.
 
-One student is right, one is wrong, one hands in nothing but trouble; none may get what is another's, and grading goes on.
+One student is right, one is wrong, one hands in broken notebooks. No student may get another's results, and grading continues.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def stuck(notebook: Notebook) -> None:
 
 
 def bare(notebook: Notebook) -> None:
-    """The graded cells deleted, and one put in their place that says all is well."""
+    """The graded cells deleted, and replaced by one that says that all is right."""
     solve(notebook)
     notebook.cells = [cell for cell in notebook.cells if not cell.metadata.get("nbgrader", {}).get("grade")]
     notebook.cells.append(new_code_cell("print('Right: all of it.')"))

@@ -82,7 +82,7 @@ def built(kind: str, config: Any) -> Any:
 
 @contextmanager
 def given_vectors(linears: list[nn.Module], vectors: Tensor) -> Iterator[None]:
-    """In the place of what these projections compute."""
+    """Replaces what these projections compute."""
     hooks = [linear.register_forward_hook(lambda *_: vectors) for linear in linears]
     try:
         yield
@@ -95,7 +95,7 @@ def given_vectors(linears: list[nn.Module], vectors: Tensor) -> Iterator[None]:
 
 
 class Rotation(NamedTuple):
-    """Turns queries x (batch, heads, L, d_head), and how wide its heads are."""
+    """Rotates queries x (batch, heads, L, d_head), and knows how wide its heads are."""
 
     rotate: Callable[[Tensor], Tensor]
     width: int
@@ -126,7 +126,7 @@ def transformers_model(kind: str, model: str, projections: str, tiny: Settings) 
         layer = network.layers[0]
         attention = layer.attention if hasattr(layer, "attention") else layer.self_attn
         if hasattr(attention, "qk_norm"):
-            attention.qk_norm = nn.Identity()  # Llama 4 divides turned queries by their length
+            attention.qk_norm = nn.Identity()  # Llama 4 divides rotated queries by their length
         linears = [getattr(attention, name) for name in projections.split()]
 
         def rotate(x: Tensor) -> Tensor:
@@ -482,7 +482,7 @@ def test_the_table_of_m2m_100_is_ours_with_another_base() -> None:
     pairs=st.integers(2, 40), base=st.floats(10, 1e6), interleaved=st.booleans(), start=st.integers(0, 50), flip=st.booleans()
 )
 def test_a_table_is_read_back(pairs: int, base: float, interleaved: bool, start: int, flip: bool) -> None:
-    """Turned round, its columns begin with the cosine, and the slowest pair stands first."""
+    """In reverse order, its columns begin with the cosine, and the slowest pair comes first."""
     table = sinusoidal_table(range(start, start + 10), 2 * pairs, base, interleaved=interleaved)
     found = read_table(table.flip(1) if flip else table)
     assert found[:3] == (interleaved, not flip, start)
@@ -624,7 +624,7 @@ def test_falcon_rounds_its_bias_to_bfloat16_from_the_258th_token_on() -> None:
 
 
 def test_falcon_in_transformers_5_gives_two_models_with_the_same_weights() -> None:
-    """The bias once or twice, by the implementation. This fails once they agree: then drop it here and on the page."""
+    """The bias once or twice, by implementation. This fails once they agree: then drop it here and on the page."""
     small = RW | {"hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 1, "vocab_size": 8}
     outputs = []
     for implementation in ("sdpa", "eager"):

@@ -1,6 +1,6 @@
-"""The documents say what is there: README, CONTRIBUTING, and the page of the package with its docstrings.
+"""README, CONTRIBUTING and the package's page with its docstrings describe the repository correctly.
 
-What README, index, guide and plans count, they count right: the table FACTS has the words around each number.
+The numbers in README, index, guide and plans are right: the table FACTS has the words around each number.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def test_every_public_module_has_its_place_on_the_page_of_the_package() -> None:
 
 
 def test_one_map_says_which_chapter_introduces_a_module() -> None:
-    """The docstring of the package: renumbering the chapters is an edit of this map."""
+    """The docstring of the package maps names to chapters; if chapters are renumbered, this map changes."""
     import posenc_course
 
     line = r"^    (\w+) {2,}\S.*?(?:\(chapters? (\d\d)(?: (?:and|to) (\d\d))?\))?$"
@@ -58,16 +58,16 @@ def test_what_a_guide_names_exists(file: str) -> None:
     text, makefile = (ROOT / file).read_text(), (ROOT / "Makefile").read_text()
     targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
     for target in re.findall(r"(?:`|^)make\s+([a-z-]+)", text, re.MULTILINE):
-        assert target in targets, f"{file} names make {target}, which the Makefile has not: it has {sorted(targets)}"
+        assert target in targets, f"{file} names make {target}, which the Makefile doesn't have: it has {sorted(targets)}"
     for path in re.findall(r"\]\(([^):#]+)\)|`((?:tests|tools|book|posenc_course)/[\w./]+)", text):
         named = (ROOT / file).parent / "".join(path)
-        assert named.exists(), f"{file} names {''.join(path)}, which is not there: correct it"
+        assert named.exists(), f"{file} names {''.join(path)}, which doesn't exist: correct it"
 
 
 def test_readme_code_runs() -> None:
     for block in re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL):
         done = run(sys.executable, "-c", block)
-        assert done.returncode == 0, f"code of README.md fails, mend it:\n{block}\n{done.stderr}"
+        assert done.returncode == 0, f"code in README.md fails, correct it:\n{block}\n{done.stderr}"
 
 
 # --- What the guides count ---------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Bad input to every public function: a ValueError that names what was given, and what to do instead; never anything else.
 
 The rules beside the signatures (`posenc_course._validation`) say what each argument must be, and bad values are made from them.
-What no rule says, because it depends on several arguments or on what a function finds out on its way, is tried by hand.
+Cases without a rule, which depend on several arguments or on what a function finds while it runs, are written by hand.
 """
 
 import importlib
@@ -93,7 +93,7 @@ def not_bounded(rule: Bounded, good: Arguments) -> list[Bad]:
 
 
 def not_numbers(rule: Numbers, good: Arguments, value: Any) -> list[Bad]:
-    """Good positions or offsets with something wrong in their first place, as a whole, or in their shape."""
+    """Good positions or offsets with something wrong in the first one, in all of them, or in their shape."""
     if rule.only_tensors:
         wrong: list[Bad] = plain([0, 1, 2], "text", 3)
     else:
@@ -234,7 +234,7 @@ def good(path: str) -> Arguments:
     return {name: own.get(name, COMMON.get(name)) for name in dict.fromkeys([*needed, *rules])}
 
 
-# ── by hand: what depends on several arguments, or on what a function finds out on its way ───────────────────────────────
+# ── by hand: what depends on several arguments, or on what a function finds while it runs ───────────────────────────────
 
 
 def returning(value: Any) -> Callable[[Any], Any]:

@@ -100,9 +100,9 @@ def test_run_fails_in_ci_when_anything_is_skipped(tmp_path: Path) -> None:
     at_home = run(tmp_path, *arguments, PATH=str(tmp_path / "empty"))
     in_ci = run(tmp_path, *arguments, "-n", "1", PATH=str(tmp_path / "empty"), CI="true")
     assert at_home.returncode == 0, at_home.stdout
-    assert "1 tests were skipped: no chromium: apt-get install chromium" in at_home.stdout
+    assert "skipped tests: 1 (no Chromium found: apt-get install chromium" in at_home.stdout
     assert in_ci.returncode == 1, in_ci.stdout
-    assert "CI is set, so this run FAILED: 1 tests were skipped: no chromium" in in_ci.stdout
+    assert "CI is set, so this run FAILED: skipped tests: 1 (no Chromium found" in in_ci.stdout
     wrong = run(tmp_path, *arguments, CHROMIUM="no-such-program")
     assert "CHROMIUM=no-such-program is not a program" in wrong.stdout
 
@@ -112,7 +112,7 @@ def test_execute_leaves_a_failing_chapter_as_it_was(tmp_path: Path) -> None:
     before = path.read_bytes()
     result = run(tmp_path, "tools/execute.py")
     assert result.returncode == 1
-    assert "01_small, code cell 2 failed; the notebook is left as it was." in result.stderr
+    assert "01_small, code cell 2 failed; the notebook is unchanged." in result.stderr
     assert "ZeroDivisionError" in result.stderr
     assert path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]
@@ -121,7 +121,7 @@ def test_execute_leaves_a_failing_chapter_as_it_was(tmp_path: Path) -> None:
 def test_execute_names_the_chapters_it_knows(tmp_path: Path) -> None:
     course(tmp_path)
     result = run(tmp_path, "tools/execute.py", "05_norm")
-    assert (result.returncode, result.stderr) == (1, "no chapter is called 05_norm: use 01_small\n")
+    assert (result.returncode, result.stderr) == (1, "no chapter is called 05_norm: choose from 01_small\n")
 
 
 def test_execute_stores_what_the_rules_ask(tmp_path: Path) -> None:

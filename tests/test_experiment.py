@@ -1,4 +1,4 @@
-"""The lab: it measures what it says, a seed is a run, nothing is lost or overwritten; and what its committed results show."""
+"""The experiment measures what it says, a seed fixes a run, nothing is lost or overwritten; and what its results show."""
 
 import hashlib
 import itertools
@@ -334,7 +334,7 @@ def test_every_scheme_has_its_look_and_every_part_its_runs() -> None:
 
 def test_a_seed_is_a_run_and_the_record_is_of_the_stored_weights(tmp_path: Path) -> None:
     run = Run("text", "learned", 3)
-    torch.rand(5)  # wherever torch's own generator stands
+    torch.rand(5)  # whatever the state of torch's own generator
     model, record = train_run(TINY, run)
     again, same = train_run(TINY, run)
     for one in (record, same):
@@ -979,7 +979,7 @@ runpy.run_module("posenc_course.experiment", run_name="__main__")
 
 
 def test_interrupted_it_goes_on_to_the_same_numbers(tmp_path: Path) -> None:
-    """Ctrl-C and kill -9 in the first of three runs; afterwards the numbers are those of runs that nobody disturbed."""
+    """Ctrl-C and kill -9 in the first of three runs; afterwards the numbers are those of undisturbed runs."""
     changes = [f"--set={name}={json.dumps(value)}" for name, value in TINY.as_json().items()]
     folder, schemes = tmp_path / "disturbed", ["none", "alibi", "rope"]
     options = ["run", "--folder", str(folder), "--schemes", ",".join(schemes), *changes]
@@ -996,7 +996,7 @@ def test_interrupted_it_goes_on_to_the_same_numbers(tmp_path: Path) -> None:
             assert error == "interrupted: finished runs are kept, and the same command continues from there\n"
         else:
             assert process.returncode == -sign, error
-        for _ in range(600):  # the processes that worked for it notice, and end
+        for _ in range(600):  # its worker processes notice it, and end
             if not others_of(process.pid):
                 break
             time.sleep(0.1)
@@ -1008,7 +1008,7 @@ def test_interrupted_it_goes_on_to_the_same_numbers(tmp_path: Path) -> None:
 
 
 def others_of(session: int) -> list[str]:
-    """Processes of the session that are still there (Linux; elsewhere nobody looks)."""
+    """Processes of the session that are still there (on Linux; not checked elsewhere)."""
     there = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -1062,7 +1062,7 @@ def test_the_committed_files_say_how_they_were_made_and_name_no_place() -> None:
 
 
 def below(less: Tensor, more: Tensor) -> bool:
-    """Whether the means over seeds differ in this direction by three times the larger spread at least."""
+    """Whether the means over seeds differ in this direction by at least three times the larger standard deviation."""
     (low, low_spread), (high, high_spread) = describe(less), describe(more)
     return bool(high - low >= 3 * max(low_spread, high_spread) and high > low)
 
@@ -1074,7 +1074,9 @@ def test_at_the_trained_length_positions_help_and_schemes_differ(full: dict[str,
     for scheme in ("normalized", "sinusoidal", "learned", "t5"):
         assert below(at_1["rope"], at_1[scheme]), scheme
         assert below(at_1["alibi"], at_1[scheme]), scheme
-    assert at_1["linear"].min() > at_1["none"].max()  # the widest spread of all: no more than that every seed says so
+    assert (
+        at_1["linear"].min() > at_1["none"].max()
+    )  # the largest standard deviation of all, so we only ask that every seed agrees
 
 
 def test_who_breaks_beyond_the_trained_length_and_who_does_not(full: dict[str, Any]) -> None:
@@ -1124,7 +1126,7 @@ def test_what_stretching_does_without_training(full: dict[str, Any]) -> None:
         assert below(changes[change][:, 3], raw[:, 3]), change
     assert below(raw[:, 1], changes["interpolation"][:, 1]), "interpolation hurts at 2T, where RoPE still holds"
     for change in ("interpolation", "ntk", "yarn", "yarn_fast_8"):
-        assert below(changes["window"][:, 3], changes[change][:, 3]), f"{change} falls short of not looking far"
+        assert below(changes["window"][:, 3], changes[change][:, 3]), f"{change} does worse than a window"
     assert below(scores(full, "learned", change="interpolation")[:, 1], scores(full, "learned")[:, 1])
 
 
@@ -1150,7 +1152,7 @@ def test_the_factor_is_a_ratio_of_scales(full: dict[str, Any]) -> None:
     assert below(at["paper"][0], at["unscaled"][0]), "tokens fainter than positions"
     assert below(at["paper"][0], at["overscaled"][0]), "positions fainter than tokens"
     assert below(at["unit"][0], at["overscaled"][0])
-    assert below(at["overscaled"][3], at["unit"][3]), "what is hardly there cannot break"
+    assert below(at["overscaled"][3], at["unit"][3]), "positions that hardly count cannot break"
 
 
 def test_learned_falls_behind_sinusoidal_at_the_best_rate_of_each(full: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""A figure of the site is its notebook's, on light ground and on dark."""
+"""A figure on the site is its notebook's figure, on light and dark backgrounds."""
 
 import json
 import re
@@ -69,7 +69,7 @@ def test_page_shows_its_notebook_s_figures_twice(site: Site, page: str) -> None:
     assert [shapes(text) for text in texts] == [shapes(svg) for svg in stored for _ in range(2)]
     for source, light, dark in zip(shown[::2], texts[::2], texts[1::2], strict=True):
         assert "#ffffff" not in re.findall(r'id="patch_\d+"><path [^>]*fill: (#\w+)', light), (
-            f"{page}: {source} is a white card"
+            f"{page}: {source} has a white background"
         )
         assert set(figures.COLOR.findall(light)) - {"#ffffff"} != set(figures.COLOR.findall(dark))
 

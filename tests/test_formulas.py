@@ -1,7 +1,7 @@
-"""Formulas of the pages hold as they stand there, when their symbols mean what the package computes.
+"""The formulas on the pages are true as written if their symbols mean what the package computes.
 
 Each row names a page, a piece that finds one formula on it, how many equations of it are evaluated, and the values of the
-symbols. A piece that ends in $ is the words before a formula of a line, which is then evaluated whatever it says. The test of
+symbols. A piece that ends in $ is the text before an inline formula, which is then evaluated whatever it says. The test of
 the test changes every sign, number, root, quotient and function of every formula in turn: an equation must break.
 """
 
@@ -430,4 +430,4 @@ def test_formula_fails_with_another_sign_or_number(formula: Formula) -> None:
                     silent.append(other)
             except (latex.Unreadable, ArithmeticError, IndexError, ValueError):
                 continue  # it broke, and not in silence
-    assert silent == [], "these are wrong, and nothing notices:\n" + "\n".join(silent)
+    assert silent == [], "these are wrong, and no test notices:\n" + "\n".join(silent)

@@ -1,4 +1,4 @@
-"""The geometry of the sinusoidal encoding: every formula against the table itself, and the figures that are told of it."""
+"""The geometry of the sinusoidal encoding: every formula against the table itself, and the numbers that are often quoted."""
 
 import math
 
@@ -98,7 +98,7 @@ def test_the_results_have_the_shape_of_the_offsets(shape: tuple[int, ...]) -> No
 
 
 def test_an_odd_width_has_no_similarity_that_the_offset_decides() -> None:
-    """Its last sine stands alone, so that the dot product changes with the place; the functions refuse it."""
+    """Its last sine has no cosine, so the dot product changes with the position; the functions refuse odd widths."""
     start, end, further = sinusoidal_table([0, 1000, 2000], 5)
     assert (start @ end - end @ further).abs() > 0.1
     for function in (similarity, similarity_by_pair, distance):
@@ -106,11 +106,11 @@ def test_an_odd_width_has_no_similarity_that_the_offset_decides() -> None:
             function([1], 5)
 
 
-# ── what is told of width 128 ────────────────────────────────────────────────────────────────────────────────────────────
+# ── claims about width 128 ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_the_similarity_falls_until_offset_11_and_then_first_rises() -> None:
-    """Smoothly falling, it is said; true of the nearest dozen tokens only."""
+    """It is often said to fall smoothly, which is true only of the nearest dozen tokens."""
     steps = similarity(range(13), 128).diff()
     assert (steps[:11] < 0).all()
     assert steps[11] > 0
@@ -152,7 +152,7 @@ def test_norms_have_the_shape_of_the_positions_and_the_papers_base(d_model: int)
 
 @given(st.floats(-100, 100), even_widths, st.floats(1.5, 1e4))
 def test_a_pair_comes_back_after_its_wavelength_and_not_before(m: float, d_model: int, base: float) -> None:
-    """A full turn brings (sin, cos) back, half of one its opposite, a quarter (cos, -sin)."""
+    """A full rotation gives (sin, cos) again, half a rotation its opposite, and a quarter (cos, -sin)."""
     for i, wavelength in enumerate(wavelengths(d_model, base).tolist()):
         pairs = sinusoidal_table([m + part * wavelength for part in (0, 0.25, 0.5, 1)], d_model, base)[:, 2 * i : 2 * i + 2]
         start, quarter, half, full = pairs
@@ -177,7 +177,7 @@ def test_wavelengths_grow_geometrically_from_a_turn(d_model: int, base: float) -
 
 @pytest.mark.parametrize(("d_model", "longest"), [(18, 22_581), (128, 54_410), (512, 60_611)])
 def test_the_last_clocks_turn_depends_on_the_width(d_model: int, longest: int) -> None:
-    """The 22,500 tokens that one reads of are those of a plot of width 18."""
+    """The 22,500 tokens of a common claim come from a plot of width 18."""
     assert round(wavelengths(d_model)[-1].item()) == longest
 
 
@@ -186,7 +186,7 @@ def test_the_last_clocks_turn_depends_on_the_width(d_model: int, longest: int) -
 
 @given(st.integers(1, 300), widths.map(lambda width: width + 1), bases, st.floats(1e-3, 300))
 def test_turning_pairs_counts_the_clocks_one_sees_turn(length: int, d_model: int, base: float, angle: float) -> None:
-    """Read off the table, token by token: no clock moves by more than 1 radian per token, so the turns can be followed."""
+    """Read off the table, token by token: no clock moves by more than 1 radian per token, so the rotations can be followed."""
     d_model -= d_model % 2
     table = sinusoidal_table(range(length), d_model, base).view(length, -1, 2)
     turns = []
@@ -203,19 +203,19 @@ def test_an_odd_widths_lone_sine_counts_as_a_pair() -> None:
 
 
 def test_a_pair_that_turns_by_the_angle_itself_does_not_turn_by_more() -> None:
-    """The fastest pair turns by 1 radian per token: by 3 radians from the first of four tokens to the last."""
+    """The fastest pair rotates by 1 radian per token: by 3 radians from the first of four tokens to the last."""
     assert turning_pairs(4, 2, angle=3) == 0
     assert turning_pairs(5, 2, angle=3) == 1
 
 
 def test_a_full_turn_is_the_default_angle() -> None:
-    """More than a full turn is more tokens than a wavelength."""
+    """More than a full rotation takes more tokens than a wavelength."""
     for length in (1, 6, 7, 8, 50, 10_000, 60_000):
         assert turning_pairs(length, 128) == (wavelengths(128) < length - 1).sum()
 
 
 def test_how_many_pairs_a_short_sequence_uses_depends_on_what_counts_as_used() -> None:
-    """50 tokens, width 128: 69 % of the pairs turn by more than 0.1 radian, 23 % make a full turn."""
+    """50 tokens, width 128: 69 % of the pairs rotate by more than 0.1 radian, and 23 % make a full rotation."""
     assert round(100 * turning_pairs(50, 128, angle=0.1) / 64) == 69
     assert round(100 * turning_pairs(50, 128) / 64) == 23
 

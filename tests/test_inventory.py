@@ -48,7 +48,7 @@ def test_the_key_answers_every_question() -> None:
         for number, options in asked.items():
             assert list(options) == ["A", "B", "C"], f"{test}, {number}: the options are {list(options)}, not A, B, C"
             right, believed = key()[number][place], key()[number][place + 2].split(" or ")
-            assert {right, *believed} <= {*options}, f"{test}, {number}: the key names options that there are not"
+            assert {right, *believed} <= {*options}, f"{test}, {number}: the key names options that don't exist"
             assert right not in believed, f"{test}, {number}: {right} cannot be right and the misconception"
 
 

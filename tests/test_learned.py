@@ -9,7 +9,7 @@ from torch import Tensor
 from posenc_course.learned import LearnedPositions, learned_encoding
 from tests.tensors import normal32
 
-# All sizes differ, so that a mixed-up axis cannot go unseen.
+# All sizes differ, so that a mixed-up axis can't go unnoticed.
 BATCH, LENGTH, ROWS, D_MODEL = 2, 4, 7, 3
 
 ONE_SEQUENCE = torch.tensor([6, 0, 2, 2])
@@ -52,7 +52,7 @@ def test_the_result_has_the_dtype_of_the_tokens(dtype: torch.dtype) -> None:
 
 
 def test_the_last_row_is_a_position_and_the_next_is_an_error_that_names_both() -> None:
-    """There is no formula to go on with."""
+    """No formula continues the table."""
     table, x = normal32(ROWS, D_MODEL), normal32(BATCH, LENGTH, D_MODEL)
     assert torch.equal(learned_encoding(table, torch.tensor([ROWS - 1])), table[-1:])
     beyond = torch.tensor([0, ROWS, ROWS + 2, 1])
@@ -70,7 +70,7 @@ def test_a_table_may_have_one_row_and_one_channel() -> None:
 
 @pytest.mark.parametrize("shape", [(ROWS,), (BATCH, ROWS, D_MODEL)])
 def test_a_table_has_two_axes(shape: tuple[int, ...]) -> None:
-    """A table for each sequence of a batch would be looked up along the wrong axis, without a sound."""
+    """A table for each sequence of a batch would be looked up along the wrong axis without an error."""
     with pytest.raises(ValueError, match=r"table must be .* shape \(max_length, d_model\)"):
         learned_encoding(normal32(*shape), torch.tensor([0, 1]))
 
@@ -112,7 +112,7 @@ def test_it_costs_one_parameter_per_position_and_channel() -> None:
 
 @pytest.mark.parametrize("std", [None, 0.02, 1.5])
 def test_the_table_starts_normal_with_the_given_spread(std: float | None) -> None:
-    """N(0, std²), 0.02 where nothing is said; 200,000 draws show mean and spread within five standard errors."""
+    """N(0, std²), 0.02 by default; 200,000 samples show mean and standard deviation within five standard errors."""
     torch.manual_seed(0)
     table = (LearnedPositions(1000, 200) if std is None else LearnedPositions(1000, 200, std=std)).table
     std, count = 0.02 if std is None else std, table.numel()

@@ -46,7 +46,7 @@ KEPT: dict[str, tuple[str, dict[str, Any]]] = {}  # addresses of changed figures
 
 @cache
 def opened(browser: Browser, address: str) -> tuple[Page, list[str]]:
-    """A page, offline, for all tests of this process: to open it takes the longest; and the errors on it."""
+    """A page, offline, for all tests of this process, because opening it takes longest; and the errors on it."""
     tab = browser.new_page(viewport={"width": 1280, "height": 900}, offline=True, reduced_motion="reduce")
     failed: list[str] = []
     tab.on("pageerror", lambda error: failed.append(str(error)))
@@ -100,7 +100,7 @@ def test_it_begins_with_the_numbers_of_its_figure(browser: Browser, site: Site, 
     for kind in ("lines", "points"):
         for part in drawn[kind]:
             same = [p for p in known[kind] if close(part["x"], numbers(p["x"])) and close(part["y"], numbers(p["y"]))]
-            assert same, f"{plain} begins with {kind} that its cell did not draw: {str(part)[:200]}"
+            assert same, f"{plain} begins with {kind} that its cell didn't plot: {str(part)[:200]}"
     for image in drawn["images"]:
         assert any(close(image, numbers(p)) for p in known["images"]), f"{plain} begins with an image not drawn by its cell"
     tips = [point for area in known["areas"] for point in zip(numbers(area["x"]), numbers(area["y"]), strict=True)]
@@ -114,7 +114,7 @@ def test_it_moves_by_keyboard_and_keeps_its_state_in_the_address(browser: Browse
     with started(browser, site, plain) as tab:
         figure = tab.locator(f"#{plain} living-figure")
         assert figure.locator(".says").inner_text().strip(), f"{plain} says nothing"
-        assert not tab.locator(f"#{plain} > img:visible").count(), f"{plain}: the plain figure stands beside the living one"
+        assert not tab.locator(f"#{plain} > img:visible").count(), f"{plain}: the plain figure is shown beside the living one"
         first = figure.evaluate("e => e.state")
         for control in figure.locator(":is(input, select, button):visible").all():
             control.focus()
@@ -124,7 +124,7 @@ def test_it_moves_by_keyboard_and_keeps_its_state_in_the_address(browser: Browse
         before = figure.locator(".says").inner_text()
         slider.focus()
         tab.keyboard.press(key)
-        tab.wait_for_function(f"location.search.includes('{plain.removeprefix('fig-')}.')")  # when the change has ended
+        tab.wait_for_function(f"location.search.includes('{plain.removeprefix('fig-')}.')")  # when the change is complete
         changed, says = figure.evaluate("e => e.state"), figure.locator(".says").inner_text()
         assert changed != first
         assert figure.locator("[role=status]").inner_text() == says != before, f"{plain}: what changed is not spoken"
@@ -149,7 +149,7 @@ def test_address_brings_the_states_back(browser: Browser, site: Site, page: str)
             tab.wait_for_selector(f"#{plain}.lives")
             assert tab.locator(f"#{plain} living-figure").evaluate("e => e.state") == state, f"{plain}: {query} is not taken up"
         weights = 'script[src*="data/text-"], script[src*="data/recite-"]'
-        assert not tab.locator(weights).count(), "models are loaded before anybody asks for them"
+        assert not tab.locator(weights).count(), "models are loaded before a reader asks for them"
 
 
 @pytest.mark.slow
@@ -181,7 +181,7 @@ def test_nothing_is_loaded_before_it_comes_near(browser: Browser, site: Site) ->
 
 
 def test_scripts_are_light() -> None:
-    """All of them in one parcel, and what a page sends for its figures, one by one."""
+    """All of them compressed together, and those of each page one by one."""
     texts = {name: text.encode() for name, text in living.scripts(ROOT).items() if "/" not in name}
     loader = living.loader(ROOT).encode()
     assert len(gzip.compress(loader + b"".join(texts.values()), 9)) <= 40_000
@@ -231,4 +231,4 @@ def test_shades_are_those_of_the_plain_heatmaps(browser: Browser, site: Site) ->
                 return shares.map((share) => shade(share, diverging));
             }"""
             shades = tab.evaluate(script, [shares.tolist(), diverging])
-            assert np.abs(np.array(shades) - 255 * colors(shares)[:, :3]).max() < 7, "of 255, which no eye tells apart"
+            assert np.abs(np.array(shades) - 255 * colors(shares)[:, :3]).max() < 7, "of 255, which is invisible"

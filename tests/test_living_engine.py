@@ -93,7 +93,7 @@ def encodings(draw: random.Random) -> Iterator[tuple[str, list[Any], Any]]:
     cos, sin = rope.rope_tables(real, omega, dtype=torch.float64)
     yield "ropeTables", [real, omega.tolist()], {"cos": cos, "sin": sin}
     x = torch.tensor([draw.gauss(0, 1) for _ in range(2 * len(omega) + 3)], dtype=torch.float64)
-    scheme = rope.RotaryPositions(omega)  # turns its pairs, and leaves the last three channels
+    scheme = rope.RotaryPositions(omega)  # rotates its pairs, and leaves the last three channels unchanged
     q = x[None, None, None, :]
     here = torch.tensor(real[:1], dtype=torch.float64)
     yield "applyRope", [x.tolist(), cos[0].tolist(), sin[0].tolist()], scheme.rotate(q, q, here, here)[0].flatten()
@@ -283,7 +283,7 @@ def far_from_the_record(page: Page, name: str, change: str) -> float:
 
 
 def computable(name: str, change: str) -> bool:
-    """No figure draws a learned table out, or takes YaRN with other constants."""
+    """No figure stretches a learned table, or uses YaRN with other constants."""
     return change in ("plain", "window") or ("rope" in name and change in STRETCHINGS)
 
 
@@ -377,14 +377,14 @@ def test_what_cannot_be_asked_is_said(page: Page) -> None:
         return str(page.evaluate(MESSAGE, {"model": model, "texts": [text]} | job))
 
     assert said("text-learned-0", positions=[0, 1, 2, 600]) == (
-        "The table of learned positions has rows 0 to 511, and none for position 600."
+        "The table of learned positions has rows 0 to 511, but none for position 600."
     )
-    assert said("text-rope-0", positions=[0, 1]) == "4 tokens need a position each, got 2."
-    assert said("text-rope-9") == "data/text-rope-9 could not be loaded: check the connection, then try again"
+    assert said("text-rope-0", positions=[0, 1]) == "4 tokens need one position each, but got 2."
+    assert said("text-rope-9") == "data/text-rope-9 could not be loaded: check your connection and try again"
     assert page.evaluate(
         MESSAGE.replace("ask(job)", "ask({ ...job, texts: living.load('data/none') })"), {"model": "text-rope-9"}
-    ) == ("data/none could not be loaded: check the connection, then try again")
-    assert said("text-rope-0") == "nothing"  # all is well after that
+    ) == ("data/none could not be loaded: check your connection and try again")
+    assert said("text-rope-0") == "nothing"  # after that, it works again
     assert [text["losses"] for text in asked(page, "text-rope-0", ["", "a"])["each"]] == [[], []]
     assert asked(page, "text-rope-0", ["naïve €"])["each"] == asked(page, "text-rope-0", ["na?ve ?"])["each"]
     assert not unhandled

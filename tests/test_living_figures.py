@@ -56,7 +56,7 @@ def test_order_changes_weights_through_each_door_but_a_mirror_none_through_the_t
                 change = (weights(scheme, order) - weights(scheme, list(range(6)))[order][:, order]).abs().max()
                 blind = scheme is schemes[0] or (bool(button) and scheme is alibi)
                 assert (change < 1e-9) == blind
-                says = "none has changed" if blind else f"largest change of a weight is {change:.3f}"
+                says = "none has changed" if blind else f"largest change in a weight is {change:.3f}"
                 figure.locator(".says", has_text=says).wait_for(timeout=3000)
 
 
@@ -69,20 +69,20 @@ def test_one_value_means_another_token_at_each_length(browser: Browser, site: Si
     with started(browser, site, "fig-grids") as tab:
         figure = tab.locator("#fig-grids living-figure")
         first, last = (normalized([2], length)[0] for length in (4, 64))
-        says = f"Token 3 is at {first:.3f} in a text of 4 tokens and at {last:.3f} in one of 64."
+        says = f"Token 3 has position {first:.3f} in a text of 4 tokens and position {last:.3f} in a text of 64."
         assert says in figure.locator(".says").inner_text()
         figure.get_by_role("combobox").press("ArrowDown")
         figure.get_by_role("slider", name="Tokens in your text").press("End")
         two = bearers(0.4, 4, 6, 81, 24, 64)
         assert len(two) == 2
-        says = f"The value 0.40 is the position of {' and '.join(two)}, and of no token"
+        says = f"The value 0.40 is the position of {' and '.join(two)}, and no token has it"
         figure.locator(".says", has_text=says).wait_for(timeout=3000)
         for _ in range(2):
             figure.get_by_role("slider", name="Value").press("ArrowRight")
         (one,) = bearers(0.5, 4, 6, 81, 24, 64)
-        figure.locator(".says", has_text=f"The value 0.50 is the position of {one}, and of no").wait_for(timeout=3000)
+        figure.locator(".says", has_text=f"The value 0.50 is the position of {one}, and no token has it").wait_for(timeout=3000)
         figure.get_by_role("combobox").press("ArrowDown")
-        figure.locator(".says", has_text="Token 3 is at 2, however long the text is").wait_for(timeout=3000)
+        figure.locator(".says", has_text="Token 3 has position 2, however long the text is").wait_for(timeout=3000)
 
 
 def press(tab: Page, control: Locator, key: str, times: int) -> None:
@@ -92,7 +92,7 @@ def press(tab: Page, control: Locator, key: str, times: int) -> None:
 
 
 def says(tab: Page, plain: str, words: str) -> list[float]:
-    """The numbers of what the figure says, once these words are in it."""
+    """The numbers in the figure's sentence, once it contains these words."""
     said = tab.locator(f"#{plain} .says", has_text=words)
     said.wait_for()
     return [float(number.replace(",", "").replace("−", "-")) for number in re.findall(r"−?\d[\d,]*\.?\d*", said.inner_text())]
@@ -105,10 +105,10 @@ def test_rightmost_columns_move_in_longer_tables(browser: Browser, site: Site) -
         figure = tab.locator("#fig-heatmap")
         turns = wavelengths(64)
         short = says(tab, "fig-heatmap", "within these 60 positions")
-        press(tab, figure.get_by_label("Column to read"), "End", 1)
+        press(tab, figure.get_by_label("Chosen column"), "End", 1)
         press(tab, figure.get_by_label("Positions", exact=False).first, "End", 1)
         figure.locator("input[max='47999']").wait_for()  # the slider reaches the other rows with the next frame
-        press(tab, figure.get_by_label("Position to read"), "End", 1)
+        press(tab, figure.get_by_label("Chosen position"), "End", 1)
         position, column, *_, value, repeats, pairs, full, length, slowest, _ = says(
             tab, "fig-heatmap", "At position 47,999, column 63"
         )
@@ -124,7 +124,7 @@ def test_rightmost_columns_move_in_longer_tables(browser: Browser, site: Site) -
 
 @pytest.mark.slow
 def test_only_the_slowest_hand_tells_far_positions_apart(browser: Browser, site: Site) -> None:
-    """Chapter 4: slow hands say roughly where, fast ones say exactly; without the slowest, positions are whole turns off."""
+    """Chapter 4: slow hands show roughly where, fast ones exactly; without the slowest, positions are whole rotations off."""
     with started(browser, site, "fig-clocks") as tab:
         figure = tab.locator("#fig-clocks")
         above, below, *turns = says(tab, "fig-clocks", "so only the fourth can tell")[:6]
@@ -135,7 +135,7 @@ def test_only_the_slowest_hand_tells_far_positions_apart(browser: Browser, site:
         (hidden,) = says(tab, "fig-clocks", "All four hands agree")
         press(tab, figure.get_by_label("tens and ones"), "ArrowLeft", 1)
         assert says(tab, "fig-clocks", "so you are at most 1 position off")[1] == round(np.degrees(1)), (
-            "what a token turns it by"
+            "the angle that one token adds"
         )
     omega = frequencies(8).numpy()
     assert (above, below, hidden) == (37, 1922, 2024)
@@ -147,19 +147,19 @@ def test_only_the_slowest_hand_tells_far_positions_apart(browser: Browser, site:
 
 @pytest.mark.slow
 def test_photograph_does_not_tell_seconds_10_and_12_apart(browser: Browser, site: Site) -> None:
-    """Chapter 4: the first pendulum hangs at the same position at both moments, and moves opposite ways."""
+    """Chapter 4: the first pendulum hangs at the same position at both moments, and moves in opposite directions."""
     with started(browser, site, "fig-pendulums") as tab:
         figure = tab.locator("#fig-pendulums")
         photograph, seconds = figure.get_by_label("Photograph"), figure.get_by_label("Seconds")
-        says(tab, "fig-pendulums", "The second does now what the first did after 1 second.")
+        says(tab, "fig-pendulums", "The second pendulum is now doing what the first one did after 1 second.")
         press(tab, photograph, "Space", 1)
         first = says(tab, "fig-pendulums", "10 seconds after the push, the first pendulum hangs to the left (")
         press(tab, seconds, "ArrowRight", 2)
         second = says(tab, "fig-pendulums", "12 seconds after the push, the first pendulum hangs to the left (")
         press(tab, photograph, "Space", 1)
-        back = says(tab, "fig-pendulums", "moves to the right (")
+        back = says(tab, "fig-pendulums", "moving to the right (")
         press(tab, seconds, "ArrowLeft", 2)
-        out = says(tab, "fig-pendulums", "moves to the left (")
+        out = says(tab, "fig-pendulums", "moving to the left (")
     rows = sinusoidal_table([10, 12], 8)[:, :2].numpy().round(2)
     assert first[1] == second[1] == rows[0, 0] == rows[1, 0]
     assert [out[1:3], back[1:3]] == rows.tolist()
@@ -192,7 +192,7 @@ def test_text_ten_times_longer_uses_the_pairs_of_one_factor_of_ten(browser: Brow
 
 @pytest.mark.slow
 def test_random_projections_make_the_score_depend_on_the_position(browser: Browser, site: Site) -> None:
-    """Chapter 6: at one offset the angles are the same everywhere, and so is the score, but not behind random projections."""
+    """Chapter 6: at one offset the angles are the same everywhere, and so is the score, but not with random projections."""
     plain = "fig-spread"
     table = sinusoidal_table(range(512), 16).numpy()
 
@@ -203,19 +203,19 @@ def test_random_projections_make_the_score_depend_on_the_position(browser: Brows
     with started(browser, site, plain) as tab:
         angles = tab.locator(f"#{plain} svg text", has_text="pair 0")
         both, ahead, between = (
-            tab.locator(f"#{plain}").get_by_label(label) for label in ("Move both", "Query ahead", "Between")
+            tab.locator(f"#{plain}").get_by_label(label) for label in ("Move both", "Query ahead", "Projections")
         )
         press(tab, ahead, "ArrowRight", 1)
         plain_score = f"{scores(np.eye(16))[100]:.2f}"
         first = says(
             tab,
             plain,
-            "At 104 and 100, every pair's angle is the same as anywhere at offset 4. "
+            "At positions 104 and 100, the angle of every pair is the same as at any two positions with offset 4. "
             f"The score is the same, too: {plain_score} ",
         )
         angle = angles.text_content()
         press(tab, both, "ArrowRight", 10)
-        assert says(tab, plain, "At 114 and 110")[2:] == first[2:]
+        assert says(tab, plain, "At positions 114 and 110")[2:] == first[2:]
         press(tab, between, "ArrowDown", 1)
         random = scores(numbers(recorded(plain)["given"]["first"]))
         *_, here, low, high, ratio = says(tab, plain, "The score is not")
@@ -265,7 +265,7 @@ def test_arrows_keep_their_angle_when_both_tokens_move(browser: Browser, site: S
         return [round(math.degrees(math.acos(score / 2.5))), round(score, 2)]
 
     with started(browser, site, "fig-two-turned") as tab:
-        assert says(tab, "fig-two-turned", "at 5")[-2:] == found(5, 2) == [60, 1.25]
+        assert says(tab, "fig-two-turned", "at position 5")[-2:] == found(5, 2) == [60, 1.25]
         press(tab, sliders(tab, "fig-two-turned").nth(2), "ArrowRight", 4)
         assert says(tab, "fig-two-turned", "moved")[-2:] == found(9, 6) == [60, 1.25]
         press(tab, sliders(tab, "fig-two-turned").nth(0), "ArrowRight", 3)
@@ -353,7 +353,7 @@ def test_wide_buckets_are_shared(browser: Browser, site: Site) -> None:
         press(tab, tab.locator("#fig-buckets select"), "ArrowDown", 1)
         bucket, _, first, last = shared(False)
         assert says(tab, "fig-buckets", f"every offset from {first} on") == [100, bucket, first, 7]
-        assert last == 300  # all that is farther
+        assert last == 300  # all farther offsets
         press(tab, tab.locator("#fig-buckets select"), "ArrowDown", 1)
         ahead = t5_buckets(range(-300, 0), causal=False)
         bound = int((ahead == ahead[200]).nonzero().max()) - 300
@@ -366,7 +366,7 @@ def test_untrained_buckets_stand_above_trained_ones(browser: Browser, site: Site
     (axes,) = recorded("fig-heads-curves")["axes"]
     curves = [numbers(line["y"]) for line in axes["lines"]]
     with started(browser, site, "fig-heads-curves") as tab:
-        for head, words in ((1, "no text of the training"), (2, "Head 2")):
+        for head, words in ((1, "never occurred in training"), (2, "Head 2")):
             far, near = (round(float(curves[head - 1][offset + 60]), 2) for offset in (40, 4))
             bucket = t5_buckets(range(-60, 61), causal=False)
             alike = int((bucket == bucket[100]).sum()) - 1
@@ -413,16 +413,16 @@ def test_alibi_reads_backwards_and_rope_does_not(browser: Browser, site: Site) -
         says.get_by_text("haven't been asked").wait_for()
         assert models_of(tab) == before
         asks.press("Enter")
-        says.get_by_text(", over 32 texts").wait_for()
-        assert "Nothing changes for ALiBi and the model without positions." in says.inner_text()
+        says.get_by_text("means over 32 texts").wait_for()
+        assert "nothing changes for ALiBi and the model without positions." in says.inner_text()
         assert float(re.findall(r"RoPE \+(\d\.\d\d)", says.inner_text())[0]) == pytest.approx(more.item(), abs=0.006)
         assert models_of(tab) >= {f"text-{name}-0" for name in SCHEMES}
         figure.get_by_label("Positions").focus()
         tab.keyboard.press("a")
         figure.get_by_label("Move all by").wait_for()  # it comes back with the next frame
         figure.get_by_label("Move all by").press("Home")
-        says.get_by_text(re.compile("moved by 1, over 32 texts")).wait_for()
-        assert "Nothing changes for ALiBi, RoPE, T5 bias, Shaw and the model without positions." in says.inner_text()
+        says.get_by_text("moved by 1 (means over 32 texts)").wait_for()
+        assert "nothing changes for ALiBi, RoPE, T5 bias, Shaw and the model without positions." in says.inner_text()
 
 
 def known_words(model: Decoder, prompt: str) -> str:
@@ -453,7 +453,7 @@ def test_rope_s_writing_falls_apart_and_a_window_holds_it(browser: Browser, site
         shares = [int(a) / int(b) for a, b in re.findall(r"(\d+) of (\d+)", says.inner_text())]
         assert shares[0] < 0.1 < 0.25 < min(shares[1:])
         figure.get_by_label("Temperature").press("Home")
-        said = "{} of RoPE's are known, {} with the window, and {} of ALiBi's.".format(*expected)
+        said = "{} words are known with RoPE, {} with RoPE and the window, and {} with ALiBi.".format(*expected)
         says.get_by_text(f"from byte 112 on after prompt 1, {said}").wait_for()
         assert models_of(tab) >= {"text-rope-0", "text-alibi-0"}
 
@@ -483,11 +483,11 @@ def test_second_layer_looks_near_again_with_pair_3_slower(browser: Browser, site
         assert loads(asks, "text-rope-0", "windows")
         assert models_of(tab) == before
         asks.press("Enter")
-        asks.wait_for(state="hidden")  # until then what was recorded stands there
-        says.get_by_text(", over 16 texts").wait_for()
+        asks.wait_for(state="hidden")  # until then, the recorded values are shown
+        says.get_by_text("mean over 16 texts").wait_for()
         assert re.findall(r"(\d+) %", says.inner_text()) == as_trained
         figure.get_by_label("Pair 3 at half its speed").press("Space")
-        says.get_by_text(re.compile("half its speed.*, over 16 texts")).wait_for()
+        says.get_by_text(re.compile("half its speed.*mean over 16 texts")).wait_for()
         slower = re.findall(r"(\d+) %", says.inner_text())
         assert slower == [f"{100 * share:.0f}" for share in shares]
         assert int(slower[1]) < int(as_trained[1]) / 2

@@ -1,4 +1,4 @@
-"""Figures of the pages in which readers run the trained models: by keyboard, to the numbers that the package computes."""
+"""The living figures that run trained models: used by keyboard, they show the numbers that the package computes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["site"]
 
 
 def said(tab: Page, plain: str, *words: str, within: float = 60) -> str:
-    """What the figure says as soon as all these words are in it, and no more texts to come."""
+    """What the figure says once it contains all these words and no more texts are to come."""
     script = """([plain, words]) => {
         const says = document.querySelector(`#${plain} .says`).textContent;
         return words.every((word) => says.includes(word)) && !says.includes("So far") && says;
@@ -101,7 +101,7 @@ def test_where_a_text_takes_too_long_the_record_stays(browser: Browser, site: Si
         }""")
         tab.locator("#fig-break").get_by_role("button", name="Run the model here").press("Enter")
         press(tab, "fig-break", "Pair 3", "ArrowLeft")
-        assert "takes too long" in said(tab, "fig-break", "recorded")
+        assert "too slow" in said(tab, "fig-break", "recorded")
         (line,) = tab.evaluate("document.querySelector('#fig-break living-figure').drawn.lines")
     assert any(close(line["y"], numbers(part["y"])) for part in recorded("fig-break")["axes"][0]["lines"])
 
@@ -109,7 +109,7 @@ def test_where_a_text_takes_too_long_the_record_stays(browser: Browser, site: Si
 def changes_of(says: str) -> dict[str, float]:
     """By how many nats a narrower sight changes the losses, as the figure says it."""
     names = {SCHEME_STYLES[scheme].label: scheme for scheme in SCHEMES}
-    found = re.findall(rf"({'|'.join(names)}) [+±]?(−?\d+(?:\.\d+)?)", says.split("by so many nats: ")[1])
+    found = re.findall(rf"({'|'.join(names)}) [+±]?(−?\d+(?:\.\d+)?)", says.split("by this many nats: ")[1])
     return {names[name]: float(number.replace("−", "-")) for name, number in found}
 
 
@@ -126,15 +126,15 @@ def test_rope_breaks_at_twice_the_length_and_recovers_with_64_bytes_in_sight(bro
         for scheme in SCHEMES:
             if scheme not in ("rope", "shaw", "alibi"):
                 press(tab, "fig-small", SCHEME_STYLES[scheme].label, "Space")
-        assert f"RoPE is highest of these, {more('rope', 'plain', 512)}" in said(tab, "fig-small", "480 to 511")
+        assert f"RoPE has the highest, {more('rope', 'plain', 512)}" in said(tab, "fig-small", "480 to 511")
         press(tab, "fig-small", "Length", "Home", "ArrowRight")
         says = said(tab, "fig-small", "64 to 95")
-        assert f"Shaw is lowest, {more('shaw', 'plain', 96)}" in says
-        assert f"RoPE is highest of these, {more('rope', 'plain', 96)}" in says
+        assert f"Shaw has the lowest loss, {more('shaw', 'plain', 96)}" in says
+        assert f"RoPE has the highest, {more('rope', 'plain', 96)}" in says
         press(tab, "fig-small", "Length", "End")
         press(tab, "fig-small", "In sight", *["ArrowLeft"] * 3)
         says = said(tab, "fig-small", "only the last 64 bytes in sight")
-        assert f"Shaw is lowest, {more('shaw', 'window', 512)} ALiBi with all bytes in sight" in says
+        assert f"Shaw has the lowest loss, {more('shaw', 'window', 512)} ALiBi's with all bytes in sight" in says
         assert changes_of(says) == {
             scheme: round(float((curve(small, scheme, change="window") - curve(small, scheme))[0].mean()), 2)
             for scheme in ("shaw", "rope", "alibi")
@@ -155,7 +155,7 @@ def test_rope_breaks_at_twice_the_length_and_recovers_with_64_bytes_in_sight(bro
         tab.keyboard.press("ArrowDown")
         tab.locator("#fig-small").get_by_label("Your text").fill(text)
         tab.locator("#fig-small").get_by_role("button", name="Run 3 models here (690 kB)").press("Enter")
-        says = said(tab, "fig-small", "question marks: 1", "256 to 287")
+        says = said(tab, "fig-small", "read 1 character outside ASCII as a question mark", "256 to 287")
         own[0] = ord("?")
         losses = {scheme: token_losses(load_model(scheme), own[None])[0].double() for scheme in ("alibi", "rope", "shaw")}
         for scheme in ("rope", "shaw"):
@@ -174,7 +174,7 @@ def test_models_of_the_first_page_write_what_the_package_writes(browser: Browser
     written = json.loads((DATA / "recite.json").read_text(encoding="utf-8"))["written"]
 
     def mistake(scheme: str, begin: int) -> int:
-        """How many letters are right before the first that is not, of those written from the number `begin` on."""
+        """How many letters are right before the first mistake, of those written from the number `begin` on."""
         start = STARTS[begin - 1]
         text = write(load_model(scheme, part="recite"), recital(24, start)[None], 256)[0]
         return int((text == recital(256, start)).int().argmin())
@@ -182,19 +182,19 @@ def test_models_of_the_first_page_write_what_the_package_writes(browser: Browser
     with started(browser, site, "fig-loses-place") as tab:
         figure = tab.locator("#fig-loses-place living-figure")
         assert figure.evaluate("e => e.drawn.texts") == [written["sinusoidal"][:128]]
-        assert f"first mistake is letter {mistake('sinusoidal', 1) + 1}." in said(tab, "fig-loses-place", "sinusoids")
+        assert f"first mistake is at letter {mistake('sinusoidal', 1) + 1}." in said(tab, "fig-loses-place", "sinusoids")
         press(tab, "fig-loses-place", "Letters", "End")
-        press(tab, "fig-loses-place", "Positions told by", *["ArrowDown"] * 3)
-        assert "counts on to letter 256 without a mistake" in said(tab, "fig-loses-place", "ALiBi")
+        press(tab, "fig-loses-place", "Positional encoding", *["ArrowDown"] * 3)
+        assert "counts to letter 256 without a mistake" in said(tab, "fig-loses-place", "ALiBi")
         asks = figure.get_by_role("button", name="Start from other numbers")
         asks.press("Enter")
         asks.wait_for(state="hidden")
-        said(tab, "fig-loses-place", "counts on to letter 256 without a mistake")
+        said(tab, "fig-loses-place", "counts to letter 256 without a mistake")
         assert figure.evaluate("e => e.drawn.texts") == [written["alibi"]], "computed in the page as recorded"
-        press(tab, "fig-loses-place", "Positions told by", "ArrowUp")
-        press(tab, "fig-loses-place", "It begins at number", *["ArrowRight"] * 4)
+        press(tab, "fig-loses-place", "Positional encoding", "ArrowUp")
+        press(tab, "fig-loses-place", "Start from number", *["ArrowRight"] * 4)
         said(
             tab,
             "fig-loses-place",
-            f"With RoPE, the model writes on to letter 256, and its first mistake is letter {mistake('rope', 5) + 1}.",
+            f"With RoPE, the model writes up to letter 256, and its first mistake is at letter {mistake('rope', 5) + 1}.",
         )

@@ -96,7 +96,7 @@ def test_layer_norm_subtracts_a_number_added_to_all_channels() -> None:
 
 
 def test_integers_drown_the_token() -> None:
-    """At position 1000 two different tokens point the same way: their cosine passes from about 0 to about 1."""
+    """At position 1000, two different tokens point in the same direction: their cosine grows from about 0 to about 1."""
     x = torch.randn(1, 2, 64, generator=torch.Generator().manual_seed(0))
     cosines = []
     for m in (0, 1000):
@@ -106,7 +106,7 @@ def test_integers_drown_the_token() -> None:
     assert cosines[1] > 0.999
 
 
-# ── the longer trainings that chapter 2 reads ──
+# ── the longer trainings that chapter 2 uses ──
 
 
 def test_the_stored_trainings_are_whole_and_say_where_they_come_from() -> None:

@@ -1,4 +1,4 @@
-"""The stored control of chapters 8 and 12: whole, and what the code gives now."""
+"""The stored reference of chapters 8 and 12: complete, and as the code gives it now."""
 
 import re
 

@@ -1,7 +1,7 @@
 """What the committed notebooks must hold, read without running them; nbval runs them and compares.
 
 Each rule takes a notebook and yields its problems. The second half breaks a good notebook in every way the rules know,
-so that each is seen to report.
+to show that each rule reports.
 """
 
 from __future__ import annotations
@@ -277,7 +277,7 @@ BOUNDS = {"words": 1800, "lines": 100, "headings": 7, "predictions": 3, "before_
 
 
 def short(notebook: Notebook) -> Iterator[str]:
-    """A chapter has one question; what else there is to know stands on the page below it."""
+    """A chapter has one question; everything else is on the page below it."""
     found = measures(notebook)._asdict()
     for name, most in BOUNDS.items():
         if found[name] > most:
@@ -306,7 +306,7 @@ def whole_answers(notebook: Notebook) -> Iterator[str]:
             yield f"the answer to a prediction begins {first!r}: say the finding in a whole sentence, with its subject"
 
 
-# One word for one thing; beside each, what is said instead, and the phrases in which the word has another sense.
+# One word for one thing; beside each, the word to use instead, and phrases in which the word has a different sense.
 WANDERING = [
     (r"whoever|somebody|one (?:reads|sees|finds)", "you, anyone who, or the name of the method", r"somebody else"),
     (r"spell(?:s|ed|ing|ings)?", "implementation or version", ""),
@@ -364,9 +364,9 @@ def test_table_of_contents() -> None:
     assert chapters, "_toc.yml lists no chapter: add - file: book/01_order"
     stored = [path.relative_to(ROOT).with_suffix("").as_posix() for path in NOTEBOOKS.values()]
     unread = {*stored} - {*listed}
-    assert not unread, f"notebooks in book/ but not in _toc.yml: {sorted(unread)}: list them or take them away"
+    assert not unread, f"notebooks in book/ but not in _toc.yml: {sorted(unread)}: list them or remove them"
     missing = [name for name in listed if not any((ROOT / f"{name}{suffix}").exists() for suffix in (".md", ".ipynb"))]
-    assert not missing, f"_toc.yml lists pages that do not exist: {missing}: write them or take them out"
+    assert not missing, f"_toc.yml lists pages that do not exist: {missing}: write them or remove them"
 
 
 def test_ignored_cells_are_few_and_counted() -> None:

@@ -49,7 +49,7 @@ def test_bounds_stated_twice_agree() -> None:
 
 
 def test_updates_stop_before_another_jupyter_book() -> None:
-    """Version 2 is another program of the same name: neither the bounds nor what Dependabot proposes lets it in."""
+    """Version 2 is a different program of the same name: the bounds exclude it, and Dependabot doesn't propose it."""
     (bound,) = (bound.specifier for bound in BOUNDS["requirements.txt"] if bound.name == "jupyter-book")
     updates = yaml.safe_load((ROOT / ".github/dependabot.yml").read_text())["updates"]
     (pip,) = (update for update in updates if update["package-ecosystem"] == "pip")
@@ -71,7 +71,7 @@ def test_versions_agree() -> None:
     import posenc_course
 
     assert posenc_course.__version__ == PROJECT["version"]
-    assert f"\nversion: {PROJECT['version']}\n" in (ROOT / "CITATION.cff").read_text(), "CITATION.cff has another version"
+    assert f"\nversion: {PROJECT['version']}\n" in (ROOT / "CITATION.cff").read_text(), "CITATION.cff has a different version"
 
 
 @pytest.mark.slow

@@ -84,7 +84,7 @@ def test_bookmarks_are_the_headings(paper: Paper) -> None:
         assert [title for _, title, _ in found] == headings, f"{page}: its bookmarks are not its headings"
         plain = [not heading.select("math, code") for heading in article.select("h1, h2, h3, h4, h5")]
         for (_, title, at), as_read in zip(found, plain, strict=True):
-            if as_read:  # signs and code may come in another order
+            if as_read:  # symbols and code may come in a different order
                 assert words(title) in paper.texts[at], f"{page}: the bookmark {title!r} leads to page {at + 1}"
     levels = {title: level for level, title, _ in bookmarks}
     parts = {"The embedding": 1} if WEEKLY else {"Assignments": 1, "Assignment 1: Which layers see the order?": 2}
@@ -92,7 +92,7 @@ def test_bookmarks_are_the_headings(paper: Paper) -> None:
 
 
 def links(page: PageObject) -> Iterator[tuple[str, str]]:
-    """Names of places in the PDF, and addresses elsewhere."""
+    """Names of destinations in the PDF, and outside addresses."""
     for annotation in page.get("/Annots") or []:
         link = annotation.get_object()
         if link["/Subtype"] == "/Link":
@@ -118,7 +118,7 @@ def test_links_lead_to_their_pages(paper: Paper) -> None:
         )
     assert {"token", "attention"} <= used, "chapter 1 does not lead to the glossary's words"
     twice = [name for name in used if name.startswith("book/01_order--")]
-    assert twice or not WEEKLY, "no link leads to what several pages call alike"
+    assert twice or not WEEKLY, "no link leads to an id that several pages share"
 
 
 def heights(page: PageObject) -> list[float]:
@@ -161,7 +161,7 @@ def test_answers_stand_at_the_end(paper: Paper) -> None:
                 assert f"{number}.{words(question.get_text())}page" in answers, f"{page}: {question} is not answered"
             assert hidden[:30] in answers, f"{page}: {hidden} is not among the answers"
             if len(hidden) > 30:
-                assert hidden not in before, f"{page}: {hidden} stands beside its question"
+                assert hidden not in before, f"{page}: {hidden} is shown beside its question"
     assert number > 10
 
 
@@ -184,10 +184,14 @@ def test_what_is_missing_is_said_in_a_line(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tools.pdf", str(tmp_path), str(tmp_path / "course.pdf")]
     without = run(*command, PATH="", CHROMIUM="")
     assert without.returncode == 1
-    assert without.stderr.startswith("The course cannot be printed: no chromium: apt-get install chromium, or set CHROMIUM=")
+    assert without.stderr.startswith(
+        "The course can't be printed: no Chromium found: apt-get install chromium, or set CHROMIUM "
+    )
     unbuilt = run(*command, CHROMIUM=sys.executable)
     assert unbuilt.returncode == 1
-    assert re.fullmatch(r"\S+/book/01_order.html is missing: make book builds all pages of _toc.yml\n", unbuilt.stderr)
+    assert re.fullmatch(
+        r"\S+/book/01_order.html is missing: run make book, which builds all pages of _toc.yml\n", unbuilt.stderr
+    )
     assert sorted(file.name for file in tmp_path.iterdir()) == ["_config.yml", "_toc.yml"]
 
 
@@ -216,7 +220,7 @@ def test_archive_opens_without_a_host(archive: Path, browser: Browser, tmp_path:
     assert not [problem for problem in problems if not problem.startswith("net::ERR_ABORTED")]
     (wheel,) = (tmp_path / "course").glob("*.whl")
     with ZipFile(wheel) as packed:
-        assert {file.date_time[0] for file in packed.infolist()} == {1980}, "each time, the wheel is another one"
+        assert {file.date_time[0] for file in packed.infolist()} == {1980}, "the wheel changes from build to build"
     assert "colab" not in (tmp_path / "course/book/01_order.html").read_text(encoding="utf-8").lower()
 
 

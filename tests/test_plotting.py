@@ -1,4 +1,4 @@
-"""The book's figures: that they record what they draw, that a change of any of it is reported, and that they look one way."""
+"""The book's figures: that they record what they draw, that any change is reported, and that they have one style."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def drawn(ax: Axes) -> dict[str, Any]:
     return json.loads(json.dumps(_drawn.drawn_data(figure)))  # as a notebook stores it
 
 
-# Each draws something, larger by `more` in one number.
+# Each plots something, larger by `more` in one number.
 DRAWINGS: dict[str, Callable[[Axes, Any], object]] = {
     "line": lambda ax, more: ax.plot([0, 1, 2], [1, 4 + more, 9]),
     "line in x": lambda ax, more: ax.plot([0, 1 + more, 2], [1, 4, 9]),
@@ -77,7 +77,7 @@ def test_a_change_of_what_is_drawn_is_reported(ax: Axes, draw: Callable[[Axes, f
     assert _drawn.drawn_differences(drawn(ax), before)
 
 
-# Each draws three things, or as many as it is given.
+# Each plots three elements, or as many as given.
 LOSSES: dict[str, Callable[[Axes, int], object]] = {
     "a point of a line": lambda ax, number: ax.plot(range(number), [1.0, 1.0, 1.0][:number]),
     "a line": lambda ax, number: [ax.plot([0, 1], [line, line]) for line in range(number)],

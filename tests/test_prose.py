@@ -1,4 +1,4 @@
-"""The rules of tests/prose.py, held against the pages; below, a good page is broken in every way that they know."""
+"""The rules of tests/prose.py, held against the pages; below, a good page is broken in every way that they detect."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def test_quoted_figures_name_their_sources() -> None:
 
 
 def test_quoted_figures_are_quoted() -> None:
-    """Each is tied to somewhere, at the precision written there; what no page quotes has no place in the file."""
+    """Each is tied to somewhere, at the precision written there; numbers that no page quotes don't belong in the file."""
     texts = (path.read_text("utf-8") for path in BOOK.rglob("*") if path.suffix in (".md", ".ipynb"))
     tied = [tie for text in texts for tie in pages.ties(text) if tie.page == "quoted"]
     wrong = [*filter(None, (pages.problem(tie, []) for tie in tied))]
     assert not wrong, "\n".join(wrong)
     file = {(key, place) for key, entry in pages.quoted().items() for place in range(1, 1 + len(entry["figures"]))}
     unused = sorted(file - {(tie.key, tie.place) for tie in tied})
-    assert not unused, f"book/quoted.toml: no page ties a number to {unused}: take it out, or tie it"
+    assert not unused, f"book/quoted.toml: no page ties a number to {unused}: remove it, or tie it"
 
 
 # --- The rules themselves --------------------------------------------------------------------------------------------

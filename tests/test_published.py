@@ -205,7 +205,7 @@ def test_without_an_address_none_is_told(site: Site, tmp_path: Path, monkeypatch
         for folder in [site.html, tmp_path / "_site"]
     )
     assert after - before == {".nojekyll"}
-    assert all(name.startswith("_static/") for name in before - after), "what no page asks for is a part of _static"
+    assert all(name.startswith("_static/") for name in before - after), "_static has files that no page asks for"
     differ = [name for name in before & after if (site.html / name).read_bytes() != (tmp_path / "_site" / name).read_bytes()]
     assert differ == ["index.html"]
     assert "://" not in (tmp_path / "_site/index.html").read_text(encoding="utf-8")
@@ -215,7 +215,9 @@ def test_without_an_address_none_is_told(site: Site, tmp_path: Path, monkeypatch
 def test_what_is_no_address_ends_in_one_line(tmp_path: Path, url: str) -> None:
     kept = tmp_path / "kept"
     kept.touch()
-    with pytest.raises(SystemExit, match=rf"^SITE_URL={re.escape(url)} is no address of a site: give all of it[^\n]*$"):
+    with pytest.raises(
+        SystemExit, match=rf"^SITE_URL={re.escape(url)} is not the address of a site: give the full address[^\n]*$"
+    ):
         publishing.publish(tmp_path, tmp_path, url)
     assert kept.exists()
 
@@ -247,10 +249,10 @@ def test_old_address_leads_to_the_new_one(pages: Path, old: str, new: str) -> No
 @pytest.mark.parametrize(
     ("moved", "words"),
     [
-        ({"book/old.html": "book/gone.html"}, "leads to book/gone.html, which is not there: name a page"),
-        ({"book/old.html": "book/new.html#gone"}, "leads to book/new.html#gone, which is not there: name a page, and a place"),
-        ({"first.html": "book/new.html"}, "first.html must be where a page was"),
-        ({"../old.html": "book/new.html"}, "../old.html must be where a page was"),
+        ({"book/old.html": "book/gone.html"}, "leads to book/gone.html, which doesn't exist: give a page"),
+        ({"book/old.html": "book/new.html#gone"}, "leads to book/new.html#gone, which doesn't exist: give a page or an id"),
+        ({"first.html": "book/new.html"}, "first.html must be the address of a former page"),
+        ({"../old.html": "book/new.html"}, "../old.html must be the address of a former page"),
     ],
 )
 def test_table_that_leads_nowhere_ends_in_one_line(pages: Path, moved: dict[str, str], words: str) -> None:
@@ -259,7 +261,7 @@ def test_table_that_leads_nowhere_ends_in_one_line(pages: Path, moved: dict[str,
 
 
 def test_missing_page_is_told_at_any_depth_and_searched_from(published: Path, browser: Browser) -> None:
-    """As a host does that shows 404.html wherever there is no page."""
+    """Like a host that shows 404.html for every missing page."""
 
     class Host(SimpleHTTPRequestHandler):
         def translate_path(self, path: str) -> str:
@@ -313,7 +315,7 @@ def test_notebook_names_the_wheel_in_full(published: Path, page: str) -> None:
 
 @pytest.mark.parametrize("page", ["book/01_order.html", "search.html?q=token"])
 def test_page_lacks_nothing(browser: Browser, published: Path, page: str) -> None:
-    """Even the scripts' own maps are there, for whoever opens the browser's tools; what no page names is not."""
+    """Source maps of scripts are included, for use with the browser's tools; files that no page names are not."""
     problems: list[str] = []
     with opened(browser, f"{published.as_uri()}/{page}", problems=problems):
         assert not [problem for problem in problems if "_static" in problem]

@@ -33,5 +33,5 @@ def test_the_right_option_cannot_be_guessed_by_its_length(extreme: str) -> None:
     there = [name for name, ((length, right), (after_it, _), *_) in by_length.items() if right and length != after_it]
     assert len(there) <= len(by_length) / 2, (
         f"the {extreme} option is the right one in {len(there)} of {len(by_length)} questions: "
-        f"give or take reasons in the options of some of {there}"
+        f"lengthen or shorten some options of some of {there}"
     )

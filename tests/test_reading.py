@@ -1,4 +1,4 @@
-"""Finding one's way through the site: a sidebar that folds, what has been read, where to go next, and code to copy."""
+"""Navigation on the site: a sidebar that folds, marks for what has been read, where to go next, and code to copy."""
 
 import json
 import re
@@ -103,13 +103,13 @@ def test_what_was_read_is_remembered_and_forgotten(browser: Browser, site: Site)
         box = tab.get_by_role("checkbox", name="I have read this page")
         assert not box.is_checked()
         assert not marks(tab)
-        assert tab.evaluate(f"localStorage.getItem('{ENTRY}')") is None, "something is kept before anything was read"
+        assert tab.evaluate(f"localStorage.getItem('{ENTRY}')") is None, "something is stored before anything was read"
         box.scroll_into_view_if_needed()
         tab.wait_for_function(f"localStorage.getItem('{ENTRY}')")
         assert box.is_checked()
         assert marks(tab) == ["1"]
         tab.goto(HOST + CHAPTERS[2])
-        assert marks(tab) == ["1"], "another page does not know what was read"
+        assert marks(tab) == ["1"], "another page doesn't show what was read"
         box.scroll_into_view_if_needed()
         tab.get_by_text(f"You have read 2 of {len(CHAPTERS)} chapters.").wait_for()
         tab.reload()
@@ -118,7 +118,7 @@ def test_what_was_read_is_remembered_and_forgotten(browser: Browser, site: Site)
         tab.reload()
         box.scroll_into_view_if_needed()
         tab.wait_for_timeout(100)
-        assert not box.is_checked(), "what a reader has unticked is ticked again"
+        assert not box.is_checked(), "a box that a reader has unticked is ticked again"
         box.check()
 
         tab.goto(HOST + PAGES[0])
@@ -138,7 +138,7 @@ def test_what_follows_a_prediction_waits_for_a_choice(browser: Browser, site: Si
         boxes = tab.locator(".predict:has(.guess)")
         first, second = boxes.nth(0), boxes.nth(1)
         after = [box.locator("xpath=following-sibling::*") for box in (first, second)]
-        assert seen(after[0]) == seen(after[1]) == 0, "the answer stands open under its question"
+        assert seen(after[0]) == seen(after[1]) == 0, "the answer is open below its question"
         first.locator(".guess", has_text="No.").first.locator("summary").press("Enter")
         after[0].last.wait_for()
         assert seen(after[0]) > 5
@@ -148,7 +148,7 @@ def test_what_follows_a_prediction_waits_for_a_choice(browser: Browser, site: Si
         named = [box.locator(".admonition-title").inner_text().removeprefix("Predict: ") for box in boxes.all()]
         assert tab.get_by_text(f"Your predictions that held: {named[2]}. Those that didn't: {named[0]}.").is_visible()
         tab.reload()
-        assert after[0].first.is_visible(), "what was chosen is forgotten"
+        assert after[0].first.is_visible(), "the choice is forgotten"
         assert first.locator("details[open]").count() == 1
         assert not after[1].first.is_visible()
         second.get_by_role("button", name="Just show me").click()
@@ -226,17 +226,17 @@ def test_code_is_copied_as_it_is_and_outputs_are_not(browser: Browser, site: Sit
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     with opened(browser, site, page, has_touch=True, is_mobile=True, viewport={"width": WIDTHS["phone"], "height": 900}) as tab:
         buttons = tab.get_by_role("button", name="Copy to clipboard", include_hidden=True)
-        assert not tab.locator(".cell_output .copybtn").count(), "what a cell printed has a button that copies it"
+        assert not tab.locator(".cell_output .copybtn").count(), "a cell's output has a copy button"
         assert buttons.count() == tab.locator("div.highlight:not(.cell_output *) > pre").count() >= len(code)
         tab.evaluate("document.querySelectorAll('details.hide').forEach(folded => folded.open = true)")
         button = buttons.element_handles()[0]
-        assert button.evaluate("e => getComputedStyle(e).opacity") == "1", "where nothing hovers, the button is not to be seen"
+        assert button.evaluate("e => getComputedStyle(e).opacity") == "1", "on a touch screen, the button is invisible"
         below = """button => { const text = document.createRange(); text.selectNodeContents(button.previousElementSibling);
             return text.getBoundingClientRect().top - button.getBoundingClientRect().bottom; }"""
         assert button.evaluate(below) >= 0, "on a phone the button covers code"
         button.press("Enter")
         seen = button.evaluate("e => e === document.activeElement && getComputedStyle(e).outlineStyle")
-        assert seen not in (False, "none"), "the button is left by the focus, or does not show it"
+        assert seen not in (False, "none"), "the focus doesn't reach the button, or isn't visible there"
         tab.evaluate("document.querySelector('article').insertAdjacentHTML('beforeend', '<textarea id=paste></textarea>')")
         tab.locator("#paste").press("Control+v")
         assert tab.locator("#paste").input_value() == code[0]

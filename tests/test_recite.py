@@ -1,4 +1,4 @@
-"""The models that recite: whole, as the code reads them now, and with what the course says of them in every seed."""
+"""The models that recite are complete, as the code reads them now, and do what the course says with every seed."""
 
 import json
 import re
@@ -30,7 +30,7 @@ def test_the_text_counts_to_twenty_and_begins_again() -> None:
     assert [NUMBERS[start:].split(",")[0] for start in STARTS] == NUMBERS.strip(", ").split(", ")
     assert len(STARTS) == 20
     assert torch.equal(recital(300, 200), recital(500)[200:])
-    assert all(text[start:][:PROMPT].count(", ") >= 2 for start in STARTS), "a prompt has two numbers at least"
+    assert all(text[start:][:PROMPT].count(", ") >= 2 for start in STARTS), "a prompt has at least two numbers"
 
 
 def test_batches_begin_anywhere_and_ask_for_the_right_text_though_some_of_what_they_show_is_wrong() -> None:

@@ -1,4 +1,4 @@
-"""What a refused call leaves behind, and what was accepted without a word or refused without a reason."""
+"""What a refused call leaves behind, and inputs that were accepted silently or refused without a reason."""
 
 import math
 import time

@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from posenc_course.relative import ShawPositions, T5Positions, offsets, shaw_bias, t5_bias, t5_buckets
 from tests.tensors import normal
 
-# All sizes differ, so that a mixed-up axis cannot go unseen.
+# All sizes differ, so that a mixed-up axis can't go unnoticed.
 BATCH, HEADS, QUERIES, KEYS, D_HEAD = 2, 3, 4, 7, 5
 
 # Queries and keys: after a cache, before their keys, each sequence with its own, and not one after the other.
@@ -156,7 +156,7 @@ def test_the_shaw_module_is_the_bias_with_its_table_in_the_querys_dtype(dtype: t
 
 
 def test_the_shaw_table_has_a_row_per_offset_and_starts_at_the_length_of_a_unit_vector() -> None:
-    """2K+1 rows, N(0, 1/d_head); 200,000 draws show the spread within five standard errors."""
+    """2K+1 rows, N(0, 1/d_head); 200,000 samples show the standard deviation within five standard errors."""
     assert [tuple(p.shape) for p in ShawPositions(D_HEAD, 4).parameters()] == [(9, D_HEAD)]
     torch.manual_seed(0)
     table = ShawPositions(100, 1000).table
@@ -179,7 +179,7 @@ def bucket_by_definition(offset: int, num_buckets: int, max_distance: int, *, ca
         return first + buckets - 1
     with mpmath.workdps(50):
         place = mpmath.log(mpmath.mpf(distance) / single) / mpmath.log(mpmath.mpf(max_distance) / single) * (buckets - single)
-        # A whole number may come out as 3.999…, 50 nines: it is whole. No other place comes as near to a whole number.
+        # A whole number may come out as 3.999…, 50 nines: it is whole. No other distance comes as close to a whole number.
         return first + single + int(mpmath.floor(place + mpmath.mpf(10) ** -40))
 
 
@@ -305,7 +305,7 @@ def test_t5_bias_is_the_tables_entry_of_each_bucket(q_positions: Tensor, k_posit
 
 
 def test_t5_bias_reaches_as_far_as_128_where_nothing_is_said() -> None:
-    """At every distance: the buckets of 127 and of 129 are other ones."""
+    """At every distance, since the buckets of 127 and of 129 differ."""
     table, query, keys = normal(32, HEADS), torch.tensor([300]), torch.arange(301)
     of_127, of_128, of_129 = (t5_bias(table, query, keys, reach, causal=True) for reach in (127, 128, 129))
     assert torch.equal(t5_bias(table, query, keys, causal=True), of_128)
@@ -390,7 +390,7 @@ def test_the_t5_module_is_the_bias_of_its_settings_in_the_querys_dtype(causal: b
 
 
 def test_the_t5_table_has_a_number_per_bucket_and_head_and_starts_small() -> None:
-    """N(0, 0.02²); 200,000 draws show the spread within five standard errors."""
+    """N(0, 0.02²); 200,000 samples show the standard deviation within five standard errors."""
     assert [tuple(p.shape) for p in T5Positions(HEADS, causal=True).parameters()] == [(32, HEADS)]
     torch.manual_seed(0)
     table = T5Positions(100, 2000, 4000, causal=True).table
@@ -409,7 +409,7 @@ def test_the_smallest_settings_work(num_buckets: int, max_distance: int, causal:
 
 
 def test_a_left_padded_sequence_has_the_bias_that_it_has_alone() -> None:
-    """Positions count tokens, not padding: the second sequence has two places of padding before it."""
+    """Positions count tokens, not padding: the second sequence starts with two tokens of padding."""
     padded, alone = torch.tensor([[0, 1, 2, 3, 4], [0, 0, 0, 1, 2]]), torch.arange(3)
     query = normal(BATCH, HEADS, 5, D_HEAD)
     shaw, t5 = ShawPositions(D_HEAD, 1).double(), T5Positions(HEADS, 6, 9, causal=True)

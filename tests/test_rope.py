@@ -28,7 +28,7 @@ from posenc_course.sinusoidal import frequencies
 from posenc_course.transformer import Decoder
 from tests.tensors import close, normal
 
-# All sizes differ, so that a mixed-up axis cannot go unseen.
+# All sizes differ, so that a mixed-up axis can't go unnoticed.
 BATCH, HEADS, LENGTH, D_HEAD = 2, 3, 5, 8
 MILLION = 1_000_000
 
@@ -126,7 +126,7 @@ def test_angles_in_float32_would_be_off_by_a_thousandth_at_a_million() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_positions_that_skip_numbers_are_refused(dtype: torch.dtype) -> None:
-    """In bfloat16 position 257 is 256; nobody should find out from a loss curve."""
+    """In bfloat16, position 257 is 256, and you shouldn't find that out from a loss curve."""
     positions, x = torch.arange(LENGTH).to(dtype), normal(BATCH, HEADS, LENGTH, D_HEAD)
     assert torch.tensor(257).bfloat16() == 256
     with pytest.raises(ValueError, match="skips whole numbers"):
@@ -155,7 +155,7 @@ def cast_inside_a_model(scheme: RotaryPositions) -> RotaryPositions:
 @pytest.mark.parametrize("base", [10_000, 500_000])
 @pytest.mark.parametrize("cast", CASTS)
 def test_no_cast_of_the_module_costs_a_digit_of_the_angles(cast: str, base: int, interleaved: bool) -> None:
-    """Queries in bfloat16 are turned within their own rounding, 2^-9, up to position a million; float32 ones within 2^-22."""
+    """Queries in bfloat16 are rotated within their own rounding, 2^-9, up to position a million; float32 ones within 2^-22."""
     scheme = CASTS[cast](RotaryPositions(frequencies(D_HEAD, base), interleaved=interleaved))
     assert scheme.frequencies.dtype == torch.float64
     assert scheme.state_dict() == {}
@@ -169,7 +169,7 @@ def test_no_cast_of_the_module_costs_a_digit_of_the_angles(cast: str, base: int,
 
 
 def test_the_module_has_frequencies_of_its_own() -> None:
-    """What is done later to the tensor it was made with changes no turn."""
+    """Changing the tensor that it was made with doesn't change any rotation."""
     omega, x, positions = frequencies(D_HEAD), normal(BATCH, HEADS, LENGTH, D_HEAD), scattered(LENGTH)
     scheme = RotaryPositions(omega)
     omega.zero_()
@@ -181,7 +181,7 @@ def test_the_module_has_frequencies_of_its_own() -> None:
 
 
 def test_a_quarter_turn_takes_the_first_channel_to_the_second() -> None:
-    """Counterclockwise: (1, 0) -> (0, 1) -> (-1, 0). nanochat, for one, turns the other way."""
+    """Counterclockwise: (1, 0) -> (0, 1) -> (-1, 0). nanochat, for example, rotates in the opposite direction."""
     x = torch.tensor([1.0, 0.0], dtype=torch.float64).expand(1, 1, 3, 2)
     cos, sin = rope_tables(range(3), torch.tensor([math.pi / 2], dtype=torch.float64), dtype=torch.float64)
     for interleaved in (True, False):
@@ -378,7 +378,7 @@ def mixed_up(x: Tensor, positions: Tensor) -> Tensor:
 
 
 def test_tables_of_one_layout_with_the_rotation_of_the_other_are_no_rotation() -> None:
-    """Two channels of a pair turn by different angles: lengths change, and so do scores at a fixed offset.
+    """Two channels of a pair rotate by different angles: lengths change, and so do scores at a fixed offset.
 
     Neither shows in a shape or at position 0, and a model trained with it still learns something.
     """
@@ -415,7 +415,7 @@ def test_a_converted_projection_gives_the_same_attention_in_the_other_layout(rot
 
 @both_layouts
 def test_converting_moves_rows_within_their_heads_and_back(interleaved: bool) -> None:
-    """A copy, also for grouped keys with fewer heads; channels that are never turned keep their place."""
+    """A copy, also for grouped keys with fewer heads; channels that are never rotated stay where they are."""
     weight = torch.arange(2.0 * D_HEAD)[:, None].repeat(1, 3)
     there = convert_projection(weight, 2, interleaved=interleaved, rotary_dim=6)
     assert torch.equal(convert_projection(there, 2, interleaved=not interleaved, rotary_dim=6), weight)
@@ -430,7 +430,7 @@ def test_converting_moves_rows_within_their_heads_and_back(interleaved: bool) ->
 
 
 def awkward(kind: str, dtype: torch.dtype) -> Tensor:
-    """x of shape (BATCH, HEADS, LENGTH, D_HEAD) that lies in memory in an unusual way."""
+    """x of shape (BATCH, HEADS, LENGTH, D_HEAD), stored in an unusual way."""
     if kind == "odd offset":
         return normal(BATCH, HEADS, LENGTH, D_HEAD + 2).to(dtype)[..., 1:-1]
     if kind == "odd offset, in one piece":
@@ -501,7 +501,7 @@ def test_the_fast_form_equals_the_plain_one_for_any_size(shape: Shape, seed: int
 
 
 class Kept(TorchDispatchMode):
-    """Keeps every tensor that an operation makes, so that no later one gets its place in memory."""
+    """Keeps every tensor that an operation makes, so that no later one reuses its memory."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -555,7 +555,7 @@ def test_a_gradient_is_turned_back(kind: str) -> None:
 @pytest.mark.parametrize("rotary_dim", [2, 4, 6, 8])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 def test_a_partial_rotation_leaves_the_last_channels_alone(dtype: torch.dtype, rotary_dim: int, interleaved: bool) -> None:
-    """The first ones turn as a head of that width does; the others stay bitwise, whatever the attention factor."""
+    """The first channels rotate like a head of that width; the others stay the same bitwise, whatever the attention factor."""
     q, k = normal(2, BATCH, HEADS, LENGTH, D_HEAD).to(dtype)
     positions = scattered(LENGTH)
     for factor in (1.0, 1.5):

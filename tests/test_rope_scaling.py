@@ -27,7 +27,7 @@ from posenc_course.transformer import Decoder
 widths = st.integers(2, 64).map(lambda pairs: 2 * pairs)
 bases = st.floats(100, 1e7)
 factors = st.floats(1, 64)
-lengths = st.integers(7, 200_000)  # within 7 tokens the fastest pair makes its first full turn
+lengths = st.integers(7, 200_000)  # within 7 tokens the fastest pair makes its first full rotation
 
 # Every method as (frequencies, factor, original length) -> frequencies; dynamic NTK for a sequence of so many times the length.
 METHODS: dict[str, Callable[[Tensor, float, int], Tensor]] = {
@@ -40,7 +40,8 @@ METHODS: dict[str, Callable[[Tensor, float, int], Tensor]] = {
 }
 
 # d_head, base, factor, original length: small models, Llama 2, Llama 3 and longer stretches. With base 100 even the slowest
-# pair turns more than once, and YaRN's ramp would end beyond the last pair; with base 20, beyond channel d_head - 1, its limit.
+# pair rotates more than once, and YaRN's ramp would end beyond the last pair; with base 20, beyond channel d_head - 1, its
+# limit.
 SETTINGS = [
     (8, 10_000.0, 2.0, 64),
     (16, 100.0, 4.0, 4096),
@@ -59,7 +60,7 @@ def same_ratio(a: Tensor, b: Tensor | Sequence[float], rtol: float = 1e-12) -> N
 
 
 def turns(omega: Tensor, length: int) -> Tensor:
-    """How often each pair turns within `length` tokens."""
+    """How often each pair rotates within `length` tokens."""
     return omega * length / (2 * math.pi)
 
 
@@ -126,14 +127,14 @@ def test_llama3_against_transformers(d_head: int, base: float, factor: float, le
 
 
 def test_llama3_is_as_published_by_default() -> None:
-    """Llama 3.1: base 500,000, eight times 8192 tokens, kept above 4 turns, divided below 1."""
+    """Llama 3.1: base 500,000, eight times 8192 tokens, kept above 4 rotations, divided below 1."""
     published: dict[str, Any] = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
     theirs, _ = by_transformers("llama3", 128, 500_000.0, 8192, **published)
     same_ratio(llama3(frequencies(128, 500_000.0)), theirs, 2e-6)
 
 
 def test_yarn_rounds_its_ends_by_default() -> None:
-    """As transformers does when a config does not say."""
+    """As in transformers if the config doesn't say."""
     theirs, _ = by_transformers("yarn", 64, 10_000.0, 2048, factor=4.0)
     same_ratio(yarn(frequencies(64), 4.0, 2048), theirs, 2e-6)
 
@@ -253,7 +254,7 @@ def test_yarn_and_llama3_against_the_papers_in_other_words(
 def test_yarn_and_llama3_are_the_same_for_any_setting(
     d_head: int, base: float, factor: float, length: int, ratio: float, truncate: bool
 ) -> None:
-    """Ends of other numbers of turns included. A pair on the very edge may fall to either side: no edge is drawn here."""
+    """Also with other ends. A pair exactly on an edge may fall to either side, so no edge is sampled here."""
     omega, slow = frequencies(d_head, base), 0.9
     fast = ratio * slow
     edges = [math.log(length / (2 * math.pi * end)) / (-omega.log()[1].item()) for end in (fast, slow)]
@@ -339,7 +340,7 @@ def test_dynamic_ntk_grows_with_the_sequence(d_head: int, base: float, factor: f
 def test_fast_pairs_are_kept_and_slow_ones_interpolated(
     method: str, fast: float, d_head: int, base: float, factor: float, length: int
 ) -> None:
-    """Not the other way round: fast pairs tell neighbours apart, slow ones have never seen a full turn."""
+    """Not the other way round: fast pairs tell neighbours apart, slow ones have never completed a rotation."""
     omega = frequencies(d_head, base)
     stretched, often = METHODS[method](omega, factor, length), turns(omega, length)
     kept, divided = often > fast * (1 + 1e-9), often < 1 - 1e-9
@@ -350,7 +351,7 @@ def test_fast_pairs_are_kept_and_slow_ones_interpolated(
 
 @pytest.mark.parametrize("method", ["yarn", "yarn-exact-ends", "llama3"])
 def test_between_its_ends_a_pair_is_stretched_in_part(method: str) -> None:
-    """And the more, the slower it is."""
+    """Slower pairs are divided by more."""
     omega = frequencies(128, 500_000.0)
     stretch = omega / METHODS[method](omega, 8.0, 8192)
     between = (stretch > 1 + 1e-9) & (stretch < 8 - 1e-9)
@@ -363,7 +364,7 @@ def test_between_its_ends_a_pair_is_stretched_in_part(method: str) -> None:
 @pytest.mark.parametrize("method", ["yarn", "yarn-exact-ends", "llama3"])
 @given(d_head=widths, base=bases, factor=factors, length=lengths)
 def test_nothing_but_the_number_of_turns_decides(method: str, d_head: int, base: float, factor: float, length: int) -> None:
-    """Half as fast for twice as long is as many turns: the result is half as fast too. The fastest pair need not be ω = 1."""
+    """Half as fast for twice as long gives as many rotations: so the result is half as fast, too. ω_0 needn't be 1."""
     omega = frequencies(d_head, base)
     same_ratio(METHODS[method](omega / 2, factor, 2 * length), METHODS[method](omega, factor, length) / 2, 1e-9)
 
@@ -415,7 +416,7 @@ def test_yarn_refuses_a_single_pair_that_is_off_by_a_ten_thousandth(pair: int) -
 
 @given(widths, bases, factors, lengths)
 def test_yarn_takes_what_is_still_geometric(d_head: int, base: float, factor: float, length: int) -> None:
-    """Another base is a base like any other: NTK-aware frequencies are those of one."""
+    """NTK-aware frequencies are those of a different base."""
     assume(d_head > 4)
     larger_base = frequencies(d_head, base * factor ** (d_head / (d_head - 2)))
     edges = (math.log(length / (2 * math.pi * end)) / -larger_base.log()[1].item() for end in (32, 1))
@@ -447,7 +448,7 @@ def some_tokens() -> Tensor:
 @pytest.mark.parametrize("chunks", [[1] * LENGTH, [4, 1, 4]], ids=str)
 @pytest.mark.parametrize("method", METHODS)
 def test_stretched_frequencies_that_are_fixed_can_be_cached(method: str, chunks: list[int]) -> None:
-    """Also far beyond the original length, here 8 tokens: what a key got when it came is right for good."""
+    """Also far beyond the original length, here 8 tokens: the rotation that a key got when it came stays right."""
     omega = METHODS[method](frequencies(D_HEAD, base=20.0), 4.0, 8)
     assert not torch.equal(omega, frequencies(D_HEAD, base=20.0))
     decoder = decoder_with(RotaryPositions(omega, attention_factor=yarn_attention_factor(4.0)))
@@ -489,7 +490,7 @@ def test_dynamic_ntk_forgets_a_longer_sequence(interleaved: bool) -> None:
 
 
 def test_dynamic_ntk_with_a_cache_differs_from_one_pass_beyond_the_original_length() -> None:
-    """A prompt of 4 tokens, then more: those keys were turned unstretched, and one pass would stretch them too.
+    """A prompt of 4 tokens, then more: those keys were rotated unstretched, and one pass would stretch them too.
 
     Within the original length, or in one chunk, the cache changes nothing.
     """

@@ -14,7 +14,7 @@ from tests.commands import ROOT, run
 
 @pytest.fixture
 def bare(tmp_path: Path) -> Path:
-    """A bare clone, without what set-up is not about; its path may hold a space."""
+    """A bare clone with only the files that the set-up needs; its path may contain a space."""
     clone = tmp_path / "the course"
     for name in ["Makefile", "_config.yml", "_toc.yml", "pyproject.toml", "requirements.lock", "tools/setup_env.py"]:
         (clone / name).parent.mkdir(parents=True, exist_ok=True)
@@ -60,10 +60,10 @@ def test_no_network_ends_in_one_line(bare: Path) -> None:
     done = run("make", f"PYTHON={sys.executable}", "book", cwd=bare, **alone, **proxies)
     assert done.returncode != 0
     *_, last = (line for line in done.stderr.splitlines() if not line.startswith("make: "))
-    assert last.startswith("Set-up stopped: pip could not install PyTorch"), done.stderr
+    assert last.startswith("Set-up stopped: pip couldn't install PyTorch"), done.stderr
     assert "no network" in last
     assert "run make again" in last
-    assert not (bare / ".venv/complete").exists(), "the next make would take the set-up for complete"
+    assert not (bare / ".venv/complete").exists(), "the next make would believe that the set-up is complete"
 
 
 def test_book_is_built_when_it_must_be_and_only_then(bare: Path) -> None:
@@ -72,7 +72,7 @@ def test_book_is_built_when_it_must_be_and_only_then(bare: Path) -> None:
     build = bare / ".venv/bin/jupyter-book"
     program(build, "mkdir _build && exit 1")
     assert run("make", "book", cwd=bare).returncode != 0
-    assert run("make", "book", cwd=bare).returncode != 0, "a failed build was taken for a good one"
+    assert run("make", "book", cwd=bare).returncode != 0, "a failed build was accepted as complete"
     program(build, "mkdir _build && echo a page")
     assert "a page" in run("make", "book", cwd=bare).stdout
     again = run("make", "book", cwd=bare)
@@ -90,7 +90,7 @@ def test_solutions_are_built_apart_and_only_when_asked_for(bare: Path) -> None:
     assert "source" not in run("make", "book", cwd=bare).stdout
     told = run("make", "book", "SOLUTIONS=1", cwd=bare).stdout
     assert "file: exercises/source/01_order/01_order" in told
-    assert "not to be published" in told
+    assert "do not publish" in told
 
 
 def test_workflow_tests_the_oldest_and_the_newest_python() -> None:
@@ -108,7 +108,7 @@ def test_workflow_checks_pull_requests_and_tests_the_rest() -> None:
 
 @pytest.fixture
 def loop(bare: Path) -> Path:
-    """A clone in which the tools only say how they are called."""
+    """A clone in which the tools only print how they are called."""
     for tool in ["pytest", "ruff", "mypy"]:
         program(bare / ".venv/bin" / tool, f'echo {tool} "$@"')
     shutil.copy(ROOT / "requirements.lock", bare / ".venv/complete")
@@ -149,5 +149,5 @@ def test_only_of_nothing_ends_in_one_line_that_names_what_there_is(loop: Path) -
     assert done.returncode != 0
     message = done.stderr.strip()
     assert "\n" not in message
-    assert "nothing is called rotary" in message
+    assert "no file's name contains rotary" in message
     assert "10_rope 11_alibi alibi rope site" in message

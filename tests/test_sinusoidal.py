@@ -134,14 +134,14 @@ def test_the_dot_product_depends_on_the_offset_only(m: float, offset: float, shi
 
 @pytest.mark.parametrize("d_model", [2, 4, 5, 8, 64])
 def test_no_two_positions_share_an_encoding(d_model: int) -> None:
-    """ω_0 = 1 and π is irrational: no whole number of tokens is a full turn."""
+    """ω_0 = 1 and π is irrational: no whole number of tokens is a full rotation."""
     table = sinusoidal_table(range(1000), d_model)
     distances = torch.cdist(table, table) + 10 * torch.eye(1000, dtype=torch.float64)
     assert distances.min() > 1e-5
 
 
 def test_width_1_and_2_repeat_themselves_almost() -> None:
-    """One clock alone comes near: 710 tokens are 113 turns and 6e-5 radians (355/113 is nearly π)."""
+    """A single clock comes close: 710 tokens are 113 rotations and 6e-5 radians (355/113 is nearly π)."""
     first, later = sinusoidal_table([0, 710], 2)
     assert 1e-5 < (first - later).norm() < 1e-4
 
@@ -161,7 +161,7 @@ def test_the_layouts_are_permutations_of_each_other(positions: list[float], d_mo
 def test_explicit_positions_are_rows_of_the_bigger_table(positions: list[int], d_model: int) -> None:
     """In any order, repeated, and in two dimensions: each row depends on its own position alone."""
     table = sinusoidal_table(torch.arange(300), d_model)
-    # Not bitwise: a vectorised sine may treat the end of an array apart.
+    # Not bitwise: a vectorised sine may treat the end of an array differently.
     close(sinusoidal_table(positions, d_model), table[positions], 1e-14)
     grid = torch.tensor([positions, positions[::-1]])
     close(sinusoidal_table(grid, d_model), table[grid], 1e-14)

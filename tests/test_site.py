@@ -1,4 +1,4 @@
-"""The site's gate: it is built once from nothing, its files are read, and every page is opened in a real browser."""
+"""Tests of the site: it is built once from scratch, its files are read, and every page is opened in a real browser."""
 
 import json
 import os
@@ -186,7 +186,7 @@ def opened(browser: Browser, address: str, scheme: Scheme = "light", problems: l
 
 def test_build_from_nothing_is_clean(site: Site) -> None:
     warnings = [line for line in site.log.splitlines() if re.search(r"\b(WARNING|ERROR|CRITICAL)\b", line)]
-    assert not warnings, "mend what the build warns of:\n" + "\n".join(warnings)
+    assert not warnings, "fix the causes of the build's warnings:\n" + "\n".join(warnings)
     assert site.returncode == 0, f"the build returned {site.returncode}; its last lines:\n{site.log[-3000:]}"
 
 
@@ -212,7 +212,7 @@ def test_titles_are_unique(site: Site) -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_page_has_a_language_and_one_first_heading(site: Site, page: str) -> None:
     english = site.soup(page).select_one("html[lang=en]")
-    assert english, f"{page}: <html> names no language: set language: en in _config.yml"
+    assert english, f"{page}: <html> has no language: set language: en in _config.yml"
     headings = [heading.get_text() for heading in site.article(page).find_all("h1")]
     assert len(headings) == 1, f"{page} has the first-level headings {headings}: write one line with a single #"
 
@@ -250,11 +250,13 @@ def test_formulas_are_mathml_in_the_book_s_font(site: Site, page: str) -> None:
     for formula in formulas:
         text = formula.get_text()
         mathml = formula.select("math:not(:has(merror))")
-        assert len(mathml) == 1, f"{page}: {text!r} is no MathML: see tools/sphinx/light.py"
+        assert len(mathml) == 1, f"{page}: {text!r} isn't MathML: see tools/sphinx/light.py"
         assert text.strip(), f"{page}: a formula is empty"
         assert not re.search(r"[\\$]", text), f"{page} shows raw LaTeX: {text!r}"
         sized = formula.select("mo[minsize]")
-        assert not sized, f"{page}: write \\left( … \\right) for \\big( … \\big), which browsers give much air: {text!r}"
+        assert not sized, (
+            f"{page}: write \\left( … \\right) for \\big( … \\big), around which browsers leave too much space: {text!r}"
+        )
         for part in formula.find_all(["mi", "mn", "mo", "mtext"]):
             signs |= set(slanted(part))
     unseen = "\N{FUNCTION APPLICATION}\N{INVISIBLE TIMES}\N{INVISIBLE SEPARATOR}"
@@ -263,7 +265,7 @@ def test_formulas_are_mathml_in_the_book_s_font(site: Site, page: str) -> None:
 
 
 def slanted(part: Tag) -> str:
-    """What a browser shows: a letter that stands alone in <mi> is italic, which is another sign."""
+    """What a browser shows: a single letter in <mi> is italic, which is a different character."""
     text = part.get_text()
     if part.name != "mi" or len(text) != 1 or part.get("mathvariant") == "normal":
         return text
@@ -275,7 +277,7 @@ def slanted(part: Tag) -> str:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_page_is_light(site: Site, page: str) -> None:
-    """What does not wait for a page's text holds it up: see tools/sphinx/light.py and book/_templates."""
+    """Scripts that aren't deferred delay the page's text: see tools/sphinx/light.py and book/_templates."""
     scripts = site.soup(page).select("script[src]")
     waiting = [str(script["src"]) for script in scripts if not script.has_attr("defer")]
     assert not waiting, f"{page}: {waiting} are not deferred"
@@ -299,7 +301,7 @@ def test_descriptions_are_sentences_and_unique(site: Site) -> None:
         meta = site.soup(page).select_one("meta[name=description]")
         text = str(meta["content"]) if meta else ""
         assert 40 <= len(text) <= 160, f"{page} is described by {text!r}: write a first paragraph that says what it is about"
-        assert text not in told, f"{page} and {told[text]} are described alike: {text!r}"
+        assert text not in told, f"{page} and {told[text]} have the same description: {text!r}"
         told[text] = page
 
 
@@ -336,7 +338,7 @@ def test_stylesheets_load_nothing_from_another_host(site: Site) -> None:
 @pytest.mark.parametrize("page", NOTEBOOKS)
 def test_notebook_can_be_downloaded_as_the_notebook_it_is(site: Site, page: str) -> None:
     button = site.soup(page).select_one("a.btn-download-source-button")
-    assert button, f"{page} has no download button: leave use_download_button on in _config.yml"
+    assert button, f"{page} has no download button: keep use_download_button on in _config.yml"
     file, _ = site.target(page, str(button["href"]))
     source = ROOT / SOURCES[page.removesuffix(".html")]
     assert file.endswith(source.name), f"{page}: the download button leads to {file}, not to {source.name}"
@@ -439,7 +441,7 @@ class TestPageInTheBrowser:
             assert shown.is_visible(), f"{page}: Enter on {text!r} shows no reason: leave a blank line after its <summary>"
             assert re.match(r"(Yes|No)\.\s+\S", shown.inner_text()), f"{page}: {text!r} must answer **Yes.** or **No.** and why"
             outline = option.locator("summary").evaluate("e => getComputedStyle(e).outlineStyle")
-            assert outline != "none", f"{page}: the focus on {text!r} is not to be seen: give it an outline in course.css"
+            assert outline != "none", f"{page}: the focus on {text!r} is invisible: give it an outline in course.css"
             tab.keyboard.press("Enter")
             assert not shown.is_visible(), f"{page}: a second Enter does not close {text!r}"
 
@@ -521,8 +523,8 @@ def test_screen_reader_hears_words(browser: Browser, site: Site) -> None:
             f"{page}: {told} of {there} groups say that they are {name}: see SPOKEN in tools/sphinx/light.py"
         )
     hidden = {summary.p.get_text() for summary in article.select("details.hide > summary") if summary.p}
-    assert hidden, f"{page} hides no cell: mend this test"
+    assert hidden, f"{page} hides no cell: correct this test"
     unheard = hidden - {name for role, name in heard if role == "DisclosureTriangle"}
-    assert not unheard, f"{page}: {unheard} is seen and not heard: see SPOKEN in tools/sphinx/light.py"
+    assert not unheard, f"{page}: {unheard} is visible but not read aloud: see SPOKEN in tools/sphinx/light.py"
     parts = {"MathMLSub", "MathMLSup", "MathMLSquareRoot", "MathMLTable", "MathMLOperator"}
     assert not (missing := parts - {role for role, _ in heard}), f"{page}: formulas are read without {missing}"

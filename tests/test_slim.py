@@ -116,7 +116,7 @@ def test_no_class_that_scripts_add_has_lost_its_rules(browser: Browser, site: Si
         try_everything(tab, page)
         worn = set(tab.evaluate("[...worn]"))
     assert {"tooltip-inner", "bs-tooltip-auto"} <= worn or width < WIDTHS["desktop"], (
-        f"{page} showed no tooltip: mend this test"
+        f"{page} showed no tooltip: correct this test"
     )
     assert not (lost := worn & dropped - written), f"{page}: scripts add {lost}: name them in ADDED in tools/sphinx/slim.py"
 
@@ -133,12 +133,12 @@ def test_each_icon_is_in_its_font(browser: Browser, site: Site) -> None:
                 seen[content] += 1
                 missing = [hex(ord(sign)) for sign in json.loads(content) if ord(sign) not in fonts[font]]
                 assert not missing, f"{page} asks for {missing} of Font Awesome's {font}, cut away in tools/sphinx/slim.py"
-    assert len(seen) >= 12, f"only the icons {seen} were seen: mend this test"
+    assert len(seen) >= 12, f"only the icons {seen} were seen: correct this test"
 
 
 @pytest.mark.parametrize("page", PAGES if WEEKLY else ["book/reference/notation.html"])
 def test_formulas_are_drawn_as_with_the_whole_font(browser: Browser, site: Site, page: str) -> None:
-    """Browsers draw signs that nobody wrote: roots, italics. With another font's sign, a formula would have another size."""
+    """Browsers add characters that aren't in the source: roots, italics. In another font, the formula's size would change."""
     sizes = "[...document.querySelectorAll('math')].map(e => [e.textContent, e.getBoundingClientRect().width].join())"
     whole = f"new FontFace('Whole', 'url({site.address('_static/math.woff2')})').load().then(font => document.fonts.add(font))"
     with opened(browser, site.address(page)) as tab:
@@ -147,9 +147,9 @@ def test_formulas_are_drawn_as_with_the_whole_font(browser: Browser, site: Site,
         tab.evaluate(whole)
         tab.add_style_tag(content="math { font-family: Whole !important; }")
         tab.wait_for_function("document.fonts.check('1em Whole')")
-        assert tab.evaluate(sizes) == cut, f"{page}: a sign is missing in signs() of tools/sphinx/slim.py"
+        assert tab.evaluate(sizes) == cut, f"{page}: a character is missing in signs() of tools/sphinx/slim.py"
         tab.add_style_tag(content="math { font-family: serif !important; }")
-        assert tab.evaluate(sizes) != cut or not cut, "the sizes tell no fonts apart: mend this test"
+        assert tab.evaluate(sizes) != cut or not cut, "the sizes don't distinguish fonts: correct this test"
 
 
 LOOKS: list[tuple[Scheme, Literal["screen", "print"], int]]
@@ -252,7 +252,9 @@ def test_every_element_keeps_its_styles(small: Path, browser: Browser) -> None:
                     seen.append([[str(at)], *tab.evaluate(STYLES)])
         half = len(LOOKS)
         for expected, got in zip(seen[:half], seen[half:], strict=True):
-            assert any("display: block" in style for _, style, *_ in expected[1:]), "the browser told no styles: mend this test"
+            assert any("display: block" in style for _, style, *_ in expected[1:]), (
+                "the browser returned no styles: correct this test"
+            )
             for one, other in zip(expected, got, strict=True):
                 pairs = zip_longest("\n".join(one).split("\n"), "\n".join(other).split("\n"), fillvalue="")
                 changes = [pair for pair in pairs if not alike(*pair)]

@@ -1,4 +1,4 @@
-"""Files are written whole or not at all, by everything here that writes one, whatever stops the writing."""
+"""All code here writes files completely or not at all, whatever interrupts the writing."""
 
 import errno
 import os
@@ -60,7 +60,7 @@ def test_the_parts_of_killed_processes_go_with_the_next_success_and_those_of_liv
     stale = tmp_path / f"{ours}.{ended.pid}.part"
     kept = [
         tmp_path / f"{ours}.{os.getppid()}.part",  # may be writing
-        tmp_path / f".a.json.another-machine.{ended.pid}.part",  # nobody here knows
+        tmp_path / f".a.json.another-machine.{ended.pid}.part",  # unknown here
         tmp_path / f".b.json.{platform.node()}.{ended.pid}.part",  # goes when b.json is written
     ]
     for part in (stale, *kept):

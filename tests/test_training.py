@@ -37,14 +37,14 @@ def test_one_seed_one_history_and_another_seed_another() -> None:
 
 @pytest.mark.parametrize("scheme", [PositionScheme(), BinaryPositions(16, num_bits=3)])
 def test_every_scheme_sees_the_same_batches(scheme: PositionScheme) -> None:
-    """Whatever the model draws (dropout, say), the batches come from a generator of their own."""
+    """Whatever the model samples (dropout, say), the batches come from their own generator."""
     seen = []
 
     def recording(generator: torch.Generator) -> tuple[Tensor, Tensor]:
         seen.append(first_token_everywhere(generator))
         return seen[-1]
 
-    torch.rand(len(scheme.state_dict()) + 7)  # the global generator stands anywhere
+    torch.rand(len(scheme.state_dict()) + 7)  # the global generator is in any state
     train(encoder(scheme), recording, steps=3, seed=4)
     generator = torch.Generator().manual_seed(4)
     for tokens, _ in seen:

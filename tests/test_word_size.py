@@ -1,4 +1,4 @@
-"""The stored training at four widths: whole, and what the code gives now."""
+"""The stored training at four widths: complete, and as the code gives it now."""
 
 import json
 import re

@@ -1,7 +1,8 @@
-"""Holds the built pages against Lighthouse, as a phone on a slow network loads them: `make audit` calls it.
+"""Tests the built pages with Lighthouse, as a phone on a slow network loads them: `make audit` calls it.
 
-Each page is loaded three times from a server of this machine, and a table shows the medians. A run is stored in _audit as soon
-as it is done, under what the page is made of: an audit that was interrupted goes on, and a later one loads what has changed.
+Each page is loaded three times from a server on this machine, and a table shows the medians. Each run is stored in _audit as
+soon as it is done, under a hash of the page's files. So an interrupted audit continues where it stopped, and a later audit
+loads only the pages that have changed.
 """
 
 import argparse
@@ -26,11 +27,11 @@ from typing import Any, BinaryIO, NoReturn
 from tools.browser import NO_CHROMIUM, chromium
 
 ROOT = Path(__file__).resolve().parent.parent
-LIGHTHOUSE = "lighthouse@12.8.2"  # the last that Node 20 runs
+LIGHTHOUSE = "lighthouse@12.8.2"  # the last version that runs on Node 20
 RUNS = 3
-SCORE, BYTES = 95, 250_000  # what every page must reach, and may weigh
+SCORE, BYTES = 95, 250_000  # the score that every page must reach, and its maximum size
 CATEGORIES = ["performance", "accessibility", "best-practices", "seo"]
-METRICS = {  # heading: what Lighthouse calls it, its unit in Lighthouse's, decimals
+METRICS = {  # heading: (Lighthouse's name, Lighthouse's units per unit shown, decimals)
     "FCP s": ("first-contentful-paint", 1000, 1),
     "LCP s": ("largest-contentful-paint", 1000, 1),
     "TBT ms": ("total-blocking-time", 1, 0),
@@ -48,13 +49,13 @@ def stop(why: str) -> NoReturn:
 
 @cache
 def sent(file: Path) -> bytes:
-    """What a host sends: it packs what is text."""
+    """What a host sends: text files are compressed."""
     content = file.read_bytes()
     return gzip.compress(content, 6, mtime=0) if file.suffix in {".html", ".css", ".js", ".svg"} else content
 
 
 def parts(page: Path) -> dict[Path, int]:
-    """The files that a page may load, and the bytes of each: figures further down too, and of two for light and dark one."""
+    """The files that a page may load, and their bytes: with figures further down, but only the light one of each pair."""
     text = page.read_text(encoding="utf-8")
     files = [page, *((page.parent / address).resolve() for address in LOADED.findall(text))]
     for sheet in [file for file in files if file.suffix == ".css"]:
@@ -84,7 +85,7 @@ class Host(SimpleHTTPRequestHandler):
 
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """The folder's address while it is served."""
+    """Serve the folder, and give its address."""
     with ThreadingHTTPServer(("127.0.0.1", 0), lambda *request: Host(*request, directory=str(folder))) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
@@ -98,11 +99,13 @@ def load(address: str, report: Path, npx: str, browser: str) -> None:
     command = [npx, "--yes", LIGHTHOUSE, address, "--quiet", "--output=json", f"--output-path={new}"]
     command += ["--chrome-flags=--headless=new --no-sandbox", "--disable-full-page-screenshot", "--no-enable-error-reporting"]
     done = subprocess.run(command, env=os.environ | {"CHROME_PATH": browser}, capture_output=True, text=True)
-    said = done.stderr.strip().splitlines() or [f"it returned {done.returncode}"]
+    said = done.stderr.strip().splitlines() or [f"it exited with status {done.returncode}"]
     if done.returncode or not new.exists():
-        stop(f"Lighthouse failed at {address}: {said[-1]} (run it again to go on; the first time, npx needs a network)")
+        stop(
+            f"Lighthouse failed at {address}: {said[-1]} (run the audit again to continue; the first time, npx needs a network)"
+        )
     if error := json.loads(new.read_text(encoding="utf-8")).get("runtimeError"):
-        stop(f"Lighthouse failed at {address}: {error['message']} (run it again to go on)")
+        stop(f"Lighthouse failed at {address}: {error['message']} (run the audit again to continue)")
     new.replace(report)
 
 
@@ -117,7 +120,7 @@ def reports(page: Path, store: Path, address: str, npx: str, browser: str) -> li
 
 
 def failing(runs: list[dict[str, Any]], categories: list[str]) -> list[str]:
-    """What counts in these categories and is not green, in any of the runs."""
+    """The audits that count in these categories and fail in any of the runs."""
     counting = {
         ref["id"] for run in runs for name in categories for ref in run["categories"][name]["auditRefs"] if ref["weight"]
     }
@@ -152,20 +155,20 @@ def row(page: Path, runs: list[dict[str, Any]]) -> tuple[list[str], list[str]]:
 
 def audit(html: Path, only: str, store: Path) -> int:
     if not (html / "_sources").is_dir():
-        stop(f"{html} holds no built pages: make book builds them into _build/html")
+        stop(f"{html} has no built pages: run make book, which builds them in _build/html")
     sources = [file.relative_to(html / "_sources") for file in sorted((html / "_sources").rglob("*.*"))]
     names = [source.with_suffix("").as_posix() for source in sources]
     chosen = [name for name in names if only in name]
     if not chosen:
-        stop(f"no page is called {only}: ONLY takes a part of one of these names: {' '.join(names)}")
+        stop(f"no page's name contains {only}: set ONLY to a part of one of these names: {' '.join(names)}")
     if not (npx := shutil.which("npx")) or not shutil.which("node"):
-        stop("no Node: apt-get install nodejs npm, or install Node 18.16 or newer another way")
+        stop("Node is missing: apt-get install nodejs npm, or install Node 18.16 or newer in another way")
     try:
         browser = chromium() or stop(NO_CHROMIUM)
     except ValueError as wrong:
         stop(str(wrong))
     headings = [*("performance", "accessibility", "best practices", "SEO"), *METRICS]
-    headings += ["kB loaded", "requests", "kB in all", "files in all", "benchmark"]
+    headings += ["kB loaded", "requests", "kB in total", "files in total", "benchmark"]
     table, faults = [["page", *headings], ["---", *["--:"] * len(headings)]], []
     with served(html) as host:
         for count, name in enumerate(chosen, start=1):
@@ -175,11 +178,11 @@ def audit(html: Path, only: str, store: Path) -> int:
             print(" ".join(cells[:4]), file=sys.stderr)
             table.append([name, *cells])
             faults += [f"{name}: {fault}" for fault in of_page]
-    print(f"Medians of {RUNS} runs of {LIGHTHOUSE}, a phone on a slow network (simulated), gzip.")
-    print("Loaded is what came, with its headers; in all are the page's files, with the figures that come as one scrolls.")
-    print("Benchmark is how fast this machine was; a busy one has more TBT.\n")
+    print(f"Medians of {RUNS} runs of {LIGHTHOUSE}, simulating a phone on a slow network, with gzip.")
+    print("'kB loaded' includes headers; 'in total' are all files of the page, including figures that load when you scroll.")
+    print("'Benchmark' measures the speed of this machine; on a busy machine, TBT is higher.\n")
     print(*(f"| {' | '.join(cells)} |" for cells in table), sep="\n")
-    verdict = f"below {SCORE}, or above {BYTES // 1000} kB in all"
+    verdict = f"below {SCORE}, or above {BYTES // 1000} kB in total"
     print(f"\n{len(faults)} {verdict}:" if faults else f"\nNo page is {verdict}.", *faults, sep="\n")
     return int(bool(faults))
 
@@ -187,9 +190,9 @@ def audit(html: Path, only: str, store: Path) -> int:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("html", type=Path, help="the built pages, e.g. _build/html")
-    parser.add_argument("only", nargs="?", default="", help="a part of the names of the pages that are wanted")
-    parser.add_argument("--store", type=Path, default=ROOT / "_audit", help="the folder of the runs (default: %(default)s)")
+    parser.add_argument("only", nargs="?", default="", help="audit only pages whose names contain this")
+    parser.add_argument("--store", type=Path, default=ROOT / "_audit", help="the folder for the runs (default: %(default)s)")
     try:
         sys.exit(audit(**vars(parser.parse_args())))
     except KeyboardInterrupt:
-        stop("\nStopped; the next audit goes on from here.")
+        stop("\nStopped. The next audit continues from here.")

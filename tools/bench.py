@@ -1,8 +1,8 @@
-"""How fast and how exact the package is, beside its peers: `make bench` calls it.
+"""Measures how fast and how accurate the package is, compared with its peers: `make bench` calls it.
 
-Times are ratios within one run: each is divided by that of a plain copy of the same tensors, or of what its group names.
-Candidates take turns, and the median of each one's rounds counts. The results go to posenc_course/data/speed.json and
-accuracy.json.
+Times are ratios within one run: each is divided by the time of a plain copy of the same tensors, or of the reference that its
+group names. The candidates take turns, and the median of each candidate's rounds counts. The results go to
+posenc_course/data/speed.json and accuracy.json.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ from tools.stored import provenance, write_results
 DATA = Path(posenc_course.__file__).parent / "data"
 PACKAGES = ["torch", "numpy", "transformers", "x-transformers", "rotary-embedding-torch", "mpmath"]
 LEAST_ROUNDS, MOST_ROUNDS = 3, 15
-ENOUGH = 0.7  # seconds: a candidate on which they are spent has no more than its least rounds, one if a call takes them all
-SAMPLE = 0.005  # seconds that a sample lasts: quicker calls are repeated
+ENOUGH = 0.7  # seconds: a candidate that takes longer gets only the least rounds, or one if a single call takes longer
+SAMPLE = 0.005  # seconds per sample: faster calls are repeated
 COMPILED = "apply_rope, half, compiled"
-READABLE, READABLE_UP_TO = "attention, alibi_bias", 4096  # tokens; beyond, its scores take tens of GiB
+READABLE, READABLE_UP_TO = "attention, alibi_bias", 4096  # tokens; beyond this, its scores take tens of GiB
 
 Call: TypeAlias = Callable[[], object]
 Record: TypeAlias = dict[str, Any]
 
 
-# ── what is timed: functions of the sizes that give the candidates, the reference first ──────────────────────────────────
+# ── what is timed: functions that make the candidates for given sizes, the reference first ───────────────────────────────
 
 
 def with_rope(shape: list[int], dtype: str, backward: bool) -> dict[str, Call]:
-    """RoPE of a query and a key beside a clone of both; with backward, of their gradients too.
+    """RoPE of a query and a key, compared with a clone of both; with `backward`, their gradients are computed, too.
 
-    Tables are given; the modules RotaryPositions keep those of the call before, as for a model's next layer.
+    The tables are made beforehand; RotaryPositions reuses those of the previous call, as it does in a model's next layer.
     """
     import rotary_embedding_torch  # type: ignore[import-untyped]
     import x_transformers.x_transformers as x_transformers  # type: ignore[import-untyped]
@@ -93,22 +93,22 @@ def with_rope(shape: list[int], dtype: str, backward: bool) -> dict[str, Call]:
         ways[COMPILED] = torch.compile(each(partial(turn, interleaved=False)), dynamic=False)
     calls: dict[str, Call] = {"clone": lambda: [tensor.clone() for tensor in given]}
     for name, way in ways.items():
-        swapped = "GPT-J" in name  # it has the heads behind the tokens
+        swapped = "GPT-J" in name  # it has the heads after the tokens
         q, k, *gradients = ((x.transpose(1, 2) if swapped else x).clone(memory_format=torch.contiguous_format) for x in given)
         calls[name] = partial(run, way, q.requires_grad_(backward), k.requires_grad_(backward), *gradients)
     try:
         calls.get(COMPILED, list)()  # compiles
     except torch._dynamo.exc.BackendCompilerFailed as error:
-        print(f"  {COMPILED}: left out, torch.compile finds no C++ compiler that works ({type(error).__name__})")
+        print(f"  {COMPILED}: left out, because torch.compile finds no working C++ compiler ({type(error).__name__})")
         del calls[COMPILED]
     return calls
 
 
 def with_table(length: int, d_model: int) -> dict[str, Call]:
-    """The sinusoidal table in float32, beside a clone of one.
+    """The sinusoidal table in float32, compared with a clone of it.
 
-    NumPy's copy alone would be no fair measure: it asks for huge pages of memory, which torch does only with
-    THP_MEM_ALLOC_ENABLE=1, and where the system gives them, the same bytes take a quarter of the time.
+    NumPy's copy alone wouldn't be a fair reference: it asks for huge memory pages, which torch does only with
+    THP_MEM_ALLOC_ENABLE=1, and if the system provides them, copying the same bytes takes a quarter of the time.
     """
     from transformers.models.marian.modeling_marian import MarianSinusoidalPositionalEmbedding
 
@@ -120,13 +120,13 @@ def with_table(length: int, d_model: int) -> dict[str, Call]:
         "angle_addition_table": partial(sinusoidal.angle_addition_table, length, d_model),
         "tutorials, float32": partial(tutorial_table, length, d_model),
     }
-    if length * d_model < 2**24:  # a list of all entries, made by a loop in Python: beyond, minutes and gigabytes
+    if length * d_model < 2**24:  # it lists all entries in a Python loop: minutes and gigabytes for larger tables
         calls["transformers Marian"] = MarianSinusoidalPositionalEmbedding(length, d_model).create_weight
     return calls
 
 
 def tutorial_table(length: int, d_model: int) -> Tensor:
-    """The table as most tutorials make it: float32 throughout, sines and cosines written into zeros."""
+    """The table as most tutorials make it: in float32 throughout, with sines and cosines written into a table of zeros."""
     table = torch.zeros(length, d_model)
     angles = torch.arange(length).float()[:, None] / 10_000 ** (torch.arange(0, d_model, 2).float() / d_model)
     table[:, 0::2], table[:, 1::2] = angles.sin(), angles.cos()
@@ -134,12 +134,12 @@ def tutorial_table(length: int, d_model: int) -> Tensor:
 
 
 def with_alibi(length: int, heads: int) -> dict[str, Call]:
-    """Causal attention with ALiBi, beside the same without a bias. The dense bias is made once: it serves all layers."""
+    """Causal attention with ALiBi, compared with the same without a bias. The dense bias is made once, for all layers."""
     return {**alibi_ways(vectors(length, heads))}
 
 
 def vectors(length: int, heads: int) -> Tensor:
-    """Query, key and value (1, heads, L, 64), the same ones each time."""
+    """Query, key and value (1, heads, L, 64), the same in every call."""
     return torch.randn(3, 1, heads, length, 64, generator=torch.Generator().manual_seed(0))
 
 
@@ -167,7 +167,7 @@ def alibi_ways(given: Tensor) -> dict[str, Callable[[], Tensor]]:
 
 
 def with_t5_buckets(length: int) -> dict[str, Call]:
-    """The buckets of all offsets of a sequence, beside a clone of L×L buckets."""
+    """The buckets of all offsets in a sequence, compared with a clone of L×L buckets."""
     from transformers.models.t5.modeling_t5 import T5Attention
 
     m = torch.arange(length)
@@ -180,7 +180,7 @@ def with_t5_buckets(length: int) -> dict[str, Call]:
 
 
 def with_t5_bias(length: int, heads: int) -> dict[str, Call]:
-    """The whole bias (1, heads, L, L), beside a clone of it."""
+    """The whole bias (1, heads, L, L), compared with a clone of it."""
     from transformers import T5Config
     from transformers.models.t5.modeling_t5 import T5Attention
 
@@ -191,7 +191,7 @@ def with_t5_bias(length: int, heads: int) -> dict[str, Call]:
 
 
 def with_shaw(length: int, heads: int) -> dict[str, Call]:
-    """Shaw's bias, beside a clone of it; the other way has a vector for every pair of tokens."""
+    """Shaw's bias, compared with a clone of it; the alternative has a vector for every pair of tokens."""
     query, table, m = torch.randn(1, heads, length, 64), torch.randn(33, 64), torch.arange(length)
 
     def by_pairs() -> Tensor:
@@ -202,7 +202,7 @@ def with_shaw(length: int, heads: int) -> dict[str, Call]:
 
 
 def with_scheme(length: int, batch: int, d_model: int, heads: int) -> dict[str, Call]:
-    """Five training steps of a Decoder with each of the lab's schemes and the two that it leaves out, beside one without."""
+    """Five training steps of a Decoder with each scheme of the experiment, with two more, and without any for comparison."""
     sizes = Config("bench", length=length, d_model=d_model, num_heads=heads)
     schemes = [
         *(build_scheme(name, sizes) for name in SCHEMES),
@@ -244,7 +244,7 @@ def alibi_lengths(*, quick: bool) -> list[int]:
 
 
 def seconds(call: Call, calls: int = 1) -> float:
-    """Of one call, the mean of `calls`."""
+    """The mean time of one call, over `calls` calls."""
     start = time.perf_counter()
     for _ in range(calls):
         call()
@@ -252,8 +252,8 @@ def seconds(call: Call, calls: int = 1) -> float:
 
 
 def race(candidates: dict[str, Call], *, quick: bool) -> dict[str, float]:
-    """The median seconds of each candidate. They take turns, so that other work on the machine slows all of them alike."""
-    first = {name: seconds(call) for name, call in candidates.items()}  # the first call also loads and builds things
+    """The median seconds of each candidate. They take turns, so that other work on the machine slows all of them equally."""
+    first = {name: seconds(call) for name, call in candidates.items()}  # the first call also loads and builds
     calls = {
         name: 1 if quick or first[name] > SAMPLE * 10 else math.ceil(SAMPLE / seconds(call))
         for name, call in candidates.items()
@@ -267,7 +267,7 @@ def race(candidates: dict[str, Call], *, quick: bool) -> dict[str, float]:
 
 
 def time_all(threads: int, quick: bool) -> dict[str, list[Record]]:
-    """Every case with so many threads."""
+    """Time every case with this number of threads."""
     torch.set_num_threads(threads)
     torch.manual_seed(0)
     results: dict[str, list[Record]] = {}
@@ -284,8 +284,8 @@ def time_all(threads: int, quick: bool) -> dict[str, list[Record]]:
 
 
 def peak_growth(candidate: str, length: int, heads: int) -> float:
-    """MiB by which one call of a way to attend, its bias included, raises the peak of this process."""
-    mib = 2**20 if sys.platform == "darwin" else 2**10  # the system counts bytes, or KiB
+    """By how many MiB one call of this kind of attention, including its bias, raises the memory peak of this process."""
+    mib = 2**20 if sys.platform == "darwin" else 2**10  # macOS counts bytes, other systems KiB
     with_alibi(64, heads)[candidate]()
     call = with_alibi(length, heads)[candidate]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -294,7 +294,7 @@ def peak_growth(candidate: str, length: int, heads: int) -> float:
 
 
 def measure_memory(*, quick: bool) -> list[Record]:
-    """The peaks of attention with ALiBi, each in a process of its own."""
+    """The memory peaks of attention with ALiBi, each measured in its own process."""
     records: list[Record] = []
     sizes = [{"length": length, "heads": 8} for length in alibi_lengths(quick=quick)]
     for number, size in enumerate(sizes, start=1):
@@ -314,14 +314,14 @@ Angles: TypeAlias = tuple[Tensor, Tensor]  # cosines and sines, (positions, D_HE
 
 
 def some_positions(limits: list[int]) -> Tensor:
-    """Each limit, and 24 positions from the one before it on, the same in every run."""
+    """Each limit, and 24 random positions between it and the limit before, the same in every run."""
     draw = random.Random(0)
     drawn = {m for low, high in itertools.pairwise([0, *limits]) for m in (high, *draw.sample(range(low, high), 24))}
     return torch.tensor(sorted(drawn))
 
 
 def exact_angles(positions: Tensor, base: int) -> Angles:
-    """From 50 digits, rounded once to float64."""
+    """Cosines and sines computed with 50 digits and rounded once to float64."""
     import mpmath  # type: ignore[import-untyped]
 
     with mpmath.workdps(50):
@@ -343,7 +343,7 @@ def our_angles(positions: Tensor, base: int) -> dict[str, Angles]:
 
 
 def peer_angles(positions: Tensor, base: int) -> dict[str, Angles]:
-    """The peers' tables, each as it is used."""
+    """The peers' tables, as the peers use them."""
     import rotary_embedding_torch
     from transformers import LlamaConfig
     from transformers.models.gptj.modeling_gptj import create_sinusoidal_positions
@@ -357,10 +357,10 @@ def peer_angles(positions: Tensor, base: int) -> dict[str, Angles]:
         cos, sin = LlamaRotaryEmbedding(config).to(dtype)(torch.zeros(1, dtype=dtype), positions[None])
         found[f"transformers Llama{name}"] = cos[0, :, : D_HEAD // 2], sin[0, :, : D_HEAD // 2]
         peer = rotary_embedding_torch.RotaryEmbedding(D_HEAD, theta=base)
-        one = torch.tensor([1, 0], dtype=dtype).repeat(1, 1, 1, D_HEAD // 2)  # turned, (1, 0) is (cos, sin)
+        one = torch.tensor([1, 0], dtype=dtype).repeat(1, 1, 1, D_HEAD // 2)  # rotated, (1, 0) is (cos, sin)
         turned = torch.cat([peer.rotate_queries_or_keys(one, offset=m) for m in positions.tolist()]).flatten(end_dim=2)
         found[f"rotary-embedding-torch{name}"] = turned[:, 0::2], turned[:, 1::2]
-    if base == 10_000:  # it knows no other
+    if base == 10_000:  # it has no other base
         sin, cos = create_sinusoidal_positions(int(positions.max()) + 1, D_HEAD)[positions].chunk(2, dim=-1)
         found["transformers GPT-J"] = cos, sin
     return found
@@ -380,9 +380,9 @@ def angle_errors(found: dict[str, Angles], positions: Tensor, base: int, limits:
 
 
 def alibi_errors(length: int, heads: int) -> list[Record]:
-    """The largest error of attention with ALiBi in float32, and up to READABLE_UP_TO tokens of its gradients.
+    """The largest error of attention with ALiBi in float32 and, for up to READABLE_UP_TO tokens, of its gradients.
 
-    The truth is in float64, 64 queries at a time; the gradients are those of outputs · values, turned around.
+    The reference is computed in float64, 64 queries at a time; the gradients are those of outputs · values in reverse order.
     """
     backward = length <= READABLE_UP_TO
     given, upstream = vectors(length, heads).requires_grad_(backward), vectors(length, heads)[2].flip(-1)
@@ -413,7 +413,7 @@ def alibi_errors(length: int, heads: int) -> list[Record]:
 
 
 def measure_accuracy(*, quick: bool) -> dict[str, list[Record]]:
-    """Everything that needs no clock."""
+    """All measurements that don't need a clock."""
     torch.set_num_threads(1)
     limits = LIMITS[:2] if quick else LIMITS
     positions, results = some_positions(limits), dict[str, list[Record]](angles=[], alibi=[])
@@ -432,7 +432,7 @@ def measure_accuracy(*, quick: bool) -> dict[str, list[Record]]:
     return results
 
 
-# ── what is done with it ─────────────────────────────────────────────────────────────────────────────────────────────────
+# ── aims, files and output ───────────────────────────────────────────────────────────────────────────────────────────────
 
 BIG: Record = {"shape": [1, 32, 4096, 128], "dtype": "float32"}
 FORWARD, BOTH = BIG | {"backward": False}, BIG | {"backward": True}
@@ -455,7 +455,7 @@ AIMS: list[tuple[str, Record, str, float, str]] = [
 
 
 def verdicts(results: dict[str, list[Record]]) -> list[Record]:
-    """Each aim beside what was measured, except where a candidate was left out."""
+    """Each aim with the measured ratio, unless the candidate was left out."""
     found = []
     for (group, sizes, candidate, aim, other), threads in itertools.product(AIMS, (1, 2)):
         records = [record for record in results[group] if record.items() >= {**sizes, "threads": threads}.items()]
@@ -477,7 +477,7 @@ def rounded(record: Record) -> Record:
 
 
 def apart(function: Callable[..., Any], *arguments: object) -> Any:
-    """The result of a call in a fresh process, with threads and memory of its own."""
+    """The result of a call in a new process, with its own threads and memory."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(function, *arguments).result()
 
@@ -511,7 +511,7 @@ def main(what: str | None, *, quick: bool) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Time the package and its peers, and measure their errors.")
-    parser.add_argument("what", nargs="?", choices=["speed", "accuracy"], help="by default both")
-    parser.add_argument("--quick", action="store_true", help="tiny sizes, one round; writes nothing")
+    parser.add_argument("what", nargs="?", choices=["speed", "accuracy"], help="default: both")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes and one round; stores nothing")
     options = parser.parse_args()
     main(options.what, quick=options.quick)

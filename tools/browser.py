@@ -1,4 +1,4 @@
-"""The browser that the tests look through, and that prints the course."""
+"""The browser that the tests use, and that prints the course."""
 
 import os
 import shutil
@@ -7,15 +7,15 @@ from contextlib import contextmanager
 
 from playwright.sync_api import Browser, sync_playwright
 
-NO_CHROMIUM = "no chromium: apt-get install chromium, or set CHROMIUM=path of a Chrome or Chromium"
+NO_CHROMIUM = "no Chromium found: apt-get install chromium, or set CHROMIUM to the path of Chrome or Chromium"
 NAMES = ["chromium", "chromium-browser", "google-chrome"]
 
 
 def chromium() -> str | None:
-    """The browser's path, None where there is none; a ValueError says that CHROMIUM names no program."""
+    """The browser's path, or None if there is no browser. If CHROMIUM doesn't name a program, a ValueError is raised."""
     chosen = os.environ.get("CHROMIUM")
     if chosen and not shutil.which(chosen):
-        raise ValueError(f"CHROMIUM={chosen} is not a program: give the path of a Chrome or Chromium, or unset it")
+        raise ValueError(f"CHROMIUM={chosen} is not a program: set it to the path of Chrome or Chromium, or unset it")
     return chosen or next(filter(None, map(shutil.which, NAMES)), None)
 
 

@@ -1,4 +1,4 @@
-"""Draws the cards that networks show beside a link to a page: its title and, of a chapter, its own first figure."""
+"""Draws the cards that social networks show beside a link to a page: the page's title and, for a chapter, its first figure."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from PIL import Image, ImageDraw, ImageFont
 from resvg_py import svg_to_bytes
 
 SIZE = WIDTH, HEIGHT = 1200, 630
-MARGIN, COLUMN = 64, 470  # of the text, beside a figure
-TITLE, LINE = 350, 1.25  # the most that a title takes in height, and the height of a line in letters
+MARGIN, COLUMN = 64, 470  # the width of the text beside a figure
+TITLE, LINE = 350, 1.25  # the maximum height of a title, and the height of a line relative to the font size
 BLUE, ORANGE, GREY = "#0b4f79", "#e69f00", "#48566b"  # the first two are the favicon's
 
 
 def font(size: int, bold: bool = True) -> ImageFont.FreeTypeFont:
-    """Matplotlib brings it, so that a card looks alike wherever it's made."""
+    """A font that comes with Matplotlib, so that cards look the same on every machine."""
     return ImageFont.truetype(Path(get_data_path(), f"fonts/ttf/DejaVuSans{'-Bold' * bold}.ttf"), size)
 
 
 def lines(words: str, face: ImageFont.FreeTypeFont, width: int) -> list[str]:
-    """The words in lines that are no wider than `width`."""
+    """The words, broken into lines no wider than `width`."""
     broken: list[str] = []
     for word in words.split():
         if broken and face.getlength(f"{broken[-1]} {word}") <= width:
@@ -32,7 +32,7 @@ def lines(words: str, face: ImageFont.FreeTypeFont, width: int) -> list[str]:
 
 
 def fitted(words: str, width: int, largest: int) -> tuple[int, list[str]]:
-    """The largest letters in which the words fit, and their lines."""
+    """The largest font size at which the words fit, and their lines."""
     for size in range(largest, 0, -2):
         broken = lines(words, font(size), width)
         if len(broken) * LINE * size <= TITLE and max(map(font(size).getlength, broken)) <= width:
@@ -41,7 +41,7 @@ def fitted(words: str, width: int, largest: int) -> tuple[int, list[str]]:
 
 
 def card(course: str, above: str, title: str, figure: Path | None = None) -> Image.Image:
-    """A card of the course's name, a line above the title, the title, and a figure on its right."""
+    """A card with the course's name, a line above the title, the title, and a figure on the right."""
     image = Image.new("RGB", SIZE, "white")
     draw = ImageDraw.Draw(image)
     draw.rectangle((0, 0, WIDTH, 92), fill=BLUE)
@@ -55,10 +55,10 @@ def card(course: str, above: str, title: str, figure: Path | None = None) -> Ima
         draw.text((MARGIN, top + 56 + LINE * size * number), line, font=font(size), fill=BLUE)
     if figure:
         left, upper, right, lower = MARGIN + COLUMN + 40, 130, WIDTH - 40, HEIGHT - 32
-        # As wide as there is room; one that is too high then is made smaller.
+        # As wide as possible; if it is too high then, it is made smaller.
         with Image.open(BytesIO(svg_to_bytes(svg_path=str(figure), width=right - left, dpi=96))) as opened:
             drawn = opened.convert("RGBA")
         drawn.thumbnail((right - left, lower - upper), Image.Resampling.LANCZOS)
         at = (left + right - drawn.width) // 2, (upper + lower - drawn.height) // 2
         image.paste(drawn, at, drawn)
-    return image.quantize(128, dither=Image.Dither.NONE)  # a third of the bytes, and no difference to be seen
+    return image.quantize(128, dither=Image.Dither.NONE)  # a third of the bytes, with no visible difference

@@ -1,9 +1,9 @@
-"""Freezes the lab's text, a slice of Python's own library, into posenc_course/data; done once, with Python 3.11.7.
+"""Freezes the experiment's text, a part of Python's standard library, in posenc_course/data; done once, with Python 3.11.7.
 
     python tools/corpus.py
 
-The same Python gives the same bytes. Another one has another library, so the slice is kept with the package instead of being
-read from wherever the package runs: see posenc_course/experiment/corpus.py, which reads it.
+The same Python version gives the same bytes. Other versions have different libraries, so the text is stored with the package
+instead of being read from the Python that runs it; posenc_course/experiment/corpus.py reads it.
 """
 
 import hashlib
@@ -14,13 +14,13 @@ import sysconfig
 from pathlib import Path
 
 DATA = Path(__file__).resolve().parent.parent / "posenc_course/data"
-# Tests are repetitive, tables of code points and of help topics are no code, and site-packages is not the library.
+# Tests are repetitive, tables of code points and help topics aren't code, and site-packages isn't part of the library.
 LEFT_OUT = {"test", "tests", "idle_test", "encodings", "pydoc_data", "site-packages", "__pycache__"}
 BYTES = 8_000_000
 
 
 def ascii_sources(library: Path) -> dict[str, bytes]:
-    """Path in the library -> contents, for files of at least 500 bytes that are pure ASCII, one byte a character."""
+    """Path in the library -> contents, for files of at least 500 bytes that are pure ASCII (one byte per character)."""
     paths = (path.relative_to(library) for path in library.rglob("*.py"))
     chosen = sorted(path.as_posix() for path in paths if not LEFT_OUT & {*path.parts})
     sources = {path: (library / path).read_bytes().replace(b"\r\n", b"\n") for path in chosen}
@@ -29,7 +29,7 @@ def ascii_sources(library: Path) -> dict[str, bytes]:
 
 def main() -> None:
     sources, total = {}, 0
-    # Ordered by a hash of the path, so that a cut at BYTES falls on all parts of the library alike.
+    # Ordered by a hash of the path, so that a cut at BYTES affects all parts of the library equally.
     for path, source in sorted(ascii_sources(Path(sysconfig.get_path("stdlib"))).items(), key=by_hash):
         if total + len(source) <= BYTES:
             sources[path], total = source, total + len(source)

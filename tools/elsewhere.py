@@ -1,6 +1,7 @@
-"""Runs the chapters' tests in what stands for another computer: `make test-elsewhere` calls it.
+"""Runs the chapters' tests as if on a different computer: `make test-elsewhere` calls it.
 
-An older processor (no vector features in NumPy and torch, other matrix products), and one thread, then two.
+It simulates an older processor (no vector features in NumPy and torch, different matrix products), with one thread and then
+two.
 """
 
 import os
@@ -12,22 +13,22 @@ import numpy as np
 import torch
 from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
-OLD_CORES = {"x86_64": ["Nehalem", "Prescott"], "aarch64": ["ARMV8", "CORTEXA57"]}  # as OpenBLAS calls them
+OLD_CORES = {"x86_64": ["Nehalem", "Prescott"], "aarch64": ["ARMV8", "CORTEXA57"]}  # OpenBLAS's names
 
 
 def vector_features() -> list[str]:
-    """NumPy's optional processor features that are on."""
+    """The optional processor features that NumPy uses."""
     return np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
 
 
 def openblas() -> tuple[str, int] | None:
-    """The processor core that NumPy's OpenBLAS computes for, and its threads; None where NumPy uses another library."""
+    """The processor core that NumPy's OpenBLAS computes for, and its threads; None if NumPy uses a different library."""
     found = [info for info in threadpool_info() if info["internal_api"] == "openblas"]
     return (found[0]["architecture"].lower(), found[0]["num_threads"]) if found else None
 
 
 def computer() -> str:
-    """What this process computes with."""
+    """A description of what this process computes with."""
     return (
         f"NumPy's vector features {vector_features()}, OpenBLAS {openblas()}, "
         f"torch's processor {torch.backends.cpu.get_cpu_capability()}, torch's threads {torch.get_num_threads()}"
@@ -46,7 +47,7 @@ def main() -> None:
             "OPENBLAS_CORETYPE": core or "",
         }
         environment = os.environ | {name: value for name, value in settings.items() if value}
-        # Unknown names in these variables are ignored in silence: so see what came of them.
+        # Unknown names in these variables are ignored silently, so we check their effect.
         wanted = (
             f"NumPy's vector features [], OpenBLAS {(core.lower(), threads) if core else here}, "
             f"torch's processor DEFAULT, torch's threads {threads}"
@@ -55,7 +56,7 @@ def main() -> None:
             [sys.executable, __file__, "describe"], env=environment, check=True, capture_output=True, text=True
         ).stdout.strip()
         if got != wanted:
-            sys.exit(f"This machine cannot stand for another one. Asked for: {wanted}. Got: {got}.")
+            sys.exit(f"This machine can't simulate a different one. Asked for: {wanted}. Got: {got}.")
         print(f"\n{got}", flush=True)
         if status := subprocess.call([sys.executable, "-m", "pytest", "book"], env=environment):
             sys.exit(status)

@@ -1,7 +1,7 @@
-"""Run chapters from top to bottom and store their outputs in place; a chapter that fails is left as it was.
+"""Run chapters from top to bottom and store their outputs in place; a chapter that fails is left unchanged.
 
-`make execute` runs all chapters, `make execute CHAPTER=01_order` one, CHAPTER=deeper/01_order the page below it, and
-CHAPTER=source/01_order its assignment.
+`make execute` runs all chapters, and `make execute CHAPTER=01_order` runs one. CHAPTER=deeper/01_order runs the page below it,
+and CHAPTER=source/01_order its assignment.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def main(names: list[str]) -> int:
     chapters = {path.stem: path for path in sorted((ROOT / "book").rglob("*.ipynb")) if path.parent.name != "deeper"}
     chapters |= {f"deeper/{path.stem}": path for path in sorted((ROOT / "book/deeper").glob("*.ipynb"))}
     chapters |= {f"source/{path.stem}": path for path in sorted((ROOT / "exercises/source").rglob("*.ipynb"))}
-    os.environ["POSENC_COURSE_SEED"] = "0"  # what a check says is stored, so it must not draw anew
+    os.environ["POSENC_COURSE_SEED"] = "0"  # the verdicts of checks are stored, so they must not change with each run
     unknown = [name for name in names if name not in chapters]
     if unknown:
-        print(f"no chapter is called {', '.join(unknown)}: use {', '.join(chapters)}", file=sys.stderr)
+        print(f"no chapter is called {', '.join(unknown)}: choose from {', '.join(chapters)}", file=sys.stderr)
         return 1
     return max((execute(chapters[name]) for name in names or chapters), default=0)
 
@@ -44,7 +44,7 @@ def main(names: list[str]) -> int:
 def execute(path: Path) -> int:
     """Run one chapter with this environment's Python; return 0, or 1 after saying which cell failed and why."""
     notebook = nbformat.read(path, as_version=4)
-    # nbval's kernel, so that the tests compare with outputs that came about in the same way.
+    # nbval's kernel, so that the tests compare with outputs that were made in the same way.
     kernel = AsyncKernelManager(kernel_name=CURRENT_ENV_KERNEL_NAME, kernel_spec_manager=NbvalKernelspecManager())
     client = NotebookClient(
         notebook,
@@ -61,13 +61,13 @@ def execute(path: Path) -> int:
             try:
                 client.execute_cell(cell, index)
             except (CellExecutionError, DeadKernelError) as error:
-                print(f"\n{path.stem}, code cell {number} failed; the notebook is left as it was.\n{error}", file=sys.stderr)
+                print(f"\n{path.stem}, code cell {number} failed; the notebook is unchanged.\n{error}", file=sys.stderr)
                 return 1
     notebook.metadata = METADATA
     for cell in notebook.cells:
         cell.metadata = {key: cell.metadata[key] for key in CELL_METADATA if cell.metadata.get(key)}
         for output in cell.get("outputs", []):
-            if output.output_type == "error":  # what is raised on purpose, from wherever this copy of the course lies
+            if output.output_type == "error":  # raised on purpose; its paths mustn't depend on where this copy is
                 output.traceback = [line.replace(f"{ROOT}/", "") for line in output.traceback]
     write_whole(path, nbformat.writes(notebook).encode() + b"\n")
     print(f"{path.stem}: {len(code_cells)} cells in {time.perf_counter() - start:.1f} s")
@@ -76,5 +76,5 @@ def execute(path: Path) -> int:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("chapter", nargs="*", help="for example 01_order; without any, all chapters")
+    parser.add_argument("chapter", nargs="*", help="for example 01_order (default: all chapters)")
     sys.exit(main(parser.parse_args().chapter))

@@ -1,10 +1,11 @@
-"""What search engines, networks and feed readers read of the published pages; tools/site.py adds it.
+"""Metadata of the published pages for search engines, social networks and feed readers; tools/site.py adds it.
 
-All of it names addresses in full, so that it waits until the site has one. It says what the built pages say.
+It contains full addresses, so it can be made only when the site's address is known. Everything in it comes from the built
+pages.
 
-Of Sphinx's extensions, sphinxext-opengraph, sphinx-sitemap and sphinx-notfound-page want the address when the book is built,
-which would take a second build to publish; a chapter's figure, structured data and a feed are in none of them. So they would
-save a few of these lines, for as many packages.
+The Sphinx extensions sphinxext-opengraph, sphinx-sitemap and sphinx-notfound-page need the address when the book is built, so
+publishing would take a second build. None of them provides a chapter's figure, structured data or a feed. So they would save
+only a few of these lines, and each would be another package.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from markdown_it import MarkdownIt
 from tools.cards import HEIGHT, WIDTH, card
 
 LICENCE = "https://creativecommons.org/licenses/by/4.0/"
-# What a page is, by where it lies: the first that fits.
+# What a page is, by its path: the first pattern that matches.
 KINDS = {
     "book/index": "Course",
     r"book/\d\d_": "Chapter",
@@ -43,16 +44,16 @@ def plain(markup: str) -> str:
 
 @dataclass(frozen=True)
 class Page:
-    """What a built page says of itself."""
+    """What a built page says about itself."""
 
     path: str  # in the site: book/10_rope.html
     source: str  # in the repository: book/10_rope.ipynb
     title: str
-    number: int | None  # of a chapter, and of its assignment
+    number: int | None  # for chapters and their assignments
     description: str
     goals: list[str]
     minutes: int | None
-    figure: str | None  # the name of the first one's file
+    figure: str | None  # the file name of the first figure
 
     @property
     def kind(self) -> str:
@@ -60,7 +61,7 @@ class Page:
 
     @property
     def card(self) -> str:
-        """Where its card is: of a chapter its own, else the course's."""
+        """The path of its card: a chapter has its own, and all other pages share the course's."""
         return f"cards/{Path(self.path).stem if self.kind == 'Chapter' else 'course'}.png"
 
 
@@ -85,7 +86,7 @@ def read(html: Path, source: str) -> Page:
 
 
 class Course:
-    """The pages of a site whose address is `url`, and what is told of them."""
+    """The pages of a site whose address is `url`, and their metadata."""
 
     def __init__(self, root: Path, html: Path, url: str) -> None:
         self.root, self.html, self.url = root, html, url
@@ -100,7 +101,7 @@ class Course:
         return f"{self.url}/{path}"
 
     def data(self, page: Page) -> dict[str, Any]:
-        """The page in the words of schema.org."""
+        """The page's structured data in the vocabulary of schema.org."""
         told = {
             "@id": self.address(page.path),
             "url": self.address(page.path),
@@ -116,7 +117,7 @@ class Course:
             hours, minutes = divmod(sum(chapter.minutes or 0 for chapter in self.chapters), 60)
             told |= {
                 "provider": authors,
-                "educationalLevel": "Intermediate",  # Python and matrix products are taken for granted
+                "educationalLevel": "Intermediate",  # Python and matrix products are assumed
                 "offers": {"@type": "Offer", "category": "Free"},
                 "hasCourseInstance": {
                     "@type": "CourseInstance",
@@ -137,7 +138,7 @@ class Course:
         return {"@context": "https://schema.org", "@type": "Course" if page == self.first else "LearningResource"} | told
 
     def head(self, page: Page) -> str:
-        """What is put into a page's head."""
+        """What is added to a page's head."""
         properties = {
             "og:type": "website" if page == self.first else "article",
             "og:site_name": self.name,
@@ -149,7 +150,7 @@ class Course:
             "og:image:height": HEIGHT,
             "og:image:alt": ": ".join(self.words(page if page.kind == "Chapter" else self.first)),
         }
-        # In JSON, no text can end the script.
+        # Escaped, so that no text in the JSON can end the script.
         data = json.dumps(self.data(page), ensure_ascii=False).replace("</", r"<\/")
         feed = f'title="{self.name} Changes" href="{self.address("feed.xml")}"'
         return "\n".join(
@@ -163,13 +164,13 @@ class Course:
         )
 
     def words(self, page: Page) -> tuple[str, str]:
-        """What a card says: a small line, and a large one."""
+        """The text of a card: a small line and a large one."""
         if page == self.first:
             return f"{len(self.chapters)} chapters", page.description
         return f"Chapter {page.number}", page.title
 
     def draw(self) -> None:
-        """The chapters' cards, and one of the course for all other pages."""
+        """Draw a card for each chapter, and one for the course, which all other pages share."""
         (self.html / "cards").mkdir()
         for page in [self.first, *self.chapters]:
             figure = self.html / "_images" / page.figure if page.figure else None
@@ -209,7 +210,7 @@ def xml(root: ET.Element) -> str:
 
 
 def changed(root: Path) -> dict[str, str]:
-    """The day of each file's last change, as git knows it: nothing in a copy without its history."""
+    """The day of each file's last change according to git; empty if this copy has no complete history."""
     git = ["git", "-C", str(root), "-c", "core.quotepath=off"]
     shallow = subprocess.run([*git, "rev-parse", "--is-shallow-repository"], capture_output=True, text=True)
     if shallow.stdout.strip() != "false":

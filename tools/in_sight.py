@@ -1,9 +1,9 @@
-"""How far the small models have to look: their losses with only the last few bytes in sight, for chapter 12's living figure.
+"""How far back the small models have to look: their losses with only the last bytes in sight, for chapter 12's living figure.
 
     python tools/in_sight.py
 
-Every model of text that comes with the package (seed 0), behind windows of 4 to 256 bytes, on the texts of the experiment's
-curves: half a minute. The means over 32 positions go to posenc_course/data/in_sight.json.
+It runs every model of text that comes with the package (seed 0) with windows of 4 to 256 bytes, on the texts of the
+experiment's curves, which takes half a minute. The means over 32 positions go to posenc_course/data/in_sight.json.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BIN = 32
 
 
 def losses(scheme: str, window: int) -> list[float]:
-    """The scheme's loss in nats behind the window, each number a mean over 32 positions and all texts."""
+    """The scheme's losses in nats with this window, each a mean over 32 positions and all texts."""
     config = Config(**load_results("quick")["config"])
     longest = MULTIPLES[-1] * config.length
     texts = _pieces(load_corpus().validation, config.evaluation_bytes // longest, longest + 1)

@@ -1,9 +1,9 @@
-"""The small decoder of the experiment without positions, at its five learning rates: what chapters 8 and 12 compare with.
+"""Trains the experiment's small decoder without positions at five learning rates, as a reference for chapters 8 and 12.
 
     python tools/no_positions.py
 
-The experiment's parts "rate" and "scale" train a small decoder with two schemes; this trains it with none, in the same way, and
-writes posenc_course/data/no_positions.json, which `load_results` reads.
+The experiment's parts "rate" and "scale" train a small decoder with two schemes; this trains it in the same way without
+positions, and writes posenc_course/data/no_positions.json, which `load_results` reads.
 """
 
 from __future__ import annotations

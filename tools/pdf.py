@@ -1,8 +1,8 @@
-"""Prints the whole built course to one PDF, through the browser: `make pdf` calls it.
+"""Prints the whole built course to one PDF with the browser: `make pdf` calls it.
 
-All pages become one document in the order of `_toc.yml`, in which their links lead from page to page. What the site hides until
-it is asked for (answers, hints, solutions) stands at the end, with links both ways. It is printed twice, since only the printed
-course knows on which pages its parts are.
+All pages become one document in the order of `_toc.yml`, with working links between them. What the site hides until you ask for
+it (answers, hints, solutions) comes at the end, with links in both directions. The document is printed at least twice, because
+the page numbers are known only after printing.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from sphinx_external_toc.parsing import parse_toc_yaml
 
 from tools.browser import NO_CHROMIUM, chromium, launched
 
-logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns of objects that it has added itself
+logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns about objects that it has added itself
 STYLES = Path(__file__).with_suffix(".css")
 HIDDEN = "details:is(.quiz, .guess, .hint, .solution)"
 
@@ -47,7 +47,7 @@ def read(html: Path, page: str) -> Tag:
     """A page's article, without what only a screen needs."""
     file = html / f"{page}.html"
     if not file.is_file():
-        sys.exit(f"{file} is missing: make book builds all pages of _toc.yml")
+        sys.exit(f"{file} is missing: run make book, which builds all pages of _toc.yml")
     article = BeautifulSoup(file.read_text(encoding="utf-8"), "html.parser").select_one("article")
     assert article, f"{file} has no <article>: did the theme's layout change?"
     for needless in article.select("a.headerlink, script, button, details.hide > summary, img.in-dark"):
@@ -64,10 +64,10 @@ def read(html: Path, page: str) -> Tag:
 
 
 def join(articles: dict[str, Tag]) -> None:
-    """Makes ids unique and lets links between pages lead to them; a link to what is not printed becomes plain text."""
+    """Makes ids unique and updates the links between pages; a link to something that isn't printed becomes plain text."""
     count = Counter(str(element["id"]) for article in articles.values() for element in article.select("[id]"))
 
-    def unique(page: str, name: str) -> str:  # one that several pages have gets the page's name in front
+    def unique(page: str, name: str) -> str:  # an id that several pages have gets the page's name as a prefix
         return name if count[name] == 1 else f"{page}--{name}"
 
     ids = {(page, str(element["id"])) for page, article in articles.items() for element in article.select("[id]")}
@@ -107,12 +107,12 @@ def text(heading: Tag | None) -> str:
 
 
 def page_of(name: str) -> str:
-    """Where the number of the page will stand that has the element of this id; as wide as a number before it is known."""
+    """A placeholder for the number of the page that contains the element with this id, as wide as a page number."""
     return f'<b data-page="{name}">000</b>'
 
 
 def take_answers(articles: dict[str, Tag]) -> Tag:
-    """Moves all that a reader should find out first into an article of its own; a reference stays in its place."""
+    """Moves everything that readers should first work out for themselves to its own article, and leaves references to it."""
     answers = element(f'<article class="bd-article" id="answers" style="page: {named("answers")}"><h1>Answers</h1></article>')
     number = 0
     for page, article in articles.items():
@@ -149,7 +149,7 @@ def whole(course: Path) -> BeautifulSoup:
         contents += f'<p class="caption">{escape(caption)}</p>' if caption else ""
         for page in pages:
             article = answers if page == "answers" else articles[page]
-            for heading in article.select("h1, h2, h3, h4, h5"):  # bookmarks go by it; below a part's caption, one further in
+            for heading in article.select("h1, h2, h3, h4, h5"):  # for bookmarks; below a part's caption, one level deeper
                 heading["aria-level"] = str(int(heading.name[1]) + bool(caption))
             line = f'<a href="#{page}"><span>{escape(text(article.h1))}</span> {page_of(page)}</a>'
             contents += f"<p>{line}</p>"
@@ -179,7 +179,7 @@ def whole(course: Path) -> BeautifulSoup:
 
 
 def print_once(tab: Page, document: BeautifulSoup, pdf: Path) -> dict[str, int]:
-    """Prints to the file `pdf`, and returns the number of the page for each element that a link leads to."""
+    """Prints to the file `pdf`, and returns the page number of each element that a link leads to."""
     source = pdf.with_suffix(".html")
     source.write_text(str(document), encoding="utf-8")
     tab.goto(source.resolve().as_uri())
@@ -194,7 +194,7 @@ def print_once(tab: Page, document: BeautifulSoup, pdf: Path) -> dict[str, int]:
 
 
 def finish(pdf: Path, document: BeautifulSoup) -> None:
-    """Writes the bookmarks anew, for Chromium says some headings twice and forgets a space where a line ends."""
+    """Rewrites the bookmarks, because Chromium repeats some headings and drops the space at the end of a line."""
     writer = PdfWriter(clone_from=pdf)
     bookmarks = [item for item in flat(writer.outline) if item.node]
     headings = document.select("[aria-level]")
@@ -221,7 +221,7 @@ def main(course: Path, pdf: Path) -> None:
     except ValueError as error:
         sys.exit(str(error))
     if not path:
-        sys.exit(f"The course cannot be printed: {NO_CHROMIUM}")
+        sys.exit(f"The course can't be printed: {NO_CHROMIUM}")
     document = whole(course)
     numbered = document.select("b[data-page]")
     pdf.parent.mkdir(parents=True, exist_ok=True)
@@ -229,9 +229,9 @@ def main(course: Path, pdf: Path) -> None:
         made = Path(folder, pdf.name)
         tab = browser.new_page(offline=True)
         written: list[str] = []
-        # With the numbers in place, a line may take another one.
+        # Inserting the page numbers may change line breaks, and so the page numbers.
         for attempt in "first", "second", "third":
-            print(f"Printing, {attempt} time: ", end="", flush=True)
+            print(f"Printing for the {attempt} time: ", end="", flush=True)
             pages = print_once(tab, document, made)
             known = [str(pages[str(number["data-page"])]) for number in numbered]
             if known == written:
@@ -240,7 +240,7 @@ def main(course: Path, pdf: Path) -> None:
             for number, text in zip(numbered, known, strict=True):
                 number.string = text
         else:
-            sys.exit("The page numbers in the contents do not settle: give <b> a width in tools/pdf.css")
+            sys.exit("The page numbers in the contents don't settle: give <b> a width in tools/pdf.css")
         finish(made, document)
         made.replace(pdf)
     print(pdf)
@@ -248,6 +248,6 @@ def main(course: Path, pdf: Path) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("course", type=Path, help="the folder that has _config.yml, _toc.yml and the built _build/html")
+    parser.add_argument("course", type=Path, help="the folder with _config.yml, _toc.yml and the built pages in _build/html")
     parser.add_argument("pdf", type=Path, help="the file to make")
     main(**vars(parser.parse_args()))

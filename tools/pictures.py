@@ -1,6 +1,6 @@
-"""Draws the pictures of the first page in book/pictures, one for each chapter and one above them, from the package itself.
+"""Draws the first page's pictures in book/pictures, one for each chapter and one above them, with the package itself.
 
-Run it when a chapter's finding, the look of the figures or a scheme has changed: `python tools/pictures.py`.
+Run it after a change to a chapter's result, the style of the figures or a scheme: `python tools/pictures.py`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ GREY = "#808080"
 
 
 def order(ax: Axes) -> None:
-    """Six words and the same words shuffled: what attention returns is shuffled alike."""
+    """Six words and the same words shuffled: attention's outputs are shuffled in the same way."""
     shuffled = [3, 0, 5, 1, 4, 2]
     for place, word in enumerate(shuffled):
         color = position_colors(6)[word]
@@ -73,7 +73,7 @@ def pendulums(ax: Axes) -> None:
 
 
 def norm(ax: Axes) -> None:
-    """A word, and where the positions move it: always by the same length."""
+    """A word, and where the positions move it: always by the same distance."""
     ring = sinusoidal_table(range(12), 2)
     for position, row in enumerate(ring.tolist()):
         end = (2.2 + row[0], 1.3 + row[1])
@@ -83,7 +83,7 @@ def norm(ax: Axes) -> None:
 
 
 def shift(ax: Axes) -> None:
-    """Positions of one pair on its circle: a shift by two is the same turn everywhere."""
+    """Positions of one pair on its circle: a shift by two is the same rotation everywhere."""
     omega = 0.45
     angles = omega * np.arange(14)
     ax.add_patch(Circle((0, 0), 1, fill=False, color=GREY, linewidth=1))
@@ -96,7 +96,7 @@ def shift(ax: Axes) -> None:
 
 
 def base(ax: Axes) -> None:
-    """Wavelengths of the pairs, and a text of 512 tokens: what is longer than it hardly turns."""
+    """Wavelengths of the pairs, and a text of 512 tokens: pairs with longer wavelengths hardly rotate."""
     waves = wavelengths(64)
     short = waves <= 512
     pairs = np.arange(len(waves))
@@ -108,19 +108,19 @@ def base(ax: Axes) -> None:
 
 
 def learned(ax: Axes) -> None:
-    """How alike the 64 trained rows are: near ones are, and nobody told them to be."""
+    """How similar the 64 trained rows are: neighbours are alike, although nothing in training asks for it directly."""
     rows = torch.nn.functional.normalize(load_model("learned", 0).state_dict()["scheme.table"][:64], dim=1)
     ax.imshow((rows @ rows.T).numpy(), cmap=DIVERGING, vmin=-1, vmax=1)
 
 
 def relative(ax: Axes) -> None:
-    """T5's buckets over the distance: narrow ones near, wide ones far."""
+    """T5's buckets by distance: narrow for near keys, wide for distant ones."""
     distances = np.arange(140)
     ax.step(distances, t5_buckets(torch.from_numpy(distances), causal=True), color=BLUE, where="mid")
 
 
 def rope(ax: Axes) -> None:
-    """Query and key turn, and the angle between them stays."""
+    """Query and key rotate, and the angle between them stays the same."""
     for at, turn in enumerate((0.2, 1.9)):
         for angle, length, color in ((turn, 1.0, RED), (turn + 0.7, 0.75, BLUE)):
             end = (2 * at + length * np.cos(angle), length * np.sin(angle))
@@ -138,13 +138,13 @@ def alibi(ax: Axes) -> None:
 
 
 def above_alibi(results: dict[str, Any], scheme: str, edges: NDArray[np.int64]) -> torch.Tensor:
-    """How much worse than ALiBi's mean a scheme is between edges of position: (seeds, stretches)."""
+    """How much worse a scheme is than ALiBi's mean between these edges of positions: (seeds, intervals)."""
     losses = curve(results, scheme) - curve(results, "alibi").mean(dim=0)
     return torch.stack([losses[:, low:high].mean(dim=1) for low, high in pairwise(edges)], dim=1)
 
 
 def lengths(ax: Axes) -> None:
-    """The loss of three trained models by position: one of them keeps its place beyond the training length."""
+    """The loss of three trained models by position: one of them doesn't break beyond the training length."""
     results = load_results("full")
     edges = np.unique(np.geomspace(8, 512, 26).astype(int))
     ax.axvline(64, color=GREY, linewidth=1)
@@ -156,7 +156,7 @@ def lengths(ax: Axes) -> None:
 
 
 def stretching(ax: Axes) -> None:
-    """What far keys cost a trained RoPE by position, as it is and with stretched frequencies."""
+    """The loss of a trained RoPE model by position, as trained and with stretched frequencies."""
     model = load_model("rope", 0)
     text = load_corpus().validation
     starts = torch.arange(16) * (len(text) // 16)
@@ -172,14 +172,14 @@ def stretching(ax: Axes) -> None:
 
 
 def choosing(ax: Axes) -> None:
-    """A decoder without positions counts: the mean over what it sees falls with every token."""
+    """A decoder without positions can count: the mean over what it sees falls with every token."""
     places = np.arange(16)
     ax.vlines(places, 0, 1 / (1 + places), color=position_colors(16), linewidth=5)
     ax.set(ylim=(0, 1.1))
 
 
 def loses_its_place(ax: Axes) -> None:
-    """The picture above all: what four models write that were trained to count to twenty, on 64 letters at a time."""
+    """The picture above the others: what four models write after being trained to count to twenty, on 64 letters at a time."""
     line = 64  # letters
     written = json.loads((DATA / "recite.json").read_text(encoding="utf-8"))["written"]
     right = bytes(recital(2 * line).tolist()).decode()
@@ -232,7 +232,7 @@ def svg(fig: Figure) -> str:
 
 
 def draw() -> dict[str, str]:
-    """Each file's name, and what belongs into it."""
+    """Each file's name and its contents."""
     with mpl.rc_context(STYLE):
         fig, ax = plt.subplots(figsize=(5.6, 3.2))
         fig.set_layout_engine("none")

@@ -2,10 +2,10 @@
 
     python tools/recite.py
 
-Seven schemes, three seeds, two layers of width 48: some seven minutes on one core. Each run goes into a file of its own in
-_experiment/recite, so that an interrupted call goes on where it was. The table of all goes to posenc_course/data/recite.json,
-with what the models write and what stretching does to RoPE's; seed 0 of each scheme, and all of RoPE's, go to
-posenc_course/data/models.
+Seven schemes, three seeds and two layers of width 48 take about seven minutes on one core. Each run is stored in its own file
+in _experiment/recite, so that an interrupted call can continue. The table of all runs goes to posenc_course/data/recite.json,
+with what the models write and how stretching changes the RoPE models; the models with seed 0 of each scheme, and all RoPE
+models, go to posenc_course/data/models.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ DATA = Path(posenc_course.__file__).parent / "data"
 SCHEMES = ("none", "sinusoidal", "learned", "shaw", "t5", "rope", "alibi")
 SHIPPED = (*((scheme, 0) for scheme in SCHEMES), ("rope", 1), ("rope", 2))
 CONFIG = Config("recite", d_model=48, num_heads=3, learning_rate=5e-3, parts=(RECITE,), seeds=(0, 1, 2))
-# Changes to trained models, each by several factors. "pair 3" divides the frequency of that pair alone, counted from 0, and
-# "pairs 3 on" those of all slower ones too.
+# Changes to trained models, each by several factors. "pair 3" divides only the frequency of that pair (counted from 0), and
+# "pairs 3 on" also those of all slower pairs.
 CHANGES = ("window", "interpolation", "ntk", "yarn", "pair 2", "pair 3", "pair 4", "pairs 3 on")
 FACTORS = (1.5, 2, 4)
 
@@ -50,7 +50,7 @@ def slowed(model: Decoder, which: str, factor: float, length: int = CONFIG.lengt
 
 
 def stretch(folder: Path, config: Config) -> list[dict[str, Any]]:
-    """What each change does to RoPE's models, without further training."""
+    """The effect of each change on the RoPE models, without further training."""
     found = []
     for seed in config.seeds:
         model = load_model("rope", seed, part=RECITE, folder=folder)
@@ -81,5 +81,5 @@ def main(config: Config = CONFIG, folder: Path = FOLDER, data: Path = DATA, jobs
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Train the models that count to twenty until they lose their place.")
-    parser.add_argument("--jobs", type=int, default=1, help="how many processes train")
+    parser.add_argument("--jobs", type=int, default=1, help="the number of processes that train")
     main(jobs=parser.parse_args().jobs)

@@ -1,6 +1,6 @@
-"""Makes the course's Python environment, .venv; `make` calls it with whatever Python there is.
+"""Makes the course's Python environment, .venv; `make` calls it with any Python.
 
-Standard library only, in the syntax of Python 3.6: a Python that is too old shall say so, not stumble.
+It uses only the standard library and the syntax of Python 3.6, so that a Python that is too old gets a clear message.
 """
 
 import importlib.util
@@ -13,7 +13,7 @@ CPU_INDEX = "https://download.pytorch.org/whl/cpu"  # PyPI's torch for Linux bri
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LOCK = ROOT / "requirements.lock"
 VENV = ROOT / ".venv"
-DONE = VENV / "complete"  # a copy of the lock that it was made from, written last: an interrupted set-up leaves none
+DONE = VENV / "complete"  # a copy of the lock file that it was made from, written last: an interrupted set-up leaves none
 
 
 def stop(message: str) -> None:
@@ -28,8 +28,8 @@ def pip_install(what: str, *arguments: str) -> None:
     pip = [str(VENV / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
     if subprocess.call(pip + ["install"] + list(arguments), cwd=str(ROOT)) != 0:
         stop(
-            f"pip could not install {what}; its reason stands above. If that speaks of connections, this machine has no "
-            "network: connect it, or name a mirror in PIP_INDEX_URL, then run make again."
+            f"pip couldn't install {what}; see its message above. If the message is about connections, this machine has no "
+            "network: connect it, or set PIP_INDEX_URL to a mirror, and run make again."
         )
 
 
@@ -38,28 +38,28 @@ def main() -> None:
     if not (3, 11) <= sys.version_info[:2] <= (3, 14):
         stop(
             f"the course needs Python 3.11 to 3.14, and {sys.executable} is Python {version}: "
-            "name another one, e.g. make PYTHON=python3.12 book"
+            "choose a different one, e.g. make PYTHON=python3.12 book"
         )
     if importlib.util.find_spec("ensurepip") is None:
         stop(
-            f"{sys.executable} cannot make an environment with pip in it (no module ensurepip): install it, on Debian "
-            "and Ubuntu with apt install python3-venv, or name another Python, e.g. make PYTHON=python3.12 book"
+            f"{sys.executable} can't make an environment with pip, because the module ensurepip is missing: install it (on "
+            "Debian and Ubuntu, apt install python3-venv), or choose a different Python, e.g. make PYTHON=python3.12 book"
         )
     lock = LOCK.read_text(encoding="utf-8")
     stage(1, f"The environment .venv, with Python {version}")
     if DONE.exists() and DONE.read_text(encoding="utf-8") == lock:
-        print("Its packages are those of requirements.lock: kept.")
+        print("It already has the packages of requirements.lock.")
     else:
         if VENV.exists():
             shutil.rmtree(str(VENV))
         if subprocess.call([sys.executable, "-m", "venv", str(VENV)]) != 0:
-            stop(f"{sys.executable} -m venv failed; its reason stands above.")
+            stop(f"{sys.executable} -m venv failed; see its message above.")
         torch = next(line.split()[0] for line in lock.splitlines() if line.startswith("torch=="))
-        stage(2, f"PyTorch for the processor ({torch}, about 200 MB)")
-        # Alone, and without what it depends on, so that only this one search waits for an index that may be out of reach;
-        # then pip goes on with its other sources.
+        stage(2, f"PyTorch for the CPU ({torch}, about 200 MB)")
+        # On its own and without its dependencies, so that only this search waits if the index can't be reached; pip then
+        # continues with its other sources.
         pip_install("PyTorch", "--no-deps", "--retries=1", "--timeout=10", "--extra-index-url", CPU_INDEX, torch)
-        stage(3, "All other packages, as pinned in requirements.lock (some minutes)")
+        stage(3, "All other packages, as pinned in requirements.lock (a few minutes)")
         pip_install("the packages of requirements.lock", "-r", str(LOCK))
     stage(4, "The course's own package, posenc_course")
     pip_install("posenc_course", "--no-deps", "--no-build-isolation", "--editable", str(ROOT))
@@ -70,4 +70,4 @@ if __name__ == "__main__":
     try:
         main()
     except KeyboardInterrupt:
-        stop("interrupted. The next make starts it afresh.")
+        stop("interrupted. The next make starts it again.")

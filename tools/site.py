@@ -1,9 +1,9 @@
-"""Makes one folder for any static host of the built book, or one archive: `make site` and `make archive` call it.
+"""Makes a folder for any static host from the built book, or an archive: `make site` and `make archive` call it.
 
-The folder carries the package's wheel, lacks what no page asks for, and leads from where a page was to where it is. Given the
-site's address, the line in the first cell of every chapter that installs the wheel names it in full, on the pages and in the
-notebooks for download, and the pages get what tools/found.py makes for whoever looks for them. Given a repository on GitHub
-too, each notebook's page has a button that opens it in Colab.
+The folder includes the package's wheel, leaves out files that no page uses, and redirects old addresses to new ones. If the
+site's address is given, it is added to the line in each chapter's first cell that installs the wheel, on the pages and in the
+notebooks for download, and the pages get the metadata from tools/found.py. If a repository on GitHub is given too, each
+notebook's page has a button that opens it in Colab.
 """
 
 import argparse
@@ -39,14 +39,14 @@ MOVED = """<!DOCTYPE html>
 
 
 def publish(html: Path, site: Path, url: str = "", repository: str = "") -> None:
-    """Copies the pages in `html` to the new folder `site`, and adds to it."""
+    """Copies the pages in `html` to the new folder `site`, and adds the rest."""
     if url and not re.fullmatch(r"https?://[^/?#\s]+(/[^?#\s]*)?", url):
-        sys.exit(f"SITE_URL={url} is no address of a site: give all of it, such as https://example.org/course")
+        sys.exit(f"SITE_URL={url} is not the address of a site: give the full address, such as https://example.org/course")
     url = url.rstrip("/")
     shutil.rmtree(site, ignore_errors=True)
     shutil.copytree(html, site)
     drop_unnamed(site)
-    (site / ".nojekyll").touch()  # GitHub Pages would leave out folders that begin with an underscore
+    (site / ".nojekyll").touch()  # otherwise GitHub Pages leaves out folders that begin with an underscore
     wheel = add_wheel(site)
     heads = dict[str, str]()
     if url:
@@ -73,9 +73,9 @@ def publish(html: Path, site: Path, url: str = "", repository: str = "") -> None
 
 
 def drop_unnamed(site: Path) -> None:
-    """What neither a page names, nor a script or sheet that is named itself: some 6 MB that Sphinx and the theme bring."""
+    """Drops files that no page names, nor any script or style sheet that a page uses: some 6 MB from Sphinx and the theme."""
     static = site / "_static"
-    # What living figures load is named by living.js only when it runs.
+    # The names of the files that living figures load appear only when living.js runs.
     files = [file for file in static.rglob("*") if file.is_file() and static / "living" not in file.parents]
     named, new = set[Path](), {*site.rglob("*.html")} - {*files}
     while new:
@@ -88,14 +88,14 @@ def drop_unnamed(site: Path) -> None:
 
 
 def add_wheel(site: Path) -> str:
-    """Builds the package; the name of its file."""
+    """Builds the package's wheel, and returns its file name."""
     wheel_only = ["wheel", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-build-isolation"]
-    undated = os.environ | {"SOURCE_DATE_EPOCH": "315532800"}  # 1980, where the times of zip files begin
+    undated = os.environ | {"SOURCE_DATE_EPOCH": "315532800"}  # 1980, the earliest time in zip files
     subprocess.run([sys.executable, "-m", "pip", *wheel_only, "--wheel-dir", site, ROOT], check=True, env=undated)
     wheel = next(site.glob("*.whl")).name
     for notebook in (site / "_sources").rglob("*.ipynb"):
         if wheel not in notebook.read_text(encoding="utf-8"):
-            sys.exit(f"{notebook.name} does not name {wheel}: its first cell must say how to install this version")
+            sys.exit(f"{notebook.name} doesn't name {wheel}: its first cell must show how to install this version")
     return wheel
 
 
@@ -106,21 +106,21 @@ def name_in_full(site: Path, wheel: str, url: str) -> None:
 
 
 def rooted(page: str, url: str) -> str:
-    """The page with links that hold at any depth, since hosts show 404.html wherever a page is missing."""
+    """The page with links that work at any depth, because hosts show 404.html wherever a page is missing."""
     root = f"{urlsplit(url).path}/"
     page = page.replace('data-content_root="./"', f'data-content_root="{root}"')
     return re.sub(r'\b(href|src|action)="(?![a-z]+:|[/#])', rf'\1="{root}', page)
 
 
 def redirect(site: Path, moved: dict[str, str], heads: dict[str, str]) -> None:
-    """A page at each old address that leads to the new one, and has its head."""
+    """Makes a page at each old address that leads to the new one and has the same metadata."""
     for old, new in moved.items():
         path, _, place = new.partition("#")
         text = (site / path).read_text(encoding="utf-8") if (site / path).is_file() else None
         if text is None or (place and f'id="{place}"' not in text):
-            sys.exit(f"book/redirects.toml: {old} leads to {new}, which is not there: name a page, and a place in it")
+            sys.exit(f"book/redirects.toml: {old} leads to {new}, which doesn't exist: give a page or an id on one")
         if (site / old).exists() or not re.fullmatch(r"[\w/-]+\.html", old):
-            sys.exit(f"book/redirects.toml: {old} must be where a page was, such as book/old.html, and is none any more")
+            sys.exit(f"book/redirects.toml: {old} must be the address of a former page, such as book/old.html")
         (title,) = re.findall(r"<title>(.*?)(?: &#8212; .*)?</title>", text)
         address = escape(f"{relpath(path, Path(old).parent)}{'#' * bool(place)}{place}")
         (site / old).parent.mkdir(parents=True, exist_ok=True)
@@ -128,9 +128,9 @@ def redirect(site: Path, moved: dict[str, str], heads: dict[str, str]) -> None:
 
 
 def for_colab(site: Path, repository: str) -> None:
-    """A button on each notebook's page, and in the folder `_colab` beside the site the notebooks that it opens.
+    """Adds a Colab button to each notebook's page, and puts the notebooks that it opens in the folder `_colab` beside the site.
 
-    Colab opens notebooks of a GitHub repository only; these are to be its branch `colab`. They install the wheel unasked.
+    Colab opens only notebooks in a GitHub repository; these are for its branch `colab`. They install the wheel by themselves.
     """
     folder = site.with_name("_colab")
     shutil.rmtree(folder, ignore_errors=True)
@@ -149,7 +149,7 @@ def for_colab(site: Path, repository: str) -> None:
 
 
 def pack(folder: Path, archive: Path) -> None:
-    """The same files give the same archive, whenever they are packed; it is there whole or not at all."""
+    """Packs the folder. The same files always give the same archive, and an interrupted call leaves no incomplete one."""
     archive.parent.mkdir(parents=True, exist_ok=True)
     unfinished = archive.with_suffix(".unfinished")
     with ZipFile(unfinished, "w") as packed:
@@ -164,9 +164,11 @@ def pack(folder: Path, archive: Path) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("html", type=Path, help="the built pages, e.g. _build/html")
-    parser.add_argument("site", type=Path, help="the folder to make, e.g. _site, or an archive of it, e.g. course.zip")
+    parser.add_argument("site", type=Path, help="the folder to make, e.g. _site, or the archive, e.g. course.zip")
     parser.add_argument("url", nargs="?", default="", help="the address that the site will have")
-    parser.add_argument("--repository", default="", help="owner/name on GitHub, whose branch colab Colab will open")
+    parser.add_argument(
+        "--repository", default="", help="owner/name of the repository on GitHub whose branch colab Colab opens"
+    )
     given = parser.parse_args()
     if given.repository and not (given.url and re.fullmatch(r"[\w.-]+/[\w.-]+", given.repository)):
         parser.error(

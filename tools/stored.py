@@ -1,4 +1,4 @@
-"""How the tools here store what they measured: where it comes from, then one record per line."""
+"""Stores the tools' measurements: first where they come from, then one record per line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from posenc_course._system import processor, write_whole
 
 
 def provenance(command: str, *packages: str) -> dict[str, Any]:
-    """The command, and the day, the machine and the versions that this process computes with."""
+    """The command, the date, the machine and the versions of the packages that this process uses."""
     return {
         "command": command,
         "date": datetime.now(UTC).date().isoformat(),
@@ -24,7 +24,7 @@ def provenance(command: str, *packages: str) -> dict[str, Any]:
 
 
 def write_results(path: Path, made: dict[str, Any], results: dict[str, list[dict[str, Any]]]) -> None:
-    """{"made": …, "results": {group: [records]}}: all of it, or nothing."""
+    """Writes {"made": …, "results": {group: [records]}}, either completely or not at all."""
     groups = [
         f"{json.dumps(group)}: [\n" + ",\n".join(json.dumps(record, ensure_ascii=False) for record in records) + "\n]"
         for group, records in results.items()

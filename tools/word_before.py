@@ -1,6 +1,6 @@
-"""What chapter 2 reads of trainings that take longer than a chapter may: python tools/word_before.py, some ten minutes.
+"""Trainings for chapter 2 that take longer than a chapter may: python tools/word_before.py, about ten minutes.
 
-The model and the task are the chapter's: say the word before, sixteen kinds of token, an encoder of two layers and width 32.
+The model and the task are the chapter's: name the previous word, with 16 kinds of token and an encoder of two layers, width 32.
 The results go to posenc_course/data/word_before.json.
 """
 
@@ -30,7 +30,7 @@ DIGITS, LENGTH, STARTS = 6, 20, [0, 6]
 
 
 def say_the_word_before(lengths: list[int], batch: int = 32) -> Callable[[torch.Generator], tuple[Tensor, Tensor]]:
-    """Batches of random tokens, each batch of one of the lengths, with the token before each as the answer."""
+    """Batches of random tokens, each batch with one of the lengths; the answer for each token is the one before it."""
 
     def sample(generator: torch.Generator) -> tuple[Tensor, Tensor]:
         which = torch.randint(len(lengths), (), generator=generator) if len(lengths) > 1 else 0
@@ -41,7 +41,7 @@ def say_the_word_before(lengths: list[int], batch: int = 32) -> Callable[[torch.
 
 
 class Code(PositionScheme):
-    """Adds a code of six binary digits, counting from `start`: the counter's, or Gray's, of which one digit flips per step."""
+    """Adds a code of six binary digits, counting from `start`: the counter's, or Gray's, which flips one digit per step."""
 
     def __init__(self, name: str, start: int) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class Code(PositionScheme):
 
 
 def right_by_place(model: Encoder, length: int) -> Tensor:
-    """Share of right answers at each place, on 256 new sequences."""
+    """The share of right answers at each position, on 256 new sequences."""
     tokens, before = say_the_word_before([length], batch=256)(torch.Generator().manual_seed(1))
     with torch.no_grad():
         return (model(tokens).argmax(dim=-1) == before).double().mean(dim=0)
@@ -66,7 +66,7 @@ def new_model(scheme: PositionScheme, seed: int) -> Encoder:
 
 
 def measure_lengths(seeds: int, steps: int) -> list[dict[str, Any]]:
-    """Normalized positions, trained at one length or at three: share of right answers at several."""
+    """Normalized positions, trained at one length or at three: the share of right answers at several lengths."""
     records = []
     for lengths in TRAINED_AT:
         for seed in range(seeds):
@@ -79,7 +79,7 @@ def measure_lengths(seeds: int, steps: int) -> list[dict[str, Any]]:
 
 
 def halfway_and_at_the_end(model: Encoder, steps: int, seed: int) -> list[dict[str, Any]]:
-    """Trains the model, and looks at it twice: share of right answers by place."""
+    """Trains the model, and tests it twice: the share of right answers by position."""
     found: list[dict[str, Any]] = []
 
     def look(step: int, loss: float) -> None:
@@ -91,7 +91,7 @@ def halfway_and_at_the_end(model: Encoder, steps: int, seed: int) -> list[dict[s
 
 
 def measure_codes(seeds: int, steps: int) -> list[dict[str, Any]]:
-    """The counter and Gray's code, after half of the steps and after all: share of right answers by place."""
+    """The counter and Gray's code, after half of the steps and after all: the share of right answers by position."""
     records = []
     for name in ("counter", "Gray"):
         for start in STARTS:
@@ -116,5 +116,5 @@ def main(*, quick: bool) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Train chapter 2's model longer than the chapter can.")
-    parser.add_argument("--quick", action="store_true", help="two steps, one seed; writes nothing")
+    parser.add_argument("--quick", action="store_true", help="two steps and one seed; stores nothing")
     main(quick=parser.parse_args().quick)

@@ -1,9 +1,9 @@
-"""How soon a model learns from words that begin small or large, at four widths: chapter 5's training, repeated.
+"""How soon a model learns if its word vectors start small or large, at four widths: chapter 5's training, repeated.
 
     python tools/word_size.py
 
-Each run goes into a file of its own in _experiment/word_size, so that an interrupted call goes on where it was; the table of
-all runs goes to posenc_course/data/word_size.json. `--widths 256` trains a part of it.
+Each run is stored in its own file in _experiment/word_size, so that an interrupted call can continue; the table of all runs
+goes to posenc_course/data/word_size.json. `--widths 256` trains only a part of them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ WAYS = {f"{way}, {size}": (way, size) for way in ("append 1/4", "append 1/2", "p
 
 
 class Run(NamedTuple):
-    """One model: how its words begin, its width, the learning rate and the seed."""
+    """One model: how its word vectors start, its width, the learning rate and the seed."""
 
     start: str
     width: int
@@ -62,7 +62,7 @@ class Add(PositionScheme):
 
 
 class Beside(PositionScheme):
-    """The place in `places` channels beside the word: in its last ones, or with a learned map from all of them."""
+    """The position in `places` channels beside the word: in the last channels, or combined by a learned map."""
 
     def __init__(self, places: int, project_to: int | None = None) -> None:
         super().__init__()
@@ -82,7 +82,10 @@ def say_the_word_before(generator: torch.Generator, batch: int = BATCH) -> tuple
 
 
 def build(run: Run) -> Encoder:
-    """The model before its first step: words of spread σ, or frozen ones of spread 1 in sums as long as those of σ = 1."""
+    """The model before its first step: words with standard deviation σ, or frozen words with standard deviation 1.
+
+    With frozen words, the sums are as long as those with σ = 1.
+    """
     torch.manual_seed(run.seed)
     width, scheme = run.width, PositionScheme()
     if run.start in WAYS:
@@ -107,11 +110,11 @@ def build(run: Run) -> Encoder:
 
 
 class Learned(Exception):
-    """The mean of the last ten losses is under 1."""
+    """Raised when the mean of the last ten losses is below 1."""
 
 
 def measure(run: Run, steps: int = STEPS) -> dict[str, Any]:
-    """Train until it is learned, or for all steps: the step at which it was, and how many answers are right at the end."""
+    """Train until the model has learned the task, or for all steps; record this step and the final share of right answers."""
     model, losses = build(run), list[float]()
 
     def stop(step: int, loss: float) -> None:
@@ -132,7 +135,7 @@ def measure(run: Run, steps: int = STEPS) -> dict[str, Any]:
 
 
 def plan() -> list[Run]:
-    """All runs: each start at the first rate, trained ones whose positions are not faint at the second too, and the ways."""
+    """All runs: each start at the first rate, trained starts whose positions aren't faint also at the second, and `WAYS`."""
     starts = [*TRAINED, *FROZEN]
     rows = [*product(starts, WIDTHS, RATES[:1], SEEDS), *product(list(TRAINED)[:3], WIDTHS, RATES[1:], SEEDS)]
     rows += product(WAYS, WIDTHS[1:3], RATES[:1], SEEDS)
@@ -154,12 +157,12 @@ def main(widths: Iterable[int], folder: Path = FOLDER, table: Path = TABLE) -> N
         print(f"{number} of {len(runs)}: {found}", flush=True)
     missing = [run for run in plan() if not (folder / run.name).exists()]
     if missing:
-        print(f"{len(missing)} runs at other widths are missing; {table.name} stays as it was")
+        print(f"{len(missing)} runs at other widths are missing, so {table.name} is unchanged")
     else:
         merge(folder, table)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Train chapter 5's model at four widths, and store when it has learned.")
-    parser.add_argument("--widths", type=int, nargs="+", choices=WIDTHS, default=WIDTHS, help="by default all four")
+    parser.add_argument("--widths", type=int, nargs="+", choices=WIDTHS, default=WIDTHS, help="default: all four")
     main(parser.parse_args().widths)

@@ -1,4 +1,4 @@
-// Chapter 10: one pair of a query and of a key as arrows, rotated by their positions, and the score that they give.
+// Chapter 10: one pair of a query and of a key as arrows, rotated by their positions, and their score.
 import { written } from "./draw.js";
 
 const SPEED = Math.PI / 9; // ω, in radians per token: 20°
@@ -44,10 +44,12 @@ export const figure = {
     chart.line(OFFSETS, OFFSETS.map(score), "green", false);
     chart.rule({ x: m - n }, "faint");
     chart.dots([m - n], [score(m - n)], "black", 5, false);
-    const stands = n === m ? "the same position" : `${Math.abs(n - m)} ${n < m ? "before" : "after"} it`;
-    const result = `The angle between the arrows is ${angle}°, and the score is ${written(score(n - m), 2)}`;
-    return both
-      ? `The query has moved to ${m + both} and the key to ${n + both}, which is still ${stands}. ${result}, as before the move.`
-      : `The query is at ${m} and the key at ${n}, which is ${stands}. ${result}.`;
+    const still = both ? "still " : "";
+    const tokens = Math.abs(n - m);
+    const key = `${tokens} token${tokens === 1 ? "" : "s"} ${n < m ? "before" : "after"} it, at position ${n + both}`;
+    const where = n === m
+      ? `The query and the key are ${still}both at position ${m + both}.`
+      : `The query ${both ? "has moved to" : "is at"} position ${m + both}, and the key is ${still}${key}.`;
+    return `${where} The angle between the arrows is ${still}${angle}°, and the score is ${still}${written(score(n - m), 2)}.`;
   },
 };

@@ -1,4 +1,4 @@
-// Chapter 9: the numbers that four heads learned for T5's buckets, over the offset; texts reached only the nearer ones.
+// Chapter 9: the numbers that four heads learned for T5's buckets, by offset; training texts reached only the nearer ones.
 import { written } from "./draw.js";
 import { t5Buckets } from "./formulas.js";
 
@@ -38,10 +38,10 @@ export const figure = {
 
     const most = BUCKETS.filter((bucket) => bucket === BUCKETS[at]).length - 1;
     const reached = OFFSETS.some((one) => Math.abs(one) < LENGTH && BUCKETS[one + FARTHEST] === BUCKETS[at]);
-    const trained = reached ? "which training reached" : "which no text of the training reached";
-    const shares = most ? `${most} more of the offsets shown share${most > 1 ? "" : "s"} it` : "no other offset shares it";
+    const trained = reached ? "which occurred in training" : "which never occurred in training";
+    const shares = most ? `${most} other offset${most > 1 ? "s" : ""} shown here fall${most > 1 ? "" : "s"} into it, too` : "no other offset falls into it";
     const four = chosen[FARTHEST + 4];
-    const compared = chosen[at] === four ? "" : `, ${chosen[at] > four ? "more" : "less"} than at offset 4 (${written(four, 2)})`;
+    const compared = chosen[at] === four ? "" : `, which is ${chosen[at] > four ? "more" : "less"} than at offset 4 (${written(four, 2)})`;
     return `Offset ${written(offset)} falls into bucket ${BUCKETS[at]}, ${trained}; ${shares}. `
       + `Head ${head} adds ${written(chosen[at], 2)} there${compared}.`;
   },

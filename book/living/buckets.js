@@ -1,4 +1,4 @@
-// Chapter 9: T5's buckets over the offset, for other numbers of them, and how many offsets share one.
+// Chapter 9: T5's bucket of each offset, for different numbers of buckets, and how many offsets share a bucket.
 import { written } from "./draw.js";
 import { t5Buckets } from "./formulas.js";
 
@@ -8,9 +8,9 @@ export const figure = {
   label: "T5's bucket of each offset",
   controls: {
     distance: { label: "Distance of the key", min: 0, max: FARTHEST, value: 10 },
-    side: { label: "It lies in the", value: "decoder", options: { decoder: "past, decoder", past: "past, encoder", future: "future, encoder" } },
+    side: { label: "The key is in the", value: "decoder", options: { decoder: "past (decoder)", past: "past (encoder)", future: "future (encoder)" } },
     buckets: { label: "Buckets", min: 4, max: 64, step: 2, value: 32 },
-    reach: { label: "Maximal distance", values: [40, 64, 96, 128, 192, 256], value: 128 },
+    reach: { label: "Maximum distance", values: [40, 64, 96, 128, 192, 256], value: 128 },
   },
   draw(stage, { distance, side, buckets, reach }, own) {
     const causal = side === "decoder";
@@ -53,11 +53,11 @@ export const figure = {
     const open = last === FARTHEST || first === -FARTHEST; // the outermost bucket of a side has no end
     const shared = open
       ? `with every offset from ${first === -FARTHEST ? written(last) + " down" : first + " on"}`
-      : alike.length === 1 ? "with no other"
-        : `with ${alike.length - 1} other offset${alike.length > 2 ? "s" : ""}: it holds ${written(first)} to ${written(last)}`;
+      : alike.length === 1 ? "with no other offset"
+        : `with ${alike.length - 1} other offset${alike.length > 2 ? "s" : ""}: the bucket holds offsets ${written(first)} to ${written(last)}`;
     const single = Math.floor(buckets / (causal ? 2 : 4));
     return `Offset ${written(offset)} falls into bucket ${bucket}, which it shares ${shared}. `
-      + `${causal ? "Offsets" : "On each side, distances"} up to ${single - 1} have a bucket of their own.`;
+      + `${causal ? "Each offset" : "On each side, each distance"} up to ${single - 1} has its own bucket.`;
   },
   point: (x, y, state, own, pressed) => pressed && own.at(x),
 };

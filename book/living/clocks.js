@@ -1,4 +1,4 @@
-// Chapter 4: two rows of clocks, the hands of two positions; the upper one may hide its position, to be read.
+// Chapter 4: two rows of clocks, whose hands show two positions; the upper row may hide its position, so that readers work it out.
 import { frequencies } from "./formulas.js";
 import { listed, shade, written } from "./draw.js";
 
@@ -24,7 +24,7 @@ function says(above, below, hidden) {
   if (!hidden) {
     if (above === below) return `Both rows show position ${written(above)}.`;
     const turns = [...OMEGA].map((speed) => ((speed * Math.abs(above - below)) / (2 * Math.PI)).toFixed(1));
-    const made = `Between positions ${written(above)} and ${written(below)}, the four hands go round ${listed(turns)} times.`;
+    const made = `Between positions ${written(above)} and ${written(below)}, the four hands make ${listed(turns)} rotations.`;
     if (!same.length) return `${made} No hand points the same way in both rows.`;
     if (!apart.length) return `${made} All hands nearly agree.`;
     return `${made} ${agree} to within ${AGREE}°, so only the ${listed(apart.map((i) => NAMES[i]))} can tell the two positions apart.`;
@@ -34,13 +34,13 @@ function says(above, below, hidden) {
   const by = next === 3 ? Math.round((180 / Math.PI) * OMEGA[3] * (above - below)) : off[next]; // the slowest never comes round here
   const way = `is ${Math.abs(by)}° ${by > 0 ? "ahead of" : "behind"} yours`;
   if (next === 3) {
-    const chance = same.length ? ` ${agree}, but only for now: faster hands come round again and again.` : "";
-    return `The hidden row's fourth hand, the slowest, ${way}. Begin with this one: it tells far positions apart.${chance}`;
+    const chance = same.length ? ` ${agree}, but that tells you little yet, because a fast hand comes back to the same angle again and again.` : "";
+    return `The hidden row's fourth hand, the slowest, ${way}. Begin with this hand, because it can tell distant positions apart.${chance}`;
   }
   const reach = Math.floor(((AGREE + 0.5) * Math.PI) / 180 / OMEGA[next + 1]);
   const sure = same.filter((i) => i > next);
   return `${hands(sure)} agree${sure.length > 1 ? "" : "s"}, so you are at most ${reach} position${reach > 1 ? "s" : ""} off. `
-    + `The ${NAMES[next]} hand ${way}: it is faster, and tells positions apart that are as near as this.`;
+    + `The ${NAMES[next]} hand ${way}. Because it is faster, it can tell apart positions as close as these.`;
 }
 
 export const figure = {
@@ -84,7 +84,7 @@ export const figure = {
       });
     });
     const bottom = 2 * (side + 36) + 56;
-    stage.text(stage.width / 2, bottom - 6, "positions for one round", "number");
+    stage.text(stage.width / 2, bottom - 6, "positions per rotation", "number");
     stage.height = bottom;
     return says(above, m, round > 0);
   },

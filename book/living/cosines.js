@@ -1,4 +1,4 @@
-// Chapter 8: what rows of a trained table have in common, by the cosine, beside rows of sines and cosines.
+// Chapter 8: how similar the rows of a trained table are, measured by the cosine, beside rows of sines and cosines.
 import { unpackHalf } from "./decoder.js";
 import { written } from "./draw.js";
 import { sinusoidalTable } from "./formulas.js";
@@ -19,7 +19,7 @@ export const figure = {
   needs: ["learned-rows"],
   controls: {
     row: { label: "Row", min: 0, max: lastRow, value: 16, get: rowOf },
-    beyond: { label: "Also rows that training never reached", value: false },
+    beyond: { label: "Also show rows that training never reached", value: false },
   },
   draw(stage, state, own) {
     const { beyond } = state;
@@ -77,8 +77,8 @@ export const figure = {
     const sides = [row - 1, row + 1].filter((n) => n >= 0 && n < TRAINED);
     const nearby = sides.reduce((sum, n) => sum + learned[n], 0) / sides.length;
     const [s, average] = sides.length > 1 ? ["s", " on average"] : ["", ""];
-    return `Row ${row} of the learned table and its neighbour${s} have a cosine of ${written(nearby, 2)}${average}; the row most unlike it `
-      + `is ${lowest}, at ${written(learned[lowest], 2)}. In the sinusoidal table no cosine with row ${row} `
+    return `Row ${row} of the learned table and its neighbour${s} have a cosine of ${written(nearby, 2)}${average}. The row least like it `
+      + `is row ${lowest}, with a cosine of ${written(learned[lowest], 2)}. In the sinusoidal table, no cosine with row ${row} `
       + `is below ${written(Math.min(...waves.slice(0, TRAINED)), 2)}.`
       + (beyond ? ` The learned row's cosines with rows that were never trained lie ${within(TRAINED, count)}.` : "");
   },

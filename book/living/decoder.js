@@ -103,7 +103,7 @@ const GELU = Float64Array.from({ length: 512 * REACH + 3 }, (_, i) => {
 
 function gelu(x) {
   if (x >= REACH) return x;
-  if (!(x > -REACH)) return x <= -REACH ? 0 : x; // what is no number stays none
+  if (!(x > -REACH)) return x <= -REACH ? 0 : x; // NaN stays NaN
   const at = (x + REACH) * 256 + 1;
   const i = Math.round(at);
   const d = at - i;
@@ -129,7 +129,7 @@ function embed(x, positions, scheme, width, table) {
     const last = table.length / width - 1;
     const beyond = positions.find((m) => !(m >= 0 && m <= last));
     if (beyond !== undefined) {
-      throw new Error(`The table of learned positions has rows 0 to ${last}, and none for position ${beyond}.`);
+      throw new Error(`The table of learned positions has rows 0 to ${last}, but none for position ${beyond}.`);
     }
     add((t, i) => table[positions[t] * width + i]);
   }
@@ -162,7 +162,7 @@ export class Decoding {
     this.table = model.arrays["scheme.table"];
     this.bias = biases(this.scheme, model.heads, this.table);
     const store = () => Array.from({ length: model.layers }, () => new Float32Array(capacity * model.width));
-    this.keys = store(); // (capacity, width), turned
+    this.keys = store(); // (capacity, width), rotated
     this.values = store(); // (width, capacity), so that they are mixed along rows
   }
 
@@ -172,7 +172,7 @@ export class Decoding {
     const { model, scheme, length: start } = this;
     const { arrays, width, hidden } = model;
     const count = tokens.length;
-    if (positions.length !== count) throw new Error(`${count} tokens need a position each, got ${positions.length}.`);
+    if (positions.length !== count) throw new Error(`${count} tokens need one position each, but got ${positions.length}.`);
     if (start + count > this.capacity) throw new Error(`There is room for ${this.capacity} tokens, not for ${start + count}.`);
     const x = new Float32Array(count * width);
     tokens.forEach((token, t) => {
@@ -302,17 +302,17 @@ export function mulberry32(seed) {
   };
 }
 
-// A byte drawn by its scores; at temperature 0 the likeliest.
+// A byte sampled by its scores; at temperature 0, the likeliest byte.
 function drawn(logits, temperature, random) {
   const most = Math.max(...logits);
   if (!temperature) return logits.indexOf(most);
   const chances = Array.from(logits, (score) => Math.exp((score - most) / temperature));
   let left = random() * chances.reduce((a, b) => a + b);
   const found = chances.findIndex((chance) => (left -= chance) < 0);
-  return found < 0 ? logits.indexOf(most) : found; // rounding may leave a grain
+  return found < 0 ? logits.indexOf(most) : found; // rounding may leave a tiny rest
 }
 
-// What a model makes of one text of byte ids: {losses of text[1], text[2], …; attention, [layer][head][one row per query of
+// What a model computes for one text of byte ids: {losses of text[1], text[2], …; attention, [layer][head][one row per query of
 // `queries`], over all keys so far; written, the ids that follow the text}. positions: one per token, those written included.
 export function answer(model, { text, changes, positions, window, queries = [], write = { bytes: 0 } }) {
   const { bytes, temperature = 0, seed = 0 } = write;

@@ -1,4 +1,4 @@
-// Pictures in the reader's own pixels, so that words keep their size on a phone. What is drawn is kept in numbers too.
+// Pictures in the reader's own pixels, so that words keep their size on a phone. The numbers drawn are kept, too.
 
 // matplotlib's cividis, at equal distances.
 const STOPS = "00224e 002a5f 003170 1a386f 2a3f6d 38476c 434e6c 4d556c 575d6d 61656f 6a6c71 737475 7d7c78 868379 918b78 9b9476 a59c74 b0a571 bcae6c c6b667 d2c060 dec958 e9d34e f6dd3f fee838"
@@ -19,7 +19,7 @@ export function escaped(text) {
   return String(text).replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt()};`);
 }
 
-/** A number as it is written, with so many digits behind the point if they are given. */
+/** A number as it is written, with this many digits after the point, if given. */
 export function written(number, digits) {
   const text = digits === undefined ? number.toLocaleString("en") : number.toFixed(digits);
   return text.replace("-", "−").replace(/^−(?=[0.]*$)/, "");
@@ -90,8 +90,8 @@ class Plot {
     if (yLabel) stage.add(`<text transform="translate(${box.left + SIZE} ${(top + bottom) / 2}) rotate(-90)" text-anchor="middle">${escaped(yLabel)}</text>`);
   }
 
-  /** A line through the points; what stands there only to compare is not `kept` among the drawn numbers. "stairs" go by steps, each
-   *  number in the middle of its own. */
+  /** A line through the points; lines shown only for comparison are not `kept` among the drawn numbers. "stairs" makes steps, with each
+   *  number in the middle of its step. */
   line(xs, ys, names = "", kept = true) {
     if (kept) this.stage.drawn.lines.push({ x: [...xs], y: [...ys] });
     let pen = "M";
@@ -112,7 +112,7 @@ class Plot {
     this.stage.add(`<g class="dot ${names}">${dots.join("")}</g>`);
   }
 
-  /** An arrow to (x, y), from the origin if nothing else is said. */
+  /** An arrow to (x, y), from the origin by default. */
   arrow(x, y, names = "", kept = true, from = [0, 0]) {
     if (kept) this.stage.drawn.arrows.push({ x, y });
     const [fromX, fromY, toX, toY] = [this.x(from[0]), this.y(from[1]), this.x(x), this.y(y)];
@@ -184,7 +184,7 @@ const palette = (diverging) => (palettes[diverging] ??= Uint32Array.from({ lengt
 /** Paint a heatmap's cells on a canvas, one pixel each; the page's style makes them as large as they are. */
 export function paint(canvas, { rows, low, high, left, top, width, height }) {
   Object.assign(canvas.style, { left: `${left}px`, top: `${top}px`, width: `${width}px`, height: `${height}px` });
-  if (canvas.rows === rows) return; // they are there already
+  if (canvas.rows === rows) return; // already painted
   Object.assign(canvas, { rows, width: rows[0].length, height: rows.length });
   const colors = palette(low === -high);
   const share = (value) => Math.min(Math.max((value - low) / (high - low), 0), 1);

@@ -1,9 +1,9 @@
-// What all living figures share: they take the place of a figure, have native controls, keep their state in the address, and say
+// What all living figures share: they replace a figure, have native controls, keep their state in the address, and say
 // what they show in words.
 import { Stage, paint, escaped, written } from "./draw.js";
 
 const still = matchMedia("(prefers-reduced-motion: reduce)");
-const SETTLED = 600; // milliseconds without a change, after which one counts as ended
+const SETTLED = 600; // milliseconds without a change, after which a change counts as complete
 
 /** A control's element, with `value` to read and to set. Kinds: a slider, a choice, a switch, a text, a button. */
 function made(name, control, change) {
@@ -36,11 +36,11 @@ function made(name, control, change) {
     label.className = "wide";
     return { element: label, set(value) { if (input.value !== value) input.value = value; }, read: (text) => text.slice(0, control.most) };
   }
-  // A slider over `values` runs over their places in the list, so that each step of the keyboard is one of them.
+  // A slider over `values` runs over their indices, so that each key press moves to the next value.
   const { values, show = (value) => written(value) } = control;
   const shown = document.createElement("span"); // an output would take the label for itself
   const { min = 0, max = values?.length - 1, step = 1 } = control;
-  const movable = typeof max === "function"; // an end that follows the state
+  const movable = typeof max === "function"; // an end that depends on the state
   Object.assign(input, { type: "range", min, step }, movable ? {} : { max });
   const inside = (value) => (values ? values.includes(value) : value >= min && (movable || value <= max));
   input.addEventListener("input", () => change(name, values ? values[input.value] : Number(input.value)));
@@ -58,9 +58,9 @@ function made(name, control, change) {
 }
 
 /**
- * Start a living figure in the place of the plain one. `figure` has
+ * Start a living figure instead of the plain one. `figure` has
  * - label: what a screen reader calls it; controls: name -> {label, value, …}, by name in the state and in the address
- *   (a slider's max may be a function of the state; one that shows only a part of it has get(state) and put(value, state); those
+ *   (a slider's max may be a function of the state; one that shows only a part of the state has get(state) and put(value, state); those
  *   that are `compact` stand close together, a text with `rows` may have several lines, a button with `named(state, own)` is
  *   called so);
  * - draw(stage, state, own): draws a frame on the stage and returns what it shows in words. `own` is one object for all frames: the
@@ -79,13 +79,13 @@ export async function start(host, figure) {
   const own = { redraw, data: {} };
   own.wait = async (answer) => {
     try { await answer; } catch (error) { Object.assign(own, { asked: false, failed: error.message }); }
-    changed(); // has ended, and is to be spoken
+    changed(); // the change is complete, and is to be spoken
   };
   for (const name of figure.needs ?? []) own.data[name] = await living.load(`data/${name.replace("{for}", id)}`);
 
   host.setAttribute("role", "group");
   host.setAttribute("aria-label", figure.label);
-  // What is drawn is said in words below; a screen reader is spared its ticks.
+  // What is drawn is said in words below; the picture is hidden from screen readers.
   host.innerHTML = `<p class="try">${escaped(host.getAttribute("try"))}</p><div class="stage"><svg aria-hidden="true"></svg></div>`
     + '<p class="says"></p><p role="status"></p><div class="controls"></div><div class="buttons"></div>';
   const [, stageBox, says, spoken, panel, buttons] = host.children;
@@ -122,7 +122,7 @@ export async function start(host, figure) {
     const { min, max, step = 1 } = controls[plays];
     const speed = () => (typeof perSecond === "function" ? perSecond(state) : perSecond);
     const forward = (by) => {
-      const next = Number((state[plays] + by).toFixed(6)); // without the crumbs of many small steps
+      const next = Number((state[plays] + by).toFixed(6)); // without the rounding errors of many small steps
       state[plays] = Math.min(next, max);
       if (next >= max) stop();
       changed();
@@ -144,7 +144,7 @@ export async function start(host, figure) {
   }
   function stop() { playing?.stop(); playing = null; }
 
-  // The words follow every step for the eye, and are spoken when a change has ended; the address is kept then, too.
+  // The words follow every step for the eye, and are spoken when a change is complete; then the address is updated, too.
   let settling;
   function changed() {
     redraw();
@@ -213,6 +213,6 @@ export async function start(host, figure) {
   plain.classList.add("lives");
   new ResizeObserver(redraw).observe(stageBox);
   draw();
-  // It is taller than the plain figure: who came by its address is led to its beginning again.
+  // It is taller than the plain figure, so a reader who followed a link to it is scrolled to its beginning again.
   if (location.hash === `#${id}` && Math.abs(plain.getBoundingClientRect().top) < innerHeight) plain.scrollIntoView();
 }

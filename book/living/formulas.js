@@ -26,15 +26,15 @@ export function normalized(positions, length) {
   return Float64Array.from(positions, (m) => m / Math.max(length - 1, 1));
 }
 
-// The second door: how far a query or a key turns.
+// The second door: how far a query or a key is rotated.
 
-// cos(ω_i m) and sin(ω_i m): of each a row of pairs per position.
+// cos(ω_i m) and sin(ω_i m): for each of them, a row of pairs per position.
 export function ropeTables(positions, omega) {
   const rows = (wave) => Array.from(positions, (m) => pairs(omega.length, (i) => wave(omega[i] * m)));
   return { cos: rows(Math.cos), sin: rows(Math.sin) };
 }
 
-// One head's vector x, its pairs turned by the angles whose cosines and sines are given; channels beyond their pairs stay.
+// One head's vector x, its pairs rotated by the angles whose cosines and sines are given; channels beyond these pairs stay the same.
 // Pairs are channels (2i, 2i+1). `into` may be x itself.
 export function applyRope(x, cos, sin, into = Float64Array.from(x)) {
   for (let i = 0; i < cos.length; i++) {
@@ -58,7 +58,7 @@ export function ntkAware(omega, factor) {
 
 const clip = (value, low, high) => Math.min(Math.max(value, low), high);
 
-// Keeps pairs that make 32 turns within originalLength, divides by factor those that make one, blends between.
+// Keeps pairs that make 32 rotations within originalLength, divides by factor those that make one, and blends in between.
 export function yarn(omega, factor, originalLength) {
   const step = Math.log(omega[0] / omega[omega.length - 1]) / (omega.length - 1);
   const pairOf = (turns) => Math.log(omega[0] * originalLength / (2 * Math.PI * turns)) / step;
@@ -94,7 +94,7 @@ export function t5Buckets(offsets, numBuckets = 32, maxDistance = 128, causal = 
   ));
 }
 
-// The smallest distance of each bucket but the first. Where floating point may have rounded across a whole number, the exact
+// The smallest distance of each bucket except the first. Where floating point may have rounded across a whole number, exact
 // powers decide.
 function t5Edges(numBuckets, maxDistance, causal) {
   const oneSided = causal ? numBuckets : numBuckets / 2;
@@ -114,7 +114,7 @@ function t5Edges(numBuckets, maxDistance, causal) {
   return edges;
 }
 
-// 2^(-8h/numHeads), h = 1 … numHeads, for a power of two; else those of the next smaller one, then others between them.
+// 2^(-8h/numHeads), h = 1 … numHeads, for a power of two; otherwise those of the next smaller power, then slopes between them.
 export function alibiSlopes(numHeads) {
   const power = 2 ** (31 - Math.clz32(numHeads)); // the largest power of two that is not more
   return pairs(numHeads, (h) => 2 ** -(h < power ? (h + 1) * 8 / power : (2 * (h - power) + 1) * 4 / power));

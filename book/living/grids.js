@@ -1,17 +1,17 @@
-// Chapter 2: the numbers that tokens get in texts of several lengths, when positions are scaled to [0, 1] and when counted.
+// Chapter 2: the numbers that tokens get in texts of several lengths, when positions are scaled to [0, 1] and when they are counted.
 import { listed } from "./draw.js";
 import { linear, normalized } from "./formulas.js";
 
-const OTHERS = [4, 6, 24, 64]; // tokens in the texts beside the reader's own, which is the third
+const OTHERS = [4, 6, 24, 64]; // tokens in the texts other than the reader's own, which is the third
 const range = (count) => Array.from({ length: count }, (_, m) => m);
 const rowsOf = ({ length }) => [...OTHERS.slice(0, 2), length, ...OTHERS.slice(2)];
 const followsValue = ({ follow }) => follow === "value";
 const ROW = 52; // pixels
 
 export const figure = {
-  label: "The positions of the tokens in texts of five lengths, each on a line",
+  label: "The positions of the tokens in texts of five lengths, one line for each text",
   controls: {
-    follow: { label: "Follow", value: "token", options: { token: "a token", value: "a value", counted: "a token, counting" } },
+    follow: { label: "Follow", value: "token", options: { token: "a token", value: "a value", counted: "a token, positions counted" } },
     token: { label: "Token", min: 1, max: 64, value: 3, when: (state) => !followsValue(state) },
     value: { label: "Value", min: 0, max: 1, step: 0.05, value: 0.4, show: (value) => value.toFixed(2), when: followsValue },
     length: { label: "Tokens in your text", min: 2, max: 81, value: 12 },
@@ -30,7 +30,7 @@ export const figure = {
     if (followsValue(state)) plot.rule({ x: state.value }, "vermillion dashed");
     if (!scaled) {
       plot.band(0, 1, "blue");
-      plot.text(rows[0] - 1, 0, "shaded: the size of a token’s own numbers", "", "start", [12, 4]);
+      plot.text(rows[0] - 1, 0, "shaded: the size of the numbers in a token’s vector", "", "start", [12, 4]);
     }
     const found = tables.map((values) => [...values].findIndex((value) => Math.abs(value - state.value) < 1e-9));
     const shown = (value) => (scaled ? value.toFixed(3) : `${value}`);
@@ -40,7 +40,7 @@ export const figure = {
       if (at in values) plot.dots([values[at]], [row], "vermillion", 6);
       const before = Math.floor(state.value * (values.length - 1)) + 1;
       const said = followsValue(state)
-        ? (at < 0 ? `between ${before} and ${before + 1}` : `token ${at + 1}`)
+        ? (at < 0 ? `between tokens ${before} and ${before + 1}` : `token ${at + 1}`)
         : (at in values ? shown(values[at]) : `no token ${token}`);
       plot.text(0, row, `${row === 2 ? "yours: " : ""}${values.length} tokens`, "", "start", [0, -14]);
       plot.text(end, row, said, at in values ? "vermillion words" : "number", "end", [0, -14]);
@@ -51,22 +51,22 @@ export const figure = {
       const here = rows.flatMap((tokens, row) => (found[row] < 0 ? [] : [`token ${found[row] + 1} of ${tokens}`]));
       const nowhere = rows.filter((_, row) => found[row] < 0);
       if (!here.length) return `${name} falls between two tokens in all five texts, so no token has it.`;
-      const rest = nowhere.length ? `, and of no token in texts of ${listed([...new Set(nowhere)])}` : "";
+      const rest = nowhere.length ? `, and no token has it in texts of ${listed([...new Set(nowhere)])} tokens` : "";
       return `${name} is the position of ${listed([...new Set(here)])}${rest}.`;
     }
     if (!scaled) {
-      return `Token ${token} is at ${token - 1}, however long the text is, and neighbours are 1 apart. `
-        + `But the last of ${end + 1} tokens is at ${end}, and a token’s own numbers are only about 1 in size.`;
+      return `Token ${token} has position ${token - 1}, however long the text is, and neighbours are 1 apart. `
+        + `But the last of ${end + 1} tokens has position ${end}, while the numbers in a token’s vector are only about 1 in size.`;
     }
     const lengths = rows.filter((tokens) => tokens >= token).sort((a, b) => a - b);
     const [shortest, longest] = [lengths[0], lengths.at(-1)];
     const number = (tokens) => normalized([token - 1], tokens)[0].toFixed(3);
     const step = (tokens) => (1 / (tokens - 1)).toFixed(3);
-    const place = `Token ${token} is at ${number(shortest)} in a text of ${shortest} tokens`;
+    const place = `Token ${token} has position ${number(shortest)} in a text of ${shortest} tokens`;
     return shortest === longest
       ? `${place}, where neighbours are ${step(longest)} apart. The other texts are too short to have a token ${token}.`
-      : `${place} and at ${number(longest)} in one of ${longest}. `
-        + `Neighbours are ${step(shortest)} apart in the first and ${step(longest)} in the second.`;
+      : `${place} and position ${number(longest)} in a text of ${longest}. `
+        + `Neighbours are ${step(shortest)} apart in the shorter text and ${step(longest)} apart in the longer one.`;
   },
   point(x, y, state, { plot }, pressed) {
     if (!pressed || !followsValue(state)) return undefined;

@@ -1,16 +1,16 @@
-// Chapter 12: the small models beyond 64 bytes, each against ALiBi's, on the lab's texts as recorded or on one of the reader's.
+// Chapter 12: the small models beyond 64 bytes, each against ALiBi's, on the recorded texts of the experiment or on a text of the reader's.
 import { listed, mean, written } from "./draw.js";
 import { SCHEMES, bytesOf, drop, run } from "./models.js";
 
 const TRAINED = 64; // bytes, the training length
 const ALL = 512; // bytes in sight, when all are
-const BIN = 32; // positions that a point is a mean over
+const BIN = 32; // positions averaged in each point
 const PATIENCE = 3000; // milliseconds for one text; where it takes longer, the recorded curves stay
 const SIZES = { learned: 300 }; // kB that a model loads, where it isn't the others' 230
 const ROWS = ["none", "normalized", "linear", "sinusoidal", "learned", "shaw", "t5", "rope", "alibi"]; // of what is recorded
 const NAMES = Object.keys(SCHEMES);
 const SAMPLE = `class Counter:
-    """Counts words, and tells which are frequent."""
+    """Counts words and lists the frequent ones."""
 
     def __init__(self):
         self.counts = {}
@@ -30,12 +30,13 @@ const SAMPLE = `class Counter:
 const binned = (losses) => Array.from({ length: Math.floor(losses.length / BIN) }, (_, b) => mean(losses.slice(b * BIN, (b + 1) * BIN)));
 const isApart = (name, { sight }) => name !== "alibi" || sight < ALL; // else its curve is the line at 0
 const shownOf = (state) => NAMES.filter((name) => state[name] && isApart(name, state));
+const called = (name) => (name === "none" ? "the model without positions" : SCHEMES[name][0]);
 const beside = (more) => `${Math.abs(more).toFixed(2)} nats ${more < 0 ? "below" : "above"}`;
 const missing = (state, { asked, runs }) => [...new Set(["alibi", ...shownOf(state)])].filter((name) => !(asked && runs?.[name]));
 const keyOf = ({ length }, scheme, sight) => `${scheme} ${sight} ${scheme === "normalized" ? length : ""}`;
 
-// Asks the models that the reader has loaded for what isn't known yet: first what all are compared with, at last what a
-// narrower sight changes. In own.found are the losses on the reader's text, and null for those under way.
+// Asks the models that the reader has loaded for what isn't known yet: first the curve that all are compared with, and last what
+// a narrower sight changes. own.found holds the losses on the reader's text, and null for those that are being computed.
 function ask(state, own) {
   const ids = bytesOf(state.own).slice(0, 513);
   if (own.text !== state.own) Object.assign(own, { text: state.own, found: {} });
@@ -55,7 +56,7 @@ function ask(state, own) {
       own.slow ||= ms > PATIENCE;
       if (own.slow) drop("lengths");
       own.redraw();
-    }).finally(() => { if (!found[key]) delete found[key]; })); // a newer question took its place, or it failed
+    }).finally(() => { if (!found[key]) delete found[key]; })); // a newer question replaced it, or it failed
   }
   if (jobs.length) own.wait(Promise.all(jobs));
 }
@@ -66,7 +67,7 @@ export const figure = {
   controls: {
     ...Object.fromEntries(NAMES.map((name) => [name, { label: SCHEMES[name][0], value: true, compact: true, when: (state) => isApart(name, state) }])),
     length: { label: "Length", min: TRAINED, max: 512, step: BIN, value: 512, show: (value) => `${value} bytes` },
-    text: { label: "Text", options: { lab: "32 texts of the lab", own: "a text of yours" }, value: "lab" },
+    text: { label: "Text", options: { lab: "32 recorded texts", own: "your own text" }, value: "lab" },
     sight: { label: "In sight", values: [4, 8, 16, 32, 64, 128, 256, ALL], value: ALL, show: (bytes) => (bytes < ALL ? `the last ${bytes} bytes` : "all bytes") },
     own: { label: "Your text, at most 513 characters", value: SAMPLE, most: 513, rows: 8, when: ({ text }) => text === "own" },
     run: {
@@ -127,31 +128,32 @@ export const figure = {
 
     const bytes = [...state.own].length;
     const unknown = [...state.own].filter((sign) => sign > "\x7f").length;
-    const odd = live && unknown ? ` Characters outside ASCII that the models read as question marks: ${unknown}.` : "";
-    const about = own.slow && state.text === "own" ? "This browser takes too long for the models, so these are the recorded curves. " : "";
-    if (live && bytes <= BIN) return `Your text has ${bytes} bytes: from ${BIN + 1} on there is something to see, and beyond ${TRAINED + BIN} the training length is passed.`;
+    const odd = live && unknown ? ` The models read ${unknown} character${unknown > 1 ? "s" : ""} outside ASCII as ${unknown > 1 ? "question marks" : "a question mark"}.` : "";
+    const about = own.slow && state.text === "own" ? "This browser is too slow to run the models, so these are the recorded curves. " : "";
+    if (live && bytes <= BIN) return `Your text has ${bytes} byte${bytes === 1 ? "" : "s"}. A curve needs at least ${BIN + 1}, and it goes beyond the training length if there are more than ${TRAINED + BIN}.`;
     if (!shown.length) return "Choose a scheme to see its curve.";
     if (live && !Object.keys(curves).length) {
-      return own.asked && shown.some((name) => own.runs[name]) ? "The models read your text." : `Run the models to see what they make of your ${bytes} bytes.${odd}`;
+      return own.asked && shown.some((name) => own.runs[name]) ? "The models are reading your text." : `Run the models to see what they make of your ${bytes} bytes.${odd}`;
     }
-    const last = Object.entries(curves).map(([name, curve]) => [SCHEMES[name][0], curve.at(-1)]).sort((a, b) => a[1] - b[1]);
-    if (!last.length) return "The normalized model was recorded at 512 bytes only.";
+    const last = Object.entries(curves).map(([name, curve]) => [called(name), curve.at(-1)]).sort((a, b) => a[1] - b[1]);
+    if (!last.length) return "The losses of the normalized model were recorded only at 512 bytes.";
     const end = Math.floor(length / BIN) * BIN;
     const narrow = sight < ALL && `, with only the last ${sight} bytes in sight,`;
     const where = `At positions ${end - BIN} to ${end - 1}${narrow || ""}`;
     const [best, worst] = [last[0], last.at(-1)];
-    const others = last.length > 1 ? `; ${worst[0]} is highest of these, ${beside(worst[1])} it` : "";
+    const lowest = last.length > 1 ? `${best[0]} has the lowest loss, ` : `the loss of ${best[0]} is `;
+    const others = last.length > 1 ? `; ${worst[0]} has the highest, ${beside(worst[1])} it` : "";
     const broken = last.filter(([, more]) => more > 0.75).map(([name]) => name);
-    const cliff = broken.length > 1 ? ` More than three quarters of a nat above it: ${listed(broken)}.` : "";
-    const level = live ? ` ALiBi's loss on your text is ${mean(base.slice(0, length)).toFixed(2)} nats per byte; on the lab's texts it is ${mean(given.alibi[0]).toFixed(2)}.${odd}` : "";
+    const cliff = broken.length > 1 ? ` The losses of ${listed(broken)} are more than three quarters of a nat above it.` : "";
+    const level = live ? ` ALiBi's loss on your text is ${mean(base.slice(0, length)).toFixed(2)} nats per byte; on the recorded texts it is ${mean(given.alibi[0]).toFixed(2)}.${odd}` : "";
     const changes = Object.entries(curves).filter(([name]) => curveOf(name, ALL)).map(([name, curve]) => {
       const by = mean(curve) - mean(curveOf(name, ALL));
-      return `${SCHEMES[name][0]} ${Math.abs(by) < 0.005 ? "±0" : (by > 0 ? "+" : "") + written(by, 2)}`;
+      return `${called(name)} ${Math.abs(by) < 0.005 ? "±0" : (by > 0 ? "+" : "") + written(by, 2)}`;
     });
-    const against = narrow && changes.length ? ` Compared with all bytes in sight, the mean loss over ${end} bytes changes by so many nats: ${listed(changes)}.` : "";
+    const against = narrow && changes.length ? ` Compared with all bytes in sight, the mean losses over ${end} bytes change by this many nats: ${listed(changes)}.` : "";
     const [wanted, done] = [shown.length, Object.keys(curves).length];
-    const soFar = live && done < wanted ? ` (So far ${done} of ${wanted} models.)` : "";
-    const note = !live && state.normalized && length < 512 ? " (The normalized model isn't shown: its losses were recorded at 512 bytes only.)" : "";
-    return `${about}${where} ${best[0]} is ${last.length > 1 ? "lowest, " : ""}${beside(best[1])} ALiBi ${narrow ? "with all bytes in sight" : "on the same bytes"}${others}.${cliff}${against}${level}${note}${soFar}`;
+    const soFar = live && done < wanted ? ` (So far, ${done} of ${wanted} models have finished.)` : "";
+    const note = !live && state.normalized && length < 512 ? " (The normalized model isn't shown: its losses were recorded only at 512 bytes.)" : "";
+    return `${about}${where}${narrow ? "" : ","} ${lowest}${beside(best[1])} ALiBi's ${narrow ? "with all bytes in sight" : "on the same bytes"}${others}.${cliff}${against}${level}${note}${soFar}`;
   },
 };

@@ -32,18 +32,18 @@ let working = false;
 //   model      name of its data, e.g. "text-rope-0", the same as of its file in posenc_course/data/models
 //   texts      strings or arrays of byte ids, or a promise of them; a text of n + 1 bytes has n losses, since its first is given
 //   changes    what differs from the scheme as trained: {frequencies, attentionFactor}, {name: "none"}, …
-//   positions  one real number per byte instead of 0, 1, 2, …; who sees whom goes by order all the same
+//   positions  one real number per byte instead of 0, 1, 2, …; the mask still follows the order
 //   window     how many bytes a query sees, itself included
 //   queries    the bytes, by their order, whose attention is wanted
 //   write      {bytes, temperature, seed}: go on after each text
-//   slot       a job takes the place of an unfinished one in the same slot, whose promise then gives null
+//   slot       a job replaces an unfinished one in the same slot, whose promise then resolves to null
 // onProgress is called after each text, with the same that the promise gives in the end:
 //   done       how many texts
-//   ms         what the last one took; where it is much too long, show what was recorded and `drop(slot)`
+//   ms         what the last one took; if that is much too long, show what was recorded and call `drop(slot)`
 //   each       of each text {losses, attention: [layer][head][query] over keys from the first, written: ids}
-// Texts of several jobs take turns. Up to any position the losses depend on nothing that follows, so that one pass over a long
-// text serves all shorter ones; the scheme "normalized" alone divides by the length, and must be asked for each.
-// The model, the texts and the worker come at the same time; where one of them fails, that is said when its turn has come.
+// Texts of several jobs take turns. Up to any position, the losses don't depend on what follows, so one pass over a long text
+// serves all shorter ones. Only the scheme "normalized" divides by the length, and must be asked for each length.
+// The model, the texts and the worker are loaded at the same time; if one of them fails, the error is reported when its turn comes.
 export function run(job, onProgress = () => {}) {
   return new Promise((resolve, reject) => {
     if (job.slot !== undefined) drop(job.slot);
@@ -55,7 +55,7 @@ export function run(job, onProgress = () => {}) {
   });
 }
 
-// Gives up what is unfinished in all slots whose names begin so.
+// Gives up unfinished jobs in all slots whose names begin with `slot`.
 export function drop(slot) {
   for (const task of queue.filter((one) => one.job.slot?.startsWith(slot))) {
     queue.splice(queue.indexOf(task), 1);
@@ -86,18 +86,18 @@ async function work() {
   working = false;
 }
 
-const REFUSED = "The model can't run here: this browser doesn't let the page start a worker, which would compute beside it.";
+const REFUSED = "The model can't run here, because this browser doesn't let the page start a worker (a script that runs in the background).";
 const sent = new Set();
 let worker;
 let give; // takes the answer that is waited for
 
-// A file opened from a folder may start no worker by its address, but one from a text: the modules' own source.
+// A page opened as a file may not start a worker from an address, but it may from a text: the modules' own source.
 function start() {
   if (worker) return;
   const source = `${living.source("decoder")}modules.decoder.${serve.name}(self);`;
   worker = new Worker(URL.createObjectURL(new Blob([source], { type: "text/javascript" })));
   worker.onmessage = ({ data }) => give(data);
-  worker.onerror = () => { // whoever asks again tries again
+  worker.onerror = () => { // the next question tries again
     worker = undefined;
     sent.clear();
     give?.({ error: REFUSED });

@@ -1,11 +1,11 @@
-// Chapter 14: the nine models read 64 bytes in their order, and are told other positions; who notices?
+// Chapter 14: the nine models read 64 bytes in order, but get different positions for them; which models notice?
 import { mulberry32 } from "./decoder.js";
 import { listed, mean, written } from "./draw.js";
 import { SCHEMES, run } from "./models.js";
 
 const LENGTH = 64;
 const ROWS = 512; // of the learned table
-const RECORDED = "All positions moved by 1,000";
+const RECORDED = "With all positions moved by 1,000";
 const MODELS = Object.entries(SCHEMES); // from top to bottom
 const ORDER = Array.from({ length: LENGTH }, (_, m) => m);
 
@@ -15,15 +15,15 @@ function shuffled(seed) {
   return ORDER.map(() => left.splice(Math.floor(random() * left.length), 1)[0]);
 }
 
-// What the schemes are told, and in words.
+// The positions that the schemes are given, and their description.
 function toldOf({ change, n, seed }) {
-  if (change === "shuffled") return [shuffled(seed), `Positions shuffled (shuffle ${seed})`];
-  if (change === "backwards") return [[...ORDER].reverse(), "Positions from 63 back to 0"];
-  if (change === "same") return [ORDER.map(() => 0), "Position 0 for every byte"];
-  return [ORDER.map((m) => m + n), `All positions moved by ${written(n)}`];
+  if (change === "shuffled") return [shuffled(seed), `With the positions shuffled (shuffle ${seed})`];
+  if (change === "backwards") return [[...ORDER].reverse(), "With positions that run backwards from 63 to 0"];
+  if (change === "same") return [ORDER.map(() => 0), "With position 0 for every byte"];
+  return [ORDER.map((m) => m + n), `With all positions moved by ${written(n)}`];
 }
 
-// Asks all nine models; each text's loss is compared with what the same text costs in its own positions.
+// Asks all nine models; each text's loss is compared with its loss at its own positions.
 async function ask({ answers, data, redraw }, told, positions) {
   const found = answers[told] = { done: 0, by: {}, moved: {} };
   const texts = living.load("data/windows").then((all) => all.map((text) => text.slice(0, LENGTH + 1)));
@@ -41,14 +41,14 @@ async function ask({ answers, data, redraw }, told, positions) {
       found.done = done;
       redraw();
     };
-    if (!await run(job, part)) delete answers[told]; // a newer question took its place
+    if (!await run(job, part)) delete answers[told]; // a newer question replaced it
   }));
 }
 
 const SAME = 5e-4; // nats: rounding is less
 
 export const figure = {
-  label: "Loss of nine models that are told other positions than their bytes have",
+  label: "Loss of nine models that are given wrong positions for their bytes",
   needs: ["{for}"],
   controls: {
     change: {
@@ -103,15 +103,15 @@ export const figure = {
       else if (name === "none") same.push("the model without positions");
       else same.unshift(label);
     });
-    if (!own.answers[told]) return `${told}: the models haven't been asked about this yet. The button below asks them.`;
-    if (found.done === 0) return `${told}: the models are loading.`;
+    if (!own.answers[told]) return "The models haven't been asked about these positions yet. The button below asks them.";
+    if (found.done === 0) return "The models are loading.";
     const all = before[0].length;
-    const texts = found.done < all ? `so far over ${found.done} of ${all} texts` : `over ${all} texts`;
+    const texts = found.done < all ? `means over ${found.done} of ${all} texts so far` : `means over ${all} texts`;
     const parts = [
-      same.length && `Nothing changes for ${listed(same)}.`,
-      worse.length && `${same.length ? "The others change" : "All change"} by this many nats per byte: ${listed(worse)}.`,
+      same.length && `nothing changes for ${listed(same)}.`,
+      worse.length && `${same.length ? "The losses of the others" : "the losses"} change by this many nats per byte: ${listed(worse)}.`,
       none.length && `The learned table has no row beyond ${ROWS - 1}.`,
     ];
-    return `${told}, ${texts}. ${parts.filter(Boolean).join(" ")}`;
+    return `${told} (${texts}), ${parts.filter(Boolean).join(" ")}`;
   },
 };

@@ -1,11 +1,11 @@
-// Chapter 6: a query and a key moved along a text together. All angles between their pairs stay, and so does the score, until
-// random projections stand between them.
+// Chapter 6: a query and a key moved along a text together. All angles between their pairs stay the same, and so does the score,
+// unless random projections come between them.
 import { written } from "./draw.js";
 import { frequencies, sinusoidalTable } from "./formulas.js";
 
 const LENGTH = 512;
 const WIDTH = 16;
-const CLOCKS = 4; // the pairs that are drawn
+const CLOCKS = 4; // the pairs shown
 const COLORS = { none: "blue", first: "black", second: "vermillion" };
 const TABLE = sinusoidalTable(Array(LENGTH).keys(), WIDTH);
 const CHANNELS = Array.from({ length: WIDTH }, (_, at) => at);
@@ -32,8 +32,8 @@ export const figure = {
     n: { label: "Move both", min: 0, max: 480, value: 100, show: (value) => `key at ${value}` },
     offset: { label: "Query ahead by", min: 0, max: 30, value: 3, show: (value) => `${value} token${value === 1 ? "" : "s"}` },
     M: {
-      label: "Between them",
-      options: { none: "no projections", first: "random ones", second: "other random ones" },
+      label: "Projections",
+      options: { none: "none", first: "random", second: "random, with another seed" },
       value: "none",
     },
     play: { label: "Play", plays: "n", perSecond: 8 },
@@ -84,7 +84,7 @@ export const figure = {
     chart.rule({ x: m }, "faint");
     chart.dots([m], [here], COLORS[M], 6, false);
     chart.text(LENGTH - 1, 3.5, "no projections: always the same", "blue words", "end");
-    chart.text(0, -3.9, "random projections: anything", M === "second" ? "vermillion words" : "", "start", [6, 0]);
+    chart.text(0, -3.9, "random projections: it varies", M === "second" ? "vermillion words" : "", "start", [6, 0]);
 
     const place = below ? { left: 0, top: top + 240, width } : { left: 0.66 * width, top, width: 0.34 * width };
     const cloud = stage.plot({ ...place, height: below ? 170 : 230 }, {
@@ -100,11 +100,11 @@ export const figure = {
     const [, ratio] = moments(line);
     cloud.dots([0], [ratio], COLORS[M], 6, false);
 
-    const angles = `At ${m} and ${n}, every pair's angle is the same as anywhere at offset ${offset}.`;
+    const angles = `At positions ${m} and ${n}, the angle of every pair is the same as at any two positions with offset ${offset}.`;
     const from = `${Math.abs(here).toFixed(2)} standard deviations ${here < 0 ? "below" : "above"} the mean of all scores`;
     if (M === "none") return `${angles} The score is the same, too: ${from}.`;
     const [low, high] = [Math.min(...line), Math.max(...line)].map((score) => written(score, 2));
-    return `${angles} The score is not: here it is ${from}, and along the text it runs from ${low} to ${high}. `
-      + `The standard deviation at this offset is ${ratio.toFixed(2)} times that of all scores.`;
+    return `${angles} The score is not the same: here it is ${from}, and along the text it ranges from ${low} to ${high}. `
+      + `Its standard deviation at this offset is ${ratio.toFixed(2)} times that of all scores.`;
   },
 };

@@ -1,4 +1,4 @@
-// Chapter 1: the attention weights of a sentence and of its words in another order, without positions and with them.
+// Chapter 1: the attention weights of a sentence and of its words in a different order, with and without positions.
 import { alibiSlopes, applyRope, frequencies, ropeTables, sinusoidalTable } from "./formulas.js";
 
 const WORDS = "only who can prevent forest fires".split(" ");
@@ -9,12 +9,12 @@ const SLOPE = alibiSlopes(8)[0]; // the steepest of eight heads
 const ROUNDING = 1e-9; // a sum in another order may differ in its last digits
 const DOORS = {
   none: "nowhere",
-  sinusoidal: "word (sinusoidal)",
-  rope: "query, key (RoPE)",
+  sinusoidal: "embedding (sinusoidal)",
+  rope: "query and key (RoPE)",
   alibi: "score (ALiBi)",
 };
 
-/** Row by row, how much each word looks at each, in the given order. */
+/** Row by row, how much attention each word pays to each, in the given order. */
 function weights(order, door, { X, W_q, W_k }) {
   const table = sinusoidalTable(FIRST, WIDTH);
   const { cos, sin } = ropeTables(FIRST, frequencies(WIDTH));
@@ -119,14 +119,14 @@ export const figure = {
     scale.text(1, 0, "1", "number", "start", [6, -2]);
 
     const sentence = `“${order.map((token) => WORDS[token]).join(" ")}”`;
-    if (order.join() === FIRST.join()) return `${sentence}: both sentences have the same order. Move a word.`;
+    if (order.join() === FIRST.join()) return `${sentence}: both sentences have the same word order. Move a word.`;
     const [one, other] = [before[q][k], after[place(q)][place(k)]].map((weight) => weight.toFixed(3));
     const heard = q === k ? "itself" : `“${WORDS[k]}”`;
     const where = change(q, k) > ROUNDING ? `the first sentence and ${other} in the second` : "both sentences";
     const both = `“${WORDS[q]}” gives ${heard} a weight of ${one} in ${where}`;
     const [verdict, said] = changed
-      ? ["the order makes a difference", `The largest change of a weight is ${change(...most).toFixed(3)}: `]
-      : [`the weights have moved with their words, and none has changed${door === "alibi" ? ", since the bias sees only distances, and these are the same backwards" : ""}`, "For example, "];
+      ? ["the order makes a difference", `The largest change in a weight is ${change(...most).toFixed(3)}: `]
+      : [`the weights have moved with their words, and none has changed${door === "alibi" ? ", because the bias depends only on distances, and these stay the same when the order is reversed" : ""}`, "For example, "];
     return `${sentence}: ${verdict}. ${said}${both}.`;
   },
 };

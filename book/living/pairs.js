@@ -1,11 +1,11 @@
-// Chapter 13: which of RoPE's eight pairs makes the cliff? The trained model reads the chapter's texts with other frequencies.
-import { mean } from "./draw.js";
+// Chapter 13: which of RoPE's eight pairs makes the cliff? The trained model reads the chapter's texts with different frequencies.
+import { listed, mean } from "./draw.js";
 import { frequencies, ntkAware, positionInterpolation, yarn, yarnAttentionFactor } from "./formulas.js";
 import { drop, run } from "./models.js";
 
 const TRAINED = 64; // bytes, the training length
-const WIDTH = 16; // positions that a point of the curve is a mean over
-const HIGH = 0.5; // nats: where the curve first rises above it stands the cliff
+const WIDTH = 16; // positions averaged in each point of the curve
+const HIGH = 0.5; // nats: the cliff is where the curve first rises above this
 const TEXTS = 16;
 const PATIENCE = 3000; // milliseconds for one text; where it takes longer, the recorded curve stays
 const OMEGA = frequencies(16);
@@ -23,7 +23,7 @@ const times = (octaves) => {
   return octaves < 0 ? `×1/${2 ** -octaves}` : `×${2 ** octaves}`;
 };
 
-// The state of a ready-made stretching: where the sliders stand, in octaves.
+// The state of a predefined method: the positions of the sliders, in octaves.
 function placed({ method, by }) {
   if (method === "own") return { method, by };
   const stretched = STRETCHINGS[method](OMEGA, Number(by));
@@ -33,25 +33,25 @@ function placed({ method, by }) {
 const usesFactor = (method) => ["pi", "ntk", "yarn"].includes(method);
 const smooth = (curve) => Array.from({ length: curve.length - WIDTH + 1 }, (_, m) => mean(curve.slice(m, m + WIDTH)));
 const MIDDLES = Array.from({ length: 8 * TRAINED - WIDTH + 1 }, (_, m) => m + (WIDTH - 1) / 2);
-// What is high from the beginning falls off no cliff.
+// A curve that is high from the beginning has no cliff.
 const cliffOf = (smoothed) => {
   const at = MIDDLES[smoothed.findIndex((added) => added > HIGH)];
   return at < TRAINED / 2 ? undefined : at;
 };
 const standing = (cliff, high) => {
-  if (cliff !== undefined) return `the cliff stands at position ${Math.round(cliff)}`;
-  return high ? "there is no cliff, but more loss from the beginning" : "there is no cliff up to 512";
+  if (cliff !== undefined) return `the cliff is at position ${Math.round(cliff)}`;
+  return high ? "there is no cliff, but the loss is higher from the beginning" : "there is no cliff up to position 512";
 };
 
-// What the curve on the screen belongs to: the model's seed, the frequencies, and what YaRN multiplies.
+// What the curve on the screen belongs to: the model's seed, the frequencies, and YaRN's attention factor.
 function questionOf(state) {
   const sharp = state.method === "yarn" ? yarnAttentionFactor(Number(state.by)) : 1;
   const frequencies = Array.from(OMEGA, (omega, i) => omega * 2 ** state[`p${i}`]);
   return { key: JSON.stringify([state.seed, frequencies, sharp]), changes: { frequencies, attentionFactor: sharp } };
 }
 
-// What each text loses more than the same model with 64 bytes in sight: that takes a second pass, but only once for each text.
-// Without changes there is only that to do: how the model does as trained was recorded.
+// By how much each text's loss exceeds that of the same model with 64 bytes in sight. The latter takes a second pass, but only once
+// for each text. Without changes, only that pass is needed, because the losses of the model as trained were recorded.
 function compute(seed, { key, changes }, own) {
   own.key = key;
   const job = { model: `text-rope-${seed}`, texts: living.load("data/windows-16") };
@@ -82,19 +82,19 @@ function compute(seed, { key, changes }, own) {
 
 function described(state) {
   const { method, by } = state;
-  if (method !== "own") return NAMES[method][0].toUpperCase() + NAMES[method].slice(1) + (usesFactor(method) ? ` by ${by}` : "");
+  if (method !== "own") return NAMES[method][0].toUpperCase() + NAMES[method].slice(1) + (usesFactor(method) ? ` with factor ${by}` : "");
   const moved = Object.keys(pairs(() => 0)).filter((name) => state[name] !== 0);
   if (moved.length === 1) return `Pair ${moved[0][1]} at ${times(state[moved[0]])}`;
-  return moved.length ? `Pairs ${moved.map((name) => name[1]).join(", ")} changed` : "As trained";
+  return moved.length ? `Pairs ${listed(moved.map((name) => name[1]))} changed` : "As trained";
 }
 
 export const figure = {
-  label: "What far keys add to the loss of a trained RoPE whose eight frequencies you change",
+  label: "What distant keys add to the loss of a trained model with RoPE, whose eight frequencies you can change",
   needs: ["{for}"],
   controls: {
     ...pairs((i) => ({ label: `Pair ${i}`, min: -3, max: 1, step: 0.5, value: 0, show: times, compact: true, put: (value) => ({ [`p${i}`]: value, method: "own" }) })),
-    method: { label: "Ready-made", options: NAMES, value: "trained", put: (method, { by }) => placed({ method, by }) },
-    by: { label: "by", options: { 2: "2", 4: "4", 8: "8" }, value: "4", put: (by, { method }) => placed({ method, by }), when: ({ method }) => usesFactor(method) },
+    method: { label: "Frequencies", options: NAMES, value: "trained", put: (method, { by }) => placed({ method, by }) },
+    by: { label: "Factor", options: { 2: "2", 4: "4", 8: "8" }, value: "4", put: (by, { method }) => placed({ method, by }), when: ({ method }) => usesFactor(method) },
     seed: { label: "Model", options: { 0: "seed 0", 1: "seed 1", 2: "seed 2" }, value: "0" },
     run: {
       label: "Run the model here (230 kB)",
@@ -106,7 +106,7 @@ export const figure = {
     },
   },
   draw(stage, state, own) {
-    if (state.method !== "own") Object.assign(state, placed(state)); // an address may name the method alone
+    if (state.method !== "own") Object.assign(state, placed(state)); // an address may give only the method
     own.runs ??= {};
     own.masked ??= {};
     const { worse, window } = own.data["{for}"];
@@ -127,7 +127,7 @@ export const figure = {
     });
     plot.band(0, TRAINED);
     plot.rule({ y: 0 });
-    plot.rule({ y: HIGH }, "dotted faint"); // where the cliff is read off
+    plot.rule({ y: HIGH }, "dotted faint"); // where the cliff is measured
     plot.text(512, 0, "only the last 64 bytes in sight", "number", "end", [0, 16]);
     if (width >= 480) plot.text(TRAINED / 2, 2.2, "trained", "number", "middle", [0, 12]);
     if (curve !== trained) {
@@ -144,15 +144,15 @@ export const figure = {
 
     const bar = window[0][state.seed];
     const level = (added) => (bar + mean(added.slice(0, 256))).toFixed(2);
-    const record = `As trained, ${standing(was)}, and the mean loss over 256 bytes is ${level(trained)} nats, where the same model with only the last 64 bytes in sight has ${bar.toFixed(2)}.`;
-    if (own.slow) return `This browser takes too long for the model, so the curve stays the recorded one. ${record}`;
-    if (!changed) return running ? `${record} The model is here: change a pair.` : record;
-    if (!running) return `${described(state)}: run the model to see what that does; the curve is still the recorded one. ${record}`;
-    if (!found) return `${described(state)}: the model reads the first text.`;
-    if (found.done < TEXTS) return `${described(state)}: so far the curve is that of ${found.done} of ${TEXTS} texts.`;
+    const record = `As trained, ${standing(was)}, and the mean loss over 256 bytes is ${level(trained)} nats, while for the same model with only the last 64 bytes in sight it is ${bar.toFixed(2)}.`;
+    if (own.slow) return `This browser is too slow to run the model, so the curve is still the recorded one. ${record}`;
+    if (!changed) return running ? `${record} The model is loaded: change a pair.` : record;
+    if (!running) return `${described(state)}: run the model to see what this changes. The curve is still the recorded one. ${record}`;
+    if (!found) return `${described(state)}: the model is reading the first text.`;
+    if (found.done < TEXTS) return `${described(state)}: so far, the curve is the mean over ${found.done} of ${TEXTS} texts.`;
     const cost = mean(found.curve.slice(0, TRAINED)) - mean(trained.slice(0, TRAINED));
-    const within = Math.abs(cost) < 0.0005 ? "nothing changes" : `it ${cost > 0 ? "costs" : "gains"} ${Math.abs(cost).toFixed(3)} nats`;
-    const far = `${level(found.curve)} nats instead of ${level(trained)} (with only the last 64 bytes in sight ${bar.toFixed(2)})`;
-    return `${described(state)}: ${standing(cliff, now[0] > HIGH || cost > 0.3)}; as trained, ${standing(was)}. The mean loss over 256 bytes is ${far}, and within 64 bytes ${within}.`;
+    const within = Math.abs(cost) < 0.0005 ? "it doesn't change" : `it ${cost > 0 ? "rises" : "falls"} by ${Math.abs(cost).toFixed(3)} nats`;
+    const far = `${level(found.curve)} nats instead of ${level(trained)} (with only the last 64 bytes in sight, it is ${bar.toFixed(2)})`;
+    return `${described(state)}: ${standing(cliff, now[0] > HIGH || cost > 0.3)}; as trained, ${standing(was)}. The mean loss over 256 bytes is ${far}; over the first 64 bytes, ${within}.`;
   },
 };

@@ -1,4 +1,4 @@
-// Chapter 4: four pendulums at any moment. Each bob writes its position on a strip of paper that runs down: a column of the table.
+// Chapter 4: four pendulums at any moment. Each bob writes its position on a strip of paper that moves down, and so draws a column of the table.
 import { written } from "./draw.js";
 import { frequencies } from "./formulas.js";
 
@@ -9,12 +9,12 @@ const times = (turns) => Number(turns < 0.1 ? turns.toPrecision(1) : turns.toFix
 const seconds = (t, digits) => `${Number(t.toFixed(digits))} second${t === 1 ? "" : "s"}`;
 
 export const figure = {
-  label: "Four pendulums, each ten times as slow as its left neighbour",
+  label: "Four pendulums, each ten times slower than the one to its left",
   controls: {
     seconds: { label: "Seconds", min: 0, max: 200, get: ({ t }) => t, put: (t) => ({ t }), show: (t) => `${Number(t.toFixed(1))}` },
     t: { value: 10, min: 0, max: 200, step: 0.01, read: (text) => (/^\d+\.?\d*$/.test(text) && text <= 200 ? Number(text) : undefined) },
-    speed: { label: "Play at", options: { 1: "true speed, 20 s of paper", 10: "ten times the speed, 200 s" }, value: "1" },
-    photograph: { label: "Photograph: no velocity", value: false },
+    speed: { label: "Play at", options: { 1: "real speed (20 s of paper)", 10: "ten times that speed (200 s of paper)" }, value: "1" },
+    photograph: { label: "Photograph (no velocity)", value: false },
     play: { label: "Play", plays: "t", perSecond: ({ speed }) => Number(speed) },
   },
   draw(stage, { t, speed, photograph }) {
@@ -58,16 +58,16 @@ export const figure = {
     stage.text(stage.width / 2, bottom, photograph ? "dimensions" : `dimensions (paper: the last ${past} seconds)`, "number");
     const key = bottom + 24;
     const middle = stage.width / 2 + (photograph ? 0 : narrow ? -8 : 18); // the left words are longer, or the right ones
-    stage.text(middle - (photograph ? 0 : 8), key, narrow ? "sine: position" : "sine: where the bob hangs", "blue words", photograph ? "middle" : "end");
+    stage.text(middle - (photograph ? 0 : 8), key, narrow ? "sine: position" : "sine: the bob’s position", "blue words", photograph ? "middle" : "end");
     if (!photograph) stage.text(middle + 8, key, narrow ? "cosine: velocity" : "cosine: its velocity", "vermillion words", "start");
     stage.height = key + 8;
 
     const swings = [...OMEGA].map((omega) => (omega * t) / (2 * Math.PI));
     const [sine, cosine] = [Math.sin(t), Math.cos(t)];
     const where = Math.abs(sine) < 0.005 ? "at the bottom" : `to the ${sine > 0 ? "right" : "left"} (${written(sine, 2)})`;
-    const moves = photograph ? "; a photograph doesn't show which way it moves" : ` and moves to the ${cosine > 0 ? "right" : "left"} (${written(cosine, 2)})`;
+    const moves = photograph ? "; a photograph doesn't show which way it is moving" : ` and is moving to the ${cosine > 0 ? "right" : "left"} (${written(cosine, 2)})`;
     return `${seconds(t, 1)} after the push, the first pendulum hangs ${where}${moves}. `
-      + `It has swung over and back ${times(swings[0])} times, the last one ${times(swings[3])} times. `
-      + `The second does now what the first did after ${seconds(t / 10, 2)}.`;
+      + `It has swung back and forth ${times(swings[0])} times, and the last pendulum ${times(swings[3])} times. `
+      + `The second pendulum is now doing what the first one did after ${seconds(t / 10, 2)}.`;
   },
 };

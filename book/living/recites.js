@@ -1,13 +1,13 @@
-// The first page: models that were trained to count to twenty, on 64 letters at a time, write on until they lose their place.
+// The first page: models that were trained to count to twenty, on 64 letters at a time, continue until they lose their place.
 
 const TRAINED = 64; // letters
 const LONGEST = 256;
 const GIVEN = 24; // letters that a model is given before it writes
 const SCHEMES = {
-  sinusoidal: "sinusoids", learned: "a learned table", rope: "RoPE", alibi: "ALiBi", shaw: "Shaw's offsets", t5: "T5's bias", none: "nothing",
+  sinusoidal: "sinusoids", learned: "a learned table", rope: "RoPE", alibi: "ALiBi", shaw: "Shaw's offsets", t5: "T5's bias", none: "none",
 };
 
-// What a model writes from another number on is computed here; from "one" on, it is recorded.
+// What a model writes when it starts from another number is computed here; what it writes from "one" on is recorded.
 async function compute(key, scheme, begin, own) {
   own.key = key;
   const { run } = await living.load("models");
@@ -17,12 +17,12 @@ async function compute(key, scheme, begin, own) {
 }
 
 export const figure = {
-  label: "What a model writes that was trained to count to twenty",
+  label: "What a model that was trained to count to twenty writes",
   needs: ["recited"],
   controls: {
     length: { label: "Letters", min: GIVEN + 16, max: LONGEST, value: 2 * TRAINED },
-    scheme: { label: "Positions told by", options: SCHEMES, value: "sinusoidal" },
-    begin: { label: "It begins at number", min: 1, max: 20, value: 1, when: (state, own) => own.asked },
+    scheme: { label: "Positional encoding", options: SCHEMES, value: "sinusoidal" },
+    begin: { label: "Start from number", min: 1, max: 20, value: 1, when: (state, own) => own.asked },
     run: { label: "Start from other numbers (loads 140 kB)", when: (state, own) => !own.asked, press(state, own) { Object.assign(own, { asked: true, key: "" }); } },
   },
   draw(stage, state, own) {
@@ -64,11 +64,11 @@ export const figure = {
     }
     stage.height = Math.ceil(LONGEST / row) * high; // as for the longest, so that nothing below jumps
 
-    if (!all) return "The model is on its way.";
+    if (!all) return "The model is loading.";
     const name = scheme === "none" ? "Without positions" : `With ${SCHEMES[scheme]}`;
-    const trained = `It was trained on ${TRAINED} letters at a time (grey), and given the first ${GIVEN} (underlined).`;
+    const trained = `It was trained on ${TRAINED} letters at a time (grey). Here, it was given the first ${GIVEN} (underlined).`;
     return wrong < 0
-      ? `${name}, the model counts on to letter ${length} without a mistake. ${trained}`
-      : `${name}, the model writes on to letter ${length}, and its first mistake is letter ${good + 1}. ${trained}`;
+      ? `${name}, the model counts to letter ${length} without a mistake. ${trained}`
+      : `${name}, the model writes up to letter ${length}, and its first mistake is at letter ${good + 1}. ${trained}`;
   },
 };

@@ -14,7 +14,7 @@ const steps = (from, to) => Array.from({ length: 3 * (to - from) + 1 }, (_, at) 
 const used = (omega, length, angle) => omega.filter((frequency) => frequency * (length - 1) > angle).length;
 
 export const figure = {
-  label: "The frequencies of a table's pairs, and how many of them a text uses",
+  label: "The frequencies of a table's pairs, and how many of these pairs a text uses",
   controls: {
     length: { label: "Tokens in the text", values: [5, ...steps(1, 5)], value: AT_FIRST },
     base: { label: "Base", values: steps(1, 8), value: 10000 },

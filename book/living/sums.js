@@ -1,5 +1,5 @@
-// Chapter 5: a position added to a word, at a right angle to it. How far the sum turns away from the word depends on their
-// lengths, and these on the width and on how large the word's numbers are.
+// Chapter 5: a position added to a word, at a right angle to it. The angle between the sum and the word depends on
+// their lengths, and the lengths depend on the width and on how large the word's numbers are.
 
 const MEASURED = [8, 32, 128, 512, 2048]; // the widths of the plain figure
 const LINES = [["words of length d", 18, "vermillion"], ["length √d", 18, "blue"], ["length 1", -10, "orange"]];
@@ -12,11 +12,11 @@ function lengths(d, sigma, factor) {
 }
 
 export const figure = {
-  label: "A word and a position as two arrows, their sum, and its cosine with the word",
+  label: "A word and a position as two arrows, their sum, and the cosine between the sum and the word",
   needs: ["{for}"],
   controls: {
     d: { label: "Width d", values: WIDTHS, value: 512 },
-    sigma: { label: "Word's numbers, σ", options: { 1: "1", 0.3: "0.3", 0.1: "0.1", root: "1/√d" }, value: "1" },
+    sigma: { label: "σ of the word's numbers", options: { 1: "1", 0.3: "0.3", 0.1: "0.1", root: "1/√d" }, value: "1" },
     factor: { label: "Multiply the word by √d", value: false },
   },
   draw(stage, { d, sigma, factor }, own) {
@@ -43,7 +43,7 @@ export const figure = {
     const place = below ? { left: 0, top: 1.3 * unit + 20, width } : { left: 2.2 * unit, top: 0, width: width - 2.2 * unit };
     const chart = stage.plot({ ...place, height: 240, right: 16 }, {
       x: [7, 2300], y: [0, 1.05], log: "x", xTicks: MEASURED, yTicks: [0, 0.5, 1], xLabel: "width d", yLabel: "cosine",
-      title: "dots measured, dashes computed",
+      title: "dots: measured; dashes: computed",
     });
     const { measured } = own.data["{for}"];
     measured.forEach((cosines, at) => {
@@ -60,8 +60,8 @@ export const figure = {
     const found = measured[line]?.[MEASURED.indexOf(d)];
     const share = (100 * y * y).toPrecision(3);
     return `The word has length ${word.toFixed(1)}, and the position ${position.toFixed(1)}: `
-      + `${share} % of the sum's squared length is position. `
-      + `At a right angle, their sum points ${Math.round((angle * 180) / Math.PI)}° away from the word, which is a cosine of ${x.toFixed(2)}.`
-      + (found === undefined ? "" : ` Measured after LayerNorm, the mean over 500 random words is ${found.toFixed(2)}.`);
+      + `${share} % of the sum's squared length comes from the position. `
+      + `If the two are at a right angle, their sum points ${Math.round((angle * 180) / Math.PI)}° away from the word, so the cosine is ${x.toFixed(2)}.`
+      + (found === undefined ? "" : ` After LayerNorm, the mean cosine measured over 500 random words is ${found.toFixed(2)}.`);
   },
 };

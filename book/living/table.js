@@ -1,4 +1,4 @@
-// Chapter 3: the table of sines and cosines as a heatmap, with the row and the column of one cell drawn as waves at its sides.
+// Chapter 3: the table of sines and cosines as a heatmap, with the row and the column of one cell shown as waves beside it.
 import { written } from "./draw.js";
 import { frequencies, sinusoidalTable } from "./formulas.js";
 
@@ -7,7 +7,7 @@ const KEY = [Array.from({ length: 81 }, (_, at) => at / 40 - 1)];
 const rounded = (number) => (number < 100 ? number.toFixed(1) : written(Math.round(number)));
 const tens = (from, to) => Array.from({ length: to - from + 1 }, (_, at) => 10 ** (from + at));
 
-// A shorter or narrower table is read at its end.
+// In a shorter or narrower table, the chosen row or column is at most the last one.
 const rowOf = ({ row, length }) => Math.min(row, length - 1);
 const columnOf = ({ column, width }) => Math.min(column, width - 1);
 
@@ -26,8 +26,8 @@ export const figure = {
     width: { label: "Width d", values: [8, 16, 32, 64, 128, 256], value: 64 },
     base: { label: "Base", values: tens(1, 7), value: 10000 },
     first: { label: "First position", values: [0, ...tens(2, 7)], value: 0 },
-    row: { label: "Position to read", max: ({ length }) => length - 1, value: 12, get: rowOf, show: (row, { first }) => written(first + row) },
-    column: { label: "Column to read", max: ({ width }) => width - 1, value: 8, get: columnOf },
+    row: { label: "Chosen position", max: ({ length }) => length - 1, value: 12, get: rowOf, show: (row, { first }) => written(first + row) },
+    column: { label: "Chosen column", max: ({ width }) => width - 1, value: 8, get: columnOf },
   },
   draw(stage, state, own) {
     const { length, width: d, base, first } = state;
@@ -82,7 +82,7 @@ export const figure = {
     const within = turns.filter((turn) => turn <= length).length;
     const means = k > 1 ? ` Each line of the picture is the mean of ${k} positions, which makes fast waves paler.` : "";
     return `At position ${written(first + row)}, column ${column} is ${cell}. Its wave repeats every ${rounded(turns[column >> 1])} positions. `
-      + `Of the ${turns.length} pairs of columns, ${within} make${within === 1 ? "s" : ""} a full rotation within these ${written(length)} positions; the slowest pair takes ${rounded(turns.at(-1))}.${means}`;
+      + `Of the ${turns.length} pairs of columns, ${within} make${within === 1 ? "s" : ""} a full rotation within these ${written(length)} positions; the slowest pair takes ${rounded(turns.at(-1))} positions.${means}`;
   },
   point(x, y, { length, width }, { heat }) {
     if (x < heat.left || x > heat.right || y < heat.top || y > heat.bottom) return undefined;

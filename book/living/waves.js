@@ -1,4 +1,4 @@
-// Chapter 10: a key that is its query, rotated by an offset: the wave of each pair has a crest there, and so has their sum.
+// Chapter 10: a key that is its query, rotated by an offset: the wave of each pair has a crest at that offset, and so does their sum.
 import { frequencies } from "./formulas.js";
 
 const LONGEST = 400;
@@ -9,8 +9,8 @@ export const figure = {
   needs: ["{for}"],
   controls: {
     made: { label: "Key made for offset", min: 0, max: LONGEST, value: 300 },
-    pairs: { label: "Pairs that take part", min: 1, max: 32, value: 32 },
-    first: { label: "Take them from", value: "fast", options: { fast: "the fastest on", slow: "the slowest on" } },
+    pairs: { label: "Pairs used", min: 1, max: 32, value: 32 },
+    first: { label: "Starting with", value: "fast", options: { fast: "the fastest", slow: "the slowest" } },
   },
   draw(stage, { made, pairs, first }, own) {
     const [squares] = own.data["{for}"].squares; // |q_i|², by which a pair's wave is high
@@ -25,7 +25,7 @@ export const figure = {
       { left: 0, top: 0, width: stage.width, height: 340 },
       {
         x: [0, LONGEST], y: [-1, 1.2], xTicks: [0, 100, 200, 300, 400], yTicks: [-1, 0, 0.9],
-        xLabel: "offset, tokens", yLabel: "share of the largest",
+        xLabel: "offset, tokens", yLabel: "share of the largest score",
       },
     );
     chart.rule({ y: 0.9 }, "dashed faint");
@@ -43,13 +43,13 @@ export const figure = {
 
     const high = OFFSETS.filter((offset) => offset !== made && score[offset] >= 0.9);
     const farthest = Math.max(...high.map((offset) => Math.abs(offset - made)));
-    const crests = pairs > 1 ? `All ${pairs} waves have a crest` : "The one wave has a crest";
+    const crests = pairs > 1 ? `All ${pairs} waves have a crest` : "The only wave has a crest";
     const others = high.length
-      ? `${high.length} other offset${high.length > 1 ? "s reach" : " reaches"} 0.9 of that, up to ${farthest} token${farthest > 1 ? "s" : ""} away.`
-      : "No other offset reaches 0.9 of that.";
+      ? `At ${high.length} other offset${high.length > 1 ? "s" : ""}, the score reaches 0.9 of that; ${high.length > 1 ? "the farthest" : "it"} is ${farthest} token${farthest > 1 ? "s" : ""} away.`
+      : "At no other offset does the score reach 0.9 of that.";
     const shares = [Math.min(...part), Math.max(...part)].map((square) => ((100 * square) / largest).toPrecision(2));
     const weights = pairs > 1
-      ? ` The query is random, so its pairs weigh differently: from ${shares[0]} to ${shares[1]} % of the sum.`
+      ? ` The query is random, so its pairs have different weights: each contributes between ${shares[0]} and ${shares[1]} % of the sum.`
       : "";
     return `${crests} at offset ${made}, so the score is largest there. ${others}${weights}`;
   },

@@ -3,7 +3,7 @@ import { frequencies } from "./formulas.js";
 import { run } from "./models.js";
 
 const TRAINED = 64;
-const STEP = 8; // distances drawn as one
+const STEP = 8; // distances plotted as one
 const TEXTS = 16;
 const DASHES = ["", "dashed", "dotted", "thin"]; // of the heads
 
@@ -29,11 +29,11 @@ async function ask({ answers, redraw }, key, { position, slow }) {
   };
   const texts = living.load("data/windows").then((all) => all.slice(0, TEXTS).map((text) => text.slice(0, position + 2)));
   const job = { model: "text-rope-0", texts, queries: [position], changes: { frequencies: omega }, slot: "where" };
-  if (!await run(job, part)) delete answers[key]; // a newer question took its place
+  if (!await run(job, part)) delete answers[key]; // a newer question replaced it
 }
 
 export const figure = {
-  label: "How a query's attention spreads over the distance, in two layers of four heads",
+  label: "How a query's attention is distributed over distances, in two layers of four heads",
   needs: ["{for}"],
   controls: {
     position: { label: "Query's position", min: 32, max: 256, step: 8, value: 200 },
@@ -56,7 +56,7 @@ export const figure = {
         { left: 0, top: layer * 158, width: stage.width, height: last ? 190 : 158, right: 14 },
         {
           x: [0, 256], y: [0, 100], yTicks: [0, 50, 100], yLabel: "attention, %",
-          ...(last && { xTicks: [0, 64, 120, 200, 256], xLabel: "distance from query to key, in steps of 8" }),
+          ...(last && { xTicks: [0, 64, 120, 200, 256], xLabel: "distance from query to key, in steps of 8 bytes" }),
         },
       );
       plot.band(0, TRAINED);
@@ -67,16 +67,16 @@ export const figure = {
       layers[layer].forEach((head, at) => plot.line(middles, head, `green ${DASHES[at]}`));
       const far = layers[layer].map((head) => head.slice(TRAINED / STEP).reduce((a, b) => a + b, 0));
       const share = Math.round(far.reduce((a, b) => a + b) / far.length);
-      plot.text(TRAINED, 100, `${share} % from 64 on`, "number", "start", [6, 29]);
+      plot.text(TRAINED, 100, `${share} % at 64 or more`, "number", "start", [6, 29]);
       return share;
     });
     const who = `${slow ? "With pair 3 at half its speed, the" : "The"} query at position ${position}`;
     if (!own.asked && !layers) return "The model hasn't been asked about this query yet. The button below asks it.";
     if (!layers) return "The model is loading.";
-    const over = done < TEXTS ? `so far over ${done} of ${TEXTS} texts` : `over ${TEXTS} texts`;
+    const over = done < TEXTS ? `mean over ${done} of ${TEXTS} texts so far` : `mean over ${TEXTS} texts`;
     return position < TRAINED
-      ? `${who} sees no key that is 64 or more bytes away (${over}).`
+      ? `${who} sees no key that is 64 or more bytes away.`
       : `${who} gives ${shares[0]} % of its attention in layer 1 and ${shares[1]} % in layer 2 `
-        + `to keys that are 64 or more bytes away, ${over} and four heads.`;
+        + `to keys that are 64 or more bytes away (${over}, and over four heads).`;
   },
 };

@@ -1,4 +1,4 @@
-// Chapter 11: what ALiBi's bias costs with the distance, and on how many of the nearest keys a head's attention then lies.
+// Chapter 11: how ALiBi's bias lowers the score with the distance, and how many of the nearest keys then get most of a head's attention.
 import { written } from "./draw.js";
 import { alibiSlopes } from "./formulas.js";
 
@@ -9,7 +9,7 @@ const holding = (share, slope, length) => Math.ceil(-Math.log1p((share / 100) * 
 
 const headOf = ({ heads, head }) => Math.min(head, heads);
 
-/** Another number of heads, and of these the one whose slope is nearest to the chosen one's. */
+/** A different number of heads, and the head among them whose slope is nearest to that of the chosen head. */
 function among(heads, state) {
   const slope = alibiSlopes(state.heads)[headOf(state) - 1];
   const off = Array.from(alibiSlopes(heads), (other) => Math.abs(Math.log(other / slope)));
@@ -17,7 +17,7 @@ function among(heads, state) {
 }
 
 export const figure = {
-  label: "Each head's share of attention on its nearest keys, and its bias over the distance",
+  label: "Each head's share of attention on its nearest keys, and its bias as a function of the distance",
   controls: {
     heads: { label: "Heads", values: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 20, 24, 32, 40, 64, 112], value: 8, put: among },
     head: { label: "Head", min: 1, max: ({ heads }) => heads, value: 8, get: headOf },
@@ -64,9 +64,9 @@ export const figure = {
     costs.text(far, -own * far, `head ${head}`, "vermillion words", flat ? "end" : "start", flat ? [0, -8] : [6, 4]);
 
     const windows = Array.from(slopes, (slope) => holding(SHARE, slope, length));
-    const between = head > power ? `, one of those added since ${heads} is no power of two` : "";
+    const between = head > power ? `, one of those added because ${heads} isn't a power of two` : "";
     const all = heads > 1 ? ` The narrowest of the ${heads} windows has ${Math.min(...windows)} keys and the widest ${Math.max(...windows)}.` : "";
-    return `Head ${head} of ${heads} has the slope 1/${Number((1 / own).toFixed(2))}${between}. Where all words fit equally well, `
-      + `at least ${SHARE}\u00a0% of its attention lies on the ${written(keys)} nearest of ${written(length)} keys.${all}`;
+    return `Head ${head} of ${heads} has the slope 1/${Number((1 / own).toFixed(2))}${between}. If all keys match the query equally well, `
+      + `at least ${SHARE}\u00a0% of its attention is on the ${written(keys)} nearest of ${written(length)} keys.${all}`;
   },
 };

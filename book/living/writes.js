@@ -1,4 +1,4 @@
-// Chapter 12: what a model writes beyond the length that it was trained on, beside itself with a window and beside ALiBi.
+// Chapter 12: what a model with RoPE writes beyond its training length, with and without a window, beside a model with ALiBi.
 import { bytesOf, run, textOf } from "./models.js";
 
 const PROMPT = 32;
@@ -25,7 +25,7 @@ async function write(own, key, { sample, temperature }) {
     const asked = { bytes: SIZE - PROMPT, temperature, seed: sample };
     const answer = await run({ model, window, texts: prompt.then((bytes) => [bytes]), write: asked, slot: `writes-${at}` });
     await words;
-    if (!answer) delete all[key]; // a newer question took its place
+    if (!answer) delete all[key]; // a newer question replaced it
     else texts[at] = textOf([...await prompt, ...answer.each[0].written]);
     own.redraw();
   })]);
@@ -33,7 +33,7 @@ async function write(own, key, { sample, temperature }) {
 
 const narrow = ({ width }) => width < 560;
 
-// One text, byte by byte on a grid, so that a byte's place is its position.
+// One text, byte by byte on a grid, so that a byte's place in the grid shows its position.
 function lay(stage, top, text, { name, color }, known) {
   const perRow = narrow(stage) ? 32 : 64;
   const step = Math.min(9, stage.width / perRow);
@@ -59,7 +59,7 @@ function lay(stage, top, text, { name, color }, known) {
 }
 
 export const figure = {
-  label: "What three models write, byte by byte, beyond the length that two of them break at",
+  label: "What RoPE, RoPE with a window and ALiBi write, byte by byte, beyond the training length",
   needs: ["{for}"],
   controls: {
     sample: { label: "Prompt", min: 1, max: 32, value: 1 },
@@ -76,7 +76,7 @@ export const figure = {
     const key = `${temperature}/${sample}`;
     if (own.asked && !own.texts[key]) own.wait(write(own, key, { sample, temperature }));
     const middles = shares[0].map((_, at) => PROMPT + 16 + 32 * at);
-    if (!own.asked || !narrow(stage)) { // on a phone, the texts take its place
+    if (!own.asked || !narrow(stage)) { // on a phone, the texts replace it
       const plot = stage.plot(
         { left: 0, top: 0, width: stage.width, height: 228, right: 16 },
         {
@@ -98,25 +98,25 @@ export const figure = {
     if (!own.asked) {
       const [rope, windowed, alibi] = shares.map((row) => `${Math.round(row[3])} %`);
       return sample === 1 && temperature === 0.6
-        ? `Over 32 prompts, of the words that begin at bytes 128 to 159, ${rope} of RoPE's are known, `
-          + `${windowed} with the window, and ${alibi} of ALiBi's.`
-        : `The models haven't gone on from prompt ${sample} at temperature ${temperature} yet. `
+        ? `Over 32 prompts, of the words that begin at bytes 128 to 159, ${rope} are known with RoPE, `
+          + `${windowed} with RoPE and the window, and ${alibi} with ALiBi.`
+        : `The models haven't continued prompt ${sample} at temperature ${temperature} yet. `
           + "The button below lets them write.";
     }
-    if (!WRITERS.every((_, at) => texts?.[at])) return `The models are going on from prompt ${sample}.`;
+    if (!WRITERS.every((_, at) => texts?.[at])) return `The models are continuing prompt ${sample}.`;
     const score = (all) => {
       const far = all.flat().filter(([begin]) => begin >= FROM);
       return `${far.filter(([, , is]) => is).length} of ${far.length}`;
     };
-    const marks = " The prompt is bold; words that are struck out are not among the 4,000 most frequent ones of the "
-      + "training text.";
+    const marks = " The prompt is bold; words that are not among the 4,000 most frequent ones of the training text are "
+      + "struck out.";
     const here = counts.map((words) => score([words]));
     const whole = (at) => at.startsWith(`${temperature}/`) && own.texts[at].filter(Boolean).length === WRITERS.length;
     const same = Object.keys(own.texts).filter(whole);
     const over = WRITERS.map((_, at) => score(same.map((one) => wordsOf(own.texts[one][at], own.known))));
     const told = ([rope, windowed, alibi]) =>
-      `${rope} of RoPE's are known, ${windowed} with the window, and ${alibi} of ALiBi's`;
+      `${rope} words are known with RoPE, ${windowed} with RoPE and the window, and ${alibi} with ALiBi`;
     const sum = same.length > 1 ? ` Over the ${same.length} prompts so far at this temperature, ${told(over)}.` : "";
-    return `Of the words from byte ${FROM} on after prompt ${sample}, ${told(here)}.${sum}${marks}`;
+    return `From byte ${FROM} on after prompt ${sample}, ${told(here)}.${sum}${marks}`;
   },
 };

@@ -35,7 +35,7 @@ def grade(verdict: str) -> None:
     """Print a verdict, and raise `NotYet` unless it begins with "Right: ". The graded cells of the assignments call this."""
     print(verdict)
     if not verdict.startswith("Right: "):
-        raise NotYet("this exercise has no points so far. The line above says why.")
+        raise NotYet("this exercise doesn't earn any points yet. The line above says why.")
 
 
 Answer = Callable[..., Any]
@@ -43,7 +43,7 @@ Case = tuple[Any, ...]
 
 
 class Call(Protocol):
-    """The answer as `Exercise.ask` calls it. The result is read in the form that `wanted` has; if that fails, it's a verdict.
+    """The answer as `Exercise.ask` calls it. Its result is converted to the form of `wanted`; if that fails, `Wrong` is raised.
 
     `shown` is how the call appears in a verdict; by default, it appears with its arguments.
     """
@@ -265,9 +265,10 @@ def read(result: Any, wanted: Any, *, call: str) -> Any:
         return as_table(result, wanted, call=call)
     if isinstance(wanted, tuple):
         if not isinstance(result, tuple | list) or len(result) != len(wanted):
-            given = f"{len(result)} things" if isinstance(result, tuple | list) else f"a {type(result).__name__}"
+            count = f"{len(result)} value{'s' * (len(result) != 1)}" if isinstance(result, tuple | list) else ""
             raise Wrong(
-                f"{call} returned {given}, but it should be {len(wanted)} things. Separate them by commas after return."
+                f"{call} returned {count or f'a {type(result).__name__}'}, but it should return {len(wanted)} values. Separate "
+                "them by commas after return."
             )
         return tuple(
             read(part, want, call=f"part {n} of {call}") for n, (part, want) in enumerate(zip(result, wanted, strict=True), 1)
@@ -278,11 +279,11 @@ def read(result: Any, wanted: Any, *, call: str) -> Any:
         return as_truth(result, call=call)
     if isinstance(wanted, str):
         if not isinstance(result, str):
-            raise Wrong(f"{call} returned a {type(result).__name__}, but it should be a word such as {wanted!r}.")
+            raise Wrong(f"{call} returned a {type(result).__name__}, but it should return a word such as {wanted!r}.")
         return result
     number = as_number(result, call=call)
     if isinstance(wanted, int) and number != int(number):
-        raise Wrong(f"{call} returned {number:.6g}, but it should be a whole number.")
+        raise Wrong(f"{call} returned {number:.6g}, but it should return a whole number.")
     return int(number) if isinstance(wanted, int) else number
 
 
@@ -305,12 +306,12 @@ def as_table(result: Any, shape: tuple[int | None, ...], *, call: str) -> Tensor
 
 
 def as_truth(result: Any, *, call: str) -> bool:
-    """Return the result as a bool, or raise `Wrong` unless it is one True or False."""
+    """Return the result as a bool, or raise `Wrong` unless it is a single True or False."""
     truth = result.tolist() if isinstance(result, Tensor | np.ndarray | np.generic) else result
     if not isinstance(truth, bool):
         raise Wrong(
-            f"{call} returned a {type(result).__name__}, but it should be one True or False. torch.allclose compares whole "
-            "tensors."
+            f"{call} returned a {type(result).__name__}, but it should return a single True or False. "
+            "torch.allclose compares whole tensors."
         )
     return truth
 
@@ -319,10 +320,10 @@ def as_number(result: Any, *, call: str) -> float:
     """Return the result as a float, or raise `Wrong` unless it is one number, and finite."""
     if isinstance(result, Tensor | np.ndarray | np.generic):
         if math.prod(result.shape) != 1:
-            raise Wrong(f"{call} returned {tuple(result.shape)} numbers, but it should be one number.")
+            raise Wrong(f"{call} returned {tuple(result.shape)} numbers, but it should return one number.")
         result = result.item()
     if isinstance(result, bool) or not isinstance(result, Real | Decimal):
-        raise Wrong(f"{call} returned a {type(result).__name__}, but it should be one number.")
+        raise Wrong(f"{call} returned a {type(result).__name__}, but it should return one number.")
     if not math.isfinite(result):
         raise Wrong(f"{call} returned {result}. Do you divide by zero?")
     return float(result)

@@ -15,7 +15,7 @@ from posenc_course.checks._sandbox import Wrong
 
 Slope = Callable[[int, int], float]  # head, number of heads -> slope
 
-# ── the slopes of the authors' code, and what is mistaken for them ───────────────────────────────────────────────────────
+# ── the slopes of the authors' code, and common mistakes for them ───────────────────────────────────────────────────────
 
 
 def _slope(head: int, size: int) -> float:
@@ -293,7 +293,7 @@ def same_bias(seed: int) -> Exercise:
     faint = alibi.clone()
     faint[:, 0] = -50
     long = -slope * (torch.arange(40.0, dtype=torch.float64)[:, None] - torch.arange(40))
-    # They differ in nothing, in a number per row, in the future (which no query sees), or in something that a query sees.
+    # The biases are equal, or differ by a number per row, in the future (hidden from queries), or in what a query sees.
     same = {
         "the same bias twice": (alibi, alibi.clone()),
         "a number added to all": (alibi, alibi + 2.5),
@@ -405,7 +405,7 @@ def same_bias(seed: int) -> Exercise:
 
 
 def _share(slope: float, keys: int, length: int) -> float:
-    """The share of the attention that the nearest keys get, by adding up."""
+    """The share of the attention that the nearest keys get, by addition."""
     weights = (-slope * torch.arange(length, dtype=torch.float64)).softmax(dim=0)
     return float(weights[:keys].sum())
 

@@ -1,4 +1,4 @@
-"""Exercises on the base: the smallest base for a text, a base for given turns or neighbours, and lost digits."""
+"""Exercises on the base: the smallest base for a text, a base for given rotations or neighbours, and lost digits."""
 
 import math
 import random
@@ -12,13 +12,13 @@ from posenc_course.geometry import distance
 from posenc_course.sinusoidal import frequencies
 
 _STEPS = "That's nearly right. But from the first of 100 tokens to the last, there are 99 steps."
-_DEGREES = "You use degrees somewhere, but a full turn is 2π radians, and half a turn is π."
+_DEGREES = "You use degrees somewhere, but a full rotation is 2π radians, and half a rotation is π."
 _WHOLE = "You rounded to a whole number, but a base can be a fraction."
 
 
 @exercise("my_base")
 def smallest() -> Exercise:
-    """my_base(length, d_model) -> the smallest base whose slowest pair rotates at most half a turn in `length` tokens."""
+    """my_base(length, d_model) -> the smallest base whose slowest pair makes at most half a rotation in `length` tokens."""
     cases = ((100, 8), (50, 4), (512, 64), (512, 512), (8192, 128), (131_072, 128))
 
     def right(length: float, d: int, turn: float = math.pi) -> float:
@@ -34,20 +34,20 @@ def smallest() -> Exercise:
         mistakes={
             "a step too many": (lambda n, d: right(n + 1, d), _STEPS),
             "a full turn": (lambda n, d: right(n, d, 2 * math.pi),
-                "With this base, the slowest pair makes a full turn. The exercise asks for half a turn."),
+                "With this base, the slowest pair makes a full rotation. The exercise asks for half a rotation."),
             "a quarter turn": (lambda n, d: right(n, d, math.pi / 2),
-                "With this base, the slowest pair makes a quarter turn. The exercise asks for half a turn, so a smaller base "
+                "With this base, the slowest pair makes a quarter of a rotation. The exercise asks for half, so a smaller base "
                 "is enough."),
-            "a radian": (lambda n, d: right(n, d, 1), "With this base, the slowest pair rotates by 1 radian. Half a turn is π "
-                                                      "radians."),
+            "a radian": (lambda n, d: right(n, d, 1), "With this base, the slowest pair rotates by 1 radian. Half a rotation "
+                                                      "is π radians."),
             "degrees": (lambda n, d: right(n, d, 180), _DEGREES),
             "degrees of the base": (lambda n, d: math.radians(right(n, d)), _DEGREES),
             "no width": (by(lambda d: 1),
                 "Your slowest pair has the frequency 1/base. In the table it is faster, because i stops before d/2. Where does "
                 "the width appear in your formula?"),
             "no width, a full turn": (lambda n, d: (n - 1) / (2 * math.pi),
-                "Your slowest pair has the frequency 1/base and makes a full turn. In the table it is faster, and it should "
-                "make only half a turn."),
+                "Your slowest pair has the frequency 1/base and makes a full rotation. In the table it is faster, and it "
+                "should make only half a rotation."),
             "upside down": (by(lambda d: (d - 2) / d),
                 "Your exponent is upside down: base^((d-2)/d) has to grow with the text, so what is the base itself?"),
             "columns": (by(lambda d: d / (d - 1)),
@@ -69,7 +69,7 @@ def smallest() -> Exercise:
 
 @exercise("base_for_turns")
 def for_turns(seed: int) -> Exercise:
-    """base_for_turns(length, d_model, count) -> the largest base for which `count` pairs make a full turn in the text."""
+    """base_for_turns(length, d_model, count) -> the largest base for which `count` pairs make a full rotation in the text."""
     chance = random.Random(seed)
 
     def right(length: float, d: int, count: int, *, turn: float = 2 * math.pi) -> float:
@@ -77,7 +77,7 @@ def for_turns(seed: int) -> Exercise:
         return float(((length - 1) / turn) ** (d / (2 * (count - 1))))
 
     def by(exponent: Callable[[int, int], float], turn: float = 2 * math.pi) -> Callable[[int, int, int], float]:
-        """The number of turns, to the power of exponent(d, count)."""
+        """The number of rotations, to the power of exponent(d, count)."""
         return lambda n, d, count: float(((n - 1) / turn) ** exponent(d, count))
 
     return Exercise(
@@ -95,25 +95,25 @@ def for_turns(seed: int) -> Exercise:
         mistakes={
             "a step too many": (lambda n, d, count: right(n + 1, d, count), _STEPS),
             "a pair more": (by(lambda d, count: d / (2 * count)),
-                "In your solution, pair i = count makes a full turn. But pairs are counted from 0, so that is one pair too "
+                "In your solution, pair i = count makes a full rotation. But pairs are counted from 0, so that is one pair too "
                 "many."),
             "both": (lambda n, d, count: right(n + 1, d, count + 1),
                 "You are off by one twice: in the number of steps between the tokens, and in the number of the pair that "
                 "decides."),
             "half a turn": (lambda n, d, count: right(n, d, count, turn=math.pi),
-                "With this base, the pairs make half a turn. The exercise asks for a full turn."),
+                "With this base, the pairs make half a rotation. The exercise asks for a full rotation."),
             "a radian": (lambda n, d, count: right(n, d, count, turn=1),
-                "With this base, the pairs rotate by 1 radian. A full turn is 2π radians."),
+                "With this base, the pairs rotate by 1 radian. A full rotation is 2π radians."),
             "degrees": (lambda n, d, count: right(n, d, count, turn=360), _DEGREES),
             "all pairs": (lambda n, d, count: right(n, d, d // 2),
-                "With this base, all pairs make a full turn, but only `count` of them have to."),
+                "With this base, all pairs make a full rotation, but only `count` of them have to."),
             "all pairs, half a turn": (lambda n, d, count: right(n, d, d // 2, turn=math.pi),
-                "This is the solution to the chapter's exercise, in which the slowest pair makes half a turn. Here, `count` "
-                "pairs make a full turn."),
+                "This is the solution to the chapter's exercise, in which the slowest pair makes half a rotation. Here, "
+                "`count` pairs make a full rotation."),
             "count turns": (lambda n, d, count: right(n, d, d // 2, turn=2 * math.pi * count),
-                "In your solution, the slowest pair makes `count` turns. But `count` is a number of pairs."),
+                "In your solution, the slowest pair makes `count` rotations. But `count` is a number of pairs."),
             "from the slowest": (by(lambda d, count: d / (2 * max(d // 2 - count, 1))),
-                "You count the pairs from the slowest. But the `count` fastest pairs are the first to make a full turn."),
+                "You count the pairs from the slowest. But the `count` fastest pairs are the first to make a full rotation."),
             "no 2": (by(lambda d, count: d / (count - 1)),
                 "You lost a factor of 2 in the exponent: the frequency of pair i is base^(-2i/d)."),
             "2 twice": (by(lambda d, count: d / (4 * (count - 1))),
@@ -125,7 +125,7 @@ def for_turns(seed: int) -> Exercise:
             **{whole.__name__: (lambda n, d, count, whole=whole: float(whole(right(n, d, count))), _WHOLE)
                for whole in (math.floor, round, math.ceil)},
         },
-        praise="all seven bases are right: one pair decides, and all faster pairs make a full turn, too.",
+        praise="all seven bases are right: one pair decides, and all faster pairs make a full rotation, too.",
         tolerance=1e-5,
     )  # fmt: skip
 

@@ -281,7 +281,7 @@ def fractions(seed: int) -> Exercise:
 
 @exercise()
 def named(seed: int) -> Exercise:
-    """named(m, trained, length) -> the token nearest to where a model looks that steps back by one trained step."""
+    """named(m, trained, length) -> the token nearest to where a model looks if it steps back by one trained step."""
     chance = random.Random(seed)
     cases = {
         "the trained length": (7, 20, 20),

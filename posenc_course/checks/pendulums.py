@@ -26,7 +26,7 @@ def _read(angles: Tensor, omega: Tensor) -> int:
 @exercise()
 def offset() -> Exercise:
     """offset(row_m, row_n) -> m - n, for rows of several widths, near and far, rounded to two decimals."""
-    rows = {  # width, position n, and offset m - n, less than half a turn of the slowest clock
+    rows = {  # width, position n, and offset m - n, less than half a rotation of the slowest clock
         "rows 107 and 100 of width 8": (8, 100, 7),
         "rows 93 and 100 of width 8": (8, 100, -7),
         "twice row 250": (8, 250, 0),
@@ -47,7 +47,7 @@ def offset() -> Exercise:
         return lambda row_m, row_n: _read(change(_hands(row_m), _hands(row_n)), frequencies(len(row_m)))
 
     def between(a: Tensor, b: Tensor) -> Tensor:
-        """How far the hands turn from b to a, between -π and π."""
+        """How far the hands rotate from b to a, between -π and π."""
         return torch.atan2((a - b).sin(), (a - b).cos())
 
     def full(angles: Tensor) -> Tensor:

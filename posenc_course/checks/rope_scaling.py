@@ -37,8 +37,8 @@ def _by_wavelength(omega: Tensor, length: float) -> Tensor:
 def by_parts() -> Exercise:
     """my_frequencies(omega, factor, length) -> stretched frequencies, as many as omega, for three heads of different widths.
 
-    Pairs with four turns or more within `length` stay, and pairs with one turn or less are divided by `factor`. Between them,
-    the result is a weighted mean of both, with a weight that grows linearly with the number of turns.
+    Pairs with four rotations or more within `length` stay, and pairs with one rotation or less are divided by `factor`. Between
+    them, the result is a weighted mean of both, with a weight that grows linearly with the number of rotations.
     """
     cases = [(frequencies(d, base), factor, length) for d, base, factor, length in _HEADS]
     right = [llama3(*case) for case in cases]
@@ -74,15 +74,15 @@ def by_parts() -> Exercise:
                 "are?"),
             "NTK-aware": (lambda w, s, n: ntk_aware(w, float(s)),
                 "You divide the slowest pair by the factor and the others by powers of it, which is NTK-aware scaling. Here, "
-                "the number of turns within the length decides what happens to each pair."),
+                "the number of rotations within the length decides what happens to each pair."),
             "the base times the factor": (lambda w, s, n: w * s ** -(torch.arange(len(w), dtype=torch.float64) / len(w)),
-                "You multiply the base by the factor, so no pair is divided by the whole factor. Here, the number of turns "
+                "You multiply the base by the factor, so no pair is divided by the whole factor. Here, the number of rotations "
                 "within the length decides what happens to each pair."),
             "reversed": (lambda w, s, n: _blend(1 - _keep(_turns(w, n)), w, s),
                 "Your function is the wrong way round: it divides the pairs that rotate often and keeps those that hardly "
                 "rotate."),
             "wavelengths": (lambda w, s, n: _CIRCLE / llama3(w, s, n),
-                "You return wavelengths, which are tokens per turn. Return frequencies, in radians per token."),
+                "You return wavelengths, which are tokens per rotation. Return frequencies, in radians per token."),
             "divisors": (lambda w, s, n: w / llama3(w, s, n),
                 "You return the number that each pair is divided by. Divide by it, and return the frequencies."),
             "shares": (lambda w, s, n: _keep(_turns(w, n)),
@@ -92,30 +92,30 @@ def by_parts() -> Exercise:
             "twice": (lambda w, s, n: _blend(_keep(_turns(w, n)), w, s**2),
                 "You divide twice, either in the frequencies and in the positions or by the square of the factor."),
             "radians": (lambda w, s, n: _blend(_keep(n * w), w, s),
-                "You count radians instead of turns. One turn is 2π radians."),
+                "You count radians instead of rotations. One rotation is 2π radians."),
             "the new length": (lambda w, s, n: _blend(_keep(_turns(w, n * s)), w, s),
-                "You count turns within the new length. But what decides is how many turns a pair made in training."),
+                "You count rotations within the new length. But what decides is how many rotations a pair made in training."),
             "upside down": (lambda w, s, n: _blend(_keep(1 / _turns(w, n)), w, s),
                 "Your ramp is upside down: the ratio of wavelength to length falls if a pair rotates more often."),
             "unlimited": (lambda w, s, n: _blend((_turns(w, n) - 1) / 3, w, s),
                 "The share that a pair keeps goes below 0 and above 1 in your function, so fast pairs become faster, and slow "
                 "pairs become slower than the factor requires. Where should the share stop?"),
             "a step at one": (lambda w, s, n: torch.where(_turns(w, n) <= 1, w / s, w),
-                "Your function has no ramp. Pairs below one turn are right, but those between one turn and four turns should "
-                "be divided in part."),
+                "Your function has no ramp. Pairs below one rotation are right, but those between one and four rotations "
+                "should be divided in part."),
             "a step at four": (lambda w, s, n: torch.where(_turns(w, n) < 4, w / s, w),
-                "Your function has no ramp. Pairs above four turns are right, but those between one turn and four turns should "
-                "be divided in part."),
+                "Your function has no ramp. Pairs above four rotations are right, but those between one and four rotations "
+                "should be divided in part."),
             "mean divisors": (lambda w, s, n: w / (_keep(_turns(w, n)) + (1 - _keep(_turns(w, n))) * s),
                 "Your ramp is a mean of the two divisors, 1 and the factor. Take the mean of the two frequencies."),
             "by wavelength": (lambda w, s, n: _blend(_by_wavelength(w, n), w, s),
-                "Your ramp is linear in the wavelength. It should be linear in the number of turns, which is inversely "
+                "Your ramp is linear in the wavelength. It should be linear in the number of rotations, which is inversely "
                 "proportional to the wavelength."),
             "by pair": (lambda w, s, n: yarn(w, s, n, fast=4, truncate=False),
                 "Your ramp is linear in the number of the pair, as in YaRN's code. Here, it should be linear in the number of "
-                "turns."),
+                "rotations."),
             "from no turn": (lambda w, s, n: _blend((_turns(w, n) / 4).clamp(0, 1), w, s),
-                "Your ramp begins at 0 turns, but it should begin at one turn."),
+                "Your ramp begins at 0 rotations, but it should begin at one rotation."),
         },
         praise=f"all {sum(map(len, right))} pairs of three models are right; the third model is Llama 3.1.",
     )  # fmt: skip
@@ -181,14 +181,14 @@ def unseen_angles(seed: int) -> Exercise:
             "modulo": (last_angles, modulo),
             "modulo, not below zero": (lambda w, t, n: last_angles(w, t, n).clamp(min=0), modulo),
             "turns": (lambda w, t, n: right(w, t, n) / _CIRCLE,
-                "You return turns, which are parts of the circle. Return radians."),
+                "You return rotations, which are parts of the circle. Return radians."),
             "degrees": (lambda w, t, n: right(w, t, n).rad2deg(), "You return degrees. Return radians."),
             "the other way round": (lambda w, t, n: -right(w, t, n),
                 "The sign is wrong: the pairs see more in the longer text."),
             "half a circle": (lambda w, t, n: arc(w, n, math.pi) - arc(w, t, math.pi),
                 "Your circle ends at π, so half of it is missing."),
             "a circle of one": (lambda w, t, n: arc(w, n, 1) - arc(w, t, 1),
-                "Your circle ends at 1. But the angles are in radians, and a full turn is 2π."),
+                "Your circle ends at 1. But the angles are in radians, and a full rotation is 2π."),
             "wavelengths": (lambda w, t, n: right(_CIRCLE / w, t, n),
                 "You treat omega as wavelengths. But these numbers are frequencies, in radians per token."),
             "what is left": (lambda w, t, n: _CIRCLE - arc(w, t),
@@ -298,7 +298,7 @@ def strangeness(seed: int) -> Exercise:
         return torch.arange(first, t, dtype=torch.float64)[:, None] * w
 
     def gaps(w: Tensor, v: Tensor, t: int, m: int, first: int = 0) -> Tensor:
-        """(distances, n): how far each pair is from its angle at each distance in training, including full turns."""
+        """(distances, n): how far each pair is from its angle at each distance in training, including full rotations."""
         return (m * v - angles(w, t, first)).abs()
 
     def short(gap: Tensor) -> Tensor:
@@ -365,7 +365,7 @@ def strangeness(seed: int) -> Exercise:
             "exchanged": (lambda w, v, t, m: right(v, w, t, m),
                 "You have swapped the two tables. `omega` was used in training, and `stretched` is used now."),
             "degrees": (lambda w, v, t, m: math.degrees(right(w, v, t, m)), "You return degrees. Return radians."),
-            "turns": (lambda w, v, t, m: right(w, v, t, m) / _CIRCLE, "You return turns. Return radians."),
+            "turns": (lambda w, v, t, m: right(w, v, t, m) / _CIRCLE, "You return rotations. Return radians."),
             "chords": (chord,
                 "You measure the distance between two points of the circle in a straight line. Return the angle between them."),
             "sines": (lambda w, v, t, m: float(gaps(w, v, t, m).sin().abs().amax(dim=1).min()),
@@ -415,7 +415,7 @@ def reach(seed: int) -> Exercise:
     omega = frequencies(16, (100.5 / _CIRCLE) ** 2)
     by = torch.tensor([1.6, 1.2, 1.505, 1.505, 1.505, 4.0, 4.0, 4.0])
     cases["a pair that has nearly completed its circle"] = (omega, omega / by, 101)
-    # In training, pair 0 makes between half a turn and a full turn, so it counts, and it runs out first.
+    # In training, pair 0 makes between half a rotation and a full rotation, so it counts, and it runs out first.
     slow = torch.tensor([4.0, 0.3], dtype=torch.float64) / 30
     cases["no pair that has completed its circle"] = (slow, slow / torch.tensor([2.03, 9.0], dtype=torch.float64), 31)
 
@@ -476,7 +476,7 @@ def reach(seed: int) -> Exercise:
             "upside down, the largest": (lambda w, v, t: tokens((t - 1) * (v / w)[(t - 1) * w < _CIRCLE].max()), upside),
             "exchanged": (lambda w, v, t: tokens(limit(v, w, t - 1).min()), upside),
             "half a turn": (lambda w, v, t: tokens(limit(w, v, t - 1, circle=_CIRCLE / 2).min()),
-                "You count half a turn as a full circle. A pair has seen its whole circle after 2π."),
+                "You count half a rotation as a full circle. A pair has seen its whole circle after 2π."),
             "come round afterwards": (lambda w, v, t: tokens(limit(w, v, t - 1, by=v).min()),
                 "You use the new frequencies to decide whether a pair has completed its circle. That depends on its training, "
                 "so use the old ones."),

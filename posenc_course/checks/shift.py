@@ -222,7 +222,7 @@ _FAST: tuple[tuple[list[float], int, list[tuple[int, int]]], ...] = (
 
 
 def _rounded_rows(chance: random.Random, offset: int, omega: Tensor) -> tuple[Tensor, Tensor]:
-    """Two rows with this offset. No two of their clock hands point in opposite directions, since half a turn has no sign."""
+    """Two rows with this offset. No two of their clock hands point in opposite directions: half a rotation has no sign."""
     while True:
         n = chance.randrange(2000, 1_000_000)
         rows = _cosine_first(torch.tensor([n + offset, n]), omega).round(decimals=1)
@@ -250,7 +250,7 @@ def offset_between(seed: int) -> Exercise:
         return truth[_key(row_m, row_n)]
 
     def by_pair(row_m: Tensor, row_n: Tensor, omega: Tensor) -> Tensor:
-        """What each pair says on its own: its angle divided by its frequency."""
+        """The offset that each pair gives on its own: its angle divided by its frequency."""
         (cos_m, sin_m), (cos_n, sin_n) = row_m.view(-1, 2).T, row_n.view(-1, 2).T
         return torch.atan2(sin_m * cos_n - cos_m * sin_n, cos_m * cos_n + sin_m * sin_n) / omega
 

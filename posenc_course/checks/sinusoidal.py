@@ -143,7 +143,7 @@ def turns(seed: int) -> Exercise:
     def sample(low: float, high: float, *shape: int) -> Tensor:
         return low + (high - low) * torch.rand(*shape or (1,), dtype=torch.float64, generator=generator)
 
-    # At most 3, because half a turn could have either sign. In twelve rows, the angle of each fast pair wraps around.
+    # At most 3, because half a rotation could have either sign. In twelve rows, the angle of each fast pair wraps around.
     speeds = torch.cat((sample(-3, -2), sample(2, 3), sample(0.7, 1.4), sample(0.01, 0.02)))
     # The first two steps go backwards and forwards again, whatever else is sampled.
     uneven = torch.cat((torch.tensor([[-2.5, 0.4, 2.8], [2.6, -2.9, -0.2]], dtype=torch.float64), sample(-3, 3, 9, 3)))

@@ -495,7 +495,7 @@ WRONG: dict[str, list[Any]] = {
         ("the first ten keys", lambda a, b: within(1e-5)(a[:10], b[:10]), "a query far back in a long text"),
         ("yes", lambda a, b: True, "You say True every time"),
         ("no", lambda a, b: False, "You say False every time"),
-        ("a table", lambda a, b: a == b, "one True or False"),
+        ("a table", lambda a, b: a == b, "a single True or False"),
         ("the order of keys", lambda a, b: torch.equal(a.tril().argsort(1), b.tril().argsort(1)), None),
         *blind(
             ("whole tables", lambda a, b: torch.allclose(a, b), "only if their numbers are equal"),

@@ -269,7 +269,7 @@ WRONG: dict[str, list[Any]] = {
             ("length for steps", lambda L, d, n: (L / (2 * math.pi)) ** (d / (2 * (n - 1))), "there are 99 steps"),
             ("pair number count", lambda L, d, n: ((L - 1) / (2 * math.pi)) ** (d / (2 * n)), "counted from 0"),
             ("half a turn each", lambda L, d, n: ((L - 1) / math.pi) ** (d / (2 * (n - 1))), "make half a turn"),
-            ("slowest pair", lambda L, d, n: ((L - 1) / (2 * math.pi)) ** (d / (d - 2)), "all pairs make a full turn"),
+            ("slowest pair", lambda L, d, n: ((L - 1) / (2 * math.pi)) ** (d / (d - 2)), "all pairs make a full rotation"),
             ("whole number", lambda L, d, n: int(for_turns(L, d, n)), "You rounded"),
             ("2 of the exponent", lambda L, d, n: ((L - 1) / (2 * math.pi)) ** (d / (n - 1)), "lost a factor of 2"),
             ("count turns", lambda L, d, n: ((L - 1) / (2 * math.pi * n)) ** (d / (d - 2)), "is a number of pairs"),
@@ -299,7 +299,7 @@ WRONG: dict[str, list[Any]] = {
     ],
     "base.survivors": [
         ("float16", lambda n, bits: len(torch.arange(n).half().unique()), "PyTorch's own number formats"),
-        ("the numbers", lambda n, bits: torch.arange(n), "numbers, but it should be one number"),
+        ("the numbers", lambda n, bits: torch.arange(n), "numbers, but it should return one number"),
         *blind(
             ("digits cut off", lambda n, bits: survivors(n, bits, math.floor), "You cut off digits"),
             ("halves upwards", half_up, "equally near"),

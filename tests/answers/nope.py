@@ -392,8 +392,8 @@ WRONG: dict[str, list[Any]] = {
         ("always 1", reading(lambda mean: 1), "After ^, the depth is 0, but my_readout returns 1."),
         ("division by zero", reading(lambda mean: mean[0] / (mean[1] * 0)), "returned inf"),
         ("rounded", reading(lambda mean: round(float(mean[1]))), "After ^(, the depth is 1, but my_readout returns 0."),
-        ("the vector", reading(lambda mean: mean), "returned (2,) numbers, but it should be one number"),
-        ("a word", reading(lambda mean: "deep"), "returned a str, but it should be one number"),
+        ("the vector", reading(lambda mean: mean), "returned (2,) numbers, but it should return one number"),
+        ("a word", reading(lambda mean: "deep"), "returned a str, but it should return one number"),
         ("closing is nothing", valued(closed=[0.0, 0.0]), "not those that are closed"),
         ("nothing to divide by", valued(first=[0.0, 0.0]), "Does the first token add something"),
         ("opening leads down", valued(opened=[0.0, -1.0], closed=[0.0, 1.0]), "an opening bracket lowers the depth"),
@@ -417,9 +417,9 @@ WRONG: dict[str, list[Any]] = {
         (
             "how many orders differ",
             with_order(lambda job, texts: sum(job("".join(p)) != job(t) for t in texts for p in itertools.permutations(t))),
-            "it should be one True or False",
+            "it should return a single True or False",
         ),
-        ("exchanged", lambda job, texts: needs(job, texts)[::-1], "it should be one True or False"),
+        ("exchanged", lambda job, texts: needs(job, texts)[::-1], "it should return a single True or False"),
         ("the reach alone", lambda job, texts: needs(job, texts)[1], "it should be 2 things"),
         (
             "one for each text",
@@ -465,7 +465,7 @@ WRONG: dict[str, list[Any]] = {
         ("the opposite", lambda t: not sum_by_squares(t), "the opposite of what it should be"),
         ("always", lambda t: True, "You say True every time"),
         ("never", lambda t: False, "You say False every time"),
-        ("a table", lambda t: t.diff(dim=0).diff(dim=1).abs() < 1e-6, "one True or False"),
+        ("a table", lambda t: t.diff(dim=0).diff(dim=1).abs() < 1e-6, "a single True or False"),
         *blind(
             ("two rows only", is_sum_two_rows, "the first two rows"),
             ("squares on average", is_sum_average, "or at a mean"),

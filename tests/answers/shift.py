@@ -369,7 +369,7 @@ WRONG: dict[str, list[Any]] = {
         (
             "a row for an offset",
             lambda m, n, omega, limit: torch.stack([in_blocks(o * omega).double() @ n for o in range(-limit, limit + 1)]),
-            "numbers, but it should be one number",
+            "numbers, but it should return one number",
         ),
         (
             "two clocks",

@@ -1,7 +1,7 @@
-"""Makes the book's figures suit their page: an extension of Sphinx.
+"""A Sphinx extension that adapts the book's figures to light and dark pages.
 
-A notebook stores a figure as SVG, on white. On the site it has no ground of its own, and a twin in the colours of the dark
-page: its lines and words are colours in a text, so they can be changed there; heatmaps are pictures within it, and stay.
+A notebook stores a figure as SVG, on white. On the site, it has no background of its own, and a second version in the colours
+of the dark page: colours of lines and text can be replaced in the SVG file, while heatmaps are images in it and stay unchanged.
 """
 
 import re
@@ -12,13 +12,13 @@ from typing import Any
 from sphinx.application import Sphinx
 
 COLOR = re.compile(r"#[0-9a-f]{6}\b")
-# What lies under all: the first shape of a figure, and of each of its axes. The picture of a heatmap keeps its frame.
+# The background: the first shape of a figure and of each of its axes. The image of a heatmap keeps its frame.
 GROUND = re.compile(r'(<g id="patch_\d+"><path d="[^"]*" style="fill: )#ffffff(?=")')
 FIGURE = re.compile(r'<img (?=[^>]*src="[^"]*_images/([^"/]+\.svg)")[^>]*?\s?/>')
 
 
 def dark_color(color: str, ink: str, ground: str) -> str:
-    """A colour of a figure on white, for the dark: greys change between ink and ground, others lighten, dark ones most."""
+    """A colour for the dark page: greys are mixed from ink and ground, other colours get lighter, dark ones most."""
     red, green, blue = (int(color[at : at + 2], 16) for at in (1, 3, 5))
     light = (0.299 * red + 0.587 * green + 0.114 * blue) / 255
     if max(red, green, blue) - min(red, green, blue) <= 8:
@@ -33,20 +33,20 @@ def mixed(one: str, other: str, share: float) -> str:
 
 
 def darkened(svg: str, ink: str, ground: str) -> str:
-    """The figure for the dark; what names no colour is black in SVG."""
+    """The figure for the dark page. Elements without a colour would be black in SVG, so they get the ink."""
     svg = COLOR.sub(lambda found: dark_color(found[0], ink, ground), svg)
     return svg.replace("<svg ", f'<svg fill="{ink}" ', 1)
 
 
 def dark_tokens(sheet: Path) -> tuple[str, str]:
-    """Ink and ground of the dark page, which course.css decides."""
+    """The ink and ground colours of the dark page, from course.css."""
     dark = re.search(r'html\[data-theme="dark"\] \{(.*?)\n\}', sheet.read_text(encoding="utf-8"), re.DOTALL)
     colors = dict(re.findall(r"--(\w+): (#[0-9a-f]{6});", dark[1] if dark else ""))
     return colors["ink"], colors["ground"]
 
 
 def twins(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:
-    """Each figure stands twice in its page, with its size; a style shows one of the two. All but the first load when near."""
+    """Puts each figure into its page twice, with its size; CSS shows one of the two. All but the first are loaded lazily."""
     seen: list[str] = []
 
     def pair(found: re.Match[str]) -> str:

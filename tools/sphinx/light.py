@@ -1,7 +1,7 @@
-"""Makes the book's pages light: Sphinx calls `setup` when it builds them, since _config.yml names this file.
+"""A Sphinx extension that makes the book's pages light; _config.yml names this file, so Sphinx calls `setup`.
 
-Formulas become MathML here and not in the reader's browser; scripts wait for the page, and only the pages that use them load
-them; and each page says in a sentence what it is about.
+Formulas become MathML here and not in the reader's browser; scripts are deferred and loaded only by pages that use them; and
+each page gets a description of one sentence.
 """
 
 import re
@@ -15,11 +15,11 @@ from sphinx.util import logging
 from sphinx.writers.html5 import HTML5Translator
 
 MATHML = LatexToMathML(fancy_error=False)
-# Tokens that have the colour of the code around them in both styles of Pygments: half of a chapter's elements.
+# Tokens with the same colour as the code around them in both Pygments styles: half of a chapter's elements.
 PLAIN = re.compile(r'<span class="(?:n|p|w|nn|nx|pm)">([^<]*)</span>')
 
 
-# What TeX sees to and MathML leaves open: a row is as tall as a line, and a sign that holds a place has no air of its own.
+# TeX ensures what MathML leaves open: a row is as tall as a line, and a placeholder has no space around it.
 MEASURES = {
     r"<mtr><mtd[^>]*>": r'\g<0><mspace height="0.7em" depth="0.25em"/>',
     r"<mphantom><mo>": '<mphantom><mo lspace="0" rspace="0">',
@@ -27,7 +27,7 @@ MEASURES = {
 
 
 def formula(page: HTML5Translator, node: nodes.math | nodes.math_block) -> None:
-    """Writes a formula as MathML. One that is not understood is told with its page; the build goes on, and fails."""
+    """Writes a formula as MathML. One that can't be converted is reported with its page; the build continues, and fails."""
     display, source = isinstance(node, nodes.math_block), node.astext()
     try:
         mathml = MATHML.convert_with_local_state(source, displaystyle=display)
@@ -37,14 +37,14 @@ def formula(page: HTML5Translator, node: nodes.math | nodes.math_block) -> None:
         where = (page.builder.current_docname, node.line)
         logging.getLogger(__name__).warning("no MathML for the formula %s: %s", source, error, location=where)
         mathml = escape(source)
-    # A long formula scrolls in its box, which the keyboard must reach; course.js takes away what needs no stop.
+    # A long formula scrolls in its box, which the keyboard must reach; course.js removes the stops that aren't needed.
     attributes = {"CLASS": "math notranslate nohighlight"} | ({"tabindex": "0"} if display else {})
     tag = "div" if display else "span"
     page.body.append(page.starttag(node, tag, "", **attributes) + mathml + f"</{tag}>")
     raise nodes.SkipNode
 
 
-# What a screen reader hears: a hidden cell by the words that are seen, and where code ends and what it printed begins.
+# For screen readers: a hidden cell is named by its visible words, and code and output are marked as such.
 SPOKEN = {
     r'(<summary) aria-label="Toggle hidden content"': r"\1",
     r'(<div class="cell_input [^>]*)': r'\1 role="group" aria-label="Code"',
@@ -53,7 +53,7 @@ SPOKEN = {
 
 
 def description(body: str) -> str:
-    """What a chapter or an assignment gives, else a page's first paragraph: as many whole words as go into 160 characters."""
+    """The goals of a chapter or assignment, or a page's first paragraph: as many whole words as fit in 160 characters."""
     goals = r'<div class="goals admonition">\s*<p class="admonition-title">.*?</p>(.*?)</div>'
     found = re.search(f"{goals}|<p>(.*?)</p>", body, re.DOTALL)
     text = re.sub(r"<!--.*?-->|<[^>]*>", "", (found[1] or found[2]) if found else "", flags=re.DOTALL)
@@ -62,14 +62,14 @@ def description(body: str) -> str:
 
 
 def lighten(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
-    """Called with all that a page is made of, before it is written."""
-    # The theme adds two lines of options that say what holds without them, and would run before what they change.
+    """Called for each page before it is written, with everything that it is made of."""
+    # The theme adds two scripts with options that only repeat the defaults, and that would run before the scripts they change.
     scripts = [script for script in context["script_files"] if "DOCUMENTATION_OPTIONS" not in script.attributes.get("body", "")]
     body = context.get("body", "")
-    if '<div class="highlight' not in body:  # no code, no button that copies it
+    if '<div class="highlight' not in body:  # without code, no copy button is needed
         scripts = [script for script in scripts if not str(script.filename).endswith(("clipboard.min.js", "copybutton.js"))]
     context["script_files"] = scripts
-    if page != "search":  # there, scripts in the page's midst need those before them
+    if page != "search":  # there, inline scripts need the scripts before them
         tag = context["js_tag"]
         context["js_tag"] = lambda script: re.sub(r"^<script (?!defer)(?=.*src=)", "<script defer ", tag(script))
     if doctree is not None:

@@ -1,7 +1,7 @@
-"""Brings living figures into the built pages: an extension of Sphinx.
+"""A Sphinx extension that adds living figures to the built pages.
 
-Their modules stand in book/living, and become classic scripts here, since a page that is opened from a folder may load no
-modules. Beside them lie the data that they ask for: what the package stores, and what a chapter's cell gave to its figure.
+Their modules are in book/living and become classic scripts here, because a page opened from a folder can't load modules. Beside
+them are the data that they load: what the package stores, and what a chapter's cell gave to its figure.
 """
 
 import json
@@ -22,18 +22,16 @@ ELEMENT = re.compile(r"<living-figure\b")
 
 
 def classic(name: str, module: str) -> str:
-    """The module as a call of `living.define`, which gives it what it imports and takes what it exports."""
+    """The module as a call of `living.define`, which passes its imports and receives its exports."""
     imports = IMPORT.findall(module)
     exports = [exported for _, exported in EXPORT.findall(module)]
     body = EXPORT.sub(r"\1 \2", IMPORT.sub("", module))
     if left := re.search(r"^(?:import|export)\b.*", body, re.MULTILINE):
-        raise ValueError(
-            f"{name}.js has the line {left[0]!r}: import names from one file, export functions, constants, classes"
-        )
+        raise ValueError(f"{name}.js has the line {left[0]!r}: import names from a file, export functions, constants, classes")
     if nested := next((text for text in TEMPLATE.findall(body) if text.count("{") != text.count("}")), ""):
         raise ValueError(
-            f"{name}.js has a template inside a template, {nested.splitlines()[0]}: rjsmin would take spaces out of its words, "
-            "so give the inner one a name first"
+            f"{name}.js has a template inside a template, {nested.splitlines()[0]}: rjsmin would remove spaces from its text, "
+            "so assign the inner one to a variable first"
         )
     given = ", ".join(f"{{ {names} }}" for names, _ in imports)
     needs = json.dumps([other for _, other in imports])
@@ -42,7 +40,7 @@ def classic(name: str, module: str) -> str:
 
 
 def given(notebook: Path) -> dict[str, Any]:
-    """What the notebook's cells gave to their living figures, by the figures' names."""
+    """The data that the notebook's cells gave to their living figures, by the figures' names."""
     found = {}
     for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
         name = cell["metadata"].get("mystnb", {}).get("figure", {}).get("name")
@@ -56,7 +54,7 @@ def given(notebook: Path) -> dict[str, Any]:
 
 @cache
 def scripts(root: Path) -> dict[str, str]:
-    """All scripts of living figures, by their names without .js."""
+    """All scripts of living figures, by name without .js."""
     book = root / "book"
     modules = {path.stem: classic(path.stem, path.read_text(encoding="utf-8")) for path in sorted(book.glob("living/*.js"))}
     values = run_path(str(root / "tools/sphinx/living_data.py"))["scripts"]()
@@ -66,7 +64,7 @@ def scripts(root: Path) -> dict[str, str]:
 
 
 def loader(root: Path) -> str:
-    """What starts them all, as pages get it: without its comments."""
+    """The loader that starts the figures, as pages get it, without comments."""
     return str(jsmin((root / "book/_static/living.js").read_text(encoding="utf-8")))
 
 
@@ -76,7 +74,7 @@ def data_script(name: str, value: object) -> str:
 
 
 def add_loader(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:
-    """Only pages with a living figure load the script that starts it; its address tells the version of all others."""
+    """Only pages with a living figure load the script that starts it; its data-version is the version of all other scripts."""
     if ELEMENT.search(context.get("body", "")):
         version = sha256("".join(scripts(Path(app.srcdir)).values()).encode()).hexdigest()[:8]
         attributes: dict[str, Any] = {"defer": "defer", "data-version": version}

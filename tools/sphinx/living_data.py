@@ -1,6 +1,6 @@
-"""The data behind the book's living figures, made from what the package holds: models, the text they are measured on, results.
+"""The data for the book's living figures, made from the package's models, results and validation text.
 
-Each value can be written as JSON; a page reads it as `await living.load("data/NAME")`.
+Each value can be written as JSON; a page reads it with `await living.load("data/NAME")`.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from posenc_course.rope import RotaryPositions
 
 
 def scripts() -> dict[str, object]:
-    """All data of the pages by name: each stored model under its file's name, and what the functions below make."""
+    """All data for the pages, by name: each stored model under its file's name, and the results of the functions below."""
     models = {path.stem: model(path) for path in sorted((DATA / "models").glob("*.npz"))}
     texts = {"windows": windows(), "windows-16": windows(16), "words": words(), "recited": recited()}
     return {**models, **texts, "learned-rows": learned_rows()}
 
 
 def model(path: Path) -> dict[str, Any]:
-    """A stored model: {"config", "scheme": {"name", what it is built with}, "shapes": {array: shape}, "weights"}.
+    """A stored model: {"config", "scheme": {"name", its arguments}, "shapes": {array: shape}, "weights"}.
 
-    The weights are the arrays in the order of the shapes, float16, little-endian, in base64: as they are stored.
+    The weights are the arrays in the order of the shapes, as they are stored: float16, little-endian, in base64.
     """
     with np.load(path, allow_pickle=False) as stored:
         arrays = {name: stored[name] for name in stored.files}
@@ -49,13 +49,13 @@ def model(path: Path) -> dict[str, Any]:
 
 
 def recited() -> dict[str, Any]:
-    """The text of the models that recite, once, and what each of them writes from its beginning on."""
+    """The text that the reciting models learn, once, and what each of them writes from the beginning on."""
     table = json.loads((DATA / "recite.json").read_text(encoding="utf-8"))
     return {"numbers": NUMBERS, "written": table["written"]}
 
 
 def scheme(name: str, config: Config) -> dict[str, Any]:
-    """The scheme's name, and what it is built with beside its arrays."""
+    """The scheme's name, and its arguments apart from its arrays."""
     built = build_scheme(name, config)
     if isinstance(built, RotaryPositions):
         return {"name": name, "frequencies": built.frequencies.tolist()}
@@ -65,9 +65,9 @@ def scheme(name: str, config: Config) -> dict[str, Any]:
 
 
 def windows(number: int | None = None) -> list[str]:
-    """Windows of 8T + 1 validation bytes, of which the first is no target.
+    """Windows of 8T + 1 validation bytes; the first byte of each isn't a target.
 
-    By default as many as the curves by position are means over; chapter 13 takes 16.
+    By default, there are as many as in the curves by position; chapter 13 uses 16.
     """
     config = Config(**load_results("quick")["config"])
     longest = MULTIPLES[-1] * config.length
@@ -76,12 +76,12 @@ def windows(number: int | None = None) -> list[str]:
 
 
 def words(count: int = 4000) -> list[str]:
-    """The most frequent words of the training text, in lower case and in the alphabet's order: of three letters or more."""
+    """The most frequent words of three or more letters in the training text, in lower case and alphabetical order."""
     text = load_corpus().train.numpy().tobytes().decode("ascii").lower()
     return sorted(word for word, _ in Counter(re.findall("[a-z]{3,}", text)).most_common(count))
 
 
 def learned_rows() -> str:
-    """Rows of the learned table, twice as many as training reached: float16, little-endian, in base64."""
+    """Twice as many rows of the learned table as training reached: float16, little-endian, in base64."""
     rows = load_model("learned").scheme.get_parameter("table")[: 2 * Config(**load_results("quick")["config"]).length]
     return b64encode(rows.detach().numpy().astype("<f2").tobytes()).decode()

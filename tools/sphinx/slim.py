@@ -1,7 +1,7 @@
-"""Makes the built pages lighter, in a Sphinx extension: one style sheet, and fonts of few glyphs.
+"""A Sphinx extension that makes the built pages lighter, with a single style sheet and small subsets of fonts.
 
-It works on the finished HTML, so that `make book`, the tests and readers have the same pages. What Sphinx puts into
-`_static` stays there untouched, since the next build may change some pages only and start from it again.
+It works on the finished HTML, so that `make book`, the tests and readers have the same pages. The files that Sphinx puts into
+`_static` stay unchanged, because the next build may change only some pages and start from these files again.
 """
 
 import logging
@@ -20,26 +20,26 @@ from lightningcss import process_stylesheet
 from sphinx.application import Sphinx
 from sphinx.util.logging import getLogger
 
-logging.getLogger("fontTools").setLevel(logging.WARNING)  # else some 100 lines for each font
+logging.getLogger("fontTools").setLevel(logging.WARNING)  # or it logs some 100 lines for each font
 MERGED = "pages.css"
 LINK = re.compile(r'<link\b(?=[^>]*\brel="stylesheet")[^>]*\bhref="([^"]*_static/[^"?]+)[^>]*>\n?')
-# Every word of a script counts as a class that it may add, but for these two, in which that would keep 2 kB for parts that
-# no page has: the icons' (a page needs none of its classes), and Bootstrap's, which adds ...
+# Every word in a script counts as a class that it may add, except in these two, where this would keep 2 kB that no page needs:
+# the script of the icons (pages need none of its classes), and Bootstrap's, which adds these classes ...
 LIBRARIES = {"fontawesome.js", "bootstrap.js"}
 ADDED = {
     *("tooltip", "tooltip-inner", "tooltip-arrow", "bs-tooltip-auto"),  # ... to the buttons' tooltips,
-    *("fade", "show"),  # and to what opens: tooltips and the menu of downloads;
-    "scripts",  # what layout.html adds to the page where scripts run
+    *("fade", "show"),  # and to elements that open: tooltips and the download menu;
+    "scripts",  # the class that layout.html adds to the page if scripts run
 }
 
 
 def digest(content: bytes) -> str:
-    """For addresses, so that a browser fetches anew what has changed."""
+    """A hash for addresses, so that browsers fetch changed files again."""
     return sha256(content).hexdigest()[:8]
 
 
 def with_imports(sheet: Path, static: Path) -> str:
-    """The sheet's text with what it imports, and with addresses that hold in the folder `static`."""
+    """The sheet's text with its imports included, and with addresses relative to the folder `static`."""
 
     def moved(address: re.Match[str]) -> str:
         return f'url("{relpath(sheet.parent / address[2], static)}")'
@@ -49,36 +49,36 @@ def with_imports(sheet: Path, static: Path) -> str:
 
 
 def without_unused(css: str, pages: str, scripts: str) -> str:
-    """The rules that pages, or what scripts add to them, may need; of the custom properties, those that are read."""
+    """The rules that pages, or elements added by scripts, may need, and the custom properties that are used."""
     attributes = re.findall(r"""\b(?:class|id)=(?:"([^"]*)"|'([^']*)')""", pages)
     used = {name for pair in attributes for names in pair for name in names.split()} | ADDED
     used |= {*re.findall(r"[\w-]+", scripts)}
     unused = {*re.findall(r"[.#](-?[_a-zA-Z][\w-]*)", css)} - used
     unread = unused
-    while unread:  # what only an unread one reads is unread too
+    while unread:  # a property that is read only by unread ones is unread, too
         unused |= unread
         slim = process_stylesheet(css, unused_symbols=unused, minify=True)
         read = {*re.findall(r"var\(\s*(--[\w-]+)", slim + pages)} | used
         unread = {*re.findall(r"[{;](--[\w-]+):", slim)} - read
-    return "\n".join([*dict.fromkeys(re.findall(r"/\*!.*?\*/", css, re.DOTALL)), slim])  # the authors' licences come first
+    return "\n".join([*dict.fromkeys(re.findall(r"/\*!.*?\*/", css, re.DOTALL)), slim])  # licence comments come first
 
 
 def icons(css: str) -> set[int]:
-    """The characters that the sheet can show: each is a string of its own."""
+    """The characters that the sheet can show: each is a separate string."""
     strings = re.findall(r"""(["'])(?:\\([0-9a-fA-F]{1,6})\s?|\\?([^\\]))\1""", css)
     return {int(code, 16) if code else ord(sign) for _, code, sign in strings}
 
 
 def signs(pages: str) -> set[int]:
-    """Characters of formulas, what browsers draw for them (a root's sign, italics for lone letters), and the signs in texts."""
+    """Characters in formulas, those that browsers add (root signs, italics for single letters), and non-ASCII ones in text."""
     written = {*unescape("".join(re.findall(r"<math.*?</math>", pages, re.DOTALL))), *re.sub(r"[\0-\x7f]", "", unescape(pages))}
     italics = map(chr, [0x210E, *range(0x1D434, 0x1D468), *range(0x1D6E2, 0x1D71C)])
     return {0x221A, *map(ord, written), *(ord(italic) for italic in italics if normalize("NFKC", italic) in written)}
 
 
 def cut(font: Path, characters: set[int]) -> bytes:
-    """The font with those glyphs only that a page can show."""
-    options = Options(flavor="woff2", name_IDs=["*"])  # names hold the licence
+    """The font with only the glyphs that a page can show."""
+    options = Options(flavor="woff2", name_IDs=["*"])  # the names contain the licence
     whole = load_font(str(font), options)
     subsetter = Subsetter(options)
     subsetter.populate(unicodes=characters)
@@ -88,9 +88,9 @@ def cut(font: Path, characters: set[int]) -> bytes:
 
 
 def merge_styles(texts: dict[Path, str], static: Path) -> None:
-    """One sheet takes the place of those that all pages load."""
+    """Replaces the sheets that all pages load by a single one."""
     links = {page: [Path(relpath(page.parent / link, static)) for link in LINK.findall(text)] for page, text in texts.items()}
-    # The others stand as the last build left them; but search.html is always new if any page is.
+    # The other pages are as the last build left them; but if any page is new, search.html is, too.
     new = [sheets for sheets in links.values() if sheets and Path(MERGED) not in sheets]
     if not new:
         return
@@ -109,7 +109,7 @@ def merge_styles(texts: dict[Path, str], static: Path) -> None:
     for address, kind in set(re.findall(r'([^"(]*(?:/fontawesome/[^")]*|\b(math|text)[\w-]*)\.woff2)', css)):
         characters = {"math": signs(written), "text": {*map(ord, unescape(written))}}.get(kind) or icons(css)
         font = cut(static / address, characters)
-        if kind == "text":  # within the sheet: a text whose font comes later changes its lines then
+        if kind == "text":  # inside the sheet: if a font came later, lines of text would break differently then
             css = css.replace(address, f"data:font/woff2;base64,{b64encode(font).decode()}")
             continue
         name = f"cut-{Path(address).name}"
@@ -134,7 +134,7 @@ def slim(app: Sphinx, exception: Exception | None) -> None:
     before = {page: page.read_text(encoding="utf-8") for page in pages}
     after = dict(before)
     merge_styles(after, static)
-    # Last, and the search last of all: a build that was broken off starts here again.
+    # Pages are written last, and search.html last of all, so that an interrupted build starts here again.
     for page in sorted(pages, key=lambda page: page.name == "search.html"):
         if after[page] != before[page]:
             page.write_text(after[page], encoding="utf-8")
@@ -142,5 +142,5 @@ def slim(app: Sphinx, exception: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    app.connect("build-finished", slim, priority=900)  # behind the extensions that write their style sheets then
+    app.connect("build-finished", slim, priority=900)  # after the extensions that write their style sheets at this point
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,6 +1,6 @@
-"""Shows readers their way: where a page is in the course, where it leads, and a sidebar whose parts fold.
+"""A Sphinx extension for navigation: where a page is in the course, where to go next, and a sidebar whose parts fold.
 
-All of it follows from the table of contents. book/_templates shows it, and course.js adds what has been read.
+Everything follows from the table of contents. book/_templates shows it, and course.js marks the pages that have been read.
 """
 
 import re
@@ -15,7 +15,7 @@ from sphinx.application import Sphinx
 
 class Part(NamedTuple):
     caption: str
-    numbered: bool  # as chapters are
+    numbered: bool  # True for the parts with chapters
     pages: list[str]
 
 
@@ -23,23 +23,23 @@ class Step(NamedTuple):
     label: str
     page: str
     title: str
-    part: str  # the one that it begins, if any
+    part: str  # the part that begins with this page, if any
 
 
 class Course:
-    """The course as it is seen from one of its pages."""
+    """The course as seen from one of its pages."""
 
     def __init__(self, app: Sphinx, page: str) -> None:
         self.page, self.root = page, app.config.root_doc
         self.titles, self.below = app.env.titles, app.env.toctree_includes
-        self.following = app.env.collect_relations()[page][2]  # in the table of contents
+        self.following = app.env.collect_relations()[page][2]  # the next page in the table of contents
         trees = app.env.tocs[self.root].findall(toctree)
         self.parts = [Part(t["caption"] or "", bool(t["numbered"]), [name for _, name in t["entries"]]) for t in trees]
         self.chapters = [chapter for part in self.parts if part.numbered for chapter in part.pages]
         self.chapter = next((chapter for chapter in self.chapters if page in [chapter, *self.about(chapter)]), "")
 
     def about(self, chapter: str) -> list[str]:
-        """The pages below a chapter, and those elsewhere that are called like it: its assignment."""
+        """The pages below a chapter, and pages with the same name elsewhere: its assignment."""
         called = PurePosixPath(chapter).name
         alike = [page for part in self.parts for page in part.pages if PurePosixPath(page).name == called]
         return [*self.below.get(chapter, []), *(page for page in alike if page != chapter)]
@@ -63,7 +63,7 @@ class Course:
         return Step(label, page, number + self.titles[page].astext(), self.part(page) if begins else "")
 
     def onward(self) -> list[Step]:
-        """Where to go from the end of the page: on in the table of contents; but from chapter to chapter, past assignments."""
+        """Where to go from the end of the page: to the next page, but from a chapter to the next chapter, past assignments."""
         if not self.chapter:
             return [self.step("Next", self.following) if self.following else self.step("Back to", self.root)]
         about = self.about(self.chapter)
@@ -76,7 +76,7 @@ class Course:
 
 
 def folded(sidebar: BeautifulSoup, numbered: set[str]) -> BeautifulSoup:
-    """The sidebar with each part in a <details>: that of the page is open or, if it is in none, those of the chapters."""
+    """The sidebar with each part in a <details>. The page's own part is open, or the chapters if the page is in no part."""
     parts = list(zip(sidebar.select("p.caption"), sidebar.select("p.caption + ul"), strict=True))
     inside = any("current" in links["class"] for _, links in parts)
     for below in sidebar.select("li > details > summary"):
@@ -104,5 +104,5 @@ def fold(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree
 
 def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("html-page-context", show, priority=400)  # before the theme, which drops templates that have nothing to show
-    app.connect("html-page-context", fold, priority=900)  # after it, since it makes the sidebar
+    app.connect("html-page-context", fold, priority=900)  # after the theme, which makes the sidebar
     return {"parallel_read_safe": True, "parallel_write_safe": True}
