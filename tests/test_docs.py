@@ -210,7 +210,7 @@ FACTS = [
     Fact(CLASSROOM, "do all that with {} students", lambda: count("tests/test_classroom.py", r"\bhand_in\(root, ")),
     Fact(CLASSROOM, "A cell has {} minute", lambda: int(*read_in("exercises/nbgrader_config.py", r"timeout = (\d+)")) // 60),
     Fact(CLASSROOM, "a rubric of {} or {} points", rubrics),
-    Fact(CLASSROOM, "{} things make that so", lambda: items(guide(CLASSROOM), "nbgrader")),
+    Fact(CLASSROOM, "{} things ensure this", lambda: items(guide(CLASSROOM), "nbgrader")),
     Fact(PLANS, "## The {} chapters", lambda: len(CHAPTERS)),
     Fact(PLANS, "these {} steps", lambda: count(PLANS, r"^\d\. ")),
     Fact(PLANS, "## One week: {} sessions", lambda: count(PLANS, "^### Day")),
