@@ -252,6 +252,8 @@ def test_formulas_are_mathml_in_the_book_s_font(site: Site, page: str) -> None:
         mathml = formula.select("math:not(:has(merror))")
         assert len(mathml) == 1, f"{page}: {text!r} isn't MathML: see tools/sphinx/light.py"
         assert text.strip(), f"{page}: a formula is empty"
+        whole = formula.find_parent(class_="whole") or not re.match(r"[,.;:?!]", str(formula.next_sibling))
+        assert whole, f"{page}: a line can break between {text!r} and {formula.next_sibling!r}: see tools/sphinx/light.py"
         assert not re.search(r"[\\$]", text), f"{page} shows raw LaTeX: {text!r}"
         sized = formula.select("mo[minsize]")
         assert not sized, (

@@ -50,6 +50,10 @@ SPOKEN = {
     r'(<div class="cell_input [^>]*)': r'\1 role="group" aria-label="Code"',
     r'(<div class="cell_output [^>]*)': r'\1 role="group" aria-label="Output"',
 }
+# Browsers break a line between a formula and the comma after it, unless the two are in a box that stays whole.
+PUNCTUATED = re.compile(
+    r'[(“]?<span class="math notranslate nohighlight"><math(?:(?!</math>).)*</math></span>[,.;:?!)’”]+', re.DOTALL
+)
 
 
 def description(body: str) -> str:
@@ -75,6 +79,7 @@ def lighten(app: Sphinx, page: str, template: str, context: dict[str, Any], doct
     if doctree is not None:
         for silent, spoken in SPOKEN.items():
             body = re.sub(silent, spoken, body)
+        body = PUNCTUATED.sub(r'<span class="whole">\g<0></span>', body)
         context["body"] = PLAIN.sub(r"\1", body)
         context["metatags"] += f'<meta name="description" content="{escape(description(body))}" />'
 
