@@ -24,10 +24,10 @@ function says(above, below, hidden) {
   if (!hidden) {
     if (above === below) return `Both rows show position ${written(above)}.`;
     const turns = [...OMEGA].map((speed) => ((speed * Math.abs(above - below)) / (2 * Math.PI)).toFixed(1));
-    const made = `Between positions ${written(above)} and ${written(below)}, the four hands make ${listed(turns)} rotations.`;
+    const made = `Between positions ${written(above)} and ${written(below)}, the four hands make ${listed(turns)} turns.`;
     if (!same.length) return `${made} No hand points the same way in both rows.`;
     if (!apart.length) return `${made} All hands nearly agree.`;
-    return `${made} ${agree} to within ${AGREE}°, so only the ${listed(apart.map((i) => NAMES[i]))} can tell the two positions apart.`;
+    return `${made} ${agree} to within ${AGREE}°. At that precision, only the ${listed(apart.map((i) => NAMES[i]))} can tell the two positions apart.`;
   }
   if (!apart.length) return `All four hands agree: you have read the row. It shows position ${written(above)}.`;
   const next = apart[0];
@@ -51,7 +51,7 @@ export const figure = {
     m: { value: 1922, min: 0, max: 6299, read: (text) => (/^\d{1,4}$/.test(text) && text <= 6299 ? Number(text) : undefined) },
     round: { value: 0, read: (text) => (/^\d{1,4}$/.test(text) ? Number(text) : undefined) },
     play: { label: "Play", plays: "m", perSecond: 8 },
-    hide: { label: "Read a hidden row", press: ({ round }) => ({ round: round + 1 }) },
+    hide: { label: "Read a hidden row", press: ({ round }) => ({ round: round + 1, m: 0 }) },
     tell: { label: "Show its position", press: ({ round }) => ({ m: shown(round) }), when: ({ round }) => round > 0 },
   },
   draw(stage, { m, round }, own) {
@@ -84,7 +84,7 @@ export const figure = {
       });
     });
     const bottom = 2 * (side + 36) + 56;
-    stage.text(stage.width / 2, bottom - 6, "positions per rotation", "number");
+    stage.text(stage.width / 2, bottom - 6, "positions per turn", "number");
     stage.height = bottom;
     return says(above, m, round > 0);
   },

@@ -87,7 +87,7 @@ export const figure = {
     const grids = [before, after].map((rows, at) => {
       const [left, top] = columns === 2 ? [edge + at * (side + 16), 0] : [edge, at * (side + 90)];
       const plot = stage.plot({ left, top, width: side, height: side + 30, right: 0 }, {
-        x: [-0.5, COUNT - 0.5], y: [COUNT - 0.5, -0.5], title: at ? "second sentence" : "first sentence",
+        x: [-0.5, COUNT - 0.5], y: [COUNT - 0.5, -0.5], title: `${at ? "second" : "first"} sentence${door === "none" ? "" : ", with positions"}`,
       });
       plot.heat(rows, [0, 1]);
       rows.forEach((row, m) => {
@@ -110,7 +110,7 @@ export const figure = {
       return plot;
     });
     const below = grids[1].bottom + 76;
-    stage.text(stage.width / 2, below, "rows: queries, columns: keys");
+    stage.text(stage.width / 2, below, stage.width < 480 ? "rows: queries, columns: keys" : "rows: the words that look (queries), columns: what they look at (keys)");
     const scale = stage.plot(
       { left: stage.width / 2 - 60, top: below + 8, width: 120, height: 24, right: 0 }, { x: [0, 1], y: [0, 1] },
     );

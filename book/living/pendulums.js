@@ -59,7 +59,7 @@ export const figure = {
     const key = bottom + 24;
     const middle = stage.width / 2 + (photograph ? 0 : narrow ? -8 : 18); // the left words are longer, or the right ones
     stage.text(middle - (photograph ? 0 : 8), key, narrow ? "sine: position" : "sine: the bob’s position", "blue words", photograph ? "middle" : "end");
-    if (!photograph) stage.text(middle + 8, key, narrow ? "cosine: velocity" : "cosine: its velocity", "vermillion words", "start");
+    if (!photograph) stage.text(middle + 8, key, narrow ? "cosine: velocity" : "cosine: its velocity, as a share of the greatest", "vermillion words", "start");
     stage.height = key + 8;
 
     const swings = [...OMEGA].map((omega) => (omega * t) / (2 * Math.PI));
