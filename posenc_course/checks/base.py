@@ -1,4 +1,4 @@
-"""Exercises on the base: the smallest base for a text, a base for given rotations or neighbours, and lost digits."""
+"""Exercises on the base: the smallest base for a text, a base for given turns or neighbours, and lost digits."""
 
 import math
 import random
@@ -11,14 +11,14 @@ from posenc_course.checks._exercise import Exercise, exercise
 from posenc_course.geometry import distance
 from posenc_course.sinusoidal import frequencies
 
-_STEPS = "That's nearly right. But from the first of 100 tokens to the last, there are 99 steps."
-_DEGREES = "You use degrees somewhere, but a full rotation is 2π radians, and half a rotation is π."
-_WHOLE = "You rounded to a whole number, but a base can be a fraction."
+_STEPS = "You count one step too many. From the first of 100 tokens to the last, there are only 99 steps."
+_DEGREES = "You use degrees somewhere. But a full rotation is 2π radians, and half a rotation is π."
+_WHOLE = "You rounded to a whole number, but a base needn't be whole."
 
 
 @exercise("my_base")
 def smallest() -> Exercise:
-    """my_base(length, d_model) -> the smallest base whose slowest pair makes at most half a rotation in `length` tokens."""
+    """my_base(length, d_model) -> the smallest base whose slowest pair rotates at most half a turn in `length` tokens."""
     cases = ((100, 8), (50, 4), (512, 64), (512, 512), (8192, 128), (131_072, 128))
 
     def right(length: float, d: int, turn: float = math.pi) -> float:
@@ -34,29 +34,31 @@ def smallest() -> Exercise:
         mistakes={
             "a step too many": (lambda n, d: right(n + 1, d), _STEPS),
             "a full turn": (lambda n, d: right(n, d, 2 * math.pi),
-                "With this base, the slowest pair makes a full rotation. The exercise asks for half a rotation."),
+                "With your base, the slowest pair completes a full rotation. The exercise asks for at most half a rotation."),
             "a quarter turn": (lambda n, d: right(n, d, math.pi / 2),
-                "With this base, the slowest pair makes a quarter of a rotation. The exercise asks for half, so a smaller base "
-                "is enough."),
-            "a radian": (lambda n, d: right(n, d, 1), "With this base, the slowest pair rotates by 1 radian. Half a rotation "
-                                                      "is π radians."),
+                "With your base, the slowest pair completes only a quarter of a rotation. It may complete half a rotation, so "
+                "a smaller base is enough."),
+            "a radian": (lambda n, d: right(n, d, 1),
+                "With your base, the slowest pair rotates by only 1 radian. Half a rotation is π radians."),
             "degrees": (lambda n, d: right(n, d, 180), _DEGREES),
             "degrees of the base": (lambda n, d: math.radians(right(n, d)), _DEGREES),
             "no width": (by(lambda d: 1),
-                "Your slowest pair has the frequency 1/base. In the table it is faster, because i stops before d/2. Where does "
-                "the width appear in your formula?"),
+                "Your formula gives the slowest pair the frequency 1/base. In the table, this pair is faster, because the "
+                "largest i is less than d/2. Where does the width appear in your formula?"),
             "no width, a full turn": (lambda n, d: (n - 1) / (2 * math.pi),
-                "Your slowest pair has the frequency 1/base and makes a full rotation. In the table it is faster, and it "
-                "should make only half a rotation."),
+                "Your formula gives the slowest pair the frequency 1/base and lets it complete a full rotation. In the table, "
+                "this pair is faster, and it should complete only half a rotation."),
             "upside down": (by(lambda d: (d - 2) / d),
-                "Your exponent is upside down: base^((d-2)/d) has to grow with the text, so what is the base itself?"),
+                "Your exponent is upside down. You know how large base^((d-2)/d) has to be. To which power do you have to "
+                "raise that number to get the base?"),
             "columns": (by(lambda d: d / (d - 1)),
-                "Your exponent counts columns. The slowest pair begins at column d - 2, so its frequency is base^(-(d-2)/d)."),
+                "Your exponent contains d - 1, the number of the last column. But it should contain 2i, so what is i for the "
+                "last pair?"),
             "2 twice": (by(lambda d: d / (2 * (d - 2))),
-                "Your exponent has an extra factor of 2. The last pair begins at column d - 2, and that is 2i already."),
+                "Your exponent has an extra factor of 2. The last pair begins at column d - 2, and this number is already 2i."),
             "one over": (lambda n, d: 1 / right(n, d),
-                "You return 1 divided by the base. A base is greater than 1, because otherwise the pairs wouldn't become "
-                "slower."),
+                "You return 1 divided by the base. The base has to be greater than 1, because otherwise the frequencies "
+                "wouldn't fall from pair to pair."),
             "the frequency": (lambda n, d: math.pi / (n - 1),
                 "You return the frequency of the slowest pair. Which base, greater than 1, gives this frequency?"),
             **{f"{whole.__name__}": (lambda n, d, whole=whole: float(whole(right(n, d))), _WHOLE)
@@ -69,7 +71,7 @@ def smallest() -> Exercise:
 
 @exercise("base_for_turns")
 def for_turns(seed: int) -> Exercise:
-    """base_for_turns(length, d_model, count) -> the largest base for which `count` pairs make a full rotation in the text."""
+    """base_for_turns(length, d_model, count) -> the largest base for which `count` pairs make a full turn in the text."""
     chance = random.Random(seed)
 
     def right(length: float, d: int, count: int, *, turn: float = 2 * math.pi) -> float:
@@ -77,12 +79,12 @@ def for_turns(seed: int) -> Exercise:
         return float(((length - 1) / turn) ** (d / (2 * (count - 1))))
 
     def by(exponent: Callable[[int, int], float], turn: float = 2 * math.pi) -> Callable[[int, int, int], float]:
-        """The number of rotations, to the power of exponent(d, count)."""
+        """The number of turns, to the power of exponent(d, count)."""
         return lambda n, d, count: float(((n - 1) / turn) ** exponent(d, count))
 
     return Exercise(
         cases={
-            "two pairs of four": (100, 8, 2),
+            "two of four pairs": (100, 8, 2),
             "all four pairs": (100, 8, 4),
             "the shortest text": (10, 4, 2),
             "a wide row": (4096, 128, 40),
@@ -95,37 +97,42 @@ def for_turns(seed: int) -> Exercise:
         mistakes={
             "a step too many": (lambda n, d, count: right(n + 1, d, count), _STEPS),
             "a pair more": (by(lambda d, count: d / (2 * count)),
-                "In your solution, pair i = count makes a full rotation. But pairs are counted from 0, so that is one pair too "
+                "With your base, pair i = count completes a rotation. But pairs are counted from 0, so that is one pair too "
                 "many."),
             "both": (lambda n, d, count: right(n + 1, d, count + 1),
-                "You are off by one twice: in the number of steps between the tokens, and in the number of the pair that "
+                "You are off by one twice: in the number of steps between the tokens, and in the number i of the pair that "
                 "decides."),
             "half a turn": (lambda n, d, count: right(n, d, count, turn=math.pi),
-                "With this base, the pairs make half a rotation. The exercise asks for a full rotation."),
+                "With your base, the slowest of the `count` pairs completes only half a rotation. It should complete a full "
+                "one."),
             "a radian": (lambda n, d, count: right(n, d, count, turn=1),
-                "With this base, the pairs rotate by 1 radian. A full rotation is 2π radians."),
+                "With your base, the slowest of the `count` pairs rotates by only 1 radian. A full rotation is 2π radians."),
             "degrees": (lambda n, d, count: right(n, d, count, turn=360), _DEGREES),
             "all pairs": (lambda n, d, count: right(n, d, d // 2),
-                "With this base, all pairs make a full rotation, but only `count` of them have to."),
+                "With your base, all pairs complete a rotation, but only `count` of them have to."),
             "all pairs, half a turn": (lambda n, d, count: right(n, d, d // 2, turn=math.pi),
-                "This is the solution to the chapter's exercise, in which the slowest pair makes half a rotation. Here, "
-                "`count` pairs make a full rotation."),
+                "You return the solution to the chapter's exercise, in which the slowest pair completes half a rotation. Here, "
+                "`count` pairs have to complete a full rotation."),
             "count turns": (lambda n, d, count: right(n, d, d // 2, turn=2 * math.pi * count),
-                "In your solution, the slowest pair makes `count` rotations. But `count` is a number of pairs."),
+                "With your base, the slowest pair completes `count` rotations. But `count` is a number of pairs."),
             "from the slowest": (by(lambda d, count: d / (2 * max(d // 2 - count, 1))),
-                "You count the pairs from the slowest. But the `count` fastest pairs are the first to make a full rotation."),
+                "You count the pairs from the slowest one. But the `count` fastest pairs are the first to complete a "
+                "rotation."),
             "no 2": (by(lambda d, count: d / (count - 1)),
                 "You lost a factor of 2 in the exponent: the frequency of pair i is base^(-2i/d)."),
             "2 twice": (by(lambda d, count: d / (4 * (count - 1))),
-                "Your exponent has an extra factor of 2. It should be 2i/d, where i counts pairs."),
+                "Your exponent has an extra factor of 2: the frequency of pair i is base^(-2i/d), and i counts pairs, not "
+                "columns."),
             "one over": (lambda n, d, count: 1 / right(n, d, count),
-                "You return 1 divided by the base. A sign in your exponent is wrong."),
+                "You return 1 divided by the base. Your exponent has the wrong sign."),
             "upside down": (by(lambda d, count: 2 * (count - 1) / d),
-                "Your exponent is upside down: base^(2i/d) has to grow with the text, so what is the base itself?"),
+                "Your exponent is upside down. You know how large base^(2i/d) has to be. To which power do you have to raise "
+                "that number to get the base?"),
             **{whole.__name__: (lambda n, d, count, whole=whole: float(whole(right(n, d, count))), _WHOLE)
                for whole in (math.floor, round, math.ceil)},
         },
-        praise="all seven bases are right: one pair decides, and all faster pairs make a full rotation, too.",
+        praise="all seven bases are right. In each case, a single pair decides, because all faster pairs complete a rotation, "
+               "too.",
         tolerance=1e-5,
     )  # fmt: skip
 
@@ -145,9 +152,9 @@ def for_neighbours(seed: int) -> Exercise:
         "an answer below 2": (64, 1.6),
         "an answer between 3 and 4": (32, 3.4),
         "an answer near the upper end": (256, 6e11),
-        "a small base": (24, chance.randrange(11, 28) + 0.3),
-        "a base of any size": (128, 10 ** chance.uniform(2, 8)),
-        "a large base": (256, 10 ** chance.uniform(7, 10)),
+        "a small answer": (24, chance.randrange(11, 28) + 0.3),
+        "an answer of any size": (128, 10 ** chance.uniform(2, 8)),
+        "a large answer": (256, 10 ** chance.uniform(7, 10)),
     }
     cases = {name: (d, _neighbours(d, base)) for name, (d, base) in bases.items()}
     truth = {case: base for case, (_, base) in zip(cases.values(), bases.values(), strict=True)}
@@ -179,29 +186,30 @@ def for_neighbours(seed: int) -> Exercise:
     def chord(d: int, base: float) -> float:
         return float(frequencies(d, base).sin().square().sum().sqrt()) * 2
 
-    too_soon = "You stop halving too soon. The base has to be right to within one percent."
+    too_soon = "You stop halving too soon. The base has to be correct to one percent."
     small = (
-        "Your small bases aren't precise enough. Between 1 and 10^12, it takes many steps to reach a small base if you always "
-        "try the mean of the two ends. Halve the range of the exponent of 10 instead, or do more steps."
+        "Your small bases aren't precise enough. If you always try the mean of the two ends, it takes many steps to get from "
+        "10^12 down to a small base. Halve the range of the exponent of 10 instead, or take more steps."
     )
-    the_end = "Your search ends below 10^12, but some of the answers are above that point."
+    the_end = "Your search range is too small: some of the answers lie above its upper end."
     return Exercise(
         cases=cases,
         right=right,
         mistakes={
             "the smallest": (lambda d, apart: 1.1,
-                "You always return the smallest base that you try. Is your distance too small, or does your search continue in "
-                "the wrong half?"),
+                "You always return the smallest base that you try. Is the distance that you compute too small, or does your "
+                "search continue in the wrong half?"),
             "the largest": (lambda d, apart: 1e12,
                 "You always return the largest base that you try. In which half does your search continue?"),
             "the wrong half": (wrong_half,
                 "Your search continues in the wrong half, so you end up at one end of the range. If neighbours are far enough "
                 "apart, should the base grow or shrink?"),
-            "from 2": (lambda d, apart: max(right(d, apart), 2.0), "Your search begins at 2, but a base can be smaller."),
+            "from 2": (lambda d, apart: max(right(d, apart), 2.0),
+                "Your search begins at 2, but a base can be smaller than that."),
             **{whole.__name__: (lambda d, apart, whole=whole: float(whole(right(d, apart))), _WHOLE)
                for whole in (math.floor, round, math.ceil)},
             "powers of ten": (lambda d, apart: 10.0 ** math.floor(math.log10(right(d, apart) * 1.0001)),
-                "You try only powers of ten, but the base has to be right to within one percent."),
+                "You try only powers of ten, but the base has to be correct to one percent."),
             **{f"up to 10^{k}": (lambda d, apart, k=k: min(right(d, apart), 10.0**k), the_end) for k in (4, 5, 6, 8, 9, 10)},
             **{f"{steps} halvings": (by(_neighbours, steps), too_soon) for steps in range(4, 10)},
             **{f"{steps} plain halvings from {low}": (by(_neighbours, steps, low, plain=True), small)
@@ -210,18 +218,18 @@ def for_neighbours(seed: int) -> Exercise:
             "logarithm": (lambda d, apart: math.log(right(d, apart)),
                 "You return the logarithm of the base. Return the base itself."),
             "one over": (lambda d, apart: 1 / right(d, apart),
-                "You return 1 divided by the base, which is nearly the slowest frequency."),
+                "You return 1 divided by the base. Return the base itself."),
             "squared": (by(lambda d, base: _neighbours(d, base) ** 2),
-                "You compare the square of the distance. A square root is missing."),
+                "You compare the square of the distance with `apart`. A square root is missing."),
             "half": (by(lambda d, base: _neighbours(d, base) / 2),
-                "You lost a factor of 2 in the distance: a chord is 2·sin of half the angle."),
-            "whole angle": (by(chord), "You use the whole angle, but a chord is 2·sin of *half* the angle."),
+                "You lost a factor of 2 in the distance: the length of a chord is 2·sin of half its angle."),
+            "whole angle": (by(chord), "You use the whole angle, but the length of a chord is 2·sin of *half* its angle."),
             "along the arc": (by(lambda d, base: float(frequencies(d, base).square().sum().sqrt())),
-                "You measure along the arc, but the distance is measured along the chord."),
+                "You add up the lengths of arcs. But the distance between two rows is made up of chords, which are shorter."),
             "d frequencies": (by(lambda d, base: _neighbours(2 * d, base)),
                 "You use d frequencies, but there are only d/2 pairs."),
         },
-        praise=f"all {len(cases)} bases are right, for narrow and wide tables, from 1.6 upwards.",
+        praise=f"all {len(cases)} bases are right, small ones and large ones, for narrow and wide tables.",
         same=lambda known, said: math.isclose(held(known), held(said), rel_tol=0.0105),
     )  # fmt: skip
 
@@ -231,14 +239,14 @@ def survivors(seed: int) -> Exercise:
     """survivors(length, bits) -> how many different numbers are left if up to 50,000 positions are rounded to `bits` digits."""
     chance = random.Random(seed)
     cases = {
-        "bfloat16's digits": (4096, 8),
+        "8 digits, as in bfloat16": (4096, 8),
         "a last position that is rounded up": (4098, 8),
-        "a few more than 256": (258, 8),
-        "float16's digits": (3000, 11),
-        "twenty positions in 3 digits": (20, 3),
+        "a few more than 256 positions": (258, 8),
+        "11 digits, as in float16": (3000, 11),
+        "twenty positions and 3 digits": (20, 3),
         "positions that need no rounding": (8, 3),
         "a last position halfway between two numbers": (1 + (chance.randrange(5, 30) * 2 + 1) * 16, 5),
-        "two digits": (chance.randrange(150, 200), 2),
+        "2 digits": (chance.randrange(150, 200), 2),
         "a single position": (1, 4),
         "12 digits of a long text": (chance.randrange(5000, 20_000), 12),
         "6 digits of the longest text": (50_000, 6),
@@ -259,39 +267,39 @@ def survivors(seed: int) -> Exercise:
     def alone(length: int, bits: int) -> int:
         return int((np.unique(np.prod(all_of(length, bits), axis=0), return_counts=True)[1] == 1).sum())
 
-    ready = "You round to one of PyTorch's own number formats, but these have only a few fixed numbers of digits."
+    ready = "You round to one of PyTorch's own number formats, but these don't exist for every number of digits."
     return Exercise(
         cases=cases,
         right=rounded,
         mistakes={
             "cut off": (lambda n, bits: rounded(n, bits, np.floor),
-                "You cut off digits, or you count the positions that stay unchanged. But the nearest number can be the one "
-                "above, even at the end of the text."),
+                "You cut off digits, or you count only the positions that stay unchanged. But the number nearest to a position "
+                "can also be the one above it, even for the last position."),
             "half up": (lambda n, bits: rounded(n, bits, lambda x: np.floor(x + 0.5)),
                 "If two numbers are equally near, you take the upper one. Take the one whose last digit is 0."),
             "up": (lambda n, bits: rounded(n, bits, np.ceil), "You always round up. Round to the nearest number."),
             "a digit less": (lambda n, bits: rounded(n, bits - 1),
-                "You keep one digit too few. Do you count only the digits after the point? The digit before it counts, too."),
+                "You keep one digit too few. Do you count only the digits after the binary point? The digit before it counts, "
+                "too."),
             "a digit more": (lambda n, bits: rounded(n, bits + 1),
-                "You keep one digit too many. Of the m.bit_length() digits of m, all but `bits` have to go."),
+                "You keep one digit too many. A position m has m.bit_length() digits, and only `bits` of them should be left."),
             "length": (lambda n, bits: rounded(n + 1, bits),
                 "You count one position too many: the positions end at length - 1."),
             "no 0": (lambda n, bits: rounded(n, bits) - 1, "Your answer is one too small. Do you count 0?"),
             "exact ones": (lambda n, bits: min(n, 2**bits),
-                "You stop where numbers are no longer exact. But beyond that point, some numbers are left: every second one, "
-                "then every fourth, …"),
-            "all": (lambda n, bits: n, "You don't round anything. What happens to 9 = 1001₂ if you keep 3 digits?"),
+                "You stop where the numbers are no longer exact. But beyond that point, some numbers are left: first every "
+                "second one, then every fourth, and so on."),
+            "all": (lambda n, bits: n, "You don't round anything. What should happen to 9 = 1001₂ if you keep 3 digits?"),
             "one step": (one_step,
-                "You use one step for all positions, that of the last position. But smaller positions are rounded less, or not "
-                "at all."),
+                "You round all positions as coarsely as the last one. But smaller positions are rounded less, or not at all."),
             "digits": (lambda n, bits: len(np.unique(all_of(n, bits)[0])),
-                "You count the digits without their exponent. But 1.01₂ · 2² and 1.01₂ · 2³ are different numbers."),
+                "You compare the digits without their exponent. But 1.01₂ · 2² and 1.01₂ · 2³ are different numbers."),
             "lost": (lambda n, bits: n - rounded(n, bits), "You count the numbers that are lost. Count those that are left."),
             "alone": (alone,
-                "You count only numbers that a single position is rounded to. If several positions are rounded to the same "
-                "number, it is also left, and counts once."),
+                "You count only the numbers to which exactly one position is rounded. If several positions are rounded to the "
+                "same number, this number counts, too, but only once."),
             "decimal": (lambda n, bits: len({f"{m:.{bits - 1}e}" for m in range(n)}),
-                "You round to decimal digits, but `bits` counts binary digits."),
+                "You round to decimal digits, but `bits` is a number of binary digits."),
             "bfloat16": (lambda n, bits: rounded(n, 8), ready),
             "float16": (lambda n, bits: rounded(n, 11), ready),
             "whichever has enough": (lambda n, bits: rounded(n, 8 if bits <= 8 else 11 if bits <= 11 else 24), ready),

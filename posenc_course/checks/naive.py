@@ -27,18 +27,19 @@ def binary() -> Exercise:
         mistakes={
             "slowest first": (lambda m, n: right(m, n).flip(0),
                 "Your digits are right, but the slowest comes first, as in a written number. Here, the digit that flips at "
-                "every step comes first."),
+                "every step should come first."),
             "counted from 1": (lambda m, n: right(m + 1, n),
-                "These are the digits of m + 1. The first position is 0, and all of its digits are 0."),
-            "opposite": (lambda m, n: 1 - right(m, n), "Every digit is the opposite of what it should be. All digits of "
-                                                       "position 0 are 0."),
+                "You return the digits of m + 1. The first position is 0, and all of its digits are 0."),
+            "opposite": (lambda m, n: 1 - right(m, n),
+                "Every digit is the opposite of what it should be. For example, all digits of position 0 should be 0."),
             "no remainder": (by(lambda m, b: m // 2**b), no_digit),
             "not whole": (by(lambda m, b: m / 2**b % 2), no_digit),
             "masked": (by(lambda m, b: m & 2**b), no_digit),
             "one digit late": (lambda m, n: right(m // 2, n),
-                "Your first digit has period 4, but the fastest digit flips at every step."),
+                "Your first digit flips at every second step, but the fastest digit should flip at every step."),
             "one digit early": (by(lambda m, b: m * 2 // 2**b % 2),
-                "Your first digit is always 0, and your second one flips at every step. Start by dividing by 1."),
+                "Your first digit is always 0, and the digit that flips at every step is only the second. Which power of 2 "
+                "should you divide by first?"),
             "Gray code": (lambda m, n: right(m ^ m >> 1, n),
                 "In your code, exactly one digit flips at each step, as in a Gray code. In a binary counter, several digits "
                 "can flip at once."),
@@ -134,11 +135,11 @@ def counts_along(seed: int) -> Exercise:
 
     cancel, last_number = "added_and_taken_off", "last_number"
     whole_rows = (
-        "Your function misses a position that is written into only some numbers of a token, or one whose numbers add up to "
-        "zero. Compare whole rows, number by number."
+        "Your function misses some of what the layers add. A layer may change only some numbers of a token, or add numbers "
+        "whose sum is zero. Compare whole rows, number by number."
     )
     one_token = (
-        'Your function says "token" if the numbers within a row differ. But such a row can still be the same for all tokens, '
+        'Your function says "token" if the numbers within an added row differ. But a layer can add the same row to all tokens, '
         "so compare one token with another."
     )
 
@@ -149,10 +150,10 @@ def counts_along(seed: int) -> Exercise:
 
     mistakes: dict[str, tuple[Callable[[Layer], str], str]] = {
         "exchanged": (renamed({"token": "text", "text": "token"}),
-            "You have swapped the two words. Axis 0 counts texts, and axis 1 counts tokens."),
+            'You have swapped the two words "token" and "text". Axis 0 of x counts texts, and axis 1 counts tokens.'),
         "x shows through": (calling("token", "eight", "one_row"),
-            "Some layers multiply x, so part of x is left in your comparison. Which x stays the same when it is multiplied by "
-            "any number?"),
+            "Some layers multiply x by a number, so part of x is left in what you compare. Which x stays the same when it is "
+            "multiplied by any number?"),
         "one number": (calling("neither", last_number), whole_rows),
         "the last number, or sums": (calling("neither", cancel), whole_rows),
         "another number": (calling("neither", last_number, cancel), whole_rows),
@@ -160,27 +161,29 @@ def counts_along(seed: int) -> Exercise:
         "numbers of one text compared": (lambda f: compared(f, bool(f(torch.zeros(3, 4, 5))[0].std() > 0)), one_token),
         "two numbers compared": (lambda f: compared(f, bool(f(torch.zeros(3, 4, 5))[:, :, :2].diff(dim=2).any())), one_token),
         "too coarse": (calling("neither", "a_thousandth"),
-            "Your tolerance is too large: a layer may write the position in small numbers, such as thousandths."),
+            "Your tolerance is too large: a layer may add numbers as small as a thousandth."),
         "texts first": (calling("text", "a_count_that_runs_on"),
             "The layer a_count_that_runs_on_over_texts adds different rows to the tokens of one text. Compare the tokens of "
             "one text first."),
         "no text": (renamed({"text": "neither"}),
-            'You call no layer "text". Does your x hold at least two texts, and do you compare them?'),
+            'You call no layer "text". Does your x contain at least two texts, and do you compare them?'),
         "texts are tokens": (renamed({"text": "token"}),
-            'You say "token" even if only different texts get different additions. Compare tokens of the same text.'),
+            'You say "token" if different texts get different numbers, even if all tokens of a text get the same ones. Compare '
+            "tokens of the same text."),
         "no token": (renamed({"token": "neither"}),
             'You call no layer "token". Do the texts in your x have at least two tokens each, and do you compare them?'),
         "tokens are texts": (renamed({"token": "text"}),
-            'You say "text" when the tokens of one text get different additions. Compare the tokens of one text first.'),
+            'You say "text" even if a layer adds different numbers to the tokens of one text. Compare the tokens of one text '
+            "first."),
         "no neither, text": (renamed({"neither": "text"}),
-            'You call no layer "neither". If all tokens of a text get the same addition, check whether different texts get it, '
-            "too."),
+            'You call no layer "neither". If a layer adds the same numbers to all tokens of a text, check whether it adds the '
+            "same numbers to all texts, too."),
         "no neither, token": (renamed({"neither": "token"}),
             'You call no layer "neither". But some layers add the same row to all tokens of all texts.'),
         "anything added": (lambda f: "neither" if f.__name__ == "nothing_added" else "token",
-            'You say "token" if a layer adds anything at all. Compare what one token gets with what another token gets.'),
+            'You say "token" if a layer adds anything at all. Compare what it adds to one token with what it adds to another.'),
         **{f"always {word}": (renamed(dict.fromkeys(("token", "text", "neither"), word)),
-            f'You call every layer "{word}". Do you compare what is *added* to one token with what is added to another?')
+            f'You call every layer "{word}". Do you compare what a layer adds to one token with what it adds to another?')
            for word in ("token", "text", "neither")},
     }  # fmt: skip
 
@@ -261,18 +264,18 @@ def fractions(seed: int) -> Exercise:
                 "Your first token isn't at 0. Count m from 0, so that it ends at L - 1."),
             "from 1": (by(lambda m, length: (m + 1) / last(length)), "Your first token isn't at 0. Count m from 0."),
             "padding": (by(lambda m, length: m / last(length), padding=False),
-                "Your tokens are right, but padding must be 0. A running count is -1 before the first token, and it keeps its "
-                "last value after the last token."),
+                "Your numbers are right at the tokens, but the padding must be 0. If you count with cumsum, m is -1 before the "
+                "first token, and it stays at L - 1 after the last one."),
             "padding on the right": (by(lambda m, length: (m / last(length)).clamp(min=0), padding=False),
-                "Your tokens are right, but the padding on the right must be 0. A running count keeps its last value after the "
-                "last token."),
+                "Your numbers are right at the tokens, but the padding on the right must be 0. If you count with cumsum, m "
+                "stays at L - 1 after the last token."),
             "one token": (by(lambda m, length: torch.where(length == 1, 1.0, m / last(length))),
-                "Everything is right except for texts of one token. Their only token should be at 0."),
+                "Your numbers are right except for texts of one token, whose only token should be at 0."),
             "counts": (by(lambda m, length: m), "Your numbers are the counts m. Divide them by each text's L - 1."),
             "backwards": (by(lambda m, length: (length - 1 - m) / last(length)),
                 "In your table, the first token is at 1 and the last at 0. It should be the other way round."),
             "the longest": (by(lambda m, length: m / last(length.max())),
-                "You divide by the L - 1 of the longest text. But each text has its own length."),
+                "You divide all texts by the L - 1 of the longest one. But each text has its own length."),
             "whole numbers": (by(lambda m, length: m // last(length)), "You divide with //, which drops the fraction."),
         },
         praise="your function handles padding on the left, on the right and on both sides, and texts of one token.",
@@ -311,34 +314,35 @@ def named(seed: int) -> Exercise:
         right=right,
         mistakes={
             "one back": (lambda m, trained, length: m - 1,
-                "You return the token before. But the model goes back by one step of the *trained* length, and this text has a "
-                "different length."),
+                "You return the previous token. But the model always looks 1/(trained - 1) to the left, and in a text of a "
+                "different length, the previous token isn't at this distance."),
             "one back, held": (by(lambda trained, length: 1),
-                "You return the token before. But the model goes back by one step of the *trained* length, and this text has a "
-                "different length."),
-            "itself": (lambda m, trained, length: m, "You return the token itself. Where does the model look?"),
+                "You return the previous token. But the model always looks 1/(trained - 1) to the left, and in a text of a "
+                "different length, the previous token isn't at this distance."),
+            "itself": (lambda m, trained, length: m, "You return token m itself. Where does the model look from there?"),
             "L": (by(lambda trained, length: length / trained),
-                "That's nearly right. But m / (L - 1) reaches 1 at the last token, so a step is 1 / (L - 1), not 1 / L."),
+                "You assume that neighbouring tokens are 1 / L apart. But the last of the L tokens is at 1, so how far apart "
+                "are they?"),
             "upside down": (by(lambda trained, length: (trained - 1) / (length - 1)),
-                "You have swapped the two lengths. If the training texts were shorter, a step goes further back, not less "
-                "far."),
+                "You have swapped the two lengths. In a text that is longer than the training texts, the model looks more than "
+                "one token back, not less."),
             "rounded down": (lambda m, trained, length: max(int(m - tokens(trained, length)), 0),
-                "You take the token at or before the point where the model looks. But the model names the nearest token, and "
-                "that can be the one after it."),
+                "You take the token at or before the point where the model looks. But the model names the nearest token, which "
+                "can also be the one after this point."),
             "whole steps": (by(lambda trained, length: (length - 1) // (trained - 1)),
-                "You round the number of tokens that the model goes back, or you always round up. Find the exact point where "
-                "the model looks first; the nearest token can be on either side."),
+                "You round the number of tokens that the model looks back, or you always round up. First find the exact point "
+                "where the model looks; the nearest token can be on either side of this point."),
             "trained positions": (lambda m, trained, length: by_trained(m / (length - 1) - 1 / (trained - 1), trained),
-                "You look for the nearest position in the *training* text. Which position is nearest in this text?"),
+                "You look for the nearest token of a *training* text. Which token of this text is nearest?"),
             "forwards": (lambda m, trained, length: min(round(m + tokens(trained, length)), length - 1),
                 "You look ahead, but the model looks back."),
             "in front of the text": (lambda m, trained, length: round(m - tokens(trained, length)),
-                "You name a position before the first token. If the model looks there, the nearest token is the first one."),
+                "You return a position before the first token. If the model looks there, the nearest token is the first one."),
             "how far back": (lambda m, trained, length: m - right(m, trained, length),
-                "You return how many tokens back the model looks. Return the position that it names."),
+                "You return how many tokens back the model looks. Return the position of the token that it names."),
         },
-        praise="at the trained length, the model names the token before; in a short text, it can name the token itself, and in "
-               "a long one, a more distant token.",
+        praise="at the trained length, the model names the previous token. In a shorter text, it can name the token itself, "
+               "and in a longer one, a token that is further back.",
     )  # fmt: skip
 
 
@@ -353,8 +357,8 @@ def even_code(seed: int) -> Exercise:
     cases = {
         "all positions": (everything,),
         "positions in another order": (shuffled[:300],),
-        "the first twenty": (everything[:20],),
-        "a few from the middle": (400 + everything[:7],),
+        "the first twenty positions": (everything[:20],),
+        "a few positions from the middle": (400 + everything[:7],),
         "a single position": (shuffled[-1:],),
     }
 
@@ -374,23 +378,24 @@ def even_code(seed: int) -> Exercise:
         if not codes.isfinite().all():
             return "Some of your numbers are infinite or NaN."
         if codes.abs().max() > 1 + 1e-3:
-            return f"Wish 2, bounded: your largest number has size {codes.abs().max():.4g}, but at most 1 is allowed."
+            return f"Wish 2, bounded: one of your numbers has absolute value {codes.abs().max():.4g}, but at most 1 is allowed."
         steps = codes.diff(dim=0).norm(dim=1)
         apart = torch.cdist(codes, codes, compute_mode="donot_use_mm_for_euclid_dist") + 9 * torch.eye(_PLACES)
         m, n = divmod(int(apart.argmin()), _PLACES)
         if apart.min() < _APART:
             return (
-                f"Wish 3, distinct: positions {m} and {n} are {float(apart.min()):.3f} apart, but {_APART} is the minimum. "
-                + ("They are neighbours, so every step is too small: nothing in your code changes fast enough."
+                f"Wish 3, distinct: the rows of positions {m} and {n} are {float(apart.min()):.3f} apart, but at "
+                f"least {_APART} is required. "
+                + ("These positions are neighbours, so nothing in your code changes fast enough."
                    if n - m == 1 else
-                   f"After {n - m} steps, everything in your code is back where it was, or nearly. Which part should have "
-                   "moved by then?")
+                   f"After {n - m} steps, the numbers in your code are nearly the same again. Which of them should still be "
+                   "different by then?")
             )  # fmt: skip
         if steps.max() - steps.min() > 1e-3:
             m, n = int(steps.argmin()), int(steps.argmax())
             return (
-                f"Wish 4, even: the distance from {m} to {m + 1} is {float(steps[m]):.4f}, but from {n} to {n + 1} it is "
-                f"{float(steps[n]):.4f}. What changes by the same amount at every step and stays bounded?"
+                f"Wish 4, even: the step from position {m} to {m + 1} has length {float(steps[m]):.4f}, but the step from {n} "
+                f"to {n + 1} has length {float(steps[n]):.4f}. What moves by the same amount at every step and stays bounded?"
             )
         return None
 
@@ -404,19 +409,19 @@ def even_code(seed: int) -> Exercise:
         right=lambda positions: clocks(positions, 10, 100, 1000),
         mistakes={
             "counted": (lambda positions: positions[:, None].expand(-1, _WIDTH),
-                "These are the positions themselves. They grow with the text, but wish 2 allows no number above 1."),
+                "You return the positions themselves. They grow with the text, but wish 2 allows no number above 1."),
             "scaled": (lambda positions: positions[:, None].expand(-1, _WIDTH) / (_PLACES - 1),
-                f"You scale the positions to [0, 1], so a step is only about a thousandth. But neighbours have to be {_APART} "
-                "apart."),
+                f"You scale the positions to [0, 1], so a step is only about a thousandth. But neighbours have to be at least "
+                f"{_APART} apart."),
             "decimal digits": (decimal,
-                "These are the three digits of the position. From 9 to 10, two of them change, so the steps aren't even."),
+                "You return the three digits of the position. From 9 to 10, two of them change, so the steps aren't even."),
             "one clock, three times": (lambda positions: clocks(positions, 10, 10, 10),
-                "All your clocks have the same speed, so the three together say no more than one of them."),
+                "All your dials have the same speed, so the three together say no more than one of them does."),
             "slow clocks": (lambda positions: clocks(positions, 1000, 1000, 1000),
-                "All your clocks go round once in 1,000 steps, so neighbours are nearly equal. At least one clock has to be "
+                "All your dials go round only once in 1,000 steps, so neighbours are nearly equal. At least one dial has to be "
                 "faster."),
         },
-        praise="your code has all four wishes: one code per position, bounded, at least 0.5 apart, and every step has the same "
-               "length.",
+        praise="your code fulfils all four wishes: it gives each position one row of bounded numbers, any two rows are at "
+               "least 0.5 apart, and all steps have the same length.",
         fault=fault,
     )  # fmt: skip

@@ -23,58 +23,59 @@ def factor() -> Exercise:
         return math.sqrt((1 / share - 1) / 2) / std
 
     cases = {
-        "a position that makes up half": (64, 1.0, 0.5),
+        "a share of one half": (64, 1.0, 0.5),
         "words of length 1": (512, 512**-0.5, 1 / 3),
-        "a position that makes up a third": (512, 1.0, 1 / 3),
+        "a share of one third": (512, 1.0, 1 / 3),
         "short words": (128, 0.02, 0.1),
-        "a position that makes up nearly everything": (32, 2.0, 0.9),
-        "a position that makes up hardly anything": (1000, 0.1, 0.01),
+        "a share of nearly 1": (32, 2.0, 0.9),
+        "a share of nearly 0": (1000, 0.1, 0.01),
     }
     return Exercise(
         cases=cases,
         right=right,
         mistakes={
             "negative": (lambda d, std, share: -right(d, std, share),
-                "Your shares are right, but a negative factor flips every word vector. Take the positive root."),
+                "Your factor gives the right share, but it is negative, so it flips every word vector. Take the positive "
+                "root."),
             "the word's share": (lambda d, std, share: right(d, std, 1 - share),
-                "With your factor, this is the share of the word, not that of the position."),
+                "Your factor gives the share to the word instead of the position."),
             "the paper's factor": (lambda d, std, share: math.sqrt(d),
-                "√d_model is the paper's factor. It gives the position a third, but only if the numbers of the words have a "
-                "standard deviation of 1/√d_model."),
+                "You return √d_model, which is the paper's factor. It gives the position a share of one third, but only if the "
+                "words have a standard deviation of 1/√d_model."),
             "one over": (lambda d, std, share: 1 / right(d, std, share),
-                "You return 1 divided by the factor. That is what the position would have to be multiplied by."),
+                "You return 1 divided by the factor. You would have to multiply the position by this number, not the words."),
             "squared": (lambda d, std, share: right(d, std, share) ** 2,
                 "You return the square of the factor. The factor multiplies lengths, but the share is a share of squared "
                 "lengths."),
             "no root": (lambda d, std, share: (1 / share - 1) / 2 / std,
-                "You forgot a square root. The share is a share of squared lengths, and a factor f multiplies these by f²."),
+                "You forgot a square root. The share is a share of squared lengths, and a factor f multiplies them by f²."),
             "lengths": (lambda d, std, share: (1 / share - 1) / math.sqrt(2) / std,
-                "You add lengths. But if two vectors are at right angles, it is their squared lengths that add up, and the "
-                "share is a share of these."),
+                "You add lengths. But if two vectors are at right angles, their squared lengths add up, and the share is a "
+                "share of squared lengths."),
             "a position √d long": (lambda d, std, share: math.sqrt(1 / share - 1) / std,
                 "You assume that the position has length √d. Its numbers are sines and cosines, so what is the mean of their "
                 "squares?"),
             "the word alone": (lambda d, std, share: math.sqrt(1 / share / 2) / std,
-                "You compare the position with the word alone. But the share is a share of the whole, word and position "
-                "together."),
+                "You divide the squared length of the position by that of the word alone. But the share is a share of the "
+                "squared length of their sum."),
             "no std": (lambda d, std, share: right(d, 1, share),
                 "Your factor is right for words whose numbers have a standard deviation of 1. For other words, it has to "
                 "depend on std."),
             "times std": (lambda d, std, share: right(d, 1 / std, share),
-                "The standard deviation is on the wrong side of your fraction. Short words need a large factor."),
+                "Your factor grows with the standard deviation. But if the words are short, they need a large factor."),
             "variance": (lambda d, std, share: right(d, std**2, share),
-                "You divide by the variance. But the factor multiplies numbers, and the typical size of a number is the "
+                "You divide by the variance. But the factor multiplies the numbers of a word, and their typical size is the "
                 "standard deviation."),
             "a word std long": (lambda d, std, share: right(d, std, share) * math.sqrt(d),
-                "You assume that a word vector has length std. That is the typical size of one of its numbers, and it has "
+                "You assume that a word vector has length std. But std is the typical size of one of its numbers, and it has "
                 "d_model numbers."),
             "a position √½ long": (lambda d, std, share: right(d, std, share) / math.sqrt(d),
-                "You assume that the position has length √½. That is the typical size of one of its numbers, and it has "
+                "You assume that the position has length √½. But √½ is the typical size of one of its numbers, and it has "
                 "d_model numbers."),
             "percent": (lambda d, std, share: right(d, std, share / 100),
                 "You read the share as a percentage, but it is a number between 0 and 1."),
         },
-        praise=f"all {len(cases)} shares are as they should be, and the width has no influence on any of them.",
+        praise=f"all {len(cases)} factors give the right share, and none of them depends on the width.",
         tolerance=1e-3,
     )  # fmt: skip
 
@@ -167,7 +168,7 @@ def _tables(seed: int) -> tuple[dict[str, _Maker], dict[str, _Maker]]:
         "NaN at width 2": _scaled(lambda positions, d: math.nan if d == 2 else 1),
         "NaN in row 271": _scaled(lambda positions, d: torch.where(positions == 271, math.nan, 1.0)),
     }
-    wrong |= {f"the last two columns zero at width {width}": _narrowed(width) for width in _WIDTHS[1:]}
+    wrong |= {f"zeros in the last two columns at width {width}": _narrowed(width) for width in _WIDTHS[1:]}
     return right, wrong
 
 
@@ -177,8 +178,10 @@ def has_right_lengths(seed: int) -> Exercise:
     right, wrong = ({name: _allowed(maker) for name, maker in makers.items()} for makers in _tables(seed))
     some_rows = "Your test doesn't look at all rows. The positions go from 0 to 299, including both ends."
     some_widths = "Your test doesn't try all widths. They are the even numbers from 2 to 16, including both ends."
-    too_loose = "Your test is too tolerant. In a wrong table, it can happen that only one row is off, by little more than 0.01."
-    too_strict = "Your test is too strict. Lengths that are off by less than 0.0001 are right, as they are in a 32-bit table."
+    too_loose = (
+        "Your test is too tolerant. A wrong table may have a single wrong row, whose length is off by little more than 0.01."
+    )
+    too_strict = "Your test is too strict. In a right table, for example one in 32 bits, lengths may be off by up to 0.0001."
 
     @cache
     def lengths(make: _Maker, d: int) -> Tensor:
@@ -212,7 +215,7 @@ def has_right_lengths(seed: int) -> Exercise:
                 lambda make: all(torch.allclose(make(torch.arange(300), d).double(), _rows(d), atol=1e-3)
                                  for d in _WIDTHS),
                 "Your test rejects rows of the right length. The theorem doesn't say which angle a pair has, or which columns "
-                "it is in."),
+                "belong to the pair."),
             **{f"{len(rows)} rows from {rows[0]}": (holds(positions=rows), some_rows)
                for rows in (range(1), range(299, 300), range(10), range(100), range(256), range(299), range(1, 300),
                             range(0, 300, 2), range(0, 300, 10))},
@@ -221,8 +224,8 @@ def has_right_lengths(seed: int) -> Exercise:
                               range(2, 15, 2), range(4, 17, 2))},
             "one width at all rows, all widths at one row": (
                 lambda make: holds(widths=[8])(make) and holds(positions=[0])(make),
-                "Your test accepts tables that are wrong in one row at one width. Does it look at every row of each table, and "
-                "how close must a length be?"),
+                "Your test accepts tables that are wrong in one row at one width. Does it look at every row at every width, "
+                "and how close must a length be?"),
             "the mean length": (holds(lambda lengths, wanted: near(lengths.mean(), wanted)),
                 "Your test looks at the mean length, but rows that are too long and rows that are too short can cancel out."),
             "the mean square": (holds(lambda lengths, wanted: near(lengths.square().mean(), wanted**2)),
@@ -283,14 +286,15 @@ def factor_for(seed: int) -> Exercise:
     # No theorem holds for the lengths of a learned table.
     learned = 0.3 + 0.5 * torch.randn(20, 32, generator=generator, dtype=torch.float64)
     no_angle = (
-        "it assumes that words and rows are perpendicular, but these words have a mean that isn't zero, and so do the rows."
+        "This formula assumes that words and rows are perpendicular, but these words have a mean that isn't zero, and so do "
+        "the rows."
     )
     return Exercise(
         cases={
             "words that lean towards the rows": case(wave, 1.0, 0.8, 0.3),
             "a learned table": case(learned, 0.2, 0.5, 0.5),
             "words that lean away from the rows": case(wave, 1.0, -0.6, 0.4),
-            "short words that lean away": case(sinusoidal_table(range(20), 64), 0.1, -0.3, 0.8),
+            "short words that lean away from the rows": case(sinusoidal_table(range(20), 64), 0.1, -0.3, 0.8),
             "a single row": case(sinusoidal_table([7], 8), 0.5, 0.4, 0.6),
             "a share of nearly 1": case(wave, 0.5, 0.3, 0.97),
             "a share of nearly 0": case(learned, 0.7, -0.4, 0.02),
@@ -304,27 +308,31 @@ def factor_for(seed: int) -> Exercise:
                 "In your formula, the mean of the dot products has the wrong sign. Words that lean towards the rows need a "
                 "smaller factor."),
             "size of the dot products": (by_means(lambda a, b, c, s: _root(a, abs(b), c, s)),
-                "You lose the sign of the dot products. Words can also lean away from the rows."),
+                "You ignore the sign of the dot products. Words can also lean away from the rows."),
             "dot products once": (by_means(lambda a, b, c, s: _root(a, b / 2, c, s)),
-                "Multiply out the square once more. How often does the product of f·x and p occur in it?"),
+                "Your formula contains the dot product of f·x and p only once. How often does it occur if you multiply out the "
+                "square?"),
             "dot products four times": (by_means(lambda a, b, c, s: _root(a, 2 * b, c, s)),
-                "Your dot products have an extra factor of 2. Look once more at the root of a·f² + 2·b·f + c."),
+                "Your dot products have an extra factor of 2. It occurs when you multiply out the square, but what happens to "
+                "it when you solve the quadratic equation?"),
             "the other root": (by_means(lambda a, b, c, s: -_root(a, -b, c, s)),
-                "Your shares are right, but a negative factor flips every word vector. Take the other root."),
+                "Your factor gives the right share, but it is negative, so it flips every word vector. Take the other root."),
             "the rest": (by_means(lambda a, b, c, s: _root(a, b, c, 1 - s)),
-                "With your factor, this is the share of everything except the position."),
+                "Your factor gives the position a share of 1 - share. Which part of the sum should get `share`?"),
             "the words alone": (by_means(lambda a, b, c, s: _root(a, b, c, 1 / (1 + 1 / s))),
-                "You compare the position with the rest alone. But the share is a share of the whole sum."),
-            "squared": (by_means(lambda a, b, c, s: _root(a, b, c, s) ** 2), "You return the square of the factor."),
+                "You divide the mean of ‖p‖² by what the words add to it. Divide it by the mean of ‖f·x + p‖², which contains "
+                "the position, too."),
+            "squared": (by_means(lambda a, b, c, s: _root(a, b, c, s) ** 2),
+                "You return the square of the factor. Return the factor itself."),
             "one over": (by_means(lambda a, b, c, s: 1 / _root(a, b, c, s)),
-                "You return 1 divided by the factor. That is what the position would have to be multiplied by."),
+                "You return 1 divided by the factor. You would have to multiply the position by this number, not the words."),
             "rows √(d/2) long": (lambda words, rows, share: _root(*_means(words, rows)[:2], rows.shape[1] / 2, share),
                 "You assume that the rows have length √(d/2). In other tables, such as learned ones, they can have any "
                 "length."),
             "means of squares": (
                 lambda words, rows, share: _root(
                     float(words.square().mean()), float((words @ rows.T).mean()), float(rows.square().mean()), share),
-                "A squared length is the sum of the squares of all numbers in a vector, not their mean."),
+                "You take the mean of the squares of a vector's numbers. But a squared length is the sum of these squares."),
             "squares of mean lengths": (
                 lambda words, rows, share: _root(
                     float(words.norm(dim=1).mean()) ** 2, float((words @ rows.T).mean()), float(rows.norm(dim=1).mean()) ** 2,
@@ -334,17 +342,17 @@ def factor_for(seed: int) -> Exercise:
                 "You pair word 0 with row 0, word 1 with row 1, and so on. Take the mean over all pairs of a word and a row."),
             "pairs in order, and no more words": (paired_alone,
                 "You pair word 0 with row 0, word 1 with row 1, and so on, and leave out the remaining words. Take the mean "
-                "over all pairs."),
+                "over all pairs of a word and a row."),
             "mean of shares": (mean_of_shares,
                 "You take the mean of the shares of all pairs. But the share in this exercise is one mean divided by another "
                 "mean."),
             "the chapter's formula": (lambda words, rows, share: math.sqrt((1 / share - 1) / 2) / float(words.std()),
-                f"This is the chapter's formula with the standard deviation of all numbers. But {no_angle}"),
+                f"You use the chapter's formula with the standard deviation of all numbers. {no_angle}"),
             "the chapter's formula by channel": (
                 lambda words, rows, share: math.sqrt((1 / share - 1) / 2) / float(words.std(dim=0).mean()),
-                f"This is the chapter's formula with the standard deviation of each channel. But {no_angle}"),
+                f"You use the chapter's formula with the standard deviation of each channel. {no_angle}"),
         },
-        praise="all seven shares are as they should be, whether the words lean towards the rows or away from them.",
+        praise="all seven factors give the right share, whether the words lean towards the rows or away from them.",
         tolerance=1e-3,
     )  # fmt: skip
 
@@ -364,8 +372,8 @@ def rows_until(seed: int) -> Exercise:
     """rows_until(d_model, share) -> the smallest number of rows whose mean has less than this share of d/2, at most 600."""
     chance = random.Random(seed)
     risen = (
-        "If there are few pairs, the mean shrinks and then grows again. Return the smallest number of rows whose mean is below "
-        "the share."
+        "You miss a smaller answer. With few pairs, the mean row gets shorter, but then it can get longer again. Return the "
+        "smallest number of rows that fulfils the condition."
     )
 
     @cache
@@ -400,29 +408,29 @@ def rows_until(seed: int) -> Exercise:
 
     return Exercise(
         cases={
-            "a share that row 17 reaches": (8, 0.7),
+            "a share that takes 17 rows": (8, 0.7),
             "a share of nearly 1": (64, 0.99),
             "a wide table": (chance.choice((256, 384, 512)), 0.8),
             "a single pair, which rotates all the way round": (2, 0.01),
-            "two pairs, whose mean grows again": (4, 0.01),
-            "a few hundred rows": (4, chance.choice((0.35, 0.4))),
-            "a share that 600 rows reach": (4, 0.00115),
+            "two pairs, whose mean gets longer again": (4, 0.01),
+            "a share that takes a few hundred rows": (4, chance.choice((0.35, 0.4))),
+            "a share that takes 600 rows": (4, 0.00115),
             "a table of medium width": (chance.choice((48, 64, 96)), 0.65),
         },
         right=right,
         mistakes={
             "one too few": (lambda d, share: right(d, share) - 1,
-                "Your answer is one too small. Do you return the index of the row, or the last number of rows whose mean is "
-                "still above the share?"),
+                "Your answer is one too small. Do you return the index of the last row instead of the number of rows, or a "
+                "number of rows that doesn't fulfil the condition yet?"),
             "one too many": (lambda d, share: right(d, share) + 1,
                 "Your answer is one too large. The mean of rows 0 to k is a mean of k + 1 rows."),
             "lengths": (lambda d, share: first(common(d).sqrt() < share) + 1,
                 "You compare lengths, but the share is a share of squared lengths."),
             "of d": (lambda d, share: first(common(d) < 2 * share) + 1,
-                "A single row is its own mean and has the whole squared length, which is d/2 and not d. So 1 is never the "
-                "answer."),
+                "You compare with a share of d. But the squared length of a row is d/2."),
             "always 1": (lambda d, share: 1,
-                "A single row is its own mean and has the whole squared length. So 1 is never the answer."),
+                "You always return 1. But a single row is its own mean and has the whole squared length d/2, so 1 is never the "
+                "answer."),
             "for good": (lambda d, share: int((common(d, 3000) >= share).nonzero()[-1]) + 2, risen),
             "for good within 1,000": (lambda d, share: int((common(d) >= share).nonzero()[-1]) + 2, risen),
             **{f"halving {most}": (lambda d, share, most=most: halved(d, share, most), risen)
@@ -431,16 +439,16 @@ def rows_until(seed: int) -> Exercise:
                 f"You stop after {most} rows, but up to 600 can be needed.")
                for most in (99, 100, 128, 200, 256, 300, 500, 512, 599)},
             **{f"{most} rows, or 1": (lambda d, share, most=most: first(common(d, most) < share) + 1,
-                "Your table has too few rows: up to 600 can be needed. If you find no answer, you return 1.")
+                "Your table has too few rows: up to 600 can be needed. And if you find no answer in it, you return 1.")
                for most in (100, 128, 200, 256, 300, 500, 512, 599)},
             **{f"every {step} rows": (lambda d, share, step=step: stepwise(d, share, step, step),
-                f"You try only every {step}th number of rows, but the smallest can be any of them.") for step in (4, 5, 10)},
+                f"You try only every {step}th number of rows, but the answer can lie in between.") for step in (4, 5, 10)},
             **{f"from {start} rows": (lambda d, share, start=start: stepwise(d, share, start, 1),
                 f"You start with {start} rows, but fewer can be enough.") for start in (3, 5, 10)},
             "divided by the index": (by_index,
-                "You divide the sum of k + 1 rows by k. The mean of rows 0 to k is their sum divided by k + 1."),
+                "You divide the sum of k + 1 rows by k. But the mean of rows 0 to k is their sum divided by k + 1."),
             "compared with row 0": (with_row_0,
                 "You compare each row with row 0. But what all rows have in common is their mean."),
         },
-        praise="all eight numbers are right, for narrow tables and wide ones.",
+        praise="all eight numbers of rows are right, for narrow tables and wide ones.",
     )  # fmt: skip

@@ -35,27 +35,27 @@ _KINDS: dict[str, tuple[Layer, str]] = {
     "tanh of every number": (torch.tanh, "equivariant"),
     "each row minus the mean row": (lambda x: x - x.mean(dim=0), "equivariant"),
     "the mean row": (lambda x: x.mean(dim=0), "invariant"),
-    "the largest of each column": (lambda x: x.max(dim=0).values, "invariant"),
-    "the mean row of attention": (lambda x: _attention_layer(x).mean(dim=0), "invariant"),
+    "the largest number in each column": (lambda x: x.max(dim=0).values, "invariant"),
+    "the mean row of attention's output": (lambda x: _attention_layer(x).mean(dim=0), "invariant"),
     "each column sorted": (lambda x: x.sort(dim=0).values, "invariant"),
     "causal attention": (_causal_layer, "neither"),
     "the running sum": (lambda x: x.cumsum(dim=0), "neither"),
     "the reversed sequence": (lambda x: x.flip(0), "neither"),
     "the last row": (lambda x: x[-1], "neither"),
     "the first row": (lambda x: x[0], "neither"),
-    "the row before": (lambda x: x.roll(1, 0), "neither"),
+    "each row replaced by the one before it": (lambda x: x.roll(1, 0), "neither"),
     # Under reversal and cyclic shifts, this function looks equivariant; only other orders give it away.
-    "the mean of both neighbours": (lambda x: (x + x.roll(1, 0) + x.roll(-1, 0)) / 3, "neither"),
+    "each row averaged with its two neighbours": (lambda x: (x + x.roll(1, 0) + x.roll(-1, 0)) / 3, "neither"),
     # Neither the first column nor the last gives this function away.
     "the running sum in one column": (lambda x: torch.cat((x[:, :2], x[:, 2:3].cumsum(dim=0), x[:, 3:]), dim=1), "neither"),
 }
 # Their results depend on the order in the last digit.
-_SUMS = ("attention", "each row minus the mean row", "the mean row", "the mean row of attention")
+_SUMS = ("attention", "each row minus the mean row", "the mean row", "the mean row of attention's output")
 _ROUNDED = (
     "Your test is too strict. Adding the same numbers in a different order can change the last digit, so compare with "
     "torch.allclose."
 )
-_MEANS = "You compare sums or means over the rows, and these don't show which row went where. Compare row with row."
+_MEANS = "You compare sums or means over the rows, and these don't show where each row went. Compare the rows one by one."
 
 
 def _kind(f: Layer) -> str:
@@ -94,12 +94,13 @@ def equivariance(seed: int) -> Exercise:
                 "Your test calls no function equivariant, not even tanh. Reorder the output by the same permutation as the "
                 "input, and compare with torch.allclose, since adding numbers in a different order can change the last digit."),
             "the inverse permutation": (lambda f, _: _among(f, "the reversed sequence"),
-                "You reorder x by a permutation, but you reorder f(x) by the inverse of that permutation before you compare."),
+                "You reorder x by a permutation, but f(x) by the inverse of that permutation. Use the same permutation for "
+                "both."),
             "taken in by reversal": (lambda f, x: right(f, x) or _among(f, "the reversed sequence"),
                 "Your test is fooled by the function that reverses the sequence, because a permutation that commutes with "
-                "reversal can't catch it. Use a random permutation, or try several."),
+                "reversal can't catch this function. Try several random permutations."),
             "some columns": (lambda f, x: right(f, x) or _among(f, "the running sum in one column"),
-                "Your test is fooled by a function that mixes the rows in one column only. Compare all numbers of all rows."),
+                "Your test is fooled by a function that is equivariant in all columns except one. Compare all the columns."),
             "sums": (lambda f, x: right(f, x) or _among(f, "the reversed sequence", "each column sorted"), _MEANS),
             **{f"{', '.join(names)}, to the last digit":
                    (lambda f, x, names=names: right(f, x) and not _among(f, *names), _ROUNDED)
@@ -114,7 +115,7 @@ def permutation(seed: int) -> Exercise:
     """permutation_matrix(order) -> P of shape (L, L) with P @ x equal to x[order], for up to 7 tokens."""
     generator = torch.Generator().manual_seed(seed)
     # A cycle of three tokens or more, because an order that is its own inverse would hide the most common mistake.
-    orders = {"a cycle": torch.tensor([1, 2, 0]), "a single token": torch.tensor([0])}
+    orders = {"a cycle of three tokens": torch.tensor([1, 2, 0]), "a single token": torch.tensor([0])}
     orders |= {f"{length} tokens": torch.randperm(length, generator=generator) for length in (4, 5, 6, 7)}
 
     def right(order: Tensor) -> Tensor:
@@ -125,8 +126,8 @@ def permutation(seed: int) -> Exercise:
         right=right,
         mistakes={
             "transposed": (lambda order: right(order).T,
-                "Your P is the transpose of the right matrix, so it undoes the order. Row r of P @ x should be token order[r], "
-                "so where in row r of P is the 1?"),
+                "Your P is the transpose of the right matrix, so it undoes the reordering. Row r of P @ x should be row "
+                "order[r] of x, so in which column should row r of P have its 1?"),
             "identity": (lambda order: torch.eye(len(order)),
                 "Your P is the identity matrix, so it leaves every token where it was."),
             "reversed": (lambda order: right(order).flip(0),
@@ -134,7 +135,7 @@ def permutation(seed: int) -> Exercise:
             "counted from 1": (lambda order: right(order - 1),
                 "The 1s in your P are one column too far to the left: the tokens in `order` are counted from 0."),
             "no last row": (lambda order: right(order) * (torch.arange(len(order)) < len(order) - 1)[:, None],
-                "The last row of your P is empty, but each of the L rows has to pick a token."),
+                "The last row of your P contains only zeros, but each of the L rows has to pick a token."),
             "more than one number": (lambda order: order[:, None].expand(-1, len(order)),
                 "You write the numbers of `order` into P. But a row of P should pick one token, so it needs a single 1, and "
                 "zeros elsewhere."),
@@ -158,8 +159,8 @@ def kind(seed: int) -> Exercise:
     """kind(f, x) -> "equivariant", "invariant" or "neither", on functions of x of shape (5, 4)."""
     exchanged = {"equivariant": "invariant", "invariant": "equivariant", "neither": "neither"}
     one_order = (
-        "Your function is fooled by functions that look right under the one order (or the few orders) that you try. Reorder "
-        "all of the rows, and try several orders."
+        "You try too few orders of the rows, so some functions pass your test although they are neither equivariant nor "
+        "invariant. Try several orders, including some that move every row."
     )
 
     def right(f: Layer, _x: Tensor) -> str:
@@ -170,31 +171,35 @@ def kind(seed: int) -> Exercise:
         return lambda f, _x: word if _among(f, *names) else _kind(f)
 
     keep_sums = [name for name, (_, kind) in _KINDS.items() if kind == "equivariant"]
-    keep_sums += ["the reversed sequence", "the row before", "the mean of both neighbours"]
+    keep_sums += [
+        "the reversed sequence",
+        "each row replaced by the one before it",
+        "each row averaged with its two neighbours",
+    ]
 
     return Exercise(
         cases={name: (f, _sample(seed + number, 5, 4)) for number, (name, (f, _)) in enumerate(_KINDS.items())},
         right=right,
         mistakes={
             "exchanged": (lambda f, _: exchanged[_kind(f)],
-                "You have swapped the two words. An invariant result stays the same, and an equivariant one is reordered like "
-                "x."),
+                'You have swapped the two words "equivariant" and "invariant". An invariant result stays the same, and an '
+                "equivariant one is reordered like x."),
             "by shape": (lambda f, x: "invariant" if f(x).ndim == 1 else "equivariant",
-                "You judge by the shape of f(x). Reorder the rows of x instead, and look at what happens to f(x)."),
+                "You decide by the shape of f(x). Reorder the rows of x instead, and look at what happens to f(x)."),
             "nothing reordered": (lambda f, _: "invariant",
                 'You call every function "invariant". Does f really get the rows of x in a different order?'),
             "invariant ones missed": (lambda f, _: "neither" if _kind(f) == "invariant" else _kind(f),
-                'You call no function "invariant". Some functions return one row for the whole sequence, and that result has '
-                "no rows to reorder."),
+                'You call no function "invariant". Some functions return a single row for the whole sequence. There are no '
+                "rows to reorder in such a result, so compare it as it is."),
             "equivariant ones missed": (lambda f, _: "neither" if _kind(f) == "equivariant" else _kind(f),
                 'You call no function "equivariant". Reorder the rows of f(x) in the same way as those of x before you '
                 "compare."),
             "some columns": (calling("equivariant", "the running sum in one column"),
-                "One of the functions mixes the rows in one column only, and your function misses that. Compare all numbers of "
-                "all rows."),
+                "One of the functions is equivariant in all columns except one, and your function misses this exception. "
+                "Compare all the columns."),
             "some columns, found the same": (calling("invariant", "the running sum in one column"),
-                "One of the functions mixes the rows in one column only, and your function misses that. Compare all numbers of "
-                "all rows."),
+                "One of the functions is equivariant in all columns except one, and your function misses this exception. "
+                "Compare all the columns."),
             "means": (calling("equivariant", *keep_sums), _MEANS),
             "means, before the test of invariance": (calling("equivariant", *keep_sums, "each column sorted"), _MEANS),
             "means that stay the same": (calling("invariant", *keep_sums), _MEANS),
@@ -204,8 +209,9 @@ def kind(seed: int) -> Exercise:
             "the first two rows": (lambda f, x: _classified(f, x, [1, 0, 2, 3, 4]), one_order),
             "the last two rows": (lambda f, x: _classified(f, x, [0, 1, 2, 4, 3]), one_order),
             "the two ends": (lambda f, x: _classified(f, x, [4, 1, 2, 3, 0]), one_order),
-            "every number different": (lambda f, _: "neither", 'You call every function "neither". Do you compare with '
-                "torch.allclose, and is f(x) reordered in the same way as x?"),
+            "every number different": (lambda f, _: "neither",
+                'You call every function "neither". Do you compare with torch.allclose, and do you reorder f(x) in the same '
+                "way as x?"),
         },
         praise=f"all {len(_KINDS)} functions are classified correctly, including those that return one row for the whole "
                "sequence.",
@@ -232,12 +238,18 @@ def who_sees_whom(seed: int) -> Exercise:
         "attention": (_attention_layer, everyone),
         "causal attention": (_causal_layer, _past),
         "tanh of every number": (torch.tanh, itself),
-        "the token before": (lambda x: x.roll(1, dims=0), lambda length: itself(length).roll(1, dims=0)),
-        "a window of three": (lambda x: attention(x, x, x, mask=window(len(x))), window),
-        "plus the first token": (lambda x: x + x[:1], lambda length: itself(length) | (torch.arange(length) == 0)),
-        "half of the token before": (half, lambda length: itself(length) | itself(length).roll(1, dims=0)),
+        "each token replaced by the one before it": (
+            lambda x: x.roll(1, dims=0),
+            lambda length: itself(length).roll(1, dims=0),
+        ),
+        "attention to the last three tokens": (lambda x: attention(x, x, x, mask=window(len(x))), window),
+        "each token plus the first one": (lambda x: x + x[:1], lambda length: itself(length) | (torch.arange(length) == 0)),
+        "each token with two numbers of the one before it": (
+            half,
+            lambda length: itself(length) | itself(length).roll(1, dims=0),
+        ),
         "each row minus its own mean": (lambda x: x - x.mean(dim=1, keepdim=True), itself),
-        "nothing but zeros": (torch.zeros_like, lambda length: ~everyone(length)),
+        "only zeros": (torch.zeros_like, lambda length: ~everyone(length)),
     }
     truth = dict(layers.values())
 
@@ -266,42 +278,41 @@ def who_sees_whom(seed: int) -> Exercise:
         right=lambda f, x: truth[f](len(x)),
         mistakes={
             "a token set to zero": (looking(torch.zeros_like),
-                "You set a token to zero to see what changes. That changes nothing if the token is zero already, and one of "
-                "these is."),
+                "You set a token to zero to see what changes. But one of the tokens is zero already, so this changes nothing."),
             "the same added to all numbers": (looking(lambda token: token + 1),
                 "Your test misses some changes. That can happen if you add the same number to all numbers of a token, or if "
-                "you compare only the sum of each row. Add different numbers, and compare every number of the row."),
+                "you compare only the sum of each row. Add a different amount to each number of the token, and compare every "
+                "number of a row."),
             "one number changed or looked at": (looking(lambda token: token + first),
-                "You change only one number of a token, or you compare only one number of each row. A layer may use the other "
-                "numbers instead, so change all of them, by different amounts, and compare all of them."),
+                "You change only one number of a token, or you compare only one number of each row. A layer may use only the "
+                "other numbers, so change all numbers of the token, by different amounts, and compare all numbers of the row."),
             "another number looked at": (looking(lambda token: token + other, slice(3, 4)),
-                "You compare only one number of each row, but others may have changed. Compare all of them."),
+                "You compare only one number of each row, but the others may have changed. Compare all of them."),
             "all numbers changed": (lambda f, x: truth[f](len(x)) & (f is not half),
-                "You require that every number of a row changes. But a row also depends on a token if only some of its numbers "
-                "change."),
+                "You require that every number of a row changes. But the row also depends on the token if only some of these "
+                "numbers change."),
             "transposed": (but(lambda t: t.T),
-                "Your table is transposed: its rows should be the outputs m, and its columns the tokens n that they depend "
-                "on."),
+                "Your table is transposed: its rows should stand for the rows of f(x), and its columns for the tokens on which "
+                "they depend."),
             "never itself": (but(lambda t: t & ~itself(len(t))),
-                "In your tables, no token depends on itself. What happens to row n when you change token n?"),
+                "In your tables, no row depends on its own token. What happens to row n of f(x) when you change token n?"),
             "always itself": (but(lambda t: t | itself(len(t))),
-                "In your tables, every token depends on itself. But a layer can compute row m from token m - 1 alone."),
+                "In your tables, every row depends on its own token. But a layer can compute row m from token m - 1 alone."),
             "everyone": (but(torch.ones_like),
-                "In your tables, everything depends on everything. Compare each row m on its own, with torch.allclose."),
+                "In your tables, every row depends on every token. Compare each row on its own, with torch.allclose."),
             "the past": (but(lambda t: _past(len(t))),
-                "You say that every layer looks at the past and at the token itself. Find out by changing x and calling f "
-                "again."),
+                "You say that in every layer, row m depends on token m and on all the tokens before it. Change x and call f "
+                "again to see whether that is true."),
             "never put back": (but(lambda t: t.cumsum(dim=1) > 0),
-                "Once you have changed token n, it stays changed while you test the next tokens. Start each time from a fresh "
-                "copy of x."),
+                "You leave each token changed while you test the next ones. Start from a fresh copy of x each time."),
             "where nothing changes": (but(lambda t: ~t),
                 "Your table is True where nothing changes. It should be True where something changes."),
             "nobody": (but(torch.zeros_like),
-                "In your tables, nothing depends on anything. Does f really get a changed copy of x, and do you compare the "
+                "In your tables, no row depends on any token. Does f really get a changed copy of x, and do you compare the "
                 "result with f of the original x?"),
             "whether anything changes": (but(lambda t: t.any() & torch.ones_like(t)),
-                "You only say whether anything changes at all. Which rows change, and which token do you have to change for "
-                "that?"),
+                "You only say whether anything changes at all. Your table should say this for each row, and for each token "
+                "that you change."),
         },
         praise=f"the tables for all {len(layers)} layers are right.",
     )  # fmt: skip
@@ -315,7 +326,7 @@ def orders_apart(seed: int) -> Exercise:
         return _causal_layer(_causal_layer(x))[-1]
 
     layers: dict[str, Layer] = {
-        "a mean": lambda x: x.mean(dim=0),
+        "the mean row": lambda x: x.mean(dim=0),
         "one row of attention": lambda x: _attention_layer(x)[0],
         "the last row of causal attention": lambda x: _causal_layer(x)[-1],
         "the last row of two causal layers": last_of_two_causal,
@@ -365,8 +376,8 @@ def orders_apart(seed: int) -> Exercise:
             "one too few": (lambda f, x: right(f, x) - 1,
                 "Your count is one too small. The result for the original order counts, too."),
             "not the first": (lambda f, x: unlike(found := results(f, x), itertools.repeat(found[0])),
-                "You count the orders whose result differs from the first one. But many orders can share a result, and it "
-                "should count once."),
+                "You count the orders whose result differs from the first result. But several orders can share a result, and "
+                "such a result should count only once."),
             "neighbours": (lambda f, x: 1 + unlike(found := results(f, x), found[1:]),
                 "You compare each result only with the one before it. But an equal result may have come earlier."),
             **{f"sums, within {atol}": (
@@ -381,6 +392,6 @@ def orders_apart(seed: int) -> Exercise:
             **{f"{places} decimals": (lambda f, x, places=places: different([y.round(decimals=places) for y in results(f, x)]),
                 "You round so coarsely that different results become equal. Keep about six decimals.") for places in (0, 1)},
         },
-        praise="your counts are right, from a mean, which forgets all 24 orders, to two causal layers, which tell all 24 "
-               "apart.",
+        praise="your counts are right. For the 24 orders of four different rows, a mean gives a single result, and two causal "
+               "layers give 24 different ones.",
     )  # fmt: skip

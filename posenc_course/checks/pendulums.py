@@ -29,13 +29,13 @@ def offset() -> Exercise:
     rows = {  # width, position n, and offset m - n, less than half a rotation of the slowest clock
         "rows 107 and 100 of width 8": (8, 100, 7),
         "rows 93 and 100 of width 8": (8, 100, -7),
-        "twice row 250": (8, 250, 0),
+        "row 250 and row 250 again": (8, 250, 0),
         "rows of width 16": (16, 400, 2_500),
         "rows of width 4": (4, 500, -300),
         "rows of width 64": (64, 1000, -37),
-        "rows on either side of the slowest clock's first full turn": (8, 6_200, 150),
-        "rows 123 million tokens out": (128, 123_456_789, 20_000),
-        "rows ten million tokens out": (8, 10_000_019, -2_900),
+        "rows before and after the slowest clock's first full turn": (8, 6_200, 150),
+        "rows near position 123 million": (128, 123_456_789, 20_000),
+        "rows near position ten million": (8, 10_000_019, -2_900),
     }
 
     def pair(d: int, n: int, delta: int) -> tuple[Tensor, Tensor]:
@@ -61,37 +61,36 @@ def offset() -> Exercise:
     right = by(between)
     positions = by(lambda a, b: full(a))
     fastest = (
-        "This is what the fastest clock says on its own. It is right except for full turns, and the slower clocks tell you how "
-        "many there were."
+        "You return the offset that the fastest clock shows on its own. This clock can't show how many full turns it has made, "
+        "but the slower clocks can."
     )
     return Exercise(
         cases={name: pair(*case) for name, case in rows.items()},
         right=right,
         mistakes={
             "n - m": (lambda a, b: -right(a, b),
-                "The size is right, but the sign is wrong. You return n - m, or your hands run anticlockwise; Δ should be m - "
-                "n."),
+                "Your offsets have the right size but the wrong sign: Δ should be m - n. Do you subtract in the wrong order, "
+                "or do your hands run anticlockwise?"),
             "no sign": (lambda a, b: abs(right(a, b)),
-                "The size is right, but the sign is lost: Δ is negative if m comes before n."),
+                "Your offsets have the right size, but they are never negative: Δ should be negative if m comes before n."),
             "cosines": (by(lambda a, b: between(a, b).abs()),
-                "Your function loses the direction of each hand before it combines the hands. Cosines alone don't show the "
-                "direction."),
+                "Your function ignores the direction in which each hand has rotated. Cosines alone don't show this direction."),
             "only forwards": (by(lambda a, b: full(a - b)),
-                "Forward offsets are right, but backward offsets come out too large by one full turn of the slowest clock. Let "
-                "the hands turn either way."),
+                "Your positive offsets are right, but your negative ones come out too large by one full turn of the slowest "
+                "clock. From row n to row m, a hand can rotate in either direction."),
             "no wrapping": (by(lambda a, b: a - b),
-                "If a hand passes the bottom of its clock, the difference of its two angles is off by a full turn. Bring it "
-                "back to between -π and π."),
+                "Your difference of two angles is off by a full turn if the hand passes the bottom of its clock in between. "
+                "Bring each difference back into the range from -π to π."),
             "the fastest": (one_clock(0), fastest),
             "the fastest, forwards": (one_clock(0, full), fastest),
             "the slowest": (one_clock(-1),
-                "Your offsets are roughly right: they are what the slowest clock says on its own. Let the faster clocks "
-                "correct it, one by one."),
+                "Your offsets are roughly right: they are what the slowest clock shows on its own. Use the faster clocks, one "
+                "after another, to make them more precise."),
             "two positions": (lambda a, b: positions(a, b) - positions(b, a),
-                "Your function is right near the beginning, but not further out. There, you can't read a position any more, "
-                "only how far the hands have turned."),
+                "Your function is right near position 0, but not far away from it. There, you can no longer read the two "
+                "positions, only how far each hand has rotated from one row to the other."),
             "the position": (positions,
-                "You return the position of the first row, as far as it can be read. Return the offset between the two rows."),
+                "You return the position that you read from the first row. Return the offset between the two rows."),
             "degrees": (by(lambda a, b: torch.rad2deg(between(a, b))),
                 "Your function uses degrees somewhere, but frequencies are in radians per token."),
         },
@@ -112,58 +111,61 @@ def meet(seed: int) -> Exercise:
 
     right = by(lambda a, b: turn / abs(a - b))
     subtracted = (
-        "You subtract the times that the hands take for a full turn. Subtract their speeds instead: the faster hand gains ω_i "
-        "- ω_j per token."
+        "You subtract the times that the hands take for a full turn. Subtract their speeds instead: how many radians does the "
+        "faster hand gain per token?"
     )
     at_the_top = "You wait until both hands are back at the top. But they meet before that, somewhere else on the clock face."
     return Exercise(
         cases={
-            "the first hand being the faster one": (0, 1, 8),
-            "the first hand being the slower one": (3, 2, 8),
-            "the fastest and the slowest": (0, 3, 8),
+            "a first hand faster than the second": (0, 1, 8),
+            "a first hand slower than the second": (3, 2, 8),
+            "the fastest and the slowest hand": (0, 3, 8),
             "a row of width 12": (5, 1, 12),
-            "the slowest of a wide row": (31, 30, 64),
-            "two hands of eight": (first, second, 16),
-            "two hands of sixteen": (second, first, 32),
+            "the two slowest hands of a wide row": (31, 30, 64),
+            "two of eight hands": (first, second, 16),
+            "two of sixteen hands": (second, first, 32),
         },
         right=right,
         mistakes={
             "signed": (by(lambda a, b: turn / (a - b)),
-                "The size is right, but your result is negative if the first hand is the slower one."),
+                "Your result has the right size, but it is negative if the first hand is the slower one."),
             "signed otherwise": (by(lambda a, b: turn / (b - a)),
-                "The size is right, but your result is negative if the first hand is the faster one."),
+                "Your result has the right size, but it is negative if the first hand is the faster one."),
             "sum": (by(lambda a, b: turn / (a + b)),
-                "At that time, they would meet if one of them ran anticlockwise. But both run clockwise."),
+                "You return the time at which the hands would meet if one of them ran anticlockwise. But both run clockwise."),
             "turns": (by(lambda a, b: abs(turn / a - turn / b)), subtracted),
             "turns, signed": (by(lambda a, b: turn / a - turn / b), subtracted),
             "turns, signed otherwise": (by(lambda a, b: turn / b - turn / a), subtracted),
             "the faster": (by(lambda a, b: turn / max(a, b)),
-                "At that time, the faster hand is back at the top, but the slower one isn't."),
+                "You return the time at which the faster hand is back at the top. But by then, the slower hand has moved away "
+                "from the top."),
             "the slower": (by(lambda a, b: turn / min(a, b)),
-                "At that time, the slower hand is back at the top, but the two hands have already met."),
+                "You return the time at which the slower hand is back at the top. But the two hands have met before."),
             "radian": (by(lambda a, b: 1 / abs(a - b)),
-                "At that time, the faster hand is one radian ahead. They meet when it is a full turn ahead."),
+                "You return the time at which the faster hand is one radian ahead. But when the hands meet, it is a full turn "
+                "ahead."),
             "half a turn": (by(lambda a, b: math.pi / abs(a - b)),
-                "At that time, the hands point in opposite directions. They meet when the faster one has gained another half "
-                "turn."),
+                "You return the time at which the hands point in opposite directions. But they meet only when the faster one "
+                "has gained another half turn."),
             "product": (by(lambda a, b: turn / a * turn / b),
-                "You multiply the times that the hands take for a full turn. Think of their speeds: the faster hand gains ω_i "
-                "- ω_j per token."),
+                "You multiply the times that the hands take for a full turn. Think of their speeds: how many radians does the "
+                "faster hand gain per token?"),
             "both at the top": (by(lambda a, b: math.lcm(round(turn / a), round(turn / b))), at_the_top),
             "degrees": (by(lambda a, b: 360 / abs(a - b)), "You divide 360 degrees by a speed in radians per token. Use "
                                                            "radians for both."),
             "half the exponent": (lambda i, j, d: turn / abs(10_000 ** (-i / d) - 10_000 ** (-j / d)),
                 "Your hands are too fast. The exponent of ω_i contains 2i, because a clock has two columns."),
             "rounded": (by(lambda a, b: round(turn / abs(a - b))),
-                "You round the result. But time goes on between the tokens, so keep the fraction."),
+                "You round the result. But time also passes between the tokens, so keep the fraction."),
             "rounded up": (by(lambda a, b: math.ceil(turn / abs(a - b))),
-                "You round the result up. But time goes on between the tokens, so keep the fraction."),
+                "You round the result up. But time also passes between the tokens, so keep the fraction."),
             "rounded down": (by(lambda a, b: math.floor(turn / abs(a - b))),
-                "You round the result down. But time goes on between the tokens, so keep the fraction."),
+                "You round the result down. But time also passes between the tokens, so keep the fraction."),
             "at the start": (by(lambda a, b: 0),
-                "At position 0, all hands point in the same direction. Return the first time after that."),
+                "You return 0, the time at which all hands point to twelve o'clock. Return the first time after that at which "
+                "the two hands point in the same direction."),
         },
-        praise="all seven pairs of hands are right, whichever of the two is faster.",
+        praise="your times are right for all seven pairs of hands, whichever hand is the faster one.",
     )  # fmt: skip
 
 
@@ -172,7 +174,7 @@ def moving(seed: int) -> Exercise:
     """moving(first, second) -> cos ω_i·t from sin ω_i·t and sin ω_i·(t + 1), to five decimals, for several widths and t."""
     chance = random.Random(seed)
     times = {
-        "pendulum 0, first on its way out and then on its way back": (8, 1.2),
+        "pendulum 0 turning back between the photographs": (8, 1.2),
         "pendulum 0 swinging to the left": (8, 3.0),
         "a row of width 6": (6, 10.0),
         "a row of width 4": (4, chance.uniform(20, 600)),
@@ -195,7 +197,10 @@ def moving(seed: int) -> Exercise:
         omega = 10_000.0 ** (-2 * torch.arange(len(first), dtype=torch.float64) / len(first))
         return exact(first, second, omega)
 
-    no_direction = "The size is right, but the direction is lost. The second photograph shows it."
+    no_direction = (
+        "Your velocities have the right size but not the right signs. The second photograph shows in which direction a "
+        "pendulum moves."
+    )
     return Exercise(
         cases={name: ((frequencies(d) * t).sin(), (frequencies(d) * (t + 1)).sin()) for name, (d, t) in times.items()},
         right=by(exact),
@@ -203,32 +208,37 @@ def moving(seed: int) -> Exercise:
             "mean velocity": (by(lambda a, b, w: (b - a) / w),
                 "You return the mean velocity between the two photographs. But the velocity of a fast pendulum changes in that "
                 "second."),
-            "way": (by(lambda a, b, w: b - a), "You return how far each pendulum has moved, not how fast it was at the first "
-                                               "photograph."),
+            "way": (by(lambda a, b, w: b - a),
+                "You return how far each pendulum has moved, not how fast it was moving at the time of the first photograph."),
             "root": (by(lambda a, b, w: size(a)), no_direction),
             "negative root": (by(lambda a, b, w: -size(a)), no_direction),
             "direction of the way": (by(lambda a, b, w: (b - a).sign() * size(a)),
-                "That's nearly right. But a pendulum that turns back between the photographs can be nearer to the middle in "
-                "the second one, although it was moving outwards in the first."),
+                "Your velocities have the right size but not always the right sign. A pendulum that turns back between the "
+                "photographs can be nearer to the middle in the second one, although it was moving outwards in the first."),
             "the second": (by(lambda a, b, w: (b * w.cos() - a) / w.sin()),
-                "You return the velocity at the second photograph, not at the first."),
+                "You return the velocity at the time of the second photograph, not of the first."),
             "the second, with the other sign": (by(lambda a, b, w: (a - b * w.cos()) / w.sin()),
-                "You return the velocity at the second photograph, with the opposite sign. Have you swapped the two "
-                "photographs?"),
-            "sign": (by(lambda a, b, w: -exact(a, b, w)), "All your signs are wrong."),
+                "You return the velocity at the time of the second photograph, with the opposite sign. Have you swapped the "
+                "two photographs?"),
+            "sign": (by(lambda a, b, w: -exact(a, b, w)), "All your velocities have the wrong sign."),
             "times ω": (by(lambda a, b, w: exact(a, b, w) * w),
                 "You return the velocity itself. Return the velocity divided by ω, which is cos ω_i·t."),
             "not divided": (by(lambda a, b, w: b - a * w.cos()),
-                "That's nearly right. But the cosine in your formula still has a factor beside it."),
+                "Your result is nearly right, but cos ω_i·t is still multiplied by another factor. Which factor does it have "
+                "in the addition formula?"),
             "divided by ω": (by(lambda a, b, w: (b - a * w.cos()) / w),
-                "That's nearly right. But the factor beside the cosine isn't ω."),
+                "Your result is nearly right, but you divide by ω_i. Which factor does cos ω_i·t have in the addition "
+                "formula?"),
             "no cosine": (by(lambda a, b, w: (b - a) / w.sin()),
-                "That's nearly right. But in the formula, sin ω_i·t is multiplied by something."),
+                "Your result is nearly right, but you use sin ω_i·t without its factor. Which factor does it have in the "
+                "addition formula?"),
             "plus": (by(lambda a, b, w: (b + a * w.cos()) / w.sin()),
-                "That's nearly right. Look at the sign when you bring a term to the other side of the equation."),
+                "Your result is nearly right, but one sign is wrong. Look at the sign of a term when you move it to the other "
+                "side of the equation."),
             "exchanged": (by(lambda a, b, w: (b - a * w.sin()) / w.cos()), "You have swapped the sine and the cosine of ω."),
             "the second root": (by(lambda a, b, w: size(b)),
-                "You use only the second photograph, and a square root has no sign."),
+                "You take a square root, and only of numbers from the second photograph. A square root is never negative, and "
+                "you need the velocity at the time of the first photograph."),
             "half the width": (narrow,
                 "Your frequencies belong to a row that is half as wide. Each pendulum has one number here, so d is twice the "
                 "number of pendulums."),
@@ -316,18 +326,18 @@ def bent_hand(seed: int) -> Exercise:
 
     the_slowest = "You trust the slowest hand, but it may be the bent one."
     too_few = "You try too few tokens: the row can belong to any token from 0 to 999."
-    one_number = "You compare only one of a hand's two numbers, but two different directions of the hand share that number."
-    a_column = "You return a column. Clock i is in columns 2i and 2i + 1."
+    one_number = "You compare only one of a hand's two numbers, but this number can be the same for two different directions."
+    a_column = "You return the number of a column. Clock i is in columns 2i and 2i + 1."
     return Exercise(
         cases=cases,
         right=right,
         mistakes={
             "the nearest row": (nearest,
-                "You look for the nearest row. If a fast hand is bent, the nearest row can belong to a different token, so "
-                "count how many hands agree instead."),
+                "You look for the nearest row. But if a fast hand is bent, the nearest row can belong to a different token. "
+                "Count the hands that agree instead."),
             "read": (lambda row: as_token(_read(_hands(row) % (2 * math.pi), frequencies(len(row))), row),
-                "You read the position with the bent hand included. If a slow hand is bent, everything that you read after it "
-                "is wrong."),
+                "You use all hands to read the position, including the bent one. If a slow hand is bent, everything that you "
+                "read after it is wrong."),
             "the slowest believed": (lambda row: as_token(float(slowest(row) % turn(row)), row), the_slowest),
             "the slowest believed, either way": (lambda row: as_token(float(slowest(row)), row), the_slowest),
             "first column": (lambda row: 2 * right(row), a_column),
@@ -342,12 +352,14 @@ def bent_hand(seed: int) -> Exercise:
             "from 1": (lambda row: right(row) + 1, "You count clocks from 1, but the fastest one is clock 0."),
             "from the slowest": (lambda row: len(row) // 2 - 1 - right(row),
                 "You count from the slowest clock, but clock 0 is the fastest."),
-            "the token": (token, "You return the token. Which of that token's clocks disagrees with the row?"),
+            "the token": (token,
+                "You return the token to which the row belongs. Which of the row's clocks doesn't fit this token?"),
             "a right one": (lambda row: 0 if right(row) else 1,
                 "You return the first clock that is right. Which one is wrong?"),
-            "clock 0": (lambda row: 0, "You say clock 0 every time. Do you compare with the row of the right token?"),
+            "clock 0": (lambda row: 0,
+                "You return clock 0 for every row. Do you compare the row with that of the right token?"),
             "the slowest": (lambda row: len(row) // 2 - 1,
-                "You say the slowest clock every time. Do you compare with the row of the right token?"),
+                "You return the slowest clock for every row. Do you compare the row with that of the right token?"),
         },
-        praise="all eleven rows are right, including those in which the fastest or the slowest hand is bent.",
+        praise="you found the bent hand in all eleven rows, even where it was the fastest or the slowest one.",
     )  # fmt: skip

@@ -21,7 +21,7 @@ def looks_back() -> Exercise:
 
     PE(m)ᵀ M PE(n), with the concatenated table of base 10,000, must depend on m - n only and be largest at m - n = back.
     """
-    cases = {"3 back": (3, 16), "5 back": (5, 16), "a narrow table": (2, 8)}
+    cases = {"3 tokens back": (3, 16), "5 tokens back": (5, 16), "a narrow table": (2, 8)}
 
     def by(change: Callable[[float], float]) -> Callable[[int, int], Tensor]:
         return lambda back, d: shift_matrix(change(back), d, interleaved=False)
@@ -38,16 +38,16 @@ def looks_back() -> Exercise:
 
     cos, sin, minus, zero = (1, 0), (0, 1), (0, -1), (0, 0)
     ahead = (
-        "Your scores are relative, but your head looks ahead. A sign is wrong, or the matrix is transposed. M has the query m "
-        "on its left and the key n on its right."
+        "Your scores are relative, but your head looks ahead. Is a sign wrong, or is your matrix transposed? The query m is on "
+        "the left of M, and the key n is on its right."
     )
     signs = (
-        "In each block, one of the two sines needs a minus sign. With equal signs, the block stretches its pair instead of "
-        "rotating it."
+        "The two sines in each of your blocks have the same sign, so the block stretches its pair instead of rotating it. One "
+        "of the two needs a minus sign."
     )
     blocks = (
-        "Your blocks are where the interleaved table has its pairs. In the concatenated table, the sine of pair i is in column "
-        "i. In which column is its cosine?"
+        "You put the blocks where the interleaved table has its pairs. In the concatenated table, the sine of pair i is in "
+        "column i. In which column is its cosine?"
     )
     omega = "Your pairs don't rotate by the right angles. Does pair i rotate by ω_i times `back`, with ω_i = 10000^(-2i/d)?"
     return Exercise(
@@ -61,16 +61,17 @@ def looks_back() -> Exercise:
             "no minus": (of((cos, sin), (sin, cos)), signs),
             "two minuses": (of((cos, minus), (minus, cos)), signs),
             "cosines only": (of((cos, zero), (zero, cos)),
-                "In your matrix, the key `back` tokens ahead gets the same score as the key `back` tokens behind, because a "
-                "cosine can't tell them apart. Where are the sines?"),
-            "sines only": (of((zero, sin), (minus, zero)), "The cosines are missing. Each block should be a rotation."),
+                "Your matrix gives the key `back` tokens ahead the same score as the key `back` tokens behind, because a "
+                "cosine can't tell them apart. Which part of each rotation is missing?"),
+            "sines only": (of((zero, sin), (minus, zero)),
+                "Your matrix has sines but no cosines. Each block should be a rotation."),
             "exchanged": (of((sin, cos), ((-1, 0), sin)),
-                "You have swapped sine and cosine. If `back` is 0, M should be the identity."),
+                "You have swapped sine and cosine. If `back` is 0, your matrix should be the identity."),
             "degrees": (by(math.radians), "Your angles are in degrees, but sine and cosine expect radians."),
             "degrees, ahead": (by(lambda back: -math.radians(back)),
                 "Your angles are in degrees, but sine and cosine expect radians."),
             "identity": (by(lambda back: 0),
-                "Your scores are relative, but every token looks at itself. What moves the position of the key?"),
+                "Your scores are relative, but every token looks at itself. Where does `back` enter your matrix?"),
             "one back": (by(lambda back: 1), "Your scores are relative, but your head always looks one token back. It should "
                                              "use `back`."),
             "one too far": (by(lambda back: back + 1), "Your scores are relative, but your head looks one token too far back."),
@@ -80,7 +81,7 @@ def looks_back() -> Exercise:
             "growing": (of((cos, sin), (minus, cos), -1), omega),
         },
         praise="near position 0 and near position 5,000, the score depends only on the offset, and it is largest at the right "
-               "one.",
+               "offset.",
     )  # fmt: skip
 
 
@@ -99,15 +100,17 @@ def _fault(matrix: Tensor, back: int, d_model: int) -> str | None:
     if any(bool(values.max() - values.min() > 1e-4 * scores.abs().max()) for values in by_offset):
         near, far = (block[10, 10 - back].item() for block in scores)
         return (
-            f"The score depends on more than the offset: for {back} back, it is {near:.3f} at position 10 and {far:.3f} at "
-            "position 5,010. Is the block of each pair a rotation, and is everything outside the blocks zero?"
+            f"Your score depends on more than the offset: for the key {back} tokens back, it is {near:.3f} at position 10 and "
+            f"{far:.3f} at position 5,010. Is the block of each pair a rotation, and is everything outside the blocks zero?"
         )
     means = [values[0].mean().item() for values in by_offset]
     peaks = [offset for offset, mean in zip(offsets, means, strict=True) if mean > max(means) - 1e-5 * abs(max(means))]
     if peaks == [back]:
         return None
-    also = f", and {len(peaks) - 1} other offsets have the same score" if len(peaks) > 1 else ""
-    return f"{call} is relative, but its largest score is at m - n = {peaks[0]} and should be at {back}{also}."
+    if len(peaks) > 1:
+        share = f"the largest one occurs at {len(peaks)} offsets. It should occur only at m - n = {back}"
+        return f"{call} gives relative scores, but {share}."
+    return f"{call} gives relative scores, but the largest one is at m - n = {peaks[0]} and should be at {back}."
 
 
 # ── the assignment: a table of (cos, sin) pairs with frequencies of any kind ─────────────────────────────────────────────
@@ -158,29 +161,29 @@ def matrix(seed: int) -> Exercise:
     return Exercise(
         cases={
             "two pairs": (3, fixed),
-            "a fraction of a token back": (-2.5, fixed),
+            "a shift back by two and a half tokens": (-2.5, fixed),
             "a single pair": (1, sample(1)),
-            "a shift back": (-7, sample(3)),
-            "half a token": (0.5, sample(4)),
+            "a shift back by seven tokens": (-7, sample(3)),
+            "a shift by half a token": (0.5, sample(4)),
             "a long shift": (1000, sample(4)),
             "no shift": (0, sample(3)),
         },
         right=right,
         mistakes={
             "back": (lambda offset, omega: right(-offset, omega),
-                "Your matrix moves every row back. Is this the block for a sine that comes first, or does the wrong sine have "
-                "the minus sign?"),
+                "Your matrix shifts every row in the wrong direction. Here, the cosine of a pair comes first, so which of the "
+                "two sines needs the minus sign?"),
             "concatenated": (lambda offset, omega: _apart(right(offset, omega)),
-                "Your numbers are in the right place only if all cosines come first and then all sines. Here, pair i has "
-                "columns 2i and 2i + 1."),
+                "You place the numbers as if all cosines came first and then all sines. Here, pair i has columns 2i and 2i + "
+                "1."),
             "concatenated, back": (lambda offset, omega: _apart(right(-offset, omega)),
-                "There are two mistakes. Your numbers are placed as if all cosines came first and then all sines; and once "
-                "they are in the right places, they move the rows back."),
+                "You make two mistakes. You place the numbers as if all cosines came first and then all sines, and your matrix "
+                "shifts the rows in the wrong direction."),
             "same signs": (same_signs,
-                "In each block, one of the two sines needs a minus sign. With equal signs, the block stretches its pair "
-                "instead of rotating it."),
+                "The two sines in each of your blocks have the same sign, so the block stretches its pair instead of rotating "
+                "it. One of the two needs a minus sign."),
             "exchanged": (exchanged,
-                "You have swapped sine and cosine in your blocks. A shift by 0 should be the identity."),
+                "You have swapped sine and cosine in your blocks. A shift by 0 should give the identity matrix."),
             "one token": (lambda offset, omega: rotated(omega),
                 "Your matrix always shifts by one token. It should depend on the offset."),
             "no frequencies": (lambda offset, omega: rotated(torch.full_like(omega, offset)),
@@ -188,7 +191,7 @@ def matrix(seed: int) -> Exercise:
             "one frequency": (lambda offset, omega: rotated(offset * omega[:1].expand_as(omega)),
                 "All your pairs rotate like the first one. But each pair has its own frequency."),
             "the paper's": (lambda offset, omega: rotated(offset * frequencies(2 * len(omega))),
-                "You use the frequencies of the paper's table. Use those in omega."),
+                "You use the frequencies of the paper's table. Use those in `omega`."),
             "divided by 2π": (lambda offset, omega: rotated(offset * omega / (2 * math.pi)),
                 "You divide by 2π. But the frequencies are already in radians per token."),
             "times 2π": (lambda offset, omega: rotated(offset * omega * 2 * math.pi),
@@ -196,18 +199,17 @@ def matrix(seed: int) -> Exercise:
             "degrees": (lambda offset, omega: rotated(torch.deg2rad(offset * omega)),
                 "Your angles are in degrees, but they should be in radians."),
             "wavelengths": (lambda offset, omega: rotated(offset / omega),
-                "You divide by the frequency. But in one token, a pair rotates by ω."),
+                "You divide the offset by the frequencies. But a pair rotates by ω radians per token."),
             "truncated": (lambda offset, omega: rotated(int(offset) * omega),
                 "You round the offset towards 0, so -2.5 becomes -2. But an offset needn't be a whole number."),
             "floored": (lambda offset, omega: rotated(math.floor(offset) * omega),
                 "You round the offset down, so -2.5 becomes -3. But an offset needn't be a whole number."),
             "size": (lambda offset, omega: rotated(abs(offset) * omega),
-                "Your function ignores the sign of the offset, but offsets below 0 shift rows back."),
+                "Your function ignores the sign of the offset. But offsets below 0 should shift the rows back."),
             "whole steps": (lambda offset, omega: rotated(round(abs(offset)) * omega),
-                "There are two mistakes: offsets below 0 should shift rows back, and you shouldn't round offsets."),
+                "You make two mistakes: you ignore the sign of the offset, and you round it."),
         },
-        praise="your matrix depends only on the offset, which can be a whole number, a fraction, or negative; it doesn't "
-               "depend on m.",
+        praise="your matrix shifts every row, whatever m is, and the offset can be a whole number, a fraction, or negative.",
     )  # fmt: skip
 
 
@@ -265,7 +267,10 @@ def offset_between(seed: int) -> Exercise:
     def alone(pick: Callable[[Tensor], Tensor]) -> Callable[[Tensor, Tensor, Tensor, int], int]:
         return lambda m, n, omega, limit: round(by_pair(m, n, omega)[pick(omega)].item())
 
-    too_few = "You don't use all clocks. Each clock has gone round many times, so many offsets fit some of the clocks."
+    too_few = (
+        "You don't use all clocks. Each clock has gone round many times, so several offsets fit if you leave out some of the "
+        "clocks."
+    )
     single: dict[str, Callable[[Tensor], Tensor]] = {
         "first": lambda omega: torch.tensor(0),
         "last": lambda omega: torch.tensor(-1),
@@ -277,37 +282,39 @@ def offset_between(seed: int) -> Exercise:
         right=right,
         mistakes={
             "n - m": (lambda m, n, omega, limit: -right(m, n, omega, limit),
-                "The sign is wrong. Δ is m - n, so row m is row n shifted by Δ."),
+                "Your offset has the wrong sign. Δ is m - n, so row m is row n shifted by Δ."),
             "the index": (lambda m, n, omega, limit: right(m, n, omega, limit) + limit,
                 "You return the index of the offset in the list that you tried. But the list begins at -limit, not at 0."),
             "the distance": (lambda m, n, omega, limit: abs(right(m, n, omega, limit)),
-                "You return the distance without its sign. Δ is negative if m is smaller than n."),
+                "You return the offset without its sign. Δ is negative if m is smaller than n."),
             "forwards": (lambda m, n, omega, limit: best(m, n, omega, range(limit + 1)),
                 "You try only offsets from 0 upwards. But m may be smaller than n."),
             "no upper end": (lambda m, n, omega, limit: best(m, n, omega, range(-limit, limit)),
-                "You leave out one end. The offset can be `limit` itself, but range(-limit, limit) stops before it."),
+                "You leave out one end of the range. The offset can be `limit` itself, but range(-limit, limit) stops before "
+                "it."),
             "no ends": (lambda m, n, omega, limit: best(m, n, omega, range(1 - limit, limit)),
-                "You leave out both ends. The offset can be limit or -limit."),
+                "You leave out both ends of the range. The offset can also be `limit` or `-limit`."),
             "a limit of 40": (lambda m, n, omega, limit: best(m, n, omega, range(-40, 41)),
-                "You always try offsets from -40 to 40, but the limit is an argument."),
+                "You always try the offsets from -40 to 40. Use the `limit` that your function is given."),
             **{f"the {name} clock alone": (alone(pick), too_few) for name, pick in single.items()},
             **{f"clocks {clocks}": (on_some(clocks), too_few)
                for clocks in (slice(0, 1), slice(-1, None), slice(0, 2), slice(1, 3), slice(0, 3, 2), slice(-2, None),
                               slice(0, 3), slice(0, -1), slice(1, None))},
             "the mean": (lambda m, n, omega, limit: round(by_pair(m, n, omega).mean().item()),
-                "You take the mean of what the pairs say on their own. But each of them is wrong by some number of full "
-                "turns."),
+                "You take the mean of the offsets that the clocks show on their own. But no single clock shows how many full "
+                "turns it has made."),
             "the median": (lambda m, n, omega, limit: round(by_pair(m, n, omega).median().item()),
-                "You take the median of what the pairs say on their own. But each of them is wrong by some number of full "
-                "turns."),
+                "You take the median of the offsets that the clocks show on their own. But no single clock shows how many full "
+                "turns it has made."),
             "the paper's": (
                 lambda m, n, omega, limit: best(m, n, frequencies(2 * len(omega)), range(-limit, limit + 1)),
-                "You use the frequencies of the paper's table. Use those in omega."),
+                "You use the frequencies of the paper's table. Use those in `omega`."),
             "nothing compared": (lambda m, n, omega, limit: -limit,
-                "You always return -limit. That happens if all offsets seem to fit equally well, so does what you compare "
-                "depend on the offset?"),
+                "You always return -limit, as if all offsets fitted equally well. Do you shift row n by each offset before you "
+                "compare it with row m?"),
             "nothing fits": (lambda m, n, omega, limit: 0,
-                "You always return 0. Rounded rows don't fit any offset exactly, so take the one that fits best."),
+                "You always return 0. Because the rows are rounded, no offset fits them exactly, so take the offset that fits "
+                "best."),
         },
         praise=f"all {len(cases)} offsets are right, although each clock had gone round several times and you weren't told the "
                "positions.",
@@ -372,7 +379,9 @@ def relative_part(seed: int) -> Exercise:
         return means[at - at[:, None] + len(given) - 1]
 
     known, pairs = sample(3), sample(3)
-    between = "Between two different pairs, your matrix isn't zero. There, its scores depend on more than the offset."
+    between = (
+        "Your matrix isn't zero between two different pairs. The numbers there make the scores depend on more than the offset."
+    )
     return Exercise(
         cases={
             "a single pair": (sample(2, 2),),
@@ -385,39 +394,49 @@ def relative_part(seed: int) -> Exercise:
         right=right,
         mistakes={
             "M itself": (lambda given: given, "You return M unchanged, but its scores depend on more than the offset."),
-            "zeros": (torch.zeros_like, "You return all zeros. That is relative, but in every block, another relative matrix "
-                                        "is nearer to M."),
+            "zeros": (torch.zeros_like,
+                "You return all zeros. This matrix is relative, but another relative matrix is nearer to M."),
             "blocks": (in_blocks,
-                "Your blocks are the same as in M. Each block has to become a scaling plus a rotation, which has two numbers, "
-                "not four."),
+                "You keep the blocks of M as they are. But the block of a relative matrix has only two free numbers, not "
+                "four."),
             "the diagonal": (lambda given: given.diag().diag(),
-                "You keep the diagonal of M. But the two diagonal numbers of a pair must become equal."),
-            "only a": (part(1, 0), "You keep only the scalings. A relative matrix may also rotate each pair, and M does."),
-            "only b": (part(0, 1), "You keep only the rotations. A relative matrix may also scale each pair, and M does."),
-            "2a, 2b": (part(2, 2), "Your numbers are twice too large. The number nearest to two others lies between them."),
-            "a, 2b": (part(1, 2), "Your scalings are right, but your rotations are twice too large."),
-            "2a, b": (part(2, 1), "Your rotations are right, but your scalings are twice too large."),
-            "-b": (part(1, -1), "Your scalings are right, but your rotations have the wrong sign."),
+                "You keep only the diagonal of M. But in the blocks of a relative matrix, the two numbers on the diagonal are "
+                "equal, and the other two needn't be zero."),
+            "only a": (part(1, 0),
+                "You keep only the numbers on the diagonal. But in a relative matrix, the other two numbers of each block "
+                "needn't be zero."),
+            "only b": (part(0, 1),
+                "You keep only the numbers off the diagonal. But in a relative matrix, the two numbers on the diagonal of each "
+                "block needn't be zero."),
+            "2a, 2b": (part(2, 2),
+                "Your numbers are twice as large as they should be. The number nearest to two given ones lies between them."),
+            "a, 2b": (part(1, 2),
+                "Your numbers on the diagonal are right, but the other two of each block are twice as large as they should "
+                "be."),
+            "2a, b": (part(2, 1),
+                "Your numbers off the diagonal are right, but those on the diagonal are twice as large as they should be."),
+            "-b": (part(1, -1), "Your numbers on the diagonal are right, but the other two of each block have the wrong sign."),
             "concatenated": (apart, "You pair columns i and i + d/2. Here, the columns of a pair are neighbours, 2i and 2i + "
                                     "1."),
             "same for all": (same_for_all,
-                "You use one scaling and one rotation for all pairs. But each pair may have its own."),
+                "You use the same two numbers for all pairs. But each pair may have its own."),
             "a trace": (lambda given: given.diag().mean() * torch.eye(len(given)),
-                "You use one scaling for all pairs, and no rotation. But each pair may have its own scaling and its own "
-                "rotation."),
+                "You return a multiple of the identity matrix. But each pair may have two numbers of its own."),
             "the upper rows": (lambda given: one_row(given, 0),
                 "You use only the upper row of each block. The lower row matters, too."),
             "the lower rows": (lambda given: one_row(given, 1),
                 "You use only the lower row of each block. The upper row matters, too."),
             "b with a plus": (lambda given: with_plus(given, -1),
-                "You forgot a minus sign in your rotations: a rotation appears in M once as b and once as -b."),
+                "You forgot a minus sign: in a relative matrix, one of the two numbers off the diagonal of each block is the "
+                "negative of the other."),
             "symmetric": (lambda given: with_plus(given, 1),
-                "Your blocks are symmetric, so they aren't relative. The number at the lower left must be the negative of the "
-                "one at the upper right."),
+                "Your blocks are symmetric, so your matrix isn't relative. The number at the lower left of each block must be "
+                "the negative of the one at the upper right."),
             "between pairs too": (between_too, between),
             "between pairs as in M": (lambda given: given - in_blocks(given) + right(given), between),
             "diagonals": (diagonals,
-                "You average along the diagonals of M. But it is the scores that depend only on m - n, not the entries of M."),
+                "You average along the diagonals of M. But it is the scores that should depend only on m - n, not the entries "
+                "of M."),
         },
         praise="your matrix is relative, and no relative matrix is nearer to M.",
     )  # fmt: skip

@@ -47,23 +47,25 @@ def table() -> Exercise:
             "cosine first": (lambda positions, d: sinusoidal_table(positions, d).unflatten(-1, (-1, 2)).flip(-1).flatten(-2),
                 "You have swapped sine and cosine. In each pair, the sine comes first."),
             "from 1": (lambda positions, d: sinusoidal_table(positions + 1, d),
-                "Your first row belongs to position 1. Use the positions as they are given."),
+                "Your row for position m belongs to position m + 1. Use the positions as they are given."),
             "positions not used": (lambda positions, d: sinusoidal_table(range(len(positions)), d),
-                "Your rows are always those of positions 0, 1, 2, …. Use the positions that your function is given."),
+                "Your rows always belong to positions 0, 1, 2 and so on. Use the positions that your function is given."),
             "2c/d": (waves(lambda d: 10_000.0 ** (-2 * torch.arange(d).double() / d)),
-                "Your exponent counts channels instead of pairs. Both columns of a pair share one angle."),
+                "Your exponent counts columns instead of pairs. Both columns of a pair should have the same angle."),
             "c/d": (waves(lambda d: 10_000.0 ** (-torch.arange(d).double() / d)),
-                "The sine and the cosine of a pair have different angles in your table. Both columns of pair i have the "
-                "exponent 2i/d."),
+                "Your table uses different angles for the sine and the cosine of a pair. In both columns of pair i, the "
+                "exponent should be the same."),
             "a stray i·π": (waves(lambda d: omega(d) * math.pi * pairs(d)),
-                "Each of your frequencies has an extra factor of i·π, so pair 0 never rotates. The angle is just ω_i·m."),
+                "Each of your frequencies has an extra factor of i·π, so pair 0 never rotates. The angle of pair i should be "
+                "ω_i·m."),
             "4i/d": (waves(lambda d: omega(d) ** 2),
-                "Your exponent contains the factor 2 twice. The even column of pair i is column 2i already, and the exponent "
-                "is 2i/d."),
+                "Your exponent contains the factor 2 twice. The even column of pair i already has the number 2i, and the "
+                "exponent is 2i/d."),
             "d/2 - 1": (waves(lambda d: 10_000.0 ** (-pairs(d).double() / (d // 2 - 1))),
-                "Your slowest frequency is exactly 1/10000, as in the table of tensor2tensor. The paper divides by d/2."),
+                "Your slowest frequency is exactly 1/10000, as in the tensor2tensor library. In the paper's exponent, i is "
+                "divided by d/2."),
             "growing": (waves(lambda d: 1 / omega(d)),
-                "The exponent has the wrong sign: your frequencies grow from pair to pair, but they should fall."),
+                "Your exponent has the wrong sign: your frequencies grow from pair to pair, but they should fall."),
             "degrees": (waves(lambda d: omega(d) * math.pi / 180),
                 "Your angles are in degrees, but sine and cosine expect radians."),
             "i/d": (waves(of_base(100)), too_slow),
@@ -79,7 +81,7 @@ def to_interleaved(seed: int) -> Exercise:
     generator = torch.Generator().manual_seed(seed)
     # Widths up to 4 would hide the mistake of going the other way.
     shapes = {"an even width": (4, 8), "an odd width": (5, 7), "a single row": (1, 10), "a square table": (6, 6),
-              "another odd width": (5, 9), "a single pair": (4, 2), "a pair and a sine": (3, 3)}  # fmt: skip
+              "another odd width": (5, 9), "a single pair": (4, 2), "a pair and one more sine": (3, 3)}  # fmt: skip
 
     def by(column: Callable[[int, int], int]) -> Callable[[Tensor], Tensor]:
         """Column j of the result is column(j, d) of the table."""
@@ -100,19 +102,19 @@ def to_interleaved(seed: int) -> Exercise:
             "the way back": (by(opposite), "Your function does the opposite: it turns an interleaved table into a concatenated "
                                            "one."),
             "unchanged": (by(lambda j, d: j),
-                "Your columns are still in the old order. Does your function reorder them at all?"),
+                "Your columns are still in the order in which they were given. Does your function reorder them at all?"),
             "half rounded down": (by(lambda j, d: j // 2 + j % 2 * (d // 2)),
                 "Your function is right for even widths. If the width is odd, there is one more sine than there are cosines, "
-                "so where do the cosines begin?"),
+                "so in which column do the cosines begin?"),
             "cosine first": (by(lambda j, d: right(j, d) if d % 2 else right(j ^ 1, d)),
                 "You have swapped sine and cosine. In each pair, the sine comes first."),
             "cosine first, half rounded down": (by(lambda j, d: j // 2 + (j + 1) % 2 * (d // 2)),
-                "There are two mistakes. In each pair, the sine comes first; and if the width is odd, there is one more sine "
-                "than there are cosines."),
+                "You make two mistakes. In each pair, the sine should come first, and if the width is odd, there is one more "
+                "sine than there are cosines."),
             "cosines in reverse": (by(lambda j, d: j // 2 if j % 2 == 0 else d - 1 - j // 2),
                 "Your cosines are in reverse order. The first cosine belongs to pair 0."),
             "rows": (lambda table: table[[right(r, len(table)) for r in range(len(table))]],
-                "You reorder the rows, but a layout is an order of the columns."),
+                "You reorder the rows, but the two layouts differ in the order of the columns."),
         },
         praise="all seven tables are right, including three with an odd width.",
     )  # fmt: skip
@@ -176,50 +178,52 @@ def turns(seed: int) -> Exercise:
         right=_turns,
         mistakes={
             "the other sign": (lambda t: -_turns(t),
-                "Each angle has the wrong sign: in the paper's table, pair i rotates by plus ω_i. Which column is the sine?"),
+                "Your angles have the wrong sign: in the paper's table, pair i rotates by +ω_i from row to row. Which column "
+                "of a pair is the sine?"),
             "over the seam": (lambda t: angles(t).diff(dim=0),
-                "When an angle wraps around from π to -π, your pair seems to jump back. Bring each difference back to between "
-                "-π and π."),
+                "In your result, a pair seems to jump back when its angle wraps around from π to -π. Bring each difference "
+                "back into the range from -π to π."),
             "over the seam, from one side": (lambda t: one_side(t, 1),
-                "When a pair rotates forwards and its angle wraps around, it still seems to jump. Correct differences below -π "
-                "as well."),
+                "In your result, a pair that rotates forwards seems to jump when its angle wraps around. Correct differences "
+                "below -π as well."),
             "over the seam, from the other side": (lambda t: one_side(t, -1),
-                "When a pair rotates backwards and its angle wraps around, it still seems to jump. Correct differences above π "
-                "as well."),
+                "In your result, a pair that rotates backwards seems to jump when its angle wraps around. Correct differences "
+                "above π as well."),
             "the other sign and the seam": (lambda t: torch.atan2(t[:, 1::2], t[:, 0::2]).diff(dim=0),
-                "There are two mistakes: the signs are wrong, and a pair whose angle wraps around from π to -π seems to jump."),
+                "You make two mistakes: your angles have the wrong sign, and a pair seems to jump when its angle wraps around "
+                "from π to -π."),
             "cosines": (lambda t: cosines_apart(t).acos(),
-                "The size of each angle is right, but its direction is lost. Some pairs rotate backwards, and neither a cosine "
-                "nor a distance can show that."),
+                "Your angles have the right size, but they are never negative. Some pairs rotate backwards, and neither a "
+                "cosine nor a distance can show that."),
             "0 to 2π": (lambda t: _turns(t) % (2 * math.pi),
-                "Your angles are between 0 and 2π, so every step backwards looks like a large step forwards. They should be "
+                "Your angles lie between 0 and 2π, so a small step backwards looks like a large step forwards. They should lie "
                 "between -π and π."),
             "modulo π": (lambda t: torch.remainder(_turns(t) + math.pi / 2, math.pi) - math.pi / 2,
-                "Your function can't see half turns. The arctangent of a quotient, or a remainder modulo π, can't distinguish "
-                "opposite directions."),
+                "Your function can't tell opposite directions apart. The arctangent of a quotient can't do so, and neither can "
+                "a remainder modulo π."),
             "where they are": (lambda t: angles(t)[1:],
-                "You return the angle of each pair in a row, but you should return how far it rotates from row to row. Row 0 "
-                "isn't always at angle 0."),
+                "You return the angle of each pair in a row, but you should return how far the pair rotates from row to row. "
+                "The first row isn't always at angle 0."),
             "from the first row": (lambda t: _wrapped(angles(t)[1:] - angles(t)[0]),
-                "You measure every angle from the first row. Measure it from row r to row r + 1."),
+                "You measure every angle from the first row. Measure how far each pair rotates from one row to the next."),
             "the first step": (lambda t: _turns(t)[:1].expand(len(t) - 1, -1),
                 "You repeat the angles of the first step. But a pair can change its speed from row to row."),
             "concatenated": (halves, "You pair column i with column i + d/2, but this table is interleaved."),
             "the paper's": (lambda t: frequencies(t.shape[1]).expand(len(t) - 1, -1),
-                "These are the paper's frequencies. The tables in this exercise have other frequencies, so read them off the "
-                "numbers."),
+                "You return the paper's frequencies. The pairs of these tables rotate at different speeds, so compute the "
+                "angles from the numbers in the table."),
             "chords": (lambda t: (2 - 2 * cosines_apart(t)).clamp(min=0).sqrt(),
-                "You return the distances between two points on the circle, which are called chords. An angle is longer than "
-                "its chord."),
+                "You return the straight distance between two points on the circle, which is called a chord. The angle is the "
+                "length of the arc between them, which is longer."),
             "a sine": (lambda t: _turns(t).sin().asin(),
-                "Angles of more than a quarter turn come out too small, because an arcsine is never larger than a quarter "
-                "turn."),
+                "Your angles come out too small if they are larger than a quarter turn, because an arcsine never exceeds a "
+                "quarter turn."),
             "a quotient": (lambda t: _wrapped((t[:, 0::2] / t[:, 1::2]).atan().diff(dim=0)),
-                "The arctangent of a quotient can't distinguish opposite directions on the circle. atan2 can, because it gets "
-                "both numbers."),
+                "You take the arctangent of a quotient, which is the same for opposite directions on the circle. torch.atan2 "
+                "can tell them apart, because it gets both numbers."),
             "degrees": (lambda t: _turns(t).rad2deg(), "Your angles are in degrees, but they should be in radians."),
         },
-        praise="your angles are right in all six tables, for pairs that rotate forwards, backwards and past π.",
+        praise="your angles are right in all six tables, for pairs that rotate forwards, backwards or past π.",
     )  # fmt: skip
 
 
@@ -251,17 +255,23 @@ def culprit(seed: int) -> Exercise:
         cases[name] = (table,)
 
     far, middle = chance.randint(5, 40), chance.randint(3, 6)
-    add("no fault, from position 0", "none", (10, 8), start=0)
-    add("no fault", "none", (12, 6))
+    add("a right table that begins at position 0", "none", (10, 8), start=0)
+    add("a right table", "none", (12, 6))
     add("a first pair that doesn't move", "pair 0", (10, 8), speeds={0: 0.0})
     add("a slow pair that doesn't move", "pair 3", (10, 8), speeds={3: 0.0})  # off by a thousandth of a radian per token
     add("a pair that rotates backwards", "pair 2", (10, 8), speeds={2: -float(frequencies(8)[2])})
-    add("a last pair off by 0.00055", "pair 7", (5, 16), speeds={7: float(frequencies(16)[7]) + 0.00055})
-    add("a pair too fast, from position 0", "pair 1", (10, 4), start=0, speeds={1: chance.uniform(0.3, 0.6)})
+    add("a last pair that is too fast by 0.00055", "pair 7", (5, 16), speeds={7: float(frequencies(16)[7]) + 0.00055})
+    add(
+        "a pair that is too fast, in a table that begins at position 0",
+        "pair 1",
+        (10, 4),
+        start=0,
+        speeds={1: chance.uniform(0.3, 0.6)},
+    )
     add("a row that repeats the one before", f"row {middle}", (10, 8), row=(middle, -1))
     add("a wrong first row", "row 0", (11, 6), row=(0, far))
     add("a wrong last row", "row 9", (10, 4), row=(9, -far))
-    add("a wrong second row, from position 0", "row 1", (10, 8), start=0, row=(1, chance.randint(50, 90)))
+    add("a wrong second row in a table that begins at position 0", "row 1", (10, 8), start=0, row=(1, chance.randint(50, 90)))
     add("a wrong second-to-last row of five", "row 3", (5, 4), row=(3, far))
 
     def right(table: Tensor) -> str:
@@ -302,27 +312,28 @@ def culprit(seed: int) -> Exercise:
         right=right,
         mistakes={
             "the first wrong step": (step_as_row(first_step),
-                "Your pairs are right, but your rows aren't. You name the row where the first wrong step begins, but the wrong "
-                "row may be the one where it ends."),
+                "You find every wrong pair, but not every wrong row. You name the row where the first wrong step begins, but "
+                "the wrong row can also be the one where that step ends."),
             "after the first wrong step": (step_as_row(first_step, 1),
-                "You miss only row 0. No step leads to it, so a wrong row 0 spoils only one step."),
+                "You miss only a wrong row 0. No step leads to this row, so a fault in it makes only one step wrong."),
             "the last wrong step": (step_as_row(last_step),
-                "You miss only the last row. No step leads away from it, so a wrong last row spoils only one step."),
+                "You miss only a wrong last row. No step leads away from this row, so a fault in it makes only one step "
+                "wrong."),
             "after the last wrong step": (step_as_row(last_step, 1),
-                "Your pairs are right, but your rows aren't. The row where the last wrong step ends may be right, because that "
-                "step can begin at the wrong row."),
+                "You find every wrong pair, but not every wrong row. You name the row where the last wrong step ends, but the "
+                "wrong row can also be the one where that step begins."),
             "rows from 1": (renamed(lambda r: r + 1, "row"), "You count rows from 1, but the first one is row 0."),
             "pairs from 1": (renamed(lambda i: i + 1, "pair"), "You count pairs from 1, but the first one is pair 0."),
             "both from 1": (renamed(lambda i: i + 1, "row", "pair"),
                 "You count from 1, but the first row is row 0 and the first pair is pair 0."),
             "columns": (renamed(lambda i: 2 * i, "pair"), "You count columns. Pair i consists of columns 2i and 2i + 1."),
             "too coarse": (but("pair 3", "pair 7"),
-                "You miss slow pairs. Their angles are small, so compare them with a smaller tolerance."),
+                "You miss wrong pairs that are slow. Their angles are small, so compare them with a smaller tolerance."),
             "backwards": (but("pair 2"),
                 "You miss a pair that rotates backwards. Its angle has the right size but the wrong sign."),
-            "no rows": (but("row"), "You find every wrong pair, but no wrong row. Does your test look at all steps?"),
+            "no rows": (but("row"), "You find every wrong pair, but no wrong row. Does your function look at all steps?"),
             "the first rows": (lambda t: right(t) if right(t) in ("row 0", "row 1") else but("row")(t),
-                "You miss wrong rows after the second one. Look at all steps, not only at the first."),
+                "You miss a wrong row if it comes after the second row. Look at all steps, not only at the first."),
             "no pairs": (but("pair"),
                 "You find every wrong row, but no wrong pair. If a pair is wrong, what do you see in all of its steps?"),
             "pairs are rows": (but("pair", said="row 0"),
@@ -332,11 +343,12 @@ def culprit(seed: int) -> Exercise:
             "rows are pairs": (but("row", said="pair 0"),
                 "You mistake a wrong row for a wrong pair. If a pair is wrong, *all* of its steps are wrong."),
             "from position 0": (if_it_began_at_0,
-                "You compare each table with one that begins at position 0, but most of these begin somewhere else."),
+                "You compare each table with one that begins at position 0, but most of the given tables begin at a different "
+                "position."),
             "none": (but("pair", "row"),
-                f'You call every table "none", but {len(cases) - 2} of the {len(cases)} have a fault. Does your function look '
-                "at everything that `turns` returns?"),
+                f'You say "none" for every table, but {len(cases) - 2} of the {len(cases)} have a fault. Does your function '
+                "look at everything that `turns` returns?"),
         },
-        praise="all twelve tables are right: the ten with a fault, even one in the first row, the last row or the slowest "
-               "pair, and the two without one.",
+        praise="you are right about all twelve tables. Ten of them have a fault, which can even be in the first row, the last "
+               "row or the slowest pair, and two have none.",
     )  # fmt: skip

@@ -284,8 +284,8 @@ WRONG: dict[str, list[Any]] = {
         ),
         ("every seventh row", lambda f: lengths_hold(f, positions=range(0, 300, 7)), "doesn't look at all rows"),
         ("every other width", lambda f: lengths_hold(f, widths=range(2, 17, 4)), "doesn't try all widths"),
-        ("without width 12", lambda f: lengths_hold(f, widths={*WIDTHS} - {12}), "zero at width 12"),
-        ("without width 10", lambda f: lengths_hold(f, widths={*WIDTHS} - {10}), "zero at width 10"),
+        ("without width 12", lambda f: lengths_hold(f, widths={*WIDTHS} - {12}), "columns at width 12"),
+        ("without width 10", lambda f: lengths_hold(f, widths={*WIDTHS} - {10}), "columns at width 10"),
         (
             "the longest against the shortest",
             lambda f: lengths_hold(f, lambda x, y: abs(x.max() + x.min() - 2 * y) < 1e-3),
@@ -329,16 +329,16 @@ WRONG: dict[str, list[Any]] = {
         *blind(
             ("as in the chapter", solved(lambda a, b, c, s: math.sqrt(c * (1 - s) / s / a)), "are perpendicular"),
             ("other root", solved(lambda a, b, c, s: -root(a, -2 * b, c - c / s)), "Take the other root"),
-            ("2 of the middle term", solved(lambda a, b, c, s: root(a, b, c - c / s)), "Multiply out the square"),
+            ("2 of the middle term", solved(lambda a, b, c, s: root(a, b, c - c / s)), "if you multiply out the square"),
             ("sign of the middle term", solved(lambda a, b, c, s: root(a, -2 * b, c - c / s)), "wrong sign"),
-            ("middle term always positive", solved(lambda a, b, c, s: root(a, 2 * abs(b), c - c / s)), "lose the sign"),
+            ("middle term always positive", solved(lambda a, b, c, s: root(a, 2 * abs(b), c - c / s)), "ignore the sign"),
             (
                 "share of the words",
                 solved(lambda a, b, c, s: root(a, 2 * b, c - c / (1 - s))),
-                "everything except the position",
+                "the position a share of 1 - share",
             ),
             ("word k with row k", pairs_in_order, "word 0 with row 0"),
-            ("mean over channels", mean_per_channel, "not their mean"),
+            ("mean over channels", mean_per_channel, "the sum of these squares"),
             ("squares of mean lengths", squares_of_means, "You square the mean length"),
             (
                 "rows taken to be the paper's",
@@ -362,9 +362,13 @@ WRONG: dict[str, list[Any]] = {
             ("one too many", lambda d, share: int((common(d) < share).nonzero()[0]) + 2, "one too large"),
             ("length not squared", lambda d, share: int((common(d).sqrt() < share).nonzero()[0]) + 1, "You compare lengths"),
             ("divided by the index", divided_by_index, "divide the sum of k + 1 rows by k"),
-            ("halving", halving_rows, "shrinks and then grows again"),
-            ("for good", lambda d, share: int((common(d) >= share).nonzero()[-1]) + 2, "shrinks and then grows again"),
-            ("half of d forgotten", lambda d, share: int((common(d) < 2 * share).nonzero()[0]) + 1, "is d/2 and not d"),
+            ("halving", halving_rows, "it can get longer again"),
+            ("for good", lambda d, share: int((common(d) >= share).nonzero()[-1]) + 2, "it can get longer again"),
+            (
+                "half of d forgotten",
+                lambda d, share: int((common(d) < 2 * share).nonzero()[0]) + 1,
+                "the squared length of a row is d/2",
+            ),
             (
                 "100 rows",
                 lambda d, share: int(few[0]) + 1 if len(few := (common(d, 100) < share).nonzero()) else 100,

@@ -290,12 +290,12 @@ RIGHT: dict[str, list[Any]] = {
 
 WRONG: dict[str, list[Any]] = {
     "pendulums.offset": [
-        ("hands anticlockwise", lambda a, b: offset(*(row.view(-1, 2).flip(1).flatten() for row in (a, b))), "sign is wrong"),
+        ("hands anticlockwise", lambda a, b: offset(*(row.view(-1, 2).flip(1).flatten() for row in (a, b))), "the wrong sign"),
         ("cosines only", lambda a, b: round(read(turned(a, b).cos().acos(), frequencies(len(a)))), "Cosines alone"),
         ("not rounded", lambda a, b: read(turned(a, b), frequencies(len(a))), "should be a whole number"),
         ("the fastest clock", lambda a, b: turned(a, b)[0].item(), "should be a whole number"),
-        ("the fastest clock, rounded", lambda a, b: round(turned(a, b)[0].item()), "what the fastest clock says on its own"),
-        ("looked up in a table", looked_up, "million tokens out"),
+        ("the fastest clock, rounded", lambda a, b: round(turned(a, b)[0].item()), "the fastest clock shows on its own"),
+        ("looked up in a table", looked_up, "near position 123 million"),
         ("one base for another", lambda a, b: round(read(turned(a, b), frequencies(len(a), 1000))), None),
         ("always 7", lambda a, b: 7, "7 whatever your function is given"),
         ("all hands", turned, "returned (4,) numbers, but it should return one"),
@@ -311,7 +311,7 @@ WRONG: dict[str, list[Any]] = {
         ("difference of the turns", lambda i, j, d: abs(turn(i, d) - turn(j, d)), "You subtract the times"),
         ("none", lambda i, j, d: math.inf, "returned inf"),
         *blind(
-            ("signed", meet_signed, "your result is negative"),
+            ("signed", meet_signed, "it is negative if"),
             ("half a turn", lambda i, j, d: float(meet_signed(i, j, d).abs() / 2), "point in opposite directions"),
             ("a turn of the faster hand", lambda i, j, d: 2 * math.pi / frequencies(d)[min(i, j)], "faster hand is back"),
             ("sum of the speeds", lambda i, j, d: 2 * math.pi / frequencies(d)[[i, j]].sum(), "both run clockwise"),
@@ -322,24 +322,24 @@ WRONG: dict[str, list[Any]] = {
         ),
     ],
     "pendulums.moving": [
-        ("cosine of the arc sine", lambda first, second: np.cos(np.arcsin(first.numpy())), "direction is lost"),
+        ("cosine of the arc sine", lambda first, second: np.cos(np.arcsin(first.numpy())), "not the right signs"),
         ("whole row", lambda first, second: torch.stack((first, second), dim=1).flatten(), "has shape"),
         ("frequencies of half the width", lambda first, second: second - first * frequencies(len(first)).cos(),
          "raised RuntimeError"),
         ("in single precision", lambda first, second: moving_tangent(first.float(), second.float()), "a wide row"),
         ("three decimals", lambda first, second: moving_tangent(first, second).round(decimals=3), "rounded to 3 decimals"),
         *blind(
-            ("always positive", lambda first, second: (1 - first**2).clamp(min=0).sqrt(), "the direction is lost"),
+            ("always positive", lambda first, second: (1 - first**2).clamp(min=0).sqrt(), "not the right signs"),
             ("moved to the right, moves to the right", moving_direction, "turns back between the photographs"),
             ("the difference", lambda first, second: (second - first) / known(first), "the mean velocity"),
             ("at the second photograph", lambda first, second: (second * known(first).cos() - first) / known(first).sin(),
-             "velocity at the second photograph"),
+             "at the time of the second photograph"),
             ("half the width", moving_half_width, "half as wide"),
             ("times omega", lambda first, second: known(first) * moving_tangent(first, second), "the velocity itself"),
             ("plus for minus", lambda first, second: (second + first * known(first).cos()) / known(first).sin(),
              "Look at the sign"),
             ("not divided by the sine", lambda first, second: second - first * known(first).cos(),
-             "still has a factor beside it"),
+             "still multiplied by another factor"),
         ),
     ],
     "pendulums.bent_hand": [
@@ -349,7 +349,7 @@ WRONG: dict[str, list[Any]] = {
         *blind(
             ("nearest row", bent_nearest, "look for the nearest row"),
             ("slowest hand believed", bent_slowest, "You trust the slowest hand"),
-            ("column, not clock", bent_channel, "You return a column"),
+            ("column, not clock", bent_channel, "You return the number of a column"),
             ("counts from 1", lambda row: int(bent_trimmed(row)) + 1, "count clocks from 1"),
             ("always width 16", bent_sixteen, "rows of width 16"),
             ("the token", bent_position, "You return the token"),

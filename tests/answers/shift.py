@@ -324,7 +324,7 @@ WRONG: dict[str, list[Any]] = {
         ("ahead, forty times", lambda back, d: 40 * halves(*ROTATION)(back, d).T, "is at m - n = -3 and should be at 3"),
         ("3 back, always", lambda back, d: shift_matrix(3, d, interleaved=False), "at m - n = 3 and should be at 5"),
         ("twice as far", lambda back, d: shift_matrix(2 * back, d, interleaved=False), "at m - n = 6 and should be at 3"),
-        ("right at width 16", lambda back, d: halves(*ROTATION)(back, 16)[:d, :d], "for 2 back, it is"),
+        ("right at width 16", lambda back, d: halves(*ROTATION)(back, 16)[:d, :d], "for the key 2 tokens back, it is"),
         ("blocks side by side", halves(ROTATION[0], ROTATION[0]), "depends on more than the offset"),
         ("remembered from a text", remembered, "depends on more than the offset"),
         ("random", lambda back, d: torch.randn(d, d, generator=torch.Generator().manual_seed(0)), "more than the offset"),
@@ -332,7 +332,7 @@ WRONG: dict[str, list[Any]] = {
         ("not a number", lambda back, d: torch.full((d, d), math.nan), "contains NaN or infinity"),
         ("one block", lambda back, d: shift_matrix(back, 2), "has shape (2, 2), but it should be (16, 16)"),
         ("the angles", lambda back, d: back * frequencies(d), "has shape (8,), but it should be (16, 16)"),
-        ("sines only", halves((none, torch.sin), (minus_sin, none)), "The cosines are missing"),
+        ("sines only", halves((none, torch.sin), (minus_sin, none)), "no cosines"),
         ("complex", lambda back, d: torch.eye(d) * 1j, "returned complex numbers"),
         ("text", lambda back, d: "R", "returned a str that isn't a table"),
     ],
@@ -342,16 +342,20 @@ WRONG: dict[str, list[Any]] = {
         (
             "a chain of whole steps",
             lambda o, omega: torch.matrix_power(in_blocks(omega), round(abs(o))),
-            "There are two mistakes: offsets",
+            "You make two mistakes: you ignore",
         ),
         ("half of it", lambda o, omega: in_blocks(o * omega) / 2, "0.5 times what it should be"),
         ("nothing for no shift", lambda o, omega: in_blocks(o * omega) * (o != 0), "but not for: no shift"),
         *blind(
-            ("backwards", lambda o, omega: shift_exponential(o, omega).T, "moves every row back"),
-            ("concatenated", shift_concatenated, "all cosines come first"),
+            ("backwards", lambda o, omega: shift_exponential(o, omega).T, "in the wrong direction"),
+            ("concatenated", shift_concatenated, "all cosines came first"),
             ("the paper's speeds", lambda o, omega: shift_exponential(o, frequencies(2 * len(omega))), "of the paper's table"),
             ("whole offsets", lambda o, omega: shift_exponential(int(o), omega), "round the offset towards 0"),
-            ("forwards always", lambda o, omega: shift_exponential(abs(o), omega), "offsets below 0 shift rows back"),
+            (
+                "forwards always",
+                lambda o, omega: shift_exponential(abs(o), omega),
+                "offsets below 0 should shift the rows back",
+            ),
             ("no minus", shift_no_minus, "needs a minus"),
             ("one speed", lambda o, omega: shift_exponential(o, omega[:1].expand_as(omega)), "rotate like the first"),
             ("two pairs", shift_two_pairs, "has shape"),
@@ -382,7 +386,7 @@ WRONG: dict[str, list[Any]] = {
             "don't use all clocks",
         ),
         *blind(
-            ("n - m", lambda *case: -int(offset_correlation(*case)), "The sign is wrong"),
+            ("n - m", lambda *case: -int(offset_correlation(*case)), "Your offset has the wrong sign"),
             (
                 "upper end left out",
                 lambda m, n, omega, L: int(fits(m, n, omega, range(-L, L)).argmax()) - L,
@@ -424,9 +428,13 @@ WRONG: dict[str, list[Any]] = {
         ("two numbers", lambda M: torch.stack((M.diag(), M.diag())), "has shape"),
         ("written into M", in_place, "writes into its arguments"),
         ("one squeezed", lambda M: by_loop(M).squeeze() if len(M) > 2 else by_loop(M)[0, 0], "has shape"),
-        ("trace", lambda M: M.trace() / len(M) * torch.eye(len(M)), "one scaling for all pairs"),
+        ("trace", lambda M: M.trace() / len(M) * torch.eye(len(M)), "a multiple of the identity matrix"),
         *blind(
-            ("blocks as they are", lambda M: M * torch.kron(torch.eye(len(M) // 2), torch.ones(2, 2)), "the same as in M"),
+            (
+                "blocks as they are",
+                lambda M: M * torch.kron(torch.eye(len(M) // 2), torch.ones(2, 2)),
+                "blocks of M as they are",
+            ),
             (
                 "b with the wrong sign",
                 lambda M: relative(M, lambda m: (m[0, 0] + m[1, 1]) / 2, lambda m: (m[0, 1] + m[1, 0]) / 2),
@@ -441,7 +449,7 @@ WRONG: dict[str, list[Any]] = {
             (
                 "not halved",
                 lambda M: relative(M, lambda m: m[0, 0] + m[1, 1], lambda m: m[0, 1] - m[1, 0]),
-                "twice too large",
+                "twice as large",
             ),
             (
                 "b upside down",
@@ -449,10 +457,14 @@ WRONG: dict[str, list[Any]] = {
                 "have the wrong sign",
             ),
             ("diagonals averaged", relative_toeplitz, "along the diagonals"),
-            ("between pairs too", relative_between_pairs, "Between two different pairs"),
-            ("no b", lambda M: relative(M, lambda m: (m[0, 0] + m[1, 1]) / 2, lambda m: 0 * m[0, 1]), "only the scalings"),
+            ("between pairs too", relative_between_pairs, "between two different pairs"),
+            (
+                "no b",
+                lambda M: relative(M, lambda m: (m[0, 0] + m[1, 1]) / 2, lambda m: 0 * m[0, 1]),
+                "only the numbers on the diagonal",
+            ),
             ("concatenated", relative_halves, "columns i and i + d/2"),
-            ("one block for all pairs", relative_one_for_all, "one rotation for all pairs"),
+            ("one block for all pairs", relative_one_for_all, "the same two numbers for all pairs"),
         ),
     ],
 }
