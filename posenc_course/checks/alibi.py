@@ -48,53 +48,58 @@ def _between(j: int, p: int) -> float:
 _SLOPES: dict[str, tuple[Slope, str]] = {
     "the formula": (lambda head, size: 2 ** (-8 * (head + 1) / size),
         "You use the formula in the text of the paper, which fits any number of heads. But for 12 heads, the authors' code "
-        "begins with the slopes of 8 heads, and so do the models trained with it."),
+        "begins with the slopes of 8 heads, and so do the models that were trained with it."),
     "the formula from 0": (lambda head, size: 2 ** (-8 * head / size),
-        "Your first slope is 1, but the h of the formula begins with 1. And for 12 heads, the authors' code doesn't use this "
-        "formula."),
+        "Your first slope is 1. Do you count h from 0? In the formula, h begins with 1. And for 12 heads, the authors' code "
+        "doesn't use this formula."),
     "from 0": (_listed(lambda j, p: 8 * j / p, lambda h, p: 8 * h / p),
-        "Your first slope is 1, and all slopes are one step of the sequence too steep. Do you count the heads from 0? The h of "
-        "the formula begins with 1."),
+        "Your first slope is 1, and all your slopes are one step too steep. Do you count h from 0? In the formula, h begins "
+        "with 1."),
     "the first from 0": (_listed(_between, lambda h, p: 8 * h / p),
-        "Your first slope is 1, and the slopes for a power of two are one step too steep. Do you count the heads from 0?"),
+        "Your first slope is 1, and for 12 heads, your first 8 slopes are one step too steep. Do you count h from 0? In the "
+        "formula, h begins with 1."),
     "sorted": (lambda head, size: float(alibi_slopes(size).sort(descending=True).values[head]),
-        "Your slopes are right, but sorted. A stored model has its heads in the order of the authors' code, with the "
-        "additional heads last."),
+        "Your slopes are right, but you have sorted them. Trained models have them in the order of the authors' code, in which "
+        "the slopes from the larger power of two come last."),
     "additional first": (lambda head, size: float(alibi_slopes(size).roll(size - _power(size))[head]),
-        "Your additional slopes come first, but they should come last."),
+        "Your slopes from the larger power of two come first, but they should come last."),
     "additional backwards": (_listed(lambda j, p: 8 - 4 * (2 * j + 1) / p),
-        "Your additional slopes begin with the flattest, but they should begin with the steepest."),
+        "Your slopes from the larger power of two begin with the flattest, but they should begin with the steepest."),
     "of the larger power": (lambda head, size: 2 ** (-8 * (head + 1) / (1 << (size - 1).bit_length())),
-        "For 12 heads, your slopes are the first ones of 16 heads. The authors' code begins with all slopes of the next "
-        "smaller power of two."),
+        "For 12 heads, you use the first 12 slopes of 16 heads. But the authors' code begins with all slopes of 8 heads."),
     "the smaller power of 8": (_listed(_between, power=lambda size: _power(max(size - 1, 1))),
-        "If the number of heads is a power of two, it needs no additional slopes. Yours begin with the slopes of half as many "
-        "heads."),
+        "If the number of heads is a power of two, you begin with the slopes of half as many heads. But then the formula "
+        "already gives you a slope for every head."),
     "not every other": (_listed(lambda j, p: 4 * (j + 1) / p),
-        "The first 8 of your 12 slopes are right. But then you take the slopes of 16 heads one after another, and every second "
-        "one is already there."),
+        "For 12 heads, your first 8 slopes are right. But then you take the slopes of 16 heads one after another, although "
+        "every second one is already there."),
     "repeated": (_listed(lambda j, p: 8 * (j + 1) / p),
-        "Your additional slopes repeat the first ones, but no two heads should have the same slope. Which slopes of 16 heads "
-        "are new?"),
+        "For 12 heads, your last 4 slopes repeat the first ones, but no two heads should have the same slope. Which slopes of "
+        "16 heads don't occur among those of 8 heads?"),
     "running on": (_listed(lambda j, p: 8 * (p + j + 1) / p),
-        "For 12 heads, you continue the sequence of the slopes of 8 heads. But the additional slopes should lie between the "
-        "first ones."),
+        "For 12 heads, your last 4 slopes continue the sequence of the first 8. But they should come from the slopes of 16 "
+        "heads."),
     "counted among all": (_listed(lambda j, p: 4 * (2 * (j + p) + 1) / p),
-        "You count the additional heads among all heads. But of 12 heads, head 8 is the first of the additional ones."),
+        "For 12 heads, you count on from 8 in the formula for the last 4 heads. But head 8 should get the first slope of 16 "
+        "heads, so start counting again."),
     "one per head": (_listed(_between, lambda h, p: h + 1.0),
-        "Your exponents increase by 1 from head to head. The step should be 8 divided by the number of heads."),
+        "Your exponents increase by 1 from head to head. For a power of two, the step should be 8 divided by the number of "
+        "heads."),
     "one per head, all": (lambda head, size: 2.0 ** -(head + 1),
-        "Your exponents increase by 1 from head to head. The step should be 8 divided by the number of heads."),
+        "Your exponents increase by 1 from head to head. For a power of two, the step should be 8 divided by the number of "
+        "heads."),
     "not divided": (lambda head, size: 2.0 ** (-8 * (head + 1)), "You don't divide the exponent by the number of heads."),
     "whole exponents": (_listed(lambda j, p: 4 * (2 * j + 1) // p, lambda h, p: 8 * (h + 1) // p),
-        "You round the exponents down to whole numbers. In Python, / divides, and // also rounds."),
-    "no minus": (lambda head, size: 1 / _slope(head, size), "Your exponent lacks its minus sign. A slope is smaller than 1."),
+        "You round the exponents down to whole numbers. In Python, // rounds down after dividing, but / doesn't."),
+    "no minus": (lambda head, size: 1 / _slope(head, size),
+        "Your exponent lacks its minus sign. A slope should be smaller than 1."),
     "backwards": (lambda head, size: _slope(size - 1 - head, size),
-        "Your slopes are in reverse order. Head 0 has the first slope, which for a power of two is the steepest."),
-    "base e": (lambda head, size: math.exp(math.log2(_slope(head, size))), "Your base is e, but it should be 2."),
+        "Your slopes are in reverse order. Head 0 should have the first slope. For a power of two, that is the steepest one."),
+    "base e": (lambda head, size: math.exp(math.log2(_slope(head, size))),
+        "You use powers of e, but the slopes should be powers of 2."),
     "the formula to the base e": (lambda head, size: math.exp(-8 * (head + 1) / size),
-        "Your base is e, but it should be 2. And for 12 heads, the authors' code doesn't use the formula in the text of the "
-        "paper."),
+        "You use powers of e, but the slopes should be powers of 2. And for 12 heads, the authors' code doesn't use the "
+        "formula in the text of the paper."),
 }  # fmt: skip
 
 
@@ -164,28 +169,28 @@ def bias() -> Exercise:
             return None
         if off == ["positions 5000 to 5011"]:
             return (
-                "Your bias is right, or nearly right, for texts that begin at position 0, but it is wrong from position 5000 "
-                "on, where the distances are the same. Are your numbers rounded to half precision?"
+                "Your bias is right, or nearly right, for texts that begin at position 0, but it is wrong for a text that "
+                "begins at position 5,000, although the distances are the same. Are your numbers rounded to half precision?"
             )
         if all("after" in name for name in wrong):
             return (
-                f"Your bias is right for a whole text, but not for: {'; '.join(wrong)}. Do you compute the distance from the "
-                "positions?"
+                f"Your bias is right for a whole text, but not for: {'; '.join(wrong)}. Do you compute the distances from the "
+                "positions that your function is given?"
             )
         n = cases[wrong[0]][2]
-        at = f"With {wrong[0] if 'heads' in wrong[0] else f'{n} heads, {wrong[0]}'}"
+        at = f"With {wrong[0] if 'heads' in wrong[0] else f'{n} heads and {wrong[0]}'}"
         want, steps = next((a, b) for name, a, b in zip(cases, wanted, said, strict=True) if name == wrong[0])
         slopes = steps.mean(dim=1)
         if not steps.isfinite().all():
-            return f"{at}, your bias contains NaN or infinity where a query may look."
+            return f"{at}, your bias contains NaN or infinity for a key that a query may see."
         if not steps.any():
-            return f"{at}, your bias is the same for all keys, so it says nothing about position."
+            return f"{at}, your bias is the same for all keys, so it contains no information about position."
         if not same(slopes[:, None].expand_as(steps), steps, 0.02):
             bent = int((steps.amax(dim=1) / steps.amin(dim=1) - 1).abs().argmax())
             return (
-                f"Your bias isn't a straight line: in head {bent + 1} of {n}, it grows by between {steps[bent].min():.4f} and "
-                f"{steps[bent].max():.4f} for each token nearer to the query. It should be slope times distance; the "
-                "exponential comes later, with the softmax."
+                f"Your bias isn't a straight line: in head {bent + 1} of {n} (counted from 1), it grows by "
+                f"{steps[bent].min():.4f} per token at one key and by {steps[bent].max():.4f} per token at another. It "
+                "should be minus slope times distance; the exponential comes later, in the softmax."
             )
         if same(slopes[:1].expand_as(slopes), slopes):
             return f"All your heads have the same slope, {slopes[0]:.4f}, but each should have its own."
@@ -208,14 +213,14 @@ def bias() -> Exercise:
                 "Your bias grows with the distance: the nearest key gets the smallest bias, and the first key of the text gets "
                 "the largest. Check the sign."),
             "rows and columns": (of_places(lambda m, n: (m - n).abs()),
-                "For a query after a cache, the nearest key gets the smallest bias in your function. The query is in row 0 of "
-                "the tensor, but it is token 11. Your function is given its position."),
+                "For a query after a cache, the nearest key gets the smallest bias in your function. Do you use row numbers as "
+                "positions? A query in row 0 can be token 11 of the text, so use the positions that your function is given."),
             "places": (of_places(lambda m, n: m - n),
-                "Keys 2 and 9 are seven tokens apart, although the keys between them have been removed from the cache. You "
-                "count the distance in rows of the tensor. Use the positions instead."),
+                "You use row numbers of the tensors as positions. But keys 2 and 9 are seven tokens apart, even if the keys "
+                "between them have been removed from the cache. Use the positions that your function is given."),
         },
-        praise="with 8 and with 12 heads, near and far, after a cache and across a gap, the bias falls by the slope of its "
-               "head for each token of distance.",
+        praise="with 8 heads and with 12, after a cache and across a gap, your bias falls by the head's slope for each token "
+               "of distance.",
         ask=_steps,
         same=same,
         fault=fault,
@@ -231,7 +236,13 @@ def slope(seed: int) -> Exercise:
     sizes = [8, 12, 1, 2, 3, 16, 112, 200, 5, random.Random(seed).choice([20, 24, 40, 56, 71])]
 
     def kind(head: int, size: int) -> str:
-        return "a power of two" if size == _power(size) else "one of the first" if head < _power(size) else "an additional one"
+        return (
+            "a power of two"
+            if size == _power(size)
+            else "from the smaller power of two"
+            if head < _power(size)
+            else "from the larger power of two"
+        )
 
     return Exercise(
         cases={
@@ -254,7 +265,7 @@ def slope(seed: int) -> Exercise:
             "one head further": (lambda head, size: float(torch.cat((alibi_slopes(size)[-1:], alibi_slopes(size)))[head]),
                 "You give each head the slope of the head before it. Heads are counted from 0."),
         },
-        praise="all slopes are right, for 1 to 200 heads, in the order in which models have them.",
+        praise="all slopes are right, for 1 to 200 heads, in the order of the authors' code.",
         tolerance=1e-6,
     )  # fmt: skip
 
@@ -296,7 +307,7 @@ def same_bias(seed: int) -> Exercise:
     # The biases are equal, or differ by a number per row, in the future (hidden from queries), or in what a query sees.
     same = {
         "the same bias twice": (alibi, alibi.clone()),
-        "a number added to all": (alibi, alibi + 2.5),
+        "a number added to all entries": (alibi, alibi + 2.5),
         "a number added to each row": (noise, noise + of_row),
         "slope·n in every row": (alibi, (slope * n).expand(length, -1)),
         "-slope·|m - n|": ((slope * n).expand(length, -1), -slope * (m - n).abs()),
@@ -312,13 +323,13 @@ def same_bias(seed: int) -> Exercise:
         "a number added to each column": (alibi, alibi + of_column),
         "a different sign": (alibi, -alibi),
         "a different slope": (alibi, 2 * alibi),
-        "no bias": (alibi, torch.zeros_like(alibi)),
+        "ALiBi and no bias": (alibi, torch.zeros_like(alibi)),
         "a different number for the first key of the last query": plus(0.5, -1, 0),
         "a different number for the last query's own key": plus(0.5, -1, -1),
         "a different number for the first key of the second query": plus(0.5, 1, 0),
         "a different number in the middle": plus(0.5, 3, 2),
         "a query far back in a long text": plus(0.5, 37, 36, long),
-        "different numbers far below the largest": (faint, plus(-20.0, 4, 0, faint)[1]),
+        "a different number for a key with a tiny weight": (faint, plus(-20.0, 4, 0, faint)[1]),
         "0.001·n more in every row": (noise, noise + 0.001 * n),
         "1e-4 more for one key": plus(1e-4, 4, 3),
     }
@@ -356,14 +367,18 @@ def same_bias(seed: int) -> Exercise:
         "the whole row."
     )
     strict = (
-        "Your test is too strict. Numbers that differ by less than 1e-5 differ only because of rounding, and count as equal."
+        "Your test is too strict. Numbers that differ by less than 1e-5 count as equal, because rounding can cause such "
+        "differences."
     )
     loose = "Your tolerance is too large. Rounding errors stay below 1e-5, so 1e-4 is a real difference."
     ahead = "You also compare the future. But a causal mask hides it, so its numbers don't matter."
     some = (
-        "You don't look at all keys of every query. If a query sees one key with a different number, the biases are different."
+        "You don't look at all keys of every query. But a different number for a single key that a query sees can change the "
+        "attention."
     )
-    no_number = "Infinity minus infinity isn't a number, and neither is 0 times infinity. Look only at what each query sees."
+    no_number = (
+        "Infinity minus infinity isn't a number, and neither is 0 times infinity. Compare only the keys that each query sees."
+    )
     known: dict[str, tuple[Callable[[float], Same], str]] = {
         "equal": (lambda t: lambda a, b: equal(a, b, t), only_equal),
         "equal in the past": (lambda t: lambda a, b: equal(a.tril(), b.tril(), t), only_equal),
@@ -375,17 +390,19 @@ def same_bias(seed: int) -> Exercise:
         "infinity times 0": (lambda t: lambda a, b: equal(gained(a, -math.inf), gained(b, -math.inf), t), no_number),
         "NaN times 0": (lambda t: lambda a, b: equal(gained(a, 0.0), gained(b, 0.0), t), no_number),
         "one number for all": (lambda t: lambda a, b: equal((a - b - (a - b)[0, 0]).tril(), torch.zeros_like(a), t),
-            "You allow adding one number to the whole table, but not one number to each row. A softmax works on each row "
-            "separately."),
+            "You accept biases that differ by one number in the whole table, but not by a different number in each row. A "
+            "softmax works on each row separately."),
         "columns": (lambda t: lambda a, b: within(t)(a.mT.flip(0, 1), b.mT.flip(0, 1)),
-            "You allow adding a number to a column, but a softmax works along a row."),
+            "You accept biases that differ by a number in each column. But a softmax works along a row, so such a number "
+            "changes the weights."),
         "whole columns": (lambda t: lambda a, b: within(t, lambda m: slice(None))(a.mT, b.mT),
-            "You allow adding a number to a column, but a softmax works along a row. And you also compare the future."),
+            "You accept biases that differ by a number in each column. But a softmax works along a row, so such a number "
+            "changes the weights. And you also compare the future."),
         "the own key and later ones": (lambda t: within(t, lambda m: slice(m, None)),
-            "You compare each query's own key and the keys after it. But a query sees the keys up to its own."),
+            "You compare each query's own key and the keys after it. But a query sees its own key and the keys before it."),
         "weights for no scores": (lambda t: lambda a, b: softmaxes(a, b, t),
-            "A weight of nearly 0 isn't 0, because a larger score can bring the key back. Compare the biases for all possible "
-            "scores, not the weights for some scores."),
+            "You compare the weights for one choice of scores. But a weight of nearly 0 isn't 0: with a higher score, the key "
+            "gets a noticeable weight. Compare the biases themselves."),
         "the last query": (lambda t: of(slice(-1, None), t), some),
         "not the last query": (lambda t: of(slice(0, -1), t), some),
         "not the own key": (lambda t: within(t, lambda m: slice(0, m)), some),
@@ -425,10 +442,10 @@ def slope_for(seed: int) -> Exercise:
     """
     generator = random.Random(seed)
     cases = {
-        "half of the text": (6, 0.75, 12),
-        "one of two": (1, 0.75, 2),
+        "half of the keys": (6, 0.75, 12),
+        "one of two keys": (1, 0.75, 2),
         "the steepest head": (1, 0.95, 50),
-        "all but the farthest": (7, 0.97, 8),
+        "all keys but the farthest": (7, 0.97, 8),
         "a share of nearly 1": (3, 0.9998, 40),
         "the flattest head": (590, 0.9, 2048),
         "a little more than an even share": (100, 0.35, 400),
@@ -457,11 +474,14 @@ def slope_for(seed: int) -> Exercise:
         for name, less, more in (("keys - 1", -1, 0), ("keys + 1", 1, 0), ("length - 1", 0, -1), ("length + 1", 0, 1)):
             inner = [(slope, case) for slope, case in trials if 1 < case[0] < case[2] - 1]
             if all(abs(_share(slope, keys + less, length + more) - share) < 1e-3 for slope, (keys, share, length) in inner):
-                return f"Your slopes would be right for {name}. The query's own key, at distance 0, is the first of the keys."
+                return (
+                    f"You are off by one: your slopes would be right for {name}. The query's own key, at distance 0, is the "
+                    "first of the nearest keys."
+                )
         if max(said) - min(said) < 1e-9:
             return (
-                f"You return {said[0]:.4g} whatever your function is given. Does your search move, and does it continue in the "
-                "right half?"
+                f"You return {said[0]:.4g} whatever your function is given. Does your search change its interval, and does it "
+                "continue in the right half?"
             )
         hint = ""
         i = wrong[0]
@@ -478,12 +498,12 @@ def slope_for(seed: int) -> Exercise:
         nearest = f"the nearest {keys} keys get" if keys > 1 else "the nearest key gets"
         return (
             f"slope_for({keys}, {share:g}, {length}), for {name}, gives {said[i]:.6g}. With this slope, {nearest} "
-            f"{held[i]:.4f} of the attention, but it should be {share:g}.{hint}"
+            f"{held[i]:.4f} of the attention, but the share should be {share:g}.{hint}"
         )
 
     endless = (
-        "You use the formula for an endless text. In a short text, the far keys that this formula counts don't exist, so the "
-        "near keys get too much."
+        "You use the formula for an endless text. But in a short text, the distant keys that this formula counts don't exist, "
+        "so the nearest keys get too large a share."
     )
     return Exercise(
         cases=cases,
@@ -491,26 +511,28 @@ def slope_for(seed: int) -> Exercise:
         mistakes={
             "endless": (lambda keys, share, length: -math.log(1 - share) / keys, endless),
             "endless, below 0": (lambda keys, share, length: math.log(1 - share) / keys,
-                "You return a negative slope, but a slope is positive. And you use the formula for an endless text, but this "
-                "one has an end."),
+                "You return a negative slope, but a slope is positive. And you use the formula for an endless text, but the "
+                "text has only `length` tokens."),
             "endless, base 2": (lambda keys, share, length: -math.log2(1 - share) / keys,
-                "You use base 2, but the softmax has base e. And you use the formula for an endless text."),
+                "You use base 2, but the softmax uses powers of e. And you use the formula for an endless text."),
             "endless, the rest": (lambda keys, share, length: -math.log(share) / keys,
-                "With your slope, all other keys get the share, and only in an endless text. You have swapped share and 1 - "
-                "share."),
+                "You use the formula for an endless text, and you have swapped share and 1 - share, so the distant keys get "
+                "the share."),
             "endless, one key less": (lambda keys, share, length: -math.log(1 - share) / max(keys - 1, 1),
-                "You use the formula for an endless text, and with one key too few. The query's own key counts, too."),
+                "You use the formula for an endless text, with one key too few. The query's own key counts, too."),
             "half": (lambda keys, share, length: math.log(2) / keys,
-                "With your slope, the nearest keys get half of the attention, whatever the share is, and only in an endless "
-                "text."),
+                "Your slope gives the nearest keys half of the attention, whatever the share should be. And it does so only in "
+                "an endless text."),
             "of twice the keys": (lambda keys, share, length: math.log(share / (1 - share)) / keys,
-                "You use the formula for a text with twice as many tokens as `keys`. But `length` may be any number."),
-            "base 2": (lambda *case: right(*case) / math.log(2), "You use base 2, but the softmax has base e."),
+                "You use the formula for a text with twice as many tokens as `keys`. But a text can have any number of "
+                "tokens."),
+            "base 2": (lambda *case: right(*case) / math.log(2), "You use base 2, but the softmax uses powers of e."),
             "below 0": (lambda *case: -right(*case), "Your slopes have the wrong sign, so the farthest keys get the share."),
             "the rest": (lambda keys, share, length: _halved(lambda s: _share(s, keys, length), 1 - share, low=-20),
-                "With your slopes, all other keys get the share. The nearest keys should get it."),
+                "With your slopes, all the other keys together get the share that the nearest keys should get."),
             "the rest, above 0": (lambda keys, share, length: _halved(lambda s: _share(s, keys, length), 1 - share),
-                "With your slopes, all other keys get the share if that is possible. The nearest keys should get it."),
+                "With your slopes, all the other keys together get the share that the nearest keys should get, as far as that "
+                "is possible with a positive slope."),
         },
         praise=lambda said: (
             f"in all {len(said)} heads, the nearest keys get the right share. For 590 of 2,048 keys to get 90 %, the slope is "
@@ -609,9 +631,9 @@ def attend(seed: int) -> Exercise:
         "three tokens after a cache": case([1] * 8, 3),
         "padding in front": case([0] * gap + [1] * 5, 1),
         "padding between prompt and answer": case([1] * 4 + [0] * gap + [1] * 3, 1),
-        "padding in both places": case([0, 0, 1, 1, 1, 0, 1, 1, 1], 3),
+        "padding in front and in between": case([0, 0, 1, 1, 1, 0, 1, 1, 1], 3),
         "heads with a different width": case([1, 1, 0, 1, 1, 1], 2, heads=3, d=4),
-        "the first token, one head": case([1], 1, heads=1, d=2),
+        "the first token, with one head": case([1], 1, heads=1, d=2),
         "a cache of 300 tokens": case([1] * 280 + [0] * 20 + [1] * 3, 2, heads=2, d=4),
     }
 
@@ -647,34 +669,36 @@ def attend(seed: int) -> Exercise:
         # If a mask leaves a query no key, its row is 0/0, both in the answer and in the mistake that it is compared with.
         return torch.allclose(known, said, rtol=1e-3, atol=1e-3, equal_nan=True)
 
-    left = "Your mask counts rows from 0. But row r of the new tokens comes after all cached tokens, and may see those, too."
-    rows = (
-        "You compute the distance between rows and columns. But row 0 of q isn't token 0 of the text; it is the first new token"
+    left = (
+        "Your mask treats the first new token as token 0 of the text. But the new tokens come after all cached tokens, and may "
+        "see those, too."
     )
+    rows = "You use row and column numbers as positions. But row 0 of q isn't token 0 of the text; it is the first new token"
     return Exercise(
         cases=cases,
         right=_attend,
         mistakes={
             "padding counts": (by_places(_SEEN),
-                "Your function is right without padding, but not with padding between two words. Count only the words between "
-                "them."),
+                "Your function is right without padding. But it counts padding between two words as distance, and only words "
+                "should count."),
             "padding counts and is seen": (by_places(_causal),
-                "Your function is right without padding. But it counts the padding as distance, and it looks at it."),
+                "Your function is right without padding. But it counts padding as distance, and it lets queries look at "
+                "padding."),
             "padding is seen": (but(mask=_causal),
-                "You don't count the padding as distance, but your function still looks at it. The mask has to use `real`, "
-                "too."),
+                "Your distances are right, but your queries still look at padding. The mask has to use `real`, too."),
             **{f"open, {bias.__name__}": (but(mask=_but_padding(_open), bias=bias),
-                "If there are several new tokens, they see the ones after them. The causal mask also applies among the new "
+                "In your function, new tokens see the new tokens after them. But the causal mask also applies among the new "
                 "tokens.")
                for bias in (_linear, _symmetric)},
             **{f"open, padding counts, {bias.__name__}": (by_places(_but_padding(_open), bias=bias),
-                "If there are several new tokens, they see the ones after them. And you count padding as distance.")
+                "In your function, new tokens see the new tokens after them. And you count padding as distance.")
                for bias in (_linear, _symmetric)},
             **{f"from the left, {n}": (but(mask=mask), left)
                for n, mask in enumerate((_from_the_left, _but_padding(_from_the_left), left_or(-1), left_or(0)))},
             **{f"rows, {n}": (by_rows(_SEEN, stands), f"{rows}.") for n, stands in enumerate((_places, _words))},
-            "rows, open": (by_rows(_but_padding(_open), _places), f"{rows}. And your new tokens see the ones after them."),
-            "rows, padding is seen": (by_rows(_causal, _places), f"{rows}. And your function looks at the padding."),
+            "rows, open": (by_rows(_but_padding(_open), _places),
+                f"{rows}. And your new tokens see the new tokens after them."),
+            "rows, padding is seen": (by_rows(_causal, _places), f"{rows}. And your queries look at padding."),
             **{f"not itself, {mask.__name__}": (but(mask=mask),
                 "In your function, a new token doesn't see itself. The last key that a token may see is its own.")
                for mask in (before, before_or_first)},
@@ -682,19 +706,19 @@ def attend(seed: int) -> Exercise:
                 "Your bias makes a key more important the farther away it is. Check the sign."),
             "no bias": (but(bias=lambda distance, slopes: 0 * _linear(distance, slopes)), "You don't add the bias."),
             "one slope": (but(bias=lambda distance, slopes: _linear(distance, slopes[:1])),
-                "All your heads have the slope of the first one."),
+                "All your heads use the slope of the first head. But each head has its own slope."),
             "package's slopes": (but(bias=lambda distance, slopes: _linear(distance, alibi_slopes(len(slopes)))),
                 "You use the package's slopes for this number of heads. Use the slopes that your function is given."),
             "backwards": (but(bias=lambda distance, slopes: _linear(distance, slopes.flip(0))),
                 "You use the slopes in reverse order."),
             "no softmax": (but(weigh=lambda scores, mask, real: scores * mask),
-                "You add up the values, weighted by their scores. Where is the softmax?"),
+                "You weight the values by their scores. Where is the softmax?"),
             "bias divided": (
                 lambda q, keys, values, slopes, real: _attend(q, keys, values, slopes / math.sqrt(q.shape[2]), real),
                 "You divide the bias by √d, but only q·k should be divided."),
             "not divided": (but(root=lambda d: 1), "You don't divide the scores by √d."),
             "divided twice": (but(root=lambda d: d),
-                "You divide the scores by d, which is √d twice. The package's attention already divides by √d."),
+                "You divide the scores by √d twice. The package's `attention` already divides by √d."),
             **{f"divided by √{n}": (but(root=lambda d, n=n: math.sqrt(n)),
                 "You divide the scores by the same number for every width. But √d depends on the width of "
                 "q.") for n in (8, 64)},
@@ -704,7 +728,7 @@ def attend(seed: int) -> Exercise:
             "hidden at 0": (but(weigh=lambda scores, mask, real: (scores * mask).softmax(-1)),
                 "You give a hidden key the score 0, but then it still has a weight. Which score gives a weight of 0?"),
         },
-        praise="for one token and several, beside a cache, with padding before and between the words, the result is the same "
-               "as without the padding.",
+        praise="for one new token and for several, after a cache, with padding before the words and between them, the result "
+               "is the same as without padding.",
         same=same,
     )  # fmt: skip

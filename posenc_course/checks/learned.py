@@ -30,7 +30,7 @@ def extend() -> Exercise:
     def right(table: Tensor, rows: int) -> Tensor:
         return _at(table, torch.linspace(0, len(table) - 1, rows, dtype=torch.float64))
 
-    copies = "Each of your rows is one of the old rows. What lies between two old rows?"
+    copies = "All your rows are copies of old rows. But a new row can also lie between two old rows, as a mixture of both."
     return Exercise(
         cases={
             **{f"{n} rows to {rows}": (table_of(n, d_model), rows) for n, rows, d_model in sizes},
@@ -40,26 +40,28 @@ def extend() -> Exercise:
         right=right,
         mistakes={
             "zeros": (lambda t, rows: torch.cat((t, t.new_zeros(rows - len(t), t.shape[1]))),
-                "You padded the table with zeros, so the new positions all have the same row. The old rows should move apart "
-                "to make room for the new ones."),
+                "You pad the table with zeros, so all the additional rows are equal. Instead, the old rows should move apart "
+                "and make room for new rows between them."),
             "the last row again": (lambda t, rows: t[torch.arange(rows).clamp(max=len(t) - 1)],
-                "You repeated the last row, so a model can't tell the new positions apart."),
+                "You repeat the last row, so a model can't tell the additional positions apart."),
             "round and round": (lambda t, rows: t[torch.arange(rows) % len(t)],
-                "You started again at row 0, so some positions share a row."),
+                "After the last row, you start again at row 0, so some positions have the same row."),
             "nearest": (lambda t, rows: t[torch.linspace(0, len(t) - 1, rows).round().long()],
-                "Each of your rows is the nearest old row. What lies between two old rows?"),
+                "For each new row, you take the nearest old row. But a new row can also lie between two old rows, as a mixture "
+                "of both."),
             "the row before": (lambda t, rows: t[torch.arange(rows) * (len(t) - 1) // max(rows - 1, 1)], copies),
             "equal shares": (lambda t, rows: t[torch.arange(rows) * len(t) // rows], copies),
             "a step too many": (lambda t, rows: _at(t, torch.arange(rows) * len(t) / rows),
-                "Your last row should be the last row of the table. From the first to the last row, there are rows - 1 steps "
-                "in your result, and len(table) - 1 steps in the table."),
+                "Your last row should be the last row of the old table. From its first row to its last, the new table has rows "
+                "- 1 steps, and the old one has len(table) - 1."),
             "pixels": (lambda t, rows: _at(t, (torch.arange(rows) + 0.5) * len(t) / rows - 0.5),
-                "Your rows aren't evenly spaced from one end to the other. You place them at the centres of intervals, like "
-                "the pixels of an image (align_corners)."),
+                "Your rows aren't evenly spaced from the first old row to the last. They lie at the centres of equal "
+                "intervals, like the pixels of an image. (In PyTorch, `align_corners` makes this difference.)"),
             "backwards": (lambda t, rows: right(t, rows).flip(0),
-                "Your rows are in reverse order: your first row is the last row of the table."),
+                "Your rows are in reverse order: your first row is the last row of the old table."),
         },
-        praise=f"{', '.join(f'{n} rows to {rows}' for n, rows, _ in sizes)}, and all other cases are right, too.",
+        praise=f"your function stretches {', '.join(f'{n} rows to {rows}' for n, rows, _ in sizes)}, and all other cases are "
+               "right, too.",
     )  # fmt: skip
 
 
@@ -97,21 +99,21 @@ def heard(seed: int) -> Exercise:
 
     ordered = list(range(5))
     one_kept = (
-        "If several tokens share a row, you keep only one of their gradients, but all of them reach the row. (With an index, "
-        "`+=` adds to each row only once, even if the index names it several times.)"
+        "If several tokens use the same row, you keep only one of their gradients, but the row needs all of them. (In "
+        "`table[positions] += …`, each row is increased only once, even if it occurs several times in `positions`.)"
     )
-    mean = "You take a mean. But the gradient of a row is the sum over all tokens that looked it up."
-    one_off = "Your rows are off by one. A token at position m looked up row m, counted from 0."
+    mean = "You take a mean. But the gradient of a row is the sum of the gradients of all tokens that looked it up."
+    one_off = "Your rows are off by one. Rows and positions are both counted from 0, and a token at position m looked up row m."
     return Exercise(
         cases={
             "a single text": inputs([ordered], 5),
-            "two texts that share their rows": inputs([ordered, ordered], 5),
+            "two texts that use the same rows": inputs([ordered, ordered], 5),
             "a table with rows that no token looks up": inputs([ordered, ordered, ordered], 9),
             "tokens of one text that share a row": inputs([[0, 0, 0, 1, 2], ordered], 6),
             "texts that begin at different positions": inputs([[3, 4, 5, 6], [1, 2, 3, 4]], 7),
-            "positions in any order": inputs([torch.randperm(6, generator=generator).tolist() for _ in range(4)], 6),
+            "positions in a random order": inputs([torch.randperm(6, generator=generator).tolist() for _ in range(4)], 6),
             "a single token": inputs([[2]], 4),
-            "vectors of one number": inputs([ordered, ordered], 5, d=1),
+            "vectors with a single number": inputs([ordered, ordered], 5, d=1),
         },
         right=right,
         mistakes={
@@ -121,25 +123,27 @@ def heard(seed: int) -> Exercise:
             "mean over the batch": (lambda g, p, rows: right(g, p, rows) / len(g), mean),
             "mean over all tokens": (lambda g, p, rows: right(g, p, rows) / p.numel(), mean),
             "columns": (columns,
-                "You use the column of the batch. But `positions` says which row a token looked up."),
+                "You use the column of the batch as the row. But `positions` says which row each token looked up."),
             "the first text's positions": (lambda g, p, rows: right(g, p[:1].expand_as(p), rows),
-                "You use the positions of the first text for all texts. But each text has its own."),
+                "You use the positions of the first text for all texts. But each text has its own positions."),
             "the first text": (lambda g, p, rows: right(g[:1], p[:1], rows),
-                "You use only the first text. But the tokens of all texts reach their rows."),
+                "You use only the first text. But the tokens of all texts contribute to the gradient."),
             "the last text": (lambda g, p, rows: right(g[-1:], p[-1:], rows),
-                "You use only the last text. But the tokens of all texts reach their rows."),
+                "You use only the last text. But the tokens of all texts contribute to the gradient."),
             "sign": (lambda g, p, rows: -right(g, p, rows),
                 "The sign is wrong. A training step goes against the gradient, but the exercise asks for the gradient itself."),
             "counts": (counts, "You count the tokens that looked up each row. Add up their gradients instead."),
             "a row late": (lambda g, p, rows: right(g, (p + 1) % rows, rows), one_off),
             "a row early": (lambda g, p, rows: right(g, (p - 1) % rows, rows), one_off),
             "all alike": (lambda g, p, rows: g.sum(dim=(0, 1)).expand(rows, -1),
-                "All your rows are the sum over all tokens. But a token reaches only the row that it looked up."),
+                "In your result, every row is the sum over all tokens. But a token contributes only to the row that it looked "
+                "up."),
             "all that were looked up alike": (
                 lambda g, p, rows: g.sum(dim=(0, 1)) * (counts(g, p, rows) > 0),
-                "All rows that were looked up are the sum over all tokens. But a token reaches only its own row."),
+                "In your result, every row that was looked up is the sum over all tokens. But a token contributes only to its "
+                "own row."),
             "channels": (lambda g, p, rows: right(g, p, rows).sum(dim=1, keepdim=True).expand(rows, g.shape[2]),
-                "You add up over the channels. But each number of a row has its own gradient."),
+                "You sum over the channels. But each number in a row has its own gradient."),
         },
         praise="each row gets the gradients of all tokens that looked it up, and nothing else.",
     )  # fmt: skip
@@ -158,7 +162,10 @@ def room(seed: int) -> Exercise:
 
     one_too_few = "Your number is one too small. The last token is generated but never read, so it needs no row."
     unreadable = "A prompt that is longer than the table can't be read at all, so the answer is 0."
-    no_prompt = "You ignore the length of the prompt. Its tokens also take up rows, and only new tokens count."
+    no_prompt = (
+        "You ignore the length of the prompt. But the tokens of the prompt also need rows, and the result should count only "
+        "the new tokens."
+    )
     whole_text = "You return the length of the whole text. Count only the new tokens."
     return Exercise(
         cases={
@@ -175,12 +182,13 @@ def room(seed: int) -> Exercise:
         mistakes={
             "one too few": (lambda prompt, rows: max(rows - prompt, 0), one_too_few),
             "two too few": (lambda prompt, rows: max(rows - prompt - 1, 0),
-                "Your number is two too small. How many tokens have been read before the last one is generated? The last one "
-                "needs no row itself."),
+                "Your number is two too small. How many tokens have been read when the last one is generated? The last token "
+                "itself needs no row."),
             "below 0": (lambda prompt, rows: rows - prompt,
-                f"{one_too_few} And if the prompt doesn't fit, you return a number below 0."),
+                f"{one_too_few} And if the prompt is longer than the table, you return a negative number."),
             "no edge": (lambda prompt, rows: rows - prompt + 1,
-                "If the prompt is longer than the table, you return a number below 0. Then there's room for 0 tokens."),
+                "If the prompt is longer than the table, you return a negative number. But the number of new tokens can't be "
+                "below 0."),
             "absolute": (lambda prompt, rows: abs(rows - prompt + 1), unreadable),
             "distance and one": (lambda prompt, rows: abs(rows - prompt) + 1, unreadable),
             "at least one": (lambda prompt, rows: max(rows - prompt + 1, 1), unreadable),
@@ -254,26 +262,26 @@ def untrained(seed: int) -> Exercise:
 
     some = int(torch.randint(5, 9, (), generator=draw))
     lax = (
-        "Your test is too tolerant. A row whose direction has changed by little more than one degree has been trained, and its "
-        "cosine is still 0.9998."
+        "Your test is too tolerant. The direction of a trained row may have changed by little more than one degree, and then "
+        "the cosine is still 0.9998."
     )
     strict = (
-        "Your test is too strict. Rounding changes the direction of an untrained row by up to a thousandth of a degree, so its "
+        "Your test is too strict. Rounding changes the direction of an untrained row by up to a thousandth of a degree, so the "
         "cosine isn't always exactly 1."
     )
-    shorter = "You compare the lengths of the rows. But a trained row can have become shorter, too."
+    shorter = "You compare the lengths of the rows. But a trained row may have become shorter, too."
     little = (
         "You look for rows that have changed only a little. But weight decay may have halved a row that training never reached."
     )
-    channels = "You compare only two channels. But training can have changed a row in other channels, so look at all of them."
+    channels = "You compare only two channels. But training may have changed a row in other channels, so look at all of them."
     return Exercise(
         cases={
             "no weight decay": tables(range(some), 12, 16, 0.02, 1.0),
             "little weight decay": tables(range(some), 12, 16, 0.02, 0.99),
-            "halved rows, the first two never reached": tables(range(2, some), 12, 8, 0.7, 0.5),
-            "only the first two rows never reached": tables(range(2, 12), 12, 16, 0.02, 0.9),
-            "every row reached": tables(range(11), 11, 16, 0.02, 0.97),
-            "no row reached": tables(range(0), 7, 8, 1.0, 0.97),
+            "halved rows, of which the first two were never trained": tables(range(2, some), 12, 8, 0.7, 0.5),
+            "a table in which only the first two rows were never trained": tables(range(2, 12), 12, 16, 0.02, 0.9),
+            "a table in which every row was trained": tables(range(11), 11, 16, 0.02, 0.97),
+            "a table in which no row was trained": tables(range(0), 7, 8, 1.0, 0.97),
             "a table of one row": tables(range(0), 1, 8, 1.0, 0.97),
             "rounding that changes the direction of rows by half a thousandth of a "
             "degree": tables(range(some), 13, 16, 0.02, 0.98, rounding=1e-5),
@@ -282,30 +290,30 @@ def untrained(seed: int) -> Exercise:
         right=right,
         mistakes={
             "exchanged": (lambda b, a: ~right(b, a),
-                "You have swapped True and False. True is for a row that training never reached."),
+                "You have swapped True and False. True should stand for a row that training never reached."),
             "unchanged": (lambda b, a: same(a, b),
                 "You look for rows that haven't changed. But weight decay has shrunk the untrained rows, too."),
             **{f"changed by less than {part}": (
                 lambda b, a, part=part: (a - b).norm(dim=1) < part * b.norm(dim=1), little) for part in (0.015, 0.05, 0.15)},
             "the last row's factor": (from_the_last,
-                "You find the factor from the last row, as if it were untrained. But in some tables, the last row has been "
-                "trained."),
+                "You compute the factor from the last row, as if that row were untrained. But in some tables, the last row has "
+                "been trained."),
             "from the last trained on": (after_the_last,
-                "You call all rows up to the last trained one trained. But texts can also begin at row 2, so that rows 0 and 1 "
-                "stay untrained."),
+                "You return False for all rows up to the last trained one. But if all texts begin at position 2, for example, "
+                "rows 0 and 1 stay untrained."),
             "all": (lambda b, a: torch.ones(len(a)),
-                "You call every row untrained. Compare the direction of each row before and after, in all channels."),
+                "You call every row untrained. Compare the direction of each row before and after training, in all channels."),
             "opposite": (lambda b, a: cosine(b, a).abs() > 0.9999,
-                "You call a row untrained if it points in the opposite direction. But its direction has changed by 180 "
-                "degrees: its cosine is -1."),
+                "You call a row untrained if it now points in the opposite direction. But then its direction has changed by "
+                "180 degrees, and the cosine is -1."),
             "and shorter": (lambda b, a: right(b, a) & (lengths(b, a) < 1 - 1e-6),
                 "You require an untrained row to be shorter than before. But the factor of the weight decay can be 1."),
             "the most frequent length": (lambda b, a: (lengths(b, a) / lengths(b, a).median() - 1).abs() < 1e-4,
-                "You compare lengths, and take the most frequent ratio as the factor. But a trained row can have this ratio, "
+                "You compare lengths and take the most common ratio as the factor. But a trained row may have this ratio, "
                 "too."),
             "the last row's length": (lambda b, a: (lengths(b, a) / lengths(b, a)[-1] - 1).abs() < 1e-4,
-                "You compare lengths, and find the factor from the last row, as if it were untrained. But trained rows can "
-                "have the same length ratio, and the last row can be trained."),
+                "You compare lengths and compute the factor from the last row, as if that row were untrained. But the last row "
+                "may have been trained, and a trained row may have the same ratio of lengths as an untrained one."),
             "as long or shorter": (lambda b, a: lengths(b, a) <= 1 + 1e-6, shorter),
             "shorter": (lambda b, a: lengths(b, a) < 1 - 1e-6, shorter),
             **{f"cosine above {least}": (lambda b, a, least=least: cosine(b, a) > least, lax)
@@ -316,7 +324,8 @@ def untrained(seed: int) -> Exercise:
             "the first two channels": (two_channels(0, 1), channels),
             "the last two channels": (two_channels(-2, -1), channels),
             "none": (lambda b, a: torch.zeros(len(a)),
-                "You call no row untrained. How can a row shrink and keep its direction?"),
+                "You call no row untrained. If all numbers of a row are multiplied by the same factor, what happens to its "
+                "direction?"),
         },
         praise="all nine tables are right, with and without weight decay, including tables whose first rows no text has "
                "reached.",
@@ -367,25 +376,28 @@ def positions(seed: int) -> Exercise:
                     return f"Positions are whole numbers, but one of yours is {next(at for at in found if at != int(at)):g}."
                 text = f"the mask {is_word.int().tolist()}" if len(is_word) < 20 else f"a text of {len(found)} words"
                 return (
-                    f"For {text}, your word {wrong[0]}, counted from 0, is at position {found[wrong[0]]:g}, but it should be "
-                    f"at {wrong[0]}."
+                    f"For {text}, you put word {wrong[0]} (counted from 0) at position {found[wrong[0]]:g}, but it should be "
+                    f"at position {wrong[0]}."
                 )
         padding = torch.cat([yours[~mask] for mask, yours in said])
         if (padding == -1).any():
             return (
-                "Your words are right, but your padding gets -1. In a table, that is the last row, or an error. Use numbers "
-                "from 0 to L - 1."
+                "Your positions are right for the words, but your padding gets -1. As an index, -1 means the last row of the "
+                "table, or it causes an error. Use numbers from 0 to L - 1."
             )
         if any(((yours < 0) | (yours > mask.shape[1] - 1) | (yours != yours.round())).any() for mask, yours in said):
-            return "Your words are right, but some padding has a number that isn't a row. Use whole numbers from 0 to L - 1."
+            return (
+                "Your positions are right for the words, but some padding gets a number that isn't a row of the table. Use "
+                "whole numbers from 0 to L - 1."
+            )
         return None
 
-    from_1 = "You count from 1, but the first word belongs to row 0."
-    not_behind = "You subtract all padding. But padding after the words must not be subtracted, only padding before them."
+    from_1 = "You count from 1, but the first word should be at position 0."
+    not_behind = "You subtract all of the padding. But only the padding before the words should be subtracted."
     the_first_one = "You use the positions of the first text for all texts. But each text has its own padding."
-    down = "You count down the batch, from text to text. Count along each text."
-    on_and_on = "Your count continues from one text to the next. But each text begins at 0."
-    padding_counted = "You count the padding instead of the words. True stands for a word."
+    down = "You count down the columns of the batch, from text to text. Count along each text instead."
+    on_and_on = "Your count continues from one text to the next. But each text should start again at position 0."
+    padding_counted = "You count the padding instead of the words. In the mask, True stands for a word."
     return Exercise(
         cases=[
             batch(*[(length - words, length) for words in [*short, length]]),  # as in a batch for generation
@@ -399,8 +411,9 @@ def positions(seed: int) -> Exercise:
         same=same,
         fault=fault,
         mistakes={
-            "columns": (column, "That is the bug itself: if there is padding before a text, its first word doesn't get row 0."),
-            "columns from 1": (lambda mask: column(mask) + 1, "You count the padding as well, and you start at 1."),
+            "columns": (column, "This is the bug itself: if there is padding before a text, the first word isn't at position "
+                                "0."),
+            "columns from 1": (lambda mask: column(mask) + 1, "You also count the padding, and you start at 1 instead of 0."),
             "from 1": (lambda mask: right(mask) + 1, from_1),
             "less all padding": (lambda mask: column(mask) - (~mask).sum(dim=1, keepdim=True), not_behind),
             "less all padding, from 0": (
@@ -419,12 +432,13 @@ def positions(seed: int) -> Exercise:
             "on and on in a ring": (
                 lambda mask: (mask.flatten().cumsum(dim=0).view_as(mask) - 1) % mask.shape[1], on_and_on),
             "backwards": (lambda mask: first(mask) + mask.sum(dim=1, keepdim=True) - 1 - column(mask),
-                "You count from the end, but the first word belongs to row 0."),
+                "You count from the end of the text, but the first word should be at position 0."),
             "padding": (lambda mask: (~mask).cumsum(dim=1), padding_counted),
             "padding less 1": (lambda mask: (~mask).cumsum(dim=1) - 1, padding_counted),
             "the mask": (lambda mask: mask.int(),
                 "All your words are at position 1, as if you returned the mask. How many words come before each word?"),
-            "zeros": (lambda mask: 0 * mask.int(), "All your words are at position 0, so no word knows its position."),
+            "zeros": (lambda mask: 0 * mask.int(),
+                "All your words are at position 0, so the model can't tell which word comes first."),
         },
         praise="your positions are right with padding before the words, after them, on both sides and without any, and no "
                "number is outside the table.",

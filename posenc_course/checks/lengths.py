@@ -70,17 +70,17 @@ def _fault(pairs: Tensor, total: int, length: int, stride: int) -> str | None:
                 f"every window counts all of its losses, so the loss at position {times.index(max(times))} counts {max(times)} "
                 "times. Which losses has an earlier window already counted?"
             )
-        return "your windows don't overlap, so each begins with a token that has no context."
+        return "your windows don't overlap, so each window begins with a token that has no context."
     missing, twice = times.count(0), sum(count > 1 for count in times)
     if missing and all(times[: total - missing]):
-        return f"the last {_losses(missing)} nowhere. The last window may move by less than the stride."
+        return f"the last {_losses(missing)} counted in any window. The last window may move by less than the stride."
     if missing and not any(times[:missing]) and all(times[missing:]):
         return (
-            f"the first {_losses(missing)} nowhere. There is no window before the first one, so it must count all of its "
-            "losses."
+            f"the first {_losses(missing)} counted in any window. There is no window before the first one, so it must "
+            "count all of its losses."
         )
     if missing:
-        return f"{missing} of {total} losses count nowhere. The first one is at position {times.index(0)}."
+        return f"{missing} of {total} losses aren't counted in any window. The first one is at position {times.index(0)}."
     if twice:
         position = next(position for position, count in enumerate(times) if count > 1)
         return f"{twice} of {total} losses count more than once. The first one is at position {position}."
@@ -98,7 +98,7 @@ def _fault(pairs: Tensor, total: int, length: int, stride: int) -> str | None:
 
 
 def _losses(number: int) -> str:
-    return f"{number} losses count" if number > 1 else "loss counts"
+    return f"{number} losses aren't" if number > 1 else "loss isn't"
 
 
 @exercise()
@@ -111,7 +111,7 @@ def beyond(seed: int) -> Exercise:
         "lengths that grow by unequal steps": [8 * step, 9 * step, 16 * step, 50 * step],
         "a single length": [5 * step],
         "lengths that differ by one": [step, step + 1, step + 2],
-        "windows of a single token first": [1, 10, 40],
+        "a shortest window of one token": [1, 10, 40],
     }
     cases = {name: (sizes, _sample(generator, len(sizes)) + 1.5) for name, sizes in lengths.items()}
     cases["means that are all equal"] = ([16, 48, 64], torch.full((3,), 2.25, dtype=torch.float64))
@@ -141,40 +141,40 @@ def beyond(seed: int) -> Exercise:
         right=right,
         mistakes={
             "differences": (lambda n, m: new(m),
-                "You subtract means over windows of different lengths. But each mean stands for as many losses as its window "
-                "has positions."),
+                "You subtract one mean from another, although their windows have different lengths. Each mean stands for as "
+                "many losses as its window has positions."),
             "doubling": (lambda n, m: torch.cat([m[:1], 2 * m[1:] - m[:-1]]),
                 "Your formula is right if each length is twice the one before. How many positions are new in general?"),
             "by the longer length": (lambda n, m: new(sums(n, m)) / torch.tensor(n),
-                "You divide by the longer length. Divide by the number of new positions only."),
+                "You divide by the longer length. Divide only by the number of new positions."),
             "sums": (lambda n, m: new(sums(n, m)),
                 "You return sums of losses. Divide each sum by the number of new positions."),
             "since the first": (since_first,
-                "You treat everything beyond the first length as one part. Leave out only the positions of the length just "
-                "before."),
+                "For each longer window, you average over everything beyond the first length. Leave out all positions that the "
+                "previous window has."),
             "weights exchanged": (lambda n, m: torch.cat([m[:1], (torch.tensor(n[:-1]) * m[1:] - torch.tensor(n[1:]) * m[:-1])
                 / torch.tensor(n).diff()]),
-                "You have swapped the two weights. The mean over a window belongs with the length of that window."),
+                "You have swapped the two lengths. Multiply the mean over a window by the length of that window."),
             "what was given": (lambda n, m: m,
-                "You return the means unchanged. But each of them still includes the losses of the shorter windows."),
+                "You return the means unchanged. But each mean except the first still includes the losses of shorter windows."),
             "the mean of neighbours": (lambda n, m: torch.cat([m[:1], (m[1:] + m[:-1]) / 2]),
-                "You average neighbouring means. But you need the part that turns one mean into the next."),
+                "You average neighbouring means. But the question is which losses turn one mean into the next."),
             "by the results": (from_results,
-                "You subtract only the losses of the part just before. Subtract the losses of everything up to there; their "
-                "mean is given."),
+                "You subtract only the losses at the new positions of the previous window. Subtract all losses of the previous "
+                "window; their mean is given."),
             "by number": (lambda n, m: new(torch.arange(1, len(n) + 1) * m),
-                "You treat all parts as equally long. How many positions does each part add?"),
+                "You assume that each window adds the same number of positions. How many does it really add?"),
             "above the first": (lambda n, m: right(n, m) - m[0],
                 "You return how much larger each loss is than the first mean. Return the losses themselves."),
             "above the mean before": (lambda n, m: torch.cat([m[:1], right(n, m)[1:] - m[:-1]]),
                 "You return how much larger each loss is than the mean before it. Return the losses themselves."),
             "the last alone": (lambda n, m: torch.cat([m[:-1], right(n, m)[-1:]]),
-                "You take only the longest windows apart. But each of the other windows also includes the losses of the "
-                "shorter ones."),
+                "You take apart only the mean over the longest window. But all means except the first include the losses of "
+                "shorter windows."),
             "the first alone wrong": (lambda n, m: torch.cat([torch.zeros(1), right(n, m)[1:]]),
-                "Only your first number is wrong. The shortest windows also have positions, and their mean is given."),
+                "Only your first number is wrong. It should be the mean over the shortest window, which is given."),
         },
-        praise="your function takes a mean over 512 positions apart again, and it works for all lengths.",
+        praise="your function can split a mean over 512 positions into its parts, and it works for all lengths.",
     )  # fmt: skip
 
 
@@ -192,12 +192,12 @@ def blind_mean(seed: int) -> Exercise:
     size = 2 * rng.randint(3, 5)
     places = {
         "long windows that do not overlap": (8 * size, 8 * size),
-        "windows that move beyond the first positions": (8 * size, size),
+        "windows whose first positions don't count": (8 * size, size),
         "windows that move by one": (3 * size, 1),
-        "windows that end within the losses": (size - 2, size - 2),
-        "windows that move within the losses": (size - 1, 3),
-        "windows as long as the losses": (size, size),
-        "windows that count some losses and some settled ones": (2 * size, size + 3),
+        "windows that are shorter than `losses`": (size - 2, size - 2),
+        "short windows that overlap": (size - 1, 3),
+        "windows that are as long as `losses`": (size, size),
+        "windows in which positions of both kinds count": (2 * size, size + 3),
         "windows of a single token": (1, 1),
     }
     cases = {}
@@ -235,36 +235,38 @@ def blind_mean(seed: int) -> Exercise:
                 "You leave out the first `stride` positions. But the last `stride` positions count, so how many come before "
                 "them?"),
             "short windows": (uncut,
-                "Your function is right for long windows. But a window that ends within the losses never reaches `settled`."),
+                "Your function is right for long windows. But a window that isn't longer than `losses` has no position with "
+                "the loss `settled`."),
             "the last loss goes on": (lambda x, s, n, k: right(x, float(x[-1]), n, k),
-                "You continue with the last loss. But every position after the losses has the loss `settled`."),
+                "When `losses` ends, you continue with its last number. But every later position has the loss `settled`."),
             "by the length": (lambda x, s, n, k: right(x, s, n, k) * k / n,
                 "You divide by the length of the window. Divide by the number of positions that count."),
             "by the losses": (lambda x, s, n, k: right(x, s, n, k) * k / len(x),
-                "You divide by the number of losses that your function is given. Divide by the number of positions that "
-                "count."),
+                "You divide by the length of `losses`. Divide by the number of positions that count."),
             "a sum": (lambda x, s, n, k: right(x, s, n, k) * k,
                 "You return a sum. Divide it by the number of positions that count."),
             "a median": (lambda x, s, n, k: float(np.median(read(x, s, n)[n - k :])),
-                "You take a median. Take the mean, to which every position that counts contributes."),
-            "both alike": (halves, "You give both parts the same weight. But they have different numbers of positions."),
+                "You return the median of the losses that count. Return their mean."),
+            "both alike": (halves, "You give the beginning and the later positions the same weight. But these two parts have "
+                                   "different numbers of positions."),
             "again from the start": (lambda x, s, n, k: mean([x[m % len(x)].item() for m in range(n - k, n)]),
-                "You start again with the first loss when the losses end. But there is one long window, and every position "
-                "after the losses has the loss `settled`."),
+                "When `losses` ends, you start again with its first number. But every later position has the loss `settled`."),
             "one short": (lambda x, s, n, k: mean(read(x[: n - 1], s, n)[n - k :]),
-                "A window that isn't longer than the losses has no position with the loss `settled`. Its last position has its "
-                "own loss."),
+                "If a window isn't longer than `losses`, you give its last position the loss `settled`. But each of its "
+                "positions has a loss of its own in `losses`."),
             "one position early": (lambda x, s, n, k: mean(read(x, s, n)[max(n - k - 1, 0) : n - 1] or read(x, s, n)),
-                "Your positions are one too early. The last position of a window counts, too."),
+                "You count positions that are one too early. The last position of a window counts, too."),
             "one position more": (lambda x, s, n, k: mean(read(x, s, n)[max(n - k - 1, 0) :]),
                 "If windows overlap, you count one position too many. Only `stride` of them count."),
             "the mean of the losses": (lambda x, s, n, k: x.mean().item(),
-                "Your mean depends on neither the length nor the stride. Which positions does such a window count?"),
-            "settled": (lambda x, s, n, k: s, "You ignore the beginning. The first positions have their own losses."),
+                "Your mean depends on neither the length nor the stride. Which positions of such a window count?"),
+            "settled": (lambda x, s, n, k: s, "You ignore the beginning of a window, where each position has a loss of its own "
+                                              "in `losses`."),
             "backwards": (lambda x, s, n, k: right(x.flip(0), s, n, k),
-                "You start at the wrong end. losses[0] is the loss of the token with no context."),
+                "You use `losses` in reverse order. But losses[0] is the loss at the first position of a window."),
         },
-        praise="without overlap, the beginning weighs less if the window is longer; with overlap, it no longer counts at all.",
+        praise="without overlap, the beginning has less weight in longer windows; with enough overlap, it doesn't count at "
+               "all.",
     )  # fmt: skip
 
 
@@ -328,25 +330,31 @@ def cliff(seed: int) -> Exercise:
         flat = {name for name, place, size in zip(cases, truth, whole, strict=True) if place == size}
         before = said[list(cases).index("a cliff, and one odd byte before it")]
         if all("odd" in name for name in missed) or abs(before - (at - 30)) < 2:
-            what = "One odd byte misleads your function. A cliff lasts, so compare many positions."
+            what = (
+                "Your function is misled by one odd byte, which is hard for only one of the models. At a cliff, the difference "
+                "of the curves rises and stays higher, so compare many positions."
+            )
         elif missed.keys() <= flat:
             what = (
-                "You find a cliff where there is none. At a cliff, the model becomes worse by at least half a nat, and stays "
-                "worse."
+                "You find a cliff where there is none. At a cliff, the model becomes worse than before by at least half a nat, "
+                "and it stays worse."
             )
         elif missed.keys().isdisjoint(flat) and all(5 <= by <= 40 for by in missed.values()):
             what = (
-                "Your positions are too late. A mean over the positions up to a point reaches the new level only when all of "
-                "these positions are past the cliff."
+                "Your positions are too late. Do you average over some positions before each point? Such a mean doesn't reach "
+                "the new level until some positions after the cliff."
             )
         elif missed.keys().isdisjoint(flat) and all(-40 <= by <= -5 for by in missed.values()):
-            what = "Your positions are too early. A mean over the positions after a point begins to rise before the cliff."
+            what = (
+                "Your positions are too early. Do you average over some positions after each point? Such a mean begins to rise "
+                "some positions before the cliff."
+            )
         elif all(number == size for number, size, is_wrong in zip(said, whole, wrong, strict=True) if is_wrong):
-            what = "You miss a cliff. A rise of half a nat is enough, whatever the difference of the curves was before."
+            what = "You miss a cliff. A rise of half a nat is enough, however large the difference of the curves was before."
         elif all("of the two" in name or "throughout" in name or "easier" in name for name in missed):
             what = (
-                "Your function is wrong if one model is better from the start. A cliff is a change in the difference, not its "
-                "sign."
+                "Your function is wrong if one model is better from the start. At a cliff, the difference of the curves "
+                "changes, and it doesn't matter which curve is higher before."
             )
         else:
             what = kind(truth, said, wrong, list(cases), 0.5)
@@ -362,35 +370,41 @@ def cliff(seed: int) -> Exercise:
         right=lambda x, y: split(x - y),
         mistakes={
             "not subtracted": (lambda x, y: split(x),
-                "You look only at the model's own curve, where easy and hard bytes hide the cliff. What do both curves share?"),
+                "You look only at the model's own curve, where easy and hard bytes hide the cliff. What do the two curves have "
+                "in common?"),
             "the largest jump of one curve": (lambda x, y: int(x.diff().argmax()) + 1,
-                "You take the largest jump in the model's own curve. That is where a hard byte comes after an easy one."),
+                "You take the largest jump in the model's own curve. But such a jump occurs wherever a hard byte comes after "
+                "an easy one."),
             "the largest jump": (lambda x, y: int((x - y).diff().argmax()) + 1,
-                "You take the largest jump from one position to the next. But noise jumps, too, and there is a largest jump "
-                "even if there is no cliff."),
+                "You take the largest jump from one position to the next. But a byte that is hard for only one of the models "
+                "causes a jump, too, and there is a largest jump even if there is no cliff."),
             "the largest difference": (lambda x, y: int((x - y).argmax()),
-                "You take the largest difference. But it may be anywhere after the cliff, or at one odd byte."),
+                "You take the largest difference. But it may be anywhere after the cliff, or at a byte that is hard for only "
+                "one of the models."),
             "the smallest difference": (lambda x, y: int((x - y).argmin()),
                 "You take the smallest difference. But before the cliff, the difference is about the same everywhere, so noise "
                 "decides where it is smallest."),
             "always": (lambda x, y: split(x - y, rises=-9.0),
                 "You find a cliff in every curve. If there is none, return the number of positions."),
             "better is a cliff": (lambda x, y: min(split(x - y), split(y - x)),
-                "You also call it a cliff if the model becomes better. At a cliff, it becomes worse."),
+                "You also call it a cliff if the model becomes better. But at a cliff, the model becomes worse."),
             "a ratio": (lambda x, y: split(x / y),
-                "You divide one curve by the other. But half a nat is much for an easy byte and little for a hard one."),
+                "You divide one curve by the other. But half a nat changes the ratio a lot at an easy byte and only a little "
+                "at a hard one."),
             "no cliff is 0": (lambda x, y: split(x - y) % len(x),
                 "If there is no cliff, you return 0. Return the number of positions."),
             "how many come after": (lambda x, y: len(x) - split(x - y),
-                "You return how many positions come after the cliff. Return the first of them."),
+                "You return how many positions come after the cliff. Return the position of the cliff itself."),
             "exchanged": (lambda x, y: split(y - x),
                 "You have swapped the two curves. The first one belongs to the model that may break."),
             **{f"above {above}": (lambda x, y, above=above: first(x - y, above),
-               "You take the first position where the difference is above a threshold. But a single odd byte can be above it, "
-               "and so can a model that was worse from the start.")
+               "You take the first position where the difference is above a threshold. But the difference can also be above it "
+               "at a byte that is hard for only one of the models, or from the start if the model is worse throughout.")
                for above in (0.0, 0.25, 0.3, 0.4, 0.5)},
-            "the training length": (lambda x, y: 64, "You return 64 every time. But you have to measure where a model breaks."),
-            "never": (lambda x, y: len(x), "You never find a cliff. What does the difference of the two curves look like?"),
+            "the training length": (lambda x, y: 64,
+                "You return 64 every time. But the exercise asks where a model really breaks."),
+            "never": (lambda x, y: len(x), "You never find a cliff. What does the difference of the two curves look like from "
+                                           "position to position?"),
             "counted from 24": (lambda x, y: split(x - y) - 24,
                 "You count from the first position where a cliff is possible. Count from the beginning of the window."),
         },
@@ -421,13 +435,14 @@ def by_chance(seed: int) -> Exercise:
         "a longer than b": (mixed[[1, 3, 4, 6, 7, 8]], mixed[[0, 5]]),
         "a and b mixed": (mixed[[8, 3, 5, 7]], mixed[[1, 6, 2, 4]]),
         "numbers that are all equal": (one.expand(2).clone(), one.expand(3).clone()),
-        "ties between means of three": (torch.arange(0, 6, 2) * 0.1 + tensor(1.6), torch.arange(1, 6, 2) * 0.1 + tensor(1.6)),
-        "ties between means of three and of four": (tensor(1, 3, 5) * 0.1, tensor(2, 4, 6, 7) * 0.1),
-        "ties of hundredths": (hundredths[1:4], hundredths[[0, 4, 5]]),
+        "ties between means of three "
+        "numbers": (torch.arange(0, 6, 2) * 0.1 + tensor(1.6), torch.arange(1, 6, 2) * 0.1 + tensor(1.6)),
+        "ties between means of three and of four numbers": (tensor(1, 3, 5) * 0.1, tensor(2, 4, 6, 7) * 0.1),
+        "ties between means of hundredths": (hundredths[1:4], hundredths[[0, 4, 5]]),
         "two equal numbers": (tensor(1.6, 1.6), tensor(1.6, 1.7, 1.8)),
-        "means that differ by 2e-7 more": (tensor(1.6, 1.7), tensor(1.7 + 3e-7, 1.9)),
-        "one number and four": (mixed[[0]], mixed[[2, 4, 6, 8]]),
-        "one number and one": (mixed[[0]], mixed[[5]]),
+        "differences that are nearly equal": (tensor(1.6, 1.7), tensor(1.7 + 3e-7, 1.9)),
+        "one number and four others": (mixed[[0]], mixed[[2, 4, 6, 8]]),
+        "one number and one other": (mixed[[0]], mixed[[5]]),
     }  # fmt: skip
 
     def differences(a: Tensor, b: Tensor) -> list[float]:
@@ -479,13 +494,15 @@ def by_chance(seed: int) -> Exercise:
     def times(a: Tensor, b: Tensor) -> int:
         return math.comb(len(a) + len(b), len(a))
 
-    one_way = "You count only one direction. But a difference that is as large in the other direction is just as surprising."
-    doubled = (
-        "You double the share of one direction. But if a and b have different lengths, the other direction has a different "
-        "share."
+    one_way = (
+        "You count differences in only one direction. But a difference of the same size in the opposite direction counts, too."
     )
-    left_out = "You leave out the observed way. It is one of the ways."
-    rounding = "In one of your ties, rounding decides. Differences that agree up to 1e-9 are equally large."
+    doubled = (
+        "You double the share of one direction. But if a and b have different lengths, the opposite direction can have a "
+        "different share."
+    )
+    left_out = "You leave out the way that you've seen. But it is one of the ways, so it counts, too."
+    rounding = "In a tie, rounding decides in your function. Treat differences within 1e-9 of each other as equal."
     return Exercise(
         cases=cases,
         right=right,
@@ -496,28 +513,31 @@ def by_chance(seed: int) -> Exercise:
             "the side that was seen": (seen_side, one_way),
             "doubled, at most 1": (lambda a, b: min(1.0, 2 * seen_side(a, b)), doubled),
             "doubled": (lambda a, b: 2 * seen_side(a, b), doubled),
-            "alike once": (alike_once, "You count ways that look alike only once. But equal numbers are still different "
-                                       "numbers."),
+            "alike once": (alike_once, "You count ways that look alike only once. But equal numbers come from different seeds, "
+                                       "so count such ways separately."),
             **{f"within {wide:g}": (lambda a, b, wide=wide: right(a, b, wide),
-               "Your tolerance is too large. Differences that are further apart than 1e-9 aren't equally large.")
+               "Your tolerance is too large. Treat two differences as equal only if they are within 1e-9 of each other.")
                for wide in (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)},
             "halves": (halves, "You always choose half of the numbers as a. Choose `len(a)` of them."),
             "larger": (lambda a, b: share([abs(way) > abs(differences(a, b)[0]) + 1e-9 for way in differences(a, b)]),
-                "You count only ways with a larger difference. But the observed way is one of the ways, and ways with an equal "
-                "difference count, too."),
+                "You count only ways with a larger difference. But ways with an equal difference count, too, and so does the "
+                "way that you've seen."),
             "one way less": (lambda a, b: right(a, b) - 1 / times(a, b), left_out),
             "among the others": (lambda a, b: (right(a, b) * times(a, b) - 1) / (times(a, b) - 1), left_out),
             "pairs": (flipped,
-                "You swap the two numbers of a pair. But here, any of the numbers may be chosen for a, whichever seed it came "
-                "from."),
-            "sums": (by_sums, "You compare sums. But if a and b have different lengths, comparing their means gives different "
-                              "results."),
+                "You only swap numbers of a and b that have the same index. But any `len(a)` of all the numbers may be chosen "
+                "as a."),
+            "sums": (by_sums, "You compare sums. But if a and b have different lengths, comparing their means gives a "
+                              "different result."),
             "how many": (lambda a, b: right(a, b) * times(a, b), "You return the number of ways. Return their share."),
-            "the rest": (lambda a, b: 1 - right(a, b), "You return the share of the ways that differ less."),
+            "the rest": (lambda a, b: 1 - right(a, b),
+                "You return the share of the ways in which the means differ less. Return the share of those in which they "
+                "differ as much or more."),
             "as little or less": (lambda a, b: share([abs(w) <= abs(differences(a, b)[0]) + 1e-9 for w in differences(a, b)]),
-                "You count the ways that differ as much or less. Count those that differ as much or more."),
+                "You count the ways in which the means differ as much or less. Count those in which they differ as much or "
+                "more."),
             "the difference": (lambda a, b: abs(differences(a, b)[0]),
-                "You return the difference. How many of the ways have a difference that is at least as large?"),
+                "You return the difference of the means. In how many of the ways is the difference at least as large?"),
             **{f"no tolerance, {name}": (exactly(mean), rounding) for name, mean in
                (("torch", torch.mean), ("sums", lambda x: sum(x.tolist()) / len(x)), ("numpy", lambda x: np.mean(x.numpy())))},
         },

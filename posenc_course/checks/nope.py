@@ -19,8 +19,9 @@ _FIRST, _STEP = "^", {"^": 0, "(": 1, ")": -1}
 def _texts() -> dict[str, str]:
     """Short texts that tell mistakes apart, then long random ones; some close more brackets than they opened before."""
     rng = random.Random(0)
-    short = {"one bracket": "(", "a pair": "()", "two open ones": "((", "one of two closed": "(()", "three pairs": "(())()",
-             "one closed too early": ")("}  # fmt: skip
+    short = {"one bracket": "(", "a pair": "()", "two open brackets": "((", "two brackets of which one is closed": "(()",
+        "three pairs of brackets": "(())()",
+             "a bracket that closes before one opens": ")("}  # fmt: skip
     long = {f"{length} brackets": "".join(rng.choices("()", weights=(up, 1), k=length))
             for up, length in ((1.3, 40), (1.0, 100), (2.0, 400))}  # fmt: skip
     return {name: _FIRST + text for name, text in (short | long).items()}
@@ -92,9 +93,9 @@ def depth() -> Exercise:
             "one more": (so(quotient, first=[1.0, 1.0]), 'Your depth is one too large everywhere. The first token, "^", is not '
                                                          "a bracket."),
             "tokens": (so(lambda mean: 1 / mean[0]),
-                "You return the number of tokens. This counter works, so now count brackets with it."),
+                "You return the number of tokens. This counter works, so now use it to count brackets."),
             "positions": (so(lambda mean: 1 / mean[0] - 1),
-                "You return the position. This counter works, so now count brackets with it."),
+                "You return the position. This counter works, so now use it to count brackets."),
         },
         praise=f"your depth is right at every position of {len(texts)} texts, which have up to {max(map(len, texts.values()))} "
                "tokens.",
@@ -117,21 +118,21 @@ def needs(seed: int) -> Exercise:
         "the first letter": (lambda t: t[:1], [a + b + c + b, c + a]),
         "the length": (len, [a + b + c, a + b + c + a + b + c]),
         "the letter that comes last in the alphabet": (lambda t: max(t, default=""), [b + c + a + b, a + c + a]),
-        "whether it reads the same backwards": (lambda t: t == t[::-1], [a + b + c + b + a, a + b + b + a]),
+        "whether a text reads the same backwards": (lambda t: t == t[::-1], [a + b + c + b + a, a + b + b + a]),
         "how often neighbours differ": (lambda t: sum(x != y for x, y in itertools.pairwise(t)),
             [a + b + a + c + c, c + c + a]),
         "whether a letter occurs an even number of times": (lambda t: t.count(a) % 2 == 0, [a + b + a + c + b, a + a + b]),
         "whether a letter occurs an even number of times, in one text": (lambda t: t.count(a) % 2 == 0, [a + b + a + c + b]),
-        "whether the third from the end is a certain letter": (lambda t: t[-3:-2] == c, [a + b + c + a + b, b + a + a + b]),
+        "whether the third letter from the end is a certain one": (lambda t: t[-3:-2] == c, [a + b + c + a + b, b + a + a + b]),
         "whether two neighbours are the same letter": (lambda t: any(x == y for x, y in itertools.pairwise(t)),
             [a + b + c + a, b + b + a + c + a, a + c + c + b]),
-        "whether it ends in two certain letters, with texts of which only one shows it": (lambda t: t.endswith(b + a),
+        "whether a text ends in two certain letters, with only one text that does": (lambda t: t.endswith(b + a),
             [c + c + c, a + a + a, c + b + a]),
         "a difference that only one text "
         "shows": (lambda t: t[:1] == c and len(t) > 4, [a + b + a, b + b + a, c + a + a + b + a]),
         "whether at most two letters are out of order": (lambda t: sum(x != y for x, y in zip(t, a + b + c, strict=False)) <= 2,
             [a + b + c]),
-        "an order that only rotations keep": (lambda t: t in (a + b + c, b + c + a, c + a + b), [a + b + c]),
+        "whether the letters are in a certain cyclic order": (lambda t: t in (a + b + c, b + c + a, c + a + b), [a + b + c]),
     }  # fmt: skip
 
     def ordered(job: Job, texts: list[str], orders: Callable[[str], Any] = itertools.permutations) -> bool:
@@ -168,8 +169,8 @@ def needs(seed: int) -> Exercise:
         return max((n + 1 for n, right in enumerate(found) if not right), default=0)
 
     one_order = (
-        "You try only some orders of the letters. But a job can have one answer for these and a different answer for the rest, "
-        "so try them all."
+        "You try only some orders of the letters. But a job may have one answer for all of these and a different answer for "
+        "another order, so try them all."
     )
     return Exercise(
         cases=jobs,
@@ -184,45 +185,45 @@ def needs(seed: int) -> Exercise:
             "neighbours exchanged": (order(lambda job, texts: ordered(job, texts,
                 lambda t: [t[:k] + t[k + 1] + t[k] + t[k + 2 :] for k in range(len(t) - 1)])), one_order),
             "the first text's orders": (order(lambda job, texts: ordered(job, texts[:1])),
-                "You reorder only the first text. But a different text may show that order matters."),
+                "You reorder only the first text. But another text may show that order matters."),
             "every text's orders": (order(lambda job, texts: all(ordered(job, [text]) for text in texts)),
-                "You require that every text shows that order matters. But one text is enough."),
+                "You require every text to have an order with a different answer. But one such text is enough."),
             "always ordered": (order(lambda job, texts: True),
                 "You say that order matters for every job. Does a count of letters change if you reorder them?"),
             "never ordered": (order(lambda job, texts: False),
-                "You say that order matters for no job. Does the job really get the letters in a different order?"),
+                "You say that order matters for no job. Do you really give the job the letters in a different order?"),
             "the opposite": (order(lambda job, texts: not ordered(job, texts)),
-                "Your answer is the wrong way round. Return True if some order has a different answer."),
+                "You have swapped True and False. Return True if some order of the letters has a different answer."),
             "all orders differ": (order(lambda job, texts: any(all(job("".join(p)) != job(t) for p in itertools.permutations(t)
                 if "".join(p) != t) for t in texts)),
-                "You require that all other orders have a different answer. But one of them is enough."),
+                "You require that every other order has a different answer. But one such order is enough."),
             "the first that suits": (reach(lambda job, texts: far(job, texts, first)),
-                "You stop at the first number of letters that gives the right answer. But a short ending can give it by "
-                "accident, and a longer one can give a wrong answer."),
+                "You return the smallest number of letters that gives the right answer. But a short window may be right by "
+                "accident, and a longer window may be wrong."),
             "the whole text for none": (reach(lambda job, texts: far(job, texts, whole_at_zero)),
-                "You never try an empty ending, because text[-0:] is the whole text. How do you write the last n letters if n "
-                "is 0?"),
+                "You never try a window of 0 letters, because text[-0:] is the whole text. How do you write the last n letters "
+                "if n is 0?"),
             "none": (reach(lambda job, texts: 0),
-                "You say every time that no letters are needed. But text[-0:] is the whole text. How do you write the last n "
-                "letters if n is 0?"),
+                "You always return 0 as the window. But text[-0:] is the whole text, so it can't show whether a window of 0 "
+                "letters is enough. How do you write the last n letters if n is 0?"),
             "the least text": (reach(lambda job, texts: far(job, texts, of=min)),
                 "You take the text that needs the fewest letters. But a window has to be enough for all texts."),
             "the first text": (reach(lambda job, texts: window(job, texts[0])),
                 "You return how many letters the first text needs. But a window has to be enough for all texts."),
             "the first text, for both": (lambda job, texts: right(job, texts[:1]),
-                "You use only the first text. But a different text may show that order matters, or need more letters."),
+                "You use only the first text. But another text may show that order matters, or may need more letters."),
             "the last text": (reach(lambda job, texts: window(job, texts[-1])),
                 "You return how many letters the last text needs. But a window has to be enough for all texts."),
             "the sum": (reach(lambda job, texts: far(job, texts, of=sum)),
-                "You add up what the texts need. But the text that needs the most letters decides."),
+                "You add up the letters that the texts need. But the text that needs the most letters decides."),
             "from the front": (reach(lambda job, texts: far(job, texts, front)),
-                "You keep the beginning of a text. But a window contains the end of the text, its last letters."),
+                "You use the first letters of a text. But a window contains its last letters."),
             "one more": (reach(lambda job, texts: far(job, texts) + 1), "Your window is one letter too long."),
             "one less": (reach(lambda job, texts: far(job, texts) - 1), "Your window is one letter too short."),
             "at least one": (reach(lambda job, texts: max(1, far(job, texts))),
                 "Your windows have at least one letter. But a job whose answer is always the same needs no letters."),
             "the whole": (reach(lambda job, texts: max(map(len, texts))),
-                "You return the length of the longest text. But a shorter ending may be enough."),
+                "You return the length of the longest text. But a shorter window may be enough."),
             "what is left": (reach(lambda job, texts: max(map(len, texts)) - far(job, texts)),
                 "You return how many letters can be left out. Return how many have to stay."),
         },
@@ -297,10 +298,13 @@ def is_sum(seed: int) -> Exercise:
     def wide(tolerance: float) -> Callable[[Tensor], bool]:
         return lambda t: bool(squares(t).abs().max() < tolerance)
 
-    rank_two = "You check whether the table has rank 2 or less. A sum does, but so do other tables, for example a product."
+    rank_two = (
+        "You check whether the table has rank 2 or less. This is true of every sum, but also of other tables, for example of "
+        "products."
+    )
     too_strict = (
-        "Your test is too strict. Numbers that are equal on paper differ in the last digit here, so allow differences up to "
-        "1e-6."
+        "Your test is too strict. Numbers that should be equal can differ in their last digits because of rounding, so allow "
+        "differences up to 1e-6."
     )
     too_wide = "Your tolerance is too large. If one number is 0.00001 too large, the table isn't a sum up to 1e-6."
     return Exercise(
@@ -308,47 +312,47 @@ def is_sum(seed: int) -> Exercise:
         right=lambda t: none(squares(t)),
         mistakes={
             "one square": (lambda t: none(squares(t)[:1, :1]),
-                "You look at only one square of four patches. But others may break the rule even if this one doesn't."),
+                "You check only one square of four patches. But every square has to pass this test."),
             **{f"one square, {sign:+d}": (lambda t, sign=sign: bool(sign * squares(t)[0, 0] < 1e-6),
-                "You look at only one square of four patches, and in one direction. But others may break the rule, and in "
-                "either direction.")
+                "You check only one square of four patches, and in one direction. But every square has to pass this test, and "
+                "a difference can be negative as well as positive.")
                for sign in (1, -1)},
             "the four corners": (lambda t: none(t[0, 0] + t[-1, -1] - t[0, -1] - t[-1, 0]),
-                "You look at only the four corners, or at a mean, which amounts to the same thing. But other patches may break "
-                "the rule."),
+                "You check only the four corners, or a mean over all squares, which amounts to the same thing. But the other "
+                "patches have to fit, too."),
             "two rows": (lambda t: none(from_first(t)[:2]),
-                "You compare only the first two rows. But others may break the rule even if these don't."),
+                "You compare only the first two rows. But the other rows have to fit, too."),
             "two columns": (lambda t: none(from_first(t)[:, :2]),
-                "You compare only the first two columns. But others may break the rule even if these don't."),
+                "You compare only the first two columns. But the other columns have to fit, too."),
             "the ends of the rows": (lambda t: none(from_first(t)[:, -1]),
-                "You compare only the two ends of each row, or you add up along the row, which amounts to the same thing. But "
-                "the numbers between them may break the rule."),
+                "You compare only the two ends of each row, or you add up the steps between them, which amounts to the same "
+                "thing. But the numbers in between have to fit, too."),
             "the ends of the columns": (lambda t: none(from_first(t)[-1]),
-                "You compare only the first row with the last, or you add up along the columns, which amounts to the same "
-                "thing. But the numbers between them may break the rule."),
+                "You compare only the first row with the last, or you add up the steps between them, which amounts to the same "
+                "thing. But the rows in between have to fit, too."),
             "equal steps": (lambda t: all(float(t.diff(dim=k).max() - t.diff(dim=k).min()) < 1e-6 for k in (0, 1)),
                 "You require equal steps from row to row and from column to column. But f and g may be any numbers."),
             **{f"no absolute value, {name}, {sign:+d}": (lambda t, sign=sign, rest=rest: bool((sign * rest(t)).max() < 1e-6),
-                "You take no absolute value. But a square can break the rule in either direction.")
+                "You don't take an absolute value. But a difference can be negative as well as positive.")
                for sign in (1, -1) for name, rest in (("neighbours", squares), ("from the first", from_first))},
             "a product": (lambda t: bool(torch.linalg.matrix_rank(t) == 1),
                 "You look for products, which are tables of rank 1. But the two parts are added."),
             "rank two": (lambda t: bool(torch.linalg.matrix_rank(t, atol=1e-6) <= 2), rank_two),
             "rank two, to the last digit": (lambda t: bool(torch.linalg.matrix_rank(t) <= 2), rank_two),
-            "rows alike": (lambda t: none(t - t[:1]), "You require all rows to be equal. But each row may differ from the "
-                                                      "others by one number."),
-            "columns alike": (lambda t: none(t - t[:, :1]), "You require all columns to be equal. But each column may differ "
-                                                            "from the others by one number."),
+            "rows alike": (lambda t: none(t - t[:1]),
+                "You require all rows to be equal. But two rows of a sum may differ by a constant."),
+            "columns alike": (lambda t: none(t - t[:, :1]),
+                "You require all columns to be equal. But two columns of a sum may differ by a constant."),
             "one part": (lambda t: none(t - t[:1]) or none(t - t[:, :1]),
                 "You allow only one of the two parts. But a score may have both, one from its row and one from its column."),
             "the diagonal": (lambda t: none(squares(t).diagonal()),
-                "You look at only the squares along the diagonal. But others may break the rule even if these don't."),
+                "You check only the squares along the diagonal. But every square has to pass this test."),
             "as many columns as rows": (lambda t: none(squares(t)[:, : len(t) - 1]),
                 "You stop after as many columns as there are rows. But a table can have more columns than rows."),
             "as many rows as columns": (lambda t: none(squares(t)[: t.shape[1] - 1]),
                 "You stop after as many rows as there are columns. But a table can have more rows than columns."),
             "a square part": (lambda t: none(squares(t)[: min(t.shape) - 1, : min(t.shape) - 1]),
-                "You look at only a square part of the table. But it can have more columns than rows, or more rows than "
+                "You check only a square part of the table. But a table can have more columns than rows, or more rows than "
                 "columns."),
             **{f"within {tolerance:g}": (wide(tolerance), too_wide) for tolerance in (1e-4, 1e-3, 1e-2, 0.1)},
             "to the last digit": (lambda t: bool((squares(t) == 0).all()), too_strict),
@@ -356,8 +360,8 @@ def is_sum(seed: int) -> Exercise:
             "to the last digit, two sums": (lambda t: bool((t[1:, 1:] + t[:-1, :-1] == t[1:, :-1] + t[:-1, 1:]).all()),
                 too_strict),
         },
-        praise=f"all {len(tables)} tables are right, and a single head can have {sum(known for _, known in tables.values())} "
-               "of them.",
+        praise=f"all {len(tables)} tables are right, and {sum(known for _, known in tables.values())} of them can be the "
+               "scores of a single head.",
     )  # fmt: skip
 
 
@@ -376,7 +380,7 @@ def told_apart(seed: int) -> Exercise:
         "three letters": a + b + c + a + c + b + b + c + a,
         "one letter rarer than the other": a + b + a + 5 * b + a,
         "a third letter that comes late": a + a + b + c + a + b + b + c,
-        "a remaining share that is split in two ways": a + b + a + c + a + a,
+        "equal shares of one letter with different remaining letters": a + b + a + c + a + a,
         "four letters": a + b + c + d + d + c + b + a + b + d + c + a,
         "shares that are nearly equal": a + 30 * b + a + 30 * b,
     }
@@ -403,7 +407,7 @@ def told_apart(seed: int) -> Exercise:
         return lambda text, m: (text[m], shares(text[: m + 1], digits))
 
     itself = "You leave out the token itself, but causal attention includes it."
-    last_two = "You look at only the last two tokens. But every earlier token is in the average."
+    last_two = "You look at only the last two tokens. But every earlier token is part of the average."
     return Exercise(
         cases={name: (text,) for name, text in texts.items()},
         right=right,
@@ -412,15 +416,16 @@ def told_apart(seed: int) -> Exercise:
                 "You tell all positions apart, perhaps by how many tokens each one sees. But the mean of two equal values is "
                 "the same as the mean of three."),
             "kinds": (positions(lambda text, m: text[m]),
-                "You count the kinds of tokens. But a token also sees which other tokens came before it, and in which shares."),
+                "You count the different letters of the text. But an output also depends on which letters came before, and on "
+                "their shares."),
             "what was seen": (positions(lambda text, m: (text[m], frozenset(text[: m + 1]))),
-                "You check which tokens a position sees. But attention averages, so their shares matter, too."),
+                "You check only which letters a position sees. But attention takes an average, so their shares matter, too."),
             "shares alone": (positions(lambda text, m: shares(text[: m + 1])),
-                "You compare only the shares. But it also matters which token is the query, because each token weights the "
-                "shares in its own way."),
+                "You compare only the shares. But it also matters which letter is the query, because each query gives the "
+                "letters its own weights."),
             "shares without letters": (positions(lambda text, m: (text[m], tuple(sorted(shares(text[: m + 1]))))),
-                "You compare shares without their letters. But two thirds of one letter and one third of another aren't the "
-                "same as the other way round."),
+                "You compare the shares without their letters. But two thirds of one letter and one third of another aren't "
+                "the same as the other way round."),
             "its own share": (positions(lambda text, m: (text[m], round(text[: m + 1].count(text[m]) / (m + 1), 9))),
                 "You look at only the share of the query's own letter. But it also matters how the rest is split among the "
                 "other letters."),
@@ -432,7 +437,8 @@ def told_apart(seed: int) -> Exercise:
                 "You look at only the shares of two letters. But it also matters how the rest is split among the other "
                 "letters."),
             **{f"rounded to {digits} digits": (positions(rounded(digits)),
-                "You round the shares, so some different shares become equal. Compare fractions.") for digits in (1, 2, 3)},
+                "You round the shares, so some different shares become equal. Compare exact "
+                "fractions.") for digits in (1, 2, 3)},
             "before itself": (positions(lambda text, m: (text[m], shares(text[:m]))), itself),
             "before itself, whoever asks": (positions(lambda text, m: shares(text[:m])), itself),
             "the last two": (positions(lambda text, m: text[max(m - 1, 0) : m + 1]), last_two),
@@ -488,8 +494,11 @@ def packed(seed: int) -> Exercise:
     def runs(names: Tensor) -> Tensor:
         return names.unique_consecutive(return_inverse=True)[1]
 
-    reversed_mask = "Your mask is the wrong way round. It should be True where m may see n."
-    by_names = "Your mask compares the numbers of the documents. But these are in no particular order, so only equality counts."
+    reversed_mask = "Your mask is the wrong way round. It should be True where token m may see token n."
+    by_names = (
+        "Your mask compares the numbers of the documents by size. But these numbers are in no particular order, so it matters "
+        "only whether two of them are equal."
+    )
     as_rising = "Your positions are right only if the numbers of the documents rise. But they can come in any order."
     return Exercise(
         cases={name: (torch.tensor(text),) for name, text in texts.items()},
@@ -498,13 +507,14 @@ def packed(seed: int) -> Exercise:
         mistakes={
             "running on": (at(lambda names: torch.arange(len(names))),
                 "Your positions continue from one document to the next. They should start again with each document."),
-            "from 1": (at(lambda names: place(names) + 1), "Your positions begin at 1. The first token of a document is at 0."),
+            "from 1": (at(lambda names: place(names) + 1),
+                "Your positions begin at 1. The first token of a document should be at position 0."),
             "backwards": (at(lambda names: alike(names).triu().sum(dim=1) - 1),
                 "Your positions run backwards, down to 0 at the end of a document."),
             "the document's number": (at(runs),
-                "You number the documents. Return the position of each token in its own document."),
+                "You number the documents. Return the position of each token within its own document."),
             "the names": (at(lambda names: names),
-                "You return the numbers of the documents. Return the position of each token in its document."),
+                "You return the numbers of the documents. Return the position of each token within its own document."),
             "lengths in order": (at(lambda names: torch.cat([torch.arange(n)
                 for n in names.unique(return_counts=True)[1].tolist()])),
                 "You use the lengths in the order of the documents' numbers. But the documents can come in any order."),
@@ -514,7 +524,7 @@ def packed(seed: int) -> Exercise:
             "as long as the first": (at(lambda names: torch.arange(len(names)) % int((names == names[0]).sum())),
                 "Your positions are right only if all documents are as long as the first."),
             "lengths": (at(lambda names: alike(names).sum(dim=1)),
-                "You return the length of each token's document. Return the token's position in the document."),
+                "You return the length of each token's document. Return the token's position within the document."),
             "causal": (seeing(past), "Your mask is just the causal mask. With it, a token also sees the documents before its "
                                      "own."),
             "not causal": (seeing(alike),
@@ -522,7 +532,8 @@ def packed(seed: int) -> Exercise:
             "hidden": (seeing(lambda names: ~own(names)), reversed_mask),
             "others": (seeing(lambda names: ~alike(names)), reversed_mask),
             "transposed": (seeing(lambda names: own(names).T),
-                "Your mask is transposed. Its rows are the tokens m that look, and they look back."),
+                "Your mask is transposed. Row m should be True for the tokens that token m may see, which are itself and "
+                "earlier tokens."),
             "not itself": (seeing(lambda names: own(names).tril(-1)),
                 "Your tokens don't see themselves, so the first token of a document sees nothing at all."),
             "by positions": (seeing(lambda names: place(names)[:, None] >= place(names)),
@@ -534,12 +545,15 @@ def packed(seed: int) -> Exercise:
             "by names": (seeing(lambda names: names[:, None] >= names), by_names),
             "by names, and the past": (seeing(lambda names: (names[:, None] >= names) & past(names)), by_names),
             "earlier documents": (seeing(lambda names: runs(names)[:, None] >= runs(names)),
-                "Your mask lets tokens see the documents before their own, and all of their own."),
-            "nothing hidden": (seeing(lambda names: torch.ones(len(names), len(names))), "Your mask hides nothing."),
+                "Your mask lets a token see all documents before its own and all of its own document. It should see only the "
+                "past of its own."),
+            "nothing hidden": (seeing(lambda names: torch.ones(len(names), len(names))),
+                "Your mask hides nothing. A token should see only the past of its own document."),
             "as a bias": (seeing(lambda names: torch.zeros(len(names), len(names)).masked_fill(~own(names), -torch.inf)),
-                "You return the numbers that are added to scores, 0 and -inf. Return a mask of True and False."),
+                "You return numbers that are added to scores, 0 and -inf. Return a mask of True and False."),
             "the first token as well": (seeing(lambda names: own(names) | (torch.arange(len(names)) == 0)),
-                "Your tokens see the first token of the window, but for most of them it belongs to a different document."),
+                "Your mask lets every token see the first token of the window. But for most tokens, this one belongs to a "
+                "different document."),
         },
         praise="every document has its own positions and sees only its own past, whatever the numbers of the documents are.",
     )  # fmt: skip

@@ -63,40 +63,43 @@ def bucket() -> Exercise:
         right=_t5,
         mistakes={
             "offset 0 ahead": (lambda offset, b, far: _t5(offset, b, far) if offset else b // 2,
-                "Only offset 0 is wrong. The token itself belongs to the first half of the buckets, with the past."),
+                "Only offset 0 is wrong. It belongs to the first half of the buckets, together with the past."),
             "key minus query": (lambda offset, b, far: _t5(-offset, b, far),
-                "You have swapped past and future. T5's own code uses key minus query, but here an offset is query minus key."),
+                "You have swapped past and future. T5's own code uses key minus query, but in this exercise, the offset is "
+                "query minus key."),
             "no direction": (lambda offset, b, far: _t5(abs(offset), b, far),
-                "The distance is right, but the direction is lost. A key in the future has a bucket in the second half."),
+                "Your buckets depend only on the distance. But a key in the future should get a bucket from the second half."),
             "decoder": (lambda offset, b, far: _t5(offset, b, far, causal=True),
-                "These are the buckets of a decoder, where all of them are for the past. Here, half of them are for the "
-                "future."),
+                "You return the buckets of a decoder, which are all for the past. In an encoder, half of the buckets are for "
+                "the future."),
             "one side": (lambda offset, b, far: _t5(abs(offset), b, far, causal=True),
-                "You use all of the buckets for the distance. But each direction has half of them, and half of those contain "
-                "only one distance each."),
+                "You use all of the buckets for the distance, whatever the direction. But the past and the future should have "
+                "half of the buckets each."),
             "clipped": (lambda offset, b, far: min(abs(offset), b // 2 - 1) + b // 2 * (offset < 0),
-                "You clip the offset, with one distance in each bucket. Here, only the first half of the buckets on each side "
-                "contain one distance each; the other buckets become wider and wider."),
+                "You clip the offset and give each distance its own bucket. But on each side, only the first half of the "
+                "buckets hold one distance each; the others become wider and wider."),
             "no last bucket": (by_logarithm(math.floor, most=lambda _, bucket: bucket),
-                "Distances of max_distance or more are wrong. They should all share the last bucket of their side."),
+                "Your buckets are wrong for distances of max_distance or more, which should all share the last bucket of their "
+                "side."),
             "nearest": (by_logarithm(round),
-                "You round to the nearest whole number. But a bucket begins where its whole number is reached, so round down."),
+                "You round to the nearest whole number. But a bucket begins where the formula reaches its number, so round "
+                "down."),
             "rounded up": (by_logarithm(math.ceil),
-                "You round up. But a bucket begins where its whole number is reached, so round down."),
+                "You round up. But a bucket begins where the formula reaches its number, so round down."),
             "from distance 1": (by_logarithm(math.floor, start=lambda _: 1),
-                "Your logarithm starts at distance 1. The wide buckets start where the single ones end, so divide the distance "
-                "by that number."),
+                "Your logarithm is 0 at distance 1. It should be 0 at the distance where the wider buckets begin, so divide "
+                "the distance by that number first."),
             "from 0 again": (by_logarithm(math.floor, first=lambda _: 0),
-                "You number the wide buckets from 0 again, but the single buckets come before them."),
+                "You number the wider buckets from 0 again, but the buckets with one distance each come before them."),
             "one wide bucket less": (
                 lambda offset, b, far: by_logarithm(lambda wide: wide * (b // 4 - 1) / (b // 4))(offset, b, far),
-                "Your last bucket begins at max_distance, but it should end there: all the wide buckets together reach that "
-                "far."),
+                "Your last bucket begins at max_distance. But it should begin at a shorter distance: max_distance is where the "
+                "next bucket would begin if there were one."),
             "edges": (by_logarithm(lambda wide: math.ceil(wide - 1e-9) - 1 if wide > 1e-9 else 0),
-                "Only some edges are wrong. The distance at which a bucket begins belongs to that bucket. Do you use < instead "
-                "of <=, or does rounding push a logarithm across the edge?"),
+                "Your buckets are wrong only for some of the distances at which a new bucket begins. Such a distance belongs "
+                "to the new bucket. Do you use < instead of <=, or is a logarithm too small because of rounding?"),
         },
-        praise=f"all {len(tried)} offsets are right, with T5's settings and with smaller ones.",
+        praise=f"all {len(tried)} offsets are right, both with T5's settings and with fewer buckets.",
     )  # fmt: skip
 
 
@@ -119,7 +122,7 @@ def toeplitz(seed: int) -> Exercise:
 
     right = by(lambda m, n, L: m - n + L - 1)
     from_the_end = "But offset 0 isn't at index 0 of the list, and a negative index counts from the end of the list."
-    other_diagonals = "Your table is constant along m + n, so its diagonals run in the wrong direction."
+    other_diagonals = "Your table depends on m + n instead of m - n, so its diagonals run in the wrong direction."
     return Exercise(
         cases={
             "the numbers from 1 to 5": (torch.arange(1.0, 6.0),),
@@ -130,22 +133,23 @@ def toeplitz(seed: int) -> Exercise:
         mistakes={
             "transposed": (by(lambda m, n, L: n - m + L - 1),
                 "You have swapped past and future. The offset is m - n, query minus key."),
-            "index m - n": (by(lambda m, n, L: m - n), f"You look up index m - n. {from_the_end}"),
-            "index n - m": (by(lambda m, n, L: n - m), f"You look up index n - m. {from_the_end}"),
+            "index m - n": (by(lambda m, n, L: m - n), f"You use m - n as the index. {from_the_end}"),
+            "index n - m": (by(lambda m, n, L: n - m), f"You use n - m as the index. {from_the_end}"),
             "distance": (by(lambda m, n, L: (m - n).abs() + L - 1),
-                "Your table is symmetric, so a key ahead gets the same number as a key equally far behind. But the list has a "
-                "separate number for each."),
+                "Your table is symmetric: a key in the future gets the same number as a key equally far in the past. But the "
+                "list has a separate number for each."),
             "index |m - n|": (by(lambda m, n, L: (m - n).abs()),
-                "You look up the distance |m - n|. That loses the sign, and index 0 isn't offset 0."),
+                "You use the distance |m - n| as the index. But the distance doesn't have the sign of the offset, and index 0 "
+                "of the list doesn't belong to offset 0."),
             "one early": (by(lambda m, n, L: m - n + L - 2),
-                "You are off by one. The list has 2L - 1 numbers, and offset 0 is in the middle."),
+                "Your index is off by one. The list has 2L - 1 numbers, and the number for offset 0 is in the middle."),
             "m + n": (by(lambda m, n, L: m + n), other_diagonals),
             "m + n, backwards": (by(lambda m, n, L: 2 * L - 2 - m - n), other_diagonals),
             "no future": (by(lambda m, n, L: (m - n).clamp(min=0) + L - 1),
-                "All keys ahead of a query get the number for offset 0. But the list has a number for each negative offset, "
-                "too."),
+                "In your table, all keys after the query get the number for offset 0. But the list has a number for each "
+                "negative offset, too."),
             "zeros ahead": (lambda by_offset: right(by_offset).tril(),
-                "Keys ahead of a query get 0. But the list has a number for each negative offset, too."),
+                "In your table, all keys after the query get 0. But the list has a number for each negative offset, too."),
         },
         praise="your function fills L · L cells with 2L - 1 numbers, for L from 1 to 30.",
     )  # fmt: skip
@@ -197,8 +201,8 @@ def rows_used(seed: int) -> Exercise:
         return (torch.arange(rows) >= min(ends)) & (torch.arange(rows) <= max(ends))
 
     right = by(lambda length, causal: range(0 if causal else 1 - length, length))
-    farthest = "the largest offset in a text of L tokens is the one between its first and its last token."
-    too_many, too_few = f"You use one offset too many: {farthest}", f"You use one offset too few: {farthest}"
+    farthest = "in a text of L tokens, the first and the last token are farthest apart."
+    too_many, too_few = f"You use offsets that don't occur: {farthest}", f"You leave out the largest offset: {farthest}"
     return Exercise(
         # If a table has rows for offsets that the text doesn't have, each offset too many or too few shows.
         cases={
@@ -206,29 +210,31 @@ def rows_used(seed: int) -> Exercise:
             "T5's decoder": (_t5_decoder, 32, draw.randint(18, 22), True),
             "an encoder with a wide table": (_shaw(wide), 2 * wide + 1, draw.randint(4, 6), False),
             "a decoder with a wide table": (_shaw(wide), 2 * wide + 1, draw.randint(4, 6), True),
-            "offsets beyond the clip": (_shaw(narrow), 2 * narrow + 1, 8, False),
+            "offsets that are clipped": (_shaw(narrow), 2 * narrow + 1, 8, False),
             "a text with more tokens than the table has rows": (_t5_encoder, 32, 150, False),
             "rows in an unusual order": (_modulo_9, 9, draw.randint(2, 3), False),
-            "an encoder's text of one token": (_shaw(wide), 2 * wide + 1, 1, False),
-            "a decoder's text of one token": (_t5_decoder, 32, 1, True),
+            "an encoder and a text of one token": (_shaw(wide), 2 * wide + 1, 1, False),
+            "a decoder and a text of one token": (_t5_decoder, 32, 1, True),
             "a long text and a row for each offset": (_shaw(160), 321, 150, False),
         },
         right=right,
         mistakes={
             "unused": (lambda *case: ~right(*case),
-                "You mark the rows that are never looked up. True should stand for the rows that are."),
+                "You mark the rows that are never looked up. True should stand for the rows that are looked up."),
             "no mask": (by(lambda length, causal: range(1 - length, length)),
-                "In a decoder, your queries look ahead. But if causal is True, no key comes after its query."),
+                "In a decoder, your queries look ahead. But if causal is True, a query looks only at itself and at earlier "
+                "keys."),
             "always a mask": (by(lambda length, causal: range(length)),
-                "In an encoder, your queries look back only. But if causal is False, keys also come after their query, at "
-                "offsets below 0."),
+                "In an encoder, your queries look back only. But if causal is False, a query also looks at later keys, which "
+                "have negative offsets."),
             "key minus query": (by(lambda length, causal: range(1 - length, 1) if causal else range(1 - length, length)),
-                "In a decoder, your queries look ahead and never back. The offset is query minus key."),
+                "In a decoder, your queries look ahead and never back. The offset is query minus key, so earlier keys have "
+                "positive offsets."),
             "the other mask": (by(lambda length, causal: range(1 - length if causal else 0, length)),
-                "Your mask is the wrong way round. If causal is True, a query only looks back; if it is False, a query looks "
-                "in both directions."),
+                "You have swapped the two values of causal. If it is True, a query looks only at itself and back; if it is "
+                "False, a query looks in both directions."),
             "no past": (by(lambda length, causal: range(1 - length, 1)),
-                "All your offsets are 0 or below. But the offset is query minus key, so it is above 0 if the key is in the "
+                "All your offsets are 0 or negative. But the offset is query minus key, so it is positive if the key is in the "
                 "past."),
             "up to L, both sides": (by(lambda length, causal: range(0 if causal else -length, length + 1)), too_many),
             "down to -L": (by(lambda length, causal: range(0 if causal else -length, length)), too_many),
@@ -240,14 +246,15 @@ def rows_used(seed: int) -> Exercise:
             "never itself in a decoder": (by(lambda length, causal: range(1 if causal else 1 - length, length)),
                 "In a decoder, a token also looks at itself, but you leave out offset 0."),
             "all": (lambda bucket_of, rows, length, causal: torch.ones(rows),
-                "You mark every row as used. Which offsets does the text have?"),
-            "counts": (counts, "You count how often each row is looked up. The question is only whether it is, so return True "
-                               "or False."),
+                "You mark every row as used. Which offsets occur in the text?"),
+            "counts": (counts, "You count how often each row is looked up. Return only whether it is looked up at all: True or "
+                               "False."),
             "between the ends": (between,
-                "You mark all rows between the rows of the two largest offsets. But the rows needn't be in the order of the "
-                "offsets, so call bucket_of for each offset."),
+                "You mark all rows between that of the smallest offset and that of the largest. But the rows needn't be in the "
+                "order of the offsets, so call bucket_of for each offset."),
             "as many as tokens": (lambda bucket_of, rows, length, causal: torch.arange(rows) < length,
-                "You mark as many rows as the text has tokens. Call bucket_of to find out which row an offset looks up."),
+                "You mark as many rows as the text has tokens. But only bucket_of can tell you which row belongs to an "
+                "offset."),
         },
         praise="your function is right for T5's table, Shaw's table and an unusual one, and for texts of one token and of "
                "many.",
@@ -269,12 +276,15 @@ def needed(seed: int) -> Exercise:
         return math.log(odds(share) * (length - 1))
 
     never_negative = "Your numbers are never negative. But a key that should get less than an even share needs a score below 0."
-    crowd = "Your number becomes smaller if there are more keys. But among more keys, the one key needs a higher score."
+    crowd = (
+        "Your number becomes smaller if there are more keys. But among more keys, the key needs a higher score to get the same "
+        "share."
+    )
     powers_of_e = "You use the wrong logarithm. A softmax uses powers of e, so which logarithm undoes them?"
     return Exercise(
         cases={
-            "two keys that share evenly": (0.5, 2),
-            "four keys that share evenly": (0.25, 4),
+            "two keys with equal shares": (0.5, 2),
+            "four keys with equal shares": (0.25, 4),
             "more than an even share": (0.25, 20),
             "less than an even share": (0.1, 4),
             "a key that gets hardly any attention": (0.001, 12),
@@ -285,29 +295,30 @@ def needed(seed: int) -> Exercise:
         right=right,
         mistakes={
             "sign": (lambda share, length: -right(share, length),
-                "The sign is wrong. With your number, the other keys are preferred over this one, by the amount by which this "
-                "one should be preferred."),
+                "The sign is wrong: the key gets a low score where it needs a high one, and the other way round."),
             "size": (lambda share, length: abs(right(share, length)), never_negative),
             "at least 0": (lambda share, length: max(0.0, right(share, length)), never_negative),
             "no logarithm": (lambda share, length: odds(share) * (length - 1),
-                "That is how many times as large the key's e^score has to be as that of another key. Return the score itself."),
+                "You return e to the power of the score. Return the score itself."),
             "length others": (lambda share, length: math.log(odds(share) * length),
-                "You assume that there are `length` other keys. But one of the `length` keys is the key itself."),
+                "You assume that there are `length` other keys. But one of the `length` keys is this key itself."),
             "length + 1 others": (lambda share, length: math.log(odds(share) * (length + 1)),
-                "You assume that there are length + 1 other keys. But one of the `length` keys is the key itself."),
+                "You assume that there are length + 1 other keys. But one of the `length` keys is this key itself."),
             "one other": (lambda share, length: math.log(odds(share)),
                 "You assume that there is only one other key. But each of the other keys adds e to the power of 0 to the "
                 "softmax's denominator."),
             "the others' share": (lambda share, length: math.log((length - 1) / odds(share)),
-                "With this number, the key gets 1 - share. You have swapped the share and the rest."),
+                "With this number, the key gets 1 - share of the attention, and all the other keys together get the share. You "
+                "have swapped the two."),
             "the others alone": (lambda share, length: math.log(share * (length - 1)),
-                "In the softmax's denominator, you count only the other keys. It contains the key itself, too."),
+                "In the softmax's denominator, you count only the other keys. But the denominator also contains the term of "
+                "this key."),
             "times the even share": (lambda share, length: math.log(share * length),
-                "With this number, the key's e^score is share · length times as large as that of another key. But the "
-                "softmax's denominator contains the key, too, and grows with it."),
+                "You use `length` as the softmax's denominator, as if all scores were 0. But the term of this key grows with "
+                "its score, and so does the denominator."),
             "no denominator": (lambda share, length: math.log(share),
-                "That would be right if the softmax's denominator were 1. But it is larger, and each of the other keys adds to "
-                "it."),
+                "Your number would be right if the softmax's denominator were 1. But the denominator is larger, because each "
+                "of the other keys adds something to it."),
             "share by others": (lambda share, length: math.log(share / (length - 1)), crowd),
             "share by length": (lambda share, length: math.log(share / length), crowd),
             "odds by others": (lambda share, length: math.log(odds(share) / (length - 1)), crowd),
@@ -317,8 +328,8 @@ def needed(seed: int) -> Exercise:
             "the share": (lambda share, length: share,
                 "You return the share itself. The softmax turns scores into shares, so which score gives this share?"),
             "the even share's excess": (lambda share, length: share - 1 / length,
-                "You subtract the even share from the share. But the softmax takes e to the power of each score and divides by "
-                "the sum."),
+                "You return how much larger the share is than an even share. But a score isn't a share: the softmax takes e to "
+                "the power of each score and divides by the sum."),
         },
         praise="in all cases, the softmax gives the key the share it should have, whether large or small, among few keys or "
                "many.",
@@ -447,16 +458,16 @@ def receive(seed: int) -> Exercise:
         too_large = largest.numbers > most and equal(right(weights, values, table), received, 1e-4)
         return torch.full_like(received, math.inf) if too_large else received
 
-    one_off = "Your rows of the table are off by one. The vector of offset m - n is row m - n + K."
+    one_off = "You use rows of the table that are off by one. The vector of offset m - n is row m - n + K."
     length, reach, d = 16, 6, 12
     return Exercise(
         cases={
-            "a reach of 1": inputs(5, 1, 3),
-            "a reach of 2": inputs(6, 2, 4),
-            "a table that reaches beyond the text": inputs(4, 5, 2),
+            "K = 1": inputs(5, 1, 3),
+            "K = 2": inputs(6, 2, 4),
+            "a K that is larger than all offsets": inputs(4, 5, 2),
             "a single token": inputs(1, 2, 3),
-            "vectors of one number": inputs(5, 2, 1),
-            "a text whose memory is measured": inputs(length, reach, d),
+            "vectors with a single number": inputs(5, 2, 1),
+            "a text for which the sizes of your tensors are checked": inputs(length, reach, d),
         },
         right=right,
         ask=ask,
@@ -469,39 +480,42 @@ def receive(seed: int) -> Exercise:
             "no values": (lambda w, v, t: alone(w, t), "Your result contains only the vectors of the offsets. The values are "
                                                        "missing."),
             "key minus query": (lambda w, v, t: right(w, v, t.flip(0)),
-                "You have swapped past and future. Row r of the table is for offset m - n = r - K."),
+                "You have swapped past and future. Row r of the table belongs to offset m - n = r - K."),
             "offset 0 in row 0": (lambda w, v, t: right(w, v, t.roll(len(t) // 2, dims=0)),
-                "You use row 0 of the table for offset 0. But row 0 is for offset -K, and a negative index counts from the "
-                "end."),
+                "You use row 0 of the table for offset 0. But row 0 belongs to offset -K, and a negative index counts from the "
+                "end of the table."),
             "one row early": (lambda w, v, t: right(w, v, t.roll(1, dims=0)), one_off),
             "one row late": (lambda w, v, t: right(w, v, t.roll(-1, dims=0)), one_off),
             "transposed": (lambda w, v, t: right(w.T, v, t),
-                "Your weights are transposed. Row m contains the weights that query m gives to the keys."),
+                "You use the transposed weights. Row m of `weights` contains the weights that query m gives to the keys."),
             "vectors' weights transposed": (lambda w, v, t: w @ v + alone(w.T, t),
-                "For the vectors, your weights are transposed. weights[m, n] belongs to the vector of offset m - n, not n - "
-                "m."),
+                "For the vectors, you use the transposed weights. But weights[m, n] belongs to the vector of offset m - n, not "
+                "n - m."),
             "modulo": (modulo,
-                "Beyond K, you start again at the other end of the table. But all offsets beyond K share the row of K."),
+                "For offsets beyond K, you start again at the other end of the table. But all offsets above K share the row of "
+                "K, and all offsets below -K share the row of -K."),
             "far without vector": (lambda w, v, t: w @ v + alone(near(w, t), t),
-                "Keys farther away than K add no vector in your result. But they share the row of K, or of -K."),
+                "Keys farther away than K add no vector in your result. But they should add the vector of offset K or -K."),
             "far left out": (lambda w, v, t: right(near(w, t), v, t),
-                "You leave out keys farther away than K. But they share the row of K, or of -K."),
+                "You leave out keys farther away than K. But these keys also have values, and they add the vector of offset K "
+                "or -K."),
             "past only": (lambda w, v, t: w @ v + alone(w.tril(), t),
-                "Keys after the query add no vector in your result. But the table has rows for offsets below 0, too."),
+                "Keys after the query add no vector in your result. But the table has rows for negative offsets, too."),
             "one kept": (one_kept,
                 "If several keys share a row of the table, you keep the weight of only one of them, but their weights should "
-                "add up. (With an index, `+=` adds to each element only once, even if the index names it several times.)"),
+                "add up. (If you index a tensor with a tensor, `+=` adds to each element only once, even if its index occurs "
+                "several times.)"),
             "no weights": (lambda w, v, t: w @ v + vectors(w, t).sum(dim=1),
-                "You add up the vectors without their weights."),
+                "You add up the vectors without their weights. But each vector should have the weight of its key."),
             "even mean": (lambda w, v, t: w @ v + vectors(w, t).mean(dim=1),
-                "You take the plain mean of the vectors. But each vector should be weighted like its key."),
+                "You take the plain mean of the vectors. But each vector should have the weight of its key."),
             "vector of offset 0": (lambda w, v, t: w @ v + t[len(t) // 2],
-                "You add the vector of offset 0 to each token. But that is only one of its vectors, the one for its offset to "
-                "itself."),
+                "You add only the vector of offset 0 to each token. But a token receives a vector with each key, and only its "
+                "own key has offset 0."),
             "multiplied": (lambda w, v, t: torch.einsum("mn,mnd->md", w, v * vectors(w, t)),
-                "You multiply value and vector, but they should be added."),
+                "You multiply each value by its vector, but you should add the two."),
             "over queries": (lambda w, v, t: w @ v + torch.einsum("mn,mnd->nd", w, vectors(w, t)),
-                "You add up the vectors over the queries. But token m receives from all keys n."),
+                "You sum the vectors over the queries. But token m receives one vector from each key, so sum over the keys."),
         },
         praise=f"all six texts are right, and with L = {length} and d = {d}, no tensor or array has more than "
                f"{4 * length**2:,} numbers.",

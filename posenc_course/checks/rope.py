@@ -82,44 +82,47 @@ def _rotated(
 # What can go wrong in every layout and direction: what is done differently, and the hint.
 _SLIPS: dict[str, tuple[dict[str, Any], str]] = {
     "by row number": ({"at": lambda m: torch.arange(len(m))},
-        "Your function ignores the positions and rotates the rows by 0, 1, 2, … But a token that comes alone, after a cache of "
-        "other tokens, isn't at position 0."),
+        "Your function ignores the positions and uses the row numbers 0, 1, 2, … instead. But row 0 isn't always at position "
+        "0, for example if the earlier tokens are in a cache."),
     "by the first position": ({"at": lambda m: m[:1].expand(len(m))},
-        "You rotate all rows by the first position. But each row has its own position."),
+        "You rotate all rows by the position of the first row. But each row has its own position."),
     "counted from 1": ({"at": lambda m: m + 1},
-        "You rotate every row by one position too much. Positions count from 0, and position 0 changes nothing."),
+        "You rotate every row one position too far. Positions are counted from 0, and a row at position 0 shouldn't change."),
     "positions in bfloat16": ({"at": lambda m: m.bfloat16()},
-        "Your positions are rounded from 257 on, because bfloat16 has only 8 bits for them. Compute the angles in float32 or "
-        "better."),
+        "Your positions above 256 are rounded, because bfloat16 keeps only 8 significant bits. Compute the angles in float32 "
+        "or float64."),
     "the 2 twice": ({"speed": _power(2)},
-        "Your frequencies fall twice as fast as they should. i counts pairs, from 0 to d/2 - 1. Does your exponent contain the "
-        "factor 2 twice?"),
-    "no 2": ({"speed": _power(0.5)}, "Your frequencies fall half as fast as they should. Where is the 2 of 2i/d?"),
+        "Your exponents are twice as large as they should be. The index i counts pairs, so it runs from 0 to d/2 - 1. Does "
+        "your exponent contain the factor 2 twice?"),
+    "no 2": ({"speed": _power(0.5)}, "Your exponents are half as large as they should be. Where is the 2 of 2i/d?"),
     "no minus": ({"speed": _power(-1)},
         "Your frequencies grow with i. The exponent needs a minus sign, so that pair 0 is the fastest."),
     "pairs from 1": ({"speed": lambda i, a, c, d: 10_000.0 ** (-2 * (i + 1) / d)},
-        "All your frequencies are one step too slow. Pairs count from 0, and pair 0 rotates by one radian per token."),
+        "Each of your pairs is as slow as the next one should be. Pairs are counted from 0, and pair 0 rotates by one radian "
+        "per token."),
     "no frequencies": ({"speed": _power(0)}, "All your pairs rotate at the same speed, one radian per token. Where is ω_i?"),
     "from degrees": ({"speed": lambda i, a, c, d: math.radians(_omega(i, a, c, d))},
-        "You convert the angles from degrees. But ω_i·m is already in radians, as sine and cosine expect."),
+        "You convert the angles from degrees to radians. But ω_i·m is already in radians, the unit that sine and cosine "
+        "expect."),
     "to degrees": ({"speed": lambda i, a, c, d: math.degrees(_omega(i, a, c, d))},
         "You convert the angles to degrees. But sine and cosine expect radians."),
     "equal signs": ({"turn": lambda a, b, cos, sin: (a * cos + b * sin, a * sin + b * cos)},
-        "Exactly one of the two sines needs a minus sign. With equal signs, a pair is stretched instead of rotated."),
+        "Both sines have the same sign in your function, so each pair is stretched instead of rotated. Exactly one of them "
+        "needs a minus sign."),
     "a reflection": ({"turn": lambda a, b, cos, sin: (a * cos - b * sin, -a * sin - b * cos)},
-        "Your function keeps all lengths, but even at position 0 it flips the second channel of each pair. That is a "
-        "reflection. Look at the sign of its cosine."),
+        "Your function keeps all lengths, but it is a reflection instead of a rotation: even at position 0, it changes the "
+        "sign of each pair's second channel. Check the sign of the cosine there."),
     "sine for cosine": ({"turn": lambda a, b, cos, sin: _turn(a, b, sin, cos)},
-        "You have swapped sine and cosine: at position 0, every pair is rotated by a right angle."),
+        "You have swapped sine and cosine, so even at position 0, every pair is rotated by a right angle."),
     "one after the other": ({"turn": _one_after_the_other},
-        "You compute the second channel of a pair from the first one after its rotation. Both channels need the pair as it was "
-        "before."),
+        "You compute the second channel of a pair from the first one after its rotation. But both new channels depend on both "
+        "old ones."),
     "the first of a pair": ({"turn": lambda a, b, cos, sin: (_turn(a, b, cos, sin)[0], b)},
-        "Only one channel of each pair changes. A rotation has to change both."),
+        "Your function changes only one channel of each pair. A rotation has to change both."),
     "the second of a pair": ({"turn": lambda a, b, cos, sin: (a, _turn(a, b, cos, sin)[1])},
-        "Only one channel of each pair changes. A rotation has to change both."),
+        "Your function changes only one channel of each pair. A rotation has to change both."),
     "no sine": ({"turn": lambda a, b, cos, sin: (a * cos, b * cos)},
-        "You multiply every pair by its cosine. Where is the sine?"),
+        "You only multiply each pair by a cosine. Where are the sines?"),
 }  # fmt: skip
 
 
@@ -146,7 +149,7 @@ def relative() -> Exercise:
         "d = 12": case(2, 1, 900, 30, 5, d=12),
         "a single token": case(7, d=6),
         "a single pair": case(0, 5, 1, d=2),
-        "one query and key, early and late": (x[[0, 1, 0, 1]], positions),
+        "the same query and key, early and late in a text": (x[[0, 1, 0, 1]], positions),
     }
 
     def by(layout: str, sign: int, **changes: Any) -> Callable[[Tensor, Tensor], Tensor]:
@@ -160,13 +163,13 @@ def relative() -> Exercise:
 
     def praise(said: Sequence[Tensor]) -> str:
         names = ("Your function pairs neighbours and rotates counterclockwise, as the paper does.",
-                 "Your function pairs neighbours and rotates clockwise, unlike the paper. That is just as good, if queries and "
-                 "keys rotate in the same direction.",
+                 "Your function pairs neighbours and rotates clockwise, unlike the paper. This is just as good, as long as "
+                 "queries and keys rotate in the same direction.",
                  "Your function pairs channels i and i + d/2 and rotates counterclockwise, as Llama in transformers does.",
-                 "Your function pairs channels i and i + d/2 and rotates clockwise, as nanochat does. That is just as good, if "
-                 "queries and keys rotate in the same direction.")  # fmt: skip
+                 "Your function pairs channels i and i + d/2 and rotates clockwise, as nanochat does. This is just as good, as "
+                 "long as queries and keys rotate in the same direction.")  # fmt: skip
         name = next(name for name, rule in zip(names, rights, strict=True) if len(right_in(rule, said)) == len(cases))
-        return f"your function keeps lengths and makes scores relative, in widths 8, 12, 6 and 2. {name}"
+        return f"your function keeps lengths and makes scores relative, for the widths 8, 12, 6 and 2. {name}"
 
     def fault(said: Sequence[Tensor]) -> str | None:
         """Which property of the rotation is missing."""
@@ -178,13 +181,13 @@ def relative() -> Exercise:
         if any("d = 8" in right_in(rule, said) for rule in rights):
             missed = "; ".join(name for name in cases if name not in found)
             return (
-                f"Your function is right for d = 8, but not for: {missed}. Is a width or a number of tokens fixed in your "
-                "function?"
+                f"Your function is right for d = 8, but not for: {missed}. Does your function assume a certain width or a "
+                "certain number of tokens?"
             )
         x, positions = cases["d = 8"]
         start = positions.tolist().index(0)
         if not _same(x[start], said[0][start]):
-            return "The token at position 0 has changed. But a rotation by an angle of 0 leaves every vector unchanged."
+            return "The token at position 0 has changed. But a rotation by an angle of 0 leaves every vector as it is."
         before, after = x.norm(dim=1), said[0].norm(dim=1)
         m = int((before - after).abs().argmax())
         if abs(before[m] - after[m]) > 2e-3:
@@ -197,7 +200,7 @@ def relative() -> Exercise:
         if abs(near - far) > 1e-2:
             return (
                 "Your function keeps lengths, but the scores aren't relative: the same query and key, 3 tokens apart, have the "
-                f"score {near:.2f} at position 10 and {far:.2f} at position 1,010."
+                f"score {near:.2f} if the query is at position 10, and {far:.2f} if it is at position 1,010."
             )
         return (
             "Your function keeps lengths and makes scores relative, but the angles are wrong. At position m, pair i should "
@@ -212,12 +215,12 @@ def relative() -> Exercise:
             **{f"{slip}, {layout}, {sign}": (by(layout, sign, **changes), hint)
                for slip, (changes, hint) in _SLIPS.items() for layout, sign in styles},
             **{f"tables not for {layout}, {sign}": (by(layout, sign, speed=_TABLES[_OTHER[layout]]),
-                "The two halves of your table follow different layouts. Your angles are laid out as if "
-                f"{_PAIRED[_OTHER[layout]]} formed a pair, but you pair {_PAIRED[layout]}.")
+                f"Your angles don't fit your pairs. They are laid out as if {_PAIRED[_OTHER[layout]]} formed a pair, but you "
+                f"pair {_PAIRED[layout]}.")
                for layout, sign in styles},
             **{f"{layout} back as others, {sign}": (by(layout, sign, back_to=_LAYOUTS[_OTHER[layout]]),
-                f"You rotate the pairs, but you return them in a different order: you read x with the layout {layout} and "
-                f"write the result with the layout {_OTHER[layout]}.")
+                f"You rotate the pairs, but you mix two layouts: you read x in the layout of {layout} and write the result in "
+                f"the layout of {_OTHER[layout]}.")
                for layout, sign in styles},
             **{f"a table added, {layout}": (
                 lambda x, m, apart=layout == "neighbours": x + sinusoidal_table(m, x.shape[1], interleaved=apart),
@@ -258,7 +261,7 @@ def rotate(seed: int) -> Exercise:
         "neighbours": case(4, _neighbours(8)),
         "halves": case(3, _halves(6)),
         "an unusual layout": case(4, _neither(8, generator)),
-        "a single pair, from 1 to 0": case(2, [(1, 0)]),
+        "the single pair (1, 0)": case(2, [(1, 0)]),
         "a single token": case(1, _halves(4)),
         "position 0": case(3, _halves(4), 0, 40, 1),
         "positions above 256": case(3, [(0, 1)], 257, 1001, 4999),
@@ -296,8 +299,7 @@ def rotate(seed: int) -> Exercise:
         for name, layout in _LAYOUTS.items()
     } | {
         name: ({"speed": speed},
-            "Your frequency depends on the channel. But it belongs to the pair, and the pair's number is its index in the "
-            "list.")
+            "Your frequency depends on the channel. But it should depend on the pair, whose number is its index in `pairs`.")
         for name, speed in {
             "speed by the first channel": lambda i, a, c, d: 10_000.0 ** (-a / d),
             "speed by half of the first channel": lambda i, a, c, d: 10_000.0 ** (-2 * (a // 2) / d),
@@ -311,7 +313,8 @@ def rotate(seed: int) -> Exercise:
             "nothing": (lambda x, m, pairs: x, "Your function returns x unchanged, so nothing is rotated."),
             **{f"{slip}, {sign}": (by(sign, **changes), hint) for slip, (changes, hint) in known.items() for sign in (1, -1)},
             **{f"always {name}, {sign}": (by(sign, layout),
-                f"You pair {_PAIRED[name]}, whatever `pairs` contains. That is right in this layout, but wrong in all others.")
+                f"You pair {_PAIRED[name]}, whatever `pairs` contains. That is right for this layout, but wrong for all "
+                "others.")
                for name, layout in _LAYOUTS.items() for sign in (1, -1)},
             **{f"always {name}, angles of the other layout, {sign}": (by(sign, layout, speed=_TABLES[_OTHER[name]]),
                 f"You pair {_PAIRED[name]}, whatever `pairs` contains, and your angles are laid out as if "
@@ -319,8 +322,8 @@ def rotate(seed: int) -> Exercise:
                for name, layout in _LAYOUTS.items() for sign in (1, -1)},
             **{f"pairs in order, {sign}": (
                 lambda x, m, pairs, sign=sign: _rotated(x, m, [(min(pair), max(pair)) for pair in pairs], sign),
-                "You sort the channels of each pair, but their order matters: a rotation from 4 to 1 goes in the opposite "
-                "direction of one from 1 to 4.")
+                "You sort the channels of each pair, but their order matters: a rotation from channel 4 towards channel 1 is "
+                "the opposite of one from channel 1 towards channel 4.")
                for sign in (1, -1)},
         },
         praise=lambda said: f"neighbours, halves, and an unusual layout are all right, and all pairs rotate {direction(said)}.",
@@ -366,7 +369,7 @@ def convert(seed: int) -> Exercise:
         "three heads, from halves to neighbours": (_sample(seed + 1, 24, 24), 3, _halves(8), _neighbours(8)),
         "a weight matrix that isn't square": (_sample(seed + 2, 16, 9), 2, _neither(8, generator), _neighbours(8)),
         "to an unusual layout": (_sample(seed + 3, 24, 24), 2, _halves(12), _neither(12, generator)),
-        "heads of a single pair that is flipped": (_sample(seed + 4, 8, 3), 4, [(0, 1)], [(1, 0)]),
+        "heads with a single pair whose channels are swapped": (_sample(seed + 4, 8, 3), 4, [(0, 1)], [(1, 0)]),
         "a single column": (_sample(seed + 5, 12, 1), 2, _neighbours(6), _neither(6, generator)),
     }
 
@@ -399,25 +402,27 @@ def convert(seed: int) -> Exercise:
         mistakes={
             "nothing": (lambda weight, *_: weight, "Your function returns the weights unchanged."),
             "backwards": (lambda weight, num_heads, old, new: _rows_moved(weight, num_heads, new, old),
-                "You convert in the opposite direction. The row that makes channel old[i][0] should make channel new[i][0] in "
-                "your result."),
-            "one head": (first_head, "You change only the first head. But each head has its own rows."),
-            "one head and zeros": (first_head_alone, "Your result contains only the first head. But each head has its own "
-                                                     "rows."),
+                "You convert in the opposite direction, from `new` to `old`. The row that makes channel old[i][0] should make "
+                "channel new[i][0] in your result."),
+            "one head": (first_head, "You change only the first head. But every head has rows that have to be reordered."),
+            "one head and zeros": (first_head_alone,
+                "Your result contains only the first head, and zeros for the others. But every head has rows that have to be "
+                "reordered."),
             "columns": (of_columns,
-                "You move columns. But a column of the weight belongs to a channel of x, and a row belongs to a channel of the "
-                "query."),
+                "You reorder the columns. But a column of the weight belongs to a channel of x, and a row belongs to a channel "
+                "of the query or key."),
             "heads inside": (heads_inside, "You treat every num_heads-th row as one head. But the d rows of a head are next to "
                                            "each other."),
             "in the same memory": (lambda *given: _rows_moved(*given, copy=False),
                 "You overwrite some rows before you have read them. Read from the weight, and write into a copy."),
-            "to halves": (to(_halves), "You always convert to halves, whatever `new` contains."),
-            "to neighbours": (to(_neighbours), "You always convert to neighbours, whatever `new` contains."),
-            "from neighbours": (out_of(_neighbours), "You always convert from neighbours, whatever `old` contains."),
-            "from halves": (out_of(_halves), "You always convert from halves, whatever `old` contains."),
+            "to halves": (to(_halves), "You always convert to pairs of channels i and i + d/2, whatever `new` contains."),
+            "to neighbours": (to(_neighbours), "You always convert to pairs of neighbours, whatever `new` contains."),
+            "from neighbours": (out_of(_neighbours), "You always convert from pairs of neighbours, whatever `old` contains."),
+            "from halves": (out_of(_halves), "You always convert from pairs of channels i and i + d/2, whatever `old` "
+                                             "contains."),
             "pairs turned over": (
                 lambda weight, num_heads, old, new: _rows_moved(weight, num_heads, old, [(b, a) for a, b in new]),
-                "You have swapped the two channels of each pair. The scores fit, but the rotation runs backwards."),
+                "You have swapped the two channels of each pair, so every pair rotates in the opposite direction."),
         },
         praise="in every head, the rows are where the new layout looks for them.",
     )  # fmt: skip
@@ -504,7 +509,7 @@ def step(seed: int) -> Exercise:
         "two pieces": case(3, 4, d=8),
         "pieces that become longer and longer": case(1, 2, 4, d=8),
         "a head with a different width": case(3, 2, d=4),
-        "a single token, one pair": case(1, d=2),
+        "a single token with a single pair": case(1, d=2),
         "a text of 300 tokens": case(290, 9, 1, d=4),
     }
 
@@ -532,22 +537,25 @@ def step(seed: int) -> Exercise:
             return None
         part = next(n for n in range(3) if any(rows[n] for rows in off.values()))
         name, row = next((name, rows[part][0]) for name, rows in off.items() if rows[part])
-        place = f"For {name}, with {cases[name][0]} tokens,"
+        place = f"For {name}, with pieces of {cases[name][0]} tokens,"
         if part:
-            what = f"key {row}, rotated to {row}" if part == 1 else f"value {row}"
+            what = f"key {row}, rotated by position {row}" if part == 1 else f"value {row}"
             return (
                 f"{place} the outputs are right, but row {row} of the {('keys', 'values')[part - 1]} that you return isn't "
                 f"{what}. Another implementation couldn't use your cache."
             )
-        once = "" if off["a text in one piece"][0] else " It is right in one piece, so look at how a step uses the cache."
-        return f"{place} the outputs differ from those of a single pass from token {row} on (counted from 0).{once}"
+        once = "" if off["a text in one piece"][0] else " In one piece, they are right, so look at how a step uses the cache."
+        return (
+            f"{place} your outputs are wrong from token {row} on (counted from 0): they differ from those of a single "
+            f"pass.{once}"
+        )
 
     open_mask = _below(lambda old, new: old + new)
-    ahead = (
-        "If there are several new tokens, each of yours sees the ones after it. The causal mask also applies among the new "
-        "tokens."
+    ahead = "In your function, new tokens see the new tokens after them. But the causal mask also applies among the new tokens."
+    left = (
+        "Your mask treats the first new token as token 0 of the text. But the new tokens come after all cached tokens, and may "
+        "see those, too."
     )
-    left = "Your mask counts rows from 0. But row r of the new tokens comes after all cached tokens, and may see those, too."
     return Exercise(
         cases=cases,
         right=_step,
@@ -555,47 +563,54 @@ def step(seed: int) -> Exercise:
             "nothing rotated": (but(rotates=""),
                 "Your function rotates nothing, so the outputs are those of attention without positions."),
             "from 0": (both(from_zero),
-                "Every piece begins at position 0 in your function. But the first new token has the position after the last "
-                "one in the cache."),
+                "Every piece begins at position 0 in your function. But the first new token comes right after the last cached "
+                "token."),
             "counted twice": (both(lambda old, new: old + new + torch.arange(new)),
-                "You count the new tokens twice. How many tokens came before the first of them?"),
+                "Your positions count the new tokens twice. How many tokens come before the first new one?"),
             "too early": (both(lambda old, new: max(old - 1, 0) + torch.arange(new)),
-                "Your new tokens begin at the position of the last cached token. That is one position too early."),
+                "Your new tokens begin at the position of the last cached token, which is one position too early."),
             "too late": (both(lambda old, new: old + 1 + torch.arange(new)),
-                "Your outputs are right, but your first token is at position 1. Positions count from 0, and in a cache that "
-                "your function is given, row r of the keys has been rotated to r."),
+                "Your outputs are right, but your first token is at position 1. Positions are counted from 0: in the cache "
+                "that your function is given, row r of the keys has been rotated by position r."),
             "at the last one": (both(lambda old, new: torch.full((new,), old + new - 1)),
-                "All tokens of a piece get the position of its last token. But each has its own position."),
+                "In your function, all tokens of a piece get the position of its last token. But each token has its own "
+                "position."),
             "at the first one": (both(lambda old, new: torch.full((new,), old)),
-                "All tokens of a piece get the position of its first token. But each has its own position."),
+                "In your function, all tokens of a piece get the position of its first token. But each token has its own "
+                "position."),
             "queries from 0": (but(q_at=from_zero),
-                "Only your new queries count from 0 again. But the query and the key of a token have the same position."),
+                "Your new queries start again at position 0, although your keys don't. But the query and the key of a token "
+                "have the same position."),
             "queries too late": (but(q_at=lambda old, new: old + 1 + torch.arange(new)),
-                "Your queries are one position ahead. But the query and the key of a token have the same position."),
+                "Your queries are one position ahead of the keys. But the query and the key of a token have the same "
+                "position."),
             "keys from 0": (but(k_at=from_zero),
-                "Only your new keys count from 0 again. But the query and the key of a token have the same position."),
+                "Your new keys start again at position 0, although your queries don't. But the query and the key of a token "
+                "have the same position."),
             "queries at the end": (but(q_at=lambda old, new: torch.full((new,), old + new - 1)),
-                "All new queries get the position of the last token. But each has its own position."),
+                "In your function, all new queries get the position of the last token. But each query has its own position."),
             "rotated again": (but(again=True),
-                "You rotate the cached keys again in every step. But they are already rotated, and should stay as they are."),
+                "You rotate the cached keys again in every step. But they have already been rotated and should stay as they "
+                "are."),
             "raw keys kept": (but(keeps="raw"),
-                "Your first step is right, but after that, keys lack their rotation, because you keep each key unrotated."),
+                "Your first step is right, but in later steps, the cached keys lack their rotation, because you keep each key "
+                "unrotated."),
             "raw keys kept, all rotated": (but(keeps="raw", again=True),
                 "Your outputs are right, but your cache contains unrotated keys, and each step rotates all of them again. "
                 "Rotate a key once, when it is new, and keep it rotated."),
             "new first": (but(keeps="new first"),
-                "Your outputs are right, but you return the keys in a different order. Row r is the token at position r, so "
-                "the new keys go to the end."),
+                "Your outputs are right, but you return the new keys before the cached ones. Row r belongs to the token at "
+                "position r, so the new keys should come last."),
             "query not rotated": (but(rotates="k"),
-                "You don't rotate the query, so the score depends on the position of the key."),
+                "You don't rotate the query, so the score depends on the position of the key, not on the offset."),
             "key not rotated": (but(rotates="q"),
-                "You don't rotate the new key, so the score depends on the position of the query."),
+                "You don't rotate the new key, so the score depends on the position of the query, not on the offset."),
             "values rotated": (but(rotates="qkv"),
-                "You rotate the values, too. That brings the absolute position back."),
+                "You rotate the values, too, so the outputs depend on absolute positions."),
             "no mask": (but(mask=open_mask), ahead),
             "mask from the left": (but(mask=_below(lambda old, new: 0)), left),
             "mask by the new": (but(mask=_below(lambda old, new: new)),
-                "The diagonal of your mask is shifted by the number of new tokens. How many columns does the first row see, "
+                "The diagonal of your mask is shifted by the number of new tokens. How many keys may the first new token see, "
                 "besides its own?"),
             "one ahead": (but(mask=_below(lambda old, new: old + 1)),
                 "In your function, each token sees one token after itself. But its own key is the last one that it may see."),
@@ -606,20 +621,21 @@ def step(seed: int) -> Exercise:
                 "If there is a cache, a token doesn't see itself in your function. The last key that a token may see is its "
                 "own."),
             "only the new": (but(mask=lambda old, new: _CAUSAL(old, new) & (torch.arange(old + new) >= old)),
-                "Your new tokens see only each other. Where are the cached keys?"),
+                "Your new tokens see only each other, but they should see the cached keys, too."),
             "only the old": (but(mask=lambda old, new: _CAUSAL(old, new)
                                  & ((torch.arange(old + new) < old) | (_beside(old, new)[:, None] == torch.arange(old + new)))),
                 "Your new tokens see the cache and themselves, but none of the new tokens before them."),
             "mask and positions from 0": (both(from_zero, mask=_below(lambda old, new: 0)),
-                "Your positions and your mask treat every piece as the beginning of a text. Both have to depend on the cache."),
+                "Your positions and your mask treat every piece as the beginning of a text. Both have to depend on the number "
+                "of cached tokens."),
             "no mask, from 0": (both(from_zero, mask=open_mask),
-                "Your positions begin at 0 in each piece, and your new tokens see the ones after them."),
+                "Your positions start again at 0 in each piece, and new tokens see the new tokens after them."),
             "mask after the softmax": (but(weigh=lambda scores, mask: scores.softmax(dim=1) * mask),
                 "You apply the mask after the softmax, so the remaining weights don't add up to 1."),
             "future at 0": (but(weigh=lambda scores, mask: (scores * mask).softmax(dim=1)),
                 "You give a hidden key the score 0, but then it still has a weight. Which score gives a weight of 0?"),
             "softmax over the queries": (but(weigh=lambda scores, mask: scores.masked_fill(~mask, -math.inf).softmax(dim=0)),
-                "Your softmax runs over the queries. Each row of scores, over the keys, should become weights that add up to "
+                "Your softmax runs over the queries. Apply it to each row of scores, so that the weights of all keys add up to "
                 "1."),
             "not divided": (but(root=lambda d: 1), "You don't divide the scores by √d."),
             "divided by d": (but(root=lambda d: d), "You divide the scores by d, not by √d."),
@@ -640,9 +656,9 @@ def renumber(seed: int) -> Exercise:
     """renumber(keys, old, new) -> keys (L, d), given as rotated to the positions old, as they are when rotated to new."""
     generator = random.Random(seed)
     moves = {
-        "the oldest five removed": (list(range(5, 12)), list(range(7)), 8),
-        "a gap closed": ([0, 1, 2, 40, 41, 42], list(range(6)), 8),
-        "some down, some up": ([30, 3, 44, 7, 25, 16], [2, 31, 11, *generator.sample(range(32, 50), 3)], 8),
+        "a cache without its five oldest keys": (list(range(5, 12)), list(range(7)), 8),
+        "a gap that closes": ([0, 1, 2, 40, 41, 42], list(range(6)), 8),
+        "keys that move in both directions": ([30, 3, 44, 7, 25, 16], [2, 31, 11, *generator.sample(range(32, 50), 3)], 8),
         "a single key": ([9], [generator.randrange(100, 200)], 8),
         "positions above 256": ([4999, 300, 1001], [257, 2003, 999], 4),
         "a single pair": ([3, 8], [generator.randrange(4, 8), generator.randrange(3)], 2),
@@ -661,33 +677,35 @@ def renumber(seed: int) -> Exercise:
         mistakes={
             "nothing": (by(lambda old, new: 0 * old), "Your function returns the keys unchanged."),
             "by the new": (by(lambda old, new: new),
-                "You rotate the keys by their new positions. But they are already rotated by their old ones."),
+                "You rotate the keys by their new positions. But they have already been rotated by their old ones."),
             "the other way": (by(lambda old, new: old - new),
-                "You rotate in the wrong direction. A key that moves up is rotated further, and a key that moves down is "
-                "rotated back."),
-            "back": (by(lambda old, new: -old), "You rotate all keys back to 0, but not on to their new positions."),
-            "back by the new": (by(lambda old, new: -new), "You rotate back by the new positions. But the keys are rotated by "
-                                                           "their old ones."),
-            "both": (by(lambda old, new: old + new), "In your result, the two rotations add up. But the old rotation has to "
-                                                     "disappear."),
+                "You rotate in the wrong direction. A key that moves up has to be rotated further, and a key that moves down "
+                "has to be rotated back."),
+            "back": (by(lambda old, new: -old), "You rotate all keys back to position 0, but not on to their new positions."),
+            "back by the new": (by(lambda old, new: -new),
+                "You rotate the keys back by their new positions. But they have been rotated by their old ones."),
+            "both": (by(lambda old, new: old + new),
+                "You add the new rotation to the old one. But the old rotation has to disappear."),
             "as the first": (by(lambda old, new: (new - old)[:1].expand(len(old))),
-                "You move all keys by as much as the first one. But each key moves by its own distance."),
+                "You move all keys by as many positions as the first one. But the keys may move by different amounts."),
             "as the last": (by(lambda old, new: (new - old)[-1:].expand(len(old))),
-                "You move all keys by as much as the last one. But each key moves by its own distance."),
+                "You move all keys by as many positions as the last one. But the keys may move by different amounts."),
             "to the rows": (by(lambda old, new: torch.arange(len(old)) - old),
-                "In your result, the keys are at 0, 1, 2, … But `new` contains the positions to which they should move."),
+                "In your result, the keys are at positions 0, 1, 2, … But they should move to the positions in `new`."),
             "from the rows": (by(lambda old, new: new - torch.arange(len(old))),
-                "You assume that the keys are rotated to 0, 1, 2, … But `old` contains their positions."),
+                "You assume that the keys have been rotated by the positions 0, 1, 2, … But they have been rotated by those in "
+                "`old`."),
             "upwards": (by(lambda old, new: (new - old).abs()),
                 "You rotate every key further. But a key that moves down has to be rotated back."),
             "downwards": (by(lambda old, new: -(new - old).abs()),
                 "You rotate every key back. But a key that moves up has to be rotated further."),
             "down alone": (by(lambda old, new: (new - old).clamp(max=0)),
-                "In your result, keys that move up stay as they were."),
+                "In your result, keys that move up stay as they were, but they have to be rotated, too."),
             "up alone": (by(lambda old, new: (new - old).clamp(min=0)),
-                "In your result, keys that move down stay as they were."),
+                "In your result, keys that move down stay as they were, but they have to be rotated, too."),
             "in the new order": (lambda keys, old, new: _at(keys, new - old)[new.argsort()],
-                "You change the order of the rows. But row r of the result is row r of `keys`, at its new position."),
+                "You change the order of the rows. But row r of the result should be row r of `keys`, rotated to its new "
+                "position."),
             "of the other layout": (by(lambda old, new: new - old, interleaved=False),
                 "You pair channels i and i + d/2. But these keys come from `turn`, which pairs neighbours."),
         },

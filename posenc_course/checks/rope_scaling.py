@@ -50,7 +50,7 @@ def by_parts() -> Exercise:
         for (omega, factor, length), numbers, wanted in zip(cases, said, right, strict=True):
             call = f"my_frequencies(omega, {factor}, {length}) for {len(omega)} pairs"
             if not numbers.isfinite().all():
-                return f"{call} contains NaN or infinity."
+                return f"{call} returns NaN or infinity."
             if same(wanted, numbers):
                 continue
             pair = int((~torch.isclose(numbers, wanted, rtol=1e-4, atol=0)).nonzero()[0])
@@ -58,7 +58,7 @@ def by_parts() -> Exercise:
             return (
                 f"{call}: pair {pair} rotates {turns:.3g} times within {length:,} tokens and is "
                 f"{f'divided by {omega[pair].item() / became:.4g}' if became else 'stopped'}, but it should "
-                f"{'stay' if turns >= 4 else f'be divided by {factor}' if turns <= 1 else 'be divided in part'}."
+                f"{'stay as it is' if turns >= 4 else f'be divided by {factor}' if turns <= 1 else 'get the weighted mean'}."
             )
         return None
 
@@ -84,38 +84,41 @@ def by_parts() -> Exercise:
             "wavelengths": (lambda w, s, n: _CIRCLE / llama3(w, s, n),
                 "You return wavelengths, which are tokens per rotation. Return frequencies, in radians per token."),
             "divisors": (lambda w, s, n: w / llama3(w, s, n),
-                "You return the number that each pair is divided by. Divide by it, and return the frequencies."),
+                "You return the number by which each frequency should be divided. Return the frequencies themselves."),
             "shares": (lambda w, s, n: _keep(_turns(w, n)),
-                "You return the share that each pair keeps. Use it as the weight of the pair's own frequency."),
+                "You return the weight γ of each old frequency. Use it to compute the weighted mean."),
             "multiplied": (lambda w, s, n: _blend(_keep(_turns(w, n)), w, 1 / s),
                 "You multiply by the factor, but slow pairs have to become slower."),
             "twice": (lambda w, s, n: _blend(_keep(_turns(w, n)), w, s**2),
-                "You divide twice, either in the frequencies and in the positions or by the square of the factor."),
+                "You divide twice, so slow pairs are divided by the square of the factor."),
             "radians": (lambda w, s, n: _blend(_keep(n * w), w, s),
                 "You count radians instead of rotations. One rotation is 2π radians."),
             "the new length": (lambda w, s, n: _blend(_keep(_turns(w, n * s)), w, s),
-                "You count rotations within the new length. But what decides is how many rotations a pair made in training."),
+                "You count rotations within the new length, which is `factor` times as long. But what decides is the number of "
+                "rotations within `length` tokens."),
             "upside down": (lambda w, s, n: _blend(_keep(1 / _turns(w, n)), w, s),
-                "Your ramp is upside down: the ratio of wavelength to length falls if a pair rotates more often."),
+                "Your ratio is upside down: the number of rotations is the length divided by the wavelength, not the "
+                "wavelength divided by the length."),
             "unlimited": (lambda w, s, n: _blend((_turns(w, n) - 1) / 3, w, s),
-                "The share that a pair keeps goes below 0 and above 1 in your function, so fast pairs become faster, and slow "
-                "pairs become slower than the factor requires. Where should the share stop?"),
+                "In your function, the weight γ goes below 0 and above 1, so fast pairs become even faster, and slow pairs "
+                "become slower than the factor requires. Between which numbers should γ stay?"),
             "a step at one": (lambda w, s, n: torch.where(_turns(w, n) <= 1, w / s, w),
-                "Your function has no ramp. Pairs below one rotation are right, but those between one and four rotations "
-                "should be divided in part."),
+                "Your function has no ramp. Pairs with one rotation or less are right, but pairs with between one and four "
+                "rotations should get a weighted mean of both frequencies."),
             "a step at four": (lambda w, s, n: torch.where(_turns(w, n) < 4, w / s, w),
-                "Your function has no ramp. Pairs above four rotations are right, but those between one and four rotations "
-                "should be divided in part."),
+                "Your function has no ramp. Pairs with four rotations or more are right, but pairs with between one and four "
+                "rotations should get a weighted mean of both frequencies."),
             "mean divisors": (lambda w, s, n: w / (_keep(_turns(w, n)) + (1 - _keep(_turns(w, n))) * s),
-                "Your ramp is a mean of the two divisors, 1 and the factor. Take the mean of the two frequencies."),
+                "You take a weighted mean of the two divisors, 1 and the factor. Take the weighted mean of the two frequencies "
+                "instead."),
             "by wavelength": (lambda w, s, n: _blend(_by_wavelength(w, n), w, s),
-                "Your ramp is linear in the wavelength. It should be linear in the number of rotations, which is inversely "
+                "Your weight γ is linear in the wavelength. It should be linear in the number of rotations, which is inversely "
                 "proportional to the wavelength."),
             "by pair": (lambda w, s, n: yarn(w, s, n, fast=4, truncate=False),
-                "Your ramp is linear in the number of the pair, as in YaRN's code. Here, it should be linear in the number of "
+                "Your weight γ is linear in the pair's number i, as in YaRN's code. Here, it should be linear in the number of "
                 "rotations."),
             "from no turn": (lambda w, s, n: _blend((_turns(w, n) / 4).clamp(0, 1), w, s),
-                "Your ramp begins at 0 rotations, but it should begin at one rotation."),
+                "Your weight γ starts to grow at 0 rotations, but it should start to grow at one rotation."),
         },
         praise=f"all {sum(map(len, right))} pairs of three models are right; the third model is Llama 3.1.",
     )  # fmt: skip
@@ -138,14 +141,14 @@ def unseen_angles(seed: int) -> Exercise:
         "training on single tokens": (head(16), 1, rng.randint(9, 20)),
         "a text several times as long": (head(16), trained, trained * rng.randint(2, 8)),
         "a text one token longer": (head(16), trained, trained + 1),
-        "a text that is no longer than in training": (head(12), trained, trained),
+        "a text that is as long as in training": (head(12), trained, trained),
         "a wide head": (head(64), 512, 512 * rng.randint(2, 16)),
-        "a single pair, which completes its circle in between": (
+        "a single pair, which completes its circle only in the longer text": (
             torch.tensor([0.05], dtype=torch.float64),
             trained,
             4 * trained + 30,
         ),
-        "a single token each time": (head(8), 1, 1),
+        "a single token both times": (head(8), 1, 1),
     }
 
     def arc(omega: Tensor, tokens: float, circle: float = _CIRCLE) -> Tensor:
@@ -157,34 +160,34 @@ def unseen_angles(seed: int) -> Exercise:
     def last_angles(omega: Tensor, trained: int, length: int) -> Tensor:
         return ((length - 1) * omega) % _CIRCLE - ((trained - 1) * omega) % _CIRCLE
 
-    modulo = "You take angles modulo the circle. They show where a pair ends up, but not which arc it has covered."
+    modulo = "You take angles modulo 2π. They show where a pair ends up, but not which arc it has swept."
     tokens = "You use the number of tokens as the largest distance. How far apart can two of T tokens be?"
     return Exercise(
         cases=cases,
         right=right,
         mistakes={
             "all of the long text": (lambda w, t, n: arc(w, n),
-                "You return the whole arc of the longer text. Subtract what the pair saw in training."),
+                "You return the whole arc of the longer text. Subtract the arc that the pair swept in training."),
             "tokens for distances": (lambda w, t, n: arc(w, n + 1) - arc(w, t + 1), tokens),
             "tokens for distances, in training": (lambda w, t, n: arc(w, n) - arc(w, t + 1), tokens),
             "tokens for distances, in the long text": (lambda w, t, n: arc(w, n + 1) - arc(w, t), tokens),
             "no circle": (lambda w, t, n: (n - t) * w,
-                "Your arcs have no limit. But a pair that has completed its circle has seen all of it, so nothing is new."),
+                "Your arcs have no limit. But once a pair has completed its circle, no angle is new."),
             "one circle of new angles": (lambda w, t, n: ((n - t) * w).clamp(max=_CIRCLE),
-                "You limit only the difference to one circle. But a pair can complete its circle in training, and then nothing "
-                "is new."),
+                "You limit only the difference of the two arcs to one circle. But a pair may complete its circle in training, "
+                "and then no angle is new."),
             "no circle for the long text": (lambda w, t, n: torch.where((t - 1) * w >= _CIRCLE, 0.0, (n - t) * w),
-                "You check whether a pair completes its circle in training, but not whether it does so in the longer text. The "
-                "circle also ends there."),
+                "You check whether a pair completes its circle in training, but not whether it does so in the longer text. "
+                "There, too, an arc is never longer than a full circle."),
             "no circle in training": (lambda w, t, n: arc(w, n) - (t - 1) * w,
-                "You return a negative arc. In training, too, a pair can see at most one circle."),
+                "Some of your arcs are negative. In training, too, a pair can sweep at most one full circle."),
             "modulo": (last_angles, modulo),
             "modulo, not below zero": (lambda w, t, n: last_angles(w, t, n).clamp(min=0), modulo),
             "turns": (lambda w, t, n: right(w, t, n) / _CIRCLE,
-                "You return rotations, which are parts of the circle. Return radians."),
+                "You return numbers of rotations. Return radians."),
             "degrees": (lambda w, t, n: right(w, t, n).rad2deg(), "You return degrees. Return radians."),
             "the other way round": (lambda w, t, n: -right(w, t, n),
-                "The sign is wrong: the pairs see more in the longer text."),
+                "The sign is wrong: a pair sweeps a longer arc in the longer text."),
             "half a circle": (lambda w, t, n: arc(w, n, math.pi) - arc(w, t, math.pi),
                 "Your circle ends at π, so half of it is missing."),
             "a circle of one": (lambda w, t, n: arc(w, n, 1) - arc(w, t, 1),
@@ -192,9 +195,10 @@ def unseen_angles(seed: int) -> Exercise:
             "wavelengths": (lambda w, t, n: right(_CIRCLE / w, t, n),
                 "You treat omega as wavelengths. But these numbers are frequencies, in radians per token."),
             "what is left": (lambda w, t, n: _CIRCLE - arc(w, t),
-                "You return the part of the circle that training has not reached. How much of it does the longer text reach?"),
+                "You return the part of the circle that training has not reached. How much of this part does the longer text "
+                "reach?"),
             "whether": (lambda w, t, n: (right(w, t, n) > 0).double(),
-                "You say only whether there is something new. Return how many radians are new."),
+                "You return only whether any angle is new. Return how many radians are new."),
         },
         praise="pairs that completed their circle in training have no unseen angle, and your arcs for the other pairs are "
                "right, too.",
@@ -225,12 +229,12 @@ def base_for(seed: int) -> Exercise:
         right=right,
         mistakes={
             "NTK-aware": (lambda d, b, i, s: b * s ** (d / (d - 2)),
-                "This is the base of NTK-aware scaling, which divides the slowest pair by the factor. The exercise asks for a "
-                "different pair."),
+                "You return the base of NTK-aware scaling, which divides the slowest pair by the factor. But here, the "
+                "argument `pair` says which pair to divide."),
             "times the factor": (lambda d, b, i, s: b * s,
                 "Multiplying the base by the factor isn't enough. Which power of the base is the frequency of this pair?"),
             "upside down": (lambda d, b, i, s: b * s ** (2 * i / d),
-                "Your exponent is upside down. The smaller the exponent of a pair is, the more the base has to grow."),
+                "Your exponent is upside down. The faster the pair is, the more the base has to grow."),
             "i for 2i": (lambda d, b, i, s: b * s ** (d / i),
                 "Your exponent is too large. Which power of the base is the frequency of pair i, in a head with d_head "
                 "channels?"),
@@ -251,18 +255,19 @@ def base_for(seed: int) -> Exercise:
             "the old base": (lambda d, b, i, s: b,
                 "You return the old base, with which no pair becomes slower."),
             "whole division": (lambda d, b, i, s: b * s ** (d // (2 * i)),
-                "You round the exponent down: // divides and rounds, and / only divides."),
+                "You round the exponent down, because // rounds down after dividing. Use / instead."),
             "brackets": (lambda d, b, i, s: (b * s) ** (d / (2 * i)),
                 "You raise the old base to the power, too. Raise only the factor to the power."),
             "one width": (lambda d, b, i, s: b * s ** (8 / i),
-                "Your exponent is right only for a head with 16 channels. But heads can have other widths, given by d_head."),
+                "Your exponent is right only for a head with 16 channels. But a head can have any width, which is given by "
+                "d_head."),
             "one base": (lambda d, b, i, s: right(d, 1e4, i, s), "You always start from the base 10,000. Start from `base`."),
             **{f"rounded to {unit:,}": (lambda d, b, i, s, unit=unit: right(d, b, i, s) // unit * unit,
                "You round the base. Return it with all of its digits.") for unit in (1, 10, 100, 1000)},
             "rounded": (lambda d, b, i, s: float(round(right(d, b, i, s))),
                 "You round the base. Return it with all of its digits."),
         },
-        praise=f"in all {len(cases)} heads, this pair is divided by the factor.",
+        praise=f"in all {len(cases)} heads, your base divides the frequency of the pair by the factor.",
     )  # fmt: skip
 
 
@@ -279,17 +284,19 @@ def strangeness(seed: int) -> Exercise:
     one = torch.tensor([0.9], dtype=torch.float64)
     cases: dict[str, tuple[Tensor, Tensor, int, int]] = {
         "position interpolation, one token away": (omega, position_interpolation(omega, factor), trained, 1),
-        "position interpolation, beyond the training": (omega, position_interpolation(omega, factor), trained, 3 * trained + 1),
+        "position interpolation, beyond the training "
+        "length": (omega, position_interpolation(omega, factor), trained, 3 * trained + 1),
         "NTK-aware scaling, a few tokens away": (omega, ntk_aware(omega, factor), trained, rng.randint(5, 12)),
         "Llama 3's form, a few tokens away": (omega, llama3(omega, factor, trained), trained, rng.randint(5, 12)),
         "YaRN's form of a wide head": (wide, yarn(wide, factor, trained), trained, 2 * trained),
         "no stretch, a distance from training": (omega, omega, trained, trained - 1),
-        "no stretch, one token beyond": (omega, omega, trained, trained),
+        "no stretch, one token farther than in training": (omega, omega, trained, trained),
         "no stretch, twice as far": (wide, wide, trained, 2 * trained),
         "distance 0": (omega, position_interpolation(omega, factor), trained, 0),
         "training on single tokens": (omega, ntk_aware(omega, factor), 1, 3),
         "a single pair": (one, one / 1.5, 5, 4),
-        "a distance that returns to the beginning": (torch.tensor([_CIRCLE / 12, _CIRCLE / 6], dtype=torch.float64),
+        "a distance at which all pairs have nearly come full "
+        "circle": (torch.tensor([_CIRCLE / 12, _CIRCLE / 6], dtype=torch.float64),
             torch.tensor([_CIRCLE / 12 - 0.01, _CIRCLE / 6 - 0.02], dtype=torch.float64), 6, 12),
     }  # fmt: skip
 
@@ -321,7 +328,8 @@ def strangeness(seed: int) -> Exercise:
                 "In your function, each pair can choose its own distance. But the question is whether all of these angles "
                 "occurred together at a single distance."),
             "no turns": (lambda w, v, t, m: float(gaps(w, v, t, m).amax(dim=1).min()),
-                "You count full turns as differences. But after a full turn, a pair has the same direction as before."),
+                "You count full turns as differences. But after a full turn, a pair has the same angle on the circle as "
+                "before."),
             **{f"one way round, {name}": (lambda w, v, t, m, turn=turn: float((turn(m * v - angles(w, t)) % _CIRCLE)
                 .amax(dim=1).min()),
                 "You go round the circle in one direction only. But there are two ways from one angle to another, and the "
@@ -331,49 +339,55 @@ def strangeness(seed: int) -> Exercise:
                 "You subtract angles between 0 and 2π. But an angle just below 2π and an angle just above 0 are close "
                 "together."),
             "wrapped afterwards": (lambda w, v, t, m: float(short(gaps(w, v, t, m).amax(dim=1)).min()),
-                "You remove full turns from the largest difference. Remove them from the difference of each pair first."),
+                "You remove full turns only from the largest difference. Remove them from the difference of each pair first."),
             "tokens for distances": (lambda w, v, t, m: right(w, v, t + 1, m),
                 "You include a distance that never occurred in training. How far apart are the first and the last of T "
                 "tokens?"),
             "one distance less": (lambda w, v, t, m: right(w, v, max(t - 1, 1), m),
-                "You leave out the largest distance in training. The first and the last token are trained - 1 apart."),
+                "You leave out the largest distance in training. The first and the last token are trained - 1 positions "
+                "apart."),
             "without 0": (lambda w, v, t, m: float(short(gaps(w, v, max(t, 2), m, first=1)).amax(dim=1).min()),
-                "You leave out distance 0. But a token also sees itself in training."),
+                "You leave out distance 0. But in training, a token also sees itself."),
             "the sum": (lambda w, v, t, m: float(short(gaps(w, v, t, m)).sum(dim=1).min()),
-                "You add up the differences of the pairs. Take the largest one."),
+                "You add up the gaps of all pairs. Take the largest gap."),
             "the mean": (lambda w, v, t, m: float(short(gaps(w, v, t, m)).mean(dim=1).min()),
-                "You average over the pairs. Take the largest difference, since many small ones can hide it."),
+                "You average over the gaps of all pairs. Take the largest gap."),
             "Euclid": (lambda w, v, t, m: float(short(gaps(w, v, t, m)).norm(dim=1).min()),
-                "You take the length of the vector of differences. Take the largest difference."),
+                "You take the length of the vector of gaps. Take the largest gap."),
             "the closest pair": (lambda w, v, t, m: float(short(gaps(w, v, t, m)).min()),
-                "You use the pair that fits best. But slow pairs nearly always fit, so the pair that fits worst decides."),
+                "You use the pair with the smallest gap. But the gaps of slow pairs are nearly always small, so the pair with "
+                "the largest gap decides."),
             "the farthest distance": (lambda w, v, t, m: float(short(gaps(w, v, t, m)).max()),
-                "You take the distance in training that fits worst. But the distance that fits best decides."),
+                "You take the largest gap over all pairs and all distances. Take the largest gap over the pairs first, and "
+                "then the smallest over the distances."),
             "the mean distance": (lambda w, v, t, m: float(short(gaps(w, v, t, m)).amax(dim=1).mean()),
-                "You average over the distances in training. But the distance that fits best decides."),
+                "You average over the distances in training. But the distance that fits best decides, which is the one whose "
+                "largest gap is the smallest."),
             "which distance": (lambda w, v, t, m: float(short(gaps(w, v, t, m)).amax(dim=1).argmin()),
-                "You return the distance that fits best. Return the angle, in radians, by which it misses."),
+                "You return the distance that fits best. Return its largest gap, in radians."),
             "the same distance": (lambda w, v, t, m: float(short((m * v - m * w).abs()).max()),
-                "You compare only with the same distance. But after a stretch, a different distance in training can fit "
-                "better, and this one can be longer than any distance in training."),
+                "You compare only with the same distance in training. But after a stretch, a different distance may fit "
+                "better, and the given one may be longer than any distance in training."),
             "the last distance": (lambda w, v, t, m: float(short((m * v - (t - 1) * w).abs()).max()),
-                "You compare only with the largest distance in training. But any distance in training can fit."),
+                "You compare only with the largest distance in training. But any distance in training may be the one that fits "
+                "best."),
             "stretched in training": (lambda w, v, t, m: right(v, v, t, m),
-                "You stretch the frequencies in training, too. But training used the old frequencies, `omega`."),
+                "You use the stretched frequencies in training, too. But the model was trained with the old frequencies, "
+                "`omega`."),
             "never stretched": (lambda w, v, t, m: right(w, w, t, m),
                 "You never use the stretched frequencies. But the angles at this distance come from them."),
             "exchanged": (lambda w, v, t, m: right(v, w, t, m),
                 "You have swapped the two tables. `omega` was used in training, and `stretched` is used now."),
             "degrees": (lambda w, v, t, m: math.degrees(right(w, v, t, m)), "You return degrees. Return radians."),
-            "turns": (lambda w, v, t, m: right(w, v, t, m) / _CIRCLE, "You return rotations. Return radians."),
+            "turns": (lambda w, v, t, m: right(w, v, t, m) / _CIRCLE, "You return a number of rotations. Return radians."),
             "chords": (chord,
-                "You measure the distance between two points of the circle in a straight line. Return the angle between them."),
+                "You measure the straight-line distance between two points on the circle. Return the angle between them."),
             "sines": (lambda w, v, t, m: float(gaps(w, v, t, m).sin().abs().amax(dim=1).min()),
-                "You compare the sines of the differences. But half a turn has the same sine as no turn."),
+                "You compare the sines of the differences. But half a turn and no turn have the same sine."),
             "one minus the cosine": (lambda w, v, t, m: float((1 - gaps(w, v, t, m).cos()).amax(dim=1).min()),
                 "You return 1 minus the cosine of the angle. Return the angle itself."),
             "half a circle": (lambda w, v, t, m: float((gaps(w, v, t, m) % math.pi).amax(dim=1).min()),
-                "You remove half turns. But opposite directions are as far apart as possible."),
+                "You remove half turns. But two opposite angles are as far apart as possible."),
             "cosines": (lambda w, v, t, m: float(((m * v).cos() - angles(w, t).cos()).abs().amax(dim=1).min()),
                 "You compare cosines. But two angles can have the same cosine and be far apart."),
             "the fastest pair": (lambda w, v, t, m: seen(w, v, t, m, slice(1)),
@@ -414,10 +428,14 @@ def reach(seed: int) -> Exercise:
     # Pair 4 needs 100.5 tokens for its circle. A text of 101 tokens is longer than that, but its largest distance isn't.
     omega = frequencies(16, (100.5 / _CIRCLE) ** 2)
     by = torch.tensor([1.6, 1.2, 1.505, 1.505, 1.505, 4.0, 4.0, 4.0])
-    cases["a pair that has nearly completed its circle"] = (omega, omega / by, 101)
+    cases["a pair that has nearly completed its circle in training"] = (omega, omega / by, 101)
     # In training, pair 0 makes between half a rotation and a full rotation, so it counts, and it runs out first.
     slow = torch.tensor([4.0, 0.3], dtype=torch.float64) / 30
-    cases["no pair that has completed its circle"] = (slow, slow / torch.tensor([2.03, 9.0], dtype=torch.float64), 31)
+    cases["pairs of which none has completed its circle in training"] = (
+        slow,
+        slow / torch.tensor([2.03, 9.0], dtype=torch.float64),
+        31,
+    )
 
     def right(omega: Tensor, stretched: Tensor, trained: int) -> int:
         """Tries one length after another, and checks every pair."""
@@ -438,50 +456,51 @@ def reach(seed: int) -> Exercise:
         """The smallest divisor times the number of tokens, for the right pairs."""
         return t * float((w / v)[(t - 1) * w < _CIRCLE].min())
 
-    apart = "You multiply the number of tokens. But the first and the last of T tokens aren't T apart."
+    apart = "You use the number of tokens as a distance. But the first and the last of T tokens aren't T positions apart."
     upside = "Your ratio is upside down: a pair that rotates more slowly reaches further."
     return Exercise(
         cases=cases,
         right=right,
         mistakes={
             "every pair": (lambda w, v, t: tokens((t - 1) * (w / v).min()),
-                "You use every pair, even those that completed their circle in training. But these know the whole circle, so "
-                "they never meet an unseen angle."),
+                "You use every pair, even those that completed their circle in training. But these have seen their whole "
+                "circle, so they never meet an unseen angle."),
             "the slowest": (lambda w, v, t: tokens((t - 1) * (w / v)[-1]),
                 "You use only the slowest pair. But it needn't be the first pair to meet an unseen angle."),
             "the fastest": (lambda w, v, t: tokens((t - 1) * (w / v)[0]),
-                "You use only the fastest pair. But it completed its circle long ago."),
+                "You use only the fastest pair. But it completed its circle in training, so it never meets an unseen angle."),
             "the last to run out": (lambda w, v, t: tokens(limit(w, v, t - 1).max()),
-                "You wait until the last pair meets an unseen angle. But the first pair to do so decides."),
+                "You return the length at which the last pair meets an unseen angle. But the first pair to meet one decides."),
             "the first of the slow": (lambda w, v, t: tokens(limit(w, v, t - 1)[0]),
                 "You use the fastest of the pairs that haven't completed their circle. But it needn't be the first to meet an "
                 "unseen angle."),
             "a mean": (lambda w, v, t: tokens(limit(w, v, t - 1).mean()),
                 "You take a mean over pairs. But if one pair meets an unseen angle, the other pairs can't make up for it."),
             "a distance": (lambda w, v, t: tokens(limit(w, v, t - 1).min()) - 1,
-                "You return the largest known distance. Return the number of tokens from one end of this distance to the "
-                "other, including both ends."),
+                "You return the largest distance without an unseen angle. How many tokens does a text with this largest "
+                "distance have?"),
             "rounded up": (lambda w, v, t: tokens(limit(w, v, t - 1).min()) + 1,
-                "Your number is one token too large: at this length, a pair meets an angle that it has not seen. Round down."),
+                "Your number is one token too large: at this length, a pair meets an unseen angle. Round down."),
             "rounded": (lambda w, v, t: round(float(limit(w, v, t - 1).min())) + 1,
-                "You round to the nearest whole number. But even half a token too far leads to an unseen angle. Round down."),
+                "You round to the nearest whole number. But if you round up, a pair meets an unseen angle. Round down "
+                "instead."),
             **{f"tokens for distances, {more:+d}": (lambda w, v, t, more=more: tokens(limit(w, v, t).min()) + more, apart)
                for more in (-1, 0, 1)},
             "the length divided": (lambda w, v, t: math.floor(divisors(w, v, t)), apart),
             "the length divided, and one": (lambda w, v, t: math.floor(divisors(w, v, t)) + 1, apart),
             "come round by the length": (lambda w, v, t: tokens((t - 1) * (w / v)[t * w < _CIRCLE].min()),
                 "You use `trained` to decide whether a pair has completed its circle. Use the largest distance in training, "
-                "which is different."),
+                "which is a different number."),
             "upside down": (lambda w, v, t: tokens((t - 1) * (v / w)[(t - 1) * w < _CIRCLE].min()), upside),
             "upside down, the largest": (lambda w, v, t: tokens((t - 1) * (v / w)[(t - 1) * w < _CIRCLE].max()), upside),
             "exchanged": (lambda w, v, t: tokens(limit(v, w, t - 1).min()), upside),
             "half a turn": (lambda w, v, t: tokens(limit(w, v, t - 1, circle=_CIRCLE / 2).min()),
                 "You count half a rotation as a full circle. A pair has seen its whole circle after 2π."),
             "come round afterwards": (lambda w, v, t: tokens(limit(w, v, t - 1, by=v).min()),
-                "You use the new frequencies to decide whether a pair has completed its circle. That depends on its training, "
-                "so use the old ones."),
+                "You use the new frequencies to decide whether a pair has completed its circle. That depends on its angles in "
+                "training, so use the old frequencies."),
             "the trained length": (lambda w, v, t: t,
-                "You return the length in training. A slower pair reaches further."),
+                "You return the training length. But a pair that rotates more slowly reaches further."),
         },
         praise="the first pair that meets an unseen angle sets the length, whichever pair that is.",
     )  # fmt: skip

@@ -334,7 +334,7 @@ WRONG = {
         ("-1 by masking", lambda mask: counted(mask).masked_fill(~mask, -1), "your padding gets -1"),
         ("too large at padding", lambda mask: counted(mask).masked_fill(~mask, mask.shape[1]), "a number that isn't a row"),
         ("the mask", lambda mask: mask.int(), "as if you returned the mask"),
-        ("in 8 bits", lambda mask: counted(mask).to(torch.int8), "For a text of 300 words, your word 128"),
+        ("in 8 bits", lambda mask: counted(mask).to(torch.int8), "For a text of 300 words, you put word 128"),
         ("the words alone", lambda mask: [torch.arange(int(n)).tolist() for n in mask.sum(1)], "isn't a table of numbers"),
         ("one row", lambda mask: torch.arange(mask.shape[1]), "has shape"),
         ("one word squeezed", lambda mask: counted(mask).squeeze(), "has shape"),

@@ -378,8 +378,12 @@ WRONG: dict[str, list[Any]] = {
             lambda total, length, stride: [(start, 0) for start in range(0, total - length + 1, length)],
             "your windows don't overlap",
         ),
-        ("no first losses", regular(lambda L, s: L - s, lambda L, s: L - s), "the first 32 losses count nowhere"),
-        ("no rest", regular(lambda L, s: 0, lambda L, s: L - s), "the last 4 losses count nowhere"),
+        (
+            "no first losses",
+            regular(lambda L, s: L - s, lambda L, s: L - s),
+            "the first 32 losses aren't counted in any window",
+        ),
+        ("no rest", regular(lambda L, s: 0, lambda L, s: L - s), "the last 4 losses aren't counted in any window"),
         (
             "past the end",
             lambda total, length, stride: [
@@ -399,7 +403,11 @@ WRONG: dict[str, list[Any]] = {
         ),
         ("how many count", planned(lambda start, first, total, length, stride: (start, length - first - 1)), "more than once"),
         ("one too many", planned(lambda start, first, *_: (start, first - 1)), "count more than once"),
-        ("one too few", planned(lambda start, first, *_: (start, first + 1)), "count nowhere. The first one is at position 64"),
+        (
+            "one too few",
+            planned(lambda start, first, *_: (start, first + 1)),
+            "aren't counted in any window. The first one is at position 64",
+        ),
         (
             "the rest counted twice",
             planned(lambda start, first, total, length, stride: (start, length - stride)),
@@ -424,7 +432,7 @@ WRONG: dict[str, list[Any]] = {
         ("doubling", lambda n, m: [m[0], *(2 * m[1:] - m[:-1])], "twice the one before"),
         ("without the first", lambda n, m: beyond_by_loop(n, m)[1:], "has shape"),
         ("the last alone", lambda n, m: beyond_by_loop(n, m)[-1], "has shape"),
-        ("only the last taken apart", last_two_only, "only the longest windows"),
+        ("only the last taken apart", last_two_only, "only the mean over the longest window"),
         ("rounded", lambda n, m: [round(x, 2) for x in beyond_by_loop(n, m)], "rounded to 2 decimals"),
         ("backwards", lambda n, m: beyond_by_loop(n, m)[::-1], "in reverse order"),
         (
@@ -451,7 +459,7 @@ WRONG: dict[str, list[Any]] = {
         ),
         ("one more and its length", lambda x, s, n, k: blind_by_list(x, s, n, min(k + 1, n)), "one position too many"),
         ("in whole nats", lambda x, s, n, k: round(blind_by_list(x, s, n, k)), "rounded to a whole number"),
-        ("the last as settled", lambda x, s, n, k: blind_by_list(x, float(x[-1]), n, k), "continue with the last loss"),
+        ("the last as settled", lambda x, s, n, k: blind_by_list(x, float(x[-1]), n, k), "you continue with its last number"),
         ("a bool", lambda x, s, n, k: blind_by_list(x, s, n, k) > s, "returned a bool"),
     ],
     "lengths.cliff": [
@@ -461,7 +469,7 @@ WRONG: dict[str, list[Any]] = {
         ("a running mean", trailing, "too late"),
         ("a running mean, taken back too far", lambda x, y: trailing(x, y, width=24, ahead=True), "too early"),
         ("five in a row", most_above, "if one model is better from the start"),
-        ("above half a nat", lambda x, y: int(((x - y) > 0.5).double().argmax()), "One odd byte"),
+        ("above half a nat", lambda x, y: int(((x - y) > 0.5).double().argmax()), "misled by one odd byte"),
         ("the last good position", change_of_sign, None),
         ("any rise", lambda x, y: fitted(x - y, 0.0), "a cliff where there is none"),
         ("a drift as well", lambda x, y: fitted(x - y, 0.12), "a cliff where there is none"),
@@ -469,7 +477,7 @@ WRONG: dict[str, list[Any]] = {
         ("no cliff is the last position", lambda x, y: min(cliff_by_squares(x, y), len(x) - 24), "where there is none"),
         ("one too few without a cliff", lambda x, y: min(cliff_by_squares(x, y), len(x) - 1), "where there is none"),
         ("whether", lambda x, y: cliff_by_squares(x, y) < len(x), "returned a bool"),
-        ("a share", lambda x, y: cliff_by_squares(x, y) / len(x), "should be a whole number"),
+        ("a share", lambda x, y: cliff_by_squares(x, y) / len(x), "should return a whole number"),
         ("by magnitude", lambda x, y: fitted((x - y).abs(), 0.3), "a model that improves by a nat"),
     ],
     "lengths.by_chance": [

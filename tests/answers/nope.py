@@ -420,13 +420,13 @@ WRONG: dict[str, list[Any]] = {
             "it should return a single True or False",
         ),
         ("exchanged", lambda job, texts: needs(job, texts)[::-1], "it should return a single True or False"),
-        ("the reach alone", lambda job, texts: needs(job, texts)[1], "it should be 2 things"),
+        ("the reach alone", lambda job, texts: needs(job, texts)[1], "it should return 2 values"),
         (
             "one for each text",
             with_reach(lambda job, texts: [needs(job, [text])[1] for text in texts]),
-            "it should be one number",
+            "it should return one number",
         ),
-        ("a share", with_reach(lambda job, texts: needs(job, texts)[1] / max(map(len, texts))), "should be a whole number"),
+        ("a share", with_reach(lambda job, texts: needs(job, texts)[1] / max(map(len, texts))), "should return a whole number"),
         ("both for the first text", lambda job, texts: needs(job, texts[:1]), "You use only the first text"),
         (
             "backwards, and the first that suits",
@@ -468,7 +468,7 @@ WRONG: dict[str, list[Any]] = {
         ("a table", lambda t: t.diff(dim=0).diff(dim=1).abs() < 1e-6, "a single True or False"),
         *blind(
             ("two rows only", is_sum_two_rows, "the first two rows"),
-            ("squares on average", is_sum_average, "or at a mean"),
+            ("squares on average", is_sum_average, "or a mean over all squares"),
             ("no tolerance", is_sum_exact, "allow differences up to 1e-6"),
             ("coarse tolerance", is_sum_coarse, "tolerance is too large"),
             ("symmetric", lambda t: t.shape[0] == t.shape[1] and bool(torch.allclose(t, t.T, atol=1e-6)), None),
@@ -477,21 +477,21 @@ WRONG: dict[str, list[Any]] = {
     ],
     "nope.told_apart": [
         ("counts", apart(lambda text, m: (text[m], text[: m + 1].count("a"), m)), "all positions apart"),
-        ("the set", lambda text: set(text), "it should be one number"),
-        ("sets", apart(lambda text, m: frozenset(text[: m + 1])), "count the kinds"),
+        ("the set", lambda text: set(text), "it should return one number"),
+        ("sets", apart(lambda text, m: frozenset(text[: m + 1])), "count the different letters"),
         *blind(
             ("counts, not shares", told_counts, "tell all positions apart"),
             ("own share only", told_own_share, "share of the query's own letter"),
             ("without the letter itself", told_strict_past, "You leave out the token itself"),
-            ("the whole text", lambda text: len({(x, tuple(sorted(text))) for x in text}), "the kinds of tokens"),
+            ("the whole text", lambda text: len({(x, tuple(sorted(text))) for x in text}), "the different letters of the text"),
             ("shares without names", told_unnamed, "shares without their letters"),
-            ("equal scores", told_no_query, "which token is the query"),
+            ("equal scores", told_no_query, "which letter is the query"),
             ("changes of letter", lambda text: len(list(itertools.groupby(text))), "You count runs"),
         ),
     ],
     "nope.packed": [
         ("nothing done", lambda names: (torch.arange(len(names)), torch.ones(len(names), len(names)).tril()), "continue"),
-        ("positions alone", lambda names: packed(names)[0], "2 things"),
+        ("positions alone", lambda names: packed(names)[0], "2 values"),
         *blind(
             ("earlier documents too", packed_ascending, "compares the numbers of the documents"),
             ("lengths in order of numbers", packed_sorted, "You use the lengths in the order"),

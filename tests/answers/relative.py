@@ -413,7 +413,7 @@ RIGHT = {
 
 WRONG = {
     "relative.bucket": [
-        ("not rounded", lambda o, b, far: by_logarithm(o, b, far, place=float), "it should be a whole number"),
+        ("not rounded", lambda o, b, far: by_logarithm(o, b, far, place=float), "it should return a whole number"),
         ("always 0", lambda o, b, far: 0, "You return 0 whatever your function is given"),
         (
             "edges one later",
@@ -427,7 +427,7 @@ WRONG = {
         ("a truth", lambda o, b, far: o < 0, "returned a bool"),
     ],
     "relative.toeplitz": [
-        ("the windows", lambda b: b.unfold(0, (len(b) + 1) // 2, 1), "constant along m + n"),
+        ("the windows", lambda b: b.unfold(0, (len(b) + 1) // 2, 1), "depends on m + n instead of m - n"),
         ("the list backwards", lambda b: toeplitz_by_loops(b.flip(0)), "You have swapped past and future"),
         ("one too many", lambda b: looked_up(b, lambda m, n, length: m - n + length), "raised IndexError"),
         ("too large", lambda b: [[b[abs(m - n)] for n in range(len(b))] for m in range(len(b))], "has shape (5, 5)"),
@@ -436,7 +436,11 @@ WRONG = {
         ("no position", lambda b: b.mean() * torch.ones((len(b) + 1) // 2, (len(b) + 1) // 2), None),
         *blind(
             ("no shift", lambda b: looked_up(b, lambda m, n, _: m - n), "offset 0 isn't at index 0"),
-            ("past only", lambda b: looked_up(b, lambda m, n, L: (m - n).clamp(min=0) + L - 1), "All keys ahead of a query"),
+            (
+                "past only",
+                lambda b: looked_up(b, lambda m, n, L: (m - n).clamp(min=0) + L - 1),
+                "all keys after the query get the number for offset 0",
+            ),
             ("too small", toeplitz_too_small, "has shape (2, 2)"),
         ),
     ],
@@ -468,7 +472,7 @@ WRONG = {
     ],
     "relative.needed": [
         ("always 2", lambda share, length: 2.0, "You return 2 whatever your function is given"),
-        ("not all", lambda share, length: torch.zeros(length), "it should be one number"),
+        ("not all", lambda share, length: torch.zeros(length), "it should return one number"),
         ("rounded", lambda share, length: round(needed_by_logarithms(share, length), 3), "rounded to 3 decimals"),
         (
             "at most 10",

@@ -350,7 +350,7 @@ WRONG: dict[str, list[Any]] = {
         (
             "a step at two",
             lambda w, s, n: torch.where(turns(w, n) <= 2, w / s, w),
-            "pair 1 rotates 3.22 times within 64 tokens and is divided by 1, but it should be divided in part",
+            "pair 1 rotates 3.22 times within 64 tokens and is divided by 1, but it should get the weighted mean",
         ),
         ("YaRN's ends", lambda w, s, n: yarn(w, s, n, truncate=False), "pair 1 rotates 3.22 times"),
         ("half a turn", lambda w, s, n: llama3(w, s, n, slow=0.5), "for 8 pairs: pair 1 rotates 3.22 times"),
@@ -359,9 +359,9 @@ WRONG: dict[str, list[Any]] = {
             lambda w, s, n: llama3(w, s, n) * (turns(w, n) > 0.005),
             "and is stopped, but it should be divided by 8",
         ),
-        ("two and a half times", lambda w, s, n: llama3(w, 2.5, n), "it should be divided in part"),
+        ("two and a half times", lambda w, s, n: llama3(w, 2.5, n), "it should get the weighted mean"),
         ("omega changed", changing_omega, "writes into its arguments"),
-        ("not a number", lambda w, s, n: w * math.nan, "contains NaN or infinity"),
+        ("not a number", lambda w, s, n: w * math.nan, "returns NaN or infinity"),
         ("angles", lambda w, s, n: torch.outer(torch.arange(n), w), "has shape (64, 8), but it should be (8,)"),
         ("one number", lambda w, s, n: w[0] / s, "has shape (), but it should be (8,)"),
         ("complex", lambda w, s, n: w * 1j, "returned complex numbers"),
@@ -370,7 +370,7 @@ WRONG: dict[str, list[Any]] = {
     "rope_scaling.unseen_angles": [
         ("one number", lambda w, t, n: (arcs(w, n) - arcs(w, t)).sum(), "has shape"),
         *blind(
-            ("remainder", unseen_remainder, "modulo the circle"),
+            ("remainder", unseen_remainder, "modulo 2π"),
             ("longer uncapped", unseen_longer_uncapped, "but not whether it does so in the longer text"),
             ("trained not minus one", unseen_trained_not_minus_one, "How far apart can two of T tokens be"),
             ("in turns", lambda w, t, n: unseen_clamped(w, t, n) / (2 * math.pi), "Return radians"),
@@ -412,15 +412,15 @@ WRONG: dict[str, list[Any]] = {
         ),
     ],
     "rope_scaling.reach": [
-        ("tokens for distances", lambda w, v, t: int(reaches(w, v, t).min()), "aren't T apart"),
+        ("tokens for distances", lambda w, v, t: int(reaches(w, v, t).min()), "aren't T positions apart"),
         ("by multiplication", lambda w, v, t: int(((t - 1) * (v / w)[w * (t - 1) < 2 * math.pi]).min()) + 1, "upside down"),
         ("never", lambda w, v, t: math.inf, "returned inf"),
         ("no floor", lambda w, v, t: (reaches(w, v, t - 1).min() + 1).item(), "whole number"),
-        ("the whole table", reaches, "it should be one number"),
+        ("the whole table", reaches, "it should return one number"),
         *blind(
             ("stretched came round", reach_stretched_came_round, "You use the new frequencies"),
             ("next whole", reach_next_whole, "Round down"),
-            ("lengths times factor", reach_lengths_times_factor, "aren't T apart"),
+            ("lengths times factor", reach_lengths_times_factor, "aren't T positions apart"),
             ("open by length", reach_open_by_length, "decide whether a pair has completed its circle"),
         ),
     ],
