@@ -259,6 +259,12 @@ class Sizes(tuple[int | None, ...]):
         return f"({', '.join('any' if size is None else str(size) for size in self)}{',' if len(self) == 1 else ''})"
 
 
+def named(result: Any) -> str:
+    """The type of a result, with its article, as verdicts name it: a list, an int."""
+    name = type(result).__name__
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+
+
 def read(result: Any, wanted: Any, *, call: str) -> Any:
     """Return the result in the form that `wanted` has, or raise `Wrong`."""
     if isinstance(wanted, Sizes):
@@ -279,7 +285,7 @@ def read(result: Any, wanted: Any, *, call: str) -> Any:
         return as_truth(result, call=call)
     if isinstance(wanted, str):
         if not isinstance(result, str):
-            raise Wrong(f"{call} returned a {type(result).__name__}, but it should return a word such as {wanted!r}.")
+            raise Wrong(f"{call} returned {named(result)}, but it should return a word such as {wanted!r}.")
         return result
     number = as_number(result, call=call)
     if isinstance(wanted, int) and number != int(number):
@@ -296,7 +302,7 @@ def as_table(result: Any, shape: tuple[int | None, ...], *, call: str) -> Tensor
             array = array.astype(np.float64)
         table = torch.as_tensor(array).detach()
     except (TypeError, ValueError, RuntimeError) as error:
-        raise Wrong(f"{call} returned a {type(result).__name__} that isn't a table of numbers.") from error
+        raise Wrong(f"{call} returned {named(result)} that isn't a table of numbers.") from error
     if table.ndim != len(shape) or any(size not in (None, given) for size, given in zip(shape, table.shape, strict=True)):
         transposed = " It looks transposed: each row should be a position." if table.shape == shape[::-1] else ""
         raise Wrong(f"{call} has shape {tuple(table.shape)}, but it should be {shape}.{transposed}")
@@ -310,7 +316,7 @@ def as_truth(result: Any, *, call: str) -> bool:
     truth = result.tolist() if isinstance(result, Tensor | np.ndarray | np.generic) else result
     if not isinstance(truth, bool):
         raise Wrong(
-            f"{call} returned a {type(result).__name__}, but it should return a single True or False. "
+            f"{call} returned {named(result)}, but it should return a single True or False. "
             "torch.allclose compares whole tensors."
         )
     return truth
@@ -323,7 +329,7 @@ def as_number(result: Any, *, call: str) -> float:
             raise Wrong(f"{call} returned {tuple(result.shape)} numbers, but it should return one number.")
         result = result.item()
     if isinstance(result, bool) or not isinstance(result, Real | Decimal):
-        raise Wrong(f"{call} returned a {type(result).__name__}, but it should return one number.")
+        raise Wrong(f"{call} returned {named(result)}, but it should return one number.")
     if not math.isfinite(result):
         raise Wrong(f"{call} returned {result}. Do you divide by zero?")
     return float(result)

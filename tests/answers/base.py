@@ -263,7 +263,7 @@ WRONG: dict[str, list[Any]] = {
         ("a truth", lambda L, d: True, "returned a bool"),
     ],
     "base.for_turns": [
-        ("a pair", lambda L, d, n: [L, d], "should be one number"),
+        ("a pair", lambda L, d, n: [L, d], "should return one number"),
         ("within a thousandth", lambda L, d, n: float(f"{for_turns(L, d, n):.3g}"), "Do you round something"),
         *blind(
             ("length for steps", lambda L, d, n: (L / (2 * math.pi)) ** (d / (2 * (n - 1))), "there are only 99 steps"),
@@ -299,7 +299,7 @@ WRONG: dict[str, list[Any]] = {
     ],
     "base.survivors": [
         ("float16", lambda n, bits: len(torch.arange(n).half().unique()), "PyTorch's own number formats"),
-        ("the numbers", lambda n, bits: torch.arange(n), "numbers, but it should be one number"),
+        ("the numbers", lambda n, bits: torch.arange(n), "numbers, but it should return one number"),
         *blind(
             ("digits cut off", lambda n, bits: survivors(n, bits, math.floor), "You cut off digits"),
             ("halves upwards", half_up, "equally near"),

@@ -235,7 +235,7 @@ WRONG: dict[str, list[Any]] = {
         ("within 0.05", lambda f: axis_by_spread((f(torch.zeros(3, 4, 5)) / 0.05).round()), "Your tolerance is too large"),
         ("not within a text", lambda f: "token" if len(f(torch.zeros(3, 3, 2)).flatten(0, 1).unique(dim=0)) > 1 else "neither",
          "even if all tokens of a text get the same ones"),
-        ("an axis", lambda f: 1, "it should be a word"),
+        ("an axis", lambda f: 1, "it should return a word"),
         ("two dimensions", lambda f: axis_by_spread(f(torch.zeros(4, 4))), "raised IndexError"),
         *blind(
             ("texts compared first", along_texts_first, "Compare the tokens of one text first"),

@@ -322,8 +322,8 @@ WRONG: dict[str, list[Any]] = {
         ),
     ],
     "norm.factor_for": [
-        ("complex", lambda words, rows, share: np.roots([2, 2, 1]).tolist()[0], "should be one number"),
-        ("one per word", lambda words, rows, share: words.norm(dim=1), "should be one number"),
+        ("complex", lambda words, rows, share: np.roots([2, 2, 1]).tolist()[0], "should return one number"),
+        ("one per word", lambda words, rows, share: words.norm(dim=1), "should return one number"),
         ("no factor", lambda words, rows, share: 1.0, "You return 1 whatever your function is given"),
         ("rounded", lambda *case: round(by_quadratic(*case), 2), "rounded to 2 decimals"),
         *blind(
@@ -352,7 +352,7 @@ WRONG: dict[str, list[Any]] = {
     ],
     "norm.rows_until": [
         ("all", lambda d, share: 1000, "You return 1000 whatever your function is given"),
-        ("a fraction", lambda d, share: by_table(d, share) - 0.5, "should be a whole number"),
+        ("a fraction", lambda d, share: by_table(d, share) - 0.5, "should return a whole number"),
         ("a tensor", lambda d, share: torch.arange(5), "(5,) numbers"),
         ("200 rows", lambda d, share: min(by_table(d, share), 200), "You stop after 200"),
         ("a table of 256 rows", lambda d, share: int((common(d, 256) < share).int().argmax()) + 1, "has too few rows"),

@@ -360,7 +360,7 @@ WRONG: dict[str, list[Any]] = {
         ("first column", equivariant_for(permuted, lambda a, b: torch.allclose(a[:, 0], b[:, 0])), "all columns except one"),
         ("last column", equivariant_for(permuted, lambda a, b: torch.allclose(a[:, -1], b[:, -1])), "columns except one"),
         ("elementwise", equivariant_for(permuted, torch.isclose), "torch.allclose compares whole tensors"),
-        ("a difference", equivariant_for(permuted, lambda a, b: (a - b).abs().max()), "it should be one True"),
+        ("a difference", equivariant_for(permuted, lambda a, b: (a - b).abs().max()), "it should return a single True"),
         ("words", lambda f, x: "yes", "returned a str"),
     ],
     "order.permutation": [

@@ -292,8 +292,8 @@ WRONG: dict[str, list[Any]] = {
     "pendulums.offset": [
         ("hands anticlockwise", lambda a, b: offset(*(row.view(-1, 2).flip(1).flatten() for row in (a, b))), "the wrong sign"),
         ("cosines only", lambda a, b: round(read(turned(a, b).cos().acos(), frequencies(len(a)))), "Cosines alone"),
-        ("not rounded", lambda a, b: read(turned(a, b), frequencies(len(a))), "should be a whole number"),
-        ("the fastest clock", lambda a, b: turned(a, b)[0].item(), "should be a whole number"),
+        ("not rounded", lambda a, b: read(turned(a, b), frequencies(len(a))), "should return a whole number"),
+        ("the fastest clock", lambda a, b: turned(a, b)[0].item(), "should return a whole number"),
         ("the fastest clock, rounded", lambda a, b: round(turned(a, b)[0].item()), "the fastest clock shows on its own"),
         ("looked up in a table", looked_up, "near position 123 million"),
         ("one base for another", lambda a, b: round(read(turned(a, b), frequencies(len(a), 1000))), None),

@@ -364,7 +364,7 @@ WRONG: dict[str, list[Any]] = {
     ],
     "shift.offset_between": [
         ("from slow to fast", unwrapped, None),
-        ("not rounded", lambda m, n, omega, limit: (turned(m, n) / omega)[0].item(), "should be a whole number"),
+        ("not rounded", lambda m, n, omega, limit: (turned(m, n) / omega)[0].item(), "should return a whole number"),
         (
             "nothing moved",
             lambda m, n, omega, limit: min(range(-limit, limit + 1), key=lambda o: float((m - n).norm())),

@@ -435,7 +435,7 @@ WRONG: dict[str, list[Any]] = {
         ),
     ],
     "sinusoidal.culprit": [
-        ("a number", lambda table: 3, "it should be a word"),
+        ("a number", lambda table: 3, "it should return a word"),
         ("any step is a row", lambda table: verdict(steps(table)[:, :1], row_by_steps), None),
         (
             "any step is a row, of two",
