@@ -11,7 +11,7 @@ const ROW = 52; // pixels
 export const figure = {
   label: "The positions of the tokens in texts of five lengths, one line for each text",
   controls: {
-    follow: { label: "Follow", value: "token", options: { token: "a token", value: "a value", counted: "a token, positions counted" } },
+    follow: { label: "Follow", value: "token", options: { token: "a token", value: "a value", counted: "a token (counting)" } },
     token: { label: "Token", min: 1, max: 64, value: 3, when: (state) => !followsValue(state) },
     value: { label: "Value", min: 0, max: 1, step: 0.05, value: 0.4, show: (value) => value.toFixed(2), when: followsValue },
     length: { label: "Tokens in your text", min: 2, max: 81, value: 12 },

@@ -33,7 +33,7 @@ export const figure = {
     offset: { label: "Query ahead by", min: 0, max: 30, value: 3, show: (value) => `${value} token${value === 1 ? "" : "s"}` },
     M: {
       label: "Projections",
-      options: { none: "none", first: "random", second: "random, with another seed" },
+      options: { none: "none", first: "random", second: "random, second seed" },
       value: "none",
     },
     play: { label: "Play", plays: "n", perSecond: 8 },

@@ -9,7 +9,7 @@ const SLOPE = alibiSlopes(8)[0]; // the steepest of eight heads
 const ROUNDING = 1e-9; // a sum in another order may differ in its last digits
 const DOORS = {
   none: "nowhere",
-  sinusoidal: "embedding (sinusoidal)",
+  sinusoidal: "embedding (sinusoid)",
   rope: "query and key (RoPE)",
   alibi: "score (ALiBi)",
 };

@@ -13,7 +13,7 @@ export const figure = {
   controls: {
     seconds: { label: "Seconds", min: 0, max: 200, get: ({ t }) => t, put: (t) => ({ t }), show: (t) => `${Number(t.toFixed(1))}` },
     t: { value: 10, min: 0, max: 200, step: 0.01, read: (text) => (/^\d+\.?\d*$/.test(text) && text <= 200 ? Number(text) : undefined) },
-    speed: { label: "Play at", options: { 1: "real speed (20 s of paper)", 10: "ten times that speed (200 s of paper)" }, value: "1" },
+    speed: { label: "Play at", options: { 1: "real speed", 10: "ten times that speed" }, value: "1" },
     photograph: { label: "Photograph (no velocity)", value: false },
     play: { label: "Play", plays: "t", perSecond: ({ speed }) => Number(speed) },
   },
@@ -59,7 +59,7 @@ export const figure = {
     const key = bottom + 24;
     const middle = stage.width / 2 + (photograph ? 0 : narrow ? -8 : 18); // the left words are longer, or the right ones
     stage.text(middle - (photograph ? 0 : 8), key, narrow ? "sine: position" : "sine: the bob’s position", "blue words", photograph ? "middle" : "end");
-    if (!photograph) stage.text(middle + 8, key, narrow ? "cosine: velocity" : "cosine: its velocity, as a share of the greatest", "vermillion words", "start");
+    if (!photograph) stage.text(middle + 8, key, narrow ? "cosine: velocity" : "cosine: its velocity (greatest: 1)", "vermillion words", "start");
     stage.height = key + 8;
 
     const swings = [...OMEGA].map((omega) => (omega * t) / (2 * Math.PI));

@@ -56,7 +56,7 @@ export const figure = {
         { left: 0, top: layer * 158, width: stage.width, height: last ? 190 : 158, right: 14 },
         {
           x: [0, 256], y: [0, 100], yTicks: [0, 50, 100], yLabel: "attention, %",
-          ...(last && { xTicks: [0, 64, 120, 200, 256], xLabel: "distance from query to key, in steps of 8 bytes" }),
+          ...(last && { xTicks: [0, 64, 120, 200, 256], xLabel: stage.width < 480 ? "distance, in steps of 8 bytes" : "distance from query to key, in steps of 8 bytes" }),
         },
       );
       plot.band(0, TRAINED);
