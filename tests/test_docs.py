@@ -223,7 +223,7 @@ FACTS = [
     Fact(PLANS, "{} functions that were wrong in public", lambda: count(BUGS, r'"### \d+\. ')),
     Fact(PLANS, "{} claims, each with a verdict", lambda: len(CLAIMS)),
     Fact(PLANS, "has {} items at most", lambda: max(items(text, "summary") for text in CHAPTERS.values())),
-    Fact(PLANS, "{} kinds have worked", lambda: items(guide(PLANS), "project")),
+    Fact(PLANS, "examples of {} kinds", lambda: items(guide(PLANS), "project")),
 ]  # fmt: skip
 
 

@@ -5,7 +5,9 @@ Each decision ends in words of an option, which the page must have once under th
 
 from __future__ import annotations
 
+import math
 import re
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
@@ -14,11 +16,14 @@ from torch import Tensor
 
 from posenc_course.alibi import alibi_bias
 from posenc_course.attention import attention, causal_mask
+from posenc_course.experiment import load_corpus, load_model
 from posenc_course.geometry import distance, similarity, wavelengths
+from posenc_course.learned import LearnedPositions
 from posenc_course.rope import RotaryPositions, apply_rope, layout_permutation, rope_tables
 from posenc_course.rope_scaling import ntk_aware
-from posenc_course.sinusoidal import frequencies, sinusoidal_table
-from posenc_course.transformer import Decoder
+from posenc_course.sinusoidal import SinusoidalPositions, frequencies, sinusoidal_table
+from posenc_course.training import train
+from posenc_course.transformer import Decoder, Encoder
 from tests.pages import TEXTS
 from tests.tensors import normal
 
@@ -52,6 +57,14 @@ def test_the_key_answers_every_question() -> None:
             assert right not in believed, f"{test}, {number}: {right} cannot be right and the misconception"
 
 
+def test_the_longest_option_is_seldom_right() -> None:
+    """Students can't pass by choosing the longest option: on each test, it's right in at most 9 of the 25 questions."""
+    for place, test in enumerate(TESTS):
+        asked = questions(test).items()
+        longest = [n for n, options in asked if len(options[key()[n][place]]) == max(map(len, options.values()))]
+        assert len(longest) <= 9, f"{test}: the right option is the longest in {longest}: shorten some, or lengthen wrong ones"
+
+
 def rows(length: int, width: int, base: float = 10_000.0) -> Tensor:
     return sinusoidal_table(range(length), width, base)
 
@@ -68,6 +81,20 @@ def encoder_follows_its_input() -> bool:
     x, order = normal(6, 8), torch.tensor([5, 1, 2, 3, 4, 0])
     here, there = attention(x, x, x), attention(x[order], x[order], x[order])
     return bool(torch.allclose(here[order], there)) and not torch.allclose(here, there)
+
+
+def first_layer_notices(kind: type[Encoder | Decoder]) -> bool:
+    """Whether an untrained layer without positions has another output at token 1 if tokens 0 and 2 change places."""
+    torch.manual_seed(0)
+    model = kind(3, 32, 4, 1).double()
+    with torch.no_grad():
+        one, other = model(torch.tensor([[0, 1, 2], [2, 1, 0]]))
+    return not torch.allclose(one[1], other[1])
+
+
+def at_the_verb() -> str:
+    found = {kind: first_layer_notices(kind) for kind in (Encoder, Decoder)}
+    return "Only the decoder" if found == {Encoder: False, Decoder: True} else "attention doesn't see order"
 
 
 def rope_score(q: Tensor, k: Tensor, m: float, n: float, *, key_turns: int = 1, query_turns: int = 1) -> Tensor:
@@ -151,12 +178,6 @@ def bloom() -> str:
     return "They don't differ" if same else "larger for far keys"
 
 
-def shifted_row() -> str:
-    row = torch.tensor([-2.5, -2, -1.5, -1, -0.5, 0], dtype=torch.float64)
-    same = torch.allclose((normal(6) + row).softmax(-1), (normal(6) + row - 1).softmax(-1))
-    return "They don't differ" if same else "all weights are smaller"
-
-
 def ntk() -> str:
     divided = frequencies(64) / ntk_aware(frequencies(64), 8.0)
     return "by 8 at most" if divided.max() <= 8 + 1e-9 else "to make up for the fast pairs"
@@ -182,12 +203,115 @@ def two_speeds() -> str:
     return "get different frequencies" if lengths.std() > 0.1 else "whether you count pairs or columns"
 
 
-def peak_at_100() -> str:
-    (q,) = normal(1, 1, 64)
-    cos, sin = rope_tables([100], frequencies(64), dtype=torch.float64)
-    k = apply_rope(q[None, None], cos, sin, interleaved=True)[0, 0]
-    scores = torch.stack([rope_score(q, k, m, 0)[0] for m in range(500)])
-    return "Yes, because" if scores.argmax() == 100 else "a key that is closer"
+def own_frequencies() -> str:
+    angles = 2 * torch.pi * torch.arange(1_000.0)[:, None] / torch.tensor([5.0, 7.0, 12.0])
+    table = torch.cat((angles.sin(), angles.cos()), dim=1)
+    again = int((table[1:] - table[0]).norm(dim=1).lt(1e-3).nonzero()[0]) + 1
+    assert torch.allclose(table[:-again], table[again:], atol=1e-3)
+    return f"After {again} tokens"
+
+
+def long_words() -> str:
+    table, words, generator = rows(200, 128), normal(1_000, 128), torch.Generator().manual_seed(0)
+    word, position = (torch.randint(end, (5_000,), generator=generator) for end in (1_000, 200))
+    sums = words[word] + table[position]
+    nearest_row = (torch.cdist(sums, table).argmin(1) == position).double().mean()
+    less_word = sums - words[torch.cdist(sums, words).argmin(1)]
+    found = (torch.cdist(less_word, table).argmin(1) == position).double().mean()
+    return "finding the word and subtracting" if found > 0.99 and abs(nearest_row - 2 / 3) < 0.05 else "the row nearest"
+
+
+def only_sines() -> str:
+    scores = rows(1_000, 128)[:, 0::2] @ rows(1_000, 128)[:, 0::2].T
+    three_apart, far_apart = scores.diagonal(-3), scores.diagonal(-500)
+    depends_on_offset = three_apart.mean() > far_apart.mean() + 10
+    depends_on_positions = three_apart.max() > three_apart.min() + 10
+    return "where the two tokens are" if depends_on_offset and depends_on_positions else "depends only on the offset"
+
+
+def opposite() -> str:
+    q = normal(100, 64)
+    scores = torch.stack([rope_score(q, -q, offset, 0) for offset in (0, *range(1, 1_000, 7))])
+    return "It rises on the whole" if (scores.argmin(0) == 0).all() and scores[-1].mean() > scores[0].mean() / 2 else "It falls"
+
+
+def ten_more() -> str:
+    alibi = alibi_bias(range(6), range(6), torch.tensor([0.1]), dtype=torch.float64).view(6, 6)
+    return "They don't differ" if torch.allclose(weights(alibi), weights(10 + alibi)) else "larger for far keys"
+
+
+def repeats(generator: torch.Generator, length: int = 30, batch: int = 32) -> tuple[Tensor, Tensor]:
+    """Random tokens, and which of them are equal to the token before them."""
+    tokens = torch.randint(4, (batch, length), generator=generator)
+    return tokens, torch.cat((torch.full((batch, 1), -100), (tokens.diff(dim=1) == 0).long()), dim=1)
+
+
+def twice_as_long() -> str:
+    torch.manual_seed(0)
+    decoder = Decoder(4, 32, 4, 2, SinusoidalPositions(32), num_outputs=2)
+    train(decoder, repeats, steps=250, learning_rate=6e-3)
+    tokens, marked = repeats(torch.Generator().manual_seed(1), 60, 256)
+    with torch.no_grad():
+        right = (decoder(tokens).argmax(-1) == marked).double()
+    near, far = right[:, 1:30].mean(), right[:, 30:].mean()
+    return "often wrong beyond the first 30" if near > 0.95 and far < 0.85 else "hardly any mistakes"
+
+
+def loss_of_rope(positions: Tensor, seed: int, first: int = 0) -> Tensor:
+    """The losses of a model trained on 64 bytes, for windows from their byte `first` on, at these positions: (256, bytes)."""
+    bytes_ = load_corpus().validation[: 256 * 200].long().view(256, 200)[:, first : first + len(positions) + 1]
+    with torch.no_grad():
+        outputs = load_model("rope", seed)(bytes_[:, :-1], positions)
+    return torch.nn.functional.cross_entropy(outputs.mT, bytes_[:, 1:], reduction="none")
+
+
+def gap_in_the_numbers() -> str:
+    at = torch.arange(64)
+    more = []
+    for seed in range(3):
+        after_the_gap = loss_of_rope(at + 100 * (at > 31), seed)[:, 32:].mean()
+        more += [after_the_gap - loss_of_rope(at, seed)[:, 32:].mean(), after_the_gap - loss_of_rope(at[:32], seed, 32).mean()]
+    return "It rises a lot" if min(more) > 0.5 else "It stays about the same"
+
+
+def every_fourth_position() -> str:
+    at = torch.arange(16)
+    rises = [loss_of_rope(4 * at, seed).mean() - loss_of_rope(at, seed).mean() for seed in range(3)]
+    return "It's clearly higher" if min(rises) > 0.5 else "It's about the same"
+
+
+def three_letters() -> str:
+    """The loss of a program that counts which letter follows the last ones, three at most, in windows of 4 and of 400."""
+    text = load_corpus()
+    known, new = (bytes(part[:200_000].tolist()).decode("ascii") for part in (text.train, text.validation))
+    seen = [Counter(known[i : i + size] for i in range(len(known) - size)) for size in range(5)]
+
+    def loss(window: int) -> float:
+        befores = [(new[max(i - i % window, i - 3) : i], new[i]) for i in range(20_000)]
+        return -sum(math.log((seen[len(b) + 1][b + a] + 0.1) / (seen[len(b)][b] + 12.8)) for b, a in befores) / len(befores)
+
+    return "It's lower" if loss(400) < loss(4) - 0.1 else "It's the same"
+
+
+def one_word() -> str:
+    outputs = []
+    for scheme in (SinusoidalPositions(32), RotaryPositions(frequencies(8))):
+        torch.manual_seed(0)
+        with torch.no_grad():
+            outputs.append(Encoder(3, 32, 4, 2, scheme).double()(torch.ones(1, 30, dtype=torch.long))[0])
+    table, rope = (torch.pdist(output) for output in outputs)
+    return "Only the one with sinusoids" if table.min() > 0.01 and rope.max() < 1e-9 else "because RoPE is the better"
+
+
+def even_numbers() -> str:
+    torch.manual_seed(0)
+    text, at, moved = torch.randint(20, (1, 30)), torch.arange(30), []
+    for scheme in (LearnedPositions(100, 32), RotaryPositions(frequencies(8))):
+        for kind in (Encoder, Decoder):
+            model = kind(20, 32, 4, 2, scheme).double()
+            with torch.no_grad():
+                moved.append(not torch.allclose(model(text, at), model(text, at + 1)))
+    return "Only the one with the table" if moved == [True, True, False, False] else "because RoPE is the better"
 
 
 DECIDED: list[tuple[str, int, Callable[[], str]]] = [
@@ -203,7 +327,9 @@ DECIDED: list[tuple[str, int, Callable[[], str]]] = [
     ("first", 16, layouts),
     ("first", 17, clockwise),
     ("first", 18, bloom),
+    ("first", 23, one_word),
     ("first", 24, ntk),
+    ("second", 1, at_the_verb),
     ("second", 2, lambda: "The same labels in reverse order" if encoder_follows_its_input() else "doesn't notice"),
     ("second", 3, decoder_moved),
     ("second", 4, without_the_last_hundred),
@@ -212,11 +338,7 @@ DECIDED: list[tuple[str, int, Callable[[], str]]] = [
         5,
         lambda: "In the wide table" if wavelengths(256, 100)[-1] > wavelengths(16, 100)[-1] else "In the narrow table",
     ),
-    (
-        "second",
-        6,
-        lambda: "differ more than the rows" if distance([61], 128, 10) > distance([1], 128, 10) else "differ, but less",
-    ),
+    ("second", 6, own_frequencies),
     ("second", 7, two_speeds),
     ("second", 8, lambda: "does this exactly" if a_matrix_leads_on(0, -0.3, 0.3) else "only for a sine and a cosine"),
     (
@@ -226,10 +348,17 @@ DECIDED: list[tuple[str, int, Callable[[], str]]] = [
             "Yes, all of them" if torch.pdist(rows(50, 512)[:, 128:]).min() > 0.1 else "position lives in the first columns"
         ),
     ),
-    ("second", 13, lambda: "Rows 63 positions apart" if distance([63], 8) < distance([1], 8) else "Neighbouring rows"),
-    ("second", 15, peak_at_100),
+    ("second", 10, long_words),
+    ("second", 13, lambda: "Rows 132 positions apart" if distance([132], 6) < distance([1], 6) else "Neighbouring rows"),
+    ("second", 14, only_sines),
+    ("second", 15, opposite),
     ("second", 17, one_turned_back),
-    ("second", 18, shifted_row),
+    ("second", 18, ten_more),
+    ("second", 19, twice_as_long),
+    ("second", 20, gap_in_the_numbers),
+    ("second", 22, three_letters),
+    ("second", 23, even_numbers),
+    ("second", 25, every_fourth_position),
 ]
 
 
