@@ -156,7 +156,7 @@ def said(course: Course, student: str, grade_id: str) -> str:
 @pytest.mark.parametrize(
     ("student", "cell", "line"),
     [
-        ("right", "kind-test", "Right: all 15 functions"),
+        ("right", "kind-test", "Right: all 16 functions"),
         ("wrong", "permutation-test", "Your P is the transpose"),
         ("hostile", "permutation-test", f"return within {PATIENCE} seconds"),
         ("hostile", "kind-test", "raised SystemExit"),

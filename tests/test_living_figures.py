@@ -255,21 +255,25 @@ def test_only_a_word_that_grows_with_the_width_keeps_its_direction(browser: Brow
 
 @pytest.mark.slow
 def test_arrows_keep_their_angle_when_both_tokens_move(browser: Browser, site: Site) -> None:
-    """Chapter 10: the angle, and so the score, is the same wherever the two are, and different at another distance."""
+    """Chapter 10: the angle, and so the score, stays when both move, and changes with their distance or order."""
 
     def found(m: int, n: int) -> list[float]:
-        pair = torch.tensor([[2.0, 0], [1.25, 0]], dtype=torch.float64)
+        ahead = math.radians(25)
+        pair = torch.tensor([[2.0, 0], [1.25 * math.cos(ahead), 1.25 * math.sin(ahead)]], dtype=torch.float64)
         cos, sin = rope_tables([m, n], torch.tensor([math.pi / 9], dtype=torch.float64), dtype=torch.float64)
         query, key = apply_rope(pair[None, None], cos, sin, interleaved=True)[0, 0]
         score = (query @ key).item()
         return [round(math.degrees(math.acos(score / 2.5))), round(score, 2)]
 
     with started(browser, site, "fig-two-turned") as tab:
-        assert says(tab, "fig-two-turned", "at position 5")[-2:] == found(5, 2) == [60, 1.25]
+        assert says(tab, "fig-two-turned", "at position 5")[-2:] == found(5, 2) == [35, 2.05]
         press(tab, sliders(tab, "fig-two-turned").nth(2), "ArrowRight", 4)
-        assert says(tab, "fig-two-turned", "moved")[-2:] == found(9, 6) == [60, 1.25]
+        assert says(tab, "fig-two-turned", "moved")[-2:] == found(9, 6) == [35, 2.05]
         press(tab, sliders(tab, "fig-two-turned").nth(0), "ArrowRight", 3)
-        assert says(tab, "fig-two-turned", "120°")[-2:] == found(12, 6) == [120, -1.25]
+        assert says(tab, "fig-two-turned", "95°")[-2:] == found(12, 6) == [95, -0.22]
+        press(tab, sliders(tab, "fig-two-turned").nth(0), "ArrowLeft", 6)
+        press(tab, sliders(tab, "fig-two-turned").nth(1), "ArrowRight", 3)
+        assert says(tab, "fig-two-turned", "after it")[-2:] == found(6, 9) == [85, 0.22]
 
 
 @pytest.mark.slow

@@ -2,12 +2,13 @@
 import { written } from "./draw.js";
 
 const SPEED = Math.PI / 9; // ω, in radians per token: 20°
-const QUERY = 2; // their lengths; at position 0 both point to the right
+const QUERY = 2; // their lengths
 const KEY = 1.25;
+const AHEAD = (25 * Math.PI) / 180; // at position 0, the query's arrow points to the right, and the key's is ahead of it by this angle
 const REACH = 2.6;
 
 const tip = (length, angle) => [length * Math.cos(angle), length * Math.sin(angle)];
-const score = (offset) => QUERY * KEY * Math.cos(SPEED * offset);
+const score = (offset) => QUERY * KEY * Math.cos(SPEED * offset - AHEAD);
 const OFFSETS = Array.from({ length: 161 }, (_, at) => (at - 80) / 4);
 
 export const figure = {
@@ -23,13 +24,14 @@ export const figure = {
     const side = width < 480 ? Math.min(width, 300) : Math.min(0.46 * width, 300);
     const plane = stage.plot({ left: width < 480 ? (width - side) / 2 : 0, top: 0, width: side, height: side, right: 0 }, { x: [-REACH, REACH], y: [-REACH, REACH] });
     const circle = Array.from({ length: 100 }, (_, at) => (2 * Math.PI * at) / 99);
-    for (const [length, position, name, color] of [[QUERY, m + both, "q", "vermillion"], [KEY, n + both, "k", "blue"]]) {
-      plane.line(circle.map((angle) => length * Math.cos(angle)), circle.map((angle) => length * Math.sin(angle)), "faint");
-      if (both) plane.arrow(...tip(length, SPEED * (position - both)), `${color} faint`, false);
-      plane.arrow(...tip(length, SPEED * position), color);
-      plane.text(...tip(length + 0.35, SPEED * position), name, `${color} words`, "middle", [0, 4]);
+    for (const [length, start, position, name, color] of [[QUERY, 0, m, "q", "vermillion"], [KEY, AHEAD, n, "k", "blue"]]) {
+      const angle = start + SPEED * (position + both);
+      plane.line(circle.map((at) => length * Math.cos(at)), circle.map((at) => length * Math.sin(at)), "faint");
+      if (both) plane.arrow(...tip(length, start + SPEED * position), `${color} faint`, false);
+      plane.arrow(...tip(length, angle), color);
+      plane.text(...tip(length + 0.35, angle), name, `${color} words`, "middle", [0, 4]);
     }
-    const apart = ((SPEED * (n - m) + 3 * Math.PI) % (2 * Math.PI)) - Math.PI; // the short way
+    const apart = ((SPEED * (n - m) + AHEAD + 3 * Math.PI) % (2 * Math.PI)) - Math.PI; // the short way
     const arc = Array.from({ length: 30 }, (_, at) => SPEED * (m + both) + (apart * at) / 29);
     plane.line(arc.map((angle) => 0.7 * Math.cos(angle)), arc.map((angle) => 0.7 * Math.sin(angle)));
     const angle = Math.round((Math.abs(apart) * 180) / Math.PI);
@@ -50,6 +52,6 @@ export const figure = {
     const where = n === m
       ? `The query and the key are ${still}both at position ${m + both}.`
       : `The query ${both ? "has moved to" : "is at"} position ${m + both}, and the key is ${still}${key}.`;
-    return `${where} The angle between the arrows is ${still}${angle}°, and the score is ${still}${written(score(n - m), 2)}.`;
+    return `${where} The angle between the arrows is ${still}${angle}°, and the score is ${still}${written(score(m - n), 2)}.`;
   },
 };

@@ -29,9 +29,11 @@ export const figure = {
       },
     );
     chart.rule({ y: 0.9 }, "dashed faint");
+    const step = Math.ceil(pairs / 8); // all of them would hide the score
     waves.forEach((wave, i) => {
+      if (i % step) return;
       const period = ((2 * Math.PI) / omega[from + i]) * (chart.x(1) - chart.x(0)); // in pixels
-      stage.add(`<g opacity="${Math.min(Math.max(period / 60, 0.2), 1)}">`); // the fast ones would cover all others
+      stage.add(`<g opacity="${Math.min(Math.max(period / 120, 0.15), 0.7)}">`); // the fast ones would cover all others
       chart.line(OFFSETS, wave, "blue faint", false);
       stage.add("</g>");
     });
@@ -43,7 +45,8 @@ export const figure = {
 
     const high = OFFSETS.filter((offset) => offset !== made && score[offset] >= 0.9);
     const farthest = Math.max(...high.map((offset) => Math.abs(offset - made)));
-    const crests = pairs > 1 ? `All ${pairs} waves have a crest` : "The only wave has a crest";
+    const shown = step > 1 ? ` (the figure shows every ${["second", "third", "fourth"][step - 2]} one)` : "";
+    const crests = pairs > 1 ? `All ${pairs} waves${shown} have a crest` : "The only wave has a crest";
     const others = high.length
       ? `At ${high.length} other offset${high.length > 1 ? "s" : ""}, the score reaches 0.9 of that; ${high.length > 1 ? "the farthest" : "it"} is ${farthest} token${farthest > 1 ? "s" : ""} away.`
       : "At no other offset does the score reach 0.9 of that.";

@@ -48,6 +48,14 @@ _KINDS: dict[str, tuple[Layer, str]] = {
     "each row averaged with its two neighbours": (lambda x: (x + x.roll(1, 0) + x.roll(-1, 0)) / 3, "neither"),
     # Neither the first column nor the last gives this function away.
     "the running sum in one column": (lambda x: torch.cat((x[:, :2], x[:, 2:3].cumsum(dim=0), x[:, 3:]), dim=1), "neither"),
+    # A permutation that leaves the middle row where it is, such as a swap of the first two rows, doesn't give this one away.
+    "the middle row doubled": (lambda x: torch.cat((x[:2], 2 * x[2:3], x[3:])), "neither"),
+}
+# A single permutation may commute with each of these; what the function does with the rows, in a hint's words.
+_COMMUTING = {
+    "the reversed sequence": "reverses the sequence",
+    "each row averaged with its two neighbours": "averages each row with its two neighbours",
+    "the middle row doubled": "doubles the middle row",
 }
 # Their results depend on the order in the last digit.
 _SUMS = ("attention", "each row minus the mean row", "the mean row", "the mean row of attention's output")
@@ -74,9 +82,16 @@ def _some_of(*names: str) -> Iterable[tuple[str, ...]]:
 @exercise("is_equivariant")
 def equivariance(seed: int) -> Exercise:
     """is_equivariant(f, x) -> bool, on functions of a sequence x of shape (5, 4)."""
-    chosen = ("attention", "tanh of every number", "each row minus the mean row", "the running sum", "the reversed sequence",
-              "each column sorted", "the running sum in one column")  # fmt: skip
+    chosen = ("attention", "tanh of every number", "each row minus the mean row", "the running sum", "each column sorted",
+              "the running sum in one column", *_COMMUTING)  # fmt: skip
     x = _sample(seed, 5, 4)
+
+    def fooled(*names: str) -> str:
+        functions = ", and by one that ".join(_COMMUTING[name] for name in names)
+        return (
+            f"Your test is fooled by a function that {functions}. If f commutes with every permutation that you try, your "
+            "test can't tell that f isn't equivariant, so try several random permutations."
+        )
 
     def right(f: Layer, _x: Tensor) -> bool:
         return _kind(f) == "equivariant"
@@ -96,17 +111,17 @@ def equivariance(seed: int) -> Exercise:
             "the inverse permutation": (lambda f, _: _among(f, "the reversed sequence"),
                 "You reorder x by a permutation, but f(x) by the inverse of that permutation. Use the same permutation for "
                 "both."),
-            "taken in by reversal": (lambda f, x: right(f, x) or _among(f, "the reversed sequence"),
-                "Your test is fooled by the function that reverses the sequence, because a permutation that commutes with "
-                "reversal can't catch this function. Try several random permutations."),
+            **{f"taken in by {', '.join(names)}": (lambda f, x, names=names: right(f, x) or _among(f, *names), fooled(*names))
+               for names in _some_of(*_COMMUTING)},
             "some columns": (lambda f, x: right(f, x) or _among(f, "the running sum in one column"),
                 "Your test is fooled by a function that is equivariant in all columns except one. Compare all the columns."),
-            "sums": (lambda f, x: right(f, x) or _among(f, "the reversed sequence", "each column sorted"), _MEANS),
+            **{f"sums, {len(names)}": (lambda f, x, names=names: right(f, x) or _among(f, "each column sorted", *names), _MEANS)
+               for names in (tuple(_COMMUTING)[:2], tuple(_COMMUTING))},
             **{f"{', '.join(names)}, to the last digit":
                    (lambda f, x, names=names: right(f, x) and not _among(f, *names), _ROUNDED)
                for names in _some_of("attention", "each row minus the mean row")},
         },
-        praise="your test gives the right answer for all seven functions.",
+        praise="your test gives the right answer for all nine functions.",
     )  # fmt: skip
 
 
@@ -209,6 +224,7 @@ def kind(seed: int) -> Exercise:
             "the first two rows": (lambda f, x: _classified(f, x, [1, 0, 2, 3, 4]), one_order),
             "the last two rows": (lambda f, x: _classified(f, x, [0, 1, 2, 4, 3]), one_order),
             "the two ends": (lambda f, x: _classified(f, x, [4, 1, 2, 3, 0]), one_order),
+            "the middle row kept": (calling("equivariant", "the middle row doubled"), one_order),
             "every number different": (lambda f, _: "neither",
                 'You call every function "neither". Do you compare with torch.allclose, and do you reorder f(x) in the same '
                 "way as x?"),

@@ -25,6 +25,11 @@ def equivariant_for(permutation: Callable[[Tensor], Any], same: Callable[..., An
     return is_equivariant
 
 
+def equivariant_for_swaps(f: Layer, x: Tensor) -> bool:
+    swaps = ([i + 1 if t == i else i if t == i + 1 else t for t in range(len(x))] for i in range(len(x) - 1))
+    return all(torch.allclose(f(x[p]), f(x)[p]) for p in swaps)
+
+
 def by_scatter(order: Tensor) -> Tensor:
     matrix = torch.zeros(len(order), len(order), dtype=torch.int64)
     matrix[torch.arange(len(order)), order] = 1
@@ -46,11 +51,11 @@ def kind_by_many(f: Layer, x: Tensor) -> str:
     return "equivariant" if y.shape[0] == len(x) and all(torch.allclose(f(x[p]), y[p]) for p in orders) else "neither"
 
 
-def kind_by_numpy(f: Layer, x: Tensor) -> str:
+def kind_by_numpy(f: Layer, x: Tensor, first: tuple[int, ...] = (1, 2, 0)) -> str:
     before, after = f(x).numpy(), f(x.flip(0)).numpy()
     if before.ndim == 2 and np.allclose(before[::-1], after) and not np.allclose(before, after):
-        swap = [1, 0, *range(2, len(x))]
-        return "equivariant" if np.allclose(before[swap], f(x[swap]).numpy()) else "neither"
+        order = [*first, *range(len(first), len(x))]
+        return "equivariant" if np.allclose(before[order], f(x[order]).numpy()) else "neither"
     return "invariant" if np.allclose(before, after) else "neither"
 
 
@@ -321,11 +326,12 @@ def sees_row_sums(f: Layer, x: Tensor) -> Tensor:
 RIGHT: dict[str, list[Any]] = {
     "order.equivariance": [
         equivariant_for(permuted),
-        equivariant_for(lambda _: [1, 0, 2, 3, 4]),
+        equivariant_for(lambda _: [2, 0, 1, 4, 3]),
         equivariant_for(permuted, lambda a, b: np.allclose(a.numpy(), b.numpy())),
         equivariant_for(permuted, lambda a, b: (a - b).abs().max() < 1e-9),
         lambda f, x: all(torch.allclose(f(x[p]), f(x)[p]) for p in (permuted(x, seed) for seed in range(5))),
-        lambda f, x: torch.allclose(f((P := torch.eye(5).roll(1, 0).to(x)) @ x), P @ f(x)),
+        lambda f, x: torch.allclose(f((P := torch.eye(5)[[3, 0, 4, 1, 2]].to(x)) @ x), P @ f(x)),
+        equivariant_for_swaps,
     ],
     "order.permutation": [
         lambda order: torch.eye(len(order))[order],
@@ -352,7 +358,15 @@ RIGHT: dict[str, list[Any]] = {
 WRONG: dict[str, list[Any]] = {
     "order.equivariance": [
         ("the inverse permutation", lambda f, x: torch.allclose(f(x[[1, 2, 3, 4, 0]]), f(x)[[4, 0, 1, 2, 3]]), "the inverse"),
-        ("a swap of the ends", equivariant_for(lambda _: [4, 1, 2, 3, 0]), "fooled by the function that reverses the sequence"),
+        ("a swap of the ends", equivariant_for(lambda _: [4, 1, 2, 3, 0]), "sequence, and by one that doubles"),
+        ("a swap of the first two rows", equivariant_for(lambda _: [1, 0, 2, 3, 4]), "by a function that doubles"),
+        ("a cyclic shift", lambda f, x: torch.allclose(f(x.roll(1, 0)), f(x).roll(1, 0)), "by a function that averages"),
+        ("all cyclic shifts", lambda f, x: all(torch.allclose(f(x.roll(k, 0)), f(x).roll(k, 0)) for k in range(5)),
+         "by a function that averages"),
+        ("a reversal", equivariant_for(lambda _: [4, 3, 2, 1, 0]), "neighbours, and by one that doubles"),
+        ("another that keeps the middle row", equivariant_for(lambda _: [1, 4, 2, 0, 3]), "fooled by a function that"),
+        ("sums of a reversal", equivariant_for(lambda _: [4, 3, 2, 1, 0], lambda a, b: torch.allclose(a.sum(0), b.sum(0))),
+         "where each row went"),
         ("channels permuted", lambda f, x: torch.allclose(f(x[:, [1, 0, 2, 3]]), f(x)[:, [1, 0, 2, 3]]), "reorder the rows"),
         ("exact comparison", lambda f, x: all(torch.equal(f(x[p]), f(x)[p]) for p in (permuted(x, seed) for seed in range(20))),
          "compare with torch.allclose"),
@@ -383,6 +397,7 @@ WRONG: dict[str, list[Any]] = {
                                            same=lambda a, b: torch.allclose(a.sum(0), b.sum(0))), "sums or means"),
         ("first column", lambda f, x: by_one_order(f, x, torch.tensor([2, 0, 1, 4, 3]),
                                                    same=lambda a, b: torch.allclose(a[..., 0], b[..., 0])), "columns except"),
+        ("a reversal and a swap", lambda f, x: kind_by_numpy(f, x, (1, 0)), "You try too few orders"),
         *blind(
             ("the two words swapped", kind_swapped_words, "You have swapped the two words"),
             ("never says invariant", kind_never_invariant, 'You call no function "invariant"'),
