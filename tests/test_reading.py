@@ -4,18 +4,22 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from bs4 import BeautifulSoup
 from playwright.sync_api import Browser, Locator, Page
 
+from tests.test_docs import SHORT_ROUTE
 from tests.test_site import CHAPTERS, NOTEBOOKS, PAGES, ROOT, SOURCES, WIDTHS, Site, site
 
 __all__ = ["site"]
 pytestmark = pytest.mark.slow
 ENTRY = "where-is-a-token"  # the browser's storage has what was read under this name
 HOST = "http://localhost/course/"
+# From each chapter of the short route, which the first page recommends, to the one after it.
+ROUTE = dict(pairwise(next(page for page in CHAPTERS if name in page) for name in SHORT_ROUTE))
 ASSIGNMENTS = [page for page in NOTEBOOKS if page.startswith("exercises/")]
 
 
@@ -50,6 +54,8 @@ def test_steps_lead_from_chapter_to_chapter_and_to_every_page(site: Site) -> Non
         below = chapter.replace("book/", "book/deeper/")
         deeper = [("Look deeper", below)] if below in PAGES else []
         onward = [("Next", following)] if following else steps(site, chapter)[len(deeper) + 1 :]
+        if ROUTE.get(chapter, following) != following:
+            onward.append(("Short route", ROUTE[chapter]))
         assert steps(site, chapter) == [*deeper, ("Try it", assignment), *onward]
         for page in [assignment, *(page for _, page in deeper)]:
             assert steps(site, page) == [("Back to", chapter), *onward]

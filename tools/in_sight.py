@@ -3,7 +3,7 @@
     python tools/in_sight.py
 
 It runs every model of text that comes with the package (seed 0) with windows of 4 to 256 bytes, on the texts of the
-experiment's curves, which takes half a minute. The means over 32 positions go to posenc_course/data/in_sight.json.
+experiment's curves, which takes half a minute. The means over 8 positions go to posenc_course/data/in_sight.json.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from posenc_course.experiment.evaluation import _pieces
 
 TABLE = DATA / "in_sight.json"
 WINDOWS = (4, 8, 16, 32, 64, 128, 256)  # bytes that a query sees, itself included
-BIN = 32
+BIN = 8
 
 
 def losses(scheme: str, window: int) -> list[float]:
-    """The scheme's losses in nats with this window, each a mean over 32 positions and all texts."""
+    """The scheme's losses in nats with this window, each a mean over 8 positions and all texts."""
     config = Config(**load_results("quick")["config"])
     longest = MULTIPLES[-1] * config.length
     texts = _pieces(load_corpus().validation, config.evaluation_bytes // longest, longest + 1)

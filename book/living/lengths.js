@@ -4,7 +4,8 @@ import { SCHEMES, bytesOf, drop, run } from "./models.js";
 
 const TRAINED = 64; // bytes, the training length
 const ALL = 512; // bytes in sight, when all are
-const BIN = 32; // positions averaged in each point
+const BIN = 8; // positions averaged in each point of a recorded curve
+const SPAN = 32; // and of a curve on a single text, which scatters more; also those that the words below the figure speak of
 const PATIENCE = 3000; // milliseconds for one text; where it takes longer, the recorded curves stay
 const SIZES = { learned: 300 }; // kB that a model loads, where it isn't the others' 230
 const ROWS = ["none", "normalized", "linear", "sinusoidal", "learned", "shaw", "t5", "rope", "alibi"]; // of what is recorded
@@ -27,7 +28,7 @@ const SAMPLE = `class Counter:
         return sorted(found, reverse=True)
 `;
 
-const binned = (losses) => Array.from({ length: Math.floor(losses.length / BIN) }, (_, b) => mean(losses.slice(b * BIN, (b + 1) * BIN)));
+const binned = (losses) => Array.from({ length: Math.floor(losses.length / SPAN) }, (_, b) => mean(losses.slice(b * SPAN, (b + 1) * SPAN)));
 const isApart = (name, { sight }) => name !== "alibi" || sight < ALL; // else its curve is the line at 0
 const shownOf = (state) => NAMES.filter((name) => state[name] && isApart(name, state));
 const called = (name) => (name === "none" ? "the model without positions" : SCHEMES[name][0]);
@@ -66,7 +67,7 @@ export const figure = {
   needs: ["{for}"],
   controls: {
     ...Object.fromEntries(NAMES.map((name) => [name, { label: SCHEMES[name][0], value: true, compact: true, when: (state) => isApart(name, state) }])),
-    length: { label: "Length", min: TRAINED, max: 512, step: BIN, value: 512, show: (value) => `${value} bytes` },
+    length: { label: "Length", min: TRAINED, max: 512, step: SPAN, value: 512, show: (value) => `${value} bytes` },
     text: { label: "Text", options: { lab: "32 recorded texts", own: "your own text" }, value: "lab" },
     sight: { label: "In sight", values: [4, 8, 16, 32, 64, 128, 256, ALL], value: ALL, show: (bytes) => (bytes < ALL ? `the last ${bytes} bytes` : "all bytes") },
     own: { label: "Your text, at most 513 characters", value: SAMPLE, most: 513, rows: 8, when: ({ text }) => text === "own" },
@@ -94,7 +95,8 @@ export const figure = {
     const length = live ? Math.min(state.length, bytesOf(state.own).length - 1) : state.length;
     const shown = shownOf(state);
     const base = own.found?.[keyOf(state, "alibi", ALL)];
-    // By how much the scheme is above ALiBi that has everything in sight, 32 positions at a time; undefined if it isn't known.
+    // By how much the scheme is above ALiBi that has everything in sight, some positions at a time; undefined if it isn't known.
+    const bin = live ? SPAN : BIN;
     const curveOf = (name, within) => {
       if (!live) return name !== "normalized" || length === 512 ? given[within][ROWS.indexOf(name)].slice(0, length / BIN) : undefined;
       const losses = base && own.found[keyOf(state, name, within)];
@@ -104,10 +106,10 @@ export const figure = {
 
     const { width } = stage;
     const height = width < 480 ? 200 : 220;
-    const all = Object.values(curves).flat(); // a single text scatters more than the lab's
+    const all = Object.values(curves).flat();
     const [low, high] = [Math.min(-0.5, ...all), Math.max(1.6, ...all)];
     const yTicks = [low, 0, high].map((tick) => [tick, written(tick, 1)]);
-    const middle = (_, b) => (b + 0.5) * BIN;
+    const middle = (_, b) => (b + 0.5) * bin;
     [0, 1].forEach((panel) => {
       const plot = stage.plot({ left: 0, top: panel * height, width, height: height + 40 * panel, right: 92 }, {
         x: [0, 512], y: [low, high], xTicks: width < 480 ? [0, 64, 256, 512] : [0, 64, 128, 256, 384, 512], yTicks,
@@ -130,16 +132,16 @@ export const figure = {
     const unknown = [...state.own].filter((sign) => sign > "\x7f").length;
     const odd = live && unknown ? ` The models read ${unknown} character${unknown > 1 ? "s" : ""} outside ASCII as ${unknown > 1 ? "question marks" : "a question mark"}.` : "";
     const about = own.slow && state.text === "own" ? "This browser is too slow to run the models, so these are the recorded curves. " : "";
-    if (live && bytes <= BIN) return `Your text has ${bytes} byte${bytes === 1 ? "" : "s"}. A curve needs at least ${BIN + 1}, and it goes beyond the training length if there are more than ${TRAINED + BIN}.`;
+    if (live && bytes <= SPAN) return `Your text has ${bytes} byte${bytes === 1 ? "" : "s"}. A curve needs at least ${SPAN + 1}, and it goes beyond the training length if there are more than ${TRAINED + SPAN}.`;
     if (!shown.length) return "Choose a scheme to see its curve.";
     if (live && !Object.keys(curves).length) {
       return own.asked && shown.some((name) => own.runs[name]) ? "The models are reading your text." : `Run the models to see what they make of your ${bytes} bytes.${odd}`;
     }
-    const last = Object.entries(curves).map(([name, curve]) => [called(name), curve.at(-1)]).sort((a, b) => a[1] - b[1]);
+    const last = Object.entries(curves).map(([name, curve]) => [called(name), mean(curve.slice(-SPAN / bin))]).sort((a, b) => a[1] - b[1]);
     if (!last.length) return "The losses of the normalized model were recorded only at 512 bytes.";
-    const end = Math.floor(length / BIN) * BIN;
+    const end = Math.floor(length / SPAN) * SPAN;
     const narrow = sight < ALL && `, with only the last ${sight} bytes in sight,`;
-    const where = `At positions ${end - BIN} to ${end - 1}${narrow || ""}`;
+    const where = `At positions ${end - SPAN} to ${end - 1}${narrow || ""}`;
     const [best, worst] = [last[0], last.at(-1)];
     const lowest = last.length > 1 ? `${best[0]} has the lowest loss, ` : `the loss of ${best[0]} is `;
     const others = last.length > 1 ? `; ${worst[0]} has the highest, ${beside(worst[1])} it` : "";

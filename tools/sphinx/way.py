@@ -1,10 +1,12 @@
 """A Sphinx extension for navigation: where a page is in the course, where to go next, and a sidebar whose parts fold.
 
-Everything follows from the table of contents. book/_templates shows it, and course.js marks the pages that have been read.
+Everything follows from the table of contents and the short route on the first page. book/_templates shows it, and
+course.js marks the pages that have been read.
 """
 
 import re
-from pathlib import PurePosixPath
+from itertools import pairwise
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from bs4 import BeautifulSoup
@@ -37,6 +39,13 @@ class Course:
         self.parts = [Part(t["caption"] or "", bool(t["numbered"]), [name for _, name in t["entries"]]) for t in trees]
         self.chapters = [chapter for part in self.parts if part.numbered for chapter in part.pages]
         self.chapter = next((chapter for chapter in self.chapters if page in [chapter, *self.about(chapter)]), "")
+        self.route = self.short_route(app)
+
+    def short_route(self, app: Sphinx) -> list[str]:
+        """The chapters that the first page recommends to readers with less time, as in "short route …: chapters 1 and 3"."""
+        first = Path(app.env.doc2path(self.root)).read_text(encoding="utf-8")
+        found = re.search(r"short route[^.]*: chapters ([\d, and]+)\.", first)
+        return [self.chapters[int(number) - 1] for number in re.findall(r"\d+", found[1] if found else "")]
 
     def about(self, chapter: str) -> list[str]:
         """The pages below a chapter, and pages with the same name elsewhere: its assignment."""
@@ -63,16 +72,22 @@ class Course:
         return Step(label, page, number + self.titles[page].astext(), self.part(page) if begins else "")
 
     def onward(self) -> list[Step]:
-        """Where to go from the end of the page: to the next page, but from a chapter to the next chapter, past assignments."""
+        """Where to go from the end of the page: to the next page, but from a chapter to the next chapter, past assignments.
+
+        If the short route skips the next chapter, the one to which it leads is named, too.
+        """
         if not self.chapter:
             return [self.step("Next", self.following) if self.following else self.step("Back to", self.root)]
         about = self.about(self.chapter)
         near = [("Look deeper" if page in self.below.get(self.chapter, []) else "Try it", page) for page in about]
         if self.page != self.chapter:
             near = [("Back to", self.chapter)]
-        later = [("Next", page) for page in self.chapters[self.chapters.index(self.chapter) + 1 :]]
+        later = [("Next", page) for page in self.chapters[self.chapters.index(self.chapter) + 1 :]][:1]
+        short = dict(pairwise(self.route)).get(self.chapter, "")
+        if short and ("Next", short) not in later:
+            later.append(("Short route", short))
         other = [part for part in self.parts if part.caption and not part.numbered and not {*part.pages} & {*about}]
-        return [self.step(*step) for step in [*near, *(later[:1] or [(part.caption, part.pages[0]) for part in other])]]
+        return [self.step(*step) for step in [*near, *(later or [(part.caption, part.pages[0]) for part in other])]]
 
 
 def folded(sidebar: BeautifulSoup, numbered: set[str]) -> BeautifulSoup:
