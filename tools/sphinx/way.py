@@ -45,7 +45,9 @@ class Course:
         """The chapters that the first page recommends to readers with less time, as in "short route …: chapters 1 and 3"."""
         first = Path(app.env.doc2path(self.root)).read_text(encoding="utf-8")
         found = re.search(r"short route[^.]*: chapters ([\d, and]+)\.", first)
-        return [self.chapters[int(number) - 1] for number in re.findall(r"\d+", found[1] if found else "")]
+        numbers = map(int, re.findall(r"\d+", found[1] if found else ""))
+        # Tests build a part of the book.
+        return [self.chapters[number - 1] for number in numbers if number <= len(self.chapters)]
 
     def about(self, chapter: str) -> list[str]:
         """The pages below a chapter, and pages with the same name elsewhere: its assignment."""
