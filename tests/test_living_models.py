@@ -69,7 +69,7 @@ def test_half_as_fast_pair_3_puts_the_cliff_twice_as_far(browser: Browser, site:
         press(tab, "fig-break", "Model", *["ArrowDown"] * seed)
         assert f"position {first + 0.5:.0f}" in said(tab, "fig-break", f"{masked[:256].mean():.2f}")
         weights = f"document.querySelectorAll('script[src*=\"text-rope-{seed}\"]').length"
-        button = tab.locator("#fig-break").get_by_role("button", name="Run the model here (230 kB)")
+        button = tab.locator("#fig-break").get_by_role("button", name="Run the model here (250 kB)")
         button.press("Enter")
         press(tab, "fig-break", "Pair 3", "ArrowLeft", "ArrowLeft")
         says = said(tab, "fig-break", "Pair 3 at ×1/2", "instead of")

@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
-from posenc_course.experiment import load_corpus, load_model, load_results
+from posenc_course.experiment import load_corpus, load_model, load_results, token_losses
 from posenc_course.experiment._files import config_from
 from posenc_course.experiment.config import MULTIPLES, Config, build_scheme
 from posenc_course.experiment.corpus import DATA
-from posenc_course.experiment.evaluation import _pieces
+from posenc_course.experiment.evaluation import WindowedPositions, _pieces
 from posenc_course.experiment.recital import NUMBERS
 from posenc_course.relative import T5Positions
 from posenc_course.rope import RotaryPositions
@@ -28,7 +29,8 @@ def scripts() -> dict[str, object]:
     """All data for the pages, by name: each stored model under its file's name, and the results of the functions below."""
     models = {path.stem: model(path) for path in sorted((DATA / "models").glob("*.npz"))}
     texts = {"windows": windows(), "windows-16": windows(16), "words": words(), "recited": recited()}
-    return {**models, **texts, "learned-rows": learned_rows()}
+    near = {f"near-rope-{seed}": near_losses(seed) for seed in range(3)}
+    return {**models, **texts, **near, "learned-rows": learned_rows()}
 
 
 def model(path: Path) -> dict[str, Any]:
@@ -73,6 +75,15 @@ def windows(number: int | None = None) -> list[str]:
     longest = MULTIPLES[-1] * config.length
     pieces = _pieces(load_corpus().validation, number or config.evaluation_bytes // longest, longest + 1)
     return [bytes(piece.tolist()).decode("ascii") for piece in pieces]
+
+
+def near_losses(seed: int) -> list[list[float]]:
+    """The losses of RoPE's model on chapter 13's windows with only the last 64 bytes in sight, one row per window."""
+    model = load_model("rope", seed)
+    for block in model.blocks:
+        block.attention.scheme = WindowedPositions(model.scheme, 64)  # type: ignore[union-attr]
+    texts = torch.tensor([list(text.encode()) for text in windows(16)])
+    return [[round(loss, 4) for loss in losses] for losses in token_losses(model, texts).tolist()]
 
 
 def words(count: int = 4000) -> list[str]:
