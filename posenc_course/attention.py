@@ -87,6 +87,7 @@ class Cache:
     keys: Tensor | None = None  # (batch, heads, L, d_head), already rotated
     values: Tensor | None = None  # (batch, heads, L, d_head)
     positions: Tensor | None = None  # (L,) or (batch, L)
+    located: Tensor | None = None  # (batch, heads, L, …), if the scheme computes positions from the tokens
 
     @checked(
         keys="float batch heads L d_head: give each new token a key, a value and a position",
@@ -145,11 +146,16 @@ class MultiHeadAttention(nn.Module):
         padding, cached keys first; only padding looks at such a key. Raises ValueError for shapes that don't fit.
         """
         q, k, v = (self._split(project(x)) for project in (self.query, self.key, self.value))
-        q, k = self.scheme.rotate(q, k, positions, positions)
-        k_positions = positions
         longer = copy(cache)  # so that a call that fails leaves the cache as it was
+        before = None if longer is None or longer.located is None else longer.located[:, :, -1:]
+        located = self.scheme.locate(x, positions, before)
+        q, k = self.scheme.rotate(q, k, located, located)
+        k_positions, k_located = positions, located
         if longer is not None:
             k, v, k_positions = longer.extend(k, v, positions)
+            k_located = k_positions
+            if located is not positions:
+                k_located = longer.located = located if longer.located is None else torch.cat((longer.located, located), dim=2)
         mask = causal_mask(positions, k_positions) if self.causal else None  # (L, L_key) or (batch, L, L_key)
         if padding is not None:
             require_flags(padding, k.shape[-2])
@@ -157,7 +163,7 @@ class MultiHeadAttention(nn.Module):
             mask = seen if mask is None else mask & seen
         if mask is not None and mask.ndim == 3:
             mask = mask.unsqueeze(1)  # the same for all heads
-        mixed = attention(q, k, v, bias=self.scheme.bias(q, positions, k_positions), mask=mask)  # (batch, heads, L, d_head)
+        mixed = attention(q, k, v, bias=self.scheme.bias(q, located, k_located), mask=mask)  # (batch, heads, L, d_head)
         if cache is not None:
             vars(cache).update(vars(longer))
         return self.output(mixed.transpose(1, 2).flatten(start_dim=2))  # (batch, L, d_model)

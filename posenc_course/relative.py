@@ -1,4 +1,4 @@
-"""Positions in the score, as offsets Δ = m - n from key n to query m: Shaw's clipped offsets and T5's buckets.
+"""Positions in the score, as offsets Δ = m - n from key n to query m: Shaw's clipped offsets, T5's buckets, and windows.
 
 Offsets are in tokens, and positive if the key lies in the past. The papers use n - m, so the tables here are in reverse order.
 """
@@ -174,3 +174,38 @@ class T5Positions(PositionScheme):
     def bias(self, q: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor:
         """The bias for q (batch, heads, L_query, d_head), shape (1 or batch, heads, L_query, L_key)."""
         return t5_bias(self.table, q_positions, k_positions, self.max_distance, causal=self.causal).to(q)
+
+
+# ── A window: nothing beyond a distance ──────────────────────────────────────────────────────────────────────────────────
+
+
+class WindowedPositions(PositionScheme):
+    """Another scheme, combined with a mask for all keys that are `window` or more tokens away on either side.
+
+    The other scheme must count positions in tokens, so it may not use the fourth door; otherwise, a ValueError is raised.
+    """
+
+    @checked(scheme="PositionScheme", window="count: it is how many keys a query sees in the past, its own included")
+    def __init__(self, scheme: PositionScheme, window: int) -> None:
+        super().__init__()
+        if type(scheme).locate is not PositionScheme.locate:
+            refuse("scheme", "one that counts tokens", scheme, "positions computed from tokens don't say how far away a key is")
+        self.scheme = scheme
+        self.window = window
+
+    def embed(self, x: Tensor, positions: Tensor) -> Tensor:
+        """Do what the other scheme does at the first door."""
+        return self.scheme.embed(x, positions)
+
+    def rotate(self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor) -> tuple[Tensor, Tensor]:
+        """Do what the other scheme does at the second door."""
+        return self.scheme.rotate(q, k, q_positions, k_positions)
+
+    @checked(q="float batch heads L_query d_head: give each token of each head a row", **Q_AND_K_POSITIONS)
+    def bias(self, q: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor:
+        """The other scheme's bias, with -∞ for keys that are too far away: (1 or batch, heads or 1, L_query, L_key)."""
+        far = offsets(q_positions, k_positions).abs() >= self.window
+        far = far.view(-1, 1, *far.shape[-2:])  # (1 or batch, 1, L_query, L_key)
+        bias = self.scheme.bias(q, q_positions, k_positions)
+        bias = q.new_zeros(far.shape) if bias is None else bias
+        return bias.masked_fill(far, -math.inf)

@@ -1,4 +1,4 @@
-"""The three doors through which position enters a Transformer."""
+"""The doors through which position enters a Transformer."""
 
 from torch import Tensor, nn
 
@@ -8,7 +8,7 @@ class PositionScheme(nn.Module):
 
     A scheme overrides the method of the door that it uses. Every door gets the positions explicitly, as integers counted from
     0, of shape (L,) for the whole batch or (batch, L). So decoding token by token with a cache can give the same numbers as a
-    single pass.
+    single pass. A scheme whose positions depend on the tokens' content also overrides `locate`.
     """
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
@@ -22,3 +22,12 @@ class PositionScheme(nn.Module):
     def bias(self, q: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor | None:
         """The third door, the score: a bias (1 or batch, heads, L_query, L_key), added after dividing by √d_head, or None."""
         return None
+
+    def locate(self, x: Tensor, positions: Tensor, before: Tensor | None) -> Tensor:
+        """The fourth door, the positions themselves: what `rotate` and `bias` of this layer get as positions.
+
+        x is the input of the attention layer, (batch, L, d_model). A scheme may return any tensor with one entry per head and
+        token, (batch, heads, L, …). `before` is the entry of the last token in the cache, (batch, heads, 1, …), from which a
+        running sum can go on. By default, tokens are where `positions` says.
+        """
+        return positions

@@ -5,12 +5,14 @@ Token vectors are initialized from N(0, 1) in every channel. Tensor2Tensor, the 
 (Vaswani et al. 2017), initializes them from N(0, 1/d_model) and brings them to the same size with the paper's factor √d_model.
 """
 
+from collections.abc import Sequence
 from copy import copy
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from posenc_course._validation import D_MODEL, NUM_HEADS, checked
+from posenc_course._validation import D_MODEL, NUM_HEADS, checked, refuse
 from posenc_course.attention import TOKENS, Cache, MultiHeadAttention, require_flags
 from posenc_course.schemes import PositionScheme
 
@@ -40,7 +42,8 @@ class Transformer(nn.Module):
     Args:
         vocab_size: the number of different tokens; ids run from 0 to vocab_size - 1.
         d_model, num_heads, num_layers: width, number of heads (which must divide d_model) and number of layers.
-        scheme: any `PositionScheme`; without one, the model gets no positions at all.
+        scheme: any `PositionScheme`, or a list with one per layer; without one, the model gets no positions at all. Tokens are
+            embedded once, by the first layer's scheme, so another layer's scheme may not use the first door.
         num_outputs: outputs per token, by default one score for each token of the vocabulary.
 
     Raises ValueError for sizes that don't fit each other.
@@ -53,7 +56,6 @@ class Transformer(nn.Module):
         d_model=D_MODEL,
         num_heads=NUM_HEADS,
         num_layers="count: use at least one layer, e.g. 2",
-        scheme="PositionScheme?",
         num_outputs="count?: give 1 for a yes/no answer, None for one per token id",
     )
     def __init__(
@@ -62,7 +64,7 @@ class Transformer(nn.Module):
         d_model: int,
         num_heads: int,
         num_layers: int,
-        scheme: PositionScheme | None = None,
+        scheme: PositionScheme | Sequence[PositionScheme] | None = None,
         *,
         num_outputs: int | None = None,
     ) -> None:
@@ -72,8 +74,9 @@ class Transformer(nn.Module):
         self.vocab_size = vocab_size
         if num_outputs is None:
             num_outputs = vocab_size
-        self.scheme = PositionScheme() if scheme is None else scheme
-        self.blocks = nn.ModuleList(Block(d_model, num_heads, self.scheme, causal=self.causal) for _ in range(num_layers))
+        schemes = _per_layer(scheme, num_layers, d_model)
+        self.scheme = schemes[0]
+        self.blocks = nn.ModuleList(Block(d_model, num_heads, each, causal=self.causal) for each in schemes)
         self.embedding = nn.Embedding(vocab_size, d_model)
         self.norm = nn.LayerNorm(d_model)
         self.head = nn.Linear(d_model, num_outputs)
@@ -126,6 +129,27 @@ class Transformer(nn.Module):
             raise ValueError(f"{type(self).__name__} takes no caches: its tokens look at later ones, so use a Decoder")
         if not isinstance(caches, list) or [type(cache) for cache in caches] != [Cache] * len(self.blocks):
             raise ValueError(f"caches must be a list of {len(self.blocks)}, one per layer, got {caches!r}: use new_caches()")
+
+
+def _per_layer(
+    scheme: PositionScheme | Sequence[PositionScheme] | None, num_layers: int, d_model: int
+) -> Sequence[PositionScheme]:
+    """One scheme per layer; raises a ValueError for anything else, and for an embedding that no token would get."""
+    each: Sequence[Any] = scheme if isinstance(scheme, list | tuple) else [scheme or PositionScheme()] * num_layers
+    wrong = next((one for one in each if not isinstance(one, PositionScheme)), None)
+    if wrong is not None or len(each) != num_layers:
+        given = scheme if wrong is None else wrong
+        refuse(
+            "scheme", f"a PositionScheme or a list of {num_layers}, one per layer", given, "PositionScheme() adds no positions"
+        )
+    x = torch.zeros(1, 1, d_model)
+    for layer, one in enumerate(each):
+        if one is not each[0] and one.embed(x, torch.tensor([0])) is not x:
+            refuse(
+                f"scheme[{layer}]", "one that leaves the embedding alone", one,
+                "tokens are embedded once, by scheme[0], so put it there, or use the same object in both layers",
+            )  # fmt: skip
+    return each
 
 
 class Encoder(Transformer):

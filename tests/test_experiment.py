@@ -43,7 +43,6 @@ from posenc_course.experiment.config import (
 from posenc_course.experiment.corpus import DATA, Corpus, load_corpus
 from posenc_course.experiment.evaluation import (
     CHANGES,
-    WindowedPositions,
     changed,
     evaluate_task,
     evaluate_text,
@@ -58,7 +57,7 @@ from posenc_course.learned import LearnedPositions
 from posenc_course.naive import LinearPositions
 from posenc_course.nope import NoPositions
 from posenc_course.plotting import SCHEME_STYLES
-from posenc_course.relative import ShawPositions, T5Positions, t5_buckets
+from posenc_course.relative import ShawPositions, T5Positions, WindowedPositions, t5_buckets
 from posenc_course.rope import RotaryPositions
 from posenc_course.rope_scaling import ntk_aware, position_interpolation, yarn, yarn_attention_factor
 from posenc_course.transformer import Decoder

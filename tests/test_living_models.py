@@ -14,9 +14,9 @@ from playwright.sync_api import Browser, Page
 
 from posenc_course.experiment import SCHEMES, changed, curve, load_corpus, load_model, load_results, token_losses
 from posenc_course.experiment.corpus import DATA
-from posenc_course.experiment.evaluation import WindowedPositions
 from posenc_course.experiment.recital import STARTS, recital, write
 from posenc_course.plotting import SCHEME_STYLES
+from posenc_course.relative import WindowedPositions
 from posenc_course.rope import RotaryPositions
 from posenc_course.schemes import PositionScheme
 from posenc_course.transformer import Decoder

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import torch
 
-from posenc_course.experiment.config import PARTS, PRESETS, SCHEMES, preset
+from posenc_course.experiment.config import ALL_SCHEMES, PARTS, PRESETS, preset
 from posenc_course.experiment.folder import evaluate_again, load_results, run_experiment, save_report
 from posenc_course.experiment.report import tables
 
@@ -47,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
     run = commands.add_parser("run", help="train and measure the runs that the folder does not hold yet")
     run.add_argument("--preset", default="quick", help=f"{', '.join(PRESETS)} (default: %(default)s)")
     run.add_argument("--folder", type=Path, help="folder for the runs, one file each (default: experiment-PRESET)")
-    run.add_argument("--schemes", type=_names, help=f"one or more of {','.join(SCHEMES)}")
+    run.add_argument("--schemes", type=_names, help=f"one or more of {','.join(ALL_SCHEMES)}")
     run.add_argument("--parts", type=_names, help=f"one or more of {','.join(PARTS)}")
     run.add_argument("--seeds", type=_numbers, help="one or more seeds, for example 0,1,2")
     run.add_argument(

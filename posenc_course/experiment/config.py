@@ -11,12 +11,14 @@ import torch
 
 from posenc_course._validation import require_integer, require_number, require_vectors
 from posenc_course.alibi import AlibiPositions
+from posenc_course.contextual import ForgettingPositions, ReflectedPositions, SelectiveRotaryPositions
 from posenc_course.experiment import corpus, tasks
 from posenc_course.experiment._require import choose, require_seeds, require_type
 from posenc_course.learned import LearnedPositions
 from posenc_course.naive import LinearPositions, NormalizedPositions
 from posenc_course.nope import NoPositions
-from posenc_course.relative import ShawPositions, T5Positions
+from posenc_course.polar import PolarPositions
+from posenc_course.relative import ShawPositions, T5Positions, WindowedPositions
 from posenc_course.rope import RotaryPositions
 from posenc_course.schemes import PositionScheme
 from posenc_course.sinusoidal import SinusoidalPositions, frequencies
@@ -37,6 +39,37 @@ SCHEMES: dict[str, Callable[[Config], PositionScheme]] = {
     "rope": lambda sizes: RotaryPositions(frequencies(sizes.d_head)),
     "alibi": lambda sizes: AlibiPositions(sizes.num_heads),
 }
+
+
+def mixed(most: PositionScheme, sizes: Config, last: PositionScheme) -> list[PositionScheme]:
+    """One scheme for most layers, and another for every fourth layer; with fewer than four layers, for the last one."""
+    every = min(4, sizes.num_layers)
+    return [last if layer % every == every - 1 else most for layer in range(sizes.num_layers)]
+
+
+def windowed(sizes: Config) -> WindowedPositions:
+    """RoPE with a window of a quarter of the training length."""
+    return WindowedPositions(RotaryPositions(frequencies(sizes.d_head)), sizes.length // 4)
+
+
+# What came later: mixes of layers, RoPE on a part of the channels, and positions that depend on the content. The fast quarter of
+# the spectrum and all speeds in a quarter of the channels are equally many pairs, at least one.
+NEWER: dict[str, Callable[[Config], PositionScheme | list[PositionScheme]]] = {
+    "rope-none": lambda sizes: mixed(RotaryPositions(frequencies(sizes.d_head)), sizes, NoPositions()),
+    "window": windowed,
+    "window-rope": lambda sizes: mixed(window := windowed(sizes), sizes, window.scheme),
+    "window-none": lambda sizes: mixed(windowed(sizes), sizes, NoPositions()),
+    "fast": lambda sizes: RotaryPositions(frequencies(sizes.d_head)[: max(1, sizes.d_head // 8)]),
+    "partial": lambda sizes: RotaryPositions(frequencies(2 * max(1, sizes.d_head // 8))),
+    "polar": lambda sizes: PolarPositions(sizes.d_head, sizes.num_heads),
+    "forgetting": lambda sizes: [ForgettingPositions(sizes.d_model, sizes.num_heads) for _ in range(sizes.num_layers)],
+    "selective": lambda sizes: [
+        SelectiveRotaryPositions(sizes.d_model, sizes.num_heads, frequencies(sizes.d_head)) for _ in range(sizes.num_layers)
+    ],
+    "reflected": lambda sizes: [ReflectedPositions(sizes.d_model, sizes.num_heads) for _ in range(sizes.num_layers)],
+}
+MIXES = ("rope-none", "window-rope", "window-none")  # a single layer has no mix
+ALL_SCHEMES = SCHEMES | NEWER
 RATES = ("0.001", "0.003", "0.01", "0.03", "0.1")  # learning rates, to compare learned and sinusoidal positions
 # The initial size of the token vectors, and the factor that multiplies them before sinusoids are added, both as powers of
 # d_model. The paper's factor √d_model is for vectors that are small at first; `Decoder` initializes them from N(0, 1): "unit".
@@ -59,7 +92,7 @@ class Run:
 
     def __post_init__(self) -> None:
         choose("part", (self.part,), TRAINABLE)
-        choose("scheme", (self.scheme,), SCHEMES)
+        choose("scheme", (self.scheme,), ALL_SCHEMES)
         (seed,) = require_seeds("seed", (self.seed,))
         object.__setattr__(self, "seed", seed)
         if self.part in SETTINGS:
@@ -85,6 +118,7 @@ class Config:
         evaluation_bytes: number of validation bytes predicted in non-overlapping windows, the same bytes at every length.
         spans: number of stretches of 8T validation bytes predicted in sliding windows, the same ones at every length.
         parts: "text", the tasks' names, "rate" (two schemes at several learning rates), "scale" (the factor √d_model).
+        schemes: the schemes of "text" and the tasks, by default those of chapters 2 to 11.
         seeds: each part, scheme and setting has one run per seed.
         rope_seeds: RoPE's seeds in the part "text", by default the same as `seeds`.
         task_length, task_steps: training length and steps for the tasks, whose decoder has width 64; "copy" and "recall" take
@@ -106,6 +140,7 @@ class Config:
     evaluation_bytes: int = 16_384
     spans: int = 2
     parts: tuple[str, ...] = ("text",)
+    schemes: tuple[str, ...] = tuple(SCHEMES)
     seeds: tuple[int, ...] = (0,)
     rope_seeds: tuple[int, ...] | None = None
     task_length: int = 32
@@ -138,6 +173,7 @@ class Config:
             raise ValueError(f"evaluation_bytes must be a multiple of {window} = 8·length, got {bytes_}: use whole windows")
         self._keep("evaluation_bytes", bytes_)
         self._keep("parts", choose("part", self.parts, TRAINABLE))
+        self._keep("schemes", choose("scheme", self.schemes, ALL_SCHEMES))
         self._keep("seeds", require_seeds("seeds", self.seeds))
         if self.rope_seeds is not None:
             self._keep("rope_seeds", require_seeds("rope_seeds", self.rope_seeds))
@@ -159,7 +195,7 @@ class Config:
 
         Raises ValueError for unknown schemes or parts and for impossible seeds.
         """
-        schemes = choose("scheme", SCHEMES if schemes is None else schemes, SCHEMES)
+        schemes = choose("scheme", self.schemes if schemes is None else schemes, ALL_SCHEMES)
         parts = choose("part", self.parts if parts is None else parts, TRAINABLE)
         if seeds is not None:
             seeds = require_seeds("seeds", seeds)
@@ -175,7 +211,9 @@ class Config:
         elif part == "scale":
             yield from (("sinusoidal", seed, scale) for seed, scale in itertools.product(own, SCALES))
         else:
-            pairs = [(scheme, seed, "") for seed in own for scheme in SCHEMES]
+            single = part in tasks.TASKS and tasks.TASKS[part].num_layers == 1
+            schemes = [scheme for scheme in self.schemes if not (single and scheme in MIXES)]
+            pairs = [(scheme, seed, "") for seed in own for scheme in schemes]
             if part == "text" and seeds is None and self.rope_seeds is not None:
                 pairs = [pair for pair in pairs if pair[0] != "rope"] + [("rope", seed, "") for seed in self.rope_seeds]
             yield from pairs
@@ -210,14 +248,14 @@ def preset(which: str, **changes: Any) -> Config:
     return replace(PRESETS[which], **changes)
 
 
-def build_scheme(name: str, config: Config) -> PositionScheme:
-    """The scheme with this name, for a decoder with the configuration's sizes.
+def build_scheme(name: str, config: Config) -> PositionScheme | list[PositionScheme]:
+    """The scheme with this name, or a list with one per layer, for a decoder with the configuration's sizes.
 
     Shaw's last vector and T5's last bucket begin at the distance T/2; T5 has 32 buckets, or T/2 if that is fewer. Raises
     ValueError for an unknown scheme.
     """
-    (name,) = choose("scheme", (name,), SCHEMES)
-    return SCHEMES[name](require_type("config", config, Config, "pass preset('quick')"))
+    (name,) = choose("scheme", (name,), ALL_SCHEMES)
+    return ALL_SCHEMES[name](require_type("config", config, Config, "pass preset('quick')"))
 
 
 def build_model(config: Config, run: Run) -> Decoder:
@@ -228,6 +266,7 @@ def build_model(config: Config, run: Run) -> Decoder:
         scheme = build_scheme(run.scheme, sizes)
         vocabulary = tasks.VOCAB_SIZE if run.part in tasks.TASKS else corpus.VOCAB_SIZE
         if run.part == "scale":
+            assert isinstance(scheme, PositionScheme)
             start, factor = (sizes.d_model**power for power in SCALES[run.setting])
             scheme = ScaledTokens(scheme, factor)
         model = Decoder(vocabulary, sizes.d_model, sizes.num_heads, sizes.num_layers, scheme)
@@ -253,7 +292,12 @@ class ScaledTokens(PositionScheme):
 PRESETS = {
     "quick": Config("quick", rope_seeds=(0, 1, 2)),
     "full": Config(
-        "full", d_model=96, num_heads=6, num_layers=3, evaluation_bytes=32_768, spans=4, parts=PARTS, seeds=(0, 1, 2)
+        "full", d_model=96, num_heads=6, num_layers=3, evaluation_bytes=32_768, spans=4, seeds=(0, 1, 2),
+        parts=("text", "nearest", "copy", "recall", "order", "rate", "scale"),
+    ),
+    "newer": Config(
+        "newer", num_layers=4, parts=("text", "recall", "parity", "swaps"), schemes=("none", "t5", "rope", "alibi", *NEWER),
+        seeds=(0, 1, 2),
     ),
     # Ten times the parameters and the bytes of full; not run yet, for lack of a GPU.
     "gpu": Config(

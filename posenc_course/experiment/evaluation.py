@@ -5,7 +5,6 @@ context and the scheme, not from easier text.
 """
 
 import copy
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,14 +12,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from posenc_course._validation import require_integer, require_tensor, require_vectors
+from posenc_course._validation import require_integer, require_tensor
 from posenc_course.experiment import tasks
 from posenc_course.experiment._possible import require_text
 from posenc_course.experiment._require import choose, require_type
 from posenc_course.experiment.config import MULTIPLES, Config
 from posenc_course.learned import LearnedPositions
 from posenc_course.naive import LinearPositions
-from posenc_course.relative import offsets
+from posenc_course.relative import WindowedPositions
 from posenc_course.rope import RotaryPositions
 from posenc_course.rope_scaling import ntk_aware, position_interpolation, yarn, yarn_attention_factor
 from posenc_course.schemes import PositionScheme
@@ -32,37 +31,29 @@ from posenc_course.transformer import Decoder
 CHANGES = ("window", "interpolation", "ntk", "yarn", "yarn_fast_8")
 
 
-class WindowedPositions(PositionScheme):
-    """Another scheme, combined with a mask for all keys that are `window` or more tokens away on either side."""
-
-    def __init__(self, scheme: PositionScheme, window: int) -> None:
-        super().__init__()
-        self.scheme = require_type("scheme", scheme, PositionScheme, "PositionScheme() itself adds no positions")
-        self.window = require_integer("window", window, minimum=1, hint="it is how many keys a query sees, its own included")
-
-    def embed(self, x: Tensor, positions: Tensor) -> Tensor:
-        """Do what the other scheme does at the first door."""
-        return self.scheme.embed(x, positions)
-
-    def rotate(self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor) -> tuple[Tensor, Tensor]:
-        """Do what the other scheme does at the second door."""
-        return self.scheme.rotate(q, k, q_positions, k_positions)
-
-    def bias(self, q: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor:
-        """The other scheme's bias, with -∞ for keys that are too far away: (1 or batch, heads or 1, L_query, L_key)."""
-        require_vectors("q", q, "(batch, heads, L_query, d_head)")
-        far = offsets(q_positions, k_positions).abs() >= self.window
-        far = far.view(-1, 1, *far.shape[-2:])  # (1 or batch, 1, L_query, L_key)
-        bias = self.scheme.bias(q, q_positions, k_positions)
-        bias = q.new_zeros(far.shape) if bias is None else bias
-        return bias.masked_fill(far, -math.inf)
-
-
 def possible_changes(scheme: PositionScheme) -> tuple[str, ...]:
-    """The changes possible for this scheme: a window for all, stretching for RoPE, interpolation for a learned table."""
+    """The changes possible for this scheme: stretching for RoPE, interpolation for a learned table, and a window.
+
+    A window counts tokens, so a scheme with positions of its own can't have one.
+    """
     if isinstance(require_type("scheme", scheme, PositionScheme, "pass model.scheme"), RotaryPositions):
         return CHANGES
+    if type(scheme).locate is not PositionScheme.locate:
+        return ()
     return ("window", "interpolation") if isinstance(scheme, LearnedPositions) else ("window",)
+
+
+def _schemes(model: Decoder) -> list[PositionScheme]:
+    """The scheme of each layer."""
+    return [block.attention.scheme for block in model.blocks]  # type: ignore[union-attr, misc]
+
+
+def changes_of(model: Decoder) -> tuple[str, ...]:
+    """The changes that are possible for the schemes of all layers."""
+    possible = [
+        possible_changes(scheme) for scheme in _schemes(require_type("model", model, Decoder, "pass one from load_model"))
+    ]
+    return tuple(change for change in possible[0] if all(change in others for others in possible))
 
 
 def changed(model: Decoder, change: str, length: int, trained_length: int) -> Decoder:
@@ -74,11 +65,12 @@ def changed(model: Decoder, change: str, length: int, trained_length: int) -> De
     require_type("model", model, Decoder, "pass one from load_model")
     length = require_integer("length", length, minimum=1, hint="it counts tokens")
     trained_length = require_integer("trained_length", trained_length, minimum=1, hint="it counts tokens")
-    (change,) = choose("change", (change,), possible_changes(model.scheme))
+    (change,) = choose("change", (change,), changes_of(model))
     model = copy.deepcopy(model)
-    model.scheme = _changed_scheme(model.scheme, change, length, trained_length)
+    new = {scheme: _changed_scheme(scheme, change, length, trained_length) for scheme in _schemes(model)}
+    model.scheme = new[model.scheme]
     for block in model.blocks:
-        block.attention.scheme = model.scheme  # type: ignore[union-attr]
+        block.attention.scheme = new[block.attention.scheme]  # type: ignore[union-attr, index]
     return model
 
 
@@ -156,7 +148,7 @@ def evaluate_text(model: Decoder, config: Config, text: Tensor, changes: Sequenc
             f"text must be token ids of shape (bytes,), got {text.dtype} of shape {tuple(text.shape)}: "
             "pass load_corpus().validation"
         )
-    names = choose("change", changes, possible_changes(model.scheme)) if changes not in ((), []) else ()
+    names = choose("change", changes, changes_of(model)) if changes not in ((), []) else ()
     require_text(config, text)
     T, longest = config.length, MULTIPLES[-1] * config.length
     blocks = _pieces(text, config.evaluation_bytes // longest, longest + 1)

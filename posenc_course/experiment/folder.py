@@ -25,7 +25,7 @@ from posenc_course.experiment._files import (
 from posenc_course.experiment._pool import News, Report, run_all
 from posenc_course.experiment._possible import require_possible
 from posenc_course.experiment._require import choose, require_device, require_folder, require_type
-from posenc_course.experiment.config import PARTS, PRESETS, RECITE, SCHEMES, Config, Run
+from posenc_course.experiment.config import ALL_SCHEMES, PARTS, PRESETS, RECITE, Config, Run
 from posenc_course.experiment.corpus import DATA, load_corpus
 from posenc_course.experiment.runs import measure, train_run
 from posenc_course.transformer import Decoder
@@ -83,7 +83,7 @@ def evaluate_again(
     `schemes` and `parts` select some of the models; `say` is called with one line per model. Raises ValueError, before anything
     is written, for incomplete runs.
     """
-    schemes = choose("scheme", SCHEMES if schemes is None else schemes, SCHEMES)
+    schemes = choose("scheme", ALL_SCHEMES if schemes is None else schemes, ALL_SCHEMES)
     parts = choose("part", PARTS if parts is None else parts, PARTS)
     require_device(device)
     stored = [(path, read_run(path)) for path in _paths(folder)]

@@ -12,7 +12,7 @@ from torch import Tensor
 from posenc_course._validation import require_number, require_tensor
 from posenc_course.experiment._files import diverged, run_of
 from posenc_course.experiment._require import choose
-from posenc_course.experiment.config import ANSWERED, SCHEMES, TRAINABLE
+from posenc_course.experiment.config import ALL_SCHEMES, ANSWERED, TRAINABLE
 
 HOW = ("nonoverlapping", "sliding", "last", "accuracy", "loss")
 
@@ -21,7 +21,7 @@ def records(results: dict[str, Any], part: str, scheme: str, setting: str = "") 
     """The runs of one part, scheme and setting, in the order of their seeds. Raises ValueError if there are none."""
     _require_results(results)
     choose("part", (part,), TRAINABLE)
-    choose("scheme", (scheme,), SCHEMES)
+    choose("scheme", (scheme,), ALL_SCHEMES)
     wanted = {"part": part, "scheme": scheme, "setting": setting}
     found = [run for run in results["runs"] if wanted.items() <= run.items()]
     if not found:

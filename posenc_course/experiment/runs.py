@@ -14,7 +14,7 @@ from posenc_course.experiment._possible import require_possible
 from posenc_course.experiment._require import require_device, require_type
 from posenc_course.experiment.config import ANSWERED, RECITE, Config, Run, build_model
 from posenc_course.experiment.corpus import Corpus, load_corpus
-from posenc_course.experiment.evaluation import evaluate_task, evaluate_text, possible_changes
+from posenc_course.experiment.evaluation import changes_of, evaluate_task, evaluate_text
 from posenc_course.experiment.recital import NUMBERS, evaluate_recital, recital
 from posenc_course.training import train, warm_up_and_cosine
 from posenc_course.transformer import Decoder
@@ -90,7 +90,7 @@ def measure(model: Decoder, config: Config, run: Run, text: Corpus | None = None
             return evaluate_recital(model, sizes.length)
         validation = (text or load_corpus()).validation
         if run.part == "text":
-            return evaluate_text(model, sizes, validation, possible_changes(model.scheme))
+            return evaluate_text(model, sizes, validation, changes_of(model))
         plain = evaluate_text(model, sizes, validation)["plain"]
         return {"plain": {"nonoverlapping": plain["nonoverlapping"]}}  # the others would be based on too few bytes
 

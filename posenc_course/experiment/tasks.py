@@ -1,4 +1,4 @@
-"""Four tasks with known answers, each for any length from 4 tokens on.
+"""Six tasks with known answers, each for any length from 4 tokens on.
 
 A task samples inputs (batch, L) and targets (batch, L), using only the given generator; targets are -100 where no answer is
 asked for. L may be a little smaller than `length`, because some tasks need an even number of tokens. Every task raises
@@ -81,11 +81,47 @@ def order(generator: torch.Generator, batch: int, length: int) -> tuple[Tensor, 
     return tokens, targets
 
 
+def parity(generator: torch.Generator, batch: int, length: int) -> tuple[Tensor, Tensor]:
+    """A start (token 2) and then zeros and ones: is the number of ones so far even (0) or odd (1)?
+
+    The model has a single layer. Every one changes all answers after it, so there is no pattern of positions to learn.
+    """
+    _require_draw(generator, batch, length)
+    tokens = torch.randint(2, (batch, length), generator=generator)
+    targets = tokens.clone()
+    tokens[:, 0], targets[:, 0] = 2, 0
+    targets = targets.cumsum(dim=-1) % 2
+    targets[:, 0] = NO_TARGET
+    return tokens, targets
+
+
+# Where the things under cups 0, 1, 2 are after a swap of the first two, the last two, or the outer two.
+_SWAPPED = torch.tensor([[1, 0, 2], [0, 2, 1], [2, 1, 0]])
+
+
+def swaps(generator: torch.Generator, batch: int, length: int) -> tuple[Tensor, Tensor]:
+    """The shell game: a start (token 3) with a ball under cup 0, then swaps of two of three cups: where is the ball now?
+
+    The model has a single layer. A guess is right with probability 1/3. Unlike in `parity`, the order of the swaps matters.
+    """
+    _require_draw(generator, batch, length)
+    tokens = torch.randint(3, (batch, length), generator=generator)
+    tokens[:, 0] = 3
+    targets = torch.full_like(tokens, NO_TARGET)
+    cup = torch.zeros(batch, dtype=torch.int64)
+    for step in range(1, tokens.shape[1]):
+        cup = _SWAPPED[tokens[:, step], cup]
+        targets[:, step] = cup
+    return tokens, targets
+
+
 TASKS = {
     "nearest": Task(nearest),
     "copy": Task(copy, effort=2),
     "recall": Task(recall, effort=2),
     "order": Task(order, num_layers=1, sequences=256),
+    "parity": Task(parity, num_layers=1, effort=2),
+    "swaps": Task(swaps, num_layers=1, effort=2),
 }
 
 

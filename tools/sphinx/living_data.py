@@ -19,9 +19,9 @@ from posenc_course.experiment import load_corpus, load_model, load_results, toke
 from posenc_course.experiment._files import config_from
 from posenc_course.experiment.config import MULTIPLES, Config, build_scheme
 from posenc_course.experiment.corpus import DATA
-from posenc_course.experiment.evaluation import WindowedPositions, _pieces
+from posenc_course.experiment.evaluation import _pieces
 from posenc_course.experiment.recital import NUMBERS
-from posenc_course.relative import T5Positions
+from posenc_course.relative import T5Positions, WindowedPositions
 from posenc_course.rope import RotaryPositions
 
 

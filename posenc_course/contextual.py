@@ -1,0 +1,123 @@
+"""Positions that depend on what was said: each token moves a head's position on by a step that is computed from the token.
+
+Between key n and query m, these schemes don't count tokens: they add up, or multiply, what the tokens n + 1 to m contribute.
+The query, the key and two numbers don't say what that is, so it takes the fourth door, `PositionScheme.locate`.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from posenc_course._validation import D_MODEL, NUM_HEADS, checked
+from posenc_course.schemes import PositionScheme
+
+_X = "float batch L {self.d_model}: give each token a row, and build the scheme with the model's d_model"
+_LOCATED = "give what locate returned"
+
+
+class ForgettingPositions(PositionScheme):
+    """A scheme with forget gates, each of which lowers the scores of all earlier keys (Lin et al. 2025).
+
+    In each head, token l has the gate f_l = σ(w·x_l + b). Its position is p_l = -(ln f_0 + … + ln f_l), and the bias is
+    -(p_m - p_n), the logarithm of the product of the gates after key n. With w = 0, this is ALiBi with the slope -ln σ(b).
+    w and b are learned.
+    """
+
+    @checked(d_model=D_MODEL, num_heads=NUM_HEADS)
+    def __init__(self, d_model: int, num_heads: int) -> None:
+        super().__init__()
+        self.d_model = d_model
+        self.gate = nn.Linear(d_model, num_heads)
+        nn.init.constant_(self.gate.bias, 3.0)  # at first, a gate forgets 5 %, so that distant keys have a gradient
+
+    @checked(x=_X)
+    def locate(self, x: Tensor, positions: Tensor, before: Tensor | None) -> Tensor:
+        """The positions p of the tokens x (batch, L, d_model) in each head, shape (batch, heads, L, 1)."""
+        return _running_sum(-F.logsigmoid(self.gate(x)).mT.unsqueeze(-1), before)
+
+    @checked(
+        q_positions=f"float batch heads L_query 1: {_LOCATED}",
+        k_positions=f"float batch heads L_key 1: {_LOCATED}",
+    )
+    def bias(self, q: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor:
+        """The bias -(p_m - p_n), shape (batch, heads, L_query, L_key)."""
+        return k_positions.mT - q_positions
+
+
+class SelectiveRotaryPositions(PositionScheme):
+    """RoPE with steps that depend on the token: at token l, pair i of a head moves on by ω_i + w_i·x_l radians, not by ω_i.
+
+    The w_i are learned, and begin at 0 as plain RoPE. The layout is interleaved. Rotations by content are the core of Selective
+    RoPE (Movahedi et al. 2025), which also has gates and a convolution over the last tokens; both are left out here.
+    """
+
+    @checked(d_model=D_MODEL, num_heads=NUM_HEADS, frequencies="frequencies")
+    def __init__(self, d_model: int, num_heads: int, frequencies: Tensor) -> None:
+        super().__init__()
+        self.d_model = d_model
+        self.frequencies = frequencies.clone()
+        self.step = nn.Linear(d_model, num_heads * len(frequencies), bias=False)
+        nn.init.zeros_(self.step.weight)
+
+    @checked(x=_X)
+    def locate(self, x: Tensor, positions: Tensor, before: Tensor | None) -> Tensor:
+        """The angles of the tokens x (batch, L, d_model) in radians, shape (batch, heads, L, pairs)."""
+        steps = self.step(x).unflatten(-1, (-1, len(self.frequencies))).transpose(1, 2)  # (batch, heads, L, pairs)
+        return _running_sum(steps + self.frequencies.to(steps), before)
+
+    @checked(
+        q="float batch heads L_query 2*pairs: it must be as wide as the frequencies ask for",
+        k="float batch heads L_key 2*pairs: it must be as wide as the frequencies ask for",
+        q_positions=f"float batch heads L_query pairs: {_LOCATED}",
+        k_positions=f"float batch heads L_key pairs: {_LOCATED}",
+    )
+    def rotate(self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor) -> tuple[Tensor, Tensor]:
+        """Rotate q and k (batch, heads, L, d_head) by their angles; the results keep their shapes."""
+        turned = []
+        for x, angle in ((q, q_positions), (k, k_positions)):
+            pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous()) * torch.polar(torch.ones_like(angle), angle)
+            turned.append(torch.view_as_real(pairs).flatten(start_dim=-2))
+        return turned[0], turned[1]
+
+
+class ReflectedPositions(PositionScheme):
+    """A scheme in which each token is a mirror: between key n and query m, the key is reflected once by every token after n.
+
+    In each head, token l has a unit vector w_l, computed from x_l, and the reflection H_l = I - 2·w_l·w_lᵀ. A score is
+    q_mᵀ·H_m···H_{n+1}·k_n. This is PaTH (Yang et al. 2025) with its factor β fixed at 2, so that each H_l is its own inverse.
+    With the product P_l = H_l···H_0 as the position of token l, the score is (P_mᵀ·q_m)·(P_nᵀ·k_n). Reflections don't commute,
+    unlike the rotations of a pair, so the order of the tokens in between counts, too.
+    """
+
+    @checked(d_model=D_MODEL, num_heads=NUM_HEADS)
+    def __init__(self, d_model: int, num_heads: int) -> None:
+        super().__init__()
+        self.d_model, self.num_heads = d_model, num_heads
+        self.mirror = nn.Linear(d_model, d_model, bias=False)
+
+    @checked(x=_X)
+    def locate(self, x: Tensor, positions: Tensor, before: Tensor | None) -> Tensor:
+        """The products P of the tokens x (batch, L, d_model), shape (batch, heads, L, d_head, d_head)."""
+        mirrors = F.normalize(self.mirror(x).unflatten(-1, (self.num_heads, -1)), dim=-1).unsqueeze(-1)
+        product = torch.eye(mirrors.shape[-2]).to(x) if before is None else before.squeeze(2)  # (batch, heads, d_head, d_head)
+        products = []
+        for w in mirrors.unbind(1):  # (batch, heads, d_head, 1)
+            product = product - 2 * w @ (w.mT @ product)
+            products.append(product)
+        return torch.stack(products, dim=2)
+
+    @checked(
+        q="float batch heads L_query d_head: give each token of each head a row",
+        k="float batch heads L_key d_head: give each token of each head a row",
+        q_positions=f"float batch heads L_query d_head d_head: {_LOCATED}",
+        k_positions=f"float batch heads L_key d_head d_head: {_LOCATED}",
+    )
+    def rotate(self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor) -> tuple[Tensor, Tensor]:
+        """Multiply q and k (batch, heads, L, d_head) by Pᵀ; the results keep their shapes."""
+        return (q.unsqueeze(-2) @ q_positions).squeeze(-2), (k.unsqueeze(-2) @ k_positions).squeeze(-2)
+
+
+def _running_sum(steps: Tensor, before: Tensor | None) -> Tensor:
+    """The sum of the steps (batch, heads, L, …) up to each token, continued from `before`."""
+    total = steps.cumsum(dim=2)
+    return total if before is None else total + before
