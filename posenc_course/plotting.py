@@ -73,6 +73,16 @@ SCHEME_STYLES: dict[str, SchemeStyle] = {
     "t5": SchemeStyle("T5 bias", COLORS["sky"], ">", "--"),
     "rope": SchemeStyle("RoPE", COLORS["green"], "P", "-"),
     "alibi": SchemeStyle("ALiBi", COLORS["vermillion"], "X", "--"),
+    "rope-none": SchemeStyle("RoPE, none", COLORS["orange"], "D", "--"),
+    "window": SchemeStyle("window", COLORS["blue"], "s", "--"),
+    "window-rope": SchemeStyle("window, RoPE", COLORS["orange"], "^", "-"),
+    "window-none": SchemeStyle("window, none", COLORS["blue"], "o", "-"),
+    "fast": SchemeStyle("fast quarter", COLORS["purple"], ">", "-"),
+    "partial": SchemeStyle("all speeds", COLORS["purple"], "<", ":"),
+    "polar": SchemeStyle("PoPE", COLORS["sky"], "v", "-"),
+    "forgetting": SchemeStyle("forgetting", COLORS["vermillion"], "X", "-"),
+    "selective": SchemeStyle("selective RoPE", COLORS["green"], "P", "--"),
+    "reflected": SchemeStyle("reflections", COLORS["purple"], "*", "-"),
 }
 
 # Blue below zero, grey at zero and vermillion above, with the strongest colours at the ends, because the eye takes the

@@ -13,10 +13,12 @@ from torch import Tensor, nn
 import posenc_course
 from posenc_course.alibi import AlibiPositions
 from posenc_course.attention import Cache, MultiHeadAttention, attention, attention_weights, causal_mask
+from posenc_course.contextual import ForgettingPositions, ReflectedPositions, SelectiveRotaryPositions
 from posenc_course.learned import LearnedPositions
 from posenc_course.naive import BinaryPositions, LinearPositions, NormalizedPositions
 from posenc_course.nope import NoPositions
-from posenc_course.relative import ShawPositions, T5Positions
+from posenc_course.polar import PolarPositions
+from posenc_course.relative import ShawPositions, T5Positions, WindowedPositions
 from posenc_course.rope import RotaryPositions
 from posenc_course.rope_scaling import DynamicNTKPositions, yarn, yarn_attention_factor
 from posenc_course.schemes import PositionScheme
@@ -67,6 +69,11 @@ CACHEABLE: dict[str, Callable[[], PositionScheme]] = {
     "rope-partial": lambda: RotaryPositions(frequencies(2)),
     "rope-yarn": lambda: RotaryPositions(yarn(frequencies(D_HEAD), 4, 16), attention_factor=yarn_attention_factor(4)),
     "alibi": lambda: AlibiPositions(HEADS),
+    "window": lambda: WindowedPositions(RotaryPositions(frequencies(D_HEAD)), 3),
+    "polar": lambda: PolarPositions(D_HEAD, HEADS),
+    "forgetting": lambda: ForgettingPositions(D_MODEL, HEADS),
+    "selective": lambda: SelectiveRotaryPositions(D_MODEL, HEADS, frequencies(D_HEAD)),
+    "reflected": lambda: ReflectedPositions(D_MODEL, HEADS),
 }
 
 
@@ -81,7 +88,9 @@ def generator() -> torch.Generator:
     return torch.Generator().manual_seed(0)
 
 
-def model(kind: type[Encoder] | type[Decoder], scheme: PositionScheme | None = None, layers: int = 2) -> Transformer:
+def model(
+    kind: type[Encoder] | type[Decoder], scheme: PositionScheme | list[PositionScheme] | None = None, layers: int = 2
+) -> Transformer:
     torch.manual_seed(0)
     return kind(VOCAB, D_MODEL, HEADS, layers, scheme).double().eval()
 
@@ -280,6 +289,29 @@ def test_second_and_third_door_against_the_formula(name: str, positions: Tensor)
             heads.append(scores.softmax(dim=-1) @ v)
         rows.append(torch.cat(heads, dim=-1) @ module.output.weight.T)
     torch.testing.assert_close(module(x, positions), torch.stack(rows), rtol=0, atol=1e-12)
+
+
+def test_a_list_gives_every_layer_its_scheme() -> None:
+    """With RoPE in the first layer and none in the second: what a decoder with only that layer does, one after the other."""
+    rope, none = RotaryPositions(frequencies(D_HEAD)), NoPositions()
+    mixed, first, second = model(Decoder, [rope, none]), model(Decoder, rope), model(Decoder, none)
+    for other in (first, second):
+        other.load_state_dict(mixed.state_dict())
+    m, x = torch.arange(LENGTH), mixed.embedding(tokens())
+    expected = second.blocks[1](first.blocks[0](x, m), m)
+    torch.testing.assert_close(mixed(tokens()), mixed.head(mixed.norm(expected)), rtol=0, atol=0)
+    assert not torch.allclose(mixed(tokens()), first(tokens()))
+    assert mixed.scheme is rope
+    again = decode(mixed, tokens(), [1] * LENGTH)
+    torch.testing.assert_close(again, mixed(tokens()), rtol=0, atol=1e-12)
+
+
+def test_the_first_layers_scheme_embeds() -> None:
+    sines = SinusoidalPositions(D_MODEL)
+    for second in (NoPositions(), sines):
+        used = model(Decoder, [sines, second])
+        alike = model(Decoder, SinusoidalPositions(D_MODEL))
+        assert torch.equal(used(tokens()), alike(tokens()))
 
 
 def test_one_scheme_serves_all_layers() -> None:

@@ -24,6 +24,7 @@ from posenc_course import (
     _validation,
     alibi,
     attention,
+    contextual,
     learned,
     relative,
     rope,
@@ -182,16 +183,26 @@ COMMON: Arguments = {
     "q_positions": L, "query": Q, "rotary_dim": 2, "rows": L, "sample": lambda _: (IDS, IDS), "schedule": None, "seed": 0,
     "scheme": PositionScheme(), "sin": x(3, 2), "slopes": x(2), "slow": 1.0, "start": 0, "std": 0.02, "steps": 1,
     "table": x(5, 4), "tokens": IDS, "value": Q, "values": x(2, 2, 1, 5), "vocab_size": 5, "warm_up": 1, "weight": x(8, 6),
+    "before": None, "window": 2,
     "x": x(2, 3, 6), "bias": x(3, 3), "mask": torch.ones(3, 3, dtype=torch.bool),
 }  # fmt: skip
 VECTORS = {"query": x(2, 3, 4), "key": x(2, 3, 4)}
 READABLE = {"rotate": lambda x: rope.apply_rope(x, *rope.rope_tables([0, 1], frequencies(x.shape[-1])), interleaved=True)}
+
+
+def located(*sizes: int) -> Arguments:
+    return dict.fromkeys(("q_positions", "k_positions"), x(2, 2, 3, *sizes))
+
+
 OWN: dict[str, Arguments] = {
     "alibi.alibi_bias": PAIR,
     "attention.attention": VECTORS | {"value": x(2, 3, 5)},
     "attention.attention_weights": VECTORS,
     "attention.causal_mask": PAIR,
     "attention.Cache.extend": {"positions": torch.tensor([3])},
+    "contextual.ForgettingPositions.bias": located(1),
+    "contextual.ReflectedPositions.rotate": {"q": x(2, 2, 3, 3), "k": x(2, 2, 3, 3)} | located(3, 3),
+    "contextual.SelectiveRotaryPositions.rotate": located(2),
     "conventions.read_rotation": READABLE | {"d_head": 6},
     "conventions.read_table": {"table": sinusoidal.sinusoidal_table(L, 6)},
     "relative.offsets": PAIR,
@@ -360,6 +371,15 @@ MORE: dict[str, tuple[Callable[[], Any], str]] = {
     "values wider than the cached ones": (lambda: cached().extend(x(2, 2, 1, 4), x(2, 2, 1, 9), L[:1]), "(2, 2, 1, 9)"),
     "positions of each, after those of all": (lambda: cached().extend(Q[:, :, :1], Q[:, :, :1, :5], x(2, 1)), "(2, 1)"),
     "positions that a scheme cannot hold": (lambda: Decoder(5, 6, 2, 1, BinaryPositions(6, 1))(IDS), "use num_bits=2"),
+    "schemes of another number": (lambda: Decoder(5, 6, 2, 2, [PositionScheme()]), "a list of 2, one per layer"),
+    "a list with something that is no scheme": (lambda: Encoder(5, 6, 2, 2, [PositionScheme(), "rope"]), "got 'rope'"),  # type: ignore[list-item]
+    "something that is no scheme": (lambda: Encoder(5, 6, 2, 2, "rope"), "got 'rope'"),  # type: ignore[arg-type]
+    "an embedding in the second layer": (
+        lambda: Encoder(5, 6, 2, 2, [PositionScheme(), SinusoidalPositions(6)]), "scheme[1] must be one that leaves",
+    ),
+    "a window for positions that don't count tokens": (
+        lambda: relative.WindowedPositions(contextual.ForgettingPositions(6, 2), 4), "one that counts tokens",
+    ),
     "more tokens than a table has rows": (lambda: Decoder(5, 6, 2, 1, learner)(IDS), "position 2 lies beyond"),
     "fractions where a table has rows": (lambda: Decoder(5, 6, 2, 1, learner)(IDS, L / 2), "got 0.5"),
     "fractions where offsets have buckets": (
@@ -409,7 +429,6 @@ def lab_rows() -> dict[str, tuple[Arguments, dict[str, Any]]]:
     # None is all of them here.
     wrong = {what: [case for case in unknown_among(what) if case[0] is not None] for what in ("scheme", "part")}
     of_run = {"part": unknown("part"), "scheme": unknown("scheme"), "seed": "count >= 0", "setting": unknown("setting")}
-    of_bias = {"q_positions": "real [batch] L_query", "k_positions": "real [batch] L_key"}
     return {
         "experiment.config.Run": ({"part": "scale", "scheme": "sinusoidal", "seed": 0, "setting": "unit"}, of_run),
         "experiment.config.Config": (
@@ -418,7 +437,8 @@ def lab_rows() -> dict[str, tuple[Arguments, dict[str, Any]]]:
             | dict.fromkeys(counts, "count")
             | {"d_model": ("count", [(6, "d_model=6")]), "num_heads": ("count", [(3, "num_heads=6")])}
             | {"length": ("count", [8, 20]), "task_length": ("count", [8, 20]), "evaluation_bytes": ("count", [64, 130])}
-            | {"seeds": [*SEEDS, None], "rope_seeds": SEEDS},
+            | {"seeds": [*SEEDS, None], "rope_seeds": SEEDS, "schemes": unknown_among("scheme")}
+            | {"multiples": [(2, 4), (1, 4, 2), (1, 1), ((1, "2"), "'2'"), ((0, 1), "got 0")]},
         ),
         "experiment.config.Config.runs": ({"self": tiny}, {"schemes": wrong["scheme"], "seeds": SEEDS, "parts": wrong["part"]}),
         "experiment.config.Config.of": ({"self": tiny, "run": run}, {"run": RUNS}),
@@ -447,13 +467,7 @@ def lab_rows() -> dict[str, tuple[Arguments, dict[str, Any]]]:
         "experiment.recital.evaluate_recital": (
             {"model": model, "trained_length": 32}, {"model": MODELS, "trained_length": ("count", [24])}
         ),
-        "experiment.evaluation.WindowedPositions": (
-            {"scheme": alibi.AlibiPositions(2), "window": 2}, {"scheme": "PositionScheme", "window": "count"}
-        ),
-        "experiment.evaluation.WindowedPositions.bias": (
-            {"q": Q, "q_positions": L, "k_positions": L},
-            of_bias | {"q": ("float batch heads L_query d", [(x(2, 3, 3, 4), "= 2")])},
-        ),
+        "experiment.evaluation.changes_of": ({"model": model}, {"model": MODELS}),
         "experiment.evaluation.possible_changes": ({"scheme": PositionScheme()}, {"scheme": "PositionScheme"}),
         "experiment.evaluation.changed": (
             {"model": model, "change": "ntk", "length": 32, "trained_length": 16},
@@ -532,6 +546,7 @@ EXEMPT = {
     "schemes.PositionScheme.embed": "returns its argument",
     "schemes.PositionScheme.rotate": "returns its arguments",
     "schemes.PositionScheme.bias": "returns None",
+    "schemes.PositionScheme.locate": "returns its argument",
     "attention.Cache": "holds what extend has checked",
     "attention.require_flags": "is a check itself",
     "transformer.Transformer": "in MORE: always an error",
@@ -543,8 +558,8 @@ EXEMPT = {
     "experiment.config.Config.as_json": "takes no argument",
     "experiment.corpus.Corpus": "a record",
     "experiment.tasks.Task": "a record",
-    "experiment.evaluation.WindowedPositions.embed": "as the scheme inside",
-    "experiment.evaluation.WindowedPositions.rotate": "as the scheme inside",
+    "relative.WindowedPositions.embed": "as the scheme inside",
+    "relative.WindowedPositions.rotate": "as the scheme inside",
     "experiment.folder.run_experiment": "in test_experiment.py",
     "experiment.folder.evaluate_again": "in test_experiment.py",
     "experiment.folder.merge": "in test_experiment.py",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from posenc_course.experiment import SCHEMES, changed, load_corpus, load_model, load_results, token_losses
 from posenc_course.experiment._files import provenance, write_runs
-from posenc_course.experiment.config import MULTIPLES, Config
+from posenc_course.experiment.config import Config
 from posenc_course.experiment.corpus import DATA
 from posenc_course.experiment.evaluation import _pieces
 
@@ -24,7 +24,7 @@ BIN = 8
 def losses(scheme: str, window: int) -> list[float]:
     """The scheme's losses in nats with this window, each a mean over 8 positions and all texts."""
     config = Config(**load_results("quick")["config"])
-    longest = MULTIPLES[-1] * config.length
+    longest = config.longest
     texts = _pieces(load_corpus().validation, config.evaluation_bytes // longest, longest + 1)
     found = token_losses(changed(load_model(scheme), "window", longest, window), texts)
     return [round(loss, 4) for loss in found.mean(dim=0).unflatten(0, (-1, BIN)).mean(dim=1).tolist()]

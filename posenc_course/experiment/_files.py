@@ -25,6 +25,9 @@ from posenc_course.transformer import Decoder
 # The errors that reading a file can raise if its content is damaged.
 ODD = (OSError, ValueError, KeyError, IndexError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error)
 
+# Fields with a default that the files of earlier runs don't have.
+NEW_FIELDS = {"multiples", "schemes"}
+
 
 def save_run(path: Path, model: Decoder, config: Config, record: dict[str, Any], made: dict[str, Any]) -> None:
     """Write weights (float16), configuration, record and provenance to one .npz file, completely or not at all."""
@@ -96,8 +99,8 @@ def provenance(device: str = "cpu") -> dict[str, Any]:
 def config_from(stored: Any) -> Config:
     """Rebuild a configuration from the result of `Config.as_json`; raise a ValueError that names wrong fields."""
     names = {field.name for field in fields(Config)}
-    if not isinstance(stored, dict) or stored.keys() != names:
-        odd = sorted(stored.keys() ^ names) if isinstance(stored, dict) else [repr(stored)]
+    if not isinstance(stored, dict) or stored.keys() | NEW_FIELDS != names:
+        odd = sorted((stored.keys() | NEW_FIELDS) ^ names) if isinstance(stored, dict) else [repr(stored)]
         raise ValueError(f"not a configuration: unexpected or missing {', '.join(odd)}")
     return Config(**stored)
 

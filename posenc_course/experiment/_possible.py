@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from posenc_course.experiment._require import require_device
-from posenc_course.experiment.config import ANSWERED, MULTIPLES, Config, Run
+from posenc_course.experiment.config import ANSWERED, Config, Run
 from posenc_course.experiment.corpus import Corpus
 
 
@@ -40,13 +40,13 @@ def _least_memory(sizes: Config) -> int:
     """
     weights = 12 * sizes.num_layers * sizes.d_model**2
     learning = sizes.num_layers * sizes.batch_size * sizes.num_heads * sizes.length**2
-    measuring = sizes.num_heads * (MULTIPLES[-1] * sizes.length) ** 2
+    measuring = sizes.num_heads * sizes.longest**2
     return 4 * (4 * weights + max(learning, measuring))
 
 
 def require_text(config: Config, text: Tensor) -> None:
     """Raise a ValueError unless the pieces that `evaluate_text` cuts out fit into this text side by side."""
-    longest = MULTIPLES[-1] * config.length
+    longest = config.longest
     for name, number, size in (
         ("evaluation_bytes", config.evaluation_bytes // longest, longest + 1),
         ("spans", config.spans, 2 * longest + 1),

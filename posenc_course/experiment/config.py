@@ -24,7 +24,7 @@ from posenc_course.schemes import PositionScheme
 from posenc_course.sinusoidal import SinusoidalPositions, frequencies
 from posenc_course.transformer import Decoder
 
-MULTIPLES = (1, 2, 4, 8)  # evaluation lengths, as multiples of the training length
+MULTIPLES = (1, 2, 4, 8)  # the usual evaluation lengths, as multiples of the training length
 
 # Each scheme, for a decoder of these sizes. Shaw's last vector and T5's last bucket stand for all distances from T/2 on, so
 # that training uses them; otherwise, a longer text would be the first to use them.
@@ -33,7 +33,7 @@ SCHEMES: dict[str, Callable[[Config], PositionScheme]] = {
     "normalized": lambda sizes: NormalizedPositions(sizes.d_model),
     "linear": lambda sizes: LinearPositions(sizes.d_model),
     "sinusoidal": lambda sizes: SinusoidalPositions(sizes.d_model),
-    "learned": lambda sizes: LearnedPositions(MULTIPLES[-1] * sizes.length, sizes.d_model),
+    "learned": lambda sizes: LearnedPositions(sizes.longest, sizes.d_model),
     "shaw": lambda sizes: ShawPositions(sizes.d_head, max_offset=sizes.length // 2),
     "t5": lambda sizes: T5Positions(sizes.num_heads, min(32, sizes.length // 2), max_distance=sizes.length // 2, causal=True),
     "rope": lambda sizes: RotaryPositions(frequencies(sizes.d_head)),
@@ -41,24 +41,24 @@ SCHEMES: dict[str, Callable[[Config], PositionScheme]] = {
 }
 
 
-def mixed(most: PositionScheme, sizes: Config, last: PositionScheme) -> list[PositionScheme]:
+def _mixed(most: PositionScheme, sizes: Config, last: PositionScheme) -> list[PositionScheme]:
     """One scheme for most layers, and another for every fourth layer; with fewer than four layers, for the last one."""
     every = min(4, sizes.num_layers)
     return [last if layer % every == every - 1 else most for layer in range(sizes.num_layers)]
 
 
-def windowed(sizes: Config) -> WindowedPositions:
+def _windowed(sizes: Config) -> WindowedPositions:
     """RoPE with a window of a quarter of the training length."""
     return WindowedPositions(RotaryPositions(frequencies(sizes.d_head)), sizes.length // 4)
 
 
-# What came later: mixes of layers, RoPE on a part of the channels, and positions that depend on the content. The fast quarter of
-# the spectrum and all speeds in a quarter of the channels are equally many pairs, at least one.
+# What came later: mixes of layers, RoPE on a part of the channels, and positions that depend on the content. The fast quarter
+# of the spectrum and all speeds in a quarter of the channels are equally many pairs, at least one.
 NEWER: dict[str, Callable[[Config], PositionScheme | list[PositionScheme]]] = {
-    "rope-none": lambda sizes: mixed(RotaryPositions(frequencies(sizes.d_head)), sizes, NoPositions()),
-    "window": windowed,
-    "window-rope": lambda sizes: mixed(window := windowed(sizes), sizes, window.scheme),
-    "window-none": lambda sizes: mixed(windowed(sizes), sizes, NoPositions()),
+    "rope-none": lambda sizes: _mixed(RotaryPositions(frequencies(sizes.d_head)), sizes, NoPositions()),
+    "window": _windowed,
+    "window-rope": lambda sizes: _mixed(window := _windowed(sizes), sizes, window.scheme),
+    "window-none": lambda sizes: _mixed(_windowed(sizes), sizes, NoPositions()),
     "fast": lambda sizes: RotaryPositions(frequencies(sizes.d_head)[: max(1, sizes.d_head // 8)]),
     "partial": lambda sizes: RotaryPositions(frequencies(2 * max(1, sizes.d_head // 8))),
     "polar": lambda sizes: PolarPositions(sizes.d_head, sizes.num_heads),
@@ -112,7 +112,8 @@ class Config:
 
     Args:
         name: name of the preset; it has no effect on the runs.
-        length: T, the training length in bytes, a multiple of 8; evaluation goes up to 8T.
+        length: T, the training length in bytes, a multiple of 8.
+        multiples: the evaluation lengths, as multiples of T, ascending from 1.
         d_model, num_heads, num_layers: sizes of the decoder that learns the text.
         steps, batch_size, learning_rate, warm_up: its training; after the warm-up, the learning rate falls along half a cosine.
         evaluation_bytes: number of validation bytes predicted in non-overlapping windows, the same bytes at every length.
@@ -130,6 +131,7 @@ class Config:
 
     name: str
     length: int = 64
+    multiples: tuple[int, ...] = MULTIPLES
     d_model: int = 64
     num_heads: int = 4
     num_layers: int = 2
@@ -155,6 +157,10 @@ class Config:
             )
             if value % 8:
                 raise ValueError(f"{name} must be a multiple of 8, got {value}: windows slide by fractions of it, so use 64")
+        multiples = [require_integer("multiples", each, minimum=1, hint="1, 2, 4, 8 are usual") for each in self.multiples]
+        if multiples[:1] != [1] or multiples != sorted({*multiples}):
+            raise ValueError(f"multiples must ascend from 1, got {self.multiples!r}: 1, 2, 4, 8 are usual")
+        self._keep("multiples", tuple(multiples))
         for name in ("d_model", "num_heads", "num_layers", "steps", "batch_size", "spans", "task_steps", "side_steps"):
             self._keep(name, require_integer(name, getattr(self, name), minimum=1, hint="see the presets for usual values"))
         if self.d_model % (2 * self.num_heads):
@@ -165,12 +171,14 @@ class Config:
         rate = require_number("learning_rate", self.learning_rate, above=0, hint="3e-3 suits small models")
         self._keep("learning_rate", rate)
         self._keep("warm_up", require_integer("warm_up", self.warm_up, minimum=0, hint="a tenth of the steps is usual"))
-        window = MULTIPLES[-1] * self.length
+        window = self.longest
         bytes_ = require_integer(
             "evaluation_bytes", self.evaluation_bytes, minimum=window, hint=f"give at least one window of {window}"
         )
         if bytes_ % window:
-            raise ValueError(f"evaluation_bytes must be a multiple of {window} = 8·length, got {bytes_}: use whole windows")
+            raise ValueError(
+                f"evaluation_bytes must be a multiple of {window}, the longest length, got {bytes_}: use whole windows"
+            )
         self._keep("evaluation_bytes", bytes_)
         self._keep("parts", choose("part", self.parts, TRAINABLE))
         self._keep("schemes", choose("scheme", self.schemes, ALL_SCHEMES))
@@ -182,6 +190,11 @@ class Config:
         """Store a plain number or tuple, because json.dumps would refuse NumPy's integers after hours of training."""
         object.__setattr__(self, name, value)
         return value
+
+    @property
+    def longest(self) -> int:
+        """The longest evaluation length in bytes, 8T by default."""
+        return self.multiples[-1] * self.length
 
     @property
     def d_head(self) -> int:
@@ -233,7 +246,7 @@ class Config:
                 steps=self.task_steps * task.effort,
             )
         rate = float(run.setting) if run.part == "rate" else self.learning_rate
-        few = 32 * MULTIPLES[-1] * self.length  # validation bytes
+        few = 32 * self.longest  # validation bytes
         return replace(small, steps=self.side_steps, learning_rate=rate, evaluation_bytes=few, spans=1)
 
     def as_json(self) -> dict[str, Any]:
@@ -299,9 +312,11 @@ PRESETS = {
         "newer", num_layers=4, parts=("text", "recall", "parity", "swaps"), schemes=("none", "t5", "rope", "alibi", *NEWER),
         seeds=(0, 1, 2),
     ),
-    # Ten times the parameters and the bytes of full; not run yet, for lack of a GPU.
+    # Eleven million parameters and sixteen times the length; not run yet, for lack of a GPU. Reflections would take a loop over
+    # the tokens.
     "gpu": Config(
-        "gpu", length=256, d_model=256, num_heads=8, num_layers=5, steps=600, batch_size=64, learning_rate=1e-3, warm_up=60,
-        evaluation_bytes=262_144, spans=8, seeds=(0, 1, 2),
+        "gpu", length=256, multiples=(1, 2, 4, 8, 16), d_model=384, num_heads=8, num_layers=6, steps=1000, batch_size=64,
+        learning_rate=1e-3, warm_up=100, evaluation_bytes=262_144, spans=8, seeds=(0, 1, 2),
+        schemes=("none", "shaw", "t5", "rope", "alibi", *(scheme for scheme in NEWER if scheme != "reflected")),
     ),
 }  # fmt: skip

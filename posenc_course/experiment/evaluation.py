@@ -1,4 +1,4 @@
-"""Measurements of a trained decoder's loss at one, two, four and eight times its training length.
+"""Measurements of a trained decoder's loss at multiples of its training length.
 
 Losses are in nats per byte. The targets are the same bytes at every length and for every scheme, so differences come from the
 context and the scheme, not from easier text.
@@ -16,7 +16,7 @@ from posenc_course._validation import require_integer, require_tensor
 from posenc_course.experiment import tasks
 from posenc_course.experiment._possible import require_text
 from posenc_course.experiment._require import choose, require_type
-from posenc_course.experiment.config import MULTIPLES, Config
+from posenc_course.experiment.config import Config
 from posenc_course.learned import LearnedPositions
 from posenc_course.naive import LinearPositions
 from posenc_course.relative import WindowedPositions
@@ -150,13 +150,13 @@ def evaluate_text(model: Decoder, config: Config, text: Tensor, changes: Sequenc
         )
     names = choose("change", changes, changes_of(model)) if changes not in ((), []) else ()
     require_text(config, text)
-    T, longest = config.length, MULTIPLES[-1] * config.length
+    T, longest = config.length, config.longest
     blocks = _pieces(text, config.evaluation_bytes // longest, longest + 1)
     spans = _pieces(text, config.spans, 2 * longest + 1)
     results: dict[str, Any] = {}
     for change in ("plain", *names):
         result: dict[str, Any] = {"nonoverlapping": {}}
-        for L in (multiple * T for multiple in MULTIPLES):
+        for L in (multiple * T for multiple in config.multiples):
             if change != "plain" and L == T:
                 result["nonoverlapping"][str(T)] = results["plain"]["nonoverlapping"][str(T)]
                 continue
@@ -168,7 +168,7 @@ def evaluate_text(model: Decoder, config: Config, text: Tensor, changes: Sequenc
         results[change] = result
     for name in ("sliding", "last"):
         results["plain"][name] = {}
-    for L in (multiple * T for multiple in MULTIPLES):
+    for L in (multiple * T for multiple in config.multiples):
         # The targets are the second half of a span; they begin with the last T/2 targets of the first window.
         windows = spans[:, longest + T // 2 - L :].unfold(1, L + 1, T // 2).flatten(end_dim=1)
         losses = token_losses(model, windows)[:, -(T // 2) :]
@@ -183,7 +183,7 @@ def evaluate_task(model: Decoder, config: Config, task: str) -> dict[str, Any]:
     require_type("config", config, Config, "pass preset('quick')")
     (task,) = choose("task", (task,), tuple(tasks.TASKS))
     result: dict[str, Any] = {"accuracy": {}, "loss": {}}
-    for L in (multiple * config.length for multiple in MULTIPLES):
+    for L in (multiple * config.length for multiple in config.multiples):
         # On a CPU, torch uses only 32 bits of a seed, so this is the same as seed 0. Training with seed 0 samples a length
         # first, so it gets different sequences. The committed results were measured in this way.
         generator = torch.Generator().manual_seed(2**40)

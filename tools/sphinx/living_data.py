@@ -17,7 +17,7 @@ import torch
 
 from posenc_course.experiment import load_corpus, load_model, load_results, token_losses
 from posenc_course.experiment._files import config_from
-from posenc_course.experiment.config import MULTIPLES, Config, build_scheme
+from posenc_course.experiment.config import Config, build_scheme
 from posenc_course.experiment.corpus import DATA
 from posenc_course.experiment.evaluation import _pieces
 from posenc_course.experiment.recital import NUMBERS
@@ -72,7 +72,7 @@ def windows(number: int | None = None) -> list[str]:
     By default, there are as many as in the curves by position; chapter 13 uses 16.
     """
     config = Config(**load_results("quick")["config"])
-    longest = MULTIPLES[-1] * config.length
+    longest = config.longest
     pieces = _pieces(load_corpus().validation, number or config.evaluation_bytes // longest, longest + 1)
     return [bytes(piece.tolist()).decode("ascii") for piece in pieces]
 

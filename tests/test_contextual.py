@@ -1,0 +1,181 @@
+"""Positions that depend on the tokens: against slow, direct formulas, and what they can do that the three other doors can't."""
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from posenc_course.alibi import AlibiPositions, alibi_bias
+from posenc_course.attention import Cache, MultiHeadAttention
+from posenc_course.contextual import ForgettingPositions, ReflectedPositions, SelectiveRotaryPositions
+from posenc_course.nope import NoPositions
+from posenc_course.relative import ShawPositions, T5Positions
+from posenc_course.rope import RotaryPositions, apply_rope, rope_tables
+from posenc_course.schemes import PositionScheme
+from posenc_course.sinusoidal import frequencies
+from tests.tensors import normal
+
+BATCH, HEADS, LENGTH, D_HEAD = 2, 3, 6, 4
+D_MODEL = HEADS * D_HEAD
+SCHEMES: dict[str, Callable[[], PositionScheme]] = {
+    "forgetting": lambda: ForgettingPositions(D_MODEL, HEADS),
+    "selective": lambda: SelectiveRotaryPositions(D_MODEL, HEADS, frequencies(D_HEAD)),
+    "reflected": lambda: ReflectedPositions(D_MODEL, HEADS),
+}
+FIXED: dict[str, Callable[[], PositionScheme]] = {
+    "none": NoPositions,
+    "shaw": lambda: ShawPositions(D_HEAD, 2),
+    "t5": lambda: T5Positions(HEADS, num_buckets=6, max_distance=9, causal=True),
+    "rope": lambda: RotaryPositions(frequencies(D_HEAD)),
+    "alibi": lambda: AlibiPositions(HEADS),
+}
+X, Q, K = normal(BATCH, LENGTH, D_MODEL), normal(BATCH, HEADS, LENGTH, D_HEAD), normal(BATCH, HEADS, LENGTH, D_HEAD, seed=1)
+M = torch.arange(LENGTH)
+
+
+def made(name: str) -> PositionScheme:
+    """The scheme in float64, with random weights instead of those at the start."""
+    torch.manual_seed(0)
+    scheme = (SCHEMES | FIXED)[name]().double()
+    for parameter in scheme.parameters():
+        parameter.data.normal_()
+    return scheme
+
+
+def scores(scheme: PositionScheme, x: Tensor = X) -> Tensor:
+    located = scheme.locate(x, M, None)
+    q, k = scheme.rotate(Q, K, located, located)
+    bias = scheme.bias(q, located, located)
+    return q @ k.mT / math.sqrt(D_HEAD) + (0 if bias is None else bias)
+
+
+def between(step: Callable[[int, int, int, Tensor], Tensor], start: Callable[[Tensor], Tensor]) -> Tensor:
+    """Scores of all causal pairs, one after another: what starts as `start(k)` goes through the steps of tokens n + 1 to m."""
+    expected = torch.full((BATCH, HEADS, LENGTH, LENGTH), math.nan, dtype=torch.float64)
+    for b in range(BATCH):
+        for h in range(HEADS):
+            for n in range(LENGTH):
+                carried = start(K[b, h, n])
+                for m in range(n, LENGTH):
+                    if m > n:
+                        carried = step(b, h, m, carried)
+                    expected[b, h, m, n] = Q[b, h, m] @ carried[:D_HEAD] / 2 + (carried[D_HEAD] if len(carried) > D_HEAD else 0)
+    return expected
+
+
+def assert_equal_in_the_past(found: Tensor, expected: Tensor) -> None:
+    past = M[:, None] >= M
+    torch.testing.assert_close(found[..., past], expected[..., past], rtol=0, atol=1e-12)
+
+
+def test_forgetting_adds_the_logarithm_of_every_gate_on_the_way() -> None:
+    scheme = made("forgetting")
+    assert isinstance(scheme, ForgettingPositions)
+    gates = torch.sigmoid(scheme.gate(X)).detach()  # (batch, L, heads)
+
+    def step(b: int, h: int, token: int, carried: Tensor) -> Tensor:
+        return torch.cat((carried[:D_HEAD], carried[D_HEAD:] + gates[b, token, h].log()))
+
+    expected = between(step, lambda key: torch.cat((key, key.new_zeros(1))))
+    assert_equal_in_the_past(scores(scheme), expected)
+
+
+def test_selective_rotation_turns_the_key_back_at_every_token_on_the_way() -> None:
+    scheme = made("selective")
+    assert isinstance(scheme, SelectiveRotaryPositions)
+    steps = F.linear(X, scheme.step.weight).detach().view(BATCH, LENGTH, HEADS, -1) + frequencies(D_HEAD)
+
+    def step(b: int, h: int, token: int, carried: Tensor) -> Tensor:
+        turned = torch.view_as_complex(carried.view(-1, 2)) * torch.exp(-1j * steps[b, token, h])
+        return torch.view_as_real(turned).flatten()
+
+    assert_equal_in_the_past(scores(scheme), between(step, lambda key: key))
+
+
+def test_reflections_mirror_the_key_at_every_token_on_the_way() -> None:
+    scheme = made("reflected")
+    assert isinstance(scheme, ReflectedPositions)
+    mirrors = F.linear(X, scheme.mirror.weight).detach().view(BATCH, LENGTH, HEADS, D_HEAD)
+
+    def step(b: int, h: int, token: int, carried: Tensor) -> Tensor:
+        w = mirrors[b, token, h] / mirrors[b, token, h].norm()
+        return carried - 2 * (w @ carried) * w
+
+    assert_equal_in_the_past(scores(scheme), between(step, lambda key: key))
+
+
+def test_a_gate_that_ignores_its_token_is_alibi() -> None:
+    scheme = made("forgetting")
+    assert isinstance(scheme, ForgettingPositions)
+    scheme.gate.weight.data.zero_()
+    p = scheme.locate(X, M, None)
+    slopes = -F.logsigmoid(scheme.gate.bias)
+    assert_equal_in_the_past(scheme.bias(Q, p, p), alibi_bias(M, M, slopes, dtype=torch.float64).expand(BATCH, -1, -1, -1))
+
+
+def test_selective_rotation_begins_as_rope() -> None:
+    scheme = SCHEMES["selective"]().double()
+    found = scheme.rotate(Q, K, *[scheme.locate(X, M, None)] * 2)
+    tables = rope_tables(M + 1, frequencies(D_HEAD), dtype=torch.float64)  # it counts its own token, too
+    torch.testing.assert_close(found, tuple(apply_rope(x, *tables, interleaved=True) for x in (Q, K)), rtol=0, atol=1e-12)
+
+
+def test_forget_gates_begin_nearly_open() -> None:
+    scheme = ForgettingPositions(D_MODEL, HEADS)
+    assert torch.sigmoid(scheme.gate.bias).tolist() == pytest.approx([0.953] * HEADS, abs=1e-3)
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_a_running_position_goes_on_from_the_cached_one(name: str) -> None:
+    scheme = made(name)
+    whole = scheme.locate(X, M, None)
+    first = scheme.locate(X[:, :2], M[:2], None)
+    rest = scheme.locate(X[:, 2:], M[2:], first[:, :, -1:])
+    torch.testing.assert_close(torch.cat((first, rest), dim=2), whole, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", SCHEMES | FIXED)
+def test_only_the_fourth_door_sees_what_stands_between(name: str) -> None:
+    """One layer, and other tokens between the first and the last: only a path through them changes this pair's score."""
+    scheme = made(name)
+    other = X.clone()
+    other[:, 1:-1] = normal(BATCH, LENGTH - 2, D_MODEL, seed=7)
+    before, after = (scores(scheme, x)[:, :, -1, 0] for x in (X, other))
+    assert torch.equal(before, after) == (name in FIXED)
+
+
+@pytest.mark.parametrize("name", ["forgetting", "selective"])
+def test_sums_dont_know_the_order_of_the_tokens_between_and_reflections_do(name: str) -> None:
+    swapped = X[:, [0, 2, 1, *range(3, LENGTH)]]
+    for scheme, alike in ((made(name), True), (made("reflected"), False)):
+        before, after = (scores(scheme, x)[:, :, -1, 0] for x in (X, swapped))
+        assert torch.allclose(before, after, rtol=0, atol=1e-12) == alike
+
+
+def test_three_swaps_of_cups_are_three_reflections() -> None:
+    """A swap of two coordinates is the reflection along their difference; weights set by hand play the shell game."""
+    scheme = ReflectedPositions(3, 1).double()
+    swaps = torch.tensor([[1.0, -1, 0], [0, 1, -1], [1, 0, -1]], dtype=torch.float64)
+    scheme.mirror.weight.data = torch.eye(3).double()
+    played = torch.randint(3, (50,), generator=torch.Generator().manual_seed(0))
+    products = scheme.locate(swaps[played][None], torch.arange(50), None)[0, 0]  # (50, 3, 3)
+    cups = [0, 1, 2]  # what is under each cup
+    for swap, product in zip(played.tolist(), products, strict=True):
+        a, b = [(0, 1), (1, 2), (0, 2)][swap]
+        cups[a], cups[b] = cups[b], cups[a]
+        torch.testing.assert_close(product, torch.eye(3).double()[cups], rtol=0, atol=1e-12)
+
+
+def test_a_layer_caches_located_positions_beside_plain_ones() -> None:
+    """The mask goes by the plain ones."""
+    layer = MultiHeadAttention(D_MODEL, HEADS, made("forgetting"), causal=True).double()
+    cache = Cache()
+    layer(X[:, :4], M[:4] + 10, cache)
+    layer(X[:, 4:], M[4:] + 10, cache)
+    assert cache.positions is not None
+    assert cache.located is not None
+    assert cache.positions.tolist() == [10, 11, 12, 13, 14, 15]
+    assert cache.located.shape == (BATCH, HEADS, LENGTH, 1)
