@@ -8,8 +8,10 @@ or the score. Each scheme has a module named after its topic, with pure function
     learned       a trainable vector for each position                    (chapter 08)
     rope          queries and keys rotated by their positions             (chapter 10)
     rope_scaling  RoPE stretched beyond its training length               (chapter 13)
-    relative      Shaw's vectors and T5's numbers, one for each offset    (chapter 09)
+    relative      Shaw's vectors, T5's numbers, and windows, by offset    (chapter 09)
     alibi         a penalty that grows with the distance                  (chapter 11)
+    polar         lengths for what a token is, angles for where it is     (chapter 14)
+    contextual    positions that are computed from the tokens             (chapter 14)
     nope          none of the three doors                                 (chapter 14)
 
 These modules are shared by all schemes::

@@ -1,7 +1,8 @@
 """Positions that depend on what was said: each token moves a head's position on by a step that is computed from the token.
 
 Between key n and query m, these schemes don't count tokens: they add up, or multiply, what the tokens n + 1 to m contribute.
-The query, the key and two numbers don't say what that is, so it takes the fourth door, `PositionScheme.locate`.
+Through the three doors alone, a score depends only on its query, its key and their two positions. So these schemes override
+`PositionScheme.locate`, which computes positions from the layer's tokens.
 """
 
 import torch
@@ -28,7 +29,7 @@ class ForgettingPositions(PositionScheme):
         super().__init__()
         self.d_model = d_model
         self.gate = nn.Linear(d_model, num_heads)
-        nn.init.constant_(self.gate.bias, 3.0)  # at first, a gate forgets 5 %, so that distant keys have a gradient
+        nn.init.constant_(self.gate.bias, 3.0)  # f begins at 0.95, so that distant keys get a gradient; in the paper, at 0.5
 
     @checked(x=_X)
     def locate(self, x: Tensor, positions: Tensor, before: Tensor | None) -> Tensor:
@@ -48,7 +49,7 @@ class SelectiveRotaryPositions(PositionScheme):
     """RoPE with steps that depend on the token: at token l, pair i of a head moves on by ω_i + w_i·x_l radians, not by ω_i.
 
     The w_i are learned, and begin at 0 as plain RoPE. The layout is interleaved. Rotations by content are the core of Selective
-    RoPE (Movahedi et al. 2025), which also has gates and a convolution over the last tokens; both are left out here.
+    RoPE (Movahedi et al. 2026), which also has gates and a convolution over the last tokens; both are left out here.
     """
 
     @checked(d_model=D_MODEL, num_heads=NUM_HEADS, frequencies="frequencies")

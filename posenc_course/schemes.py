@@ -1,4 +1,4 @@
-"""The doors through which position enters a Transformer."""
+"""The three doors through which position enters a Transformer."""
 
 from torch import Tensor, nn
 
@@ -8,7 +8,7 @@ class PositionScheme(nn.Module):
 
     A scheme overrides the method of the door that it uses. Every door gets the positions explicitly, as integers counted from
     0, of shape (L,) for the whole batch or (batch, L). So decoding token by token with a cache can give the same numbers as a
-    single pass. A scheme whose positions depend on the tokens' content also overrides `locate`.
+    single pass. A scheme whose positions depend on what the tokens are overrides `locate`, too.
     """
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
@@ -24,10 +24,10 @@ class PositionScheme(nn.Module):
         return None
 
     def locate(self, x: Tensor, positions: Tensor, before: Tensor | None) -> Tensor:
-        """The fourth door, the positions themselves: what `rotate` and `bias` of this layer get as positions.
+        """What `rotate` and `bias` of a layer get as positions: by default the given ones, whatever the tokens are.
 
-        x is the input of the attention layer, (batch, L, d_model). A scheme may return any tensor with one entry per head and
-        token, (batch, heads, L, …). `before` is the entry of the last token in the cache, (batch, heads, 1, …), from which a
-        running sum can go on. By default, tokens are where `positions` says.
+        x is the input of the attention layer, (batch, L, d_model). If a scheme computes positions from it, it returns them with
+        an entry for each token in each head, (batch, heads, L, …); `before` is the entry of the last token in the cache,
+        (batch, heads, 1, …), so that a running sum can continue.
         """
         return positions

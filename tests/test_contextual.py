@@ -1,4 +1,4 @@
-"""Positions that depend on the tokens: against slow, direct formulas, and what they can do that the three other doors can't."""
+"""Positions computed from tokens, against slow, direct formulas; and what schemes with given positions cannot do."""
 
 import math
 from collections.abc import Callable
@@ -138,8 +138,8 @@ def test_a_running_position_goes_on_from_the_cached_one(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SCHEMES | FIXED)
-def test_only_the_fourth_door_sees_what_stands_between(name: str) -> None:
-    """One layer, and other tokens between the first and the last: only a path through them changes this pair's score."""
+def test_only_located_positions_depend_on_what_stands_between(name: str) -> None:
+    """One layer, and other tokens between the first and the last: with given positions, this pair's score stays the same."""
     scheme = made(name)
     other = X.clone()
     other[:, 1:-1] = normal(BATCH, LENGTH - 2, D_MODEL, seed=7)
