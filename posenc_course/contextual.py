@@ -9,10 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from posenc_course._validation import D_MODEL, NUM_HEADS, checked
+from posenc_course._validation import D_MODEL, DOOR, NUM_HEADS, checked
 from posenc_course.schemes import PositionScheme
 
-_X = "float batch L {self.d_model}: give each token a row, and build the scheme with the model's d_model"
 _LOCATED = "give what locate returned"
 
 
@@ -31,12 +30,13 @@ class ForgettingPositions(PositionScheme):
         self.gate = nn.Linear(d_model, num_heads)
         nn.init.constant_(self.gate.bias, 3.0)  # f begins at 0.95, so that distant keys get a gradient; in the paper, at 0.5
 
-    @checked(x=_X)
+    @checked(**DOOR)
     def locate(self, x: Tensor, positions: Tensor, before: Tensor | None) -> Tensor:
         """The positions p of the tokens x (batch, L, d_model) in each head, shape (batch, heads, L, 1)."""
         return _running_sum(-F.logsigmoid(self.gate(x)).mT.unsqueeze(-1), before)
 
     @checked(
+        q="float batch heads L_query d_head: give each token of each head a row",
         q_positions=f"float batch heads L_query 1: {_LOCATED}",
         k_positions=f"float batch heads L_key 1: {_LOCATED}",
     )
@@ -60,7 +60,7 @@ class SelectiveRotaryPositions(PositionScheme):
         self.step = nn.Linear(d_model, num_heads * len(frequencies), bias=False)
         nn.init.zeros_(self.step.weight)
 
-    @checked(x=_X)
+    @checked(**DOOR)
     def locate(self, x: Tensor, positions: Tensor, before: Tensor | None) -> Tensor:
         """The angles of the tokens x (batch, L, d_model) in radians, shape (batch, heads, L, pairs)."""
         steps = self.step(x).unflatten(-1, (-1, len(self.frequencies))).transpose(1, 2)  # (batch, heads, L, pairs)
@@ -96,7 +96,7 @@ class ReflectedPositions(PositionScheme):
         self.d_model, self.num_heads = d_model, num_heads
         self.mirror = nn.Linear(d_model, d_model, bias=False)
 
-    @checked(x=_X)
+    @checked(**DOOR)
     def locate(self, x: Tensor, positions: Tensor, before: Tensor | None) -> Tensor:
         """The products P of the tokens x (batch, L, d_model), shape (batch, heads, L, d_head, d_head)."""
         mirrors = F.normalize(self.mirror(x).unflatten(-1, (self.num_heads, -1)), dim=-1).unsqueeze(-1)

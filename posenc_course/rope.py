@@ -12,8 +12,25 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from posenc_course._validation import POSITIONS, Positions, checked, exact, refuse
+from posenc_course import sinusoidal
+from posenc_course._validation import BASE, POSITIONS, Positions, checked, exact, refuse
 from posenc_course.schemes import PositionScheme
+
+_PAIRS = "even >= 2: rotations act on pairs of channels, so add one or leave one out"
+
+
+@checked(d_head=_PAIRS, share="number >= 0 <= 1: it is the share of the pairs that rotate, e.g. 0.25", base=BASE)
+def proportional_frequencies(d_head: int, share: float, base: float = 10_000.0) -> Tensor:
+    """p-RoPE: the fastest pairs keep their frequencies base^(-2i/d_head) in radians per token, and the others get 0.
+
+    The result has shape (d_head/2,), float64, and its first ⌊share·d_head/2⌋ entries are positive: 1 is RoPE, 0 is no rotation.
+    Partial RoPE is something else, and needs no function: `sinusoidal.frequencies(share·d_head)` spreads as many pairs over the
+    whole range, from fast to slow. Raises ValueError for an odd d_head, a share outside 0 to 1, and base <= 1. Barbero et al.
+    (2025) suggest p-RoPE, and Gemma 4 uses it with share 0.25.
+    """
+    omega = sinusoidal.frequencies(d_head, base)
+    omega[int(share * d_head / 2) :] = 0
+    return omega
 
 
 @checked(positions=POSITIONS, frequencies="frequencies", dtype="dtype")
@@ -28,29 +45,98 @@ def rope_tables(positions: Positions, frequencies: Tensor, *, dtype: torch.dtype
 
     Raises ValueError for positions that are not exact or not finite, and for frequencies that are negative or not float64.
     """
-    m = exact(positions)
-    angles = m.unsqueeze(-1) * frequencies.to(m.device)  # (..., L, d_head/2)
+    return _tables(exact(positions).unsqueeze(-1), frequencies, dtype)
+
+
+def _tables(positions: Tensor, frequencies: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    angles = positions * frequencies.to(positions.device)  # (..., L, d_head/2)
     return angles.cos().to(dtype), angles.sin().to(dtype)
+
+
+@checked(sections="integer axes: give each axis its number of pairs, e.g. [24, 20, 20]")
+def mrope_axes(sections: Positions, *, interleaved: bool) -> Tensor:
+    """The axis of each pair in M-RoPE, int64 of shape (sum(sections),): 0 for time, 1 for the row, 2 for the column.
+
+    Args:
+        sections: how many pairs rotate by each axis; their sum is d_head/2.
+        interleaved: False gives each axis neighbouring pairs, and the first axis the fastest ones (0, …, 0, 1, …, 1, 2, …, 2).
+            True deals the pairs out one by one (0, 1, 2, 0, 1, 2, …); once a section is full, axis 0 gets its pairs. This isn't
+            the layout of channels, which says which two of them form a pair.
+
+    Raises ValueError for a section without pairs, and for interleaved sections that this dealing can't fill. Qwen2-VL has
+    contiguous sections, and Qwen3-VL has interleaved ones, which Huang et al. (2026) propose.
+    """
+    counts = exact(sections).long()
+    if counts.min() < 1:
+        refuse("sections", "whole numbers >= 1", counts.tolist(), "leave out an axis without pairs")
+    axes = torch.arange(len(counts))
+    if not interleaved:
+        return axes.repeat_interleave(counts)
+    pairs = torch.arange(int(counts.sum()))
+    dealt = pairs % len(counts)
+    of_pair = torch.where(pairs < len(counts) * counts[dealt], dealt, 0)
+    if not torch.equal(of_pair.bincount(minlength=len(counts)), counts):
+        raise ValueError(
+            f"sections={counts.tolist()} can't be interleaved: dealt out one by one, {len(pairs)} pairs are "
+            f"{dealt.bincount(minlength=len(counts)).tolist()}, so give no axis but the first a larger section"
+        )
+    return of_pair
+
+
+@checked(
+    positions="real ... L: give each token a position on each axis, (axes, L) or (axes, batch, L)",
+    frequencies="frequencies",
+    axes="ids pairs: use mrope_axes",
+    dtype="dtype",
+)
+def mrope_tables(
+    positions: Positions, frequencies: Tensor, axes: Tensor, *, dtype: torch.dtype = torch.float32
+) -> tuple[Tensor, Tensor]:
+    """M-RoPE's tables cos(ω_i·m_a) and sin(ω_i·m_a), in which pair i rotates by the position on its own axis a = axes[i].
+
+    Args:
+        positions: finite real numbers, in tokens, frames, rows or columns, (axes, L) or (axes, batch, L).
+        frequencies: ω in radians per step, float64, (d_head/2,): one spectrum, which the axes share.
+        axes: the axis of each pair, (d_head/2,), from `mrope_axes`.
+        dtype: as in `rope_tables`.
+
+    The tables have shape (L, d_head/2) or (batch, L, d_head/2). A score depends only on the offsets along the axes. Tokens of
+    text have the same position on all axes, which gives `rope_tables`. Raises ValueError for positions of another form, and
+    if the numbers of axes or of pairs don't fit. Huang et al. (2026) compare such schemes.
+    """
+    m = exact(positions)
+    if m.ndim not in (2, 3):
+        refuse("positions", "of shape (axes, L) or (axes, batch, L)", m, "give each token a position on each axis")
+    if len(axes) != len(frequencies):
+        raise ValueError(f"{len(axes)} axes don't fit {len(frequencies)} frequencies: give each pair one of both")
+    if not 0 <= axes.min() <= axes.max() < len(m):
+        raise ValueError(
+            f"axes from {axes.min()} to {axes.max()} don't fit positions of shape {tuple(m.shape)}: the first axis is 0, and "
+            "each of them needs positions"
+        )
+    return _tables(m[axes.to(m.device)].movedim(0, -1), frequencies, dtype)
 
 
 @checked(rows=POSITIONS, columns=f"{POSITIONS}: give each token a row and a column", frequencies="frequencies", dtype="dtype")
 def axial_rope_tables(
     rows: Positions, columns: Positions, frequencies: Tensor, *, dtype: torch.dtype = torch.float32
 ) -> tuple[Tensor, Tensor]:
-    """Tables for tokens in a plane: the first half of the pairs rotates by the row, the second by the column.
+    """Tables for tokens in a plane: `mrope_tables` in which rows and columns have a whole spectrum each, one after the other.
 
-    rows and columns have the same shape, (L,) or (batch, L); frequencies, (d_head/4,), are used for both. Each table has shape
-    `(*rows.shape, d_head/2)`. Positions then affect a score only through the two offsets. Raises ValueError if the shapes of
-    rows and columns differ. Heo et al. (2024) compare this axial form with a mixed one.
+    The first half of the pairs rotates by the row, the second by the column. rows and columns have the same shape, (L,) or
+    (batch, L); frequencies, (d_head/4,), are used for both. Each table has shape `(*rows.shape, d_head/2)`. Positions then
+    affect a score only through the two offsets. Raises ValueError if the shapes of rows and columns differ. Heo et al. (2024)
+    compare this axial form with a mixed one.
     """
-    by_row, by_column = (rope_tables(positions, frequencies, dtype=dtype) for positions in (rows, columns))
-    if by_row[0].shape != by_column[0].shape:
+    down, right = exact(rows), exact(columns)
+    if down.shape != right.shape:
         raise ValueError(
-            f"rows and columns must have the same shape, got tables of shape {tuple(by_row[0].shape)} and "
-            f"{tuple(by_column[0].shape)}: give each token a row and a column"
+            f"rows and columns must have the same shape, got {tuple(down.shape)} and {tuple(right.shape)}: give each token "
+            "a row and a column"
         )
-    cos, sin = (torch.cat(pair, dim=-1) for pair in zip(by_row, by_column, strict=True))
-    return cos, sin
+    pairs = len(frequencies)
+    axes = mrope_axes([pairs, pairs], interleaved=False)
+    return mrope_tables(torch.stack((down, right)), frequencies.repeat(2), axes, dtype=dtype)
 
 
 _TURNED = {
@@ -91,9 +177,6 @@ def apply_rope_complex(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         pairs = pairs.clone(memory_format=torch.contiguous_format)
     turned = torch.view_as_complex(pairs) * torch.complex(cos.to(real), sin.to(real))
     return torch.view_as_real(turned).flatten(start_dim=-2).to(x.dtype)
-
-
-_PAIRS = "even >= 2: rotations act on pairs of channels, so add one or leave one out"
 
 
 @checked(d_head=_PAIRS)

@@ -183,7 +183,7 @@ COMMON: Arguments = {
     "q_positions": L, "query": Q, "rotary_dim": 2, "rows": L, "sample": lambda _: (IDS, IDS), "schedule": None, "seed": 0,
     "scheme": PositionScheme(), "sin": x(3, 2), "slopes": x(2), "slow": 1.0, "start": 0, "std": 0.02, "steps": 1,
     "table": x(5, 4), "tokens": IDS, "value": Q, "values": x(2, 2, 1, 5), "vocab_size": 5, "warm_up": 1, "weight": x(8, 6),
-    "before": None, "window": 2,
+    "axes": torch.tensor([0, 1]), "before": None, "sections": [2, 1], "share": 0.5, "window": 2,
     "x": x(2, 3, 6), "bias": x(3, 3), "mask": torch.ones(3, 3, dtype=torch.bool),
 }  # fmt: skip
 VECTORS = {"query": x(2, 3, 4), "key": x(2, 3, 4)}
@@ -210,6 +210,7 @@ OWN: dict[str, Arguments] = {
     "relative.t5_buckets": {"causal": False},
     "rope.apply_rope": {"x": Q},
     "rope.apply_rope_complex": {"x": Q},
+    "rope.mrope_tables": {"positions": x(2, 3)},
     "rope_scaling.dynamic_ntk": {"length": 8},
 }
 
@@ -332,6 +333,16 @@ BY_HAND: dict[str, list[tuple[Arguments, str]]] = {
     "rope.convert_projection": [
         ({"weight": x(7, 6)}, "7 rows"), ({"num_heads": 3}, "num_heads=3"), ({"rotary_dim": 6}, "rotary_dim=6"),
         ({"weight": x(6, 6), "rotary_dim": None}, "got 3"),
+    ],
+    "rope.axial_rope_tables": [({"rows": x(2, 3)}, "(2, 3) and (3,)")],
+    "rope.mrope_axes": [
+        ({"sections": [2, 0]}, "[2, 0]"), ({"sections": [2, -1]}, "[2, -1]"),
+        ({"sections": [16, 24, 24], "interleaved": True}, "[22, 21, 21]"),
+        ({"sections": [1, 3], "interleaved": True}, "[2, 2]"),
+    ],
+    "rope.mrope_tables": [
+        ({"positions": L}, "(3,)"), ({"positions": x(2, 2, 2, 3)}, "(2, 2, 2, 3)"), ({"positions": x(1, 3)}, "from 0 to 1"),
+        ({"axes": torch.tensor([0, 1, 0])}, "3 axes"), ({"axes": torch.tensor([0, -1])}, "from -1 to 0"),
     ],
     **{
         path: [({"q": x(2, 2, 3, 2), "k": x(2, 2, 3, 2)}, "has 2")]
@@ -653,12 +664,16 @@ def test_a_refused_call_leaves_the_cache_as_it_was() -> None:
 
 
 def test_every_argument_of_a_public_callable_is_tried() -> None:
-    """A new function comes with its rules; but flags take whatever Python takes for true, and MORE tries caches."""
+    """A new function comes with its rules; but flags take whatever Python takes for true, and MORE tries caches and schemes.
+
+    `before` comes from a cache.
+    """
     tried: dict[str, set[str]] = {path: set() for path in CALLABLES}
     for path, argument, *_ in cases():
         tried[path].add(argument)
     for path in CALLABLES:
         arguments = {*inspect.signature(target(path)[0]).parameters} - {"causal", "interleaved", "truncate", "cache", "caches"}
+        arguments -= {"before"} | ({"scheme"} if path.startswith("transformer.") and path != "transformer.Block" else set())
         assert arguments <= tried[path], f"{path}: no bad value of {arguments - tried[path]} is tried, give it a rule"
 
 

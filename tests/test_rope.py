@@ -22,6 +22,9 @@ from posenc_course.rope import (
     axial_rope_tables,
     convert_projection,
     layout_permutation,
+    mrope_axes,
+    mrope_tables,
+    proportional_frequencies,
     rope_tables,
 )
 from posenc_course.sinusoidal import frequencies
@@ -630,6 +633,100 @@ def test_in_the_plane_half_of_the_pairs_turns_by_the_row_and_half_by_the_column(
     assert axial_rope_tables(rows, columns, omega)[0].dtype == torch.float32
 
 
+@given(shapes, seeds)
+def test_in_the_plane_each_axis_has_tables_of_its_own(shape: Shape, seed: int) -> None:
+    """Bitwise: as a special case of M-RoPE, rows and columns give what they gave alone."""
+    omega, rows, columns = frequencies(shape[-1]), scattered(shape[2], seed), scattered(shape[2], seed + 1)
+    alone = [torch.cat(pair, dim=-1) for pair in zip(rope_tables(rows, omega), rope_tables(columns, omega), strict=True)]
+    for table, expected in zip(axial_rope_tables(rows, columns, omega), alone, strict=True):
+        assert torch.equal(table, expected)
+
+
+# ── which pairs rotate, and by which axis ────────────────────────────────────────────────────────────────────────────────
+
+sections = st.lists(st.integers(1, 6), min_size=1, max_size=4)
+
+
+@given(st.integers(1, 100).map(lambda pairs: 2 * pairs), st.floats(0, 1), bases)
+def test_a_share_keeps_the_fastest_pairs_and_stops_the_others(d_head: int, share: float, base: float) -> None:
+    """The kept ones are RoPE's own, bitwise, and never more than the share; one more would be."""
+    omega, whole = proportional_frequencies(d_head, share, base), frequencies(d_head, base)
+    kept = int((omega > 0).sum())
+    assert omega.dtype == torch.float64
+    assert torch.equal(omega, torch.cat((whole[:kept], torch.zeros(d_head // 2 - kept, dtype=torch.float64))))
+    assert kept <= share * d_head / 2 < kept + 1
+
+
+def test_a_stopped_pair_compares_words_at_any_distance() -> None:
+    """Its share of the score stays, and so does every channel of it; a share of 1 is RoPE, and 0 rotates nothing."""
+    x, positions = normal(BATCH, HEADS, LENGTH, D_HEAD), scattered(LENGTH)
+    for share, kept in ((0.0, 0), (0.25, 1), (0.6, 2), (1.0, 4)):
+        q, _ = RotaryPositions(proportional_frequencies(D_HEAD, share)).rotate(x, x, positions, positions)
+        assert torch.equal(q[..., : 2 * kept], turned(x, positions)[..., : 2 * kept])
+        assert torch.equal(q[..., 2 * kept :], x[..., 2 * kept :])
+
+
+@given(sections)
+def test_contiguous_sections_follow_one_another(sizes: list[int]) -> None:
+    assert mrope_axes(sizes, interleaved=False).tolist() == [axis for axis, size in enumerate(sizes) for _ in range(size)]
+
+
+@given(st.integers(0, 9), st.integers(1, 9), st.integers(1, 4))
+def test_interleaved_pairs_are_dealt_out_until_a_section_is_full(more: int, size: int, others: int) -> None:
+    """With equal sections but for the first, these are whole rounds, and the first axis has the rest, the slowest pairs."""
+    axes = mrope_axes([size + more, *[size] * others], interleaved=True)
+    assert axes.dtype == torch.int64
+    assert axes.tolist() == [*range(others + 1)] * size + [0] * more
+
+
+def grid(shape: tuple[int, ...]) -> Tensor:
+    """Positions on three axes up to a million, (3, *shape)."""
+    return scattered(3 * math.prod(shape)).view(3, *shape)
+
+
+@given(places, st.floats(1.5, 1e8), st.booleans())
+def test_tokens_with_the_same_position_on_all_axes_are_rotated_as_text(m: int, base: float, interleaved: bool) -> None:
+    """Bitwise plain RoPE, whatever the sections; one axis alone is plain RoPE, too."""
+    omega, positions = frequencies(16, base), torch.arange(m, m + LENGTH)
+    for sizes in ([4, 2, 2], [8]):
+        tables = mrope_tables(positions.expand(len(sizes), -1), omega, mrope_axes(sizes, interleaved=interleaved))
+        for table, expected in zip(tables, rope_tables(positions, omega), strict=True):
+            assert table.dtype == torch.float32
+            assert torch.equal(table, expected)
+
+
+@given(st.lists(places, min_size=9, max_size=9), seeds, layouts, st.booleans())
+def test_with_axes_scores_depend_on_the_offsets_along_them_only(
+    numbers: list[int], seed: int, interleaved: bool, dealt: bool
+) -> None:
+    """Moving both tokens along any axes changes nothing; moving the key alone along one axis does."""
+    q_place, k_place, shift = torch.tensor(numbers).view(3, 3, 1)
+    q, k = normal(2, BATCH, HEADS, 1, 16, seed=seed)
+    omega, axes = frequencies(16), mrope_axes([4, 2, 2], interleaved=dealt)
+
+    def score(q_place: Tensor, k_place: Tensor) -> Tensor:
+        tables = (mrope_tables(place, omega, axes, dtype=torch.float64) for place in (q_place, k_place))
+        return scores(*(apply_rope(x, *table, interleaved=interleaved) for x, table in zip((q, k), tables, strict=True)))
+
+    close(score(q_place + shift, k_place + shift), score(q_place, k_place), 1e-8)
+    close(score(0 * q_place, k_place - q_place), score(q_place, k_place), 1e-8)
+    for step in torch.eye(3, dtype=torch.int64)[:, :, None]:
+        assert (score(q_place, k_place + step) - score(q_place, k_place)).abs().max() > 1e-6
+
+
+@pytest.mark.parametrize("shape", [(LENGTH,), (BATCH, LENGTH)], ids=str)
+def test_each_pair_rotates_by_its_own_axis(shape: tuple[int, ...]) -> None:
+    """Pair by pair, with the angles of plain RoPE; axes may come in any order."""
+    positions, omega = grid(shape), frequencies(12)
+    axes = torch.tensor([2, 0, 0, 1, 2, 0])
+    cos, sin = mrope_tables(positions, omega, axes, dtype=torch.float64)
+    assert cos.shape == sin.shape == (*shape, 6)
+    for pair, axis in enumerate(axes.tolist()):
+        angles = positions[axis].double() * omega[pair]
+        close(cos[..., pair], angles.cos(), 1e-15)
+        close(sin[..., pair], angles.sin(), 1e-15)
+
+
 # ── in a model ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -756,6 +853,90 @@ def test_the_plane_against_rotary_embedding_torch() -> None:
     theirs = apply_rotary_emb(RotaryEmbedding(8).get_axial_freqs(rows, columns), x).flatten(2, 3)
     down, right = torch.arange(rows).repeat_interleave(columns), torch.arange(columns).repeat(rows)
     close(apply_rope(x.flatten(2, 3), *axial_rope_tables(down, right, frequencies(8)), interleaved=True), theirs, 1e-5)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.25, 0.3, 0.75, 1.0])
+def test_a_share_of_the_pairs_against_transformers(share: float) -> None:
+    """In float32 there."""
+    from transformers import LlamaConfig
+    from transformers.modeling_rope_utils import _compute_proportional_rope_parameters
+
+    parameters = {"rope_type": "proportional", "rope_theta": 1e6, "partial_rotary_factor": share}
+    config = LlamaConfig(head_dim=66, rope_parameters=parameters)
+    theirs, factor = _compute_proportional_rope_parameters(config)
+    assert factor == 1
+    torch.testing.assert_close(proportional_frequencies(66, share, 1e6).float(), theirs, rtol=1e-5, atol=0)
+
+
+def test_a_quarter_means_the_fast_pairs_in_gemma_4_and_all_speeds_in_qwen3_next() -> None:
+    """As their code has them by default: Gemma 4 stops pairs in its global layers, and Qwen3-Next has fewer."""
+    from transformers import Gemma4TextConfig, Qwen3NextConfig
+    from transformers.models.gemma4.modeling_gemma4 import Gemma4TextRotaryEmbedding
+    from transformers.models.qwen3_next.modeling_qwen3_next import Qwen3NextRotaryEmbedding
+
+    gemma = Gemma4TextRotaryEmbedding(Gemma4TextConfig())
+    of_gemma = proportional_frequencies(512, 0.25, 1e6)
+    torch.testing.assert_close(gemma.full_attention_inv_freq, of_gemma.float(), rtol=1e-5, atol=0)
+    torch.testing.assert_close(gemma.sliding_attention_inv_freq, frequencies(256).float(), rtol=1e-5, atol=0)
+    assert Qwen3NextConfig().head_dim == 256
+    of_qwen = Qwen3NextRotaryEmbedding(Qwen3NextConfig()).inv_freq
+    torch.testing.assert_close(of_qwen, frequencies(64).float(), rtol=1e-5, atol=0)
+
+
+@pytest.mark.parametrize("interleaved", [False, True], ids=["Qwen2-VL", "Qwen3-VL"])
+def test_axes_of_a_video_against_qwen_in_transformers(interleaved: bool) -> None:
+    """Contiguous sections and interleaved ones, as the models have them by default; each patch has positions of its own."""
+    from transformers import Qwen2VLConfig, Qwen3VLTextConfig
+    from transformers.models.qwen2_vl.modeling_qwen2_vl import Qwen2VLRotaryEmbedding, apply_rotary_pos_emb
+    from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLTextRotaryEmbedding
+
+    if interleaved:
+        sizes, module = [24, 20, 20], Qwen3VLTextRotaryEmbedding(Qwen3VLTextConfig(head_dim=128))
+    else:
+        config = Qwen2VLConfig(text_config={"hidden_size": 256, "num_attention_heads": 2}).text_config
+        sizes, module = [16, 24, 24], Qwen2VLRotaryEmbedding(config)
+    assert module.mrope_section == sizes
+    positions = torch.randint(50, (3, BATCH, LENGTH), generator=torch.Generator().manual_seed(0))
+    q, k = normal(2, BATCH, HEADS, LENGTH, 128, dtype=torch.float32)
+    omega = frequencies(128, module.config.rope_parameters["rope_theta"])
+    tables = mrope_tables(positions, omega, mrope_axes(sizes, interleaved=interleaved))
+    theirs = apply_rotary_pos_emb(q, k, *module(q, positions))
+    for x, expected in zip((q, k), theirs, strict=True):
+        close(apply_rope(x, *tables, interleaved=False), expected, 1e-5)
+
+
+def test_values_rotated_and_rotated_back_against_deepseek_v4_in_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its last channels rotate, in queries and in what is key and value at once; without the way back, its outputs move."""
+    from transformers import DeepseekV4Config
+    from transformers.models.deepseek_v4 import modeling_deepseek_v4 as theirs
+
+    apply = theirs.apply_rotary_pos_emb
+    monkeypatch.setattr(theirs, "apply_rotary_pos_emb", turn := Mock(side_effect=apply))
+    config = DeepseekV4Config(
+        hidden_size=32, num_attention_heads=4, head_dim=16, partial_rotary_factor=0.5, q_lora_rank=16, o_groups=2,
+        o_lora_rank=8, num_hidden_layers=1, layer_types=["sliding_attention"], attn_implementation="eager",
+    )  # fmt: skip
+    assert (DeepseekV4Config().head_dim, DeepseekV4Config().qk_rope_head_dim) == (512, 64)
+    torch.manual_seed(0)
+    layer = theirs.DeepseekV4Attention(config, 0).double()
+    for weight in layer.parameters():
+        torch.nn.init.normal_(weight, std=0.3)
+    x, hidden = normal(1, LENGTH, 32), torch.full((1, 1, LENGTH, LENGTH), -1e9, dtype=torch.float64).triu(1)
+
+    def output(start: int) -> Tensor:
+        positions = torch.arange(start, start + LENGTH)[None]
+        tables = rope_tables(positions, frequencies(8), dtype=torch.float64)
+        found: Tensor = layer(x, {"main": tables}, positions, hidden)[0]
+        return found
+
+    close(output(MILLION), output(0), 1e-6)
+    for call, sign in zip(turn.call_args_list[-3:], (1, 1, -1), strict=True):  # the query, key and value in one, the output
+        given, *tables = call.args
+        expected = torch.cat((given[..., :8], turned(given[..., 8:], sign * torch.arange(LENGTH))), dim=-1)
+        close(apply(given, *tables), expected, 1e-6)
+    steps = iter([apply, apply, lambda x, *_: x] * 2)
+    turn.side_effect = lambda *given: next(steps)(*given)
+    assert (output(MILLION) - output(0)).abs().max() > 1e-2
 
 
 # ── where other libraries are wrong ──────────────────────────────────────────────────────────────────────────────────────
