@@ -62,6 +62,9 @@ lint: .venv/complete  ## check style and types
 lab: .venv/complete  ## open the chapters in JupyterLab
 	.venv/bin/jupyter-lab --LabApp.default_url=/lab/tree/book
 
+models: .venv/complete  ## list what transformers has gained since the table of models was last compared with it
+	.venv/bin/python -m tools.models
+
 execute: .venv/complete  ## run the chapters and store their outputs; to run one: make execute CHAPTER=01_order
 	.venv/bin/python tools/execute.py $(CHAPTER)
 
@@ -102,4 +105,4 @@ _solutions/complete: .venv/complete $(SOURCES)
 	.venv/bin/jupyter-book build . --path-output _solutions --toc _solutions/_toc.yml -W -n --keep-going
 	@touch $@
 
-.PHONY: help book check fix test test-elsewhere coverage audit bench exercises experiment lint lab execute serve site pdf archive links lock clean
+.PHONY: help book check fix test test-elsewhere coverage audit bench exercises experiment lint lab models execute serve site pdf archive links lock clean

@@ -205,6 +205,7 @@ OWN: dict[str, Arguments] = {
     "contextual.SelectiveRotaryPositions.rotate": located(2),
     "conventions.read_rotation": READABLE | {"d_head": 6},
     "conventions.read_table": {"table": sinusoidal.sinusoidal_table(L, 6)},
+    "models.find_model": {"name": "BERT"},
     "relative.offsets": PAIR,
     "relative.t5_bias": {"table": x(8, 2)},
     "relative.t5_buckets": {"causal": False},
@@ -310,6 +311,7 @@ BY_HAND: dict[str, list[tuple[Arguments, str]]] = {
     "conventions.read_table": [
         ({"table": x(1, 6)}, "(1, 6)"), ({"table": x(3, 7)}, "(3, 7)"), ({"table": x(3, 6)}, "unit circle"),
     ],
+    "models.find_model": [({"name": "Lama"}, "no model 'Lama'"), ({"name": None}, "no model None")],
     **{
         f"{scheme}.embed": [({"positions": L - 1}, "-1"), ({"positions": L / 2}, "0.5")]
         for scheme in ("naive.LinearPositions", "naive.NormalizedPositions")
@@ -566,6 +568,16 @@ EXEMPT = {
     "training.History": "a record",
     "conventions.RotaryConvention": "a record",
     "conventions.TableConvention": "a record",
+    **dict.fromkeys(
+        [
+            f"models.{name}"
+            for name in ("Scaling", "Settings", "Temperature", "LayerKind", "Recurrent", "Source", "Model", "Look")
+        ],
+        "a record",
+    ),
+    "models.Settings.frequencies": "in test_models.py",
+    "models.load_models": "takes no argument",
+    "models.last_look": "takes no argument",
     "experiment.config.Config.as_json": "takes no argument",
     "experiment.corpus.Corpus": "a record",
     "experiment.tasks.Task": "a record",

@@ -70,6 +70,7 @@ IGNORED_CELLS = {
     "claims": 1,
     "conventions": 0,
     "errata": 0,
+    "models": 0,
     "newer": 1,
     "speed": 0,
 }

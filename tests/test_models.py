@@ -1,0 +1,605 @@
+"""The table of models, against transformers: each class is built, run, and compared with the package.
+
+The models are small, with random weights, but they have as many layers as their classes say, and heads of the full width. From
+each attention layer, the tests record what goes into the rotation and what comes out of the attention.
+"""
+
+import importlib
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from torch import Tensor
+
+from posenc_course.alibi import alibi_bias, alibi_slopes
+from posenc_course.attention import attention, causal_mask
+from posenc_course.models import LayerKind, Model, Settings, find_model, last_look, load_models
+from posenc_course.rope import RotaryPositions
+from posenc_course.rope_scaling import yarn_attention_factor
+from posenc_course.sinusoidal import sinusoidal_table
+from tools import models as tool
+
+MODELS = {model.name: model for model in load_models()}
+ROTARY = [name for name, model in MODELS.items() if any(kind.encoding == "RoPE" for kind in model.attention)]
+TOKENS, WINDOW = 12, 5
+# The configurations of all classes, made small; each class takes those that it has.
+SMALL = {
+    **dict.fromkeys(("vocab_size", "index_topk"), 64),
+    **dict.fromkeys(("intermediate_size", "moe_intermediate_size", "kv_lora_rank", "q_lora_rank", "o_lora_rank"), 32),
+    **dict.fromkeys(("num_attention_heads", "num_key_value_heads", "index_n_heads", "num_experts", "num_local_experts"), 2),
+    **dict.fromkeys(("n_routed_experts", "linear_num_heads", "linear_num_value_heads", "linear_num_key_heads"), 2),
+    **dict.fromkeys(("mamba_n_heads", "mamba_num_heads"), 2),
+    **dict.fromkeys(("mamba_d_head", "mamba_head_dim"), 64),
+    **dict.fromkeys(("num_experts_per_tok", "n_group", "topk_group", "n_groups", "mamba_n_groups", "o_groups"), 1),
+    **dict.fromkeys(("sliding_window", "attention_chunk_size"), WINDOW),
+    "local_attention": 2 * WINDOW,
+    "mamba_expand": 2,
+    "mamba_d_ssm": 128,
+    "hidden_size_per_layer_input": 0,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    # What acts on the queries and keys after the rotation, or on the scores, is no part of the encoding.
+    "attn_logit_softcapping": None,
+    "use_qk_norm": False,
+}
+OF_CLASS: dict[str, dict[str, Any]] = {
+    "GraniteMoeHybridConfig": {
+        "mamba_n_heads": 4,
+        "mamba_d_head": 128,
+        "num_hidden_layers": 4,
+        "layer_types": ["mamba", "attention"] * 2,  # the class's own have no attention at all, and then no mask
+    },
+    "KimiLinearConfig": {"num_local_experts": 2, "num_experts_per_tok": 1},
+}
+RECURRENT = re.compile(r"(Mixer|MambaLayer|GatedDeltaNet|DeltaAttention|LightningAttention)$")
+
+
+# ── models that run ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def small(name: str, width: int | None = None, **changes: Any) -> Any:
+    """The class's configuration with few channels and experts, but with its own layers and, by default, width of a head."""
+    made = getattr(transformers, name)
+    default = made().to_dict()
+    values = {key: value for key, value in SMALL.items() if default.get(key) is not None}
+    hidden = 64
+    if "qk_rope_head_dim" not in default:  # or they have three widths, which stay
+        if default.get("head_dim"):
+            values["head_dim"] = width or default["head_dim"]
+        else:
+            hidden = 2 * (width or default["hidden_size"] // default["num_attention_heads"])
+    options = {"attn_implementation": "eager", "experts_implementation": "eager", "hidden_size": hidden}
+    return made(**options | values | OF_CLASS.get(name, {}) | changes)
+
+
+@contextmanager
+def doubled(really: bool) -> Iterator[None]:
+    """Libraries ask for single precision by name where they compute angles; here they get double precision."""
+    with pytest.MonkeyPatch.context() as patch:
+        if really:
+            patch.setattr(torch, "float", torch.float64)
+            patch.setattr(Tensor, "float", Tensor.double)
+        yield
+
+
+def run(config: Any, positions: Tensor, dtype: torch.dtype) -> tuple[Any, dict[int, dict[str, Any]]]:
+    """The model, and what its attention layers did at these positions, by layer.
+
+    `raw` are the queries and keys before the rotation, if there is one; The other entries belong to the attention itself.
+    """
+    folder = type(config).__module__.split(".")[-2]
+    code = importlib.import_module(f"transformers.models.{folder}.modeling_{folder}")
+    layers: dict[int, dict[str, Any]] = {}
+    at = -1
+
+    def rotating(function: Callable[..., Any]) -> Callable[..., Any]:
+        def record(*tensors: Tensor, **options: Any) -> Any:
+            raw = [tensor for tensor in tensors if tensor.ndim == 4]
+            if options.get("unsqueeze_dim") == 2 or function.__name__ == "apply_rotary_emb":  # heads come after tokens
+                raw = [tensor.transpose(1, 2) for tensor in raw]
+            layers.setdefault(at, {}).setdefault("raw", []).extend(raw)
+            return function(*tensors, **options)
+
+        return record
+
+    def attending(function: Callable[..., Any]) -> Callable[..., Any]:
+        def record(module: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, **options: Any) -> Any:
+            out = function(module, q, k, v, mask, **options)
+            seen = {"q": q, "k": k, "v": v, "mask": mask, "out": out[0], "scaling": options["scaling"]}
+            layers.setdefault(at, {}).update(seen, sinks=options.get("s_aux"))
+            return out
+
+        return record
+
+    def enter(number: int) -> Callable[..., None]:
+        def hook(*_: Any) -> None:
+            nonlocal at
+            at = number
+
+        return hook
+
+    torch.manual_seed(0)
+    model = transformers.AutoModel.from_config(config, attn_implementation="eager").to(dtype).eval()
+    for name, module in model.named_modules():
+        if (number := re.search(r"\blayers\.(\d+)\.", name)) and re.search(r"Attention$", type(module).__name__):
+            module.register_forward_pre_hook(enter(int(number[1])))
+    with torch.no_grad(), pytest.MonkeyPatch.context() as patch:
+        for parameter in model.parameters():  # as they are initialized, all scores would be nearly 0
+            parameter.copy_(0.2 * torch.randn_like(parameter) + (parameter if parameter.ndim == 1 else 0))
+        for name in dir(code):
+            if name.startswith("apply_rot"):
+                patch.setattr(code, name, rotating(getattr(code, name)))
+        patch.setattr(code, "eager_attention_forward", attending(code.eager_attention_forward))
+        ids = torch.arange(3, 3 + TOKENS)[None]
+        # With a mask, transformers doesn't take positions with gaps for several texts.
+        model(input_ids=ids, attention_mask=torch.ones_like(ids), position_ids=positions[None], use_cache=False)
+    return model, layers
+
+
+def window_of(layer: dict[str, Any]) -> int:
+    """How many tokens the last query can see, or 0 if it sees all of them."""
+    seen = TOKENS if layer["mask"] is None else int((layer["mask"][0, 0, -1, :TOKENS] == 0).sum())
+    return seen if seen < TOKENS else 0
+
+
+def kind_of(model: Model, layer: dict[str, Any]) -> LayerKind:
+    """The kind that the layer's behaviour shows."""
+    (kind,) = (
+        kind
+        for kind in model.attention
+        if ((kind.encoding == "RoPE"), bool(kind.default.window)) == ("raw" in layer, window_of(layer) > 0)
+    )
+    return kind
+
+
+def by_the_package(model: Model, kind: LayerKind, settings: Settings, layer: dict[str, Any], positions: Tensor) -> Tensor:
+    """What the package's rotation and attention compute from the layer's projections, (batch, L, heads, d_value)."""
+    q, k, v = layer["q"], layer["k"], layer["v"]
+    width = q.shape[-1]
+    if kind.encoding == "RoPE":
+        assert settings.rotated
+        assert settings.scaling
+        assert settings.rotated[1] == width
+        omega = settings.frequencies()
+        if settings.spectrum == "fast":  # the first pairs rotate, in the layout of the whole head
+            omega = torch.cat((omega, torch.zeros(width // 2 - len(omega), dtype=torch.float64)))
+        factor = settings.scaling.attention_factor
+        scheme = RotaryPositions(omega, interleaved=kind.layout == "interleaved", attention_factor=factor)
+        raw_q, raw_k = (raw.contiguous() for raw in layer["raw"][:2])
+        turned = scheme.rotate(raw_q, raw_k, positions, positions)
+        # With MLA, the channels that rotate are separate, and come last.
+        q, k = (
+            torch.cat((whole[..., : width - part.shape[-1]], part.expand(-1, whole.shape[1], -1, -1)), dim=-1)
+            for whole, part in zip((q, k), turned, strict=True)
+        )
+        if kind.temperature:
+            m = positions + kind.temperature.from_one
+            q = q * (1 + kind.temperature.factor * (1 + m // kind.temperature.length).to(q).log())[:, None]
+    m = torch.arange(TOKENS)
+    mask, apart = causal_mask(m, m), m[:, None] - m
+    if model.purpose == "encoder":
+        mask = torch.ones_like(mask)
+    if window_of(layer):
+        mask &= (
+            m[:, None] // WINDOW == m // WINDOW
+            if model.name == "Llama 4"
+            else apart.abs() < WINDOW + (model.purpose == "encoder")
+        )
+    q = q * (layer["scaling"] * math.sqrt(width))  # the package divides by √width
+    k, v = (each.repeat_interleave(q.shape[1] // each.shape[1], dim=1) for each in (k, v))
+    if layer["sinks"] is None:
+        assert not kind.sinks
+        return attention(q, k, v, mask=mask).transpose(1, 2)
+    assert kind.sinks
+    # A sink is one more key, which every query may look at, with a score of its own and nothing to say.
+    k, v = (torch.cat((each, torch.zeros_like(each[..., :1, :])), dim=-2) for each in (k, v))
+    bias = torch.cat(
+        (torch.zeros(1, q.shape[1], TOKENS, TOKENS), layer["sinks"].detach()[None, :, None, None].expand(1, -1, TOKENS, 1)), -1
+    )
+    return attention(q, k, v, bias=bias, mask=torch.cat((mask, torch.ones(TOKENS, 1, dtype=torch.bool)), dim=-1)).transpose(
+        1, 2
+    )
+
+
+def worst(model: Model, which: str, layers: dict[int, dict[str, Any]], positions: Tensor) -> float:
+    """The largest difference from the package in any layer, relative to the layer's largest output."""
+    differences = []
+    for layer in layers.values():
+        kind = kind_of(model, layer)
+        expected = by_the_package(model, kind, getattr(kind, which), layer, positions)
+        differences.append(float((layer["out"] - expected).abs().max() / layer["out"].abs().max()))
+    return max(differences)
+
+
+DECODERS = [
+    name
+    for name, model in MODELS.items()
+    if {kind.encoding for kind in model.attention} <= {"RoPE", "none"} and name not in ("DINOv3", "DeepSeek-V4")
+]
+NEAR = torch.arange(TOKENS)
+FAR = (
+    100_000 + 997 * NEAR
+)  # with large offsets, too: a score depends on nothing else, and they bring small errors of ω to light
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_class_runs_as_the_table_says(name: str) -> None:
+    """Every layer's kind, its window, its sinks, and its output, far from the beginning in double precision.
+
+    The tolerance is due to the softmax, which stays in single precision. Models whose recurrent layers can compute in no other
+    run in it as a whole.
+    """
+    model = MODELS[name]
+    rotates = name in ROTARY
+    with doubled(rotates):
+        built, layers = run(small(model.config), FAR, torch.float64 if rotates else torch.float32)
+    found = Counter(("raw" in layer, window_of(layer) > 0) for layer in layers.values())
+    kinds = {(kind.encoding == "RoPE", bool(kind.default.window)): kind for kind in model.attention}
+    number = built.config.num_hidden_layers
+    if model.config not in OF_CLASS or "layer_types" not in OF_CLASS[model.config]:
+        assert dict(found) == {key: kind.default.layers[0] for key, kind in kinds.items() if kind.default.layers}
+        assert {kind.default.layers and kind.default.layers[1] for kind in model.attention} == {number}
+        recurrent = [type(module).__name__ for module in built.modules() if RECURRENT.search(type(module).__name__)]
+        assert (len(recurrent), number) == (model.recurrent.default if model.recurrent else (0, number))
+    for (_, windowed), kind in kinds.items():
+        window = getattr(getattr(transformers, model.config)(), "sliding_window", None) or 0
+        window = 8192 if name == "Llama 4" else 2 * window + 1 if model.purpose == "encoder" else window
+        assert kind.default.window == (window if windowed else 0)
+    assert worst(model, "default", layers, FAR) < (1e-5 if rotates else 1e-4)
+
+
+@pytest.mark.parametrize("name", ROTARY)
+def test_library_computes_the_frequencies_of_the_table(name: str) -> None:
+    model = MODELS[name]
+    with doubled(True):
+        config = getattr(transformers, model.config)()
+        folder = type(config).__module__.split(".")[-2]
+        code = vars(importlib.import_module(f"transformers.models.{folder}.modeling_{folder}"))
+        (rotary,) = (
+            value
+            for key, value in code.items()
+            if re.search("Rotary|RopePosition", key) and "Vision" not in key and isinstance(value, type)
+        )
+        buffers = {key: value for key, value in rotary(config).named_buffers() if "original" not in key}
+    computed = [values[values > 0] for values in buffers.values()]
+    yarn = any(kind.default.scaling and kind.default.scaling.kind == "yarn" for kind in model.attention)
+    exact = 1e-6 if yarn or name == "DINOv3" else 1e-12  # these compute in single precision in spite of `doubled`
+    for kind in model.attention:
+        if kind.encoding == "RoPE":
+            expected = kind.default.frequencies()
+            assert any(
+                len(each) == len(expected) and torch.allclose(each.double(), expected, rtol=exact, atol=0) for each in computed
+            )
+
+
+def parameters(settings: Settings) -> dict[str, Any]:
+    """The values as transformers takes them."""
+    assert settings.scaling
+    assert settings.rotated
+    kind, factor, original, _, truncate = settings.scaling
+    rotated, width = settings.rotated
+    values: dict[str, Any] = {"rope_theta": settings.base, "rope_type": {"none": "default"}.get(kind, kind)}
+    if rotated < width:
+        values["partial_rotary_factor"] = rotated / width
+    if settings.spectrum == "fast":
+        values["rope_type"] = "proportional"
+    if kind != "none":
+        values["factor"] = factor
+    if original:
+        values["original_max_position_embeddings"] = original
+    if kind == "llama3":
+        values |= {"low_freq_factor": 1.0, "high_freq_factor": 4.0}
+    if kind == "yarn":
+        values["truncate"] = truncate
+    return values
+
+
+def released(model: Model) -> dict[str, Any]:
+    """The configuration's RoPE as in the released weights, and the width of a head."""
+    rotary = [kind for kind in model.attention if kind.encoding == "RoPE"]
+    values = [parameters(kind.released) for kind in rotary]
+    width = rotary[0].released.rotated and rotary[0].released.rotated[1]
+    if model.name in ("DeepSeek-V3", "Ministral 3"):  # their scores are sharpened by another factor, after the rotation
+        values[0] |= {"mscale": 1.0, "mscale_all_dim": 1.0}
+    if model.name == "DeepSeek-V3":
+        del values[0]["partial_rotary_factor"]
+    if model.name == "Ministral 3":
+        values[0] |= {"llama_4_scaling_beta": 0.1}
+    named = isinstance(getattr(transformers, model.config)().rope_parameters.get("full_attention"), dict)
+    return {
+        "width": width if model.name not in ("Gemma 4",) else None,
+        "rope_parameters": dict(zip(("sliding_attention", "full_attention"), values, strict=True)) if named else values[0],
+    }
+
+
+def known(model: Model) -> bool:
+    settings = [kind.released for kind in model.attention if kind.encoding == "RoPE"]
+    return all(each.base and each.rotated and each.scaling and each.scaling.kind != "longrope" for each in settings)
+
+
+@pytest.mark.parametrize("name", [name for name in DECODERS if name in ROTARY and known(MODELS[name])])
+def test_attention_with_released_values_is_the_package_s(name: str) -> None:
+    """In double precision at position 100,000, and in single precision at the beginning of a text."""
+    model = MODELS[name]
+    for double, positions in ((True, FAR), (False, NEAR)):
+        with doubled(double):
+            config = small(model.config, **released(model))
+            _, layers = run(config, positions, torch.float64 if double else torch.float32)
+        assert worst(model, "released", layers, positions) < 1e-5
+
+
+def test_single_precision_rounds_far_angles() -> None:
+    """Why the test above computes in double precision: at position 100,000, neighbouring float32 numbers are 1/128 apart."""
+    model = MODELS["Llama 3.1"]
+    _, layers = run(small(model.config, **released(model)), FAR, torch.float32)
+    assert 1e-4 < worst(model, "released", layers, FAR) < 0.1
+
+
+# ── what the small models don't show ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_sections_are_those_of_released_configurations() -> None:
+    """The classes have none by default, but the code that reads them does: it falls back to these."""
+    for name, config in (
+        ("Qwen3-VL", "Qwen3VLTextConfig"),
+        ("Qwen3.5", "Qwen3_5TextConfig"),
+        ("Qwen2.5-VL", "Qwen2_5_VLTextConfig"),
+    ):
+        (kind,) = find_model(name).attention
+        folder = getattr(transformers, config).__module__.split(".")[-2]
+        code = vars(importlib.import_module(f"transformers.models.{folder}.modeling_{folder}"))
+        (rotary,) = (
+            value for key, value in code.items() if "Rotary" in key and "Vision" not in key and isinstance(value, type)
+        )
+        assert kind.sections == tuple(rotary(getattr(transformers, config)()).mrope_section)
+        assert kind.released.rotated
+        assert sum(kind.sections) == kind.released.rotated[0] // 2
+
+
+def test_kinds_of_layers_in_deepseek_v4() -> None:
+    """Layers without compressed tokens have the small base. By default there are none, in the weights there are two."""
+    window, compressed = find_model("DeepSeek-V4").attention
+    for which, ratios in (("default", None), ("released", [0, 0, 4] + [128, 4] * 20)):
+        config = transformers.DeepseekV4Config(**({"compress_ratios": ratios} if ratios else {}))
+        plain = config.layer_types.count("sliding_attention")
+        assert getattr(window, which).layers == (plain, 43)
+        assert getattr(compressed, which).layers == (43 - plain, 43)
+        assert config.sliding_window == getattr(window, which).window == getattr(compressed, which).window
+    assert config.qk_rope_head_dim == 64
+    assert config.head_dim == 512
+    sinks = small("DeepseekV4Config", num_hidden_layers=2, layer_types=["sliding_attention"] * 2, num_hash_layers=0)
+    model = transformers.AutoModel.from_config(sinks)
+    assert window.sinks
+    assert compressed.sinks
+    assert [name for name, _ in model.named_parameters() if "sinks" in name] == [f"layers.{n}.self_attn.sinks" for n in (0, 1)]
+
+
+def test_channels_of_dinov3_rotate_by_row_and_by_column() -> None:
+    from transformers.models.dinov3_vit.modeling_dinov3_vit import DINOv3ViTRopePositionEmbedding
+
+    config = transformers.DINOv3ViTConfig(image_size=48)
+    (kind,) = find_model("DINOv3").attention
+    assert kind.default.rotated == (64, config.hidden_size // config.num_attention_heads)
+    cos, _ = DINOv3ViTRopePositionEmbedding(config).eval()(torch.zeros(1, 3, 48, 48))
+    middle = (torch.arange(3) + 0.5) / 3 * 2 - 1  # of each patch, from -1 to 1
+    places = torch.cartesian_prod(middle, middle).double()  # row and column
+    angles = 2 * math.pi * places[:, :, None] * kind.default.frequencies()
+    torch.testing.assert_close(cos.double(), angles.flatten(1).cos().repeat(1, 2), rtol=0, atol=1e-5)
+
+
+def test_tables_have_as_many_rows_as_the_table_says() -> None:
+    def rows(name: str, part: str, **changes: Any) -> int:
+        config = getattr(transformers, find_model(name).config)(**changes)
+        weights = dict(transformers.AutoModel.from_config(config).named_parameters())
+        (found,) = (weight for key, weight in weights.items() if re.search(part, key))
+        return found.shape[-2]
+
+    tiny = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+    assert rows("BERT", r"position_embeddings\.weight", **tiny) == find_model("BERT").attention[0].default.rows
+    assert rows("ViT", "position_embeddings", **tiny) == find_model("ViT").attention[0].default.rows
+    gpt2 = {"n_embd": 8, "n_head": 2, "n_layer": 1, "vocab_size": 9, "bos_token_id": 1, "eos_token_id": 1}
+    assert rows("GPT-2", r"wpe\.weight", **gpt2) == find_model("GPT-2").attention[0].default.rows
+    encoder, decoder = find_model("Whisper").attention
+    sound = {
+        "d_model": 8,
+        "encoder_attention_heads": 2,
+        "decoder_attention_heads": 2,
+        "encoder_ffn_dim": 8,
+        "decoder_ffn_dim": 8,
+    }
+    assert rows("Whisper", r"encoder\.embed_positions", **sound) == encoder.default.rows
+    assert rows("Whisper", r"decoder\.embed_positions", **sound) == decoder.default.rows
+    for name in ("BERT", "GPT-2", "ViT", "Whisper", "T5", "BLOOM", "MPT"):
+        model = find_model(name)
+        config = getattr(transformers, model.config)()
+        number = getattr(config, "encoder_layers", None) or config.num_hidden_layers
+        assert {kind.default.layers for kind in model.attention} == {(number, number)}
+
+
+def test_sinusoids_of_whisper_have_the_base_of_the_table() -> None:
+    """Its frequencies run from 1 to 1/base itself, as in the first code of the paper, in halves."""
+    table = transformers.WhisperModel(
+        transformers.WhisperConfig(d_model=64, encoder_attention_heads=2, decoder_attention_heads=2)
+    ).encoder.embed_positions.weight
+    base = find_model("Whisper").attention[0].default.base
+    assert base
+    theirs = sinusoidal_table(range(1500), 64, base=base ** (32 / 31))  # of 32 pairs, the last has 1/base
+    expected = torch.cat((theirs[:, 0::2], theirs[:, 1::2]), dim=1).float()
+    torch.testing.assert_close(table.data, expected, rtol=0, atol=1e-3)  # float32 angles of up to 1,500
+
+
+def test_biases_are_those_of_the_package() -> None:
+    from transformers.models.bloom.modeling_bloom import build_alibi_tensor
+    from transformers.models.mpt.modeling_mpt import build_mpt_alibi_tensor
+
+    bias = alibi_bias([7], range(8), alibi_slopes(4))[..., 0, :]  # of the last query
+    bloom = build_alibi_tensor(torch.ones(1, 8), 4, torch.float32)[:, 0]
+    torch.testing.assert_close(bloom - bloom[:, -1:], bias.float().view(4, 8))
+    mpt = build_mpt_alibi_tensor(4, 8, transformers.MptConfig().attn_config.alibi_bias_max)
+    torch.testing.assert_close(mpt.view(4, 8), bias.float().view(4, 8))
+    assert transformers.MptConfig().attn_config.alibi
+    config = transformers.T5Config()
+    assert find_model("T5").attention[0].default.rows == config.relative_attention_num_buckets
+    assert f"up to a distance of {config.relative_attention_max_distance}" in find_model("T5").note
+
+
+@pytest.mark.parametrize("name", ["Jamba", "Granite 4.0-H", "Kimi Linear"])
+def test_an_attention_layer_without_encoding_does_not_see_order(name: str) -> None:
+    """The last token's output stays the same when the tokens before it are swapped. Llama's doesn't."""
+
+    def moved(config: Any, attention: Any, **inputs: Any) -> float:
+        torch.manual_seed(0)
+        layer, x = attention(config, layer_idx=3).eval(), torch.randn(1, 7, config.hidden_size)
+        texts = (x, x[:, [3, 5, 0, 4, 2, 1, 6]])
+        before, after = (layer(text, attention_mask=None, **inputs)[0][0, -1].detach() for text in texts)
+        return float((before - after).abs().max() / before.abs().max())
+
+    def part(config: Any, what: str) -> Any:
+        folder = type(config).__module__.split(".")[-2]
+        code = importlib.import_module(f"transformers.models.{folder}.modeling_{folder}")
+        return getattr(code, type(config).__name__.removesuffix("Config") + what)
+
+    (kind,) = find_model(name).attention
+    assert kind.encoding == kind.door == "none"
+    config = small(find_model(name).config)
+    assert not getattr(config, "position_embedding_type", None)
+    assert moved(config, part(config, "Attention")) < 1e-5
+    llama = small("LlamaConfig")
+    angles = part(llama, "RotaryEmbedding")(llama)(torch.zeros(1), torch.arange(7)[None])
+    assert moved(llama, part(llama, "Attention"), position_embeddings=angles) > 1e-3
+
+
+def test_layers_of_hybrid_models_are_counted_in_their_configurations() -> None:
+    whole = [4, 8, 12, 16, 20, 24, 27]  # Kimi Linear's released weights: the layers with attention, counted from 1
+    kimi = {"linear_attn_config": {"full_attn_layers": whole, "kda_layers": [n for n in range(1, 28) if n not in whole]}}
+    for name, which, changes in (
+        ("Kimi Linear", "default", {}),
+        ("Kimi Linear", "released", kimi),
+        ("Granite 4.0-H", "default", {}),
+    ):
+        model = find_model(name)
+        types = getattr(transformers, model.config)(**changes).layer_types
+        assert getattr(model.attention[0], which).layers == (types.count("full_attention"), len(types))
+        assert model.recurrent
+        assert getattr(model.recurrent, which) == (types.count("linear_attention"), len(types))
+
+
+def test_layers_without_rope_lengthen_queries_in_llama_4() -> None:
+    """From the 8,192nd token on; here from the fourth."""
+    from transformers.models.llama4.modeling_llama4 import Llama4TextAttention
+
+    _, kind = find_model("Llama 4").attention
+    assert kind.temperature
+    config = transformers.Llama4TextConfig()
+    assert (config.attn_scale, config.floor_scale) == (kind.temperature.factor, kind.temperature.length)
+    assert config.attn_temperature_tuning
+    torch.manual_seed(0)
+    layer, x = Llama4TextAttention(small("Llama4TextConfig", floor_scale=4), layer_idx=3), torch.randn(1, 6, 64)
+    assert not layer.use_rope
+    weights = []
+    for layer.attn_temperature_tuning in (True, False):
+        weights.append(layer(x, position_embeddings=None, attention_mask=None)[1][0, 0])
+    assert [torch.equal(a, b) for a, b in zip(*weights, strict=True)] == [True] * 3 + [False] * 3
+    assert kind.temperature.from_one
+
+
+def test_yarn_sharpens_attention_where_the_table_says() -> None:
+    for name in ("gpt-oss", "OLMo 3"):
+        scalings = [kind.released.scaling for kind in find_model(name).attention]
+        (scaling,) = {each for each in scalings if each and each.kind == "yarn"}
+        assert scaling.attention_factor == pytest.approx(yarn_attention_factor(scaling.factor), rel=1e-12)
+
+
+# ── the table itself ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_table_is_complete() -> None:
+    assert len(MODELS) == len(load_models()) >= 30
+    assert [model.year for model in load_models()] == sorted(model.year for model in load_models())
+    doors = {
+        "RoPE": "query and key",
+        "learned table": "embedding",
+        "sinusoids": "embedding",
+        "T5's bias": "score",
+        "ALiBi": "score",
+    }
+    for model in MODELS.values():
+        assert model.purpose in ("language", "vision and language", "images", "sound", "encoder")
+        folder = getattr(transformers, model.config).__module__.split(".")[-2]
+        assert folder in last_look().folders
+        for kind in model.attention:
+            assert kind.door == doors.get(kind.encoding, "none")
+            assert (kind.layout is not None) == (kind.encoding == "RoPE")
+
+
+def test_released_values_have_sources() -> None:
+    for model in MODELS.values():
+        values = [
+            getattr(kind.released, name)
+            for kind in model.attention
+            for name in ("layers", "base", "rotated", "scaling", "rows")
+        ]
+        if any(values) or (model.recurrent and model.recurrent.released):
+            assert model.checkpoint, model.name
+            assert model.sources, model.name
+        assert all(source.url.startswith("https://") for source in model.sources)
+    urls = [source.url for model in MODELS.values() for source in model.sources if "github.com" in source.url]
+    assert all(re.search(r"/blob/[0-9a-f]{40}/|/blob/main/", url) for url in urls)
+
+
+def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
+    for name in ("Lama", None, ["BERT"]):
+        with pytest.raises(ValueError, match=r"no model .* in the table: choose from BERT, GPT-2, .*DeepSeek-V4"):
+            find_model(name)  # type: ignore[arg-type]
+
+
+def test_frequencies_need_values_and_a_formula() -> None:
+    with pytest.raises(ValueError, match="doesn't fix the frequencies: they need a base"):
+        find_model("Command R7B").attention[0].released.frequencies()
+    with pytest.raises(ValueError, match=r"no formula for Scaling\(kind='longrope'.*: read"):
+        find_model("Phi-4-mini").attention[0].released.frequencies()
+
+
+# ── the tool ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_tool_reports_what_is_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    code = (tool.library() / "modeling_rope_utils.py").read_text()
+    code = code.replace('    "linear": _compute', '    "spiral": None,\n    "linear": _compute')
+    (tmp_path / "modeling_rope_utils.py").write_text(code + "\n    def _validate_wavy_rope_parameters(self): ...\n")
+    for name, line in (
+        ("llama", "class LlamaAttention(nn.Module):"),
+        ("nova", "class NovaAttention(A):"),
+        ("conv", "class Conv(A):"),
+    ):
+        (tmp_path / "models" / name).mkdir(parents=True)
+        (tmp_path / "models" / name / f"modeling_{name}.py").write_text(f"{line}\n    pass\n")
+    monkeypatch.setattr(tool, "library", lambda: tmp_path)
+    monkeypatch.setattr("sys.argv", ["models.py"])
+    assert tool.main() == 1
+    assert capsys.readouterr().out == "new type of RoPE: spiral\nnew type of RoPE: wavy\nnew model with attention: nova\n"
+    stored = tmp_path / "models.json"
+    stored.write_bytes(tool.STORED.read_bytes())
+    monkeypatch.setattr(tool, "STORED", stored)
+    monkeypatch.setattr("sys.argv", ["models.py", "--looked"])
+    assert tool.main() == 0
+    looked = json.loads(stored.read_text())
+    assert looked["look"]["folders"] == ["llama", "nova"]
+    assert {"spiral", "wavy", "yarn"} <= {*looked["look"]["rope_types"]}
+    assert looked["models"] == json.loads(Path("posenc_course/data/models.json").read_text())["models"]
+
+
+def test_nothing_is_new(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.argv", ["models.py"])
+    assert tool.main() == 0
+    assert capsys.readouterr().out == "nothing new\n"
+    assert last_look().version == transformers.__version__
