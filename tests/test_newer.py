@@ -19,4 +19,4 @@ def test_a_row_has_its_claim_above_the_table_with_a_source() -> None:
     claims = dict(re.findall(r"^- \*\*(N\d+)\.\*\* (.*)$", TEXT, re.MULTILINE))
     assert [*claims] == [label for label, *_ in ROWS]
     for label, claim in claims.items():
-        assert re.search(r"\{cite:[pt]\}`\w+|\]\(https://|\(Gemma 3\)", claim), label
+        assert re.search(r"\{cite:[pt]\}`\w+|\]\(https://|\(Gemma \d", claim), label
