@@ -501,11 +501,11 @@ def test_the_tokens_scale_is_what_its_setting_says() -> None:
 
 def test_the_gpu_preset_goes_through_when_shrunk() -> None:
     shrunk = replace(
-        PRESETS["gpu"], length=16, d_model=16, num_heads=2, num_layers=1, steps=2, batch_size=2, evaluation_bytes=128, spans=1
+        PRESETS["gpu"], length=16, d_model=16, num_heads=2, num_layers=1, steps=2, batch_size=2, evaluation_bytes=256, spans=1
     )
-    assert len(PRESETS["gpu"].runs()) == 27
+    assert len(PRESETS["gpu"].runs()) == 14 * 3
     _, record = train_run(shrunk, Run("text", "t5", 0))
-    assert set(record["evaluation"]["plain"]["nonoverlapping"]) == {"16", "32", "64", "128"}
+    assert set(record["evaluation"]["plain"]["nonoverlapping"]) == {"16", "32", "64", "128", "256"}
 
 
 # ── a folder of runs ─────────────────────────────────────────────────────────────────────────────────────────────────────
