@@ -11,8 +11,8 @@ or the score. Each scheme has a module named after its topic, with pure function
     relative      Shaw's vectors, T5's numbers, and windows, by offset    (chapter 09)
     alibi         a penalty that grows with the distance                  (chapter 11)
     polar         lengths for what a token is, angles for where it is     (chapter 14)
-    contextual    positions that are computed from the tokens             (chapter 14)
-    nope          none of the three doors                                 (chapter 14)
+    contextual    positions that are computed from the tokens             (chapter 15)
+    nope          none of the three doors                                 (chapter 17)
 
 These modules are shared by all schemes::
 
@@ -21,7 +21,7 @@ These modules are shared by all schemes::
     attention     scaled dot-product and multi-head attention             (chapter 01)
     transformer   an encoder and a decoder that work with any scheme      (chapters 01 and 02)
     conventions   probes that find out which layout and sign code uses    (chapters 03 and 10)
-    models        which encoding released models use, with their values   (chapter 14)
+    models        which encoding released models use, with their values   (chapter 17)
     training      a training loop that records loss and gradient norms    (chapter 02)
     experiment    every scheme trained and tested beyond its length       (chapter 12)
     plotting      the style of the book's figures

@@ -1,4 +1,4 @@
-"""The selection of models in chapter 14 agrees with the table of models."""
+"""The selection of models in chapter 17 agrees with the table of models."""
 
 import json
 import re
@@ -9,7 +9,7 @@ import pytest
 
 from posenc_course.models import LayerKind, Model, find_model
 
-PAGE = Path(__file__).resolve().parent.parent / "book" / "14_choosing.ipynb"
+PAGE = Path(__file__).resolve().parent.parent / "book" / "17_choosing.ipynb"
 NAMES = {"Llama": "Llama 2", "Llama 3": "Llama 3.1", "Llama 4 Scout": "Llama 4", "the larger Gemma 3": "Gemma 3"}
 
 

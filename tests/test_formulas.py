@@ -269,7 +269,7 @@ FORMULAS = [
     Formula("13_stretching", r"s^{\,d/(d-2)}", {"s": 8.0, "d": D, "base": 10_000.0, "base'": NTK_BASE}),
     Formula("13_stretching", r"\gamma_i\,\omega_i + (1", llama3_parts(), equations=(0,)),
     Formula("deeper/13_stretching", r"\omega''_i\,m - ", {"omega''": OMEGA, "omega'": OMEGA / 3, "i": 1.0, "m": M, "n": N}),
-    Formula("14_choosing", r"a_m = \frac{1}{m + 1}", {"a": FIRST, "m": M}),
+    Formula("17_choosing", r"a_m = \frac{1}{m + 1}", {"a": FIRST, "m": M}),
     Formula("conventions", r"B^{-2i/(d-2)}", {"B": 10_000.0, "i": 2.0, "d": D}),
     Formula("glossary", "their dot product divided by $", {"d_head": D}, divisor()),
     Formula("glossary", "looks only at positions $", EACH, causal_mask(torch.arange(6), torch.arange(6)).numpy()),

@@ -117,7 +117,7 @@ def test_solution_is_right(name: str) -> None:
         ("10_rope", "a * theta.sin() + b", "a * theta.sin() - b"),
         ("11_alibi", "-8 * h / power", "-4 * h / power"),
         ("13_stretching", "/ (4 - 1)", "/ (4 - 2)"),
-        ("14_choosing", '")": [0.0, -1.0]', '")": [0.0, 1.0]'),
+        ("17_choosing", '")": [0.0, -1.0]', '")": [0.0, 1.0]'),
     ],
 )
 def test_a_mistake_in_a_solution_is_found(name: str, old: str, new: str) -> None:

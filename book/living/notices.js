@@ -1,4 +1,4 @@
-// Chapter 14: the nine models read 64 bytes in order, but get different positions for them; which models notice?
+// Chapter 17: the nine models read 64 bytes in order, but get different positions for them; which models notice?
 import { mulberry32 } from "./decoder.js";
 import { listed, mean, written } from "./draw.js";
 import { SCHEMES, run } from "./models.js";
