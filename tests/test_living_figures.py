@@ -496,3 +496,31 @@ def test_second_layer_looks_near_again_with_pair_3_slower(browser: Browser, site
         assert slower == [f"{100 * share:.0f}" for share in shares]
         assert int(slower[1]) < int(as_trained[1]) / 2
         assert models_of(tab) >= {"text-rope-0"}
+
+
+@pytest.mark.slow
+def test_averages_over_windows_tell_the_distance_and_averages_over_everything_do_not(browser: Browser, site: Site) -> None:
+    """Chapter 14: with windows, the cosine is the same at any position; if tokens average everything so far, it changes."""
+    plain = "fig-overlap"
+    later = (63, 255, 1023)
+
+    def cosine(m: int, distance: int, width: int) -> float:
+        """For tokens that are columns of the identity matrix, which are independent of each other."""
+        one, other = (np.eye(1024)[max(at - width + 1, 0) : at + 1].mean(axis=0) for at in (m, m - distance))
+        return round(float(one @ other / np.sqrt((one @ one) * (other @ other))), 2)
+
+    with started(browser, site, plain) as tab:
+        figure = tab.locator(f"#{plain} living-figure")
+        position, distance = (figure.get_by_label(label) for label in ("Position of the later token", "Distance"))
+        press(tab, distance, "ArrowRight", 8)
+        for m in later:
+            assert says(tab, plain, f"and {m:,} are 12 tokens apart") == [m - 12, m, 12, 4, 16, cosine(m, 12, 16)]
+            press(tab, position, "ArrowRight", 1)
+        assert len({cosine(m, 12, 16) for m in later}) == 1
+        figure.get_by_label("Each token averages").press("ArrowDown")
+        whole = [cosine(m, 12, 1024) for m in later]
+        for m, value in zip(reversed(later), reversed(whole), strict=True):
+            said = says(tab, plain, f"Token {m:,} averages {m + 1:,} tokens")
+            assert said == [m, m + 1, m - 12, m - 11, value, whole[0], 63, whole[-1], 1023]
+            press(tab, position, "ArrowLeft", 1)
+        assert whole == sorted({*whole}), "they differ, and late in the text, tokens are more alike"

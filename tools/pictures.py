@@ -171,6 +171,17 @@ def stretching(ax: Axes) -> None:
     ax.axvline(64, color=GREY, linewidth=1)
 
 
+def layers(ax: Axes) -> None:
+    """The windows of eleven tokens, each ending at its token; two of them, and the tokens that are in both."""
+    width, one, other = 8, 5, 9
+    for row in range(11):
+        color = {one: BLUE, other: RED}.get(row, "0.8")
+        ax.plot([row - width + 0.6, row + 0.4], [-row, -row], color=color, linewidth=5, solid_capstyle="butt")
+    ax.fill_between([other - width + 0.6, one + 0.4], -other, -one, color=GREY, alpha=0.3, linewidth=0)
+    ax.plot([one, other], [-one, -other], "o", color="black", markersize=5)
+    ax.set(xlim=(-7.6, 10.6), ylim=(-10.6, 0.6))
+
+
 def choosing(ax: Axes) -> None:
     """A decoder without positions can count: the mean over what it sees falls with every token."""
     places = np.arange(16)
@@ -212,6 +223,7 @@ CHAPTERS = (
     alibi,
     lengths,
     stretching,
+    layers,
     choosing,
 )
 
@@ -239,7 +251,7 @@ def draw() -> dict[str, str]:
         ax.set_position((0.01, 0, 0.98, 1))  # as wide as 64 letters are
         loses_its_place(ax)
         pictures = {"loses_its_place.svg": svg(fig)}
-        return pictures | {f"{number:02d}.svg": svg(picture(number)) for number in range(1, 15)}
+        return pictures | {f"{number:02d}.svg": svg(picture(number)) for number in range(1, len(CHAPTERS) + 1)}
 
 
 if __name__ == "__main__":

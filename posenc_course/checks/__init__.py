@@ -8,6 +8,7 @@ samples the same inputs again.
 from posenc_course.checks import (
     alibi,
     base,
+    layers,
     learned,
     lengths,
     naive,
@@ -28,6 +29,7 @@ __all__ = [
     "base",
     "grade",
     "last",
+    "layers",
     "learned",
     "lengths",
     "naive",
