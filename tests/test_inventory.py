@@ -49,7 +49,7 @@ def key() -> dict[int, list[str]]:
 def test_the_key_answers_every_question() -> None:
     for place, test in enumerate(TESTS):
         asked = questions(test)
-        assert list(asked) == list(key()) == [*range(1, 26)], f"{test}: questions and rows of the key are not 1 to 25"
+        assert list(asked) == list(key()) == [*range(1, 29)], f"{test}: questions and rows of the key are not 1 to 28"
         for number, options in asked.items():
             assert list(options) == ["A", "B", "C"], f"{test}, {number}: the options are {list(options)}, not A, B, C"
             right, believed = key()[number][place], key()[number][place + 2].split(" or ")
@@ -58,7 +58,7 @@ def test_the_key_answers_every_question() -> None:
 
 
 def test_the_longest_option_is_seldom_right() -> None:
-    """Students can't pass by choosing the longest option: on each test, it's right in at most 9 of the 25 questions."""
+    """Students can't pass by choosing the longest option: on each test, it's right in at most 9 of the 28 questions."""
     for place, test in enumerate(TESTS):
         asked = questions(test).items()
         longest = [n for n, options in asked if len(options[key()[n][place]]) == max(map(len, options.values()))]
@@ -314,6 +314,40 @@ def even_numbers() -> str:
     return "Only the one with the table" if moved == [True, True, False, False] else "because RoPE is the better"
 
 
+def windows_of_eight() -> str:
+    words = normal(521, 4096)
+    near, far, farther = (
+        torch.cosine_similarity(words[m - 7 : m + 1].mean(0), words[n - 7 : n + 1].mean(0), dim=0)
+        for m, n in ((504, 500), (520, 504), (520, 500))
+    )
+    return "That the first two are close" if near > 0.4 and max(abs(far), abs(farther)) < 0.1 else "Nothing about distances"
+
+
+def half_turns() -> str:
+    """Whether the sign of the first key's score says if the number of ones is even, in each of many texts."""
+    texts = torch.randint(2, (100, 200), generator=torch.Generator().manual_seed(0))
+    ones = texts.cumsum(dim=1)
+    even = ones % 2 == 0
+    by_ones = torch.cos(torch.pi * ones.double()) > 0
+    by_position = (torch.cos(torch.arange(200.0)) > 0).expand(100, -1)  # RoPE's score is the same in all texts
+    told = [torch.equal(sign, even) for sign in (by_position, by_ones)]
+    return "In the second" if told == [False, True] else "RoPE's rotations contain"
+
+
+def share(lead: float, n: int) -> float:
+    return float(torch.tensor([lead, *[0.0] * (n - 1)], dtype=torch.float64).softmax(0)[0])
+
+
+def a_hundred_times_as_many() -> str:
+    assert abs(share(5, 100) - 0.60) < 0.005
+    return "Between 1 and 2" if 0.01 < share(5, 10_000) < 0.02 else "Still 60"
+
+
+def half_of_a_million() -> str:
+    assert abs(share(6.9, 1_000) - 0.5) < 0.005
+    return "By 13.8" if abs(share(13.8, 1_000_000) - 0.5) < 0.01 else "as before"
+
+
 DECIDED: list[tuple[str, int, Callable[[], str]]] = [
     ("first", 2, lambda: "the last vector are swapped" if encoder_follows_its_input() else "stays exactly the same"),
     ("first", 4, columns_that_change_most),
@@ -329,6 +363,7 @@ DECIDED: list[tuple[str, int, Callable[[], str]]] = [
     ("first", 18, bloom),
     ("first", 23, one_word),
     ("first", 24, ntk),
+    ("first", 28, a_hundred_times_as_many),
     ("second", 1, at_the_verb),
     ("second", 2, lambda: "The same labels in reverse order" if encoder_follows_its_input() else "doesn't notice"),
     ("second", 3, decoder_moved),
@@ -359,6 +394,9 @@ DECIDED: list[tuple[str, int, Callable[[], str]]] = [
     ("second", 22, three_letters),
     ("second", 23, even_numbers),
     ("second", 25, every_fourth_position),
+    ("second", 26, windows_of_eight),
+    ("second", 27, half_turns),
+    ("second", 28, half_of_a_million),
 ]
 
 
