@@ -17,6 +17,7 @@ import torch
 
 from posenc_course.alibi import alibi_bias, alibi_slopes
 from posenc_course.attention import attention, attention_weights, causal_mask
+from posenc_course.contextual import ForgettingPositions, ReflectedPositions
 from posenc_course.experiment.config import SCALES
 from posenc_course.geometry import norms, shift_matrix, similarity, wavelengths
 from posenc_course.naive import normalized
@@ -101,6 +102,53 @@ def alibi() -> Names:
     return {"score": lambda m, n: scores[int(m), int(n)], "q": q, "k": k, "s": float(slopes[1]), "m": M, "n": N, "d_head": D}
 
 
+def forgetting() -> Names:
+    """Scores with forget gates, and without the softmax the state of the recurrence; its vectors are columns."""
+    scheme, x = ForgettingPositions(D, 1).double(), torch.tensor(RANDOM.normal(size=(1, 20, D)))
+    with torch.no_grad():
+        p = scheme.locate(x, torch.arange(20), None)
+        bias = scheme.bias(x[:, None], p, p)[0, 0].numpy()
+        f = scheme.gate(x)[0, :, 0].sigmoid().numpy()
+    q, k, v = RANDOM.normal(size=(3, 20, D, 1))
+    scores = np.einsum("mdi,ndi->mn", q, k) / D**0.5 + bias
+    states = [sum(np.exp(bias[m, n]) * v[n] @ k[n].T for n in range(m + 1)) for m in range(20)]
+    outputs = [sum(np.exp(bias[m, n]) * float(q[m, :, 0] @ k[n, :, 0]) * v[n] for n in range(m + 1)) for m in range(20)]
+    return {
+        "score": lambda m, n: scores[int(m), int(n)],
+        "p": p[0, 0, :, 0].numpy(),
+        "f": f,
+        "S": states,
+        "o": outputs,
+        "m": M,
+        "n": N,
+        "d_head": D,
+        "v": v,
+        "q": q,
+        "k": k,
+    }
+
+
+def reflected() -> Names:
+    """The mirrors of 20 tokens, as matrices and as columns, and their products."""
+    scheme, x = ReflectedPositions(D, 1).double(), torch.tensor(RANDOM.normal(size=(1, 20, D)))
+    with torch.no_grad():
+        P = scheme.locate(x, torch.arange(20), None)[0, 0].numpy()
+        w = torch.nn.functional.normalize(scheme.mirror(x)[0], dim=-1).numpy()[..., None]
+    H = np.concatenate((P[:1], P[1:] @ P[:-1].transpose(0, 2, 1)))
+    return {"H": H, "P": P, "w": w, "I": np.eye(D), "l": 7.0, "m": M, "n": N, "q": X[:20], "k": X[20:]}
+
+
+def alternating() -> Names:
+    """An arrow in a plane, reflected in lines at the angles a, with a sign that alternates."""
+    a = RANDOM.uniform(-0.3, 0.3, size=10)
+    scheme = ReflectedPositions(2, 1).double()
+    scheme.mirror.weight.data = torch.eye(2, dtype=torch.float64)
+    across = torch.tensor(np.stack((-np.sin(a), np.cos(a)), axis=1))[None]
+    with torch.no_grad():
+        x, y = scheme.locate(across, torch.arange(10), None)[0, 0, :, :, 0].T.numpy()  # the arrow begins at the angle 0
+    return {"psi": (-1.0) ** np.arange(10) * np.arctan2(y, x), "a": a, "l": 7.0}
+
+
 def values_turned() -> Names:
     a, v = RANDOM.random((20, 6)), RANDOM.normal(size=(6, D))
     o = np.stack([a[m] @ np.stack([rope(n) @ v[n] for n in range(6)]) for m in range(20)])
@@ -125,7 +173,7 @@ def nearest_share(s: float, k: int, length: int) -> float:
     return float(torch.softmax(bias, -1)[-k:].sum())
 
 
-SHAW = shaw()
+SHAW, FORGETTING, REFLECTED = shaw(), forgetting(), reflected()
 ROWS_OF_X, *_PROJECTIONS = RANDOM.normal(size=(5, D)), *RANDOM.normal(size=(3, D, D))
 
 
@@ -269,6 +317,11 @@ FORMULAS = [
     Formula("13_stretching", r"s^{\,d/(d-2)}", {"s": 8.0, "d": D, "base": 10_000.0, "base'": NTK_BASE}),
     Formula("13_stretching", r"\gamma_i\,\omega_i + (1", llama3_parts(), equations=(0,)),
     Formula("deeper/13_stretching", r"\omega''_i\,m - ", {"omega''": OMEGA, "omega'": OMEGA / 3, "i": 1.0, "m": M, "n": N}),
+    Formula("15_contextual", r"- (p_m - p_n), \\", FORGETTING | {"q": FORGETTING["q"][..., 0], "k": FORGETTING["k"][..., 0]}),
+    Formula("15_contextual", r"S_m = f_m\, S_{m-1} + ", FORGETTING),
+    Formula("15_contextual", r"H_l = I - 2 w_l", REFLECTED, inline=True),
+    Formula("deeper/15_contextual", r"q_m^{\mathsf T} P_m P_n", REFLECTED, equations=(1,)),
+    Formula("deeper/15_contextual", r"(-1)^l \cdot 2 a_l", alternating()),
     Formula("17_choosing", r"a_m = \frac{1}{m + 1}", {"a": FIRST, "m": M}),
     Formula("conventions", r"B^{-2i/(d-2)}", {"B": 10_000.0, "i": 2.0, "d": D}),
     Formula("glossary", "their dot product divided by $", {"d_head": D}, divisor()),
@@ -295,6 +348,7 @@ FORMULAS = [
     Formula("glossary", "two rows of the table, $", SIMILAR),
     Formula("glossary", "the angle between them is $", SIMILAR, pe(M) @ pe(N) / (norms([M], D) * norms([N], D)).item()),
     Formula("glossary", "Δ positions later: $", TABLE),
+    Formula("glossary", "a unit vector $w$, it's $", {"I": np.eye(D), "w": REFLECTED["w"][7]}, REFLECTED["H"][7]),
     Formula("glossary", "no difference, $", {"M": COMMUTING, "R": shift(3)}),
     Formula("glossary", "one nat is $", {}),
     Formula("glossary", "of a fair coin costs $", {}),

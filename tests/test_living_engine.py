@@ -20,6 +20,7 @@ from torch import Tensor
 
 from posenc_course import alibi, naive, relative, rope, rope_scaling, sinusoidal
 from posenc_course import attention as attention_module
+from posenc_course.contextual import ReflectedPositions
 from posenc_course.experiment import SCHEMES, changed, load_model, load_results
 from posenc_course.transformer import Decoder
 from tests.commands import ROOT, WEEKLY
@@ -97,6 +98,11 @@ def encodings(draw: random.Random) -> Iterator[tuple[str, list[Any], Any]]:
     q = x[None, None, None, :]
     here = torch.tensor(real[:1], dtype=torch.float64)
     yield "applyRope", [x.tolist(), cos[0].tolist(), sin[0].tolist()], scheme.rotate(q, q, here, here)[0].flatten()
+    w = torch.tensor([draw.gauss(0, 1) for _ in x], dtype=torch.float64)
+    mirrors = ReflectedPositions(len(x), 1).double()
+    mirrors.mirror.weight.data = torch.eye(len(x), dtype=torch.float64)  # each token is perpendicular to its own mirror
+    token = mirrors.locate(w[None, None], torch.arange(1), None)
+    yield "reflect", [x.tolist(), w.tolist()], mirrors.rotate(q, q, token, token)[0].flatten().detach()
     factor, trained = draw.choice([1, 4, draw.uniform(1, 40)]), draw.choice([64, 4096])
     stretch: list[Any] = [omega.tolist(), factor]
     yield "positionInterpolation", stretch, rope_scaling.position_interpolation(omega, factor)

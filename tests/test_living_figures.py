@@ -13,6 +13,7 @@ from torch import Tensor
 
 from posenc_course.alibi import AlibiPositions, alibi_bias, alibi_slopes
 from posenc_course.attention import attention_weights
+from posenc_course.contextual import ReflectedPositions
 from posenc_course.experiment import SCHEMES, changed, load_corpus, load_model, token_losses
 from posenc_course.geometry import norms, turning_pairs, wavelengths
 from posenc_course.naive import normalized
@@ -524,3 +525,51 @@ def test_averages_over_windows_tell_the_distance_and_averages_over_everything_do
             assert said == [m, m + 1, m - 12, m - 11, value, whole[0], 63, whole[-1], 1023]
             press(tab, position, "ArrowLeft", 1)
         assert whole == sorted({*whole}), "they differ, and late in the text, tokens are more alike"
+
+
+def test_order_of_mirrors_matters_and_that_of_rotations_does_not(browser: Browser, site: Site) -> None:
+    """Chapter 15: mirrors play the shell game, in which the order of the swaps counts; rotations lose it."""
+    plain = "fig-cups"
+    swaps = {"A": (0, 1), "B": (1, 2), "C": (0, 2)}
+
+    def real(game: str) -> int:
+        cup = 0
+        for a, b in (swaps[name] for name in game):
+            cup = b if cup == a else a if cup == b else cup
+        return cup
+
+    def reflected(game: str) -> int:
+        """The cup to which the package's mirrors take a ball that begins under cup 0."""
+        scheme = ReflectedPositions(3, 1).double()
+        scheme.mirror.weight.data = torch.eye(3, dtype=torch.float64)
+        cups = torch.eye(3, dtype=torch.float64)
+        tokens = torch.stack([cups[a] - cups[b] for a, b in (swaps[name] for name in game)])
+        product = scheme.locate(tokens[None], torch.arange(len(game)), None)[0, 0, -1]
+        return int((product @ cups[0]).argmax())
+
+    def rotated(game: str) -> int:
+        return sum(b - a for a, b in (swaps[name] for name in game)) % 3
+
+    with started(browser, site, plain) as tab:
+        figure = tab.locator(f"#{plain}")
+        game = "AB"
+        found = says(tab, plain, "After A and B, the reflected arrow")
+        assert found == [reflected(game), real(game), reflected(game[::-1])] == [2, 2, 1]
+        assert real(game[::-1]) == 1
+        for name in "CAB":
+            figure.get_by_role("button", name=f"{name}: swap").press("Enter")
+            game += name
+            found = says(tab, plain, f"{game[-2]} and {game[-1]}, the reflected arrow")
+            assert found == [reflected(game), real(game), reflected(game[::-1])]
+        press(tab, figure.get_by_label("Each swap is a"), "ArrowDown", 1)
+        arrow, ball, again, *other = says(tab, plain, "the rotated arrow")
+        assert (arrow, ball, again) == (rotated(game), real(game), rotated(game[::-1]))
+        assert other == [real(game[::-1])] * (real(game) != real(game[::-1]))
+        press(tab, figure.get_by_role("slider"), "ArrowLeft", 3)
+        arrow, ball, again, fair = says(tab, plain, "must be wrong")
+        assert (arrow, ball, again, fair) == (rotated("AB"), real("AB"), rotated("BA"), real("BA"))
+        assert arrow == again
+        assert ball != fair
+        for _ in range(4):
+            figure.get_by_role("button", name="Take back").press("Enter")
+        assert says(tab, plain, "After A, the rotated arrow") == [rotated("A"), real("A")]

@@ -117,6 +117,7 @@ def test_solution_is_right(name: str) -> None:
         ("10_rope", "a * theta.sin() + b", "a * theta.sin() - b"),
         ("11_alibi", "-8 * h / power", "-4 * h / power"),
         ("13_stretching", "/ (4 - 1)", "/ (4 - 2)"),
+        ("15_contextual", "2 * math.pi / 3", "math.pi"),
         ("17_choosing", '")": [0.0, -1.0]', '")": [0.0, 1.0]'),
     ],
 )

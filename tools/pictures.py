@@ -182,6 +182,17 @@ def layers(ax: Axes) -> None:
     ax.set(xlim=(-7.6, 10.6), ylim=(-10.6, 0.6))
 
 
+def contextual(ax: Axes) -> None:
+    """The shell game with three cups: five swaps, and the ball's way."""
+    ways = [[0], [1], [2]]  # where each cup is after each swap
+    for a, b in ((0, 1), (1, 2), (0, 1), (0, 2), (1, 2)):
+        for way in ways:
+            way.append({a: b, b: a}.get(way[-1], way[-1]))
+    for way, color, width in zip(reversed(ways), (GREY, GREY, RED), (1.5, 1.5, 3), strict=True):
+        ax.plot([-place for place in way], "o-", color=color, linewidth=width, markersize=6 + width)
+    ax.set(xlim=(-0.3, 5.3), ylim=(-2.4, 0.4))
+
+
 def choosing(ax: Axes) -> None:
     """A decoder without positions can count: the mean over what it sees falls with every token."""
     places = np.arange(16)
@@ -224,6 +235,7 @@ CHAPTERS = (
     lengths,
     stretching,
     layers,
+    contextual,
     choosing,
 )
 

@@ -46,6 +46,13 @@ export function applyRope(x, cos, sin, into = Float64Array.from(x)) {
   return into;
 }
 
+// x - 2 (x·w)/(w·w) w: x, reflected in the mirror that is perpendicular to w.
+export function reflect(x, w) {
+  const dot = (a, b) => a.reduce((sum, number, c) => sum + number * b[c], 0);
+  const twice = (2 * dot(x, w)) / dot(w, w);
+  return Float64Array.from(x, (number, c) => number - twice * w[c]);
+}
+
 // ω_i / factor
 export function positionInterpolation(omega, factor) {
   return pairs(omega.length, (i) => omega[i] / factor);

@@ -8,6 +8,7 @@ samples the same inputs again.
 from posenc_course.checks import (
     alibi,
     base,
+    contextual,
     layers,
     learned,
     lengths,
@@ -27,6 +28,7 @@ from posenc_course.checks._exercise import grade, last
 __all__ = [
     "alibi",
     "base",
+    "contextual",
     "grade",
     "last",
     "layers",
