@@ -190,7 +190,7 @@ FACTS = [
     Fact(README, "through one of {} doors", doors),
     Fact(README, "at up to {} times the training length", lambda: MULTIPLES[-1]),
     Fact(README, "nats per byte at T, {}T, {}T, {}T", lambda: MULTIPLES[1:]),
-    Fact(README, "whose results chapters {}, {}, {} and {} read", chapters_that_read_trainings),
+    Fact(README, "whose results chapters {}, {}, {}, {} and {} read", chapters_that_read_trainings),
     Fact(USE, "There are {} ways to run", lambda: items(guide(USE), "Run it", "**")),
     Fact(USE, "You need Python {} or later", lambda: read_in("pyproject.toml", r'requires-python = ">=(\S+)"')),
     Fact(USE, "{} question is answered in words", lambda: {text.count("*Rubric.*") for text in ASSIGNMENTS}),
