@@ -12,6 +12,7 @@ or the score. Each scheme has a module named after its topic, with pure function
     alibi         a penalty that grows with the distance                  (chapter 11)
     polar         lengths for what a token is, angles for where it is     (chapter 14)
     contextual    positions that are computed from the tokens             (chapter 15)
+    temperature   scores that grow with the number of keys                (chapter 16)
     nope          none of the three doors                                 (chapter 17)
 
 These modules are shared by all schemes::

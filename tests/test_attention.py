@@ -23,6 +23,7 @@ from posenc_course.rope import RotaryPositions
 from posenc_course.rope_scaling import DynamicNTKPositions, yarn, yarn_attention_factor
 from posenc_course.schemes import PositionScheme
 from posenc_course.sinusoidal import SinusoidalPositions, frequencies
+from posenc_course.temperature import ScaledPositions, log_factor
 from posenc_course.transformer import Decoder, Encoder, Transformer
 from tests.tensors import normal, normal32
 
@@ -74,6 +75,8 @@ CACHEABLE: dict[str, Callable[[], PositionScheme]] = {
     "forgetting": lambda: ForgettingPositions(D_MODEL, HEADS),
     "selective": lambda: SelectiveRotaryPositions(D_MODEL, HEADS, frequencies(D_HEAD)),
     "reflected": lambda: ReflectedPositions(D_MODEL, HEADS),
+    "scaled": lambda: ScaledPositions(RotaryPositions(frequencies(D_HEAD)), lambda positions: log_factor(positions, 2)),
+    "scaled-shaw": lambda: ScaledPositions(ShawPositions(D_HEAD, max_offset=2), lambda positions: log_factor(positions, 2)),
 }
 
 

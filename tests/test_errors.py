@@ -29,6 +29,7 @@ from posenc_course import (
     relative,
     rope,
     sinusoidal,
+    temperature,
 )
 from posenc_course._validation import Bounded, Call, Dtype, Frequencies, Instance, Numbers, Rule, Shaped, parse
 from posenc_course.attention import Cache, MultiHeadAttention
@@ -183,7 +184,7 @@ COMMON: Arguments = {
     "q_positions": L, "query": Q, "rotary_dim": 2, "rows": L, "sample": lambda _: (IDS, IDS), "schedule": None, "seed": 0,
     "scheme": PositionScheme(), "sin": x(3, 2), "slopes": x(2), "slow": 1.0, "start": 0, "std": 0.02, "steps": 1,
     "table": x(5, 4), "tokens": IDS, "value": Q, "values": x(2, 2, 1, 5), "vocab_size": 5, "warm_up": 1, "weight": x(8, 6),
-    "axes": torch.tensor([0, 1]), "before": None, "sections": [2, 1], "share": 0.5, "window": 2,
+    "axes": torch.tensor([0, 1]), "before": None, "sections": [2, 1], "share": 0.5, "trained": 4, "window": 2,
     "x": x(2, 3, 6), "bias": x(3, 3), "mask": torch.ones(3, 3, dtype=torch.bool),
 }  # fmt: skip
 VECTORS = {"query": x(2, 3, 4), "key": x(2, 3, 4)}
@@ -213,6 +214,8 @@ OWN: dict[str, Arguments] = {
     "rope.apply_rope_complex": {"x": Q},
     "rope.mrope_tables": {"positions": x(2, 3)},
     "rope_scaling.dynamic_ntk": {"length": 8},
+    "temperature.llama4_factor": {"floor": 4, "scale": 0.1},
+    "temperature.ScaledPositions": {"factor": torch.ones_like},
 }
 
 
@@ -392,6 +395,12 @@ MORE: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a window for positions that don't count tokens": (
         lambda: relative.WindowedPositions(contextual.ForgettingPositions(6, 2), 4), "one that counts tokens",
+    ),
+    "factors for positions that don't count tokens": (
+        lambda: temperature.ScaledPositions(contextual.ForgettingPositions(6, 2), torch.ones_like), "one that counts tokens",
+    ),
+    "a factor for all positions together": (
+        lambda: temperature.ScaledPositions(PositionScheme(), lambda positions: positions[..., :1]).rotate(Q, Q, L, L), "(1,)",
     ),
     "more tokens than a table has rows": (lambda: Decoder(5, 6, 2, 1, learner)(IDS), "position 2 lies beyond"),
     "fractions where a table has rows": (lambda: Decoder(5, 6, 2, 1, learner)(IDS, L / 2), "got 0.5"),
@@ -583,6 +592,8 @@ EXEMPT = {
     "experiment.tasks.Task": "a record",
     "relative.WindowedPositions.embed": "as the scheme inside",
     "relative.WindowedPositions.rotate": "as the scheme inside",
+    "temperature.ScaledPositions.embed": "as the scheme inside",
+    "temperature.ScaledPositions.bias": "as the scheme inside",
     "experiment.folder.run_experiment": "in test_experiment.py",
     "experiment.folder.evaluate_again": "in test_experiment.py",
     "experiment.folder.merge": "in test_experiment.py",

@@ -25,6 +25,7 @@ from posenc_course.relative import shaw_bias, t5_buckets
 from posenc_course.rope import apply_rope, rope_tables
 from posenc_course.rope_scaling import llama3, ntk_aware, position_interpolation, yarn_attention_factor
 from posenc_course.sinusoidal import frequencies, sinusoidal_table
+from posenc_course.temperature import log_factor
 from tests import latex, pages
 from tests.latex import Names
 
@@ -225,6 +226,15 @@ BLOCK: Names = {"cos": math.cos(0.6), "sin": math.sin(0.6)}
 STRETCHED = float(OMEGA[2] / position_interpolation(frequencies(D), 8.0)[2])
 
 
+def diluted(lead: float, *others: float) -> float:
+    """The weight of the first of these keys."""
+    return float(torch.softmax(torch.tensor([lead, *others], dtype=torch.float64), -1)[0])
+
+
+LEAD: Names = {"a": 3.0, "n": 40.0}
+SINK: Names = {"b": 1.5, "s": np.array([0.4, -1.0, 2.2]), "number of j": 3, "n": 2.0}
+
+
 class Formula(NamedTuple):
     page: str
     piece: str
@@ -324,6 +334,20 @@ FORMULAS = [
     Formula("deeper/15_contextual", r"(-1)^l \cdot 2 a_l", alternating()),
     Formula("17_choosing", r"a_m = \frac{1}{m + 1}", {"a": FIRST, "m": M}),
     Formula("conventions", r"B^{-2i/(d-2)}", {"B": 10_000.0, "i": 2.0, "d": D}),
+    Formula("16_reach", r"p = \frac{e^a}", LEAD | {"p": diluted(3, *[0.0] * 39)}),
+    Formula("16_reach", r"e^{a \ln n / \ln T}", LEAD | {"T": 32.0}),
+    Formula("16_reach", r"e^{a \ln n / \ln T}", LEAD | {"T": 32.0, "a": 3.0, "n": 40.0}, math.exp(3 * log_factor([39], 32)[0])),
+    Formula("16_reach", r"\frac{e^{s_n}}", SINK, diluted(2.2, 1.5, 0.4, -1.0)),
+    Formula("16_reach", "it gets $", {"b": 1.5, "n": 40.0}, diluted(1.5, *[0.0] * 40)),
+    Formula(
+        "deeper/16_reach",
+        r"n^{\gamma(1 - \rho)}",
+        {"n": 40.0, "gamma": 2.5, "rho": 0.4},
+        diluted(1.5 * math.log(40), *[0.0] * 39),
+    ),
+    Formula("deeper/16_reach", r"\rho(\Delta) = ", TABLE | {"rho": lambda by: float(similarity([by], D)[0]) / (D / 2)}),
+    Formula("deeper/16_reach", r"\frac{e^{z}}{e^{b}", {"b": 1.5, "z": 0.7}),
+    Formula("glossary", "among $n$ keys has the weight $", LEAD, diluted(3, *[0.0] * 39)),
     Formula("glossary", "their dot product divided by $", {"d_head": D}, divisor()),
     Formula("glossary", "looks only at positions $", EACH, causal_mask(torch.arange(6), torch.arange(6)).numpy()),
     Formula("glossary", "all other scores are set to $", {"infty": math.inf}, UNSEEN),

@@ -18,7 +18,7 @@ import torch
 from playwright.sync_api import Browser, Page
 from torch import Tensor
 
-from posenc_course import alibi, naive, relative, rope, rope_scaling, sinusoidal
+from posenc_course import alibi, naive, relative, rope, rope_scaling, sinusoidal, temperature
 from posenc_course import attention as attention_module
 from posenc_course.contextual import ReflectedPositions
 from posenc_course.experiment import SCHEMES, changed, load_model, load_results
@@ -109,6 +109,10 @@ def encodings(draw: random.Random) -> Iterator[tuple[str, list[Any], Any]]:
     yield "ntkAware", stretch, rope_scaling.ntk_aware(omega, factor)
     yield "yarn", [*stretch, trained], rope_scaling.yarn(omega, factor, trained)
     yield "yarnAttentionFactor", [factor], rope_scaling.yarn_attention_factor(factor)
+    yield "logFactor", [whole, trained], temperature.log_factor(whole, trained)
+    floor, scale = draw.choice([1, 64, 8192]), draw.choice([0, 0.1])
+    edges = [floor - 1, *whole, 10**6 * floor - 2, 10**6 * floor - 1]
+    yield "llama4Factor", [edges, floor, scale], temperature.llama4_factor(edges, floor, scale)
 
     causal = draw.choice([True, False])
     buckets = 2 * draw.randrange(2, 40)

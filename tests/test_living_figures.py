@@ -21,6 +21,7 @@ from posenc_course.relative import t5_buckets
 from posenc_course.rope import RotaryPositions, apply_rope, rope_tables
 from posenc_course.schemes import PositionScheme
 from posenc_course.sinusoidal import SinusoidalPositions, frequencies, sinusoidal_table
+from posenc_course.temperature import llama4_factor, log_factor
 from posenc_course.transformer import Decoder
 from tests.commands import ROOT
 from tests.test_living import living, numbers, recorded, started
@@ -321,6 +322,40 @@ def test_no_number_of_heads_widens_the_widest_window(browser: Browser, site: Sit
         assert says(tab, "fig-window", "Head 9 of 12") == [9, 12, 1, slope, 12, 90, more[8], 8192, 12, min(more), max(more)]
         assert min(more) < min(few)
         assert max(more) == max(few)
+
+
+@pytest.mark.slow
+def test_a_lead_is_diluted_and_a_factor_of_ln_n_holds_it(browser: Browser, site: Site) -> None:
+    """Chapter 16: four more points of lead count for 55 times as many keys; scores times ln n keep what they have at first."""
+
+    def share(lead: float, keys: int, times: Tensor | None = None) -> float:
+        scores = torch.zeros(keys, 1, dtype=torch.float64)
+        scores[0] = lead
+        query = torch.ones(1, 1, dtype=torch.float64) if times is None else times[:, None]
+        return round(100 * attention_weights(query, scores)[0, 0].item(), 1)
+
+    with started(browser, site, "fig-dilution") as tab:
+        figure = tab.locator("#fig-dilution")
+        choose, training = figure.get_by_role("combobox"), figure.get_by_role("slider", name="Training length")
+        times = log_factor([16383], 64)
+        said = says(tab, "fig-dilution", "One of 16,384 keys")
+        assert said[:8] == [16384, 8, share(8, 16384), 16383, 100 - said[2], round(times.item(), 2), 16384, 64]
+        assert round(said[8]) == round(share(8, 16384, times)) == 100
+        press(tab, figure.get_by_label("Lead of the best key"), "ArrowRight", 4)
+        press(tab, figure.get_by_label("Keys in the text"), "ArrowRight", 6)
+        diluted = says(tab, "fig-dilution", "One of 1,048,576 keys has a score that is higher by 12")
+        assert diluted[2] == share(12, 2**20) < said[2] < 1.2 * diluted[2], "64 times as many keys, and a lead worth 55"
+        press(tab, figure.get_by_label("Lead of the best key"), "ArrowLeft", 8)
+        press(tab, training, "ArrowRight", 7)
+        assert says(tab, "fig-dilution", "ln 1,048,576 / ln 8,192")[2] < 0.1
+        choose.press("ArrowDown")
+        (times,) = llama4_factor([2**20 - 1], floor=8192)
+        assert says(tab, "fig-dilution", "Llama 4's factor")[5] == round(times.item(), 2)
+        press(tab, figure.get_by_label("Keys in the text"), "Home", 1)
+        says(tab, "fig-dilution", "Llama 4's factor isn't more than 1 here, so the scores stay as they are")
+        choose.press("Home")
+        training.wait_for(state="hidden")
+        assert says(tab, "fig-dilution", "One of 16 keys") == [16, 4, share(4, 16), 15, round(100 - share(4, 16), 1)]
 
 
 @pytest.mark.slow

@@ -33,6 +33,7 @@ from posenc_course.relative import t5_buckets
 from posenc_course.rope import RotaryPositions
 from posenc_course.rope_scaling import ntk_aware
 from posenc_course.sinusoidal import frequencies, sinusoidal_table
+from posenc_course.temperature import log_factor
 
 FOLDER = Path(__file__).resolve().parent.parent / "book/pictures"
 BLUE, RED, GREEN, ORANGE = (COLORS[name] for name in ("blue", "vermillion", "green", "orange"))
@@ -193,6 +194,16 @@ def contextual(ax: Axes) -> None:
     ax.set(xlim=(-0.3, 5.3), ylim=(-2.4, 0.4))
 
 
+def reach(ax: Axes) -> None:
+    """The share of a key whose score leads by ln 64, 8 and 12, in longer and longer texts; dotted, with scores times ln n."""
+    keys = np.geomspace(16, 2**20, 100)
+    for lead, color in zip((np.log(64), 8, 12), position_colors(3), strict=True):
+        ax.plot(keys, 1 / (1 + (keys - 1) * np.exp(-lead)), color=color, linewidth=3)
+    times = log_factor(keys.astype(int) - 1, 64).numpy()
+    ax.plot(keys, 1 / (1 + (keys - 1) * np.exp(-np.log(64) * times)), color=RED, linestyle=":", linewidth=3)
+    ax.set(xscale="log", ylim=(-0.05, 1.1))
+
+
 def choosing(ax: Axes) -> None:
     """A decoder without positions can count: the mean over what it sees falls with every token."""
     places = np.arange(16)
@@ -236,6 +247,7 @@ CHAPTERS = (
     stretching,
     layers,
     contextual,
+    reach,
     choosing,
 )
 

@@ -126,3 +126,15 @@ export function alibiSlopes(numHeads) {
   const power = 2 ** (31 - Math.clz32(numHeads)); // the largest power of two that is not more
   return pairs(numHeads, (h) => 2 ** -(h < power ? (h + 1) * 8 / power : (2 * (h - power) + 1) * 4 / power));
 }
+
+// By what a query is multiplied, so that its scores grow with the number of keys before it.
+
+// max(1, ln(m + 1) / ln(trained)) for each position m.
+export function logFactor(positions, trained) {
+  return Float64Array.from(positions, (m) => Math.max(1, Math.log1p(m) / Math.log(trained)));
+}
+
+// 1 + scale · ln(1 + ⌊(m + 1) / floor⌋) for each position m.
+export function llama4Factor(positions, floor = 8192, scale = 0.1) {
+  return Float64Array.from(positions, (m) => 1 + scale * Math.log1p(Math.floor((m + 1) / floor)));
+}

@@ -1,0 +1,399 @@
+"""Exercises on the reach of attention: how a share falls with the number of keys, factors for scores, sinks, and rivals."""
+
+import math
+import random
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from posenc_course.checks._exercise import Call, Exercise, exercise
+from posenc_course.checks._sandbox import Wrong
+from posenc_course.temperature import llama4_factor, log_factor
+
+# ── in the chapter ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@exercise("my_lead")
+def lead(seed: int) -> Exercise:
+    """my_lead(share, n) -> how much higher than the n - 1 other scores a key's score must be for the key to get this share."""
+    rng = random.Random(seed)
+    cases = {
+        "half of the attention": (0.5, 1001),
+        "two keys": (0.75, 2),
+        "one key in ten": (0.9, 10),
+        "a small share": (0.1, 5),
+        "an equal share": (0.25, 4),
+        "a million keys": (0.99, 10**6),
+        "a share": (rng.choice([0.3, 0.4, 0.6, 0.7, 0.8]), rng.randint(20, 500)),
+    }
+
+    def odds(share: float) -> float:
+        return share / (1 - share)
+
+    return Exercise(
+        cases=cases,
+        right=lambda share, n: math.log(odds(share) * (n - 1)),
+        mistakes={
+            "n keys": (lambda share, n: math.log(odds(share) * n),
+                "You count n other keys, but n counts all keys, including the one with the higher score."),
+            "one key more": (lambda share, n: math.log(odds(share) * (n + 1)),
+                "You count n + 1 other keys, but n counts all keys, so n - 1 of them are others."),
+            "two keys fewer": (lambda share, n: math.log(odds(share) * max(n - 2, 0.5)),
+                "You count n - 2 other keys, but there are n - 1."),
+            "without odds": (lambda share, n: math.log(share * (n - 1)),
+                "You multiply n - 1 by the share. But the softmax's denominator contains the one key, too, so compare its "
+                "share with the share of all other keys together."),
+            "share of n": (lambda share, n: math.log(share * n),
+                "You take the logarithm of share·n, which is how many times an equal share the key gets. But with a higher "
+                "score, its own term also makes the softmax's denominator larger."),
+            "half": (lambda share, n: math.log(n - 1),
+                "Your lead doesn't depend on the share. It's right for half of the attention, and for no other share."),
+            "ln n": (lambda share, n: math.log(n),
+                "You return ln n. That's how the lead grows with the number of keys, but it also depends on the share, and "
+                "only n - 1 of the keys are others."),
+            "odds alone": (lambda share, n: math.log(odds(share)),
+                "Your lead doesn't depend on n. But each of the n - 1 other keys adds a term to the softmax's denominator."),
+            "other way round": (lambda share, n: math.log((n - 1) / odds(share)),
+                "You have the two shares the wrong way round: with your lead, the one key gets what all others should get."),
+            "sum": (lambda share, n: odds(share) * (n - 1),
+                "You return e to the power of the lead. Take the logarithm of your result."),
+            "difference": (lambda share, n: math.log(n - 1) - odds(share),
+                "You have mixed up a logarithm and its argument: the logarithm of a product is a sum of logarithms."),
+            "added odds": (lambda share, n: math.log(n - 1) + odds(share),
+                "You have mixed up a logarithm and its argument: the logarithm of a product is a sum of logarithms."),
+            "rest": (lambda share, n: math.log((n - 1) / (1 - share)),
+                "Your share is divided by 1 - share, but its numerator is missing."),
+            "negative": (lambda share, n: -math.log(odds(share) * (n - 1)),
+                "Your lead has the wrong sign. A key that gets more than an equal share needs a higher score than the others."),
+            "base 2": (lambda share, n: math.log2(odds(share) * (n - 1)),
+                "You use the logarithm to base 2, but the softmax uses powers of e."),
+            "base 10": (lambda share, n: math.log10(odds(share) * (n - 1)),
+                "You use the logarithm to base 10, but the softmax uses powers of e."),
+        },
+        praise=lambda said: f"all leads are right. For half of the attention among 1,001 keys, a lead of {said[0]:.2f} is "
+                            "enough.",
+    )  # fmt: skip
+
+
+# ── the assignment ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _share(lead: float, n: int) -> float:
+    """e^a/(e^a + n - 1), with powers that can't overflow."""
+    if lead > 0:
+        return 1 / (1 + (n - 1) * math.exp(-lead))
+    return math.exp(lead) / (math.exp(lead) + (n - 1))
+
+
+def _share_of(call: Call, lead: float, n: int) -> float:
+    """The share, with a hint after errors that come from numbers without an exponential, a logarithm or an inverse."""
+    try:
+        return float(call(lead, n, wanted=0.5))
+    except Wrong as wrong:
+        text = str(wrong).removesuffix(" Do you divide by zero?")
+        text += "" if text.endswith(".") else "."
+        if n == 1 and not text.startswith("Not tried"):
+            raise Wrong(f"{text} With a single key, n - 1 is 0. What's the share of a key without others?") from wrong
+        if abs(lead) > 700 and any(word in text for word in ("OverflowError", "nan", "inf")):
+            raise Wrong(
+                f"{text} e to the power of 1,000 is larger than any floating-point number. Which fraction has the same value, "
+                "but no such number in it?"
+            ) from wrong
+        if n > 10**9 and "emory" in text:
+            raise Wrong(f"{text} Don't make a list of all scores: n - 1 of them are equal.") from wrong
+        raise
+
+
+@exercise()
+def share(seed: int) -> Exercise:
+    """share(lead, n) -> the weight of a key whose score is higher by lead than those of n - 1 others, for any numbers."""
+    rng = random.Random(seed)
+    cases = {
+        "two keys with the same score": (0.0, 2),
+        "a small text": (4.0, 64),
+        "a longer text": (8.0, 16384),
+        "a lower score": (-2.0, 10),
+        "a random lead": (float(rng.randint(20, 90)) / 10, rng.randint(20, 3000)),
+        "a single key": (3.0, 1),
+        "a lead of 1,000": (1000.0, 10**6),
+        "a lead of -1,000": (-1000.0, 10),
+        "10¹⁵ keys": (30.0, 10**15),
+        "an equal share among 10¹⁵ keys": (0.0, 10**15),
+    }
+
+    def with_base(base: float) -> Callable[[float, int], float]:
+        return lambda lead, n: _share(lead * math.log(base), n)
+
+    return Exercise(
+        cases=cases,
+        right=_share,
+        mistakes={
+            "n others": (lambda lead, n: _share(lead, n + 1),
+                "You count n other keys, but n counts all keys, including the one with the higher score."),
+            "base 2": (with_base(2), "You use powers of 2, but the softmax uses powers of e."),
+            "base 10": (with_base(10), "You use powers of 10, but the softmax uses powers of e."),
+            "the rest": (lambda lead, n: 1 - _share(lead, n),
+                "You return the share of all other keys together. Return the share of the one key."),
+            "another key": (lambda lead, n: _share(-lead, 2) if n == 2 else 1 / (math.exp(min(lead, 700)) + n - 1),
+                "You return the weight of one of the other keys. Return the weight of the key with the higher score."),
+            "linear": (lambda lead, n: lead / (lead + n - 1) if lead else 0.0,
+                "You use the score itself, but the softmax uses e to the power of the score."),
+            "minus": (lambda lead, n: _share(-lead, n),
+                "Your lead has the wrong sign: a higher lead should give a larger share."),
+            "divided": (lambda lead, n: _share(lead / n, n),
+                "You divide the lead by the number of keys. The softmax uses the scores as they are."),
+            "log n": (lambda lead, n: _share(lead * math.log(n), n) if n > 1 else 1.0,
+                "You multiply the lead by ln n. In this exercise, scores have no factor."),
+        },
+        praise=lambda said: f"all shares are right, also with a lead of 1,000 and among 10¹⁵ keys. With a lead of 8, one of "
+                            f"16,384 keys gets {said[2]:.1%}.",
+        ask=_share_of,
+        same=lambda known, said: math.isclose(known, said, rel_tol=1e-4, abs_tol=1e-30),
+    )  # fmt: skip
+
+
+def _staircase(blocks: Callable[[int, int], float]) -> Callable[[int, int, float], float]:
+    """1 + scale·ln(1 + b), where blocks(position, floor) is b."""
+    return lambda position, floor, scale: 1 + scale * math.log1p(blocks(position, floor))
+
+
+@exercise(instead_of=[llama4_factor, log_factor])
+def factor(seed: int) -> Exercise:
+    """factor(position, floor, scale) -> what the query at this position is multiplied by, as in Llama 4."""
+    rng = random.Random(seed)
+    floor, blocks = rng.randint(20, 300), rng.randint(3, 30)
+    llama = (8192, 0.1)
+
+    def whole(position: int, floor: int) -> int:
+        return (position + 1) // floor
+
+    def of(formula: Callable[[int, float], float]) -> Callable[[int, int, float], float]:
+        """A formula of the complete blocks and the scale."""
+        return lambda position, floor, scale: formula(whole(position, floor), scale)
+
+    begun = (
+        "You count a block as soon as it begins. But the factor is 1 until the first block is complete, and it rises only with "
+        "the last token of a block."
+    )
+    return Exercise(
+        cases={
+            "the first token": (0, *llama),
+            "position 8,190": (8190, *llama),
+            "position 6,000, within the first block": (6000, *llama),
+            "position 8,191, where the first block is complete": (8191, *llama),
+            "position 8,192": (8192, *llama),
+            "position 16,382": (16382, *llama),
+            "position 16,383, where the second block is complete": (16383, *llama),
+            "far back in a long text": (10**6, *llama),
+            "blocks of 4 tokens": (6, 4, 0.3),
+            "blocks of 2 tokens": (1, 2, 1.0),
+            "the token before the end of a block": (blocks * floor - 2, floor, 0.5),
+            "the end of a block": (blocks * floor - 1, floor, 0.5),
+        },
+        right=lambda position, floor, scale: float(llama4_factor([position], floor, scale)[0]),
+        mistakes={
+            "from 0": (_staircase(lambda m, floor: m // floor),
+                "Your steps come one token too late. At position 8,191, counted from 0, the model has read 8,192 tokens, so a "
+                "block is complete."),
+            "one early": (_staircase(lambda m, floor: (m + 2) // floor),
+                "Your steps come one token too early. At position 8,190, counted from 0, the model has read 8,191 tokens, so "
+                "the block isn't complete."),
+            "smooth": (_staircase(lambda m, floor: (m + 1) / floor),
+                "Your factor rises with every token. It should rise in steps, because only complete blocks count."),
+            "smooth, from 0": (_staircase(lambda m, floor: m / floor),
+                "Your factor rises with every token. It should rise in steps, because only complete blocks count. Besides, you "
+                "count tokens from 0."),
+            "rounded": (_staircase(lambda m, floor: round((m + 1) / floor)),
+                "You round the number of blocks to the nearest whole number, so a block counts when half of it is read. Only "
+                "complete blocks count."),
+            "begun, from 0": (_staircase(lambda m, floor: m // floor + 1), begun),
+            "begun": (_staircase(lambda m, floor: (m + 1) // floor + 1), begun),
+            "ln b": (of(lambda b, scale: 1 + scale * math.log(max(b, 1))),
+                "You take ln b, but it should be ln(1 + b). With ln b, the first complete block makes no difference."),
+            "without 1": (of(lambda b, scale: scale * math.log1p(b)),
+                "Your factor is 0 for the first tokens, so their scores vanish. It should be 1, plus what you return."),
+            "linear": (of(lambda b, scale: 1 + scale * b),
+                "Your factor grows in proportion to the number of blocks. It should grow with a logarithm."),
+            "scale inside": (of(lambda b, scale: 1 + math.log1p(scale * b)),
+                "You multiply b by the scale. Multiply the logarithm instead."),
+            "scaled 1": (of(lambda b, scale: (1 + scale) * math.log1p(b)),
+                "You multiply the logarithm by 1 + scale. Add 1 at the end, after you have multiplied by the scale."),
+            "no scale": (of(lambda b, scale: 1 + math.log1p(b)), "You don't multiply the logarithm by the scale."),
+            "base 2": (of(lambda b, scale: 1 + scale * math.log2(1 + b)),
+                "You use the logarithm to base 2. It should be the natural logarithm, `math.log`."),
+            "base 10": (of(lambda b, scale: 1 + scale * math.log10(1 + b)),
+                "You use the logarithm to base 10. It should be the natural logarithm, `math.log`."),
+            "always Llama 4's": (lambda position, floor, scale: 1 + 0.1 * math.log1p((position + 1) // 8192),
+                "You use 8,192 and 0.1, whatever your function is given. Use `floor` and `scale`."),
+            "ln n": (lambda position, floor, scale: max(1.0, math.log(position + 1) / math.log(floor)),
+                "You return ln n divided by the logarithm of the block's length. That's a different factor, which grows "
+                "faster."),
+        },
+        praise=lambda said: f"all factors are right. At position 8,191, the factor rises to {said[3]:.3f}, and at position "
+                            f"1,000,000 it's {said[7]:.3f}.",
+        tolerance=1e-6,
+    )  # fmt: skip
+
+
+def _with_sink(scores: Tensor, sink: float) -> Tensor:
+    column = torch.full_like(scores[:, :1], sink)
+    return torch.cat((scores, column), dim=1).softmax(dim=1)[:, :-1]
+
+
+@exercise()
+def with_sink(seed: int) -> Exercise:
+    """with_sink(scores, sink) -> the weights of the keys (queries, keys) if one more key without a value has the score sink."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def sample(queries: int, keys: int) -> Tensor:
+        return torch.randn(queries, keys, dtype=torch.float64, generator=generator)
+
+    hidden = sample(4, 4).masked_fill(torch.ones(4, 4).triu(1).bool(), -math.inf)
+    alone = sample(3, 5)
+    alone[1] = -math.inf
+    cases = {
+        "some scores": (sample(3, 5), 0.7),
+        "a sink with score 0": (sample(2, 4), 0.0),
+        "a negative sink": (sample(4, 3), -1.5),
+        "a single query": (sample(1, 6), 2.0),
+        "a causal mask": (hidden, 1.0),
+        "scores around 1,000": (sample(3, 4) + 1000, 1001.0),
+        "scores around -1,000": (sample(3, 4) - 1000, -1000.5),
+        "a sink far above all scores": (sample(2, 3), 1000.0),
+        "a sink far below all scores": (sample(2, 3), -1000.0),
+        "a query whose keys are all hidden": (alone, 0.3),
+    }
+
+    def top(scores: Tensor) -> Tensor:
+        return scores.amax(dim=1, keepdim=True)
+
+    def shifted(scores: Tensor, sink: float, by: Tensor, sink_by: Tensor | float) -> Tensor:
+        """The formula, with one number subtracted from each row, and one from the sink."""
+        terms = (scores - by).exp()
+        return terms / (terms.sum(dim=1, keepdim=True) + (torch.as_tensor(sink, dtype=torch.float64) - sink_by).exp())
+
+    def sink_weight(scores: Tensor, sink: float) -> Tensor:
+        return 1 - _with_sink(scores, sink).sum(dim=1, keepdim=True)
+
+    def same(known: Tensor, said: Tensor) -> bool:
+        return known.shape == said.shape and torch.allclose(known.double(), said, rtol=1e-6, atol=1e-12, equal_nan=True)
+
+    plain = (
+        "Each of your rows adds up to 1, as if there were no sink. The sink takes a part of the weights: its term belongs in "
+        "the denominator."
+    )
+    return Exercise(
+        cases=cases,
+        right=_with_sink,
+        mistakes={
+            "no sink": (lambda scores, sink: scores.softmax(dim=1), plain),
+            "no sink, no NaN": (lambda scores, sink: scores.softmax(dim=1).nan_to_num(0.0), plain),
+            "renormalized": (
+                lambda scores, sink: _with_sink(scores, sink) / _with_sink(scores, sink).sum(dim=1, keepdim=True), plain),
+            "one softmax": (
+                lambda scores, sink: _with_sink(scores.reshape(1, -1), sink).view_as(scores),
+                "You use one softmax for all queries together. Each query has its own, in which the sink takes part."),
+            "not shifted": (lambda scores, sink: shifted(scores, sink, torch.zeros(len(scores), 1), 0.0),
+                "Your formula is right, but e to the power of 1,000 is more than a floating-point number can hold, and e to "
+                "the power of -1,000 is 0. Subtract the same number from all scores of a row and from the sink."),
+            "the sink is not shifted": (lambda scores, sink: shifted(scores, sink, top(scores), 0.0),
+                "You subtract the largest score from the keys' scores, but not from the sink's."),
+            "the largest key": (lambda scores, sink: shifted(scores, sink, top(scores), top(scores)),
+                "Your weights are right as long as a query sees at least one key. If all of them are hidden, their largest "
+                "score is minus infinity, and infinity minus infinity is NaN. Let the sink take part in the softmax from the "
+                "beginning."),
+            "times the sink": (
+                lambda scores, sink: scores.softmax(dim=1).nan_to_num(0.0) * sink_weight(scores, sink),
+                "You multiply the weights by the sink's weight. But the keys share what the sink leaves."),
+            "score 0": (lambda scores, sink: _with_sink(scores, 0.0),
+                "You add 1 to the denominator, which is right for a sink with score 0 only. Use the score that your function "
+                "is given."),
+            "minus sink": (lambda scores, sink: _with_sink(scores, -sink),
+                "Your sink has the wrong sign: a higher score of the sink should leave less for the keys."),
+            "columns": (lambda scores, sink: _with_sink(scores.mT, sink).mT,
+                "Your softmax runs over the queries. Each row belongs to a query, and the sink is one more key in each row."),
+            "first column": (
+                lambda scores, sink: torch.cat((torch.full_like(scores[:, :1], sink), scores), dim=1).softmax(dim=1)[:, :-1],
+                "You put the sink before the keys, but then you remove the last column. Remove the sink's own column."),
+            "a sink for each key": (
+                lambda scores, sink: torch.cat((scores, torch.full_like(scores, sink)), 1).softmax(1)[:, : scores.shape[1]],
+                "You add as many sinks as there are keys. There is only one for each query."),
+        },
+        praise="the weights are right, also for scores around 1,000, and for a query whose keys are all hidden: its weights "
+               "are 0, and the sink gets everything.",
+        same=same,
+    )  # fmt: skip
+
+
+def _best(scores: Tensor, key: int, *, base: float = math.e, low: float = 0.0, high: float = 1000.0) -> float:
+    """The factor with which the weighted mean of the scores is the key's score; it grows with the factor."""
+    for _ in range(100):
+        middle = (low + high) / 2
+        mean = (middle * math.log(base) * scores).softmax(dim=0) @ scores
+        low, high = (middle, high) if mean < scores[key] else (low, middle)
+    return (low + high) / 2
+
+
+@exercise()
+def best_factor(seed: int) -> Exercise:
+    """best_factor(scores, key) -> the factor for all scores with which this key gets its largest weight."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def listed(*scores: float) -> Tensor:
+        return torch.tensor(scores, dtype=torch.float64)
+
+    def crowd(rival: float, other: float, others: int) -> Tensor:
+        """A rival, the key with score 0, and others."""
+        return listed(rival, 0.0, *[other] * others)
+
+    noise = torch.randn(300, dtype=torch.float64, generator=generator)
+    cases = {
+        "a rival that is 1 ahead, and 14 keys that are 1 behind": (crowd(1, -1, 14), 1),
+        "a rival that is 1 ahead, and 1,000 keys that are 1 behind": (crowd(1, -1, 1000), 1),
+        "a rival that is close": (crowd(0.05, -1, 98), 1),
+        "a rival that is very close": (crowd(0.001, -0.1, 100), 1),
+        "a rival that is far ahead": (crowd(5, -0.5, 20), 1),
+        "two rivals": (listed(2, 2, 1, 0, -1, 0.5, -2, -3), 2),
+        "a key that is hardly better than the mean": (listed(3, 0.3, 0, -1, -2.2), 1),
+        "scores around 1,000": (crowd(1, -2, 50) + 1000, 1),
+        "scores around -1,000": (crowd(1, -2, 50) - 1000, 1),
+        "the third of 300 random scores": (noise, int(noise.argsort(descending=True)[2])),
+    }
+
+    def to(change: Callable[[float], float]) -> Callable[[Tensor, int], float]:
+        return lambda scores, key: change(_best(scores, key))
+
+    early = (
+        "Your search ends too early. If the rival is only slightly ahead, it does harm only with a large factor, so the best "
+        "factor can be as large as 100."
+    )
+    late = "Your search begins too late. The best factor can be smaller than 1, and then it makes the scores more alike."
+    coarse = "You try only some factors. Try all of them, for example by halving an interval."
+    return Exercise(
+        cases=cases,
+        right=_best,
+        mistakes={
+            **{f"up to {end}": (to(lambda best, end=end: min(best, end)), early) for end in (1.0, 2.0, 5.0, 10.0, 20.0, 50.0)},  # type: ignore[misc]
+            **{f"from {start}": (to(lambda best, start=start: max(best, start)), late) for start in (0.5, 1.0)},  # type: ignore[misc]
+            "temperature": (to(lambda best: 1 / best),
+                "You return the number by which the scores are divided, a temperature. Return its inverse, the factor."),
+            "both": (to(math.sqrt),
+                "You return the factor for a query and a key each, whose product multiplies the score. Return the product."),
+            "base 2": (lambda scores, key: _best(scores, key, base=2.0),
+                "Your weights are made of powers of 2, but the softmax uses powers of e."),
+            "whole numbers": (lambda scores, key: max(range(101), key=lambda t: float((t * scores).softmax(0)[key])), coarse),
+            "halves": (to(lambda best: round(2 * best) / 2), coarse),
+            "tenths": (to(lambda best: round(best, 1)), coarse),
+            "hundredths": (to(lambda best: round(best, 2)), coarse),
+            "log n": (lambda scores, key: math.log(len(scores)),
+                "You return ln n. If the key's score were the highest, such a factor would keep its share, but here a rival is "
+                "ahead."),
+            "mean at 1": (lambda scores, key: float(scores[key] / (scores.softmax(dim=0) @ scores)),
+                "You divide the key's score by the weighted mean of the scores with factor 1. But the weights depend on the "
+                "factor, too."),
+        },
+        praise=lambda said: f"all factors are right. With a rival that is 1 ahead, the best factor is {said[0]:.2f} among 16 "
+                            f"keys, and {said[1]:.2f} among 1,002.",
+        tolerance=1e-3,
+    )  # fmt: skip
