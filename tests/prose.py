@@ -146,8 +146,8 @@ def in_code(number: str, literals: frozenset[float]) -> bool:
     return size in literals or ("." not in number and size + 1 in literals)
 
 
-# Tables whose rows tests/test_conventions.py and tests/test_choosing.py compare with models.
-PUT_TO_MODELS = "| Implementation |", "| Model |"
+# The table whose rows tests/test_conventions.py compares with models.
+PUT_TO_MODELS = "| Implementation |"
 
 
 def numbers_are_held(page: Page) -> Iterator[str]:
