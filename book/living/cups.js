@@ -129,14 +129,10 @@ export const figure = {
     const how = mode === "mirrors" ? "reflected" : "rotated";
     const ends = found === cup ? `and the ball is under cup ${cup}, too` : `but the ball is under cup ${cup}`;
     const said = `After ${listed(swaps)}, the ${how} arrow points to cup ${found}, ${ends}.`;
+    if (mode === "rotations") return `${said} (A and B rotate the arrow by 120°, and C by 240°.)`;
     const backwards = [...swaps].reverse();
     if (backwards.join("") === swaps.join("")) return said;
-    if (mode === "mirrors") {
-      const end = reversed === found ? `cup ${found}, too` : `cup ${reversed} (pale arrow)`;
-      return `${said} In reverse order, the same swaps take it to ${end}.`;
-    }
-    const fair = cups(backwards).at(-1);
-    const other = fair === cup ? "The ball ends under the same cup in both orders, too." : `But the ball ends under cup ${fair} then, so for one of the two orders, the arrow must be wrong.`;
-    return `${said} In reverse order, the arrow ends at cup ${found} again, because rotations can be done in any order. ${other}`;
+    const end = reversed === found ? `cup ${found}, too` : `cup ${reversed} (pale arrow)`;
+    return `${said} In reverse order, the same swaps take it to ${end}.`;
   },
 };
