@@ -232,7 +232,7 @@ def diluted(lead: float, *others: float) -> float:
 
 
 LEAD: Names = {"a": 3.0, "n": 40.0}
-SINK: Names = {"b": 1.5, "s": np.array([0.4, -1.0, 2.2]), "number of j": 3, "n": 2.0}
+SINK: Names = {"b": 1.5, "s": np.array([0.4, -1.0, 2.2]), "number of l": 3, "j": 2.0}
 
 
 class Formula(NamedTuple):
@@ -337,7 +337,7 @@ FORMULAS = [
     Formula("16_reach", r"p = \frac{e^a}", LEAD | {"p": diluted(3, *[0.0] * 39)}),
     Formula("16_reach", r"e^{a \ln n / \ln T}", LEAD | {"T": 32.0}),
     Formula("16_reach", r"e^{a \ln n / \ln T}", LEAD | {"T": 32.0, "a": 3.0, "n": 40.0}, math.exp(3 * log_factor([39], 32)[0])),
-    Formula("16_reach", r"\frac{e^{s_n}}", SINK, diluted(2.2, 1.5, 0.4, -1.0)),
+    Formula("16_reach", r"\frac{e^{s_j}}", SINK, diluted(2.2, 1.5, 0.4, -1.0)),
     Formula("16_reach", "it gets $", {"b": 1.5, "n": 40.0}, diluted(1.5, *[0.0] * 40)),
     Formula(
         "deeper/16_reach",
