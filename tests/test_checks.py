@@ -134,6 +134,50 @@ def test_a_number_is_read_as_one(answer: Callable[..., Any], told: str) -> None:
     assert told in squared(answer, seed=3)
 
 
+def test_a_missing_return_and_a_changed_list_are_named() -> None:
+    @exercise()
+    def total() -> Exercise:
+        """total(numbers) -> their sum."""
+        return Exercise(cases=[([1, 2],), ([],), ([3, 5, 7],)], right=sum, mistakes={}, praise="all.")
+
+    def popping(numbers: list[int]) -> int:
+        return numbers.pop() + popping(numbers) if numbers else 0
+
+    assert total(sum) == "Right: all."
+    assert total(lambda n: sum(n) if n else None) == (
+        "total([]) returned None, but most other calls returned something. Is a `return` missing?"
+    )
+    assert total(lambda n: sum(n) if len(n) == 2 else None) == "Not tried yet: your function returned None."
+    assert "total([1, 2]) writes into its arguments" in total(popping)
+    assert "total([1, 2]) returned 3.0000001, but it should return a whole number." in total(lambda n: sum(n) + 1e-7)
+
+
+def test_an_exercise_can_be_stricter_than_its_tolerance() -> None:
+    @exercise()
+    def strict() -> Exercise:
+        return Exercise(
+            cases=[(torch.tensor([1.0, 2, 3]),)],
+            right=lambda x: x,
+            mistakes={},
+            praise="",
+            same=lambda known, said: bool((known == said).all()),
+        )
+
+    assert strict(lambda x: x + 1e-6 * (x > 2)) == (
+        "strict([1.0, 2.0, 3.0]) is wrong in 1 of 3 numbers: at [2] it gives 3.00000095, but it should give 3."
+    )
+
+
+def test_large_arguments_are_called_by_their_names() -> None:
+    @exercise()
+    def product() -> Exercise:
+        """product(a, b) -> a @ b."""
+        square = torch.eye(2)
+        return Exercise(cases=[(square, square)], right=lambda a, b: a @ b, mistakes={}, praise="")
+
+    assert "product(a of shape (2, 2), b of shape (2, 2)) is wrong" in product(lambda a, b: a + b)
+
+
 def test_a_difference_shows_the_digits_that_differ() -> None:
     assert "gives 0.333, but it should give 0.333333." in share(lambda n: math.floor(1000 / n) / 1000)
     assert "gives 0.333733, but it should give 0.333333." in share(lambda n: 1 / n + 4e-4)
@@ -325,6 +369,11 @@ def test_other_things_in_common_are_said(change: Callable[[Tensor], Tensor], wor
 
 
 def test_nothing_is_said_in_common_where_nothing_is() -> None:
+    nearly = [x + 1e-9 for x in NUMBERS]  # wrong only for a check that is stricter
+    assert kind(NUMBERS, nearly, [True] * 5, [""] * 5, 1e-7) == "", "not that signs are lost, or that the factor is 1"
+    assert said_of([1.0, 2.0, 3.0], [1.0, 2.0, 1e298]).startswith("Where you are wrong, your numbers are too large"), (
+        "is finite"
+    )
     assert said_of(TABLES, [torch.randn(table.shape, dtype=torch.float64) * 9 for table in TABLES]) == ""
 
 

@@ -9,6 +9,8 @@ import inspect
 import math
 import os
 import random
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -127,6 +129,8 @@ class Check:
         self._names = names or (make.__name__,)
         self._answers = {inspect.unwrap(f).__code__: f"{f.__module__}.{f.__name__}" for f in instead_of}
         self.__name__, self.__doc__, self.__module__ = make.__name__, make.__doc__, make.__module__
+        signature = re.match(r"\w+\((.*?)\)", make.__doc__ or "")
+        self._parameters = signature[1].split(", ") if signature else []
 
     def exercise(self, seed: int = 0) -> Exercise:
         """The exercise as it is with this seed."""
@@ -153,11 +157,12 @@ class Check:
             torch.set_num_threads(threads)
 
     def _judge(self, exercise: Exercise, answers: Sequence[Any]) -> str:
-        said = list(
-            exercise.said(
-                lambda case: [self._guarded(answer, name, case) for answer, name in zip(answers, self._names, strict=True)]
-            )
-        )
+        calls = _Calls(self, answers)
+        try:
+            said = list(exercise.said(calls))
+        except _Nothing:
+            calls.explain_none(exercise)
+            raise
         fault = exercise.fault(said) if exercise.fault else self._difference(exercise, said)
         if fault is None:
             return f"Right: {exercise.praise if isinstance(exercise.praise, str) else exercise.praise(said)}"
@@ -170,14 +175,6 @@ class Check:
         text, _LAST[:] = fault
         return text
 
-    def _guarded(self, answer: Any, name: str, case: str) -> Call:
-        def call(*arguments: Any, wanted: Any, shown: str = "") -> Any:
-            shown = shown or called(name, arguments, case)
-            _LAST[:] = arguments
-            return read(run(answer, *arguments, call=shown, answers=self._answers), wanted, call=shown)
-
-        return call
-
     def _difference(self, exercise: Exercise, said: Sequence[Any]) -> tuple[str, Case] | None:
         """What the wrong results have in common, and the first of them; None if no result is wrong."""
         rights = [list(exercise.known(right)) for right in exercise.rights]
@@ -188,10 +185,70 @@ class Check:
         first = wrong.index(True)
         names, cases = zip(*exercise.named_cases, strict=True)
         case = cases[first]
-        example = f"{called(self._names[0], case, names[first])} {difference(said[first], wanted[first], exercise.tolerance)}"
+        call = called(self._names[0], case, names[first], self._parameters)
+        example = f"{call} {difference(said[first], wanted[first], exercise.tolerance)}"
         if not all(map(_printed, case)):
             example += " `checks.last()` returns these arguments."
         return " ".join(filter(None, (kind(wanted, said, wrong, names, exercise.tolerance), example))), case
+
+
+class _Nothing(Wrong):
+    """Raised for a call that returned None."""
+
+
+class _Calls:
+    """Makes the calls of a case: to each of a student's answers, on copies of the arguments."""
+
+    def __init__(self, check: Check, answers: Sequence[Any]) -> None:
+        self._check = check
+        self._answers = answers
+        self._returned: Counter[str] = Counter()  # how many calls of each answer returned something
+        self._none: dict[str, list[tuple[str, Case]]] = {}  # and those that returned None
+
+    def __call__(self, case: str) -> list[Call]:
+        return [self._guarded(answer, name, case) for answer, name in zip(self._answers, self._check._names, strict=True)]
+
+    def _guarded(self, answer: Any, name: str, case: str) -> Call:
+        def call(*arguments: Any, wanted: Any, shown: str = "") -> Any:
+            shown = shown or called(name, arguments, case, self._check._parameters)
+            _LAST[:] = arguments
+            none = False
+
+            def tried(*given: Any) -> Any:
+                nonlocal none
+                result = answer(*given)
+                none = result is None
+                # `run` notices changes in tensors; a list of numbers is the same if it looks the same.
+                if any(isinstance(old, list) and repr(old) != repr(new) for old, new in zip(arguments, given, strict=True)):
+                    raise Wrong(
+                        f"{shown} writes into its arguments, so the caller loses the original values. Make a copy first."
+                    )
+                return result
+
+            try:
+                result = run(tried if callable(answer) else answer, *arguments, call=shown, answers=self._check._answers)
+            except Wrong as wrong:
+                if not none:
+                    raise
+                self._none.setdefault(name, []).append((shown, arguments))
+                raise _Nothing(str(wrong)) from wrong
+            self._returned[name] += 1
+            return read(result, wanted, call=shown)
+
+        return call
+
+    def explain_none(self, exercise: Exercise) -> None:
+        """Raise `Wrong` if the answer that returned None in one case returns something in most cases."""
+        name = list(self._none)[-1]
+        shown, arguments = self._none.pop(name)[0]
+        self._returned.clear()
+        with suppress(Exception):
+            for number in range(len(exercise.cases)):
+                with suppress(_Nothing):
+                    exercise._asked(self, number)
+        _LAST[:] = arguments
+        if self._returned[name] > len(self._none.get(name, [])):
+            raise Wrong(f"{shown} returned None, but most other calls returned something. Is a `return` missing?")
 
 
 def exercise(*names: str, instead_of: Iterable[Answer] = ()) -> Callable[[Callable[..., Exercise]], Check]:
@@ -227,9 +284,14 @@ def _plain(functions: Answer | tuple[Answer, ...]) -> Callable[[str], list[Call]
     return lambda _case: [plain(function) for function in (functions if isinstance(functions, tuple) else (functions,))]
 
 
-def called(name: str, arguments: Sequence[Any], case: str = "") -> str:
-    """The call as you would type it, with large tensors given by their shapes, and then what is special about the case."""
-    return f"{name}({', '.join(map(_shown, arguments))})" + (f", for {case}," if case else "")
+def called(name: str, arguments: Sequence[Any], case: str = "", parameters: Sequence[str] = ()) -> str:
+    """The call as you would type it, with large tensors given by their shapes, and then what is special about the case.
+
+    If several arguments are large tensors, they have the names of their parameters.
+    """
+    several = sum(isinstance(argument, Tensor) and not _printed(argument) for argument in arguments) > 1
+    names = parameters if several and len(parameters) == len(arguments) else ["x"] * len(arguments)
+    return f"{name}({', '.join(map(_shown, arguments, names))})" + (f", for {case}," if case else "")
 
 
 def _printed(value: Any) -> bool:
@@ -239,9 +301,9 @@ def _printed(value: Any) -> bool:
     return not callable(value) and len(repr(value)) <= 60
 
 
-def _shown(value: Any) -> str:
+def _shown(value: Any, name: str = "x") -> str:
     if isinstance(value, Tensor):
-        return str([round(x, 4) for x in value.tolist()]) if _printed(value) else f"x of shape {tuple(value.shape)}"
+        return str([round(x, 4) for x in value.tolist()]) if _printed(value) else f"{name} of shape {tuple(value.shape)}"
     if callable(value):
         return "f" if value.__name__ == "<lambda>" else value.__name__.lstrip("_")
     if isinstance(value, float):
@@ -289,7 +351,8 @@ def read(result: Any, wanted: Any, *, call: str) -> Any:
         return result
     number = as_number(result, call=call)
     if isinstance(wanted, int) and number != int(number):
-        raise Wrong(f"{call} returned {number:.6g}, but it should return a whole number.")
+        shown = f"{number:.6g}"
+        raise Wrong(f"{call} returned {shown if '.' in shown else number}, but it should return a whole number.")
     return int(number) if isinstance(wanted, int) else number
 
 
@@ -356,11 +419,19 @@ def difference(said: Any, want: Any, tolerance: float) -> str:
         return f"in part {part + 1} of {len(want)}: {difference(said[part], want[part], tolerance)}"
     if isinstance(want, Tensor):
         off = ~torch.isclose(want.double(), said, rtol=tolerance, atol=tolerance)
+        if not off.any():  # an exercise can be stricter than its tolerance
+            off = want.double() != said
         place = off.nonzero()[0].tolist()
-        return (
-            f"is wrong in {int(off.sum())} of {off.numel()} numbers: at {place} it gives {said[*place]:.6g}, but it should "
-            f"give {want[*place]:.6g}."
-        )
-    digits = next((n for n in (6, 9, 12, 17) if f"{said:.{n}g}" != f"{want:.{n}g}"), 17) if isinstance(want, float) else 6
-    shown = (f"{value:.{digits}g}" if isinstance(value, float) else repr(value) for value in (said, want))
-    return "gives {}, but it should give {}.".format(*shown)
+        gives, should = _in_digits(float(said[*place]), float(want[*place]))
+        wrong = f"{int(off.sum())} of {off.numel()} numbers"
+        return f"is wrong in {wrong}: at {place} it gives {gives}, but it should give {should}."
+    gives, should = _in_digits(said, want)
+    return f"gives {gives}, but it should give {should}."
+
+
+def _in_digits(said: Any, want: Any) -> tuple[str, str]:
+    """Two values, with as many digits as it takes to tell them apart."""
+    if not isinstance(want, float):
+        return repr(said), repr(want)
+    digits = next((n for n in (6, 9, 12) if f"{said:.{n}g}" != f"{want:.{n}g}"), 17)
+    return f"{said:.{digits}g}", f"{want:.{digits}g}"

@@ -84,7 +84,7 @@ _PLACES: tuple[tuple[Callable[[Tensor, int], Tensor], str], ...] = (
 
 def kind(wanted: Sequence[Any], said: Sequence[Any], wrong: Sequence[bool], names: Sequence[str], tolerance: float) -> str:
     """One or two sentences on results of which some or all are wrong, or nothing. Cases may have `names`."""
-    return " ".join(filter(None, (_all_of(wanted, said, tolerance), _which(wrong, names))))
+    return " ".join(filter(None, (_all_of(wanted, said, wrong, tolerance), _which(wrong, names))))
 
 
 def _which(wrong: Sequence[bool], names: Sequence[str]) -> str:
@@ -98,13 +98,13 @@ def _which(wrong: Sequence[bool], names: Sequence[str]) -> str:
     return f"{count}, but not for: {'; '.join(missed)}."
 
 
-def _all_of(wanted: Sequence[Any], said: Sequence[Any], tolerance: float) -> str:
+def _all_of(wanted: Sequence[Any], said: Sequence[Any], wrong: Sequence[bool], tolerance: float) -> str:
     first = wanted[0]
     if isinstance(first, bool | str):
         return _words(wanted, said)
     if not isinstance(first, int | float | Tensor):
         return ""
-    want, got = (torch.cat([torch.as_tensor(x).double().flatten() for x in results]) for results in (wanted, said))
+    want, got = (torch.cat([_flat(x) for x in results]) for results in (wanted, said))
     if not got.isfinite().all():
         return "Some of your numbers are infinite or NaN." if want.isfinite().all() else ""
     if len(want.unique()) < 3:
@@ -113,6 +113,8 @@ def _all_of(wanted: Sequence[Any], said: Sequence[Any], tolerance: float) -> str
     def same(a: Tensor, b: Tensor) -> bool:
         return torch.allclose(a, b, rtol=tolerance, atol=tolerance)
 
+    if same(want, got):  # the check is stricter than this comparison, in which a wrong number could look like any kind
+        return ""
     if same(got, got[:1].expand_as(got)):
         return f"You return {got[0]:g} whatever your function is given."
     for change, words in _EACH:
@@ -120,7 +122,11 @@ def _all_of(wanted: Sequence[Any], said: Sequence[Any], tolerance: float) -> str
             return words
     if isinstance(first, Tensor) and (words := _table(wanted, said, same)):
         return words
-    return _proportion(want, got, same) or _near(wanted, want, got, tolerance)
+    return _proportion(want, got, same) or _near(wanted, want, got, wrong, tolerance)
+
+
+def _flat(numbers: int | float | Tensor) -> Tensor:
+    return torch.as_tensor(numbers, dtype=torch.float64).flatten()
 
 
 def _words(wanted: Sequence[Any], said: Sequence[Any]) -> str:
@@ -180,7 +186,7 @@ def _only(
 
 def _proportion(want: Tensor, got: Tensor, same: Callable[[Tensor, Tensor], bool]) -> str:
     factor = float((want @ got) / (want @ want))
-    if same(factor * want, got):
+    if same(factor * want, got) and f"{factor:.4g}" != "1":
         return f"Every number is {factor:.4g} times what it should be."
     more = float((got - want).mean())
     if same(want + more, got):
@@ -192,7 +198,7 @@ def _proportion(want: Tensor, got: Tensor, same: Callable[[Tensor, Tensor], bool
     return ""
 
 
-def _near(wanted: Sequence[Any], want: Tensor, got: Tensor, tolerance: float) -> str:
+def _near(wanted: Sequence[Any], want: Tensor, got: Tensor, wrong: Sequence[bool], tolerance: float) -> str:
     off = got - want
     if isinstance(wanted[0], int):  # whole numbers may be labels, so "larger" would mean little
         if off.abs().max() > 1:
@@ -206,6 +212,8 @@ def _near(wanted: Sequence[Any], want: Tensor, got: Tensor, tolerance: float) ->
             f"Your numbers are nearly right: the first {max(1, math.floor(-math.log10(relative)))} digits agree. Do you round "
             "something, or compute in a coarse format?"
         )
+    if not isinstance(wanted[0], Tensor):  # one number for each case
+        off, tolerance = off[torch.tensor(wrong)], 0.0
     if (off >= -tolerance).all() or (off <= tolerance).all():
         return f"Where you are wrong, your numbers are too {'large' if off.sum() > 0 else 'small'}."
     return ""

@@ -49,7 +49,7 @@ def _text_fault(angles: Sequence[float]) -> str | None:
         )
     for digit, angle, expected in ((0, zero, 0.0), (1, one, _near_third(one)), (2, two, _near_third(two))):
         drift = _DIGITS * _off(angle - expected)
-        if abs(drift) > 0.1:
+        if abs(drift) > 0.004:
             return (
                 f"Your angles are nearly right, but their errors add up: after {_DIGITS:,} times the digit {digit}, your pair "
                 f"is off by {_degrees(abs(drift))}. Use more digits of π, and don't round the result."
@@ -178,6 +178,11 @@ def forget_bias(seed: int) -> Exercise:
         """The past of the table, if it's wrong or if the future is minus infinity."""
         right = _past(_logarithms)(given)
         table = torch.as_tensor(call(given, wanted=right))
+        if table[torch.ones_like(table).tril() > 0].isnan().all():
+            raise Wrong(
+                "All of your numbers for the past are NaN. Do you multiply a mask by minus infinity? 0 times infinity is NaN, "
+                "so use masked_fill instead."
+            )
         masked = bool(table[torch.ones_like(table).triu(1) > 0].isneginf().all())
         if not masked and torch.allclose(table.tril(), right.tril(), atol=1e-4):
             raise Wrong(future)
@@ -197,6 +202,8 @@ def forget_bias(seed: int) -> Exercise:
             "future 0": (_past(_logarithms, 0), future),
             "future too": (_logarithms, future),
             "future mirrored": (lambda g: -_logarithms(g).abs(), future),
+            "the diagonal, too": (lambda g: _logarithms(g).masked_fill(torch.ones(2 * [len(g)]).triu() > 0, -math.inf),
+                "You also hide the diagonal, so no query sees its own key. Its bias is 0, and only later keys are hidden."),
             "own gate too": (_past(lambda g: _logarithms(g) + g.log()), own),
             "one token too early": (_past(lambda g: _logarithms(g) + g.log() - g.log()[:, None]),
                 "Your product goes over the gates of tokens n to m - 1, but it should go over those of tokens n + 1 to m. A "
@@ -220,6 +227,9 @@ def forget_bias(seed: int) -> Exercise:
                 "You add up the gates themselves. The logarithm of a product is the sum of the *logarithms*."),
             "the query's gate": (_past(lambda g: g.log()[:, None] * (torch.arange(len(g))[:, None] - torch.arange(len(g)))),
                 "You use the query's gate for every token between the key and the query. But each token has its own gate."),
+            "the query's gate once": (
+                _past(lambda g: g.log()[:, None] * torch.ones(2 * [len(g)]).tril(-1).to(g)),
+                "You use only the gate of the query's own token. The gates of all other tokens after the key count, too."),
             "from the start": (_past(lambda g: g.log().cumsum(0)[:, None].expand(len(g), -1)),
                 "In each row, your bias is the same for all keys, so the softmax ignores it. The product should begin after "
                 "key n, not at the start of the text."),
@@ -284,6 +294,8 @@ def reflect(seed: int) -> Exercise:
                 "You reverse the whole vector. A mirror reverses only the part along w."),
             "number by number": (lambda x, w: x - 2 * x * w * w / (w @ w),
                 "You multiply x and w number by number without adding up. The part of x along w needs the dot product x·w."),
+            "x of length 1": (lambda x, w: torch.nn.functional.normalize(x - 2 * _part(x, w), dim=-1),
+                "Your reflections have length 1. Only the length of w makes no difference; a reflection is as long as x."),
             "w of x's length": (lambda x, w: x - 2 * (x @ w)[..., None] * w / (x * x).sum(dim=-1, keepdim=True),
                 "You divide by x·x, but it's the length of w that doesn't matter. Divide by w·w."),
         },
@@ -333,7 +345,7 @@ def _mirrors_fault(said: Sequence[Tensor], orders: Sequence[list[int]]) -> tuple
         if not ws.isfinite().all():
             return f"{at} contains NaN or infinity.", (order,)
         if not len(ws):
-            return f"{at} returned no mirrors, but the balls have to move.", (order,)
+            return _no_mirrors(order), (order,)
         if bool((ws.norm(dim=1) < 1e-9).any()):
             return f"{at} contains a vector whose length is 0. It isn't perpendicular to any mirror, so leave it out.", (order,)
         product = _played(ws)
@@ -360,6 +372,10 @@ def _mirrors_fault(said: Sequence[Tensor], orders: Sequence[list[int]]) -> tuple
     return None
 
 
+def _no_mirrors(order: Sequence[int]) -> str:
+    return f"mirrors({order}) returned no mirrors, but the balls have to move."
+
+
 def _count(mirrors: int) -> str:
     return f"{mirrors} mirror{'s' * (mirrors != 1)}"
 
@@ -384,7 +400,15 @@ def mirrors(seed: int) -> Exercise:
     ]
 
     def ask(call: Call, order: list[int]) -> Tensor:
-        return torch.as_tensor(call(order, wanted=Sizes((None, len(order)))))
+        size = len(order)
+        try:
+            return torch.as_tensor(call(order, wanted=Sizes((None, size))))
+        except Wrong as wrong:
+            if "has shape (0,)" in str(wrong):
+                raise Wrong(_no_mirrors(order)) from wrong
+            rows = f"it should have {size} numbers in each row, one for each cup."
+            text = str(wrong).replace(f"it should be {Sizes((None, size))}.", rows)
+            raise type(wrong)(text) from wrong
 
     def same(known: Tensor, said: Tensor) -> bool:
         good = bool((said.norm(dim=1) > 1e-9).all()) and bool(said.isfinite().all())
@@ -479,7 +503,7 @@ def recurrent(seed: int) -> Exercise:
             "five new tokens after a cache": case(5, 2, 0.3, 0.9, True),
             "gates of 1": case(5, 4, 1, 1, True),
             "a gate of 0 in the middle": (q, k, v, gates, state),
-            "1,000 tokens": case(1000, 4, 0.2, 0.99, False),
+            "1,000 tokens": case(1000, 4, 0.05, 0.5, False),
         },
         right=_recurrence,
         mistakes={
@@ -489,6 +513,18 @@ def recurrent(seed: int) -> Exercise:
             "transposed": (lambda *given: (_recurrence(*given)[0], _recurrence(*given)[1].T),
                 "Your outputs are right, but your state is transposed: in v kᵀ, each row belongs to a channel of v, and each "
                 "column to a channel of k."),
+            "k vᵀ": (_token_by_token(
+                lambda state, q, k, v, gate: ((gate * state + torch.outer(k, v)) @ q, gate * state + torch.outer(k, v))),
+                "You add k vᵀ. In v kᵀ, each row belongs to a channel of v, and each column to a channel of k."),
+            "read from the left": (_token_by_token(
+                lambda state, q, k, v, gate: (q @ (gate * state + torch.outer(v, k)), gate * state + torch.outer(v, k))),
+                "Your state is right, but you read it with q @ S, which adds up its rows. S @ q takes the dot product of each "
+                "row with the query."),
+            "all transposed": (_token_by_token(
+                lambda state, q, k, v, gate: (q @ (gate[:, None] * state + torch.outer(k, v)),
+                                              gate[:, None] * state + torch.outer(k, v))),
+                "Your state is transposed: in v kᵀ, each row belongs to a channel of v, and each column to a channel of k. The "
+                "state that your function is given has this form, too."),
             "one gate": (lambda q, k, v, gates, state: _recurrence(q, k, v, gates[:, :1].expand_as(gates), state),
                 "You use the first gate of each token for all channels. Each channel of the keys has its own."),
             "mean gate": (lambda q, k, v, gates, state: _recurrence(

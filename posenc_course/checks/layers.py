@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from posenc_course.checks._exercise import Exercise, Sizes, called, exercise
+from posenc_course.checks._exercise import Call, Exercise, Sizes, called, exercise
+from posenc_course.checks._sandbox import Wrong
 
 # ── in the chapter ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -98,6 +99,9 @@ def reach() -> Exercise:
             "only if the last layer does": (_capped(_stacked, lambda windows: windows[-1:] == [None]), one_is_enough),
             "only if the first layer does": (_capped(_stacked, lambda windows: windows[:1] == [None]), one_is_enough),
             "no layer does": (_capped(_stacked, lambda windows: False), one_is_enough),
+            "until one does": (
+                lambda windows, m: min(m, _stacked([w or 0 for w in (windows[: windows.index(None)] if None in windows
+                                                                     else windows)])), one_is_enough),
             "how many tokens": (changed(lambda back, m: back + 1),
                 "You count how many tokens the output depends on, and its own token is one of them. How many tokens *back* is "
                 "the first of them?"),
@@ -156,6 +160,12 @@ def overlap(seed: int) -> Exercise:
         return right(m, n, w + 1)
 
     right = of(lambda a, b, both: both / math.sqrt(a * b))
+
+    def shortened(m: int, n: int, w: int) -> float:
+        """Early windows that lack a token, so that the first one is empty."""
+        return right(m - 1, n - 1, w) if min(m, n) > 0 else 0.0
+
+    negative = "Your cosine becomes negative. But windows that don't overlap have nothing in common, so their cosine is 0."
     cut = "You treat every window as full. But at position m, there are only m + 1 tokens, so early windows are shorter than w."
     order = "Your function is right only if m is the later token. But the cosine of two vectors doesn't depend on their order."
     one = "You divide by the number of tokens in only one of the two windows. A cosine divides by the lengths of both vectors."
@@ -166,8 +176,11 @@ def overlap(seed: int) -> Exercise:
             "full windows": (full, cut),
             "full windows, in this order": (lambda m, n, w: min(max(0.0, 1 - (m - n) / w), 1.0), f"{cut} And n may be later "
             "than m."),
-            "not below zero": (lambda m, n, w: 1 - abs(m - n) / w, "Your cosine becomes negative. But windows that don't "
-                "overlap have nothing in common, so their cosine is 0."),
+            "not below zero": (lambda m, n, w: 1 - abs(m - n) / w, negative),
+            "not below zero, but cut off": (
+                lambda m, n, w: (min(m, n) - max(max(m, n) - w, -1)) / math.sqrt(min(w, m + 1) * min(w, n + 1)), negative),
+            "everything": (lambda m, n, w: right(m, n, max(m, n) + 1),
+                "Your formula is right only if both windows contain everything so far. But a window has at most w tokens."),
             "m is later": (lambda m, n, w: max(min(n + 1, n - (m - w + 1) + 1), 0) / math.sqrt(min(w, m + 1) * min(w, n + 1)),
                 order),
             "0 if n is later": (lambda m, n, w: right(m, n, w) if n <= m else 0.0, order),
@@ -192,10 +205,13 @@ def overlap(seed: int) -> Exercise:
             "one token more": (counted, "Your windows have one token too many: the w tokens include the token itself."),
             "counted from one": (lambda m, n, w: right(max(m - 1, 0), max(n - 1, 0), w),
                 "You count positions from 1. But positions begin at 0, so the token at position m has m tokens before it."),
+            "early windows lack a token": (shortened,
+                "Your early windows have one token too few, and the first one is empty. At position m, there are m + 1 tokens: "
+                "0 to m, the token itself included."),
             "the angle": (lambda m, n, w: math.acos(min(right(m, n, w), 1.0)), "You return the angle. Return its cosine."),
         },
         praise=f"all {len(cases)} pairs are right, whether their windows are full, cut off or contain everything.",
-        tolerance=1e-6,
+        tolerance=1e-5,
     )  # fmt: skip
 
 
@@ -230,8 +246,20 @@ def cache_size(seed: int) -> Exercise:
 
     right = keys(floor)
 
+    def ask(call: Call, *case: int) -> int:
+        try:
+            return int(call(*case, wanted=0))
+        except Wrong as wrong:
+            if "whole number" in str(wrong):
+                raise Wrong(
+                    f"{wrong} The number of layers that see everything is a whole number, too: / can give a fraction, but // "
+                    "rounds down."
+                ) from wrong
+            raise
+
     first = (
-        "You let the first layer see everything, and then every n-th. But counted from 1, the layers n, 2n, … see everything."
+        "You let the first layer see everything, and then every n-th, or you round the number of such layers up. But counted "
+        "from 1, the layers n, 2n, … see everything."
     )
     return Exercise(
         cases=cases,
@@ -242,6 +270,12 @@ def cache_size(seed: int) -> Exercise:
                 "You round to the nearest whole number. How many of 15 layers are number 4, 8, 12, …?"),
             "one more": (keys(lambda layers, every: layers // every + 1),
                 "You let one layer too many see everything."),
+            "one early": (keys(lambda layers, every: (layers + 1) // every if every > 1 else layers),
+                "Your layers that see everything come one layer too early. Counted from 1, they are the layers n, 2n, …"),
+            "whole groups": (lambda layers, every, w, length: right(layers - layers % every, every, w, length),
+                "If the layers don't fall into equal groups, you leave out those after the last group. They keep keys, too."),
+            "a layer missing": (lambda layers, every, w, length: right(layers - 1, every, w, length),
+                "You leave out the last layer. In Python, range(1, num_layers) ends before num_layers."),
             "groups of every plus one": (keys(lambda layers, every: layers // (every + 1)),
                 "In your function, every windows come before a layer that sees everything. But every n-th layer sees "
                 "everything, so there are n - 1 windows before it."),
@@ -249,6 +283,8 @@ def cache_size(seed: int) -> Exercise:
                 "You have exchanged the two kinds of layers: every n-th layer sees everything, and the others have a window."),
             "the whole window": (keys(floor, lambda w, length: w),
                 "A layer with a window of w tokens can't keep more keys than the text has tokens."),
+            "the longer one": (keys(floor, max),
+                "A layer with a window keeps the last w keys, or all keys if the text is shorter, so take the smaller number."),
             "the window without the token": (keys(floor, lambda w, length: min(w - 1, length)),
                 "You leave the token itself out of its window. But w counts all keys that a query sees, its own included."),
             "windows everywhere": (keys(lambda layers, every: 0),
@@ -264,6 +300,7 @@ def cache_size(seed: int) -> Exercise:
                 "You count only the layers with a window. The others keep keys, too."),
             "keys and values": (lambda *case: 2 * right(*case), "You count keys and values. Count only the keys."),
         },
+        ask=ask,
         praise=f"all {len(cases)} stacks are right, including those whose layers don't fall into equal groups.",
     )  # fmt: skip
 
@@ -310,6 +347,9 @@ def looks_back(seed: int) -> Exercise:
     def centred(x: Tensor) -> Tensor:
         return x - x.mean(dim=-1, keepdim=True)
 
+    def without_first_channel(x: Tensor) -> Tensor:
+        return torch.cat((0 * x[:, :1], x[:, 1:]), dim=1)
+
     def unit(x: Tensor) -> Tensor:
         return torch.nn.functional.normalize(x, dim=-1)
 
@@ -318,6 +358,7 @@ def looks_back(seed: int) -> Exercise:
         x[zeros] = 0
         return x
 
+    near, far = window(6), _averages(m - n == 20)
     functions: dict[str, tuple[Layer, slice]] = {
         "one window": (window(7), slice(0)),
         "tokens that see only themselves": (window(1), slice(0)),
@@ -333,6 +374,9 @@ def looks_back(seed: int) -> Exercise:
         "outputs whose mean is subtracted": (_stack(mixed, window(9), centred), slice(0)),
         "tokens scaled to length 1": (_stack(unit, window(10)), slice(0)),
         "a padding token that is zero": (_stack(unit, everything), slice(0, 1)),
+        "two padding tokens that are zero, and a mean that is subtracted": (_stack(centred, mixed, everything), slice(0, 2)),
+        "channels of which the first one is ignored": (_stack(without_first_channel, mixed, window(11)), slice(0)),
+        "a far token whose effect is about a billionth": (lambda x: near(x) + 2e-9 * far(x), slice(0)),
     }
     cases: dict[str, tuple[Layer, Tensor]] = {name: (f, example(zeros)) for name, (f, zeros) in functions.items()}
     for f, _ in cases.values():
@@ -383,9 +427,10 @@ def looks_back(seed: int) -> Exercise:
         "mean, the sum is always 0. Look at the channels one by one."
     )
     coarse = (
-        "Your tolerance is too large. After several layers, the farthest token counts for little: count every change of more "
-        "than 1e-10."
+        "The farthest token can count for little, and then you miss it. Is your tolerance larger than 1e-10, or do you change "
+        "the tokens by so little that the output hardly changes?"
     )
+    others = "You count the tokens that make a difference, without the last one. How far back is the farthest of them?"
     return Exercise(
         cases=cases,
         right=right,
@@ -395,8 +440,10 @@ def looks_back(seed: int) -> Exercise:
                 "still count."),
             "how many": (lambda f, x: sum(size > 1e-10 for size in effects(f, x)),
                 "You count the tokens that make a difference. How far back is the farthest of them?"),
-            "how many before": (lambda f, x: max(sum(size > 1e-10 for size in effects(f, x)) - 1, 0),
-                "You count the tokens that make a difference, without the last one. How far back is the farthest of them?"),
+            "how many before": (lambda f, x: max(sum(size > 1e-10 for size in effects(f, x)) - 1, 0), others),
+            "how many others": (lambda f, x: sum(size > 1e-10 for size in effects(f, x)[1:]), others),
+            "all but the first": (lambda f, x: farthest(effects(f, x)[:-1]),
+                "You never change the first token of the text, at position 0."),
             "the position": (lambda f, x: len(x) - 1 - right(f, x),
                 "You return the position of the farthest token. How many tokens back is it, seen from the last one?"),
             "one too many": (lambda f, x: right(f, x) + 1,
@@ -412,11 +459,18 @@ def looks_back(seed: int) -> Exercise:
                 "Your change leaves a token of zeros as it is. Do you replace tokens by zeros, or reverse their signs? Add "
                 "something instead."),
             "one more": (putting(lambda x, token: x[token] + 1), one_for_all),
+            "ones": (putting(lambda x, token: torch.ones_like(x[token])),
+                "You replace each token by one whose channels are all equal. If a function subtracts each token's mean, that "
+                "makes no difference to a token of zeros. Change the channels by different amounts."),
+            "its neighbour": (putting(lambda x, token: x[min(token + 1, len(x) - 1)]),
+                "You replace each token by the one after it. But the two may be equal, for example if both are padding."),
+            "one channel": (putting(lambda x, token: x[token] + (torch.arange(x.shape[1]) == 0)),
+                "You change only one channel of each token. But the function may ignore this channel, so change all of them."),
             "doubled": (putting(lambda x, token: 2 * x[token]), scaled),
             "the sum of the output": (lambda f, x: farthest(effects(f, x, row=lambda y: y[-1].sum())), summed),
             "the gradient of a sum": (gradient, summed),
             **{f"above {above:g}": (lambda f, x, above=above: farthest(effects(f, x), above), coarse)
-               for above in (1e-4, 1e-3, 0.01, 0.1)},
+               for above in (1e-8, 1e-4, 1e-3, 0.01, 0.1)},
         },
         praise=f"all {len(cases)} functions are right, with gaps, with far tokens that count for little, and with "
             "normalizations.",
@@ -528,7 +582,9 @@ def _trouble(plan: Tensor, num_layers: int, length: int, budget: int) -> str | N
     """What is wrong with a plan, in the order of the rules."""
     if len(plan) != num_layers:
         return f"It should have one window for each of the {num_layers} layers."
-    if not plan.isfinite().all() or (plan != plan.round()).any():
+    if not plan.isfinite().all():
+        return "One of the windows isn't a number. For a layer that sees everything, write `length` rather than None."
+    if (plan != plan.round()).any():
         return "A window is a whole number of tokens."
     if plan.min() < NARROWEST:
         return f"A window has at least {NARROWEST} tokens, but one of yours has {plan.min():g}."

@@ -118,7 +118,10 @@ def share(seed: int) -> Exercise:
         "a single key": (3.0, 1),
         "a lead of 1,000": (1000.0, 10**6),
         "a lead of -1,000": (-1000.0, 10),
+        "a lead of -11": (-11.0, 10),
+        "a lead of -50": (-50.0, rng.randint(5, 20)),
         "10¹⁵ keys": (30.0, 10**15),
+        "a lead of 35 among 10¹⁵ keys": (35.0, 10**15),
         "an equal share among 10¹⁵ keys": (0.0, 10**15),
     }
 
@@ -131,6 +134,8 @@ def share(seed: int) -> Exercise:
         mistakes={
             "n others": (lambda lead, n: _share(lead, n + 1),
                 "You count n other keys, but n counts all keys, including the one with the higher score."),
+            "n - 2 others": (lambda lead, n: _share(lead, max(n - 1, 1)),
+                "You count n - 2 other keys, but only one of the n keys has the higher score."),
             "base 2": (with_base(2), "You use powers of 2, but the softmax uses powers of e."),
             "base 10": (with_base(10), "You use powers of 10, but the softmax uses powers of e."),
             "the rest": (lambda lead, n: 1 - _share(lead, n),
@@ -199,6 +204,9 @@ def factor(seed: int) -> Exercise:
             "one early": (_staircase(lambda m, floor: (m + 2) // floor),
                 "Your steps come one token too early. At position 8,190, counted from 0, the model has read 8,191 tokens, so "
                 "the block isn't complete."),
+            "1 // floor": (_staircase(lambda m, floor: m + 1 // floor),
+                "Do you write position + 1 // floor? Python divides before it adds, and 1 // floor is nearly always 0. Put the "
+                "sum in parentheses."),
             "smooth": (_staircase(lambda m, floor: (m + 1) / floor),
                 "Your factor rises with every token. It should rise in steps, because only complete blocks count."),
             "smooth, from 0": (_staircase(lambda m, floor: m / floor),
@@ -263,7 +271,9 @@ def with_sink(seed: int) -> Exercise:
         "a sink far above all scores": (sample(2, 3), 1000.0),
         "a sink far below all scores": (sample(2, 3), -1000.0),
         "a query whose keys are all hidden": (alone, 0.3),
-    }
+        "a query with scores around 1,000 and one with scores around -1,000": (
+            torch.tensor([[1000.0, 999, 998], [-1000, -999, -1001]], dtype=torch.float64), -1000.0),
+    }  # fmt: skip
 
     def top(scores: Tensor) -> Tensor:
         return scores.amax(dim=1, keepdim=True)
@@ -273,12 +283,34 @@ def with_sink(seed: int) -> Exercise:
         terms = (scores - by).exp()
         return terms / (terms.sum(dim=1, keepdim=True) + (torch.as_tensor(sink, dtype=torch.float64) - sink_by).exp())
 
+    def unexponentiated(scores: Tensor, sink: float, by: Tensor | float) -> Tensor:
+        """The sink itself in the denominator."""
+        terms = (scores - by).exp()
+        return terms / (terms.sum(dim=1, keepdim=True) + sink)
+
+    def ask(call: Call, scores: Tensor, sink: float) -> Tensor:
+        try:
+            return torch.as_tensor(call(scores, sink, wanted=scores))
+        except Wrong as wrong:
+            if "OverflowError" not in str(wrong):
+                raise
+            raise Wrong(f"{wrong}. That's because {large}") from wrong
+
     def sink_weight(scores: Tensor, sink: float) -> Tensor:
         return 1 - _with_sink(scores, sink).sum(dim=1, keepdim=True)
 
     def same(known: Tensor, said: Tensor) -> bool:
-        return known.shape == said.shape and torch.allclose(known.double(), said, rtol=1e-6, atol=1e-12, equal_nan=True)
+        return known.shape == said.shape and torch.allclose(known.double(), said, rtol=1e-4, atol=1e-7, equal_nan=True)
 
+    large = (
+        "e to the power of 1,000 is more than a floating-point number can hold, and e to the power of -1,000 is 0. Subtract "
+        "the same number from all scores of a row and from the sink."
+    )
+    power = "You add the sink itself to the denominator. Like every other score, it belongs there as e to its power."
+    other_column = (
+        "Your softmax contains the sink, but then you remove the wrong column. Remove the sink's own, whether it's the first "
+        "or the last."
+    )
     plain = (
         "Each of your rows adds up to 1, as if there were no sink. The sink takes a part of the weights: its term belongs in "
         "the denominator."
@@ -295,8 +327,20 @@ def with_sink(seed: int) -> Exercise:
                 lambda scores, sink: _with_sink(scores.reshape(1, -1), sink).view_as(scores),
                 "You use one softmax for all queries together. Each query has its own, in which the sink takes part."),
             "not shifted": (lambda scores, sink: shifted(scores, sink, torch.zeros(len(scores), 1), 0.0),
-                "Your formula is right, but e to the power of 1,000 is more than a floating-point number can hold, and e to "
-                "the power of -1,000 is 0. Subtract the same number from all scores of a row and from the sink."),
+                f"Your formula is right, but {large}"),
+            "not shifted, no NaN": (
+                lambda scores, sink: shifted(scores, sink, torch.zeros(len(scores), 1), 0.0).nan_to_num(),
+                f"Your formula is right, but {large}"),
+            "shifted by the sink": (lambda scores, sink: shifted(scores, sink, torch.tensor(sink), sink),
+                "You subtract the sink from all scores. But a score can be higher than the sink by 1,000, and then its power "
+                "is too large. Subtract the largest number of the row, be it a score or the sink."),
+            "one shift for all": (
+                lambda scores, sink: shifted(scores, sink, scores.amax().clamp(min=sink), scores.amax().clamp(min=sink)),
+                "You subtract the largest score of all queries. In a row whose scores are much lower, all powers become 0. "
+                "Each row needs its own largest number."),
+            "the sink itself": (lambda scores, sink: unexponentiated(scores, sink, 0.0), power),
+            "the sink itself, shifted": (lambda scores, sink: unexponentiated(scores, sink, top(scores)), power),
+            "the sink itself, one shift": (lambda scores, sink: unexponentiated(scores, sink, scores.amax()), power),
             "the sink is not shifted": (lambda scores, sink: shifted(scores, sink, top(scores), 0.0),
                 "You subtract the largest score from the keys' scores, but not from the sink's."),
             "the largest key": (lambda scores, sink: shifted(scores, sink, top(scores), top(scores)),
@@ -315,23 +359,36 @@ def with_sink(seed: int) -> Exercise:
                 "Your softmax runs over the queries. Each row belongs to a query, and the sink is one more key in each row."),
             "first column": (
                 lambda scores, sink: torch.cat((torch.full_like(scores[:, :1], sink), scores), dim=1).softmax(dim=1)[:, :-1],
-                "You put the sink before the keys, but then you remove the last column. Remove the sink's own column."),
+                other_column),
+            "last column": (
+                lambda scores, sink: torch.cat((scores, torch.full_like(scores[:, :1], sink)), dim=1).softmax(dim=1)[:, 1:],
+                other_column),
             "a sink for each key": (
                 lambda scores, sink: torch.cat((scores, torch.full_like(scores, sink)), 1).softmax(1)[:, : scores.shape[1]],
                 "You add as many sinks as there are keys. There is only one for each query."),
         },
         praise="the weights are right, also for scores around 1,000, and for a query whose keys are all hidden: its weights "
                "are 0, and the sink gets everything.",
+        ask=ask,
         same=same,
     )  # fmt: skip
 
 
-def _best(scores: Tensor, key: int, *, base: float = math.e, low: float = 0.0, high: float = 1000.0) -> float:
+def _weighted(scores: Tensor, factor: float) -> Tensor:
+    """The mean of the scores, weighted by the softmax with this factor."""
+    return (factor * scores).softmax(dim=0) @ scores
+
+
+def _best(
+    scores: Tensor, key: int, *, base: float = math.e, high: float = 1000.0,
+    mean: Callable[[Tensor, float], Tensor] = _weighted, upwards: bool = True,
+) -> float:  # fmt: skip
     """The factor with which the weighted mean of the scores is the key's score; it grows with the factor."""
+    low = 0.0
     for _ in range(100):
         middle = (low + high) / 2
-        mean = (middle * math.log(base) * scores).softmax(dim=0) @ scores
-        low, high = (middle, high) if mean < scores[key] else (low, middle)
+        larger = bool(mean(scores, middle * math.log(base)) < scores[key])
+        low, high = (middle, high) if larger == upwards else (low, middle)
     return (low + high) / 2
 
 
@@ -354,6 +411,7 @@ def best_factor(seed: int) -> Exercise:
         "a rival that is close": (crowd(0.05, -1, 98), 1),
         "a rival that is very close": (crowd(0.001, -0.1, 100), 1),
         "a rival that is far ahead": (crowd(5, -0.5, 20), 1),
+        "a rival that is 30 ahead": (crowd(30, -30, 14), 1),
         "two rivals": (listed(2, 2, 1, 0, -1, 0.5, -2, -3), 2),
         "a key that is hardly better than the mean": (listed(3, 0.3, 0, -1, -2.2), 1),
         "scores around 1,000": (crowd(1, -2, 50) + 1000, 1),
@@ -369,13 +427,31 @@ def best_factor(seed: int) -> Exercise:
         "factor can be as large as 100."
     )
     late = "Your search begins too late. The best factor can be smaller than 1, and then it makes the scores more alike."
-    coarse = "You try only some factors. Try all of them, for example by halving an interval."
+    coarse = (
+        "You try only some factors, or you round the best one. It should be right to within 0.001; you get there by halving an "
+        "interval again and again."
+    )
+    half = (
+        "Your search goes into the wrong half of the interval. If the weighted mean of the scores is lower than the key's "
+        "score, the best factor is larger."
+    )
+    unweighted = (
+        "You compare the key's score with the plain mean of the scores. In the mean that counts, each score is multiplied by "
+        "its softmax weight, which depends on the factor."
+    )
+    ends = (50.0, 100.0, 128.0, 200.0, 500.0, 1000.0)
     return Exercise(
         cases=cases,
         right=_best,
         mistakes={
             **{f"up to {end}": (to(lambda best, end=end: min(best, end)), early) for end in (1.0, 2.0, 5.0, 10.0, 20.0, 50.0)},  # type: ignore[misc]
             **{f"from {start}": (to(lambda best, start=start: max(best, start)), late) for start in (0.5, 1.0)},  # type: ignore[misc]
+            **{f"wrong half of {end}": (lambda scores, key, end=end: _best(scores, key, high=end, upwards=False), half)
+               for end in ends},
+            **{f"plain mean below {end}": (lambda scores, key, end=end: _best(
+                scores, key, high=end, mean=lambda scores, factor: factor * scores.mean()), unweighted) for end in ends},
+            "weight": (lambda scores, key: float((_best(scores, key) * scores).softmax(dim=0)[key]),
+                "You return the key's largest weight. Return the factor with which it has this weight."),
             "temperature": (to(lambda best: 1 / best),
                 "You return the number by which the scores are divided, a temperature. Return its inverse, the factor."),
             "both": (to(math.sqrt),
