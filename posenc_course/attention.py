@@ -5,6 +5,7 @@ from copy import copy
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from posenc_course._validation import D_MODEL, DOOR, NUM_HEADS, checked, refuse
@@ -69,6 +70,28 @@ def attention(query: Tensor, key: Tensor, value: Tensor, *, bias: Tensor | None 
     value is (..., L_key, d_value); the other arguments and the errors are those of `attention_weights`.
     """
     return attention_weights(query, key, bias=bias, mask=mask) @ value
+
+
+@checked(
+    "everywhere",
+    **_QUERY_AND_KEY,
+    value="float=query ... L_key d_value: give each key a value, projected from the same tokens",
+    **_BIAS_AND_MASK,
+)
+def linear_attention(
+    query: Tensor, key: Tensor, value: Tensor, *, bias: Tensor | None = None, mask: Tensor | None = None
+) -> Tensor:
+    """Attention without softmax: the values, weighted with exp(bias)·q·k/√d_head; the shapes are those of `attention`.
+
+    Weights may be negative and needn't add up to 1, so each output is divided by its root mean square, as in retentive networks
+    (Sun et al. 2023), but without learned factors. If the bias is that of forget gates, the sum over all keys can be carried
+    along as a state (Yang et al. 2024), so this is the parallel form of a recurrent layer.
+    """
+    weights = query @ key.mT / math.sqrt(query.shape[-1])  # (..., L_query, L_key)
+    decay = torch.zeros_like(weights) if bias is None else bias.to(weights)
+    if mask is not None:
+        decay = torch.where(mask, decay, -math.inf)
+    return F.rms_norm(weights * decay.exp() @ value, value.shape[-1:])
 
 
 @checked(q_positions="real tensor [batch] L_query", k_positions="real tensor [batch] L_key")
@@ -163,7 +186,8 @@ class MultiHeadAttention(nn.Module):
             mask = seen if mask is None else mask & seen
         if mask is not None and mask.ndim == 3:
             mask = mask.unsqueeze(1)  # the same for all heads
-        mixed = attention(q, k, v, bias=self.scheme.bias(q, located, k_located), mask=mask)  # (batch, heads, L, d_head)
+        attend = attention if self.scheme.softmax else linear_attention
+        mixed = attend(q, k, v, bias=self.scheme.bias(q, located, k_located), mask=mask)  # (batch, heads, L, d_head)
         if cache is not None:
             vars(cache).update(vars(longer))
         return self.output(mixed.transpose(1, 2).flatten(start_dim=2))  # (batch, L, d_model)

@@ -45,6 +45,17 @@ class ForgettingPositions(PositionScheme):
         return k_positions.mT - q_positions
 
 
+class RecurrentPositions(ForgettingPositions):
+    """Forget gates for a layer without softmax, which makes it recurrent: gated linear attention (Yang et al. 2024).
+
+    Each head could keep a state S_l = f_l·S_{l-1} + v_l·k_lᵀ instead of all keys and values, since its output is S_m·q_m,
+    divided by √d_head and by its own root mean square. There is one gate per head, as in Mamba-2 (Dao & Gu 2024); the paper
+    has one for each channel of the keys.
+    """
+
+    softmax = False
+
+
 class SelectiveRotaryPositions(PositionScheme):
     """RoPE with steps that depend on the token: at token l, pair i of a head moves on by ω_i + w_i·x_l radians, not by ω_i.
 

@@ -9,7 +9,11 @@ class PositionScheme(nn.Module):
     A scheme overrides the method of the door that it uses. Every door gets the positions explicitly, as integers counted from
     0, of shape (L,) for the whole batch or (batch, L). So decoding token by token with a cache can give the same numbers as a
     single pass. A scheme whose positions depend on what the tokens are overrides `locate`, too.
+
+    `softmax` is False if a layer with this scheme has no softmax: see `linear_attention`.
     """
+
+    softmax = True
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
         """The first door, the embedding: token vectors (batch, L, d_model) -> the same shape."""

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 import posenc_course
 from posenc_course.alibi import AlibiPositions
 from posenc_course.attention import Cache, MultiHeadAttention, attention, attention_weights, causal_mask
-from posenc_course.contextual import ForgettingPositions, ReflectedPositions, SelectiveRotaryPositions
+from posenc_course.contextual import ForgettingPositions, RecurrentPositions, ReflectedPositions, SelectiveRotaryPositions
 from posenc_course.learned import LearnedPositions
 from posenc_course.naive import BinaryPositions, LinearPositions, NormalizedPositions
 from posenc_course.nope import NoPositions
@@ -73,6 +73,7 @@ CACHEABLE: dict[str, Callable[[], PositionScheme]] = {
     "window": lambda: WindowedPositions(RotaryPositions(frequencies(D_HEAD)), 3),
     "polar": lambda: PolarPositions(D_HEAD, HEADS),
     "forgetting": lambda: ForgettingPositions(D_MODEL, HEADS),
+    "recurrent": lambda: RecurrentPositions(D_MODEL, HEADS),
     "selective": lambda: SelectiveRotaryPositions(D_MODEL, HEADS, frequencies(D_HEAD)),
     "reflected": lambda: ReflectedPositions(D_MODEL, HEADS),
     "scaled": lambda: ScaledPositions(RotaryPositions(frequencies(D_HEAD)), lambda positions: log_factor(positions, 2)),

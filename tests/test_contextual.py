@@ -10,7 +10,7 @@ from torch import Tensor
 
 from posenc_course.alibi import AlibiPositions, alibi_bias
 from posenc_course.attention import Cache, MultiHeadAttention
-from posenc_course.contextual import ForgettingPositions, ReflectedPositions, SelectiveRotaryPositions
+from posenc_course.contextual import ForgettingPositions, RecurrentPositions, ReflectedPositions, SelectiveRotaryPositions
 from posenc_course.nope import NoPositions
 from posenc_course.relative import ShawPositions, T5Positions
 from posenc_course.rope import RotaryPositions, apply_rope, rope_tables
@@ -167,6 +167,38 @@ def test_three_swaps_of_cups_are_three_reflections() -> None:
         a, b = [(0, 1), (1, 2), (0, 2)][swap]
         cups[a], cups[b] = cups[b], cups[a]
         torch.testing.assert_close(product, torch.eye(3).double()[cups], rtol=0, atol=1e-12)
+
+
+def test_a_layer_without_softmax_is_a_recurrence() -> None:
+    """Attention's way of computing it, against a state per head that forgets, adds and is asked, token by token."""
+    torch.manual_seed(0)
+    layer = MultiHeadAttention(D_MODEL, HEADS, RecurrentPositions(D_MODEL, HEADS), causal=True).double()
+    assert isinstance(layer.scheme, RecurrentPositions)
+    layer.scheme.gate.weight.data.normal_()
+    gates = torch.sigmoid(layer.scheme.gate(X))  # (batch, L, heads)
+    q, k, v = (project(X).view(BATCH, LENGTH, HEADS, D_HEAD) for project in (layer.query, layer.key, layer.value))
+    expected = torch.zeros(BATCH, LENGTH, D_MODEL, dtype=torch.float64)
+    for b in range(BATCH):
+        states = torch.zeros(HEADS, D_HEAD, D_HEAD, dtype=torch.float64)
+        for m in range(LENGTH):
+            outputs = []
+            for h in range(HEADS):
+                states[h] = gates[b, m, h] * states[h] + torch.outer(v[b, m, h], k[b, m, h])
+                answer = states[h] @ q[b, m, h] / D_HEAD**0.5
+                outputs.append(answer / (answer.square().mean() + torch.finfo(answer.dtype).eps).sqrt())
+            expected[b, m] = layer.output(torch.cat(outputs))
+    torch.testing.assert_close(layer(X, M), expected, rtol=0, atol=1e-10)
+
+
+def test_a_recurrent_layer_notices_order_and_without_gates_it_doesnt() -> None:
+    torch.manual_seed(0)
+    scheme = RecurrentPositions(D_MODEL, HEADS)
+    layer = MultiHeadAttention(D_MODEL, HEADS, scheme, causal=True).double()
+    swapped = X[:, [1, 0, *range(2, LENGTH)]]
+    assert not torch.allclose(layer(X, M)[:, -1], layer(swapped, M)[:, -1])
+    scheme.gate.weight.data.zero_()
+    scheme.gate.bias.data.fill_(100)  # nothing is forgotten
+    torch.testing.assert_close(layer(X, M)[:, -1], layer(swapped, M)[:, -1], rtol=0, atol=1e-12)
 
 
 def test_a_layer_caches_located_positions_beside_plain_ones() -> None:

@@ -200,6 +200,7 @@ OWN: dict[str, Arguments] = {
     "attention.attention": VECTORS | {"value": x(2, 3, 5)},
     "attention.attention_weights": VECTORS,
     "attention.causal_mask": PAIR,
+    "attention.linear_attention": VECTORS | {"value": x(2, 3, 5)},
     "attention.Cache.extend": {"positions": torch.tensor([3])},
     "contextual.ForgettingPositions.bias": located(1),
     "contextual.ReflectedPositions.rotate": {"q": x(2, 2, 3, 3), "k": x(2, 2, 3, 3)} | located(3, 3),

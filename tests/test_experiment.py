@@ -335,8 +335,8 @@ def test_every_scheme_has_its_look_and_every_part_its_runs() -> None:
     full = PRESETS["full"].runs()
     assert len({run.name for run in full}) == len(full) == 9 * 3 + 4 * 9 * 3 + 2 * len(RATES) * 3 + len(SCALES) * 3
     newer = PRESETS["newer"].runs()
-    # 14 schemes on text and "recall", and without the three mixes in the tasks for a single layer.
-    assert len({run.name for run in newer}) == len(newer) == (2 * 14 + 2 * 11) * 3
+    # 17 schemes on text and "recall", and without the five mixes in the tasks for a single layer.
+    assert len({run.name for run in newer}) == len(newer) == (2 * 17 + 2 * 12) * 3
     assert {run.part for run in [*full, *newer]} == set(PARTS)
     quick = [(run.scheme, run.seed) for run in PRESETS["quick"].runs()]
     assert sorted(quick) == sorted([(scheme, 0) for scheme in SCHEMES] + [("rope", 1), ("rope", 2)])
@@ -503,7 +503,7 @@ def test_the_gpu_preset_goes_through_when_shrunk() -> None:
     shrunk = replace(
         PRESETS["gpu"], length=16, d_model=16, num_heads=2, num_layers=1, steps=2, batch_size=2, evaluation_bytes=256, spans=1
     )
-    assert len(PRESETS["gpu"].runs()) == 14 * 3
+    assert len(PRESETS["gpu"].runs()) == 17 * 3
     _, record = train_run(shrunk, Run("text", "t5", 0))
     assert set(record["evaluation"]["plain"]["nonoverlapping"]) == {"16", "32", "64", "128", "256"}
 

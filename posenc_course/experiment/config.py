@@ -11,7 +11,7 @@ import torch
 
 from posenc_course._validation import require_integer, require_number, require_vectors
 from posenc_course.alibi import AlibiPositions
-from posenc_course.contextual import ForgettingPositions, ReflectedPositions, SelectiveRotaryPositions
+from posenc_course.contextual import ForgettingPositions, RecurrentPositions, ReflectedPositions, SelectiveRotaryPositions
 from posenc_course.experiment import corpus, tasks
 from posenc_course.experiment._require import choose, require_seeds, require_type
 from posenc_course.learned import LearnedPositions
@@ -47,6 +47,13 @@ def _mixed(most: PositionScheme, sizes: Config, last: PositionScheme) -> list[Po
     return [last if layer % every == every - 1 else most for layer in range(sizes.num_layers)]
 
 
+def _recurrent(sizes: Config, last: PositionScheme | None = None) -> list[PositionScheme]:
+    """Recurrent layers, each with its own gates; if given, `last` is in every fourth layer, as in `_mixed`."""
+    gates = [RecurrentPositions(sizes.d_model, sizes.num_heads) for _ in range(sizes.num_layers)]
+    which = _mixed(gates[0], sizes, last or gates[0])
+    return [gate if one is gates[0] else one for gate, one in zip(gates, which, strict=True)]
+
+
 def _windowed(sizes: Config) -> WindowedPositions:
     """RoPE with a window of a quarter of the training length."""
     return WindowedPositions(RotaryPositions(frequencies(sizes.d_head)), sizes.length // 4)
@@ -62,13 +69,16 @@ NEWER: dict[str, Callable[[Config], PositionScheme | list[PositionScheme]]] = {
     "fast": lambda sizes: RotaryPositions(frequencies(sizes.d_head)[: max(1, sizes.d_head // 8)]),
     "partial": lambda sizes: RotaryPositions(frequencies(2 * max(1, sizes.d_head // 8))),
     "polar": lambda sizes: PolarPositions(sizes.d_head, sizes.num_heads),
+    "recurrent": _recurrent,
+    "recurrent-rope": lambda sizes: _recurrent(sizes, RotaryPositions(frequencies(sizes.d_head))),
+    "recurrent-none": lambda sizes: _recurrent(sizes, NoPositions()),
     "forgetting": lambda sizes: [ForgettingPositions(sizes.d_model, sizes.num_heads) for _ in range(sizes.num_layers)],
     "selective": lambda sizes: [
         SelectiveRotaryPositions(sizes.d_model, sizes.num_heads, frequencies(sizes.d_head)) for _ in range(sizes.num_layers)
     ],
     "reflected": lambda sizes: [ReflectedPositions(sizes.d_model, sizes.num_heads) for _ in range(sizes.num_layers)],
 }
-MIXES = ("rope-none", "window-rope", "window-none")  # a single layer has no mix
+MIXES = ("rope-none", "window-rope", "window-none", "recurrent-rope", "recurrent-none")  # a single layer has no mix
 ALL_SCHEMES = SCHEMES | NEWER
 RATES = ("0.001", "0.003", "0.01", "0.03", "0.1")  # learning rates, to compare learned and sinusoidal positions
 # The initial size of the token vectors, and the factor that multiplies them before sinusoids are added, both as powers of
