@@ -75,7 +75,7 @@ KIND = r"""function kind(element) {
     const names = [/\w\w/.test(element.textContent)];
     for (let e = element; e; e = e.parentElement) {
         const stripe = e.localName === 'tr' && [...e.parentElement.children].indexOf(e) % 2;
-        names.push(e.localName, e.className, e.getAttribute('style'), stripe);
+        names.push(e.localName, e.getAttribute('class'), e.getAttribute('style'), stripe);
     }
     return names.join();
 }"""
@@ -87,17 +87,20 @@ WITHOUT_REPEATS = f"""parts => {{
         if (seen.has(kind(part))) part.replaceWith(part.textContent); else seen.add(kind(part));
     }}
 }}"""
-# ... and of all other text that is seen, axe looks at the colours of the first of each kind.
-MARK_KINDS = f"""() => {{
+# ... and of all other text that is seen, axe looks at the colours of the first of each kind, unless an earlier page had it.
+MARK_KINDS = f"""earlier => {{
     {KIND}
-    const seen = new Set();
+    const seen = new Set(earlier), found = [];
     for (const element of document.querySelectorAll('body *')) {{
         const text = [...element.childNodes].some(node => node.nodeType === Node.TEXT_NODE && node.data.trim());
         if (!text || !element.checkVisibility() || seen.has(kind(element))) continue;
         seen.add(kind(element));
+        found.push(kind(element));
         element.dataset.firstOfItsKind = '';
     }}
+    return found;
 }}"""
+KINDS_SEEN: set[str] = set()
 
 
 @cache
@@ -240,6 +243,17 @@ def test_no_markup_is_left_raw(site: Site, page: str) -> None:
         rendered.decompose()
     raw = [line for line in article.get_text().splitlines() if re.search(r"\$|:::|\{[a-z:]+\}\s*$|\]\(", line)]
     assert not raw, f"{page} shows raw markup: close the $...$, the role or the directive in {raw}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_quiz_options_say_yes_or_no_and_why(site: Site, page: str) -> None:
+    options = site.article(page).select("details.quiz")
+    assert options or page not in CHAPTERS, f"{page} has no quiz: end it with <details class='quiz'> options"
+    for option in options:
+        text, reason = option.select("summary")[0].get_text(strip=True), option.find("p", recursive=False)
+        assert reason, f"{page}: {text!r} shows no reason: leave a blank line after its <summary>"
+        answer = reason.get_text()
+        assert re.match(r"(Yes|No)\.\s+\S", answer), f"{page}: {text!r} must answer **Yes.** or **No.** and why, not {answer!r}"
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -397,7 +411,8 @@ def barriers(tab: Page, page: str) -> Iterator[str]:
     # Else the colours of the last scheme are still on their way.
     tab.add_style_tag(content="* { transition: none !important; }")
     tab.evaluate(WITHOUT_REPEATS, ".sig span[class], math")
-    tab.evaluate(MARK_KINDS)
+    new = tab.evaluate(MARK_KINDS, [*KINDS_SEEN])
+    KINDS_SEEN.update(new)
     schemes: tuple[Scheme, ...] = ("light", "dark")
     for scheme in schemes:
         tab.emulate_media(color_scheme=scheme)
@@ -405,7 +420,8 @@ def barriers(tab: Page, page: str) -> Iterator[str]:
             tab.wait_for_function(f"document.documentElement.dataset.theme === '{scheme}'", timeout=5000)
         except TooSlow:
             yield f"is not shown {scheme} although the system asks for it"
-        yield from violations(tab, f"when it is {scheme}", "[data-first-of-its-kind]", COLOURS)
+        if new:
+            yield from violations(tab, f"when it is {scheme}", "[data-first-of-its-kind]", COLOURS)
 
 
 def violations(tab: Page, where: str, within: str, rules: dict[str, Any]) -> Iterator[str]:
@@ -430,23 +446,6 @@ def open_page(browser: Browser, site: Site, request: pytest.FixtureRequest) -> I
 
 
 class TestPageInTheBrowser:
-    def test_quiz_answers_by_keyboard(self, open_page: Opened) -> None:
-        page, tab = open_page.page, open_page.tab
-        options = tab.locator("details.quiz")
-        assert options.count() or page not in CHAPTERS, f"{page} has no quiz: end it with <details class='quiz'> options"
-        for index in range(options.count()):
-            option = options.nth(index)
-            text = option.locator("summary").inner_text()
-            option.locator("summary").focus()
-            tab.keyboard.press("Enter")
-            shown = option.locator("p").first
-            assert shown.is_visible(), f"{page}: Enter on {text!r} shows no reason: leave a blank line after its <summary>"
-            assert re.match(r"(Yes|No)\.\s+\S", shown.inner_text()), f"{page}: {text!r} must answer **Yes.** or **No.** and why"
-            outline = option.locator("summary").evaluate("e => getComputedStyle(e).outlineStyle")
-            assert outline != "none", f"{page}: the focus on {text!r} is invisible: give it an outline in course.css"
-            tab.keyboard.press("Enter")
-            assert not shown.is_visible(), f"{page}: a second Enter does not close {text!r}"
-
     def test_paper_is_light_and_shows_the_answers(self, open_page: Opened) -> None:
         page, tab = open_page.page, open_page.tab
         tab.emulate_media(media="print", color_scheme="dark")
@@ -468,6 +467,22 @@ class TestPageInTheBrowser:
         problems = [*barriers(open_page.tab, open_page.page), *open_page.problems]
         # said while it is open: closing a page breaks off what it still loads
         assert not problems, f"{open_page.page}, mend each in its source or in book/_static/course.css:\n" + "\n".join(problems)
+
+
+def test_quiz_answers_by_keyboard(browser: Browser, site: Site) -> None:
+    page = CHAPTERS[0]
+    with opened(browser, site.address(page)) as tab:
+        options = tab.locator("details.quiz")
+        for option in options.all():
+            text, shown = option.locator("summary").inner_text(), option.locator("p").first
+            option.locator("summary").focus()
+            tab.keyboard.press("Enter")
+            assert shown.is_visible(), f"{page}: Enter on {text!r} shows no reason"
+            outline = option.locator("summary").evaluate("e => getComputedStyle(e).outlineStyle")
+            assert outline != "none", f"{page}: the focus on {text!r} is invisible: give it an outline in course.css"
+            tab.keyboard.press("Enter")
+            assert not shown.is_visible(), f"{page}: a second Enter does not close {text!r}"
+        assert options.count() > 0, f"{page} has no quiz"
 
 
 def test_switch_between_light_and_dark(browser: Browser, site: Site) -> None:
