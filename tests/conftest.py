@@ -11,12 +11,18 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from jupyter_client.provisioning import local_provisioner
 from nbval.plugin import IPyNbCell  # type: ignore[import-untyped]
 from playwright.sync_api import Browser
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from tools.browser import NO_CHROMIUM, launched
 from tools.browser import chromium as find_chromium
+
+if sys.platform == "linux":  # elsewhere, a process that has imported torch can't be forked safely
+    from tests.kernels import Forked
+
+    local_provisioner.launch_kernel = Forked  # type: ignore[attr-defined]
 
 settings.load_profile("ci")  # no deadline, the same examples on every run, nothing stored
 

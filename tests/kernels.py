@@ -1,0 +1,45 @@
+"""Kernels for nbval that start at once: they are forked from a process in which the slowest modules are already imported."""
+
+import multiprocessing
+import os
+from typing import Any
+
+from ipykernel.kernelapp import IPKernelApp
+
+_CONTEXT: Any = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload(["ipykernel.kernelapp", "torch"])
+
+
+class Forked:
+    """A kernel's process, with what jupyter_client asks of a `subprocess.Popen`."""
+
+    stdin = stdout = stderr = None
+
+    def __init__(self, command: list[str], *, cwd: str | None = None, env: dict[str, str], **_: Any) -> None:
+        alone = _CONTEXT.Event()
+        self._process = _CONTEXT.Process(target=_serve, args=(alone, command[-1], cwd, env))
+        self._process.start()
+        alone.wait()  # from here on, its group has no other process, so a signal for it doesn't end the tests
+        self.pid = self._process.pid
+        self.kill, self.terminate = self._process.kill, self._process.terminate
+
+    def poll(self) -> int | None:
+        self._process.join(0)
+        code: int | None = self._process.exitcode
+        return code
+
+    def wait(self) -> int | None:
+        self._process.join()
+        return self.poll()
+
+    def send_signal(self, signal: int) -> None:
+        os.kill(self.pid, signal)
+
+
+def _serve(alone: Any, connection_file: str, cwd: str | None, env: dict[str, str]) -> None:
+    os.setsid()
+    alone.set()
+    os.environ.clear()
+    os.environ.update(env)
+    os.chdir(cwd or ".")
+    IPKernelApp.launch_instance(argv=["-f", connection_file])
