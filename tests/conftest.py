@@ -22,7 +22,7 @@ from tools.browser import chromium as find_chromium
 if sys.platform == "linux":  # elsewhere, a process that has imported torch can't be forked safely
     from tests.kernels import Forked
 
-    local_provisioner.launch_kernel = Forked  # type: ignore[attr-defined]
+    local_provisioner.launch_kernel = Forked  # type: ignore[assignment, attr-defined]
 
 settings.load_profile("ci")  # no deadline, the same examples on every run, nothing stored
 
