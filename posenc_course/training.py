@@ -55,9 +55,9 @@ def train(
             factor = require_number("schedule(step)", schedule(step), above=0, hint="it multiplies the learning rate")
             optimizer.param_groups[0]["lr"] = learning_rate * factor
         loss = _loss(model, sample(generator))
-        optimizer.zero_grad()
+        model.zero_grad()
         loss.backward()
-        norm = nn.utils.clip_grad_norm_(model.parameters(), clip)
+        norm = nn.utils.clip_grad_norm_(model.parameters(), clip, foreach=True)
         optimizer.step()
         history.losses.append(loss.item())
         history.gradient_norms.append(norm.item())

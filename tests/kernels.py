@@ -1,4 +1,4 @@
-"""Kernels for nbval that start at once: they are forked from a process in which the slowest modules are already imported."""
+"""Kernels for nbval that start at once: they are forked from a process in which torch is already imported, with what its optimizers import."""
 
 import multiprocessing
 import os
@@ -7,7 +7,7 @@ from typing import Any
 from ipykernel.kernelapp import IPKernelApp
 
 _CONTEXT: Any = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["ipykernel.kernelapp", "torch"])
+_CONTEXT.set_forkserver_preload(["ipykernel.kernelapp", "torch._dynamo"])
 
 
 class Forked:

@@ -118,7 +118,7 @@ def _scores(model: Decoder, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Te
     if targets[targets != tasks.NO_TARGET].max() >= model.head.out_features:
         raise ValueError(f"token id {targets.max().item()} is outside 0 … {model.head.out_features - 1}: check the text")
     device = model.embedding.weight.device
-    at_once = max(1, (1024 if device.type == "cpu" else 65_536) // inputs.shape[1])  # small enough for a processor's cache
+    at_once = max(1, (2**18 if device.type == "cpu" else 2**28) // inputs.shape[1] ** 2)  # the scores fit a processor's cache
     losses, hits = [], []
     with torch.inference_mode():
         for x, y in zip(inputs.split(at_once), targets.split(at_once), strict=True):
