@@ -45,26 +45,40 @@ KEPT: dict[str, tuple[str, dict[str, Any]]] = {}  # addresses of changed figures
 
 
 @cache
-def opened(browser: Browser, address: str) -> tuple[Page, list[str]]:
-    """A page, offline, for all tests of this process, because opening it takes longest; and the errors on it."""
-    tab = browser.new_page(viewport={"width": 1280, "height": 900}, offline=True, reduced_motion="reduce")
+def shared(browser: Browser) -> tuple[Page, list[str]]:
+    """One tab, offline, for all tests of this process, because a new one takes longer than a page; and the errors in it."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, offline=True, reduced_motion="reduce")
+    tab = context.new_page()
     failed: list[str] = []
-    tab.on("pageerror", lambda error: failed.append(str(error)))
-    tab.goto(address)
-    tab.evaluate(CHOOSE)
+    tab.on("pageerror", lambda error: failed.append(f"{tab.url}: {error}"))
     return tab, failed
+
+
+def open_in(tab: Page, address: str, *plains: str) -> None:
+    """Open the page, unless it is open, and start its living figures instead of these plain ones."""
+    if tab.url.partition("#")[0] != address:
+        tab.goto(address)
+        tab.evaluate(CHOOSE)
+    for plain in plains:
+        tab.evaluate("name => document.getElementById(name).scrollIntoView()", plain)
+        tab.wait_for_selector(f"#{plain}.lives")
+
+
+def settle(tab: Page, plain: str, *, moved: bool) -> None:
+    """Wait until a change is complete, and the address tells of it; to look at each frame would keep the processor busy."""
+    tab.wait_for_function(f"location.search.includes('{plain.removeprefix('fig-')}.') === {json.dumps(moved)}", polling=100)
 
 
 @contextmanager
 def started(browser: Browser, site: Site, plain: str) -> Iterator[Page]:
     """The page, with the living figure started and in its first state; it is brought back there afterwards."""
-    tab, failed = opened(browser, site.address(FIGURES[plain]))
-    tab.evaluate("name => document.getElementById(name).scrollIntoView()", plain)
-    tab.wait_for_selector(f"#{plain}.lives")
+    tab, failed = shared(browser)
+    open_in(tab, site.address(FIGURES[plain]), plain)
     yield tab
-    assert not failed, f"{FIGURES[plain]}: {failed}"
+    said, failed[:] = failed[:], []
+    assert not said
     tab.locator(f"#{plain}").get_by_role("button", name="Start again").press("Enter")
-    tab.wait_for_function(f"!location.search.includes('{plain.removeprefix('fig-')}.')")
+    settle(tab, plain, moved=False)
 
 
 def recorded(plain: str) -> dict[str, Any]:
@@ -88,7 +102,7 @@ def close(one: Any, other: Any) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("plain", [plain for plain, page in FIGURES.items() if not page.endswith("index.html")])
+@pytest.mark.parametrize("plain", [name for name, page in FIGURES.items() if not page.endswith("index.html")], scope="module")
 def test_it_begins_with_the_numbers_of_its_figure(browser: Browser, site: Site, plain: str) -> None:
     stored = recorded(plain)["axes"]
     known: dict[str, list[Any]] = {
@@ -109,28 +123,28 @@ def test_it_begins_with_the_numbers_of_its_figure(browser: Browser, site: Site, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("plain", FIGURES)
+@pytest.mark.parametrize("plain", FIGURES, scope="module")  # so it follows the test above, on the same page
 def test_it_moves_by_keyboard_and_keeps_its_state_in_the_address(browser: Browser, site: Site, plain: str) -> None:
     with started(browser, site, plain) as tab:
         figure = tab.locator(f"#{plain} living-figure")
         assert figure.locator(".says").inner_text().strip(), f"{plain} says nothing"
         assert not tab.locator(f"#{plain} > img:visible").count(), f"{plain}: the plain figure is shown beside the living one"
         first = figure.evaluate("e => e.state")
-        for control in figure.locator(":is(input, select, button):visible").all():
-            control.focus()
-            assert control.evaluate("e => e === document.activeElement"), f"{plain}: no focus on {control}"
+        controls = figure.locator(":is(input, select, button):visible")
+        unreached = controls.evaluate_all("all => all.filter(e => { e.focus(); return e !== document.activeElement; }).length")
+        assert not unreached, f"{plain}: no focus on {unreached} of its controls"
         slider = figure.locator("input[type=range]:visible").first
         key = "ArrowRight" if slider.evaluate("e => +e.value < +e.max") else "ArrowLeft"
         before = figure.locator(".says").inner_text()
         slider.focus()
         tab.keyboard.press(key)
-        tab.wait_for_function(f"location.search.includes('{plain.removeprefix('fig-')}.')")  # when the change is complete
+        settle(tab, plain, moved=True)
         changed, says = figure.evaluate("e => e.state"), figure.locator(".says").inner_text()
         assert changed != first
         assert figure.locator("[role=status]").inner_text() == says != before, f"{plain}: what changed is not spoken"
         query = tab.evaluate("location.search")
         figure.get_by_role("button", name="Start again").press("Enter")
-        tab.wait_for_function(f"!location.search.includes('{plain.removeprefix('fig-')}.')")
+        settle(tab, plain, moved=False)
         assert figure.evaluate("e => e.state") == first
     KEPT[plain] = (query, changed)
 
@@ -141,15 +155,12 @@ def test_address_brings_the_states_back(browser: Browser, site: Site, page: str)
     kept = {plain: KEPT[plain] for plain in FIGURES if FIGURES[plain] == page and plain in KEPT}
     assert kept, "run the test before this one, too: it changes the figures and keeps their addresses"
     query = "&".join(query.removeprefix("?") for query, _ in kept.values())
-    with browser.new_page(viewport={"width": 1280, "height": 900}, offline=True) as tab:
-        tab.goto(f"{site.address(page)}?{query}")
-        tab.evaluate(CHOOSE)
-        for plain, (_, state) in kept.items():
-            tab.evaluate("name => document.getElementById(name).scrollIntoView()", plain)
-            tab.wait_for_selector(f"#{plain}.lives")
-            assert tab.locator(f"#{plain} living-figure").evaluate("e => e.state") == state, f"{plain}: {query} is not taken up"
-        weights = 'script[src*="data/text-"], script[src*="data/recite-"]'
-        assert not tab.locator(weights).count(), "models are loaded before a reader asks for them"
+    tab, _ = shared(browser)
+    open_in(tab, f"{site.address(page)}?{query}", *kept)
+    for plain, (_, state) in kept.items():
+        assert tab.locator(f"#{plain} living-figure").evaluate("e => e.state") == state, f"{plain}: {query} is not taken up"
+    weights = 'script[src*="data/text-"], script[src*="data/recite-"]'
+    assert not tab.locator(weights).count(), "models are loaded before a reader asks for them"
 
 
 @pytest.mark.slow

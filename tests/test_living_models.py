@@ -21,7 +21,7 @@ from posenc_course.rope import RotaryPositions
 from posenc_course.schemes import PositionScheme
 from posenc_course.transformer import Decoder
 from tests.commands import WEEKLY
-from tests.test_living import FIGURES, close, numbers, recorded, started
+from tests.test_living import FIGURES, close, numbers, recorded, shared, started
 from tests.test_site import Site, site
 
 __all__ = ["site"]
@@ -88,7 +88,7 @@ def test_half_as_fast_pair_3_puts_the_cliff_twice_as_far(browser: Browser, site:
 
 @pytest.mark.slow
 def test_where_a_text_takes_too_long_the_record_stays(browser: Browser, site: Site) -> None:
-    with browser.new_page(offline=True) as tab:
+    with shared(browser)[0].context.new_page() as tab:
         tab.goto(site.address(FIGURES["fig-break"]) + "#fig-break")
         tab.wait_for_selector("#fig-break.lives")
         tab.evaluate("""() => {

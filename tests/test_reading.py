@@ -141,6 +141,9 @@ def test_what_was_read_is_remembered_and_forgotten(browser: Browser, site: Site)
 def test_what_follows_a_prediction_waits_for_a_choice(browser: Browser, site: Site) -> None:
     page = CHAPTERS[0]
     with opened(browser, site, page) as tab:
+        tab.emulate_media(media="print")
+        assert all(box.locator("xpath=following-sibling::*").first.is_visible() for box in boxes_of(tab))
+        tab.emulate_media(media="screen")
         boxes = tab.locator(".predict:has(.guess)")
         first, second = boxes.nth(0), boxes.nth(1)
         after = [box.locator("xpath=following-sibling::*") for box in (first, second)]
@@ -166,9 +169,6 @@ def test_what_follows_a_prediction_waits_for_a_choice(browser: Browser, site: Si
         after[1].first.wait_for()  # an address that leads into what waits opens it
 
     with opened(browser, site, page, java_script_enabled=False) as tab:
-        assert all(box.locator("xpath=following-sibling::*").first.is_visible() for box in boxes_of(tab))
-    with opened(browser, site, page) as tab:
-        tab.emulate_media(media="print")
         assert all(box.locator("xpath=following-sibling::*").first.is_visible() for box in boxes_of(tab))
 
 

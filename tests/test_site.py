@@ -437,12 +437,26 @@ class Opened:
     problems: list[str]
 
 
-@pytest.fixture(scope="class", params=PAGES)
-def open_page(browser: Browser, site: Site, request: pytest.FixtureRequest) -> Iterator[Opened]:
-    """A page for all tests of the class below, since to open one takes the longest."""
+@pytest.fixture(scope="module")
+def shared(browser: Browser) -> Iterator[tuple[Page, list[str]]]:
+    """One tab for all pages, because a new one takes longer than to open a page, and what goes wrong in it."""
     problems: list[str] = []
-    with opened(browser, site.address(request.param), problems=problems) as tab:
-        yield Opened(request.param, tab, problems)
+    with opened(browser, "about:blank", problems=problems) as tab:
+        yield tab, problems
+
+
+@pytest.fixture(scope="class", params=PAGES)
+def open_page(shared: tuple[Page, list[str]], site: Site, request: pytest.FixtureRequest) -> Opened:
+    """A page for all tests of the class below, as if no other had been open in the tab."""
+    tab, problems = shared
+    if tab.url != "about:blank":
+        tab.evaluate("localStorage.clear()")
+        tab.goto("about:blank")  # which breaks off what the last page still loads
+    problems.clear()
+    tab.emulate_media(media="screen", color_scheme="light")
+    tab.set_viewport_size({"width": WIDTHS["desktop"], "height": 900})
+    tab.goto(site.address(request.param))
+    return Opened(request.param, tab, problems)
 
 
 class TestPageInTheBrowser:

@@ -5,7 +5,6 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from hashlib import sha256
 from itertools import zip_longest
 from pathlib import Path
@@ -36,15 +35,17 @@ WATCH = """() => {
 }"""
 # Every element, with the styles that the browser computes for it; where files lie may differ,
 # and how a short `background: none` places no picture. Origins are half of width and height, which are there, rounded anew.
-STYLES = """() => [...document.querySelectorAll('body, body *')].map(element => [
-    `${element.localName}.${element.className}`,
-    ...[null, '::before', '::after'].map(part => {
-        const style = getComputedStyle(element, part);
-        const there = !part || style.content !== 'none';
-        const keys = there ? [...style].filter(key => !/^--|^(perspective|transform)-origin/.test(key)) : [];
-        return keys.map(key => `${key}: ${style.getPropertyValue(key)}`).join('\\n');
-    }),
-].map(text => text.replaceAll(/url\\([^)]*[/]/g, '').replaceAll('0% 0%', '0px 0px')))"""
+STYLES = """() => {
+    const keys = [...getComputedStyle(document.body)].filter(key => !/^--|^(perspective|transform)-origin/.test(key));
+    return [...document.querySelectorAll('body, body *')].map(element => [
+        `${element.localName}.${element.className}`,
+        ...[null, '::before', '::after'].map(part => {
+            const style = getComputedStyle(element, part);
+            const there = !part || style.content !== 'none';
+            return there ? keys.map(key => `${key}: ${style.getPropertyValue(key)}`).join('\\n') : '';
+        }),
+    ].map(text => text.replaceAll(/url\\([^)]*[/]/g, '').replaceAll('0% 0%', '0px 0px')));
+}"""
 # What ::before and ::after of all elements ask the icon fonts for.
 ICONS = """() => [...document.querySelectorAll('body *')].flatMap(e => ['::before', '::after'].map(part => {
     const {content: shown, fontFamily, fontWeight} = getComputedStyle(e, part);
@@ -63,17 +64,28 @@ def as_it_was(site: Site) -> str:
     return "".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
 
 
-@contextmanager
-def opened(browser: Browser, address: str, width: int = WIDTHS["desktop"]) -> Iterator[Page]:
-    with browser.new_page(viewport={"width": width, "height": 900}, offline=True) as tab:
+@pytest.fixture(scope="module")
+def tab(browser: Browser) -> Iterator[Page]:
+    """For all pages, because a new one takes longer than to open a page."""
+    with browser.new_page(offline=True) as tab:
         tab.add_init_script(f"({WATCH})()")
-        tab.goto(address)
         yield tab
+
+
+def open_in(tab: Page, address: str, width: int = WIDTHS["desktop"]) -> None:
+    """Open the page, as if no other had been open in the tab."""
+    if tab.url != "about:blank":
+        tab.evaluate("localStorage.clear()")
+    tab.mouse.move(0, 0)
+    tab.emulate_media(media="screen", color_scheme="light")
+    tab.set_viewport_size({"width": width, "height": 900})
+    tab.goto(address)
 
 
 @pytest.mark.parametrize("page", ALL)
 def test_page_loads_one_style_sheet_as_it_is_now(site: Site, page: str) -> None:
-    sheets = [str(link["href"]) for link in site.soup(page).select("link[rel=stylesheet]")]
+    links = "".join(re.findall(r"<link\b[^>]*>", (site.html / page).read_text(encoding="utf-8")))
+    sheets = [str(link["href"]) for link in BeautifulSoup(links, "html.parser").select("link[rel=stylesheet]")]
     assert len(sheets) == 1, f"{page} loads {sheets}: tools/sphinx/slim.py merges what all pages load"
     now = sha256((site.html / "_static/pages.css").read_bytes()).hexdigest()[:8]
     assert sheets[0].endswith(f"_static/pages.css?v={now}"), f"{page} asks for {sheets[0]}: the sheet is now {now}"
@@ -108,48 +120,48 @@ def try_everything(tab: Page, page: str) -> None:
 
 @pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS)
 @pytest.mark.parametrize("page", KINDS if WEEKLY else KINDS[:2])
-def test_no_class_that_scripts_add_has_lost_its_rules(browser: Browser, site: Site, page: str, width: int) -> None:
+def test_no_class_that_scripts_add_has_lost_its_rules(tab: Page, site: Site, page: str, width: int) -> None:
     dropped = set(re.findall(NAME, as_it_was(site))) - set(re.findall(NAME, merged(site)))
     written = set(re.findall(r"[\w-]+", (site.html / page).read_text(encoding="utf-8")))
     query = "?q=rotation" if page == "search.html" else "?highlight=rotation"
-    with opened(browser, site.address(page) + query, width) as tab:
-        try_everything(tab, page)
-        worn = set(tab.evaluate("[...worn]"))
+    open_in(tab, site.address(page) + query, width)
+    try_everything(tab, page)
+    worn = set(tab.evaluate("[...worn]"))
     assert {"tooltip-inner", "bs-tooltip-auto"} <= worn or width < WIDTHS["desktop"], (
         f"{page} showed no tooltip: correct this test"
     )
     assert not (lost := worn & dropped - written), f"{page}: scripts add {lost}: name them in ADDED in tools/sphinx/slim.py"
 
 
-def test_each_icon_is_in_its_font(browser: Browser, site: Site) -> None:
+def test_each_icon_is_in_its_font(tab: Page, site: Site) -> None:
     fonts = {
         font.stem.removeprefix("cut-fa-"): TTFont(font).getBestCmap() for font in (site.html / "_static").glob("cut-fa-*.woff2")
     }
     seen = Counter[str]()
     for page in ALL if WEEKLY else KINDS:
-        with opened(browser, site.address(page)) as tab:
-            for family, weight, content in tab.evaluate(ICONS):
-                font = "brands-400" if "Brands" in family else f"solid-{weight}" if weight == "900" else f"regular-{weight}"
-                seen[content] += 1
-                missing = [hex(ord(sign)) for sign in json.loads(content) if ord(sign) not in fonts[font]]
-                assert not missing, f"{page} asks for {missing} of Font Awesome's {font}, cut away in tools/sphinx/slim.py"
+        open_in(tab, site.address(page))
+        for family, weight, content in tab.evaluate(ICONS):
+            font = "brands-400" if "Brands" in family else f"solid-{weight}" if weight == "900" else f"regular-{weight}"
+            seen[content] += 1
+            missing = [hex(ord(sign)) for sign in json.loads(content) if ord(sign) not in fonts[font]]
+            assert not missing, f"{page} asks for {missing} of Font Awesome's {font}, cut away in tools/sphinx/slim.py"
     assert len(seen) >= 12, f"only the icons {seen} were seen: correct this test"
 
 
 @pytest.mark.parametrize("page", PAGES if WEEKLY else ["book/reference/notation.html"])
-def test_formulas_are_drawn_as_with_the_whole_font(browser: Browser, site: Site, page: str) -> None:
+def test_formulas_are_drawn_as_with_the_whole_font(tab: Page, site: Site, page: str) -> None:
     """Browsers add characters that aren't in the source: roots, italics. In another font, the formula's size would change."""
     sizes = "[...document.querySelectorAll('math')].map(e => [e.textContent, e.getBoundingClientRect().width].join())"
     whole = f"new FontFace('Whole', 'url({site.address('_static/math.woff2')})').load().then(font => document.fonts.add(font))"
-    with opened(browser, site.address(page)) as tab:
-        tab.wait_for_function("document.fonts.check('1em Book Math')")
-        cut = tab.evaluate(sizes)
-        tab.evaluate(whole)
-        tab.add_style_tag(content="math { font-family: Whole !important; }")
-        tab.wait_for_function("document.fonts.check('1em Whole')")
-        assert tab.evaluate(sizes) == cut, f"{page}: a character is missing in signs() of tools/sphinx/slim.py"
-        tab.add_style_tag(content="math { font-family: serif !important; }")
-        assert tab.evaluate(sizes) != cut or not cut, "the sizes don't distinguish fonts: correct this test"
+    open_in(tab, site.address(page))
+    tab.wait_for_function("document.fonts.check('1em Book Math')")
+    cut = tab.evaluate(sizes)
+    tab.evaluate(whole)
+    tab.add_style_tag(content="math { font-family: Whole !important; }")
+    tab.wait_for_function("document.fonts.check('1em Whole')")
+    assert tab.evaluate(sizes) == cut, f"{page}: a character is missing in signs() of tools/sphinx/slim.py"
+    tab.add_style_tag(content="math { font-family: serif !important; }")
+    assert tab.evaluate(sizes) != cut or not cut, "the sizes don't distinguish fonts: correct this test"
 
 
 LOOKS: list[tuple[Scheme, Literal["screen", "print"], int]]
@@ -163,9 +175,8 @@ def build(root: Path) -> None:
     assert done.returncode == 0, done.stdout[-3000:]
 
 
-def built(root: Path) -> dict[str, bytes]:
-    """A build that goes on from the last one, and what a browser may ask it for."""
-    build(root)
+def served(root: Path) -> dict[str, bytes]:
+    """What a browser may ask of the last build for."""
     html = root / "_build/html"
     pages = {
         path.relative_to(html).as_posix(): path.read_bytes() for path in html.rglob("*.html") if "_static" not in path.parts
@@ -182,11 +193,21 @@ def built(root: Path) -> dict[str, bytes]:
     return pages | {"pages.css": (html / "_static/pages.css").read_bytes()}
 
 
+# An extension that keeps the pages of the first build as they are before `slim` runs.
+BEFORE = """from shutil import copytree
+
+def setup(app):
+    plain = app.srcdir / "plain"
+    app.connect("build-finished", lambda *_: plain.exists() or copytree(app.outdir, plain), priority=899)
+    return {}
+"""
+
+
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A course of three pages, which is built within seconds."""
+    """A course of three pages, built within seconds: its figures don't live, since what they load takes half of that time."""
     root = tmp_path_factory.mktemp("small")
-    for name in ["_config.yml", "book/references.bib", "book/index.md", "book/01_order.ipynb", "book/02_naive.ipynb"]:
+    for name in ["book/references.bib", "book/index.md", "book/01_order.ipynb", "book/02_naive.ipynb"]:
         (root / name).parent.mkdir(exist_ok=True)
         shutil.copyfile(ROOT / name, root / name)
     for name in ["book/_static", "book/_templates", "book/pictures", "tools/sphinx"]:
@@ -194,27 +215,12 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
             shutil.copytree(ROOT / name, root / name)
     toc = "{format: jb-book, root: book/index, chapters: [{file: book/01_order}, {file: book/02_naive}]}"
     (root / "_toc.yml").write_text(toc, encoding="utf-8")
+    config = (ROOT / "_config.yml").read_text(encoding="utf-8")
+    (root / "_config.yml").write_text(config.replace(", slim]", ", before, slim]"), encoding="utf-8")
+    (root / "tools/sphinx/before.py").write_text(BEFORE, encoding="utf-8")
+    (root / "tools/sphinx/living_data.py").write_text("scripts = dict", encoding="utf-8")
+    build(root)
     return root
-
-
-def test_builds_that_go_on_give_the_same_pages(small: Path) -> None:
-    """Sphinx writes again only what changed."""
-    first = built(small)
-    if WEEKLY:
-        assert built(small) == first, "a second build without any change changes pages"
-
-    chapter = small / "book/01_order.ipynb"
-    before = chapter.read_text(encoding="utf-8")
-    notebook = json.loads(before)
-    notebook["cells"][0]["source"] += ["\n\n", '<p class="bg-danger">A class that no page had.</p>\n']
-    chapter.write_text(json.dumps(notebook), encoding="utf-8")
-    changed = built(small)
-    assert b".bg-danger" not in first["pages.css"]
-    assert b".bg-danger" in changed["pages.css"], "a changed page did not get the rules of a class that is new in it"
-
-    chapter.write_text(before, encoding="utf-8")
-    again = built(small)
-    assert again == first, f"{[page for page in first if again.get(page) != first[page]]} differ from a build from nothing"
 
 
 def alike(one: str, other: str) -> bool:
@@ -226,36 +232,56 @@ def alike(one: str, other: str) -> bool:
     )
 
 
-def test_every_element_keeps_its_styles(small: Path, browser: Browser) -> None:
-    """Beside pages of a build without the extension: in the dark on a phone, on paper, on a desktop."""
+def test_every_element_keeps_its_styles(small: Path, tab: Page) -> None:
+    """Beside the pages as they were without the extension: in the dark on a phone, on paper, on a desktop."""
     slim, plain = small / "_build/html", small / "plain"
-    built(small)
-    slim = slim.rename(small / "slim")
-    config = (small / "_config.yml").read_text(encoding="utf-8")
-    (small / "_config.yml").write_text(config.replace(", slim]", "]"), encoding="utf-8")
-    build(small)
-    (small / "_build/html").rename(plain)
+    assert (slim / "_static/pages.css").exists()
     assert not (plain / "_static/pages.css").exists()
     for page in ["book/01_order.html", "book/index.html", "search.html?q=token"][: 3 if WEEKLY else 1]:
         seen: list[list[list[str]]] = []
         for folder in [plain, slim]:
-            with opened(browser, f"{folder.as_uri()}/{page}") as tab:
-                tab.add_style_tag(content="*, ::before, ::after { transition: none !important; animation: none !important; }")
-                if "search" in page:
-                    tab.wait_for_function("/finished/.test(document.querySelector('#search-results').innerText)")
-                tab.evaluate("document.querySelectorAll('details').forEach(answer => answer.open = true)")
-                for at, (scheme, media, width) in enumerate(LOOKS):
-                    tab.emulate_media(color_scheme=scheme, media=media)
-                    tab.set_viewport_size({"width": width, "height": 900})
-                    tab.wait_for_function(f"document.documentElement.dataset.theme === '{scheme}'")
-                    tab.evaluate("document.fonts.ready")
-                    seen.append([[str(at)], *tab.evaluate(STYLES)])
+            open_in(tab, f"{folder.as_uri()}/{page}")
+            tab.add_style_tag(content="*, ::before, ::after { transition: none !important; animation: none !important; }")
+            if "search" in page:
+                tab.wait_for_function("/finished/.test(document.querySelector('#search-results').innerText)")
+            tab.evaluate("document.querySelectorAll('details').forEach(answer => answer.open = true)")
+            for at, (scheme, media, width) in enumerate(LOOKS):
+                tab.emulate_media(color_scheme=scheme, media=media)
+                tab.set_viewport_size({"width": width, "height": 900})
+                tab.wait_for_function(f"document.documentElement.dataset.theme === '{scheme}'")
+                tab.evaluate("document.fonts.ready")
+                seen.append([[str(at)], *tab.evaluate(STYLES)])
         half = len(LOOKS)
         for expected, got in zip(seen[:half], seen[half:], strict=True):
             assert any("display: block" in style for _, style, *_ in expected[1:]), (
                 "the browser returned no styles: correct this test"
             )
             for one, other in zip(expected, got, strict=True):
+                if one == other:
+                    continue
                 pairs = zip_longest("\n".join(one).split("\n"), "\n".join(other).split("\n"), fillvalue="")
                 changes = [pair for pair in pairs if not alike(*pair)]
                 assert not changes, f"{page}, {LOOKS[int(expected[0][0])]}: tools/sphinx/slim.py changes {one[0]}: {changes}"
+
+
+def test_builds_that_go_on_give_the_same_pages(small: Path) -> None:
+    """Sphinx writes again only what changed."""
+    first = served(small)
+    if WEEKLY:
+        build(small)
+        assert served(small) == first, "a second build without any change changes pages"
+
+    chapter = small / "book/01_order.ipynb"
+    before = chapter.read_text(encoding="utf-8")
+    notebook = json.loads(before)
+    notebook["cells"][0]["source"] += ["\n\n", '<p class="bg-danger">A class that no page had.</p>\n']
+    chapter.write_text(json.dumps(notebook), encoding="utf-8")
+    build(small)
+    changed = served(small)
+    assert b".bg-danger" not in first["pages.css"]
+    assert b".bg-danger" in changed["pages.css"], "a changed page did not get the rules of a class that is new in it"
+
+    chapter.write_text(before, encoding="utf-8")
+    build(small)
+    again = served(small)
+    assert again == first, f"{[page for page in first if again.get(page) != first[page]]} differ from a build from nothing"
