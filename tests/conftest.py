@@ -59,30 +59,26 @@ def nbgrader() -> Callable[..., str]:
     return run
 
 
-_HINT = "gets_its_own_hint["  # in the names of thousands of short tests
+_CHECK = "test_exercises.py::test_"  # in the names of some hundred short tests of the checks, with a seed and a check in brackets
 
 
 class _ByFileOrPage(LoadScopeScheduling):  # type: ignore[misc]
     """Tests of one file run in one process, one after the other.
 
-    A page in the browser takes long, and may run in any process; so may the many answers that are given to checks.
+    A page in the browser takes long, and may run in any process; so may the answers that are given to a check.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         scope, _, test = nodeid.partition("::")
-        if _HINT in test:
-            return nodeid
-        if test.startswith("TestPageInTheBrowser"):
-            return test.partition("[")[2]
-        if scope.endswith("test_exercises.py"):
-            return f"{scope}::{test.partition('[')[0]}"
+        if test.startswith("TestPageInTheBrowser") or _CHECK in nodeid:
+            return f"{scope}::{test.partition('[')[2]}"
         return str(super()._split_scope(nodeid))
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Slow tests begin first, and short ones fill the gaps until the end; within a file, the order stays the same."""
-    items.sort(key=lambda item: _HINT in item.nodeid or not (isinstance(item, IPyNbCell) or item.get_closest_marker("slow")))
+    items.sort(key=lambda item: _CHECK in item.nodeid or not (isinstance(item, IPyNbCell) or item.get_closest_marker("slow")))
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import runpy
 import subprocess
 import sys
 from collections import defaultdict
@@ -26,13 +27,6 @@ QUICK = [(build.__name__.removeprefix("with_"), build, sizes) for build, sizes i
 FULL = [(build.__name__.removeprefix("with_"), sizes) for build, sizes in bench.cases(quick=False)]
 
 
-def run(*options: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(ROOT / "tools/bench.py"), *options]
-    # Two threads that share one core with other tests must not spin while they wait.
-    environment = os.environ | {"OMP_WAIT_POLICY": "passive", "PYTHONIOENCODING": "utf-8"}
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, encoding="utf-8")
-
-
 def records(group: str, **fields: object) -> list[dict[str, Any]]:
     """Those of speed.json that have these fields."""
     return [record for record in STORED["speed"]["results"][group] if fields.items() <= record.items()]
@@ -43,7 +37,10 @@ def records(group: str, **fields: object) -> list[dict[str, Any]]:
 
 def test_a_quick_run_tries_everything_and_writes_nothing() -> None:
     before = {path: path.stat().st_mtime_ns for path in bench.DATA.iterdir()}
-    done = run("--quick")
+    command = [sys.executable, bench.__file__, "--quick"]
+    # Two threads that share one core with other tests must not spin while they wait.
+    environment = os.environ | {"OMP_WAIT_POLICY": "passive", "PYTHONIOENCODING": "utf-8"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr
     for threads in (1, 2):
         for number, (group, _, _) in enumerate(QUICK, start=1):
@@ -56,14 +53,22 @@ def test_a_quick_run_tries_everything_and_writes_nothing() -> None:
     assert {path: path.stat().st_mtime_ns for path in bench.DATA.iterdir()} == before
 
 
-@pytest.mark.parametrize("options", [["everything"], ["--slow"]])
-def test_a_wrong_option_is_named_in_one_line(options: list[str]) -> None:
-    done = run(*options)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    *_, last = done.stderr.splitlines()
+@pytest.mark.parametrize("option", ["everything", "--slow"])
+def test_a_wrong_option_is_named_in_one_line(
+    option: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["bench.py", option])
+    with pytest.raises(SystemExit, match="2"):
+        runpy.run_path(bench.__file__, run_name="__main__")
+    said = capsys.readouterr()
+    assert said.out == ""
+    *_, last = said.err.splitlines()
     assert "error: " in last
-    assert options[0] in last
+    assert option in last
+
+
+def test_what_is_measured_has_a_process_of_its_own() -> None:
+    assert os.getpid() == bench.apart(os.getpid, quick=True) != bench.apart(os.getpid, quick=False)
 
 
 def test_a_race_takes_turns_and_times_each() -> None:

@@ -15,6 +15,8 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from tests.pages import read
 from tests.test_notebooks import executed, metadata, outputs, valid
+from tools import execute
+from tools.browser import chromium
 
 ROOT = Path(__file__).resolve().parent.parent
 pytestmark = pytest.mark.slow
@@ -60,10 +62,10 @@ def course(folder: Path, *sources: str) -> Path:
     return path
 
 
-def test_run_reports_what_nbval_lets_pass(tmp_path: Path) -> None:
+def test_run_reports_what_nbval_lets_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = course(tmp_path, *RUN.values())
-    made = run(tmp_path, "tools/execute.py", "01_small")
-    assert made.returncode == 0, made.stderr
+    monkeypatch.setattr(execute, "ROOT", tmp_path)
+    assert execute.main(["01_small"]) == 0
     notebook = nbformat.read(path, as_version=4)
     cell = dict(zip(RUN, notebook.cells, strict=True))
     drawn = cell["other data"].outputs[0].metadata["image/svg+xml"]["drawn"]
@@ -76,7 +78,7 @@ def test_run_reports_what_nbval_lets_pass(tmp_path: Path) -> None:
     cell["live, cleared"].outputs = []
     nbformat.write(notebook, path)
 
-    result = run(tmp_path, "-m", "pytest", "--nbval", "--nbval-current-env", "-n", "2", "--dist", "loadscope", "-W", "error")
+    result = run(tmp_path, "-m", "pytest", "--nbval", "--nbval-current-env", "-n", "1", "--dist", "loadscope", "-W", "error")
     report = result.stdout
     failed = [list(RUN)[int(number)] for number in re.findall(r"^FAILED book/01_small.ipynb::Cell (\d+)", report, re.MULTILINE)]
     passed = {"style", "same", "live", "live figure"}
@@ -92,7 +94,7 @@ def test_run_reports_what_nbval_lets_pass(tmp_path: Path) -> None:
         assert message in report, f"{message!r} is not in:\n{report}"
 
 
-def test_run_fails_in_ci_when_anything_is_skipped(tmp_path: Path) -> None:
+def test_run_fails_in_ci_when_anything_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     course(tmp_path)
     (tmp_path / "tests/test_browser.py").write_text("def test_page(chromium):\n    assert chromium\n")
     arguments = ("-m", "pytest", "tests/test_browser.py")
@@ -103,17 +105,21 @@ def test_run_fails_in_ci_when_anything_is_skipped(tmp_path: Path) -> None:
     assert "skipped tests: 1 (no Chromium found: apt-get install chromium" in at_home.stdout
     assert in_ci.returncode == 1, in_ci.stdout
     assert "CI is set, so this run FAILED: skipped tests: 1 (no Chromium found" in in_ci.stdout
-    wrong = run(tmp_path, *arguments, CHROMIUM="no-such-program")
-    assert "CHROMIUM=no-such-program is not a program" in wrong.stdout
+    monkeypatch.setenv("CHROMIUM", "no-such-program")
+    with pytest.raises(ValueError, match="CHROMIUM=no-such-program is not a program"):
+        chromium()
 
 
-def test_execute_leaves_a_failing_chapter_as_it_was(tmp_path: Path) -> None:
+def test_execute_leaves_a_failing_chapter_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = course(tmp_path, "1 + 1", "1 / 0")
     before = path.read_bytes()
-    result = run(tmp_path, "tools/execute.py")
-    assert result.returncode == 1
-    assert "01_small, code cell 2 failed; the notebook is unchanged." in result.stderr
-    assert "ZeroDivisionError" in result.stderr
+    monkeypatch.setattr(execute, "ROOT", tmp_path)
+    assert execute.main([]) == 1
+    said = capsys.readouterr().err
+    assert "01_small, code cell 2 failed; the notebook is unchanged." in said
+    assert "ZeroDivisionError" in said
     assert path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]
 
@@ -124,7 +130,9 @@ def test_execute_names_the_chapters_it_knows(tmp_path: Path) -> None:
     assert (result.returncode, result.stderr) == (1, "no chapter is called 05_norm: choose from 01_small\n")
 
 
-def test_execute_stores_what_the_rules_ask(tmp_path: Path) -> None:
+def test_execute_stores_what_the_rules_ask(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = course(tmp_path, "print('a', flush=True)\nprint('b')", "2", "import broken\nbroken.fail()")
     (path.parent / "broken.py").write_text("def fail():\n    raise ValueError('on purpose')\n")
     notebook = nbformat.read(path, as_version=4)
@@ -133,8 +141,9 @@ def test_execute_stores_what_the_rules_ask(tmp_path: Path) -> None:
     notebook.cells[0].metadata = {"collapsed": True, "tags": [], "execution": {"iopub.status.busy": "now"}}
     ids = [cell.id for cell in notebook.cells]
     nbformat.write(notebook, path)
-    result = run(tmp_path, "tools/execute.py", "01_small")
-    assert re.search(r"^01_small: 3 cells in \d+\.\d s$", result.stdout, re.MULTILINE), result.stdout + result.stderr
+    monkeypatch.setattr(execute, "ROOT", tmp_path)
+    assert execute.main(["01_small"]) == 0
+    assert re.search(r"^01_small: 3 cells in \d+\.\d s$", capsys.readouterr().out, re.MULTILINE)
     stored = read(path)
     assert [cell.id for cell in stored.cells] == ids
     assert [output.text for output in stored.cells[0].outputs] == ["a\nb\n"]

@@ -1,5 +1,6 @@
 """The experiment measures what it says, a seed fixes a run, nothing is lost or overwritten; and what its results show."""
 
+import functools
 import hashlib
 import itertools
 import json
@@ -75,6 +76,15 @@ T = TINY.length
 # A description whose training text is empty, all there is, or no whole number of bytes; or whose checksum is a number.
 CUTS = [f'{{"files": {{"train": {{"a.py": {cut}}}}}, "sha256": "0"}}' for cut in (0, -5, 10**9, 5.5)]
 CUTS.append('{"files": {"train": {"a.py": 5}}, "sha256": 5}')
+
+
+corpus = functools.cache(load_corpus)
+
+
+@pytest.fixture(autouse=True)
+def _the_text_is_unpacked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("runs", "folder", "_files"):
+        monkeypatch.setattr(f"posenc_course.experiment.{module}.load_corpus", corpus)
 
 
 def tiny(**changes: Any) -> Config:
@@ -221,7 +231,7 @@ def loss_of(model: Decoder, context: Tensor, target: Tensor) -> float:
 @pytest.mark.parametrize("scheme", ["normalized", "rope"])
 def test_evaluation_against_one_byte_at_a_time(scheme: str) -> None:
     """Same targets at every length; non-overlapping context begins at the window, sliding context is L - T/2 bytes at least."""
-    model, text = tiny_model(scheme), load_corpus().validation
+    model, text = tiny_model(scheme), corpus().validation
     result = evaluate_text(model, TINY, text)["plain"]
     blocks = [text[start : start + 8 * T + 1] for start in (0, len(text) // 2)]
     spans = [text[start : start + 16 * T + 1] for start in (0, len(text) // 2)]
@@ -535,7 +545,7 @@ def test_runs_are_independent_and_merge(made: Path, tmp_path: Path) -> None:
     assert load_results(tmp_path / "report.json") == merge(tmp_path / "all")
     assert load_results(made)["config"] == TINY.as_json()
     (how,) = merge(made)["made"]
-    assert how["corpus"] == load_corpus().sha256
+    assert how["corpus"] == corpus().sha256
     assert how["torch"] == torch.__version__
 
 
@@ -866,7 +876,7 @@ def test_sizes_that_must_fail_are_refused_before_anything_is_trained_or_written(
 
 
 def test_the_largest_evaluation_that_is_offered_is_accepted() -> None:
-    text = load_corpus().validation
+    text = corpus().validation
     for name in ("evaluation_bytes", "spans"):
         with pytest.raises(ValueError, match="use") as caught:
             require_text(tiny(**{name: 128 * 10**6}), text)
@@ -883,7 +893,7 @@ def test_the_presets_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a machine of 4 GiB too."""
     monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 2**20}.__getitem__)
     for config in PRESETS.values():
-        require_possible(config, config.runs(), "cpu", load_corpus())
+        require_possible(config, config.runs(), "cpu", corpus())
 
 
 @pytest.mark.parametrize("seed", [2**31, 2**32, 2**63, 2**64, 10**30])
@@ -995,7 +1005,7 @@ runpy.run_module("posenc_course.experiment", run_name="__main__")
 """
 
 
-def test_interrupted_it_goes_on_to_the_same_numbers(tmp_path: Path) -> None:
+def test_interrupted_it_goes_on_to_the_same_numbers(made: Path, tmp_path: Path) -> None:
     """Ctrl-C and kill -9 in the first of three runs; afterwards the numbers are those of undisturbed runs."""
     changes = [f"--set={name}={json.dumps(value)}" for name, value in TINY.as_json().items()]
     folder, schemes = tmp_path / "disturbed", ["none", "alibi", "rope"]
@@ -1019,9 +1029,8 @@ def test_interrupted_it_goes_on_to_the_same_numbers(tmp_path: Path) -> None:
             time.sleep(0.1)
         assert not others_of(process.pid)
         assert len(list(folder.glob("*.npz"))) < len(schemes)
-    for where in (folder, tmp_path / "undisturbed"):
-        run_experiment(TINY, where, schemes=schemes, say=silent)
-    assert records(folder) == records(tmp_path / "undisturbed")
+    run_experiment(TINY, folder, schemes=schemes, say=silent)
+    assert records(folder) == records(made)
 
 
 def others_of(session: int) -> list[str]:
@@ -1047,7 +1056,7 @@ def test_models_come_along_and_every_one_gives_its_stored_numbers() -> None:
     stored = [*(DATA / "models").glob("text-*")]
     assert {path.stem for path in stored} == {run.name for run in config.runs()}
     assert sum(path.stat().st_size for path in stored) < 3e6
-    text = load_corpus().validation
+    text = corpus().validation
     windows = torch.stack([text[n * (len(text) // 32) :][: 512 + 1] for n in range(32)])
     for run in config.runs():
         losses = token_losses(load_model(run.scheme, run.seed), windows).double()
@@ -1074,7 +1083,7 @@ def test_the_committed_files_say_how_they_were_made_and_name_no_place() -> None:
         assert "/home" not in text
         assert load_results(name)["command"] == f"python -m posenc_course.experiment run --preset {name}"
         for how in load_results(name)["made"]:
-            assert how["corpus"] == load_corpus().sha256
+            assert how["corpus"] == corpus().sha256
             assert {"date", "python", "torch", "processor", "device"} <= how.keys()
 
 

@@ -300,7 +300,7 @@ def measure_memory(*, quick: bool) -> list[Record]:
     for number, size in enumerate(sizes, start=1):
         announce(f"memory, {number} of {len(sizes)}: alibi", size)
         names = [*alibi_ways(vectors(64, 1))][: 3 if size["length"] > READABLE_UP_TO else 4]
-        new = [{"candidate": name, "mebibytes": apart(peak_growth, name, *size.values())} for name in names]
+        new = [{"candidate": name, "mebibytes": apart(peak_growth, name, *size.values(), quick=quick)} for name in names]
         show(new)
         records += [size | record for record in new]
     return records
@@ -476,8 +476,10 @@ def rounded(record: Record) -> Record:
     return {name: float(f"{value:.4g}") if isinstance(value, float) else value for name, value in record.items()}
 
 
-def apart(function: Callable[..., Any], *arguments: object) -> Any:
-    """The result of a call in a new process, with its own threads and memory."""
+def apart(function: Callable[..., Any], *arguments: object, quick: bool) -> Any:
+    """The result of a call in a new process, with its own threads and memory; a quick run has no time to start one."""
+    if quick:
+        return function(*arguments)
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(function, *arguments).result()
 
@@ -497,7 +499,7 @@ def show(records: list[Record]) -> None:
 
 def main(what: str | None, *, quick: bool) -> None:
     if what != "accuracy":
-        timed = [apart(time_all, threads, quick) for threads in (1, 2)]
+        timed = [apart(time_all, threads, quick, quick=quick) for threads in (1, 2)]
         results = {group: [record for each in timed for record in each[group]] for group in timed[0]}
         results["alibi_memory"] = measure_memory(quick=quick)
         if not quick:

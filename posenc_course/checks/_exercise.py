@@ -125,7 +125,7 @@ class Check:
 
     def __init__(self, make: Callable[..., Exercise], instead_of: Iterable[Answer], names: Sequence[str]) -> None:
         self._make = make
-        self._draws = bool(inspect.signature(make).parameters)
+        self.draws = bool(inspect.signature(make).parameters)
         self._names = names or (make.__name__,)
         self._answers = {inspect.unwrap(f).__code__: f"{f.__module__}.{f.__name__}" for f in instead_of}
         self.__name__, self.__doc__, self.__module__ = make.__name__, make.__doc__, make.__module__
@@ -134,12 +134,12 @@ class Check:
 
     def exercise(self, seed: int = 0) -> Exercise:
         """The exercise as it is with this seed."""
-        return self._make(seed) if self._draws else self._make()
+        return self._make(seed) if self.draws else self._make()
 
     def __call__(self, *answers: Any, seed: int | None = None) -> str:
         seed = _new_seed() if seed is None else seed
         text = self.verdict(self.exercise(seed), *answers)
-        return f"{text} (seed {seed})" if self._draws and not text.startswith(UNTRIED) else text
+        return f"{text} (seed {seed})" if self.draws and not text.startswith(UNTRIED) else text
 
     def verdict(self, exercise: Exercise, *answers: Any) -> str:
         """The verdict on an answer to the exercise as it is with one seed."""

@@ -41,7 +41,7 @@ def run(function: Callable[..., Any], *arguments: Any, call: str, answers: Mappi
             f"This check needs a function, not {article} {type(function).__name__}. Pass the function itself, without "
             "calling it."
         )
-    copies = copy.deepcopy(arguments)
+    copies = tuple(given.clone() if isinstance(given, Tensor) else copy.deepcopy(given) for given in arguments)
     result = _in_time(function, copies, call, answers or {})
     if result is None:
         raise Wrong(UNTRIED)

@@ -195,7 +195,7 @@ def forget_bias(seed: int) -> Exercise:
             "nine gates": (gates(9, 0.6, 0.999),),
             "five equal gates": (torch.full((5,), 0.8, dtype=torch.float64),),
             "seven gates, one of which is nearly closed": (gates(7, 0.9, 0.99).index_fill(0, torch.tensor(3), 1e-6),),
-            "a long text, for which the product is too small for the computer": (gates(420, 0.05, 0.1),),
+            "a long text, for which the product is too small for the computer": (gates(130, 0.001, 0.002),),
         },
         right=_past(_logarithms),
         mistakes={

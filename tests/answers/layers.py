@@ -31,7 +31,7 @@ def reach_by_masks(windows: list[int | None], m: int) -> Any:
     known = np.eye(m + 1, dtype=bool)
     for w in windows:
         seen = (k <= q) & (q - k < (w or m + 1))
-        known = (seen.astype(int) @ known) > 0
+        known = (seen.astype(float) @ known) > 0
     return m - known[m].argmax()
 
 
