@@ -59,7 +59,7 @@ def nbgrader() -> Callable[..., str]:
     return run
 
 
-_CHECK = "test_exercises.py::test_"  # in the names of some hundred short tests of the checks, with a seed and a check in brackets
+_CHECK = "test_exercises.py::test_"  # in the names of short tests, each of one check with one seed
 
 
 class _ByFileOrPage(LoadScopeScheduling):  # type: ignore[misc]

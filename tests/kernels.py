@@ -1,4 +1,4 @@
-"""Kernels for nbval that start at once: they are forked from a process in which torch is already imported, with what its optimizers import."""
+"""Kernels for nbval that start at once: they are forked from a process in which torch is already imported."""
 
 import multiprocessing
 import os
