@@ -1,13 +1,23 @@
-"""Kernels for nbval that start at once: they are forked from a process in which torch is already imported."""
+"""Kernels for nbval that start at once: they are forked from a process in which torch and matplotlib are already imported."""
 
 import multiprocessing
 import os
+from functools import cache
+from multiprocessing import forkserver
 from typing import Any
+from unittest.mock import patch
 
 from ipykernel.kernelapp import IPKernelApp
 
 _CONTEXT: Any = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["ipykernel.kernelapp", "torch._dynamo"])
+_CONTEXT.set_forkserver_preload(["ipykernel.kernelapp", "torch._dynamo", "matplotlib.pyplot"])
+
+
+@cache
+def _start_server() -> None:
+    """Matplotlib takes over its backend when it is imported, so the server needs the one that kernels have."""
+    with patch.dict(os.environ, MPLBACKEND="module://matplotlib_inline.backend_inline"):
+        forkserver.ensure_running()
 
 
 class Forked:
@@ -16,6 +26,7 @@ class Forked:
     stdin = stdout = stderr = None
 
     def __init__(self, command: list[str], *, cwd: str | None = None, env: dict[str, str], **_: Any) -> None:
+        _start_server()
         alone = _CONTEXT.Event()
         self._process = _CONTEXT.Process(target=_serve, args=(alone, command[-1], cwd, env))
         self._process.start()

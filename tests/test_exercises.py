@@ -73,7 +73,7 @@ class Here(threading.Thread):
 def _the_package_may_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bank and the mistakes are written with the package's functions, which a check would recognize."""
     monkeypatch.setattr(_exercise, "run", lambda *arguments, call, answers: _sandbox.run(*arguments, call=call))
-    monkeypatch.setattr(_sandbox, "threading", SimpleNamespace(Thread=Here))
+    monkeypatch.setattr(_sandbox, "threading", SimpleNamespace(Thread=Here, get_ident=threading.get_ident))
 
 
 def parts(answer: Any) -> tuple[Any, ...]:
