@@ -399,7 +399,7 @@ def barriers(tab: Page, page: str) -> Iterator[str]:
     for device, width in WIDTHS.items():
         tab.set_viewport_size({"width": width, "height": 900})
         with suppress(TooSlow):  # axe says where
-            tab.wait_for_function(KEYBOARD_IS_LET_IN, timeout=2000)
+            tab.wait_for_function(KEYBOARD_IS_LET_IN, timeout=2000, polling=100)
         if (wide := tab.evaluate("document.scrollingElement.scrollWidth")) > width:
             yield f"is {wide} pixels wide on a {device} of {width}"
         for element in tab.evaluate(OVERFLOWING):
