@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -24,6 +25,7 @@ if sys.platform == "linux":  # elsewhere, a process that has imported torch can'
 
     local_provisioner.launch_kernel = Forked  # type: ignore[assignment, attr-defined]
 
+gc.set_threshold(100_000, 50, 50)  # parsed pages are millions of objects, none of them garbage
 settings.load_profile("ci")  # no deadline, the same examples on every run, nothing stored
 
 

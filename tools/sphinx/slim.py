@@ -71,7 +71,8 @@ def icons(css: str) -> set[int]:
 
 def signs(pages: str) -> set[int]:
     """Characters in formulas, those that browsers add (root signs, italics for single letters), and non-ASCII ones in text."""
-    written = {*unescape("".join(re.findall(r"<math.*?</math>", pages, re.DOTALL))), *re.sub(r"[\0-\x7f]", "", unescape(pages))}
+    formulas = unescape("".join(re.findall(r"<math.*?</math>", pages, re.DOTALL)))
+    written = {*formulas, *(sign for sign in {*unescape(pages)} if not sign.isascii())}
     italics = map(chr, [0x210E, *range(0x1D434, 0x1D468), *range(0x1D6E2, 0x1D71C)])
     return {0x221A, *map(ord, written), *(ord(italic) for italic in italics if normalize("NFKC", italic) in written)}
 
