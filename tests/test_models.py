@@ -112,9 +112,9 @@ def run(config: Any, positions: Tensor, dtype: torch.dtype) -> tuple[Any, dict[i
         return record
 
     def attending(function: Callable[..., Any]) -> Callable[..., Any]:
-        def record(module: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, **options: Any) -> Any:
-            out = function(module, q, k, v, mask, **options)
-            seen = {"q": q, "k": k, "v": v, "mask": mask, "out": out[0], "scaling": options["scaling"]}
+        def record(module: Any, q: Tensor, k: Tensor, v: Tensor, attention_mask: Tensor | None, **options: Any) -> Any:
+            out = function(module, q, k, v, attention_mask, **options)
+            seen = {"q": q, "k": k, "v": v, "mask": attention_mask, "out": out[0], "scaling": options["scaling"]}
             layers.setdefault(at, {}).update(seen, sinks=options.get("s_aux"))
             return out
 
@@ -308,9 +308,10 @@ def released(model: Model) -> dict[str, Any]:
     rotary = [kind for kind in model.attention if kind.encoding == "RoPE"]
     values = [parameters(kind.released) for kind in rotary]
     width = rotary[0].released.rotated and rotary[0].released.rotated[1]
-    if model.name in ("DeepSeek-V3", "Ministral 3"):  # their scores are sharpened by another factor, after the rotation
+    mla = model.name in ("DeepSeek-V3", "DeepSeek-V3.2")
+    if mla or model.name == "Ministral 3":  # their scores are sharpened by another factor, after the rotation
         values[0] |= {"mscale": 1.0, "mscale_all_dim": 1.0}
-    if model.name == "DeepSeek-V3":
+    if mla:
         del values[0]["partial_rotary_factor"]
     if model.name == "Ministral 3":
         values[0] |= {"llama_4_scaling_beta": 0.1}
