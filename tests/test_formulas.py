@@ -150,6 +150,15 @@ def alternating() -> Names:
     return {"psi": (-1.0) ** np.arange(10) * np.arctan2(y, x), "a": a, "l": 7.0}
 
 
+def delta_rule() -> Names:
+    """A state that corrects what each key finds in it; its vectors are columns."""
+    k, v = RANDOM.normal(size=(2, 20, D, 1))
+    k, beta, states = k / np.linalg.norm(k, axis=1, keepdims=True), RANDOM.uniform(0, 2, size=20), [np.zeros((D, D))]
+    for m in range(20):
+        states.append(states[-1] + beta[m] * (v[m] - states[-1] @ k[m]) @ k[m].T)
+    return {"S": states[1:], "beta": beta, "k": k, "v": v, "m": M, "I": np.eye(D)}
+
+
 def values_turned() -> Names:
     a, v = RANDOM.random((20, 6)), RANDOM.normal(size=(6, D))
     o = np.stack([a[m] @ np.stack([rope(n) @ v[n] for n in range(6)]) for m in range(20)])
@@ -332,6 +341,7 @@ FORMULAS = [
     Formula("15_contextual", r"H_l = I - 2 w_l", REFLECTED, inline=True),
     Formula("deeper/15_contextual", r"q_m^{\mathsf T} P_m P_n", REFLECTED, equations=(1,)),
     Formula("deeper/15_contextual", r"(-1)^l \cdot 2 a_l", alternating()),
+    Formula("deeper/15_contextual", r"\left(I - \beta_m", delta_rule()),
     Formula("17_choosing", r"a_m = \frac{1}{m + 1}", {"a": FIRST, "m": M}),
     Formula("conventions", r"B^{-2i/(d-2)}", {"B": 10_000.0, "i": 2.0, "d": D}),
     Formula("16_reach", r"p = \frac{e^a}", LEAD | {"p": diluted(3, *[0.0] * 39)}),
