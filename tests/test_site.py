@@ -69,38 +69,46 @@ COLOURS = {"runOnly": {"type": "rule", "values": ["color-contrast"]}}
 KEYBOARD_IS_LET_IN = """() => [
     ...document.querySelectorAll('pre, .cell_output > .output, .pst-scrollable-table-container')
 ].every(e => e.tabIndex === 0 || (e.scrollWidth <= e.clientWidth && e.scrollHeight <= e.clientHeight))"""
-# What has the same element, classes, style and, in a table, stripe as another, and so has all around it, has its colours.
-# Words are of another kind than signs, since axe passes over single characters.
-KIND = r"""function kind(element) {
-    const names = [/\w\w/.test(element.textContent)];
-    for (let e = element; e; e = e.parentElement) {
-        const stripe = e.localName === 'tr' && [...e.parentElement.children].indexOf(e) % 2;
-        names.push(e.localName, e.getAttribute('class'), e.getAttribute('style'), stripe);
-    }
-    return names.join();
-}"""
-# Thousands of tokens, formulas and parts of signatures become plain text, but for the first of each kind ...
-WITHOUT_REPEATS = f"""parts => {{
-    {KIND}
+# Thousands of tokens, which have colours, and no meaning, become plain text, but for the first with the same classes on it and
+# on all around it.
+WITHOUT_REPEATS = """() => {
     const seen = new Set();
-    for (const part of document.querySelectorAll(parts)) {{
-        if (seen.has(kind(part))) part.replaceWith(part.textContent); else seen.add(kind(part));
-    }}
-}}"""
-# ... and of all other text that is seen, axe looks at the colours of the first of each kind, unless an earlier page had it.
-MARK_KINDS = f"""earlier => {{
-    {KIND}
+    for (const token of document.querySelectorAll('pre span[class]')) {
+        let classes = '';
+        for (let e = token; e; e = e.parentElement) classes += [e.localName, e.getAttribute('class')];
+        if (seen.has(classes)) token.replaceWith(token.textContent); else seen.add(classes);
+    }
+}"""
+# Of all other text that is seen, axe looks at the first with the same colours on the same grounds, unless an earlier page had
+# it. Words are apart from signs, since axe passes over single characters, and so is what lies on top of something else.
+MARK_SHADES = r"""earlier => {
+    const grounds = new Map([[null, document.documentElement.dataset.theme]]);
+    function ground(e) {
+        if (!grounds.has(e)) {
+            const {backgroundColor, backgroundImage, opacity, position} = getComputedStyle(e);
+            const paint = [backgroundColor, backgroundImage, opacity].join(), on = /absolute|fixed|sticky/.test(position);
+            const own = (paint === 'rgba(0, 0, 0, 0),none,1' ? '' : paint) + (on ? e.getAttribute('class') : '');
+            grounds.set(e, own + ground(e.parentElement));
+        }
+        return grounds.get(e);
+    }
+    function shade(e) {
+        const {color, fill, fontSize, fontWeight} = getComputedStyle(e), size = parseFloat(fontSize);
+        const large = size >= 24 || (size >= 18.66 && fontWeight >= 700);
+        return [/\w\w/.test(e.textContent), color, fill, large, ground(e)].join();
+    }
     const seen = new Set(earlier), found = [];
-    for (const element of document.querySelectorAll('body *')) {{
-        const text = [...element.childNodes].some(node => node.nodeType === Node.TEXT_NODE && node.data.trim());
-        if (!text || !element.checkVisibility() || seen.has(kind(element))) continue;
-        seen.add(kind(element));
-        found.push(kind(element));
-        element.dataset.firstOfItsKind = '';
-    }}
+    for (const e of document.querySelectorAll('body *')) {
+        delete e.dataset.firstOfItsShade;
+        const text = [...e.childNodes].some(node => node.nodeType === Node.TEXT_NODE && node.data.trim());
+        if (!text || !e.checkVisibility() || seen.has(shade(e))) continue;
+        seen.add(shade(e));
+        found.push(shade(e));
+        e.dataset.firstOfItsShade = '';
+    }
     return found;
-}}"""
-KINDS_SEEN: set[str] = set()
+}"""
+SHADES_SEEN: set[str] = set()
 
 
 @cache
@@ -395,7 +403,7 @@ def barriers(tab: Page, page: str) -> Iterator[str]:
     tab.evaluate("scrollTo(0, 0)")
 
     tab.evaluate((files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8"))
-    tab.evaluate(WITHOUT_REPEATS, "pre span[class]")  # they have colours, and no meaning
+    tab.evaluate(WITHOUT_REPEATS)
     for device, width in WIDTHS.items():
         tab.set_viewport_size({"width": width, "height": 900})
         with suppress(TooSlow):  # axe says where
@@ -410,9 +418,6 @@ def barriers(tab: Page, page: str) -> Iterator[str]:
     tab.set_viewport_size({"width": WIDTHS["desktop"], "height": 900})
     # Else the colours of the last scheme are still on their way.
     tab.add_style_tag(content="* { transition: none !important; }")
-    tab.evaluate(WITHOUT_REPEATS, ".sig span[class], math")
-    new = tab.evaluate(MARK_KINDS, [*KINDS_SEEN])
-    KINDS_SEEN.update(new)
     schemes: tuple[Scheme, ...] = ("light", "dark")
     for scheme in schemes:
         tab.emulate_media(color_scheme=scheme)
@@ -420,8 +425,9 @@ def barriers(tab: Page, page: str) -> Iterator[str]:
             tab.wait_for_function(f"document.documentElement.dataset.theme === '{scheme}'", timeout=5000)
         except TooSlow:
             yield f"is not shown {scheme} although the system asks for it"
-        if new:
-            yield from violations(tab, f"when it is {scheme}", "[data-first-of-its-kind]", COLOURS)
+        if new := tab.evaluate(MARK_SHADES, [*SHADES_SEEN]):
+            SHADES_SEEN.update(new)
+            yield from violations(tab, f"when it is {scheme}", "[data-first-of-its-shade]", COLOURS)
 
 
 def violations(tab: Page, where: str, within: str, rules: dict[str, Any]) -> Iterator[str]:
@@ -481,6 +487,13 @@ class TestPageInTheBrowser:
         problems = [*barriers(open_page.tab, open_page.page), *open_page.problems]
         # said while it is open: closing a page breaks off what it still loads
         assert not problems, f"{open_page.page}, mend each in its source or in book/_static/course.css:\n" + "\n".join(problems)
+
+
+def test_axe_finds_text_that_is_too_dark(browser: Browser, site: Site) -> None:
+    with opened(browser, site.address(CHAPTERS[0])) as tab:
+        tab.add_style_tag(content="html[data-theme=dark] article li { color: #333 !important; }")
+        (problem,) = barriers(tab, CHAPTERS[0])
+    assert problem.startswith("when it is dark: Elements must meet minimum color contrast"), problem
 
 
 def test_quiz_answers_by_keyboard(browser: Browser, site: Site) -> None:
