@@ -108,6 +108,11 @@ MARK_SHADES = r"""earlier => {
     }
     return found;
 }"""
+# At once, because a figure may draw itself anew, and then the marks are gone.
+AXE_ON_NEW_SHADES = f"""async ([earlier, rules]) => {{
+    const found = ({MARK_SHADES})(earlier);
+    return [found, found.length ? await ({AXE})(['[data-first-of-its-shade]', rules]) : []];
+}}"""
 SHADES_SEEN: set[str] = set()
 
 
@@ -414,7 +419,7 @@ def barriers(tab: Page, page: str) -> Iterator[str]:
             yield f"overflows on a {device}: {element}"
         for formula in tab.evaluate(CUT_OFF):
             yield f"cuts a formula off on a {device}: {formula}"
-        yield from violations(tab, f"on a {device}", "html", STRUCTURE[device])
+        yield from violations(tab.evaluate(AXE, ["html", STRUCTURE[device]]), f"on a {device}")
     tab.set_viewport_size({"width": WIDTHS["desktop"], "height": 900})
     # Else the colours of the last scheme are still on their way.
     tab.add_style_tag(content="* { transition: none !important; }")
@@ -425,13 +430,13 @@ def barriers(tab: Page, page: str) -> Iterator[str]:
             tab.wait_for_function(f"document.documentElement.dataset.theme === '{scheme}'", timeout=5000)
         except TooSlow:
             yield f"is not shown {scheme} although the system asks for it"
-        if new := tab.evaluate(MARK_SHADES, [*SHADES_SEEN]):
-            SHADES_SEEN.update(new)
-            yield from violations(tab, f"when it is {scheme}", "[data-first-of-its-shade]", COLOURS)
+        new, found = tab.evaluate(AXE_ON_NEW_SHADES, [[*SHADES_SEEN], COLOURS])
+        SHADES_SEEN.update(new)
+        yield from violations(found, f"when it is {scheme}")
 
 
-def violations(tab: Page, where: str, within: str, rules: dict[str, Any]) -> Iterator[str]:
-    for violation in tab.evaluate(AXE, [within, rules]):
+def violations(found: list[dict[str, Any]], where: str) -> Iterator[str]:
+    for violation in found:
         node: dict[str, Any] = violation["nodes"][0]
         yield f"{where}: {violation['help']}: {node['html'][:120]} ({node['failureSummary']})"
 
