@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from bs4 import BeautifulSoup
-from playwright.sync_api import Browser, Locator, Page
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.test_docs import SHORT_ROUTE
 from tests.test_site import CHAPTERS, NOTEBOOKS, PAGES, ROOT, SOURCES, WIDTHS, Site, site
@@ -128,7 +128,7 @@ def test_what_was_read_is_remembered_and_forgotten(browser: Browser, site: Site)
         box.check()
 
         tab.goto(HOST + PAGES[0])
-        tab.get_by_text(f"You have read 2 of {len(CHAPTERS)} chapters.").wait_for()
+        expect(tab.get_by_text(f"You have read 2 of {len(CHAPTERS)} chapters.")).to_be_visible()
         onward = tab.get_by_role("link", name="Go on with chapter 4: ")
         assert onward.evaluate("link => link.href") == HOST + CHAPTERS[3]
         tab.on("dialog", lambda dialog: dialog.accept())
@@ -155,13 +155,13 @@ def test_what_follows_a_prediction_waits_for_a_choice(browser: Browser, site: Si
         first.locator(".guess", has_text="Yes.").locator("summary").press("Enter")  # the first choice counts
         boxes.nth(2).locator(".guess", has_text="Yes.").locator("summary").press("Enter")
         named = [box.locator(".admonition-title").inner_text().removeprefix("Predict: ") for box in boxes.all()]
-        tab.get_by_text(f"Your predictions that held: {named[2]}. Those that didn't: {named[0]}.").wait_for()
+        expect(tab.get_by_text(f"Your predictions that held: {named[2]}. Those that didn't: {named[0]}.")).to_be_visible()
         tab.reload()
-        after[0].first.wait_for()  # the choice isn't forgotten
+        expect(after[0].first, "the choice is forgotten").to_be_visible()
         assert first.locator("details[open]").count() == 1
         assert not after[1].first.is_visible()
         second.get_by_role("button", name="Just show me").click()
-        after[1].first.wait_for()
+        expect(after[1].first).to_be_visible()
         tab.reload()
         assert not after[1].first.is_visible()
         figure = after[1].first.evaluate("e => (e.id ||= 'there')")

@@ -101,9 +101,10 @@ MARK_SHADES = r"""earlier => {
     for (const e of document.querySelectorAll('body *')) {
         delete e.dataset.firstOfItsShade;
         const text = [...e.childNodes].some(node => node.nodeType === Node.TEXT_NODE && node.data.trim());
-        if (!text || !e.checkVisibility() || seen.has(shade(e))) continue;
-        seen.add(shade(e));
-        found.push(shade(e));
+        const its = text && e.checkVisibility() && shade(e);
+        if (!its || seen.has(its)) continue;
+        seen.add(its);
+        found.push(its);
         e.dataset.firstOfItsShade = '';
     }
     return found;
