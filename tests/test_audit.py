@@ -123,6 +123,7 @@ def test_heavy_figure_counts_although_no_run_loads_it(folder: Path) -> None:
     assert done.stdout.splitlines()[-1] == "book/10_rope: 250 kB"
 
 
+@pytest.mark.slow
 def test_audit_goes_on_where_it_stopped_and_repeats_what_has_changed(folder: Path) -> None:
     stopped = audit(folder, "", "1 1 1 1 ")
     assert stopped.returncode == 2

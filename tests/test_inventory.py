@@ -400,6 +400,7 @@ DECIDED: list[tuple[str, int, Callable[[], str]]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("test", "number", "decide"), DECIDED, ids=[f"{test}-{number}" for test, number, _ in DECIDED])
 def test_the_key_is_what_the_code_finds(test: str, number: int, decide: Callable[[], str]) -> None:
     words = decide()

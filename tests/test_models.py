@@ -231,6 +231,7 @@ FAR = (
 )  # with large offsets, too: a score depends on nothing else, and they bring small errors of ω to light
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DECODERS)
 def test_class_runs_as_the_table_says(name: str) -> None:
     """Every layer's kind, its window, its sinks, and its output, far from the beginning in double precision.
@@ -327,6 +328,7 @@ def known(model: Model) -> bool:
     return all(each.base and each.rotated and each.scaling and each.scaling.kind != "longrope" for each in settings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in DECODERS if name in ROTARY and known(MODELS[name])])
 def test_attention_with_released_values_is_the_package_s(name: str) -> None:
     """In double precision at position 100,000, and in single precision at the beginning of a text."""

@@ -154,6 +154,7 @@ def test_interpolating_without_training_breaks_what_worked() -> None:
 # ── the tool ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.slow
 def test_an_interrupted_call_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tiny = Config("tiny", length=32, d_model=8, num_heads=1, num_layers=1, steps=1, parts=(RECITE,), seeds=(0, 1))
     data, folder = tmp_path / "data", tmp_path / "runs"

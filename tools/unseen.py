@@ -3,8 +3,8 @@
 Processors differ in their exponentials, logarithms and sines, in the order in which they add, and in whether that order depends
 on the size of the batch. They agree on each single sum, product, quotient and square root, which IEEE 754 fixes, and on sums of
 whole numbers, which are exact in any order. So here, the results of functions are multiplied by 1 plus a few units of rounding,
-and so are the terms of sums and of matrix products, unless they are whole numbers. The noise is seeded, and differs from call to
-call.
+and so are the terms of sums and of matrix products, unless they are whole numbers. The noise is seeded, and differs from call
+to call.
 
 For torch, a dispatch mode sees every operation, including those of the package and of training. NumPy and `math` have no such
 place, so IPython rewrites the products, powers and calls in the cells.
