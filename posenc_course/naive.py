@@ -53,7 +53,7 @@ def binary(positions: Positions, num_bits: int) -> Tensor:
             f"position {m.max().item():g} needs more than num_bits={num_bits} digits: "
             f"use num_bits={int(m.max().item()).bit_length()}"
         )
-    powers = 2.0 ** torch.arange(num_bits, dtype=torch.float64, device=m.device)
+    powers = 1 << torch.arange(num_bits, device=m.device)  # exact on every processor, which 2.0 ** … need not be
     return (m.unsqueeze(-1) / powers).floor() % 2
 
 

@@ -59,7 +59,6 @@ class Noise:
             torch.bfloat16: rarely,
             torch.float16: rarely,
         }
-        self._pools |= {kind: torch.complex(uniform, uniform.flip(0)) for kind in (torch.complex64, torch.complex128)}
         self._pools = {kind: (1 + noise * torch.finfo(kind).eps).to(kind) for kind, noise in self._pools.items()}
         self._at = 0
 
@@ -82,9 +81,10 @@ class Noise:
 
 def changed(change: Callable[[Tensor], Tensor], x: Any) -> Any:
     """Apply the change to a tensor, array or number of floats, or to each of a list of them; leave anything else as it is."""
+    if isinstance(x, Tensor) and x.is_complex():
+        return torch.view_as_complex(change(torch.view_as_real(x.resolve_conj())))
     if isinstance(x, Tensor):
-        floats = (x.is_floating_point() or x.is_complex()) and x.numel() > 0 and x.layout is torch.strided
-        return change(x) if floats else x
+        return change(x) if x.is_floating_point() and x.numel() and x.layout is torch.strided else x
     if isinstance(x, np.ndarray | np.generic) and x.dtype.kind in "fc" and x.dtype != np.longdouble and x.size:
         found = change(torch.from_numpy(np.array(x, ndmin=1))).numpy().reshape(x.shape)
         return found if isinstance(x, np.ndarray) else found[()]
@@ -104,13 +104,14 @@ class Unseen(TorchDispatchMode):
         kwargs = kwargs or {}
         name = func.overloadpacket.__name__
         in_place = name.endswith("_") or "out" in kwargs
-        if name.rstrip("_") in SUMS:
+        complex_product = name.startswith("mul") and any(isinstance(each, Tensor) and each.is_complex() for each in args)
+        if name.rstrip("_") in SUMS or complex_product:
             kept = 1 if in_place else 0  # the tensor that takes the result
             return func(*args[:kept], *(changed(self.noise.term, each) for each in args[kept:]), **kwargs)
         result = func(*args, **kwargs)
         if name.rstrip("_") == "pow" and isinstance(args[1], int | float) and args[1] in (-1, 0, 0.5, 1, 2):
             return result  # these are products and square roots
-        if name.rstrip("_") in FUNCTIONS or (name.startswith("mul") and isinstance(result, Tensor) and result.is_complex()):
+        if name.rstrip("_") in FUNCTIONS:
             new = changed(self.noise.result, result)
             return result.copy_(new) if in_place else new
         return result
