@@ -86,7 +86,7 @@ def changed(change: Callable[[Tensor], Tensor], x: Any) -> Any:
     if isinstance(x, Tensor):
         return change(x) if x.is_floating_point() and x.numel() and x.layout is torch.strided else x
     if isinstance(x, np.ndarray | np.generic) and x.dtype.kind in "fc" and x.dtype != np.longdouble and x.size:
-        found = change(torch.from_numpy(np.array(x, ndmin=1))).numpy().reshape(x.shape)
+        found = changed(change, torch.from_numpy(np.array(x, ndmin=1))).numpy().reshape(x.shape)
         return found if isinstance(x, np.ndarray) else found[()]
     if isinstance(x, float):
         return change(torch.tensor(x, dtype=torch.float64)).item()
