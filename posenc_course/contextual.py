@@ -57,16 +57,23 @@ class RecurrentPositions(ForgettingPositions):
 
 
 class SelectiveRotaryPositions(PositionScheme):
-    """RoPE with steps that depend on the token: at token l, pair i of a head moves on by ω_i + w_i·x_l radians, not by ω_i.
+    """RoPE with steps that depend on the token: pair i of a head moves on by ω_i + rate·w_i·x_l radians at token l, not by ω_i.
 
-    The w_i are learned, and begin at 0 as plain RoPE. The layout is interleaved. Rotations by content are the core of Selective
-    RoPE (Movahedi et al. 2026), which also has gates and a convolution over the last tokens; both are left out here.
+    The w_i are learned, and begin at 0 as plain RoPE. With AdamW, a `rate` of 0.1 makes the steps learn ten times more slowly
+    than the rest of the model. The layout is interleaved. Rotations by content are the core of Selective RoPE (Movahedi et al.
+    2026), which also has gates and a convolution over the last tokens; both are left out here.
     """
 
-    @checked(d_model=D_MODEL, num_heads=NUM_HEADS, frequencies="frequencies")
-    def __init__(self, d_model: int, num_heads: int, frequencies: Tensor) -> None:
+    @checked(
+        d_model=D_MODEL,
+        num_heads=NUM_HEADS,
+        frequencies="frequencies",
+        rate="number > 0: it multiplies the learned part of the steps, e.g. 0.1",
+    )
+    def __init__(self, d_model: int, num_heads: int, frequencies: Tensor, rate: float = 1.0) -> None:
         super().__init__()
         self.d_model = d_model
+        self.rate = rate
         self.frequencies = frequencies.clone()
         self.step = nn.Linear(d_model, num_heads * len(frequencies), bias=False)
         nn.init.zeros_(self.step.weight)
@@ -74,7 +81,7 @@ class SelectiveRotaryPositions(PositionScheme):
     @checked(**DOOR)
     def locate(self, x: Tensor, positions: Tensor, before: Tensor | None) -> Tensor:
         """The angles of the tokens x (batch, L, d_model) in radians, shape (batch, heads, L, pairs)."""
-        steps = self.step(x).unflatten(-1, (-1, len(self.frequencies))).transpose(1, 2)  # (batch, heads, L, pairs)
+        steps = self.rate * self.step(x).unflatten(-1, (-1, len(self.frequencies))).transpose(1, 2)  # (batch, heads, L, pairs)
         return _running_sum(steps + self.frequencies.to(steps), before)
 
     @checked(

@@ -123,6 +123,13 @@ def test_selective_rotation_begins_as_rope() -> None:
     torch.testing.assert_close(found, tuple(apply_rope(x, *tables, interleaved=True) for x in (Q, K)), rtol=0, atol=1e-12)
 
 
+def test_a_rate_multiplies_only_what_selective_rotation_learns() -> None:
+    whole, slow = made("selective"), SelectiveRotaryPositions(D_MODEL, HEADS, frequencies(D_HEAD), rate=0.25).double()
+    assert isinstance(whole, SelectiveRotaryPositions)
+    slow.step.weight.data = 4 * whole.step.weight.data
+    torch.testing.assert_close(slow.locate(X, M, None), whole.locate(X, M, None), rtol=0, atol=1e-12)
+
+
 def test_forget_gates_begin_nearly_open() -> None:
     scheme = ForgettingPositions(D_MODEL, HEADS)
     assert torch.sigmoid(scheme.gate.bias).tolist() == pytest.approx([0.953] * HEADS, abs=1e-3)

@@ -184,7 +184,7 @@ COMMON: Arguments = {
     "q_positions": L, "query": Q, "rotary_dim": 2, "rows": L, "sample": lambda _: (IDS, IDS), "schedule": None, "seed": 0,
     "scheme": PositionScheme(), "sin": x(3, 2), "slopes": x(2), "slow": 1.0, "start": 0, "std": 0.02, "steps": 1,
     "table": x(5, 4), "tokens": IDS, "value": Q, "values": x(2, 2, 1, 5), "vocab_size": 5, "warm_up": 1, "weight": x(8, 6),
-    "axes": torch.tensor([0, 1]), "before": None, "sections": [2, 1], "share": 0.5, "trained": 4, "window": 2,
+    "axes": torch.tensor([0, 1]), "before": None, "rate": 0.1, "sections": [2, 1], "share": 0.5, "trained": 4, "window": 2,
     "x": x(2, 3, 6), "bias": x(3, 3), "mask": torch.ones(3, 3, dtype=torch.bool),
 }  # fmt: skip
 VECTORS = {"query": x(2, 3, 4), "key": x(2, 3, 4)}
