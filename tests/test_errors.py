@@ -185,6 +185,7 @@ COMMON: Arguments = {
     "scheme": PositionScheme(), "sin": x(3, 2), "slopes": x(2), "slow": 1.0, "start": 0, "std": 0.02, "steps": 1,
     "table": x(5, 4), "tokens": IDS, "value": Q, "values": x(2, 2, 1, 5), "vocab_size": 5, "warm_up": 1, "weight": x(8, 6),
     "axes": torch.tensor([0, 1]), "before": None, "rate": 0.1, "sections": [2, 1], "share": 0.5, "trained": 4, "window": 2,
+    "d_hidden": 8, "epsilon": 1e-5, "num_key_heads": 1,
     "x": x(2, 3, 6), "bias": x(3, 3), "mask": torch.ones(3, 3, dtype=torch.bool),
 }  # fmt: skip
 VECTORS = {"query": x(2, 3, 4), "key": x(2, 3, 4)}
@@ -207,6 +208,7 @@ OWN: dict[str, Arguments] = {
     "contextual.SelectiveRotaryPositions.rotate": located(2),
     "conventions.read_rotation": READABLE | {"d_head": 6},
     "conventions.read_table": {"table": sinusoidal.sinusoidal_table(L, 6)},
+    "llama.Llama.losses": {"positions": L[:2]},
     "models.find_model": {"name": "BERT"},
     "relative.offsets": PAIR,
     "relative.t5_bias": {"table": x(8, 2)},
@@ -303,6 +305,18 @@ BY_HAND: dict[str, list[tuple[Arguments, str]]] = {
         ]
         for path in ("transformer.Encoder.forward", "transformer.Decoder.forward")
     },
+    **{
+        path: [
+            ({"tokens": torch.tensor([[0, 5, 1], [1, 1, 1]])}, "token id 5"),
+            ({"tokens": torch.tensor([[0, -1, 1], [1, 1, 1]])}, "token id -1"),
+        ]
+        for path in ("llama.Llama.forward", "llama.Llama.features", "llama.Llama.losses")
+    },
+    "llama.GroupedAttention": [
+        ({name: bad}, f"{name}={bad}") for name, bad in {"d_model": 7, "num_heads": 4, "num_key_heads": 4}.items()
+    ],
+    "llama.Llama": [({"num_heads": 4}, "num_heads=4"), ({"scheme": "rope"}, "'rope'")],
+    "llama.Llama.use": [({"scheme": "rope"}, "'rope'"), ({"scheme": [PositionScheme()] * 2}, "a list of 1")],
     "attention.MultiHeadAttention.forward": [({"padding": FLAGS}, "(2, 4)")],
     "transformer.Block.forward": [({"padding": FLAGS}, "(2, 4)")],
     "conventions.read_rotation": [
@@ -587,6 +601,9 @@ EXEMPT = {
     ),
     "models.Settings.frequencies": "in test_models.py",
     "models.load_models": "takes no argument",
+    "llama.Llama.new_caches": "takes no argument",
+    "llama.load_llama": "in test_llama.py",
+    "llama.released_weights": "takes no argument",
     "models.last_look": "takes no argument",
     "experiment.config.Config.as_json": "takes no argument",
     "experiment.corpus.Corpus": "a record",

