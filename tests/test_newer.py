@@ -1,10 +1,11 @@
-"""The page on newer claims: its tables say what its cells print, and every claim has a source."""
+"""The page on newer claims: its tables say what was predicted and what its cells print, and every claim has a source."""
 
 import re
+import tomllib
 
-from tests.pages import NOTEBOOKS, markdown, printed, read
+from tests.pages import BOOK, NOTEBOOKS, markdown, printed, read
 
-SIGNS = {"● holds": "holds", "◐ in part": "in part", "○ fails": "fails"}
+SIGNS = {"● holds": "holds", "◐ in part": "in part", "○ fails": "fails", "– not tested": "not tested"}
 TEXT = markdown(read(NOTEBOOKS["newer"]))
 ROWS = re.findall(r"^\| (N\d+) \| (.*?) \| (. \w+(?: \w+)?) \| (.*) \|$", TEXT, re.MULTILINE)
 
@@ -13,6 +14,21 @@ def test_a_row_has_the_verdict_that_its_cell_prints() -> None:
     verdicts = [line for line in printed("newer") if re.match(r"N\d+ ", line)]
     assert [f"{label} {SIGNS[sign]}" for label, _, sign, _ in ROWS] == verdicts
     assert len(verdicts) >= 12
+
+# The predictions of each claim, by their names in book/predictions.toml.
+WRITTEN = {
+    "N1": "window-none", "N2": "rope-none", "N3": "window-rope", "N4": "none", "N5": "drope", "N6": "fast", "N7": "partial",
+    "N8": "polar", "N9": "fixed", "N10": "forgetting", "N11": "selective", "N12": "reflected", "N13": "separation",
+    "N14": "temperature", "N15": "recurrent-none recurrent-rope", "N16": "recurrent",
+}  # fmt: skip
+
+
+def test_a_row_quotes_what_was_written_down() -> None:
+    predictions = tomllib.loads((BOOK / "predictions.toml").read_text("utf-8"))
+    assert [*WRITTEN] == [label for label, *_ in ROWS]
+    for label, said, *_ in ROWS:
+        written = " ".join(predictions[name]["prediction"] for name in WRITTEN[label].split())
+        assert re.sub("<!--.*?-->", "", said) == written, f"{label} doesn't quote book/predictions.toml, which stays as it was"
 
 
 def test_a_row_has_its_claim_above_the_table_with_a_source() -> None:
