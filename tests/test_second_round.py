@@ -1,0 +1,72 @@
+"""The stored experiments of the second round: complete, as the code gives them now, and measured as they say."""
+
+import json
+import re
+import tomllib
+from typing import Any
+
+import pytest
+import torch
+
+from posenc_course.rope import RotaryPositions
+from posenc_course.sinusoidal import frequencies
+from posenc_course.transformer import Decoder
+from tests.pages import BOOK
+from tools import second_round
+from tools.second_round import Run
+
+TEXT = second_round.TABLE.read_text(encoding="utf-8")
+STORED = json.loads(TEXT)
+FOUND = {Run(record["prediction"], record["what"], record["seed"]): record["found"] for record in STORED["runs"]}
+
+
+def test_the_table_is_whole_and_says_where_it_comes_from() -> None:
+    assert STORED["command"] == "python tools/second_round.py"
+    assert not re.search(r"[/\\](home|root|tmp|work|usr|Users)\b", TEXT)
+    assert [*FOUND] == second_round.plan()
+    assert all(len(found) == len(second_round.CONFIG.multiples) for found in FOUND.values())
+
+
+def test_every_experiment_was_predicted() -> None:
+    predictions = tomllib.loads((BOOK / "predictions.toml").read_text(encoding="utf-8"))
+    assert predictions.keys() >= second_round.MEASURE.keys()
+
+
+@pytest.mark.parametrize(("prediction", "what"), [("t5-trained", "16 buckets up to 8"), ("cache-positions", "window")])
+def test_a_run_made_now_is_the_stored_one(prediction: str, what: str) -> None:
+    run = Run(prediction, what, 0)
+    assert second_round.measure(run)["found"] == pytest.approx(FOUND[run], abs=0.05 if prediction == "t5-trained" else 2e-4)
+
+
+@pytest.mark.parametrize("within", [False, True])
+def test_a_query_beside_the_first_keys_is_as_if_it_had_read_only_what_is_kept(within: bool) -> None:
+    """In a single layer, keys and values don't depend on what was dropped, so the model can read the kept tokens alone."""
+    torch.manual_seed(0)
+    rope, first, kept = RotaryPositions(frequencies(8)), 3, 10
+    model, tokens = Decoder(50, 16, 2, 1, rope).double(), torch.randint(50, (2, 30))
+    seen = torch.tensor([*range(first), *range(30 - kept + first, 30)])
+    alone = model(tokens[:, seen], torch.arange(kept) if within else seen)
+    beside = second_round.with_scheme(model, second_round.KeptPositions(rope, first, kept, within=within))(tokens)
+    torch.testing.assert_close(beside[:, -1], alone[:, -1], rtol=0, atol=1e-12)
+    torch.testing.assert_close(beside[:, :kept], model(tokens)[:, :kept], rtol=0, atol=1e-12)
+
+
+def test_an_interrupted_call_goes_on_where_it_was(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = [Run("t5-trained", what, 0) for what in second_round.BUCKETS]
+    made: list[Run] = []
+
+    def measure(run: Run) -> dict[str, Any]:
+        made.append(run)
+        if len(made) == 2:
+            raise KeyboardInterrupt
+        return run._asdict() | {"found": [1.0]}
+
+    monkeypatch.setattr(second_round, "plan", lambda: runs)
+    monkeypatch.setattr(second_round, "measure", measure)
+    table = tmp_path / "second_round.json"
+    with pytest.raises(KeyboardInterrupt):
+        second_round.main(tmp_path / "runs", table)
+    assert not table.exists()
+    second_round.main(tmp_path / "runs", table)
+    assert made == [runs[0], runs[1], runs[1], runs[2]]
+    assert [record["what"] for record in json.loads(table.read_text(encoding="utf-8"))["runs"]] == [*second_round.BUCKETS]

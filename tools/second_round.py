@@ -1,0 +1,166 @@
+"""The experiments behind the second round of predictions, for chapters 9 and 16 and the page on newer claims.
+
+    python tools/second_round.py
+
+Each run is stored in its own file in _experiment/second_round, so that an interrupted call can continue; the table of all runs
+goes to posenc_course/data/second_round.json. Together, they take two minutes on one core. A run is named after its
+prediction in book/predictions.toml, and after what distinguishes it from the others:
+
+- t5-trained: chapter 9's training, with the usual buckets of T5's bias, and with buckets that its texts reach.
+- cache-positions: the package's models with RoPE see the first bytes beside a window, at two kinds of positions.
+
+A record has "found": the losses in nats, or the shares of right answers, at one, two, four and eight times the training length.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from posenc_course._system import write_whole
+from posenc_course.experiment import changed, load_corpus, load_model, preset
+from posenc_course.experiment._files import provenance, write_runs
+from posenc_course.experiment.corpus import DATA
+from posenc_course.experiment.evaluation import evaluate_text
+from posenc_course.relative import T5Positions
+from posenc_course.rope import RotaryPositions
+from posenc_course.schemes import PositionScheme
+from posenc_course.training import train
+from posenc_course.transformer import Decoder, Encoder
+
+FOLDER = Path("_experiment/second_round")
+TABLE = DATA / "second_round.json"
+CONFIG = preset("newer")
+WINDOW, FIRST = CONFIG.length, 4  # bytes: as many as in training, and those that stay visible at the beginning of a text
+BUCKETS = {"usual buckets": (32, 128), "32 buckets up to 16": (32, 16), "16 buckets up to 8": (16, 8)}  # number, max_distance
+
+
+class Run(NamedTuple):
+    """One measurement of one model: its prediction, what distinguishes it, and the seed."""
+
+    prediction: str
+    what: str
+    seed: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.prediction}-{self.what}-{self.seed}.json".replace(" ", "_")
+
+
+# ── Trained models of text, with other things in sight ───────────────────────────────────────────────────────────────────
+
+
+class KeptPositions(PositionScheme):
+    """RoPE for queries that see the first bytes of the text beside a window, which together are as many as `kept`.
+
+    With `within`, positions are counted within what is kept, as in StreamingLLM (Xiao et al. 2024): seen from a late query, the
+    first keys are just before the window. The other keys' distances are the same with both kinds of positions.
+    """
+
+    def __init__(self, rope: RotaryPositions, first: int, kept: int, *, within: bool) -> None:
+        super().__init__()
+        self.rope, self.first, self.kept, self.within = rope, first, kept, within
+
+    def rotate(self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor) -> tuple[Tensor, Tensor]:
+        self.query = q  # not rotated yet
+        self.rotated = self.rope.rotate(q, k, q_positions, k_positions)
+        return self.rotated
+
+    def bias(self, q: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor:
+        beginning = k_positions < self.first
+        dropped = (q_positions[:, None] - k_positions >= self.kept - self.first) & ~beginning
+        bias = torch.zeros(dropped.shape).masked_fill(dropped, -math.inf)
+        if not self.within:
+            return bias
+        query, key = self.rotated
+        earlier, _ = self.rope.rotate(self.query, key, q_positions.clamp(max=self.kept - 1), k_positions)
+        return bias + torch.where(beginning, (earlier - query) @ key.mT / math.sqrt(q.shape[-1]), 0.0)
+
+
+def with_scheme(model: Decoder, scheme: PositionScheme) -> Decoder:
+    """A copy of the model with another scheme in all layers."""
+    model = copy.deepcopy(model)
+    for block in model.blocks:
+        block.attention.scheme = scheme  # type: ignore[union-attr]
+    return model
+
+
+def losses(model: Decoder) -> list[float]:
+    """The losses in nats on the experiment's unseen bytes, in windows of one to eight times the training length."""
+    return [*evaluate_text(model, CONFIG, load_corpus().validation)["plain"]["nonoverlapping"].values()]
+
+
+# ── Chapter 9's training ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def word_before(length: int, batch: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    text = torch.randint(16, (batch, length), generator=generator)
+    target = text.roll(1, dims=1)
+    target[:, 0] = -100
+    return text, target
+
+
+@torch.no_grad()
+def right(model: Encoder, length: int) -> float:
+    text, target = word_before(length, 128, torch.Generator().manual_seed(1))
+    return round((model(text).argmax(dim=-1) == target)[:, 1:].double().mean().item(), 4)
+
+
+# ── The runs ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def t5_trained(what: str, seed: int) -> list[float]:
+    torch.manual_seed(seed)
+    model = Encoder(16, 32, 4, 1, T5Positions(4, *BUCKETS[what], causal=False))
+    train(model, partial(word_before, 20, 32), steps=150, learning_rate=6e-3, seed=seed)
+    return [right(model, 20 * multiple) for multiple in CONFIG.multiples]
+
+
+def cache_positions(what: str, seed: int) -> list[float]:
+    model = load_model("rope", seed)
+    if what.startswith("first"):
+        kept = KeptPositions(model.scheme, FIRST, WINDOW, within=what.endswith("kept"))  # type: ignore[arg-type]
+        return losses(with_scheme(model, kept))
+    bytes_ = {"all": CONFIG.longest, "window": WINDOW, "smaller window": WINDOW - FIRST}[what]
+    return losses(changed(model, "window", CONFIG.longest, bytes_))
+
+
+MEASURE: dict[str, Callable[[str, int], list[float]]] = {
+    "t5-trained": t5_trained,
+    "cache-positions": cache_positions,
+}
+WHATS = {
+    "t5-trained": [*BUCKETS],
+    "cache-positions": ["all", "window", "smaller window", "first, positions in the text", "first, positions in what is kept"],
+}
+
+
+def plan() -> list[Run]:
+    return [Run(prediction, what, seed) for prediction in MEASURE for what in WHATS[prediction] for seed in CONFIG.seeds]
+
+
+def measure(run: Run) -> dict[str, Any]:
+    return run._asdict() | {"found": MEASURE[run.prediction](run.what, run.seed)}
+
+
+def main(folder: Path = FOLDER, table: Path = TABLE) -> None:
+    torch.set_num_threads(1)  # with small tensors, one thread is fastest
+    for run in plan():
+        if not (folder / run.name).exists():
+            record = measure(run)
+            write_whole(folder / run.name, json.dumps(record).encode())
+            print(record, flush=True)
+    found = [json.loads((folder / run.name).read_text("utf-8")) for run in plan()]
+    write_runs(table, {"command": "python tools/second_round.py", "config": CONFIG.as_json(), "made": [provenance()]}, found)
+
+
+if __name__ == "__main__":
+    main()
