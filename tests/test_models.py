@@ -481,6 +481,20 @@ def test_an_attention_layer_without_encoding_does_not_see_order(name: str) -> No
     assert moved(llama, part(llama, "Attention"), position_embeddings=angles) > 1e-3
 
 
+def test_kimi_linear_stores_an_extra_key_and_does_not_rotate_it() -> None:
+    """With MLA, it's what all heads share; the page below chapter 10 says so."""
+    from transformers.models.kimi_linear.modeling_kimi_linear import KimiLinearAttention
+
+    torch.manual_seed(0)
+    config = small("KimiLinearConfig")
+    layer, x = KimiLinearAttention(config, layer_idx=3).eval(), torch.randn(1, 7, config.hidden_size)
+    cache = transformers.DynamicCache()
+    layer(x, attention_mask=None, past_key_values=cache)
+    stored, made = cache.layers[3].values, layer.kv_a_proj_with_mqa(x)
+    assert stored.shape == (1, 1, 7, 64)
+    torch.testing.assert_close(stored[:, 0], made[..., -64:])
+
+
 def test_layers_of_hybrid_models_are_counted_in_their_configurations() -> None:
     whole = [4, 8, 12, 16, 20, 24, 27]  # Kimi Linear's released weights: the layers with attention, counted from 1
     kimi = {"linear_attn_config": {"full_attn_layers": whole, "kda_layers": [n for n in range(1, 28) if n not in whole]}}
