@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from bs4 import BeautifulSoup
@@ -138,42 +139,70 @@ def test_what_was_read_is_remembered_and_forgotten(browser: Browser, site: Site)
         assert tab.evaluate(f"localStorage.getItem('{ENTRY}')") is None
 
 
-def test_what_follows_a_prediction_waits_for_a_choice(browser: Browser, site: Site) -> None:
+def test_result_of_a_prediction_waits_for_a_choice(browser: Browser, site: Site) -> None:
     page = CHAPTERS[0]
     with opened(browser, site, page) as tab:
         tab.emulate_media(media="print")
-        assert all(box.locator("xpath=following-sibling::*").first.is_visible() for box in boxes_of(tab))
+        assert all(seen(results(box)) for box in boxes_of(tab))
         tab.emulate_media(media="screen")
-        boxes = tab.locator(".predict:has(.guess)")
-        first, second = boxes.nth(0), boxes.nth(1)
-        after = [box.locator("xpath=following-sibling::*") for box in (first, second)]
-        assert seen(after[0]) == seen(after[1]) == 0, "the answer is open below its question"
+        first, second, third = boxes_of(tab)
+        assert seen(results(first)) == seen(results(second)) == 0, "the result is open below its question"
+        proof = first.locator("xpath=following-sibling::section").first
+        assert proof.is_visible(), "a proof waits with the result"
         first.locator(".guess", has_text="No.").first.locator("summary").press("Enter")
-        after[0].last.wait_for()
-        assert seen(after[0]) > 5
-        assert seen(after[1]) == 0
+        results(first).last.wait_for()
+        assert seen(results(first)) == results(first).count() > 1
+        assert seen(results(second)) == 0
         first.locator(".guess", has_text="Yes.").locator("summary").press("Enter")  # the first choice counts
-        boxes.nth(2).locator(".guess", has_text="Yes.").locator("summary").press("Enter")
-        named = [box.locator(".admonition-title").inner_text().removeprefix("Predict: ") for box in boxes.all()]
-        expect(tab.get_by_text(f"Your predictions that held: {named[2]}. Those that didn't: {named[0]}.")).to_be_visible()
+        third.locator(".guess", has_text="Yes.").locator("summary").press("Enter")
+        named = [box.locator(".admonition-title").inner_text().removeprefix("Predict: ") for box in (first, third)]
+        expect(tab.get_by_text(f"Your predictions that held: {named[1]}. Those that didn't: {named[0]}.")).to_be_visible()
         tab.reload()
-        expect(after[0].first, "the choice is forgotten").to_be_visible()
+        expect(results(first).first, "the choice is forgotten").to_be_visible()
         assert first.locator("details[open]").count() == 1
-        assert not after[1].first.is_visible()
+        assert seen(results(second)) == 0
         second.get_by_role("button", name="Just show me").click()
-        expect(after[1].first).to_be_visible()
+        assert seen(results(second)) > 0
         tab.reload()
-        assert not after[1].first.is_visible()
-        figure = after[1].first.evaluate("e => (e.id ||= 'there')")
-        tab.evaluate("there => { location.hash = there; }", figure)
-        after[1].first.wait_for()  # an address that leads into what waits opens it
+        assert seen(results(second)) == 0
+        inside = results(second).last.evaluate(
+            "part => { const mark = part.firstElementChild ?? part; return mark.id ||= 'there'; }"
+        )
+        tab.evaluate("there => { location.hash = there; }", inside)
+        tab.wait_for_function("!document.querySelector('#prediction-2 ~ .result[hidden]')")
 
     with opened(browser, site, page, java_script_enabled=False) as tab:
         assert all(box.locator("xpath=following-sibling::*").first.is_visible() for box in boxes_of(tab))
 
 
+def test_search_opens_what_waits(browser: Browser, site: Site) -> None:
+    with opened(browser, site, CHAPTERS[0]) as tab:
+        words = results(boxes_of(tab)[1]).last.evaluate("part => part.textContent.trim().split(/\\s+/).slice(0, 6).join(' ')")
+        tab.goto("about:blank")
+        tab.goto(f"{HOST}{CHAPTERS[0]}#:~:text={quote(words)}")  # searches as a reader does
+        expect(boxes_of(tab)[1]).to_have_class(re.compile("chosen"))
+
+
+def test_reader_may_always_see_everything(browser: Browser, site: Site) -> None:
+    with opened(browser, site, CHAPTERS[0]) as tab:
+        boxes_of(tab)[0].get_by_role("button", name="Always show everything").click()
+        tab.goto(HOST + CHAPTERS[2])
+        assert all(seen(results(box)) for box in boxes_of(tab))
+        boxes_of(tab)[0].get_by_role("button", name="Let me guess first again").click()
+        tab.wait_for_function("document.querySelector('.result[hidden]')")
+        tab.goto(f"{HOST}{CHAPTERS[3]}?all")
+        assert all(seen(results(box)) for box in boxes_of(tab))
+
+
+def results(box: Locator) -> Locator:
+    return box.locator("xpath=following-sibling::*[contains(concat(' ', @class, ' '), ' result ')]")
+
+
 def seen(parts: Locator) -> int:
-    return int(parts.evaluate_all("parts => parts.filter(part => part.checkVisibility()).length"))
+    """How many parts show what is in them."""
+    return int(
+        parts.evaluate_all("parts => parts.filter(part => getComputedStyle(part).contentVisibility === 'visible').length")
+    )
 
 
 def boxes_of(tab: Page) -> list[Locator]:
@@ -190,8 +219,8 @@ STRANGE = [
     "[]",
     '{"version": 1, "read": "book/01_order"}',
     '{"version": 1, "read": {"book/01_order": "x"}}',
-    '{"version": 1, "read": {}, "guessed": 3}',
-    '{"version": 1, "read": {}, "guessed": {"book/01_order": {"prediction-1": "x"}, "book/02_naive": 7}}',
+    '{"version": 1, "read": {}, "predicted": 3}',
+    '{"version": 1, "read": {}, "predicted": {"book/01_order": {"prediction-1": "x"}, "book/02_naive": 7}}',
 ]
 
 

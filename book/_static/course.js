@@ -21,25 +21,46 @@ addEventListener("resize", reach);
 // To copy takes the focus off the button: it comes back, so that the keyboard goes on from there.
 addEventListener("click", ({ target }) => target.closest(".copybtn")?.focus());
 
-// A prediction comes before its answer: what follows it in its section opens when one of its options is chosen, or for those who
-// do not want to choose; and where an address leads into it.
+// A prediction comes before its result: the cells after its box, and the paragraph that says what they show. These wait until
+// one of the options is chosen, but the browser's search finds them, and an address that leads into them opens them.
 const predictions = [...document.querySelectorAll(".predict")].filter((box) => box.querySelector(".guess"));
 const guessesOf = (box) => [...box.querySelectorAll(".guess")];
-const open = (box) => box.classList.add("chosen");
+const resultOf = (box) => {
+  const parts = [];
+  for (let part = box.nextElementSibling; part && !part.matches("section, h2, h3"); part = part.nextElementSibling) {
+    parts.push(part);
+    if (part.matches("p") && !part.querySelector("living-figure")) break;
+  }
+  return parts;
+};
+const open = (box) => {
+  box.classList.add("chosen");
+  for (const part of resultOf(box)) part.removeAttribute("hidden");
+};
 predictions.forEach((box, at) => {
   box.id = `prediction-${at + 1}`;
-  box.insertAdjacentHTML("beforeend", '<p class="waits">What follows opens when you choose. <button type="button">Just show me</button></p>');
+  box.insertAdjacentHTML("beforeend", '<p class="waits">The result opens when you choose. <button type="button">Just show me</button></p>');
   box.querySelector(".waits button").addEventListener("click", () => open(box));
   for (const guess of guessesOf(box)) guess.addEventListener("toggle", () => open(box));
+  for (const part of resultOf(box)) {
+    const figure = part.querySelector("img.in-light");
+    if (figure) part.style.setProperty("--outline", `${figure.height}px`);
+    part.classList.add("result");
+    part.hidden = "until-found";
+    part.addEventListener("beforematch", () => open(box));
+  }
+  box.classList.add("ready");
 });
 const uncover = () => {
   const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  if (!target || target.checkVisibility()) return;
-  predictions.filter((box) => box.parentElement.contains(target)).forEach(open);
+  const closed = target && target.closest(".result[hidden]");
+  if (!closed) return;
+  predictions.filter((box) => resultOf(box).includes(closed)).forEach(open);
   target.scrollIntoView();
 };
 addEventListener("hashchange", uncover);
 uncover();
+if (new URLSearchParams(location.search).has("all")) predictions.forEach(open);
 
 // Which chapters have been read, and what was predicted: marked in the sidebar, counted at each chapter's end and on the first
 // page. It is kept in one entry of this browser's storage and goes nowhere; where storage is refused, none of this is there.
@@ -57,15 +78,16 @@ if (storage && readable.length) {
     let entry;
     try { entry = JSON.parse(storage.getItem(ENTRY)); } catch { /* not ours, and written anew */ }
     const known = entry?.version === 1 && entry.read instanceof Object ? entry : { version: 1, read: {} };
-    if (!(known.guessed instanceof Object)) known.guessed = {};
+    if (!(known.predicted instanceof Object)) known.predicted = {};
     return known;
   };
-  const keep = (what, value) => {
+  const store = (change) => {
     const entry = kept();
-    entry[what][here] = value;
+    change(entry);
     try { storage.setItem(ENTRY, JSON.stringify(entry)); } catch { /* full */ }
     show();
   };
+  const keep = (what, value) => store((entry) => { entry[what][here] = value; });
 
   const progress = document.createElement("div");
   progress.className = "progress-so-far";
@@ -105,7 +127,7 @@ if (storage && readable.length) {
   const tally = document.createElement("p");
   tally.className = "tally";
   const tell = () => {
-    const chosen = kept().guessed[here] ?? {};
+    const chosen = kept().predicted[here] ?? {};
     const listed = (yes) => predictions
       .filter((box) => chosen[box.id] !== undefined && yes === (guessesOf(box)[chosen[box.id]]?.querySelector("strong").textContent === "Yes."))
       .map((box) => `<a href="#${box.id}">${box.querySelector(".admonition-title").textContent.replace("Predict: ", "")}</a>`).join(", ");
@@ -113,13 +135,35 @@ if (storage && readable.length) {
     tally.innerHTML = [held && `Your predictions that held: ${held}.`, fell && `Those that didn't: ${fell}.`].filter(Boolean).join(" ");
   };
   for (const box of predictions) {
-    const before = guessesOf(box)[kept().guessed[here]?.[box.id]];
+    const before = guessesOf(box)[kept().predicted[here]?.[box.id]];
     if (before) before.open = true;
     guessesOf(box).forEach((guess, option) => guess.addEventListener("toggle", () => {
-      const chosen = kept().guessed[here] ?? {};
-      if (guess.open && chosen[box.id] === undefined) keep("guessed", { ...chosen, [box.id]: option });
+      const chosen = kept().predicted[here] ?? {};
+      if (guess.open && chosen[box.id] === undefined) keep("predicted", { ...chosen, [box.id]: option });
     }));
   }
+
+  // Who never wants to guess says so once; who changes their mind finds the way back in the same place.
+  for (const box of predictions) {
+    const always = document.createElement("button");
+    always.type = "button";
+    always.className = "always";
+    box.querySelector(".waits").append(always);
+    always.addEventListener("click", () => {
+      store((entry) => { entry.all = !entry.all; });
+      if (kept().all) showAll();
+      else location.reload(); // closes what was open only because of this
+    });
+  }
+  const showAll = () => {
+    const all = kept().all === true;
+    if (all) predictions.forEach(open);
+    for (const box of predictions) {
+      box.classList.toggle("always", all);
+      box.querySelector(".always").textContent = all ? "Let me guess first again" : "Always show everything";
+    }
+  };
+  showAll();
 
   show();
   const end = document.querySelector(".onward");
