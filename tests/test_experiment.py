@@ -37,6 +37,7 @@ from posenc_course.experiment.config import (
     RATES,
     SCALES,
     SCHEMES,
+    TRAINABLE,
     Config,
     Run,
     build_model,
@@ -977,8 +978,14 @@ def test_a_folder_that_cannot_be_made_ends_in_one_line(tmp_path: Path, capsys: p
         (["run", "--set", "steps"], "'steps' is not of the form FIELD=VALUE: give steps=100, for example"),
         (["run", "--seeds", "one"], "'one' is not a list of numbers"),
         (["run", "--jobs", "0"], "jobs must be an integer >= 1, got 0"),
+        (["run", "--set", "multiples=2"], "multiples must ascend from 1, got 2"),
+        (["run", "--set", "multiples=[1,1000000000000000]"], "evaluation_bytes must be an integer >= 64000000000000000"),
+        (["run", "--schemes", "alibi", "--parts", "rate"], "no run has scheme 'alibi': part 'rate' trains sinusoidal, learned"),
+        (["run", "--schemes", "rope,window"], "no run has scheme 'window': part 'text' trains none, "),
+        (["run", "--set", 'schemes=["rope-none"]', "--set", 'parts=["parity"]'], "none of the schemes ('rope-none',)"),
         (["evaluate", "nowhere"], "folder must be an existing folder, got 'nowhere'"),
         (["report", "nowhere"], "no complete results in 'nowhere'"),
+        (["report", "quick", "--json", "nowhere.json"], "folder must be an existing folder, got 'quick'"),
         ([], "required: command"),
     ],
 )
@@ -989,10 +996,28 @@ def test_bad_options_end_in_one_line_and_code_2(
     with pytest.raises(SystemExit) as stopped:
         main([*options, "--folder", str(folder)] if "run" in options else options)
     assert stopped.value.code == 2
-    (line,) = capsys.readouterr().err.splitlines()
+    said = capsys.readouterr()
+    (line,) = said.err.splitlines()
+    assert said.out == ""
     assert line.startswith("error: ")
     assert shown in line
     assert not folder.exists()
+
+
+def test_help_names_all_that_is_accepted(capsys: pytest.CaptureFixture[str]) -> None:
+    packaged = {path.stem for path in (DATA / "experiment").glob("*.json")}
+    for command, accepted in ({"run": {*PRESETS, *ALL_SCHEMES, *TRAINABLE}, "report": packaged}).items():
+        with pytest.raises(SystemExit):
+            main([command, "--help"])
+        said = "".join(capsys.readouterr().out.split())  # wherever lines were broken
+        assert not [name for name in accepted if name not in said]
+
+
+def test_measuring_nothing_again_ends_in_one_line(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["evaluate", str(made), "--parts", "recite"])
+    assert stopped.value.code == 2
+    assert "has no run of these schemes and parts: it holds text-alibi-0, text-none-0, text-rope-0" in capsys.readouterr().err
 
 
 # `python -m posenc_course.experiment`, stopped from inside: however busy the machine, it is not done before the signal comes.

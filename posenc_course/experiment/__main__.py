@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 
 import torch
 
-from posenc_course.experiment.config import ALL_SCHEMES, PARTS, PRESETS, preset
-from posenc_course.experiment.folder import evaluate_again, load_results, run_experiment, save_report
+from posenc_course.experiment.config import ALL_SCHEMES, PRESETS, TRAINABLE, preset
+from posenc_course.experiment.folder import PACKAGED, evaluate_again, load_results, run_experiment, save_report
 from posenc_course.experiment.report import tables
 
 PLAIN = "posenc_course.plain"
@@ -48,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
     run.add_argument("--preset", default="quick", help=f"{', '.join(PRESETS)} (default: %(default)s)")
     run.add_argument("--folder", type=Path, help="folder for the runs, one file each (default: experiment-PRESET)")
     run.add_argument("--schemes", type=_names, help=f"one or more of {','.join(ALL_SCHEMES)}")
-    run.add_argument("--parts", type=_names, help=f"one or more of {','.join(PARTS)}")
+    run.add_argument("--parts", type=_names, help=f"one or more of {','.join(TRAINABLE)}")
     run.add_argument("--seeds", type=_numbers, help="one or more seeds, for example 0,1,2")
     run.add_argument(
         "--set", action="append", default=[], type=_change, metavar="FIELD=VALUE", help="change a field of the preset"
@@ -63,9 +63,9 @@ def main(arguments: list[str] | None = None) -> int:
     evaluate.add_argument("--parts", type=_names, help="only these parts")
     evaluate.add_argument("--device", default="cpu")
     report = commands.add_parser(
-        "report", help="print tables of the results in a folder or a file, or of the package's results: quick or full"
+        "report", help="print tables of the results in a folder or a file, or of those that come with the package"
     )
-    report.add_argument("results")
+    report.add_argument("results", help=f"a folder, a file, or {', '.join(PACKAGED)}")
     report.add_argument("--json", type=Path, help="also write all runs of the folder to this file")
     options = parser.parse_args(arguments)
     try:
@@ -83,9 +83,10 @@ def main(arguments: list[str] | None = None) -> int:
         elif options.command == "evaluate":
             evaluate_again(options.folder, schemes=options.schemes, parts=options.parts, device=options.device, say=_say)
         else:
-            print("\n".join(tables(load_results(options.results))))
+            lines = tables(load_results(options.results))
             if options.json:
                 save_report(options.results, options.json)
+            print("\n".join(lines))
     except OSError as error:
         parser.error(f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error))
     except (ValueError, torch.OutOfMemoryError) as error:

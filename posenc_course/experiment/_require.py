@@ -1,6 +1,7 @@
 """Preconditions that the lab's modules share: see `posenc_course._validation`."""
 
 from collections.abc import Collection
+from numbers import Integral
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -46,11 +47,12 @@ def require_device(name: str) -> torch.device:
 def require_seeds(name: str, seeds: object) -> tuple[int, ...]:
     """Return `seeds` as a tuple of ints; raise a ValueError unless they are one or more different integers in 0 … 2³¹-1."""
     given = seeds if isinstance(seeds, tuple | list) else ()
+    for seed in given:
+        if isinstance(seed, Integral) and int(seed) >= SEEDS:
+            raise ValueError(f"{name} must be below 2³¹, got {seed}: seeds number the runs, e.g. 0, 1, 2")
     plain = tuple(require_integer(name, seed, minimum=0, hint="seeds number the runs, e.g. 0, 1, 2") for seed in given)
     if not plain or len({*plain}) < len(plain):
         raise ValueError(f"{name} must be different whole numbers, at least one, got {seeds!r}: use (0, 1, 2), for example")
-    if max(plain) >= SEEDS:
-        raise ValueError(f"{name} must be below 2³¹, got {max(plain)}: seeds number the runs, e.g. 0, 1, 2")
     return plain
 
 

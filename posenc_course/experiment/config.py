@@ -167,7 +167,8 @@ class Config:
             )
             if value % 8:
                 raise ValueError(f"{name} must be a multiple of 8, got {value}: windows slide by fractions of it, so use 64")
-        multiples = [require_integer("multiples", each, minimum=1, hint="1, 2, 4, 8 are usual") for each in self.multiples]
+        given = self.multiples if isinstance(self.multiples, tuple | list) else ()
+        multiples = [require_integer("multiples", each, minimum=1, hint="1, 2, 4, 8 are usual") for each in given]
         if multiples[:1] != [1] or multiples != sorted({*multiples}):
             raise ValueError(f"multiples must ascend from 1, got {self.multiples!r}: 1, 2, 4, 8 are usual")
         self._keep("multiples", tuple(multiples))
@@ -216,15 +217,24 @@ class Config:
     ) -> list[Run]:
         """All runs of this experiment, or those with the given schemes, seeds and parts.
 
-        Raises ValueError for unknown schemes or parts and for impossible seeds.
+        Raises ValueError for unknown schemes or parts, for one that is given and has no run, and for impossible seeds.
         """
-        schemes = choose("scheme", self.schemes if schemes is None else schemes, ALL_SCHEMES)
-        parts = choose("part", self.parts if parts is None else parts, TRAINABLE)
+        of_schemes = choose("scheme", self.schemes if schemes is None else schemes, ALL_SCHEMES)
+        of_parts = choose("part", self.parts if parts is None else parts, TRAINABLE)
         if seeds is not None:
             seeds = require_seeds("seeds", seeds)
-        runs = []
-        for part in parts:
-            runs += [Run(part, *rest) for rest in self._of_part(part, seeds) if rest[0] in schemes]
+        possible = [Run(part, *rest) for part in of_parts for rest in self._of_part(part, seeds)]
+        runs = [run for run in possible if run.scheme in of_schemes]
+        lost = [
+            f"{what} {name!r}"
+            for what, given, names in (("scheme", schemes, of_schemes), ("part", parts, of_parts))
+            for name in names
+            if given is not None and not any(name == getattr(run, what) for run in runs)
+        ]
+        if lost:
+            trained = {part: dict.fromkeys(run.scheme for run in possible if run.part == part) for part in of_parts}
+            said = [f"part {part!r} trains {', '.join(names) or 'nothing'}" for part, names in trained.items()]
+            raise ValueError(f"no run has {lost[0]}: {'; '.join(said)}")
         return runs
 
     def _of_part(self, part: str, seeds: Sequence[int] | None) -> Iterator[tuple[str, int, str]]:

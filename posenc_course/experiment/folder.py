@@ -25,10 +25,12 @@ from posenc_course.experiment._files import (
 from posenc_course.experiment._pool import News, Report, run_all
 from posenc_course.experiment._possible import require_possible
 from posenc_course.experiment._require import choose, require_device, require_folder, require_type
-from posenc_course.experiment.config import ALL_SCHEMES, PARTS, PRESETS, RECITE, Config, Run
+from posenc_course.experiment.config import ALL_SCHEMES, PRESETS, RECITE, TRAINABLE, Config, Run
 from posenc_course.experiment.corpus import DATA, load_corpus
 from posenc_course.experiment.runs import measure, train_run
 from posenc_course.transformer import Decoder
+
+PACKAGED = tuple(name for name in PRESETS if (DATA / "experiment" / f"{name}.json").is_file())  # results that come along
 
 
 def run_experiment(
@@ -49,6 +51,8 @@ def run_experiment(
     more text or memory than there is, for a folder that was begun with another configuration, and for incomplete runs.
     """
     runs = require_type("config", config, Config, "pass preset('quick')").runs(schemes, seeds, parts)
+    if not runs:
+        raise ValueError(f"none of the schemes {config.schemes} is trained in the parts {config.parts}: change one of them")
     jobs = require_integer("jobs", jobs, minimum=1, hint="it is the number of parallel processes; one per core is usual")
     require_possible(config, runs, device, load_corpus())
     folder = _require_path(folder)
@@ -81,13 +85,16 @@ def evaluate_again(
     """Measure the stored models of a folder again, by default all of them, and replace the old measurements.
 
     `schemes` and `parts` select some of the models; `say` is called with one line per model. Raises ValueError, before anything
-    is written, for incomplete runs.
+    is written, for incomplete runs, and if no model is selected.
     """
     schemes = choose("scheme", ALL_SCHEMES if schemes is None else schemes, ALL_SCHEMES)
-    parts = choose("part", PARTS if parts is None else parts, PARTS)
+    parts = choose("part", TRAINABLE if parts is None else parts, TRAINABLE)
     require_device(device)
     stored = [(path, read_run(path)) for path in _paths(folder)]
     chosen = [(path, one) for path, one in stored if one["record"]["scheme"] in schemes and one["record"]["part"] in parts]
+    if not chosen:
+        there = ", ".join(path.stem for path, _ in stored)
+        raise ValueError(f"{str(folder)!r} has no run of these schemes and parts: it holds {there}")
     for path, one, (model, config, run) in [(path, one, restore(one, device)) for path, one in chosen]:
         record = one["record"] | {"evaluation": measure(model, config, run)}
         same = "as stored" if record == one["record"] else "not as stored"
@@ -134,7 +141,8 @@ def load_results(results: str | Path = "full") -> dict[str, Any]:
             raise ValueError("no runs, or one of them twice")
     except ODD as error:
         raise ValueError(
-            f"no complete results in {str(results)!r} ({brief(error)}): use 'quick', 'full', a folder of runs or a report file"
+            f"no complete results in {str(results)!r} ({brief(error)}): use {', '.join(PACKAGED)}, a folder of runs, or a "
+            "file that `report` wrote"
         ) from error
     return found
 

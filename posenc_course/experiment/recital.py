@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from posenc_course._validation import require_integer, require_tensor
+from posenc_course._validation import checked, require_integer, require_tensor
 from posenc_course.experiment._require import require_type
 from posenc_course.transformer import Decoder
 
@@ -22,13 +22,12 @@ STARTS = [0, *(place + 2 for place, byte in enumerate(NUMBERS[:-2]) if byte == "
 PROMPT = 24  # bytes that a model is given before it writes: at least two numbers
 
 
+@checked(length="count: it counts bytes, e.g. 64", start="count >= 0: it counts bytes; 0 is the beginning of 'one'")
 def recital(length: int, start: int = 0) -> Tensor:
     """The bytes of the numbers from one to twenty, over and over, from byte `start` on, int64 of shape (length,).
 
     Raises ValueError unless length is an integer >= 1 and start is an integer >= 0.
     """
-    length = require_integer("length", length, minimum=1, hint="it counts bytes, e.g. 64")
-    start = require_integer("start", start, minimum=0, hint="it counts bytes; 0 is the beginning of 'one'")
     once = torch.tensor(list(NUMBERS.encode()))
     return once[(start + torch.arange(length)) % len(once)]
 

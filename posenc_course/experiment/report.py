@@ -13,6 +13,7 @@ from posenc_course._validation import require_number, require_tensor
 from posenc_course.experiment._files import diverged, run_of
 from posenc_course.experiment._require import choose
 from posenc_course.experiment.config import ALL_SCHEMES, ANSWERED, TRAINABLE
+from posenc_course.experiment.evaluation import CHANGES
 
 HOW = ("nonoverlapping", "sliding", "last", "accuracy", "loss")
 
@@ -23,7 +24,7 @@ def records(results: dict[str, Any], part: str, scheme: str, setting: str = "") 
     choose("part", (part,), TRAINABLE)
     choose("scheme", (scheme,), ALL_SCHEMES)
     wanted = {"part": part, "scheme": scheme, "setting": setting}
-    found = [run for run in results["runs"] if wanted.items() <= run.items()]
+    found = [run for run in results["runs"] if wanted.items() <= run.items() and run_of(run)]
     if not found:
         raise ValueError(f"no run of part {part!r}, scheme {scheme!r}, setting {setting!r} in these results: see their 'runs'")
     return sorted(found, key=lambda run: run["seed"])
@@ -45,6 +46,7 @@ def scores(
     another compares runs of the same seed. Raises ValueError if there is no such measurement.
     """
     choose("way to measure", (how,), HOW)
+    choose("change", (change,), ("plain", *CHANGES))
     found = records(results, part, scheme, setting)
     try:
         tables = [run["evaluation"][how] if part in ANSWERED else run["evaluation"][change][how] for run in found]
@@ -59,6 +61,7 @@ def curve(results: dict[str, Any], scheme: str, *, change: str = "plain") -> Ten
     All curves are means over the same bytes, so if you subtract another scheme's curve, the effect of the bytes themselves
     cancels. Raises ValueError if there is no such measurement.
     """
+    choose("change", (change,), ("plain", *CHANGES))
     found = records(results, "text", scheme)
     try:
         return torch.tensor([run["evaluation"][change]["by_position"] for run in found], dtype=torch.float64)
@@ -133,5 +136,6 @@ def _lines(results: dict[str, Any]) -> Iterator[str]:
 
 
 def _require_results(results: object) -> None:
-    if not isinstance(results, dict) or "runs" not in results:
+    runs = results.get("runs") if isinstance(results, dict) else None
+    if not isinstance(runs, list) or not all(isinstance(run, dict) for run in runs):
         raise ValueError(f"results must be what load_results returns, got {results!r}: pass load_results('full')")
