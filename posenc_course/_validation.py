@@ -9,9 +9,10 @@ rule. A `?` after the kind allows None.
     float, finite, bool, ids   a tensor of this dtype; finite allows no NaN or infinity; float=query requires the dtype of query
     real, whole, integer       exact numbers in a tensor, an array or a list: any real ones, 0, 1, 2, …, or any integers
     real tensor                the same, but only in a tensor
-    count >= 2 <= d_model      an integer, by default >= 1; a bound may be another argument; even >= 2 allows only even ones
+    count >= 2 <= d_model      an integer, by default >= 1; a bound may be another argument; even >= 2 allows only even ones.
+                               The same error is raised if it is so large that no memory holds the tensors
     number > 0                 a finite number; with `or inf`, infinity is allowed, too
-    dtype, frequencies, function, Module, PositionScheme
+    dtype, flag, frequencies, function, Module, PositionScheme
 
 The sizes of a tensor follow its kind. A name stands for the same size in the whole call; a count with this name fixes it:
 
@@ -49,6 +50,8 @@ T = TypeVar("T")
 D_MODEL = "count: it is the width of the token vectors, e.g. 64"
 LENGTH = "count: it is the number of tokens in the sequence"
 NUM_HEADS = "count: use at least one head, and the same number in the scheme and in its model"
+INTERLEAVED = "flag: True pairs neighbouring channels, False channels half of the width apart"
+CAUSAL = "flag: True hides later tokens, as in a decoder"
 BASE = "number > 1: frequencies base**(-2i/d) must fall as i grows (the paper uses 10000)"
 POSITIONS = "real [batch] L"
 WHOLE_POSITIONS = "whole [batch] L"
@@ -79,33 +82,49 @@ def checked(where: Literal["outside", "everywhere"] = "outside", /, **rules: str
         assert everything.keys() <= {*names}, f"{function.__qualname__} has no {everything.keys() - {*names}}"
         CHECKED[f"{function.__module__}.{function.__qualname__}"] = everything
         defaults = {name: signature.parameters[name].default for name in names}
+        counts = {name for name, rule in everything.items() if isinstance(rule, Bounded) and rule.whole}
         from_outside = tuple(everything.items())
         from_inside = from_outside if where == "everywhere" else tuple((name, rule) for name, rule in from_outside if rule.own)
 
         @functools.wraps(function)
         def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
             __tracebackhide__ = True  # readers of a traceback look for the formula
-            if not torch.compiler.is_compiling():
-                plan = from_inside if _is_formula(sys._getframe(1)) else from_outside
-                if plan:
-                    call = Call(defaults | dict(zip(names, args, strict=False)) | kwargs)
-                    converted = {}
-                    for name, rule in plan:
-                        value = call.given[name]
-                        # A missing argument is reported by the function itself.
-                        if value is not signature.empty and not (rule.optional and value is None):
-                            call.given[name] = rule.check(name, value, call)
-                            if call.given[name] is not value:
-                                converted[name] = call.given[name]
-                    if converted:
-                        bound = signature.bind(*args, **kwargs)
-                        bound.arguments.update(converted)
-                        return function(*bound.args, **bound.kwargs)
-            return function(*args, **kwargs)
+            if torch.compiler.is_compiling():
+                return function(*args, **kwargs)
+            outside = not _is_formula(sys._getframe(1))
+            plan = from_outside if outside else from_inside
+            converted = {}
+            if plan:
+                call = Call(defaults | dict(zip(names, args, strict=False)) | kwargs)
+                for name, rule in plan:
+                    value = call.given[name]
+                    # A missing argument is reported by the function itself.
+                    if value is not signature.empty and not (rule.optional and value is None):
+                        call.given[name] = rule.check(name, value, call)
+                        if call.given[name] is not value:
+                            converted[name] = call.given[name]
+            try:
+                if converted:
+                    bound = signature.bind(*args, **kwargs)
+                    bound.arguments.update(converted)
+                    return function(*bound.args, **bound.kwargs)
+                return function(*args, **kwargs)
+            except RuntimeError as error:
+                if outside:
+                    given = defaults | dict(zip(names, args, strict=False)) | kwargs
+                    _refuse_size(error, {name: given[name] or 0 for name in counts})
+                raise
 
         return wrapper
 
     return decorate
+
+
+def _refuse_size(error: RuntimeError, counts: dict[str, int]) -> None:
+    """Raise a ValueError that names the largest count if torch found no memory for a tensor."""
+    if counts and re.search("you tried to allocate|size calculation overflowed", str(error)):
+        largest = max(counts, key=lambda name: counts[name])
+        refuse(largest, "small enough", counts[largest], "no memory holds the tensors that it asks for, so give a smaller one")
 
 
 def _is_formula(caller: Any) -> bool:
@@ -173,6 +192,7 @@ class Instance(Rule):
         "Module": (nn.Module, "a torch.nn.Module", "pass an Encoder or a Decoder, for example"),
         "PositionScheme": (PositionScheme, "a PositionScheme", "PositionScheme() itself adds no positions"),
         "function": (Callable, "a function", "leave it out if you need none"),
+        "flag": ((bool, np.bool_), "True or False", "give one of the two"),
     }
 
     def check(self, name: str, value: Any, call: Call) -> Any:
@@ -200,9 +220,10 @@ class Bounded(Rule):
         if kind != "number" and ">" not in rest:
             self.bounds.insert(0, (">=", "1"))
         self.infinite = rest.endswith("or inf")
+        self.whole = kind != "number"
 
     def check(self, name: str, value: Any, call: Call) -> Any:
-        whole = self.kind != "number"
+        whole = self.whole
         fits = isinstance(value, Integral if whole else Real) and not isinstance(value, bool)
         if fits and not whole:
             fits = _is_finite(value) or (self.infinite and value == math.inf)
@@ -211,6 +232,9 @@ class Bounded(Rule):
             bound = call.given[limit] if limit in call.given else float(limit)
             said.append(f" {sign} {limit} = {bound:g}" if limit in call.given else f" {sign} {limit}")
             fits = fits and self.SIGNS[sign](value, bound)
+        if fits and whole and value > 2**53:
+            said.append(" <= 2**53")  # beyond, float64 doesn't hold every integer
+            fits = False
         if not fits:
             refuse(name, ("an integer" if whole else "a finite number") + " and".join(said), value, self.hint)
         if self.kind == "even" and value % 2:
@@ -430,6 +454,15 @@ def require_integer(name: str, value: object, *, minimum: int, hint: str) -> int
 def require_number(name: str, value: object, *, above: float = -math.inf, hint: str) -> float:
     """Return `value` as a float; raise a ValueError unless it is a finite number > above."""
     return parse(f"number{'' if above == -math.inf else f' > {above}'}: {hint}").check(name, value, Call({}))
+
+
+def head_width(d_model: int, num_heads: int) -> int:
+    """Return the number of channels of a head; raise a ValueError unless d_model is a multiple of num_heads."""
+    if d_model % num_heads:
+        raise ValueError(
+            f"d_model={d_model} is not a multiple of num_heads={num_heads}: all heads have the same width, so change one"
+        )
+    return d_model // num_heads
 
 
 def require_tensor(name: str, value: object) -> Tensor:

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from posenc_course._validation import D_MODEL, DOOR, NUM_HEADS, checked, refuse
+from posenc_course._validation import CAUSAL, D_MODEL, DOOR, NUM_HEADS, checked, head_width, refuse
 from posenc_course.schemes import PositionScheme
 
 _QUERY_AND_KEY = {
@@ -37,8 +37,8 @@ def attention_weights(query: Tensor, key: Tensor, *, bias: Tensor | None = None,
     """How much each query attends to each key: softmax(q·k/√d_head + bias), shape (..., L_query, L_key).
 
     query is (..., L_query, d_head) and key is (..., L_key, d_head). bias is added to the scores; mask is boolean, True where a
-    query may look; both broadcast to the shape of the weights. Raises ValueError for shapes and dtypes that don't fit, and for
-    a query that may not look at any key (its softmax would be 0/0).
+    query may look; both broadcast to the shape of the weights. Raises ValueError for shapes and dtypes that don't fit, for a
+    query that may not look at any key (its softmax would be 0/0), and for +∞ in bias (∞/∞). NaN gives NaN, as in torch.
     """
     scores = query @ key.mT / math.sqrt(query.shape[-1])  # (..., L_query, L_key)
     if bias is not None:
@@ -54,7 +54,14 @@ def attention_weights(query: Tensor, key: Tensor, *, bias: Tensor | None = None,
                 f"query {tuple(blind.nonzero()[0].tolist())} in scores of shape {tuple(scores.shape)} has no key to look at: "
                 "mask and bias must leave it at least one key, for example its own"
             )
+        _refuse_infinity(bias)
     return weights
+
+
+def _refuse_infinity(bias: Tensor | None) -> None:
+    """Raise a ValueError if a bias holds +∞."""
+    if bias is not None and bias.isposinf().any():
+        refuse("bias", "finite or -inf", math.inf, "-inf hides a key, and a large finite number prefers it to all others")
 
 
 # Calls from inside the package are checked, too, because a scheme may return queries, keys and a bias of any shape.
@@ -85,13 +92,17 @@ def linear_attention(
 
     Weights may be negative and needn't add up to 1, so each output is divided by its root mean square, as in retentive networks
     (Sun et al. 2023), but without learned factors. If the bias is that of forget gates, the sum over all keys can be carried
-    along as a state (Yang et al. 2024), so this is the parallel form of a recurrent layer.
+    along as a state (Yang et al. 2024), so this is the parallel form of a recurrent layer. Raises ValueError as `attention`
+    does, but a query may be left without keys: its output is 0.
     """
     weights = query @ key.mT / math.sqrt(query.shape[-1])  # (..., L_query, L_key)
     decay = torch.zeros_like(weights) if bias is None else bias.to(weights)
     if mask is not None:
         decay = torch.where(mask, decay, -math.inf)
-    return F.rms_norm(weights * decay.exp() @ value, value.shape[-1:])
+    mixed = F.rms_norm(weights * decay.exp() @ value, value.shape[-1:])
+    if bias is not None and mixed[..., 0].isnan().any():
+        _refuse_infinity(bias)
+    return mixed
 
 
 @checked(q_positions="real tensor [batch] L_query", k_positions="real tensor [batch] L_key")
@@ -138,6 +149,11 @@ class Cache:
         return keys, values, positions
 
 
+def _require_cache(cache: object) -> None:
+    if not isinstance(cache, Cache | None):
+        refuse("cache", "a Cache", cache, "pass the same Cache() to every call, or leave it out")
+
+
 class MultiHeadAttention(nn.Module):
     """Multi-head self-attention in which a scheme can use the second and the third door.
 
@@ -145,13 +161,10 @@ class MultiHeadAttention(nn.Module):
     the scores. Raises ValueError unless d_model is a multiple of num_heads.
     """
 
-    @checked(d_model=D_MODEL, num_heads=NUM_HEADS, scheme="PositionScheme")
+    @checked(d_model=D_MODEL, num_heads=NUM_HEADS, scheme="PositionScheme", causal=CAUSAL)
     def __init__(self, d_model: int, num_heads: int, scheme: PositionScheme, *, causal: bool) -> None:
         super().__init__()
-        if d_model % num_heads:
-            raise ValueError(
-                f"d_model={d_model} is not a multiple of num_heads={num_heads}: all heads have the same width, so change one"
-            )
+        head_width(d_model, num_heads)
         self.d_model = d_model
         self.num_heads = num_heads
         self.scheme = scheme
@@ -168,6 +181,7 @@ class MultiHeadAttention(nn.Module):
         With a cache, x continues the tokens in it, and is added to them. padding, (batch, L_key), is True where a key is
         padding, cached keys first; only padding looks at such a key. Raises ValueError for shapes that don't fit.
         """
+        _require_cache(cache)
         q, k, v = (self._split(project(x)) for project in (self.query, self.key, self.value))
         longer = copy(cache)  # so that a call that fails leaves the cache as it was
         before = None if longer is None or longer.located is None else longer.located[:, :, -1:]

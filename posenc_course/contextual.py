@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from posenc_course._validation import D_MODEL, DOOR, NUM_HEADS, checked
+from posenc_course._validation import D_MODEL, DOOR, NUM_HEADS, checked, head_width, refuse
 from posenc_course.schemes import PositionScheme
 
 _LOCATED = "give what locate returned"
@@ -26,7 +26,7 @@ class ForgettingPositions(PositionScheme):
     @checked(d_model=D_MODEL, num_heads=NUM_HEADS)
     def __init__(self, d_model: int, num_heads: int) -> None:
         super().__init__()
-        self.d_model = d_model
+        self.d_model, self.num_heads = d_model, num_heads
         self.gate = nn.Linear(d_model, num_heads)
         nn.init.constant_(self.gate.bias, 3.0)  # f begins at 0.95, so that distant keys get a gradient; in the paper, at 0.5
 
@@ -36,7 +36,7 @@ class ForgettingPositions(PositionScheme):
         return _running_sum(-F.logsigmoid(self.gate(x)).mT.unsqueeze(-1), before)
 
     @checked(
-        q="float batch heads L_query d_head: give each token of each head a row",
+        q="float batch {self.num_heads} L_query d_head: build the scheme with the model's num_heads",
         q_positions=f"float batch heads L_query 1: {_LOCATED}",
         k_positions=f"float batch heads L_key 1: {_LOCATED}",
     )
@@ -61,7 +61,8 @@ class SelectiveRotaryPositions(PositionScheme):
 
     The w_i are learned, and begin at 0 as plain RoPE. With AdamW, a `rate` of 0.1 makes the steps learn ten times more slowly
     than the rest of the model. The layout is interleaved. Rotations by content are the core of Selective RoPE (Movahedi et al.
-    2026), which also has gates and a convolution over the last tokens; both are left out here.
+    2026), which also has gates and a convolution over the last tokens; both are left out here. Raises ValueError unless there
+    is a frequency for each pair of a head.
     """
 
     @checked(
@@ -72,7 +73,9 @@ class SelectiveRotaryPositions(PositionScheme):
     )
     def __init__(self, d_model: int, num_heads: int, frequencies: Tensor, rate: float = 1.0) -> None:
         super().__init__()
-        self.d_model = d_model
+        self.d_model, self.num_heads, self.d_head = d_model, num_heads, head_width(d_model, num_heads)
+        if 2 * len(frequencies) != self.d_head:
+            refuse("frequencies", f"one for each pair of {self.d_head} channels", frequencies, "use frequencies(d_head)")
         self.rate = rate
         self.frequencies = frequencies.clone()
         self.step = nn.Linear(d_model, num_heads * len(frequencies), bias=False)
@@ -81,12 +84,12 @@ class SelectiveRotaryPositions(PositionScheme):
     @checked(**DOOR)
     def locate(self, x: Tensor, positions: Tensor, before: Tensor | None) -> Tensor:
         """The angles of the tokens x (batch, L, d_model) in radians, shape (batch, heads, L, pairs)."""
-        steps = self.rate * self.step(x).unflatten(-1, (-1, len(self.frequencies))).transpose(1, 2)  # (batch, heads, L, pairs)
-        return _running_sum(steps + self.frequencies.to(steps), before)
+        steps = _wide(self.step(x)).unflatten(-1, (-1, len(self.frequencies))).transpose(1, 2)  # (batch, heads, L, pairs)
+        return _running_sum(self.rate * steps + self.frequencies.to(steps), before)
 
     @checked(
-        q="float batch heads L_query 2*pairs: it must be as wide as the frequencies ask for",
-        k="float batch heads L_key 2*pairs: it must be as wide as the frequencies ask for",
+        q="float batch {self.num_heads} L_query {self.d_head}: build the scheme with the model's sizes",
+        k="float batch {self.num_heads} L_key {self.d_head}: build the scheme with the model's sizes",
         q_positions=f"float batch heads L_query pairs: {_LOCATED}",
         k_positions=f"float batch heads L_key pairs: {_LOCATED}",
     )
@@ -94,8 +97,9 @@ class SelectiveRotaryPositions(PositionScheme):
         """Rotate q and k (batch, heads, L, d_head) by their angles; the results keep their shapes."""
         turned = []
         for x, angle in ((q, q_positions), (k, k_positions)):
-            pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous()) * torch.polar(torch.ones_like(angle), angle)
-            turned.append(torch.view_as_real(pairs).flatten(start_dim=-2))
+            pairs = torch.view_as_complex(_wide(x).unflatten(-1, (-1, 2)).contiguous())
+            pairs = pairs * torch.polar(torch.ones_like(angle), angle)
+            turned.append(torch.view_as_real(pairs).flatten(start_dim=-2).to(x.dtype))
         return turned[0], turned[1]
 
 
@@ -111,7 +115,7 @@ class ReflectedPositions(PositionScheme):
     @checked(d_model=D_MODEL, num_heads=NUM_HEADS)
     def __init__(self, d_model: int, num_heads: int) -> None:
         super().__init__()
-        self.d_model, self.num_heads = d_model, num_heads
+        self.d_model, self.num_heads, self.d_head = d_model, num_heads, head_width(d_model, num_heads)
         self.mirror = nn.Linear(d_model, d_model, bias=False)
 
     @checked(**DOOR)
@@ -126,8 +130,8 @@ class ReflectedPositions(PositionScheme):
         return torch.stack(products, dim=2)
 
     @checked(
-        q="float batch heads L_query d_head: give each token of each head a row",
-        k="float batch heads L_key d_head: give each token of each head a row",
+        q="float batch {self.num_heads} L_query {self.d_head}: build the scheme with the model's sizes",
+        k="float batch {self.num_heads} L_key {self.d_head}: build the scheme with the model's sizes",
         q_positions=f"float batch heads L_query d_head d_head: {_LOCATED}",
         k_positions=f"float batch heads L_key d_head d_head: {_LOCATED}",
     )
@@ -136,7 +140,12 @@ class ReflectedPositions(PositionScheme):
         return (q.unsqueeze(-2) @ q_positions).squeeze(-2), (k.unsqueeze(-2) @ k_positions).squeeze(-2)
 
 
+def _wide(x: Tensor) -> Tensor:
+    """The same numbers in float32 or wider, since half precision holds neither long sums nor complex numbers."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
 def _running_sum(steps: Tensor, before: Tensor | None) -> Tensor:
-    """The sum of the steps (batch, heads, L, …) up to each token, continued from `before`."""
-    total = steps.cumsum(dim=2)
+    """The sum of the steps (batch, heads, L, …) up to each token, continued from `before`, in float32 or wider."""
+    total = _wide(steps).cumsum(dim=2)
     return total if before is None else total + before

@@ -8,7 +8,7 @@ import math
 import torch
 from torch import Tensor
 
-from posenc_course._validation import BASE, D_MODEL, LENGTH, POSITIONS, Positions, checked, exact
+from posenc_course._validation import BASE, D_MODEL, INTERLEAVED, LENGTH, POSITIONS, Positions, checked, exact
 from posenc_course.sinusoidal import frequencies
 
 _EVEN = "even: the last sine of an odd d_model has no cosine beside it, so add a channel or leave one out"
@@ -83,7 +83,7 @@ def distance(offsets: Positions, d_model: int, base: float = 10_000.0) -> Tensor
     return 2 * half_angles.sin().square().sum(dim=-1).sqrt()
 
 
-@checked(offset="number: it is in tokens, e.g. 1 for the next position", d_model=_EVEN, base=BASE)
+@checked(offset="number: it is in tokens, e.g. 1 for the next position", d_model=_EVEN, base=BASE, interleaved=INTERLEAVED)
 def shift_matrix(offset: float, d_model: int, base: float = 10_000.0, *, interleaved: bool = True) -> Tensor:
     """The matrix R with PE(m + offset) = R·PE(m) for every m, shape (d_model, d_model).
 

@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from posenc_course._validation import D_MODEL, DOOR, NUM_HEADS, checked, refuse
-from posenc_course.attention import Cache, attention, causal_mask
+from posenc_course.attention import Cache, _require_cache, attention, causal_mask
 from posenc_course.rope import RotaryPositions
 from posenc_course.schemes import PositionScheme
 from posenc_course.sinusoidal import frequencies
@@ -64,6 +64,7 @@ class GroupedAttention(nn.Module):
 
         With a cache, x continues the tokens in it, and is added to them.
         """
+        _require_cache(cache)
         q, k, v = (
             project(x).unflatten(-1, (-1, self.d_head)).transpose(1, 2) for project in (self.query, self.key, self.value)
         )

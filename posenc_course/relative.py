@@ -8,7 +8,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from posenc_course._validation import NUM_HEADS, Q_AND_K_POSITIONS, Positions, checked, exact, refuse
+from posenc_course._validation import CAUSAL, NUM_HEADS, Q_AND_K_POSITIONS, Positions, checked, exact, refuse
 from posenc_course.schemes import PositionScheme
 
 
@@ -80,7 +80,7 @@ class ShawPositions(PositionScheme):
 _NUM_BUCKETS, _MAX_DISTANCE = "count >= 2: T5 uses 32", "count: T5 uses 128"
 
 
-@checked(offsets="integer ...", num_buckets=_NUM_BUCKETS, max_distance=_MAX_DISTANCE)
+@checked(offsets="integer ...", num_buckets=_NUM_BUCKETS, max_distance=_MAX_DISTANCE, causal=CAUSAL)
 def t5_buckets(offsets: Positions, num_buckets: int = 32, max_distance: int = 128, *, causal: bool) -> Tensor:
     """The bucket of each offset Δ, int64 in the shape of offsets, exactly as T5 defines it (Raffel et al. 2020, section 2.1).
 
@@ -131,7 +131,7 @@ def _root_rounded_up(number: int, degree: int) -> int:
     return low
 
 
-@checked(table="float num_buckets heads: give each bucket a row", max_distance=_MAX_DISTANCE, **_WHOLE)
+@checked(table="float num_buckets heads: give each bucket a row", max_distance=_MAX_DISTANCE, causal=CAUSAL, **_WHOLE)
 def t5_bias(table: Tensor, q_positions: Tensor, k_positions: Tensor, max_distance: int = 128, *, causal: bool) -> Tensor:
     """The bias table[bucket(Δ)] for every query and key, shape (1 or batch, heads, L_query, L_key).
 
@@ -161,7 +161,7 @@ class T5Positions(PositionScheme):
     worth has to be learned. Raises ValueError if num_buckets or max_distance is too small.
     """
 
-    @checked(num_heads=NUM_HEADS, num_buckets=_NUM_BUCKETS, max_distance=_MAX_DISTANCE)
+    @checked(num_heads=NUM_HEADS, num_buckets=_NUM_BUCKETS, max_distance=_MAX_DISTANCE, causal=CAUSAL)
     def __init__(self, num_heads: int, num_buckets: int = 32, max_distance: int = 128, *, causal: bool) -> None:
         super().__init__()
         _t5_edges(num_buckets, max_distance, causal=causal)  # raises an error now that would otherwise come at the first call

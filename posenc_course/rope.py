@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from posenc_course import sinusoidal
-from posenc_course._validation import BASE, POSITIONS, Positions, checked, exact, refuse
+from posenc_course._validation import BASE, INTERLEAVED, POSITIONS, Positions, checked, exact, refuse
 from posenc_course.schemes import PositionScheme
 
 _PAIRS = "even >= 2: rotations act on pairs of channels, so add one or leave one out"
@@ -53,7 +53,10 @@ def _tables(positions: Tensor, frequencies: Tensor, dtype: torch.dtype) -> tuple
     return angles.cos().to(dtype), angles.sin().to(dtype)
 
 
-@checked(sections="integer axes: give each axis its number of pairs, e.g. [24, 20, 20]")
+@checked(
+    sections="integer axes: give each axis its number of pairs, e.g. [24, 20, 20]",
+    interleaved="flag: True deals the pairs out one by one, False gives each axis neighbouring pairs",
+)
 def mrope_axes(sections: Positions, *, interleaved: bool) -> Tensor:
     """The axis of each pair in M-RoPE, int64 of shape (sum(sections),): 0 for time, 1 for the row, 2 for the column.
 
@@ -146,7 +149,7 @@ _TURNED = {
 }
 
 
-@checked(**_TURNED)
+@checked(**_TURNED, interleaved=INTERLEAVED)
 def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, *, interleaved: bool) -> Tensor:
     """Rotate each pair (a, b) of channels counterclockwise by its angle θ: (a cos θ - b sin θ, a sin θ + b cos θ).
 
@@ -179,7 +182,7 @@ def apply_rope_complex(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return torch.view_as_real(turned).flatten(start_dim=-2).to(x.dtype)
 
 
-@checked(d_head=_PAIRS)
+@checked(d_head=_PAIRS, interleaved=INTERLEAVED)
 def layout_permutation(d_head: int, *, interleaved: bool) -> Tensor:
     """The order of channels that converts one layout into the other, int64 of shape (d_head,).
 
@@ -194,6 +197,7 @@ def layout_permutation(d_head: int, *, interleaved: bool) -> Tensor:
 @checked(
     weight="float rows d_model: give the rows of all heads",
     num_heads="count: give the model's number of heads, or for grouped keys the number of key heads",
+    interleaved=INTERLEAVED,
     rotary_dim=_PAIRS.replace("even", "even?"),
 )
 def convert_projection(weight: Tensor, num_heads: int, *, interleaved: bool, rotary_dim: int | None = None) -> Tensor:
@@ -261,7 +265,7 @@ class RotaryPositions(PositionScheme):
     Frequencies are float64 constants, neither buffers nor parameters, so casting the model doesn't change them.
     """
 
-    @checked(frequencies="frequencies", attention_factor="number > 0: 1 leaves scores as they are")
+    @checked(frequencies="frequencies", interleaved=INTERLEAVED, attention_factor="number > 0: 1 leaves scores as they are")
     def __init__(self, frequencies: Tensor, *, interleaved: bool = True, attention_factor: float = 1.0) -> None:
         super().__init__()
         self.frequencies = frequencies.clone()

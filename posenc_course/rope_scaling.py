@@ -9,7 +9,7 @@ import math
 import torch
 from torch import Tensor
 
-from posenc_course._validation import checked, exact, refuse
+from posenc_course._validation import INTERLEAVED, checked, exact, refuse
 from posenc_course.rope import Q_AND_K, RotaryPositions
 
 _FACTOR = "number >= 1: it is how many times longer sequences become, e.g. 4"
@@ -50,7 +50,9 @@ def dynamic_ntk(frequencies: Tensor, length: int, original_length: int, factor: 
     return ntk_aware(frequencies, 1 + factor * max(0.0, length / original_length - 1))
 
 
-@checked(**_STRETCH, original_length=_LENGTH, **_TURNS)
+@checked(
+    **_STRETCH, original_length=_LENGTH, **_TURNS, truncate="flag: True rounds both ends to whole pairs, as most models do"
+)
 def yarn(
     frequencies: Tensor, factor: float, original_length: int, *, fast: float = 32.0, slow: float = 1.0, truncate: bool = True
 ) -> Tensor:
@@ -102,7 +104,7 @@ class DynamicNTKPositions(RotaryPositions):
     the rotation that they got when they were added. Raises ValueError for a single pair.
     """
 
-    @checked(**_STRETCH, original_length=_LENGTH)
+    @checked(**_STRETCH, original_length=_LENGTH, interleaved=INTERLEAVED)
     def __init__(self, frequencies: Tensor, original_length: int, factor: float = 1.0, *, interleaved: bool = True) -> None:
         super().__init__(frequencies, interleaved=interleaved)
         dynamic_ntk(

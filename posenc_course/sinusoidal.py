@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from posenc_course._validation import BASE, D_MODEL, DOOR, LENGTH, POSITIONS, Positions, checked, exact
+from posenc_course._validation import BASE, D_MODEL, DOOR, INTERLEAVED, LENGTH, POSITIONS, Positions, checked, exact
 from posenc_course.schemes import PositionScheme
 
 
@@ -20,7 +20,7 @@ def frequencies(d_model: int, base: float = 10_000.0) -> Tensor:
     return base ** (-2 * pair / d_model)
 
 
-@checked(positions=POSITIONS, d_model=D_MODEL, base=BASE, dtype="dtype")
+@checked(positions=POSITIONS, d_model=D_MODEL, base=BASE, interleaved=INTERLEAVED, dtype="dtype")
 def sinusoidal_table(
     positions: Positions,
     d_model: int,
@@ -72,7 +72,7 @@ def angle_addition_table(length: int, d_model: int, base: float = 10_000.0, *, s
 class SinusoidalPositions(PositionScheme):
     """x + PE(m), for any length and any positions: no table is stored, so none can run out of rows or lose precision."""
 
-    @checked(d_model=D_MODEL, base=BASE)
+    @checked(d_model=D_MODEL, base=BASE, interleaved=INTERLEAVED)
     def __init__(self, d_model: int, base: float = 10_000.0, *, interleaved: bool = True) -> None:
         super().__init__()
         self.d_model, self.base = d_model, base

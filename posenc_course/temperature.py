@@ -71,14 +71,15 @@ class ScaledPositions(PositionScheme):
     def rotate(self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor) -> tuple[Tensor, Tensor]:
         """Do what the other scheme does at the second door, and multiply q by its factors; shapes stay as they are.
 
-        Raises ValueError if `factor` doesn't return as many numbers as there are positions.
+        Raises ValueError if `factor` doesn't return as many real, finite numbers as there are positions.
         """
         q, k = self.scheme.rotate(q, k, q_positions, k_positions)
         m = exact(q_positions)
-        factor = self.factor(m)
-        if not isinstance(factor, Tensor) or factor.shape != m.shape:
-            way_out = "it gets the positions, and returns a tensor with a number for each of them"
-            refuse("factor", f"a function that returns a tensor of shape {tuple(m.shape)}", factor, way_out)
+        factor, way_out = self.factor(m), "it gets the positions, and returns a tensor with a number for each of them"
+        if not isinstance(factor, Tensor) or factor.shape != m.shape or factor.dtype == torch.bool or factor.is_complex():
+            refuse("factor", f"a function that returns real numbers of shape {tuple(m.shape)}", factor, way_out)
+        if not torch.compiler.is_compiling() and not factor.isfinite().all():
+            refuse("factor", "a function that returns finite numbers", factor[~factor.isfinite()][0].item(), way_out)
         return q * factor.to(q)[..., None, :, None], k
 
     def bias(self, q: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor | None:

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from posenc_course._validation import checked, require_number
+from posenc_course._validation import checked, refuse, require_number
 
 
 class History(NamedTuple):
@@ -45,8 +45,10 @@ def train(
     outputs are (batch, L, classes). All randomness of a batch must come from the generator, so that a seed gives the same
     batches to every model. clip=math.inf leaves the gradient as it is. schedule(step) is a factor that multiplies the learning
     rate, for example from `warm_up_and_cosine`; progress(step, loss) is called after every step. Both count steps from 0.
-    Raises ValueError for arguments out of range and for batches that don't fit.
+    Raises ValueError for arguments out of range, for a model without parameters to train, and for batches that don't fit.
     """
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        refuse("model", "one with parameters to train", model, "use nn.Parameter, and leave requires_grad as it is")
     generator = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, fused=True)
     history = History([], [])
@@ -98,11 +100,15 @@ def _loss(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
         )
     inputs, targets = batch
     outputs = model(inputs)
+    if not isinstance(outputs, Tensor) or not outputs.requires_grad:
+        refuse("model(inputs)", "computed from the model's parameters", outputs, "return a tensor, without detach or no_grad")
     if outputs.ndim != 3 or outputs.shape[:2] != targets.shape or targets.dtype != torch.int64:
         raise ValueError(
             f"targets must be int64 ids of shape (batch, L) for outputs (batch, L, classes), got {targets.dtype} of shape "
             f"{tuple(targets.shape)} for {tuple(outputs.shape)}: give one target per output row"
         )
+    if (targets == -100).all():
+        raise ValueError(f"all {targets.numel()} targets are -100: give each batch at least one token that counts")
     wrong = targets[(targets != -100) & ((targets < 0) | (targets >= outputs.shape[-1]))]
     if wrong.numel():
         raise ValueError(

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from posenc_course._validation import D_MODEL, NUM_HEADS, checked, refuse
+from posenc_course._validation import CAUSAL, D_MODEL, NUM_HEADS, checked, refuse
 from posenc_course.attention import TOKENS, Cache, MultiHeadAttention, require_flags
 from posenc_course.schemes import PositionScheme
 
@@ -20,7 +20,7 @@ from posenc_course.schemes import PositionScheme
 class Block(nn.Module):
     """Attention and then an MLP, whose hidden layer is four times as wide; the output of each is added to its input."""
 
-    @checked(d_model=D_MODEL, num_heads=NUM_HEADS, scheme="PositionScheme")
+    @checked(d_model=D_MODEL, num_heads=NUM_HEADS, scheme="PositionScheme", causal=CAUSAL)
     def __init__(self, d_model: int, num_heads: int, scheme: PositionScheme, *, causal: bool) -> None:
         super().__init__()
         self.d_model = d_model
@@ -136,9 +136,9 @@ def _per_layer(
 ) -> Sequence[PositionScheme]:
     """One scheme per layer; raises a ValueError for anything else, and for an embedding that no token would get."""
     each: Sequence[Any] = scheme if isinstance(scheme, list | tuple) else [scheme or PositionScheme()] * num_layers
-    wrong = next((one for one in each if not isinstance(one, PositionScheme)), None)
-    if wrong is not None or len(each) != num_layers:
-        given = scheme if wrong is None else wrong
+    wrong = [one for one in each if not isinstance(one, PositionScheme)]
+    if wrong or len(each) != num_layers:
+        given = wrong[0] if wrong else scheme
         refuse(
             "scheme", f"a PositionScheme or a list of {num_layers}, one per layer", given, "PositionScheme() adds no positions"
         )

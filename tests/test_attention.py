@@ -247,6 +247,15 @@ def test_a_decoder_does_not_look_ahead(name: str) -> None:
 # ── the three doors ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("name", CACHEABLE)
+def test_every_scheme_works_in_half_precision(name: str, dtype: torch.dtype) -> None:
+    plain = model(Decoder, CACHEABLE[name]())
+    outputs = model(Decoder, CACHEABLE[name]()).to(dtype)(tokens())
+    assert outputs.dtype == dtype
+    torch.testing.assert_close(outputs.double(), plain(tokens()), rtol=0, atol=0.05 if dtype == torch.bfloat16 else 0.01)
+
+
 def test_the_base_scheme_adds_nothing_at_any_door() -> None:
     q, k, positions = normal32(BATCH, HEADS, LENGTH, D_HEAD), normal32(BATCH, HEADS, LENGTH, D_HEAD) + 1, torch.arange(LENGTH)
     scheme = PositionScheme()

@@ -130,6 +130,16 @@ def test_a_rate_multiplies_only_what_selective_rotation_learns() -> None:
     torch.testing.assert_close(slow.locate(X, M, None), whole.locate(X, M, None), rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_sums_in_half_precision_count_to_thousands(dtype: torch.dtype) -> None:
+    """bfloat16 itself can't count beyond 256, nor float16 beyond 2048."""
+    x, m = torch.zeros(1, 4096, D_MODEL, dtype=dtype), torch.arange(4096)
+    angles = SCHEMES["selective"]().to(dtype).locate(x, m, None)
+    torch.testing.assert_close(angles[0, 0].double(), (m + 1)[:, None] * frequencies(D_HEAD), rtol=1e-5, atol=0)
+    forgotten = SCHEMES["forgetting"]().to(dtype).locate(x, m, None)[0, 0, :, 0]
+    torch.testing.assert_close(forgotten, (m + 1) * forgotten[0], rtol=1e-5, atol=0)
+
+
 def test_forget_gates_begin_nearly_open() -> None:
     scheme = ForgettingPositions(D_MODEL, HEADS)
     assert torch.sigmoid(scheme.gate.bias).tolist() == pytest.approx([0.953] * HEADS, abs=1e-3)

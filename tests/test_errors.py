@@ -10,7 +10,7 @@ import math
 import pkgutil
 import re
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from types import FunctionType
 from typing import Any
 
@@ -35,6 +35,8 @@ from posenc_course._validation import Bounded, Call, Dtype, Frequencies, Instanc
 from posenc_course.attention import Cache, MultiHeadAttention
 from posenc_course.experiment import tasks
 from posenc_course.experiment.config import Config, Run, build_model
+from posenc_course.experiment.recital import recital
+from posenc_course.llama import GroupedAttention
 from posenc_course.naive import BinaryPositions
 from posenc_course.schemes import PositionScheme
 from posenc_course.sinusoidal import SinusoidalPositions, frequencies
@@ -68,6 +70,7 @@ def not_instances(rule: Instance, good: Arguments) -> list[Bad]:
         "Module": [lambda tokens: tokens, "model"],
         "PositionScheme": ["rope", 3, SinusoidalPositions],
         "function": ["bar", 1],
+        "flag": ["no", 1, 0.0],
     }
     return plain(*wrong[rule.kind])
 
@@ -83,7 +86,7 @@ def not_frequencies(rule: Frequencies, good: Arguments) -> list[Bad]:
 
 
 def not_bounded(rule: Bounded, good: Arguments) -> list[Bad]:
-    wrong = [NAN, -INF, True, "8", [4], 1j, *([] if rule.infinite else [INF]), *([HUGE] if rule.kind == "number" else [2.5])]
+    wrong = [NAN, -INF, True, "8", [4], 1j, HUGE, *([] if rule.infinite else [INF]), *([2.5] if rule.whole else [])]
     for sign, limit in rule.bounds:
         bound = good[limit] if limit in good else float(limit)
         step = 1 if rule.kind != "number" else 0.5
@@ -184,8 +187,8 @@ COMMON: Arguments = {
     "q_positions": L, "query": Q, "rotary_dim": 2, "rows": L, "sample": lambda _: (IDS, IDS), "schedule": None, "seed": 0,
     "scheme": PositionScheme(), "sin": x(3, 2), "slopes": x(2), "slow": 1.0, "start": 0, "std": 0.02, "steps": 1,
     "table": x(5, 4), "tokens": IDS, "value": Q, "values": x(2, 2, 1, 5), "vocab_size": 5, "warm_up": 1, "weight": x(8, 6),
-    "axes": torch.tensor([0, 1]), "before": None, "rate": 0.1, "sections": [2, 1], "share": 0.5, "trained": 4, "window": 2,
-    "d_hidden": 8, "epsilon": 1e-5, "num_key_heads": 1,
+    "axes": torch.tensor([0, 1]), "before": None, "rate": 0.1, "sections": [2, 1], "share": 0.5, "trained": 4, "truncate": True,
+    "window": 2, "d_hidden": 8, "epsilon": 1e-5, "num_key_heads": 1,
     "x": x(2, 3, 6), "bias": x(3, 3), "mask": torch.ones(3, 3, dtype=torch.bool),
 }  # fmt: skip
 VECTORS = {"query": x(2, 3, 4), "key": x(2, 3, 4)}
@@ -205,6 +208,8 @@ OWN: dict[str, Arguments] = {
     "attention.Cache.extend": {"positions": torch.tensor([3])},
     "contextual.ForgettingPositions.bias": located(1),
     "contextual.ReflectedPositions.rotate": {"q": x(2, 2, 3, 3), "k": x(2, 2, 3, 3)} | located(3, 3),
+    "contextual.SelectiveRotaryPositions": {"d_model": 8},
+    "contextual.SelectiveRotaryPositions.locate": {"x": x(2, 3, 8)},
     "contextual.SelectiveRotaryPositions.rotate": located(2),
     "conventions.read_rotation": READABLE | {"d_head": 6},
     "conventions.read_table": {"table": sinusoidal.sinusoidal_table(L, 6)},
@@ -282,6 +287,20 @@ class Careless(PositionScheme):
 
 
 BLIND = torch.ones(3, 3, dtype=torch.bool).tril(-1)
+UNEQUALED = torch.zeros(3, 3).masked_fill(BLIND, INF)
+
+
+class Answering(nn.Linear):
+    """A model whose answer doesn't depend on its parameters."""
+
+    def __init__(self, answer: Any) -> None:
+        super().__init__(1, 1)
+        self.answer = answer
+
+    def forward(self, tokens: torch.Tensor) -> Any:
+        return self.answer
+
+
 attend, decoder, learner = (
     MultiHeadAttention(6, 2, PositionScheme(), causal=True),
     Decoder(5, 6, 2, 1),
@@ -290,13 +309,24 @@ attend, decoder, learner = (
 FLAGS = torch.zeros(2, 4, dtype=torch.bool)
 BY_HAND: dict[str, list[tuple[Arguments, str]]] = {
     **{
-        path: [({"bias": torch.zeros(3, 3).masked_fill(~BLIND, -INF)}, "query (0, 0)"), ({"mask": BLIND}, "query (0, 0)")]
+        path: [
+            ({"bias": torch.zeros(3, 3).masked_fill(~BLIND, -INF)}, "query (0, 0)"), ({"mask": BLIND}, "query (0, 0)"),
+            ({"bias": UNEQUALED}, "got inf"),
+        ]
         for path in ("attention.attention", "attention.attention_weights")
     },
+    "attention.linear_attention": [({"bias": UNEQUALED}, "got inf")],
     **{
         path: [({"d_model": 7}, "d_model=7"), ({"num_heads": 4}, "num_heads=4")]
-        for path in ("attention.MultiHeadAttention", "transformer.Block", "transformer.Encoder", "transformer.Decoder")
+        for path in (
+            "attention.MultiHeadAttention", "transformer.Block", "transformer.Encoder", "transformer.Decoder",
+            "contextual.ReflectedPositions",
+        )
     },
+    "contextual.SelectiveRotaryPositions": [
+        ({"d_model": 7}, "d_model=7"), ({"num_heads": 3}, "num_heads=3"),
+        *(({"frequencies": frequencies(d_head)}, f"({d_head // 2},)") for d_head in (2, 6, 8)),
+    ],
     **{
         path: [
             ({"tokens": torch.tensor([[0, 5, 1], [1, 1, 1]])}, "token id 5"),
@@ -384,6 +414,11 @@ BY_HAND: dict[str, list[tuple[Arguments, str]]] = {
         ({"sample": returning((IDS, IDS - 1))}, "target id -1"),
         ({"sample": returning((x(2, 3), IDS))}, "torch.float32"),
         ({"sample": returning((IDS + 5, IDS))}, "token id 5"),
+        ({"model": nn.Identity()}, "got Identity()"),
+        ({"model": nn.Linear(1, 1).requires_grad_(False)}, "got Linear(in_features=1"),
+        ({"model": Answering(3)}, "got 3"),
+        ({"model": Answering(x(2, 3, 5))}, "(2, 3, 5)"),
+        ({"sample": returning((IDS, IDS - 100))}, "all 6 targets are -100"),
         ({"schedule": lambda step: 0.0}, "got 0.0"),
         ({"schedule": lambda step: "1"}, "got '1'"),
     ],
@@ -394,6 +429,19 @@ MORE: dict[str, tuple[Callable[[], Any], str]] = {
     "a model of another width than its scheme": (lambda: Encoder(5, 8, 2, 1, SinusoidalPositions(6))(IDS), "(2, 3, 8)"),
     "a model of other heads than its scheme": (lambda: Encoder(5, 9, 3, 1, alibi.AlibiPositions(2))(IDS), "num_heads = 2"),
     "a model of wider heads than its scheme": (lambda: Encoder(5, 6, 2, 1, relative.ShawPositions(2, 1))(IDS), "d_head = 2"),
+    "a model of other heads than its gates": (
+        lambda: Encoder(5, 6, 2, 1, contextual.ForgettingPositions(6, 3))(IDS), "num_heads = 3 as in ForgettingPositions",
+    ),
+    "a model of other heads than its mirrors": (
+        lambda: Encoder(5, 6, 2, 1, contextual.ReflectedPositions(6, 3))(IDS), "num_heads = 3 as in ReflectedPositions",
+    ),
+    "a model of other heads than its rotations": (
+        lambda: Encoder(5, 8, 2, 1, contextual.SelectiveRotaryPositions(8, 4, OMEGA[:1]))(IDS), "num_heads = 4 as in Selective",
+    ),
+    "a cache that is none": (lambda: attend(x(2, 3, 6), L, 3), "got 3"),
+    "a cache of grouped keys that is none": (
+        lambda: GroupedAttention(6, 2, 1, PositionScheme())(x(2, 3, 6), L, 3), "got 3",
+    ),
     "caches of another number": (lambda: decoder(IDS, caches=[]), "got []"),
     "caches that are none": (lambda: decoder(IDS, caches=[None]), "got [None]"),
     "caches in an encoder": (lambda: Encoder(5, 6, 2, 1)(IDS, caches=[Cache()]), "Encoder"),
@@ -404,6 +452,7 @@ MORE: dict[str, tuple[Callable[[], Any], str]] = {
     "positions that a scheme cannot hold": (lambda: Decoder(5, 6, 2, 1, BinaryPositions(6, 1))(IDS), "use num_bits=2"),
     "schemes of another number": (lambda: Decoder(5, 6, 2, 2, [PositionScheme()]), "a list of 2, one per layer"),
     "a list with something that is no scheme": (lambda: Encoder(5, 6, 2, 2, [PositionScheme(), "rope"]), "got 'rope'"),  # type: ignore[list-item]
+    "a list with nothing for a layer": (lambda: Encoder(5, 6, 2, 2, [PositionScheme(), None]), "got None"),  # type: ignore[list-item]
     "something that is no scheme": (lambda: Encoder(5, 6, 2, 2, "rope"), "got 'rope'"),  # type: ignore[arg-type]
     "an embedding in the second layer": (
         lambda: Encoder(5, 6, 2, 2, [PositionScheme(), SinusoidalPositions(6)]), "scheme[1] must be one that leaves",
@@ -417,6 +466,17 @@ MORE: dict[str, tuple[Callable[[], Any], str]] = {
     "a factor for all positions together": (
         lambda: temperature.ScaledPositions(PositionScheme(), lambda positions: positions[..., :1]).rotate(Q, Q, L, L), "(1,)",
     ),
+    **{
+        f"factors, {shown}": (
+            partial(temperature.ScaledPositions(PositionScheme(), partial(torch.add, term)).rotate, Q, Q, L, L), shown,
+        )
+        for term, shown in ((NAN, "got nan"), (INF, "got inf"), (1j, "torch.complex128"))
+    },
+    **{
+        f"a size of {size:.0e} in {of.__name__}": (partial(of, size), f"got {size}: ")
+        for size in (10**15, 10**30)
+        for of in (frequencies, alibi.alibi_slopes, recital)
+    },
     "more tokens than a table has rows": (lambda: Decoder(5, 6, 2, 1, learner)(IDS), "position 2 lies beyond"),
     "fractions where a table has rows": (lambda: Decoder(5, 6, 2, 1, learner)(IDS, L / 2), "got 0.5"),
     "fractions where offsets have buckets": (
@@ -436,7 +496,7 @@ SEEDS: list[Any] = ["0,1", 3, [0, 0], ([0, True], "True"), ([0, -1], "-1"), ((),
 MODELS: list[Any] = ["rope", None, (nn.Linear(1, 1), "Linear(")]
 CONFIGS: list[Any] = ["quick", None, {}]
 RUNS: list[Any] = ["text-rope-0", None]
-RESULTS: list[Any] = [None, "full", {}]
+RESULTS: list[Any] = [None, "full", {}, {"runs": 3}, {"runs": [3]}]
 TINY: Arguments = {
     "name": "tiny", "length": 16, "d_model": 8, "num_heads": 2, "num_layers": 1, "steps": 2, "batch_size": 2, "warm_up": 1,
     "learning_rate": 1e-3, "evaluation_bytes": 128, "spans": 1, "parts": ("text",), "seeds": (0,), "rope_seeds": (0,),
@@ -475,9 +535,15 @@ def lab_rows() -> dict[str, tuple[Arguments, dict[str, Any]]]:
             | {"d_model": ("count", [(6, "d_model=6")]), "num_heads": ("count", [(3, "num_heads=6")])}
             | {"length": ("count", [8, 20]), "task_length": ("count", [8, 20]), "evaluation_bytes": ("count", [64, 130])}
             | {"seeds": [*SEEDS, None], "rope_seeds": SEEDS, "schemes": unknown_among("scheme")}
-            | {"multiples": [(2, 4), (1, 4, 2), (1, 1), ((1, "2"), "'2'"), ((0, 1), "got 0")]},
+            | {"multiples": [2, None, "12", (2, 4), (1, 4, 2), (1, 1), ((1, "2"), "'2'"), ((0, 1), "got 0")]},
         ),
-        "experiment.config.Config.runs": ({"self": tiny}, {"schemes": wrong["scheme"], "seeds": SEEDS, "parts": wrong["part"]}),
+        "experiment.config.Config.runs": (
+            {"self": tiny},
+            {
+                "schemes": [*wrong["scheme"], (["rope", "window"], "no run has scheme 'window'")],
+                "seeds": SEEDS, "parts": wrong["part"],
+            },
+        ),
         "experiment.config.Config.of": ({"self": tiny, "run": run}, {"run": RUNS}),
         "experiment.config.preset": (
             {"which": "quick"}, {"which": unknown("preset"), "changes": [(3, "unknown field 'changes'")]}
@@ -560,9 +626,9 @@ def lab_rows() -> dict[str, tuple[Arguments, dict[str, Any]]]:
             {"results": results, "scheme": "rope"},
             found
             | {"part": [*unknown("part"), "copy"], "setting": ["unit"], "how": [*unknown("way to measure"), "last"]}
-            | {"change": ["ntk"]},
+            | {"change": ["ntk", *unknown("change")]},
         ),
-        "experiment.report.curve": ({"results": results, "scheme": "rope"}, found | {"change": ["ntk"]}),
+        "experiment.report.curve": ({"results": results, "scheme": "rope"}, found | {"change": ["ntk", *unknown("change")]}),
         "experiment.report.describe": (
             {"values": x(3, 4)}, {"values": [[[1.0]], "text", None, 3, *shaped(torch.tensor(1.0)), (IDS, "torch.int64")]}
         ),
@@ -709,14 +775,11 @@ def test_a_refused_call_leaves_the_cache_as_it_was() -> None:
 
 
 def test_every_argument_of_a_public_callable_is_tried() -> None:
-    """A new function comes with its rules; but flags take whatever Python takes for true, and MORE tries caches and schemes.
-
-    `before` comes from a cache.
-    """
+    """A new function comes with its rules; but MORE tries caches and schemes, and `before` comes from a cache."""
     for path in CALLABLES:
         tried = {argument for argument, *_ in cases(path)}
-        arguments = {*inspect.signature(target(path)[0]).parameters} - {"causal", "interleaved", "truncate", "cache", "caches"}
-        arguments -= {"before"} | ({"scheme"} if path.startswith("transformer.") and path != "transformer.Block" else set())
+        arguments = {*inspect.signature(target(path)[0]).parameters} - {"cache", "caches", "before"}
+        arguments -= {"scheme"} if path.startswith("transformer.") and path != "transformer.Block" else set()
         assert arguments <= tried, f"{path}: no bad value of {arguments - tried} is tried, give it a rule"
 
 

@@ -15,6 +15,7 @@ def test_a_row_has_the_verdict_that_its_cell_prints() -> None:
     assert [f"{label} {SIGNS[sign]}" for label, _, sign, _ in ROWS] == verdicts
     assert len(verdicts) >= 12
 
+
 # The predictions of each claim, by their names in book/predictions.toml.
 WRITTEN = {
     "N1": "window-none", "N2": "rope-none", "N3": "window-rope", "N4": "none", "N5": "drope", "N6": "fast", "N7": "partial",
