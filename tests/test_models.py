@@ -581,7 +581,7 @@ def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
 
 def test_frequencies_need_values_and_a_formula() -> None:
     with pytest.raises(ValueError, match="doesn't fix the frequencies: they need a base"):
-        find_model("Command R7B").attention[0].released.frequencies()
+        find_model("GLM-4").attention[0].released.frequencies()
     with pytest.raises(ValueError, match=r"no formula for Scaling\(kind='longrope'.*: read"):
         find_model("Phi-4-mini").attention[0].released.frequencies()
 
