@@ -46,9 +46,18 @@ def test_a_query_beside_the_first_keys_is_as_if_it_had_read_only_what_is_kept(wi
     model, tokens = Decoder(50, 16, 2, 1, rope).double(), torch.randint(50, (2, 30))
     seen = torch.tensor([*range(first), *range(30 - kept + first, 30)])
     alone = model(tokens[:, seen], torch.arange(kept) if within else seen)
-    beside = second_round.with_scheme(model, second_round.KeptPositions(rope, first, kept, within=within))(tokens)
+    beside = second_round.with_schemes(model, lambda scheme: second_round.KeptPositions(rope, first, kept, within=within))(
+        tokens
+    )
     torch.testing.assert_close(beside[:, -1], alone[:, -1], rtol=0, atol=1e-12)
     torch.testing.assert_close(beside[:, :kept], model(tokens)[:, :kept], rtol=0, atol=1e-12)
+
+
+def test_a_short_convolution_adds_a_map_of_the_vector_before() -> None:
+    scheme, x = second_round.ShortPositions(8, 2), torch.randn(1, 5, 8)
+    expected = x.clone()
+    expected[:, 1:] += x[:, :-1] @ scheme.short.weight.T
+    torch.testing.assert_close(scheme.embed(x, torch.arange(5)), expected)
 
 
 def test_an_interrupted_call_goes_on_where_it_was(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,13 +1,15 @@
-"""The experiments behind the second round of predictions, for chapters 9 and 16 and the page on newer claims.
+"""The experiments behind the second round of predictions, for the page on newer claims and the chapters that it links to.
 
     python tools/second_round.py
 
 Each run is stored in its own file in _experiment/second_round, so that an interrupted call can continue; the table of all runs
-goes to posenc_course/data/second_round.json. Together, they take two minutes on one core. A run is named after its
+goes to posenc_course/data/second_round.json. Together, they take six minutes on one core. A run is named after its
 prediction in book/predictions.toml, and after what distinguishes it from the others:
 
 - t5-trained: chapter 9's training, with the usual buckets of T5's bias, and with buckets that its texts reach.
 - cache-positions: the package's models with RoPE see the first bytes beside a window, at two kinds of positions.
+- mask-three: RoPE in three of four layers, trained on text, and then with a mask in these three, or in the other one.
+- recurrent-short: recurrent layers learn to find pairs if each token's vector also gets a learned map of the vector before.
 
 A record has "found": the losses in nats, or the shares of right answers, at one, two, four and eight times the training length.
 """
@@ -18,19 +20,24 @@ import copy
 import json
 import math
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 from posenc_course._system import write_whole
-from posenc_course.experiment import changed, load_corpus, load_model, preset
+from posenc_course.contextual import RecurrentPositions
+from posenc_course.experiment import changed, load_corpus, load_model, preset, runs
 from posenc_course.experiment._files import provenance, write_runs
+from posenc_course.experiment.config import Config
+from posenc_course.experiment.config import Run as Trained
 from posenc_course.experiment.corpus import DATA
 from posenc_course.experiment.evaluation import evaluate_text
-from posenc_course.relative import T5Positions
+from posenc_course.relative import T5Positions, WindowedPositions
 from posenc_course.rope import RotaryPositions
 from posenc_course.schemes import PositionScheme
 from posenc_course.training import train
@@ -53,6 +60,33 @@ class Run(NamedTuple):
     @property
     def name(self) -> str:
         return f"{self.prediction}-{self.what}-{self.seed}.json".replace(" ", "_")
+
+
+# ── Models of the preset newer with other schemes ────────────────────────────────────────────────────────────────────────
+
+
+class ShortPositions(RecurrentPositions):
+    """A recurrent layer's gates; if it's the first layer, each token's vector also gets a map of the vector before."""
+
+    def __init__(self, d_model: int, num_heads: int) -> None:
+        super().__init__(d_model, num_heads)
+        self.short = nn.Linear(d_model, d_model, bias=False)
+
+    def embed(self, x: Tensor, positions: Tensor) -> Tensor:
+        return x + F.pad(self.short(x[:, :-1]), (0, 0, 1, 0))
+
+
+def short(sizes: Config) -> list[PositionScheme]:
+    rest = [RecurrentPositions(sizes.d_model, sizes.num_heads) for _ in range(sizes.num_layers - 1)]
+    return [ShortPositions(sizes.d_model, sizes.num_heads), *rest]
+
+
+def trained(part: str, scheme: str, seed: int, build: Callable[[Config], list[PositionScheme]]) -> tuple[Decoder, list[float]]:
+    """A model of the preset newer, whose scheme is built by `build` in place of the usual one, and what it reaches."""
+    with patch.dict("posenc_course.experiment.config.ALL_SCHEMES", {scheme: build}):
+        model, record = runs.train_run(CONFIG, Trained(part, scheme, seed))
+    table = record["evaluation"]
+    return model, [*(table["plain"]["nonoverlapping"] if part == "text" else table["accuracy"]).values()]
 
 
 # ── Trained models of text, with other things in sight ───────────────────────────────────────────────────────────────────
@@ -85,17 +119,21 @@ class KeptPositions(PositionScheme):
         return bias + torch.where(beginning, (earlier - query) @ key.mT / math.sqrt(q.shape[-1]), 0.0)
 
 
-def with_scheme(model: Decoder, scheme: PositionScheme) -> Decoder:
-    """A copy of the model with another scheme in all layers."""
+def with_schemes(model: Decoder, change: Callable[[PositionScheme], PositionScheme], layers: slice = slice(None)) -> Decoder:
+    """A copy of the model in which `change` is applied to the scheme of each of the layers."""
     model = copy.deepcopy(model)
-    for block in model.blocks:
-        block.attention.scheme = scheme  # type: ignore[union-attr]
+    for block in model.blocks[layers]:
+        block.attention.scheme = change(block.attention.scheme)  # type: ignore[union-attr, arg-type]
     return model
 
 
 def losses(model: Decoder) -> list[float]:
     """The losses in nats on the experiment's unseen bytes, in windows of one to eight times the training length."""
     return [*evaluate_text(model, CONFIG, load_corpus().validation)["plain"]["nonoverlapping"].values()]
+
+
+def masked(scheme: PositionScheme) -> PositionScheme:
+    return WindowedPositions(scheme, WINDOW)
 
 
 # ── Chapter 9's training ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -117,6 +155,20 @@ def right(model: Encoder, length: int) -> float:
 # ── The runs ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def recurrent_short(what: str, seed: int) -> list[float]:
+    return trained(what, "recurrent", seed, short)[1]
+
+
+@cache
+def mixed(seed: int) -> Decoder:
+    return runs.train_run(CONFIG, Trained("text", "rope-none", seed))[0]
+
+
+def mask_three(what: str, seed: int) -> list[float]:
+    layers = {"no mask": slice(0), "mask in three": slice(3), "mask in the fourth": slice(3, 4)}[what]
+    return losses(with_schemes(mixed(seed), masked, layers))
+
+
 def t5_trained(what: str, seed: int) -> list[float]:
     torch.manual_seed(seed)
     model = Encoder(16, 32, 4, 1, T5Positions(4, *BUCKETS[what], causal=False))
@@ -128,7 +180,7 @@ def cache_positions(what: str, seed: int) -> list[float]:
     model = load_model("rope", seed)
     if what.startswith("first"):
         kept = KeptPositions(model.scheme, FIRST, WINDOW, within=what.endswith("kept"))  # type: ignore[arg-type]
-        return losses(with_scheme(model, kept))
+        return losses(with_schemes(model, lambda scheme: kept))
     bytes_ = {"all": CONFIG.longest, "window": WINDOW, "smaller window": WINDOW - FIRST}[what]
     return losses(changed(model, "window", CONFIG.longest, bytes_))
 
@@ -136,10 +188,14 @@ def cache_positions(what: str, seed: int) -> list[float]:
 MEASURE: dict[str, Callable[[str, int], list[float]]] = {
     "t5-trained": t5_trained,
     "cache-positions": cache_positions,
+    "mask-three": mask_three,
+    "recurrent-short": recurrent_short,
 }
 WHATS = {
     "t5-trained": [*BUCKETS],
     "cache-positions": ["all", "window", "smaller window", "first, positions in the text", "first, positions in what is kept"],
+    "mask-three": ["no mask", "mask in three", "mask in the fourth"],
+    "recurrent-short": ["recall"],
 }
 
 
