@@ -182,7 +182,7 @@ class T5Positions(PositionScheme):
 class WindowedPositions(PositionScheme):
     """Another scheme, combined with a mask for all keys that are `window` or more tokens away on either side.
 
-    The other scheme must count positions in tokens, so it may not use the fourth door; otherwise, a ValueError is raised.
+    The other scheme must count positions in tokens, so it may not override `locate`; otherwise, a ValueError is raised.
     """
 
     @checked(scheme="PositionScheme", window="count: it is how many keys a query sees in the past, its own included")

@@ -8,7 +8,8 @@ class PositionScheme(nn.Module):
 
     A scheme overrides the method of the door that it uses. Every door gets the positions explicitly, as integers counted from
     0, of shape (L,) for the whole batch or (batch, L). So decoding token by token with a cache can give the same numbers as a
-    single pass. A scheme whose positions depend on what the tokens are overrides `locate`, too.
+    single pass. `locate` is no door: it says where the tokens are, before the second and third. A scheme overrides it if its
+    positions depend on what the tokens are.
 
     `softmax` is False if a layer with this scheme has no softmax: see `linear_attention`.
     """
@@ -20,7 +21,7 @@ class PositionScheme(nn.Module):
         return x
 
     def rotate(self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor) -> tuple[Tensor, Tensor]:
-        """The second door, the query and key: (batch, heads, L, d_head) each -> the same shapes."""
+        """The second door, the query and key: (batch, heads, L, d_head) each -> the same, or both equally wider."""
         return q, k
 
     def bias(self, q: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor | None:
@@ -28,7 +29,7 @@ class PositionScheme(nn.Module):
         return None
 
     def locate(self, x: Tensor, positions: Tensor, before: Tensor | None) -> Tensor:
-        """What `rotate` and `bias` of a layer get as positions: by default the given ones, whatever the tokens are.
+        """Where the tokens are, for `rotate` and `bias` of a layer: by default at the given positions, whatever they are.
 
         x is the input of the attention layer, (batch, L, d_model). If a scheme computes positions from it, it returns them with
         an entry for each token in each head, (batch, heads, L, …); `before` is the entry of the last token in the cache,

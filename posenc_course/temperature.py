@@ -48,7 +48,7 @@ class ScaledPositions(PositionScheme):
     keys stay as they are. A bias that is computed from the query, as Shaw's, is multiplied, too; one that is computed from the
     positions alone, as those of T5 and ALiBi, is not, so the product gains weight against it.
 
-    The other scheme must count positions in tokens, so it may not use the fourth door; otherwise, a ValueError is raised.
+    The other scheme must count positions in tokens, so it may not override `locate`; otherwise, a ValueError is raised.
     """
 
     @checked(scheme="PositionScheme", factor="function: e.g. lambda positions: log_factor(positions, 64)")
