@@ -61,6 +61,12 @@ def nbgrader() -> Callable[..., str]:
     return run
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Whatever asks for a browser or for the built site is slow."""
+    if {"chromium", "site"} & {*getattr(item, "fixturenames", ())}:
+        item.add_marker(pytest.mark.slow)
+
+
 _CHECK = "test_exercises.py::test_"  # in the names of short tests, each of one check with one seed
 
 

@@ -58,7 +58,6 @@ def test_pictures_of_the_first_page_are_what_the_package_draws() -> None:
         assert all(abs(float(a) - float(b)) < 0.1 for a, b in pairs), f"{file} is not what tools/pictures.py draws: run it"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("page", NOTEBOOKS)
 def test_page_shows_its_notebook_s_figures_twice(site: Site, page: str) -> None:
     notebook = json.loads((ROOT / SOURCES[page.removesuffix(".html")]).read_text(encoding="utf-8"))

@@ -101,7 +101,6 @@ def close(one: Any, other: Any) -> bool:
     return a.shape == b.shape and np.allclose(a, b, rtol=1e-5, atol=2e-6 * np.nanmax(np.abs(b), initial=1e-6), equal_nan=True)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("plain", [name for name, page in FIGURES.items() if not page.endswith("index.html")], scope="module")
 def test_it_begins_with_the_numbers_of_its_figure(browser: Browser, site: Site, plain: str) -> None:
     stored = recorded(plain)["axes"]
@@ -122,7 +121,6 @@ def test_it_begins_with_the_numbers_of_its_figure(browser: Browser, site: Site, 
         assert any(close([arrow["x"], arrow["y"]], tip) for tip in tips), f"{plain}: no arrow of its cell ends at {arrow}"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("plain", FIGURES, scope="module")  # so it follows the test above, on the same page
 def test_it_moves_by_keyboard_and_keeps_its_state_in_the_address(browser: Browser, site: Site, plain: str) -> None:
     with started(browser, site, plain) as tab:
@@ -149,7 +147,6 @@ def test_it_moves_by_keyboard_and_keeps_its_state_in_the_address(browser: Browse
     KEPT[plain] = (query, changed)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("page", sorted({*FIGURES.values()}))
 def test_address_brings_the_states_back(browser: Browser, site: Site, page: str) -> None:
     kept = {plain: KEPT[plain] for plain in FIGURES if FIGURES[plain] == page and plain in KEPT}
@@ -163,7 +160,6 @@ def test_address_brings_the_states_back(browser: Browser, site: Site, page: str)
     assert not tab.locator(weights).count(), "models are loaded before a reader asks for them"
 
 
-@pytest.mark.slow
 def test_without_scripts_and_on_paper_the_plain_figure_stands(browser: Browser, site: Site) -> None:
     plain = next(iter(FIGURES))
     with browser.new_page(java_script_enabled=False) as tab:
@@ -177,7 +173,6 @@ def test_without_scripts_and_on_paper_the_plain_figure_stands(browser: Browser, 
         tab.emulate_media(media="screen")
 
 
-@pytest.mark.slow
 def test_nothing_is_loaded_before_it_comes_near(browser: Browser, site: Site) -> None:
     plain, page = next((plain, page) for plain, page in FIGURES.items() if page == "book/10_rope.html")
     asked: list[str] = []
@@ -194,6 +189,7 @@ def test_nothing_is_loaded_before_it_comes_near(browser: Browser, site: Site) ->
 def test_scripts_are_light() -> None:
     """All of them compressed together, and those of each page one by one."""
     texts = {name: text.encode() for name, text in living.scripts(ROOT).items() if "/" not in name}
+    sizes = {name: len(gzip.compress(text, 9)) for name, text in texts.items()}
     loader = living.loader(ROOT).encode()
     assert len(gzip.compress(loader + b"".join(texts.values()), 9)) <= 45_000
 
@@ -205,8 +201,8 @@ def test_scripts_are_light() -> None:
     for page in {*FIGURES.values()}:
         source = (ROOT / SOURCES[page.removesuffix(".html")]).read_text(encoding="utf-8").replace('\\"', '"')
         names = set().union(*(needed(figure) for _, figure, _ in ELEMENT.findall(source)), needed("element"))
-        sizes = {name: len(gzip.compress(texts[name], 9)) for name in names}
-        assert sum(sizes.values()) + len(gzip.compress(loader, 9)) <= 22_000, f"{page}: {sizes}"
+        size = sum(sizes[name] for name in names) + len(gzip.compress(loader, 9))
+        assert size <= 22_000, f"{page}: {[(name, sizes[name]) for name in sorted(names)]}"
 
 
 @pytest.mark.parametrize(
@@ -232,7 +228,6 @@ def test_colours_are_those_of_the_plain_figures() -> None:
         assert tokens == {name: color(value.lower()) for name, value in COLORS.items() if name != "black"}
 
 
-@pytest.mark.slow
 def test_shades_are_those_of_the_plain_heatmaps(browser: Browser, site: Site) -> None:
     shares = np.linspace(0, 1, 101)
     with started(browser, site, next(iter(FIGURES))) as tab:

@@ -26,8 +26,6 @@ from posenc_course.transformer import Decoder
 from tests.commands import ROOT, WEEKLY
 from tools.sphinx import living_data
 
-pytestmark = pytest.mark.slow  # they need a browser
-
 living = SimpleNamespace(**run_path(str(ROOT / "tools/sphinx/living.py")))
 CURVES = {
     f"text-{run['scheme']}-{run['seed']}": {change: measured["by_position"] for change, measured in run["evaluation"].items()}

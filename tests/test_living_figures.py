@@ -35,7 +35,6 @@ def sliders(tab: Page, plain: str) -> Locator:
     return tab.locator(f"#{plain} input[type=range]")
 
 
-@pytest.mark.slow
 def test_order_changes_weights_through_each_door_but_a_mirror_none_through_the_third(browser: Browser, site: Site) -> None:
     given = {name: torch.from_numpy(numbers(rows)) for name, rows in recorded("fig-two-orders")["given"].items()}
     positions = torch.arange(6)
@@ -62,7 +61,6 @@ def test_order_changes_weights_through_each_door_but_a_mirror_none_through_the_t
                 figure.locator(".says", has_text=says).wait_for(timeout=3000)
 
 
-@pytest.mark.slow
 def test_one_value_means_another_token_at_each_length(browser: Browser, site: Site) -> None:
     def bearers(value: float, *lengths: int) -> list[str]:
         tables = {length: normalized(range(length), length).tolist() for length in lengths}
@@ -100,7 +98,6 @@ def says(tab: Page, plain: str, words: str) -> list[float]:
     return [float(number.replace(",", "").replace("−", "-")) for number in re.findall(r"−?\d[\d,]*\.?\d*", said.inner_text())]
 
 
-@pytest.mark.slow
 def test_rightmost_columns_move_in_longer_tables(browser: Browser, site: Site) -> None:
     """Chapter 3: the rightmost pairs hardly move in 60 tokens; they are there for longer texts."""
     with started(browser, site, "fig-heatmap") as tab:
@@ -124,7 +121,6 @@ def test_rightmost_columns_move_in_longer_tables(browser: Browser, site: Site) -
     assert abs(mean.numpy() - middle).max() < 1e-9, "each line of the picture is the mean of its positions"
 
 
-@pytest.mark.slow
 def test_only_the_slowest_hand_tells_far_positions_apart(browser: Browser, site: Site) -> None:
     """Chapter 4: slow hands show roughly where, fast ones exactly; without the slowest, positions are whole rotations off."""
     with started(browser, site, "fig-clocks") as tab:
@@ -147,7 +143,6 @@ def test_only_the_slowest_hand_tells_far_positions_apart(browser: Browser, site:
     assert off == round(np.degrees(omega[-1] * hidden))
 
 
-@pytest.mark.slow
 def test_photograph_does_not_tell_seconds_10_and_12_apart(browser: Browser, site: Site) -> None:
     """Chapter 4: the first pendulum hangs at the same position at both moments, and moves in opposite directions."""
     with started(browser, site, "fig-pendulums") as tab:
@@ -167,7 +162,6 @@ def test_photograph_does_not_tell_seconds_10_and_12_apart(browser: Browser, site
     assert [out[1:3], back[1:3]] == rows.tolist()
 
 
-@pytest.mark.slow
 def test_text_ten_times_longer_uses_the_pairs_of_one_factor_of_ten(browser: Browser, site: Site) -> None:
     """Chapter 7: a base hands out 64 / log10(base) pairs for each factor of ten in length."""
     plain = "fig-in-use"
@@ -192,7 +186,6 @@ def test_text_ten_times_longer_uses_the_pairs_of_one_factor_of_ten(browser: Brow
             press(tab, length, "ArrowLeft", 3)
 
 
-@pytest.mark.slow
 def test_random_projections_make_the_score_depend_on_the_position(browser: Browser, site: Site) -> None:
     """Chapter 6: at one offset the angles are the same everywhere, and so is the score, but not with random projections."""
     plain = "fig-spread"
@@ -227,7 +220,6 @@ def test_random_projections_make_the_score_depend_on_the_position(browser: Brows
         assert angles.text_content() == angle == f"pair 0: {360 - math.degrees(4):.0f}°"
 
 
-@pytest.mark.slow
 def test_only_a_word_that_grows_with_the_width_keeps_its_direction(browser: Browser, site: Site) -> None:
     """Chapter 5: with σ = 1 the angle is the same at every width, with σ = 1/√d the position takes over, and √d mends that."""
     plain = "fig-after-layernorm"
@@ -255,7 +247,6 @@ def test_only_a_word_that_grows_with_the_width_keeps_its_direction(browser: Brow
             assert says(tab, plain, f"The word has length {word:.1f}, and the position {position:.1f}") == expected(d, size)
 
 
-@pytest.mark.slow
 def test_arrows_keep_their_angle_when_both_tokens_move(browser: Browser, site: Site) -> None:
     """Chapter 10: the angle, and so the score, stays when both move, and changes with their distance or order."""
 
@@ -278,7 +269,6 @@ def test_arrows_keep_their_angle_when_both_tokens_move(browser: Browser, site: S
         assert says(tab, "fig-two-turned", "after it")[-2:] == found(6, 9) == [85, 0.22]
 
 
-@pytest.mark.slow
 def test_fast_pairs_alone_put_the_peak_elsewhere_too(browser: Browser, site: Site) -> None:
     """Chapter 10: all pairs together have one peak, where the key was made for; four fast ones have another far away."""
     query = torch.randn(64, dtype=torch.float64, generator=torch.Generator().manual_seed(7))
@@ -303,7 +293,6 @@ def test_fast_pairs_alone_put_the_peak_elsewhere_too(browser: Browser, site: Sit
         assert near_best(4)[1] > 100 > near_best(32)[1]
 
 
-@pytest.mark.slow
 def test_no_number_of_heads_widens_the_widest_window(browser: Browser, site: Site) -> None:
     """Chapter 11: the flattest head has the same slope, and the same window, whatever the number of heads."""
 
@@ -324,7 +313,6 @@ def test_no_number_of_heads_widens_the_widest_window(browser: Browser, site: Sit
         assert max(more) == max(few)
 
 
-@pytest.mark.slow
 def test_a_lead_is_diluted_and_a_factor_of_ln_n_holds_it(browser: Browser, site: Site) -> None:
     """Chapter 16: four more points of lead count for 55 times as many keys; scores times ln n keep what they have at first."""
 
@@ -358,7 +346,6 @@ def test_a_lead_is_diluted_and_a_factor_of_ln_n_holds_it(browser: Browser, site:
         assert says(tab, "fig-dilution", "One of 16 keys") == [16, 4, share(4, 16), 15, round(100 - share(4, 16), 1)]
 
 
-@pytest.mark.slow
 def test_rows_that_training_never_reached_know_no_neighbour(browser: Browser, site: Site) -> None:
     """Chapter 8: trained rows are like their neighbours, rows beyond the training length like no row in particular."""
     rows = torch.nn.functional.normalize(load_model("learned").scheme.get_parameter("table")[:128].detach().double(), dim=1)
@@ -378,7 +365,6 @@ def test_rows_that_training_never_reached_know_no_neighbour(browser: Browser, si
         assert last.abs().max() < 0.5 < nearby
 
 
-@pytest.mark.slow
 def test_wide_buckets_are_shared(browser: Browser, site: Site) -> None:
     """Chapter 9: near offsets have a bucket each, far ones share it, and an encoder has half as many for the past."""
 
@@ -400,7 +386,6 @@ def test_wide_buckets_are_shared(browser: Browser, site: Site) -> None:
         assert says(tab, "fig-buckets", "Offset −100") == [-100, int(ahead[200]), bound, 7]
 
 
-@pytest.mark.slow
 def test_untrained_buckets_stand_above_trained_ones(browser: Browser, site: Site) -> None:
     """Chapter 9: heads add more to a far key, whose bucket was never trained, than to a near one."""
     (axes,) = recorded("fig-heads-curves")["axes"]
@@ -429,7 +414,6 @@ def models_of(tab: Page) -> set[str]:
     return {re.findall(r"data/([\w-]+)\.js", source)[0] for source in sources}
 
 
-@pytest.mark.slow
 def test_alibi_reads_backwards_and_rope_does_not(browser: Browser, site: Site) -> None:
     class Backwards(PositionScheme):
         def rotate(self, q: Tensor, k: Tensor, m: Tensor, n: Tensor) -> tuple[Tensor, Tensor]:
@@ -478,7 +462,6 @@ def known_words(model: Decoder, prompt: str) -> str:
     return f"{sum(word in frequent for word in known)} of {len(known)}"
 
 
-@pytest.mark.slow
 def test_rope_s_writing_falls_apart_and_a_window_holds_it(browser: Browser, site: Site) -> None:
     prompt, rope = living_data.windows()[0][:32], load_model("rope")
     expected = [known_words(model, prompt) for model in (rope, changed(rope, "window", 64, 64), load_model("alibi"))]
@@ -498,7 +481,6 @@ def test_rope_s_writing_falls_apart_and_a_window_holds_it(browser: Browser, site
         assert models_of(tab) >= {"text-rope-0", "text-alibi-0"}
 
 
-@pytest.mark.slow
 def test_second_layer_looks_near_again_with_pair_3_slower(browser: Browser, site: Site) -> None:
     shares: list[float] = []
 
@@ -534,7 +516,6 @@ def test_second_layer_looks_near_again_with_pair_3_slower(browser: Browser, site
         assert models_of(tab) >= {"text-rope-0"}
 
 
-@pytest.mark.slow
 def test_averages_over_windows_tell_the_distance_and_averages_over_everything_do_not(browser: Browser, site: Site) -> None:
     """Chapter 14: with windows, the cosine is the same at any position; if tokens average everything so far, it changes."""
     plain = "fig-overlap"

@@ -50,7 +50,6 @@ def by_position(model: Decoder, scheme: PositionScheme, texts: torch.Tensor) -> 
     return np.asarray(token_losses(model, texts).double().mean(dim=0))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3) if WEEKLY else [0])
 def test_half_as_fast_pair_3_puts_the_cliff_twice_as_far(browser: Browser, site: Site, seed: int) -> None:
     text = load_corpus().validation
@@ -86,7 +85,6 @@ def test_half_as_fast_pair_3_puts_the_cliff_twice_as_far(browser: Browser, site:
     assert cost < 0.01
 
 
-@pytest.mark.slow
 def test_where_a_text_takes_too_long_the_record_stays(browser: Browser, site: Site) -> None:
     with shared(browser)[0].context.new_page() as tab:
         tab.goto(site.address(FIGURES["fig-break"]) + "#fig-break")
@@ -113,7 +111,6 @@ def changes_of(says: str) -> dict[str, float]:
     return {names[name]: float(number.replace("−", "-")) for name, number in found}
 
 
-@pytest.mark.slow
 def test_rope_breaks_at_twice_the_length_and_recovers_with_64_bytes_in_sight(browser: Browser, site: Site) -> None:
     small = load_results("quick")
     base = curve(small, "alibi")[0]
@@ -169,7 +166,6 @@ def test_rope_breaks_at_twice_the_length_and_recovers_with_64_bytes_in_sight(bro
         assert changes == pytest.approx(more_than, abs=0.0051)
 
 
-@pytest.mark.slow
 def test_models_of_the_first_page_write_what_the_package_writes(browser: Browser, site: Site) -> None:
     written = json.loads((DATA / "recite.json").read_text(encoding="utf-8"))["written"]
 

@@ -48,8 +48,9 @@ def test_quoted_figures_name_their_sources() -> None:
 
 def test_quoted_figures_are_quoted() -> None:
     """Each is tied to somewhere, at the precision written there; numbers that no page quotes don't belong in the file."""
-    texts = (path.read_text("utf-8") for path in BOOK.rglob("*") if path.suffix in (".md", ".ipynb"))
-    tied = [tie for text in texts for tie in pages.ties(text) if tie.page == "quoted"]
+    files = (path for path in BOOK.rglob("*") if path.suffix in (".md", ".ipynb"))
+    lines = (line for file in files for line in file.read_text("utf-8").splitlines() if "<!--quoted:" in line)
+    tied = [tie for line in lines for tie in pages.ties(line) if tie.page == "quoted"]
     wrong = [*filter(None, (pages.problem(tie, []) for tie in tied))]
     assert not wrong, "\n".join(wrong)
     file = {(key, place) for key, entry in pages.quoted().items() for place in range(1, 1 + len(entry["figures"]))}

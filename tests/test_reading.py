@@ -16,7 +16,6 @@ from tests.test_docs import SHORT_ROUTE
 from tests.test_site import CHAPTERS, NOTEBOOKS, PAGES, ROOT, SOURCES, WIDTHS, Site, site
 
 __all__ = ["site"]
-pytestmark = pytest.mark.slow
 ENTRY = "where-is-a-token"  # the browser's storage has what was read under this name
 HOST = "http://localhost/course/"
 # From each chapter of the short route, which the first page recommends, to the one after it.

@@ -28,7 +28,6 @@ from playwright.sync_api import TimeoutError as TooSlow
 from tools.audit import BYTES, parts
 
 ROOT = Path(__file__).parent.parent
-pytestmark = pytest.mark.slow
 SOURCES = {
     document: next(ROOT.glob(f"{document}.*")).relative_to(ROOT).as_posix()
     for document in re.findall(r"(?:root|file): (\S+)", (ROOT / "_toc.yml").read_text(encoding="utf-8"))

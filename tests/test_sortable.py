@@ -9,7 +9,6 @@ from posenc_course.models import load_models
 from tests.test_site import Site, opened, site
 
 __all__ = ["site"]  # a fixture
-pytestmark = pytest.mark.slow
 PAGE = "book/reference/models.html"
 KINDS = [(model, kind) for model in load_models() for kind in model.attention]
 

@@ -103,7 +103,7 @@ def run_a_notebook(folder: Path) -> None:
         (begin_an_experiment, "config.json"),
         (store_a_benchmark, "speed.json"),
         (store_the_word_sizes, "word_size.json"),
-        (run_a_notebook, "01.ipynb"),
+        pytest.param(run_a_notebook, "01.ipynb", marks=pytest.mark.slow),  # it starts a kernel
     ],
 )
 def test_every_file_is_written_by_this_one_function(

@@ -74,8 +74,8 @@ def test_clipping_bounds_what_the_optimizer_gets() -> None:
 
 def test_the_loss_falls_where_positions_are_needed_and_given() -> None:
     """With positions the task is learned; without, an encoder cannot know which token is first. log 5 is guessing."""
-    with_positions = train(encoder(BinaryPositions(16, num_bits=3)), first_token_everywhere, steps=200, learning_rate=1e-2)
-    without = train(encoder(), first_token_everywhere, steps=200, learning_rate=1e-2)
+    with_positions = train(encoder(BinaryPositions(16, num_bits=3)), first_token_everywhere, steps=100, learning_rate=1e-2)
+    without = train(encoder(), first_token_everywhere, steps=100, learning_rate=1e-2)
     assert with_positions.losses[0] > 1.3
     assert max(with_positions.losses[-10:]) < 0.2
     assert min(without.losses[-10:]) > 0.8
