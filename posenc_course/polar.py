@@ -16,8 +16,8 @@ class PolarPositions(PositionScheme):
     """PoPE: every channel c of a query and a key becomes an arrow of length softplus(q_c) at the angle ω_c·m.
 
     With ω_c = 10000^(-c/d_head), the score is the sum over c of softplus(q_c)·softplus(k_c)·cos(ω_c·(m - n) - δ_c), divided by
-    √d_head. The phases δ_c in [-2π, 0] are learned for each head, and begin at 0. In RoPE, the angle of an arrow depends on the
-    token, too.
+    √d_head. The phases δ_c in [-2π, 0] are learned for each head. They begin at 0, the end of this range; beyond it,
+    one counts as 0 and gets no gradient. In RoPE, the angle of an arrow depends on the token, too.
     """
 
     @checked(d_head="count: it is the width of one head, d_model / num_heads", num_heads=NUM_HEADS)

@@ -19,7 +19,8 @@ def log_factor(positions: Positions, trained: int) -> Tensor:
     """max(1, ln(m + 1) / ln(trained)) for each position m, float64 in the shape of positions, (L,) or (batch, L).
 
     Under a causal mask, the query at position m sees m + 1 keys, so in a text of `trained` tokens, the factor is always 1.
-    Chiang and Cholak (2022) multiply scores by ln n; with the division by ln(trained), a trained model keeps its scores.
+    Chiang and Cholak (2022) multiply scores by ln n; with the division by ln(trained), as in Qwen's first models (from their
+    published code), a trained model keeps its scores.
     Raises ValueError for positions that are not whole numbers, and if `trained` is less than 2.
     """
     return (torch.log1p(exact(positions)) / math.log(trained)).clamp(min=1)

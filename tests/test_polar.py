@@ -35,3 +35,12 @@ def test_without_phases_the_best_key_of_equal_ones_is_the_token_itself() -> None
     q, k = normal(1, HEADS, 1, D_HEAD), normal(1, HEADS, 1, D_HEAD, seed=1).expand(-1, -1, 50, -1)
     weights = attention_weights(*scheme.rotate(q, k, torch.tensor([49]), torch.arange(50)))
     assert (weights.argmax(dim=-1) == 49).all()
+
+
+def test_a_phase_beyond_its_range_gets_no_gradient() -> None:
+    scheme = PolarPositions(D_HEAD, HEADS).double()
+    scheme.phase.data = torch.tensor([-7.0, -6.0, -0.1, 0.0, 0.1]).double().expand(HEADS, 1, -1).clone()
+    q, k = scheme.rotate(normal(1, HEADS, 4, D_HEAD), normal(1, HEADS, 4, D_HEAD, seed=1), torch.arange(4), torch.arange(4))
+    (q @ k.mT).tril().square().sum().backward()
+    assert scheme.phase.grad is not None
+    assert ((scheme.phase.grad != 0) == torch.tensor([False, True, True, True, False])).all()
