@@ -104,9 +104,9 @@ class Unseen(TorchDispatchMode):
         kwargs = kwargs or {}
         name = func.overloadpacket.__name__
         in_place = name.endswith("_") or "out" in kwargs
-        complex_product = name.startswith("mul") and any(isinstance(each, Tensor) and each.is_complex() for each in args)
+        complex_product = name.startswith("mul") and all(isinstance(each, Tensor) and each.is_complex() for each in args)
         if name.rstrip("_") in SUMS or complex_product:
-            kept = 1 if in_place else 0  # the tensor that takes the result
+            kept = 1 if in_place or complex_product else 0  # the tensor that takes the result; a sum of two terms changes less
             return func(*args[:kept], *(changed(self.noise.term, each) for each in args[kept:]), **kwargs)
         result = func(*args, **kwargs)
         if name.rstrip("_") == "pow" and isinstance(args[1], int | float) and args[1] in (-1, 0, 0.5, 1, 2):
