@@ -304,6 +304,36 @@ def test_second_and_third_door_against_the_formula(name: str, positions: Tensor)
     torch.testing.assert_close(module(x, positions), torch.stack(rows), rtol=0, atol=1e-12)
 
 
+GIVEN = [name for name in CACHEABLE if type(CACHEABLE[name]()).locate is PositionScheme.locate]  # whatever the tokens are
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_queries_and_keys_get_their_own_positions(name: str) -> None:
+    """The last three of nine tokens as queries, all but the first two as keys: what they get among all nine."""
+    scheme, m = CACHEABLE[name](), torch.arange(9)
+    q, k = normal32(BATCH, HEADS, 9, D_HEAD), normal32(BATCH, HEADS, 9, D_HEAD, seed=1)
+    some = q[:, :, 6:], k[:, :, 2:], m[6:], m[2:]
+    for found, whole in zip(scheme.rotate(*some), scheme.rotate(q, k, m, m), strict=True):
+        torch.testing.assert_close(found, whole[:, :, -found.shape[2] :], rtol=0, atol=1e-6)
+    found, whole = scheme.bias(some[0], *some[2:]), scheme.bias(q, m, m)
+    assert (found is None) == (whole is None)
+    if found is not None and whole is not None:
+        torch.testing.assert_close(found, whole[..., 6:, 2:], rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_positions_are_not_rounded_with_the_activations(name: str) -> None:
+    """In bfloat16, 1,001 and 1,000 are the same number: nothing but the last of the results may be rounded to it."""
+    scheme, m, n = CACHEABLE[name](), torch.arange(1000, 1009), torch.arange(998, 1007)
+    q, k = (normal32(BATCH, HEADS, 9, D_HEAD, seed=seed).bfloat16() for seed in (0, 1))
+    whole = [*scheme.rotate(q.float(), k.float(), m, n), scheme.bias(q.float(), m, n)]
+    found = [*scheme.rotate(q, k, m, n), scheme.bias(q, m, n)]
+    for one, other in zip(found, whole, strict=True):
+        assert (one is None) == (other is None)
+        if one is not None and other is not None:
+            torch.testing.assert_close(one.float(), other, rtol=0.02, atol=0.05)
+
+
 def test_a_list_gives_every_layer_its_scheme() -> None:
     """With RoPE in the first layer and none in the second: what a decoder with only that layer does, one after the other."""
     rope, none = RotaryPositions(frequencies(D_HEAD)), NoPositions()

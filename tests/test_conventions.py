@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -358,9 +359,10 @@ def mixed(x: Tensor) -> Tensor:
     return x * cos + torch.cat((-b, a), dim=-1) * sin
 
 
-def sign_missing(x: Tensor) -> Tensor:
+def one_backwards(x: Tensor, pair: int) -> Tensor:
     cos, sin = rope_tables(range(x.shape[2]), frequencies(x.shape[-1]))
-    return apply_rope(x, cos, sin * torch.tensor([1.0, -1.0]).repeat(sin.shape[-1] // 2), interleaved=True)
+    sin[:, pair] *= -1
+    return apply_rope(x, cos, sin, interleaved=True)
 
 
 def shuffled(x: Tensor) -> Tensor:
@@ -375,11 +377,11 @@ def shuffled(x: Tensor) -> Tensor:
         (lambda x: torch.cat((x[..., :1, :], ours(x)[..., :-1, :]), dim=-2), "leaves position 1"),
         (lambda x: apply_rope(x, *rope_tables([1, 2], frequencies(x.shape[-1])), interleaved=True), "changes position 0"),
         (mixed, "different layouts"),
-        (sign_missing, "a sign"),
+        *((partial(one_backwards, pair=pair), "a sign") for pair in range(8)),
         (shuffled, "neither neighbours nor halves"),
         (lambda x: x, "leaves position 1"),
     ],
-    ids=["head axis", "late", "from 1", "mixed", "sign", "shuffled", "nothing"],
+    ids=["head axis", "late", "from 1", "mixed", *(f"pair {pair} backwards" for pair in range(8)), "shuffled", "nothing"],
 )
 def test_what_is_no_rotary_encoding_is_refused(rotate: Callable[[Tensor], Tensor], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
@@ -490,6 +492,11 @@ def test_a_table_is_read_back(pairs: int, base: float, interleaved: bool, start:
     torch.testing.assert_close(found.frequencies, omega.flip(0) if flip else omega, rtol=1e-6, atol=1e-12)
 
 
+def exchanged(pair: int) -> list[int]:
+    """The columns, with the cosine first in one pair."""
+    return [column ^ (column // 2 == pair) for column in range(16)]
+
+
 @pytest.mark.parametrize(
     ("table", "problem"),
     [
@@ -497,8 +504,9 @@ def test_a_table_is_read_back(pairs: int, base: float, interleaved: bool, start:
         (0.1 * sinusoidal_table(range(4), 16), "unit circle"),
         (sinusoidal_table(range(4), 15), "even d"),
         (sinusoidal_table([3], 16), "L >= 2"),
+        *((sinusoidal_table(range(4), 16)[:, exchanged(pair)], "evenly") for pair in range(8)),
     ],
-    ids=["gap", "scaled", "odd", "one row"],
+    ids=["gap", "scaled", "odd", "one row", *(f"pair {pair} exchanged" for pair in range(8))],
 )
 def test_what_is_no_sinusoidal_table_is_refused(table: Tensor, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -25,13 +25,17 @@ from torch import Tensor
 from torch.nn.modules.module import register_module_forward_pre_hook
 
 from posenc_course.attention import MultiHeadAttention
+from posenc_course.contextual import ForgettingPositions, RecurrentPositions, ReflectedPositions, SelectiveRotaryPositions
+from posenc_course.conventions import read_rotation
 from posenc_course.experiment import runs, tasks
 from posenc_course.experiment.__main__ import main
+from posenc_course.experiment._files import run_of
 from posenc_course.experiment._pool import News
 from posenc_course.experiment._possible import require_possible, require_text
 from posenc_course.experiment.config import (
     ALL_SCHEMES,
     MULTIPLES,
+    NEWER,
     PARTS,
     PRESETS,
     RATES,
@@ -47,6 +51,7 @@ from posenc_course.experiment.corpus import DATA, Corpus, load_corpus
 from posenc_course.experiment.evaluation import (
     CHANGES,
     changed,
+    changes_of,
     evaluate_task,
     evaluate_text,
     linear_along_ones,
@@ -60,10 +65,12 @@ from posenc_course.learned import LearnedPositions
 from posenc_course.naive import LinearPositions
 from posenc_course.nope import NoPositions
 from posenc_course.plotting import SCHEME_STYLES
+from posenc_course.polar import PolarPositions
 from posenc_course.relative import ShawPositions, T5Positions, WindowedPositions, t5_buckets
 from posenc_course.rope import RotaryPositions
 from posenc_course.rope_scaling import ntk_aware, position_interpolation, yarn, yarn_attention_factor
-from posenc_course.transformer import Decoder
+from posenc_course.schemes import PositionScheme
+from posenc_course.transformer import Block, Decoder
 
 ROOT = Path(__file__).resolve().parent.parent
 pytestmark = pytest.mark.slow
@@ -190,6 +197,7 @@ def test_the_right_answers_are_right(task: str, length: int) -> None:
             elif task == "recall":
                 right = before[before.index(tokens[place]) + 1]
                 assert 16 <= right < 32
+                assert min(tokens[8:-4], default=32) >= 32, "other tokens are neither keys nor values"
             elif task == "parity":
                 right = before.count(1) % 2
             elif task == "swaps":
@@ -327,6 +335,14 @@ def test_changes_are_the_packages_own_formulas() -> None:
     assert possible_changes(tiny_model("alibi").scheme) == ("window",)
 
 
+def test_a_mix_is_changed_in_all_layers_if_all_allow_it() -> None:
+    model = build_model(PRESETS["newer"], Run("text", "rope-none", 0))
+    assert changes_of(model) == ("window",)
+    before, after = ([block.attention.scheme for block in of.blocks] for of in (model, changed(model, "window", 256, 64)))
+    assert [(type(scheme), scheme.window) for scheme in after] == [(WindowedPositions, 64)] * 4
+    assert [type(scheme.scheme) for scheme in after] == [type(scheme) for scheme in before]
+
+
 def test_linear_positions_in_all_channels_alike_are_no_positions() -> None:
     """LayerNorm subtracts them, exactly; along +1, -1, … it does not."""
     assert linear_along_ones() < 1e-9
@@ -352,6 +368,101 @@ def test_every_scheme_has_its_look_and_every_part_its_runs() -> None:
     quick = [(run.scheme, run.seed) for run in PRESETS["quick"].runs()]
     assert sorted(quick) == sorted([(scheme, 0) for scheme in SCHEMES] + [("rope", 1), ("rope", 2)])
     assert PRESETS["full"].runs(["alibi"], [5], ["text"]) == [Run("text", "alibi", 5)]
+
+
+# What most layers of a newer scheme do, and what the last of every four does.
+LAYERS = {
+    **{
+        name: (name, name)
+        for name in ("window", "fast", "partial", "polar", "recurrent", "forgetting", "selective", "reflected")
+    },
+    **{f"{most}-{last}": (most, last) for most in ("window", "recurrent") for last in ("rope", "none")},
+    "rope-none": ("rope", "none"),
+}
+KINDS: dict[str, type[PositionScheme]] = {
+    "polar": PolarPositions, "recurrent": RecurrentPositions, "forgetting": ForgettingPositions,
+    "selective": SelectiveRotaryPositions, "reflected": ReflectedPositions,
+}  # fmt: skip
+# With 16 channels a head: how many of 200 keys the last query sees, and the radians per token of the pairs that rotate.
+OMEGA = [10 ** (-i / 2) for i in range(8)]
+DOES = {"rope": (200, OMEGA), "none": (200, []), "window": (16, OMEGA), "fast": (200, OMEGA[:2]), "partial": (200, [1, 0.01])}
+
+
+@pytest.mark.parametrize("num_layers", [2, 4, 8])
+@pytest.mark.parametrize("name", NEWER)
+def test_each_layer_of_a_newer_scheme_does_what_the_chapters_say(name: str, num_layers: int) -> None:
+    model = build_model(replace(PRESETS["newer"], num_layers=num_layers), Run("text", name, 0))
+    positions, q = torch.arange(200), torch.randn(1, 4, 200, 16)
+    for number, block in enumerate(model.blocks, start=1):
+        scheme = cast(Block, block).attention.scheme
+        does = LAYERS[name][number % min(4, num_layers) == 0]
+        if does in KINDS:
+            assert type(scheme) is KINDS[does]
+            continue
+        sees, omega = DOES[does]
+        bias = scheme.bias(q[:, :, -1:], positions[-1:], positions)
+        assert sees == (200 if bias is None else bias[0, 0].isfinite().sum())
+        if omega:
+            found = read_rotation(lambda x, of=scheme: of.rotate(x, x, positions[:2], positions[:2])[0], 16)
+            assert found[:2] == (True, True)
+            assert found.frequencies.tolist() == pytest.approx(omega, rel=1e-5)
+        else:
+            assert scheme.rotate(q, q, positions, positions) == (q, q)
+
+
+@pytest.mark.parametrize("preset", ["full", "newer"])
+def test_models_have_as_many_parameters_as_the_stored_ones(preset: str) -> None:
+    """So gates that belong to a layer are not shared, and what is shared is not copied."""
+    for record in load_results(preset)["runs"]:
+        if record["seed"] == 0:
+            model = build_model(PRESETS[preset], run_of(record))
+            assert sum(parameter.numel() for parameter in model.parameters()) == record["parameters"], run_of(record).name
+
+
+BEGINNINGS = {
+    "full": (
+        Run("text", "sinusoidal", 1), Run("nearest", "t5", 2), Run("copy", "learned", 0), Run("recall", "rope", 1),
+        Run("rate", "learned", 1, "0.01"), Run("scale", "sinusoidal", 2, "paper"),
+    ),
+    "newer": (
+        Run("text", "window-rope", 0), Run("recall", "recurrent-none", 1), Run("parity", "selective", 2),
+        Run("swaps", "reflected", 0),
+    ),
+    "no_positions": (Run("rate", "none", 0, "0.003"),),
+    "recite": (Run("recite", "alibi", 1),),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("table", "run"), [pytest.param(name, run, id=f"{name}-{run.name}") for name, of in BEGINNINGS.items() for run in of]
+)
+def test_a_run_made_now_begins_as_the_stored_one_did(table: str, run: Run) -> None:
+    """The mean loss of ten steps, which every change to the scheme, the first weights, the batches or their use would move."""
+    config, record = stored(table, run)
+    losses: list[float] = []
+
+    def note(step: int, _: int, loss: float) -> None:
+        losses.append(loss)
+        if step == 10:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        train_run(config, run, progress=note)
+    assert sum(losses) / 10 == pytest.approx(record["losses"][0], abs=2e-4)
+
+
+def test_a_run_made_now_ends_as_the_stored_one_did() -> None:
+    config, record = stored("full", run := Run("order", "normalized", 0))
+    now = train_run(config, run)[1]
+    assert now["losses"] == pytest.approx(record["losses"], abs=0.02)
+    for name, by_length in record["evaluation"].items():
+        assert now["evaluation"][name] == pytest.approx(by_length, abs=0.02), name
+
+
+def stored(table: str, run: Run) -> tuple[Config, dict[str, Any]]:
+    results = load_results(table if table in PRESETS else DATA / f"{table}.json")
+    (record,) = (one for one in results["runs"] if run_of(one) == run)
+    return Config(**results["config"]), record
 
 
 def test_a_seed_is_a_run_and_the_record_is_of_the_stored_weights(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from posenc_course.experiment import load_model, load_results
 from posenc_course.experiment._files import provenance, run_of, save_run
 from posenc_course.experiment.config import RECITE, Config
 from posenc_course.experiment.corpus import DATA
-from posenc_course.experiment.recital import NUMBERS, PROMPT, STARTS, recital, write
+from posenc_course.experiment.recital import NUMBERS, PROMPT, STARTS, evaluate_recital, recital, write
 from posenc_course.experiment.runs import NOISE, _recital_batches, train_run
 from tools import recite
 
@@ -70,6 +70,31 @@ def test_models_read_and_write_as_stored(scheme: str, seed: int) -> None:
     wrote = [int(one.argmax()) if one.any() else 2 * T for one in wrong.int()]
     same = [now == min(then, 2 * T) for now, then in zip(wrote, stored["wrote"], strict=True)]
     assert sum(same) >= 18
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["rope", "alibi"])
+def test_what_is_measured_is_what_a_plain_loop_counts(scheme: str) -> None:
+    """Byte by byte, as if the training length were 26; one of the models loses its place, and the other doesn't."""
+    model, short = load_model(scheme, 0, part=RECITE), 26
+    found = evaluate_recital(model, short)
+    texts = [list((8 * NUMBERS).encode())[start : start + 8 * short + 1] for start in STARTS]
+    with torch.inference_mode():
+        scores = model(torch.tensor(texts))[:, :-1]
+        written = write(model, torch.tensor(texts)[:, :PROMPT], 8 * short)
+        assert torch.equal(model(written)[:, PROMPT - 1 : -1].argmax(dim=-1), written[:, PROMPT:]), "the likeliest bytes"
+    rights, losses = [], []
+    for text, rows in zip(texts, scores, strict=True):
+        rights.append([int(row.argmax()) == byte for row, byte in zip(rows, text[1:], strict=True)])
+        losses.append([(row.logsumexp(0) - row[byte]).item() for row, byte in zip(rows, text[1:], strict=True)])
+    assert found["by_position"] == pytest.approx([sum(at) / 20 for at in zip(*rights, strict=True)], abs=0.0051)
+    for length in (26, 52, 104, 208):
+        for name, table in (("accuracy", rights), ("loss", losses)):
+            half = [number for row in table for number in row[length // 2 : length]]
+            assert found[name][str(length)] == pytest.approx(sum(half) / len(half), abs=1e-4), (name, length)
+    wrongs = [[at for at in range(8 * short) if row[at] != text[at]] for row, text in zip(written.tolist(), texts, strict=True)]
+    assert found["wrote"] == [min(wrong, default=8 * short) for wrong in wrongs]
+    assert any(wrongs) == (scheme == "rope")
 
 
 # ── what the course says of them, in every seed ──────────────────────────────────────────────────────────────────────────

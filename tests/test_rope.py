@@ -1,5 +1,6 @@
 """Rotary positions: exact at any distance and in any dtype, a rotation in both layouts, and what other libraries compute."""
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -307,11 +308,12 @@ def test_position_0_changes_nothing(dtype: torch.dtype, interleaved: bool) -> No
 
 
 @both_layouts
-def test_each_sequence_of_a_batch_may_have_positions_of_its_own(interleaved: bool) -> None:
+@pytest.mark.parametrize("length", [LENGTH, 2**14])  # so long that the heads are taken a few at a time
+def test_each_sequence_of_a_batch_may_have_positions_of_its_own(length: int, interleaved: bool) -> None:
     """Positions (batch, L): row by row what positions (L,) give."""
     scheme = RotaryPositions(frequencies(D_HEAD), interleaved=interleaved)
-    q, k = normal(2, BATCH, HEADS, LENGTH, D_HEAD)
-    own = torch.stack([scattered(LENGTH, seed) for seed in range(BATCH)])
+    q, k = normal(2, BATCH, HEADS, length, D_HEAD)
+    own = torch.stack([scattered(length, seed) for seed in range(BATCH)])
     together = scheme.rotate(q, k, own, own)
     for b in range(BATCH):
         for batch, alone in zip(together, scheme.rotate(q[b : b + 1], k[b : b + 1], own[b], own[b]), strict=True):
@@ -1007,12 +1009,20 @@ def test_layers_share_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     assert made.call_count == 1
 
     q, positions = torch.randn(1, 2, 4, 8), torch.arange(4)
-    for change in (positions.add_, scheme.frequencies.mul_, lambda factor: setattr(scheme, "attention_factor", factor)):
-        change(2)
+    changes: list[Callable[[], object]] = [
+        lambda: None,
+        lambda: positions.add_(1),
+        lambda: scheme.frequencies.mul_(2),
+        lambda: setattr(scheme, "attention_factor", scheme.attention_factor + 1),
+    ]
+    for kind, change in itertools.product((torch.float32, torch.float64, torch.float32), changes):
+        change()
         fresh = RotaryPositions(scheme.frequencies, attention_factor=scheme.attention_factor)
-        for kind in (torch.float32, torch.float64):
-            turned, expected = (of.rotate(q.to(kind), q.to(kind), positions, positions) for of in (scheme, fresh))
-            close(turned[0], expected[0], atol=0)
+        turned, expected = (of.rotate(q.to(kind), q.to(kind), positions, positions) for of in (scheme, fresh))
+        close(turned[0], expected[0], atol=0)
     there = positions.float().requires_grad_()
     scheme.rotate(q, q, there.detach(), there.detach())
     assert scheme.rotate(q, q, there, there)[0].requires_grad
+    scheme.rotate(q, q, positions, positions)
+    scheme.frequencies.requires_grad_()
+    assert scheme.rotate(q, q, positions, positions)[0].requires_grad
