@@ -117,15 +117,24 @@ def encodings(draw: random.Random) -> Iterator[tuple[str, list[Any], Any]]:
     causal = draw.choice([True, False])
     buckets = 2 * draw.randrange(2, 40)
     farthest = draw.choice([128, buckets, 2 ** draw.randrange(7, 20), 10 ** draw.randrange(2, 7), draw.randrange(80, 2000)])
+    yield bucketing(buckets, farthest, causal)
+
+
+def bucketing(buckets: int, farthest: int, causal: bool) -> tuple[str, list[Any], Any]:
+    """T5's buckets of all offsets beside an edge."""
     edges = relative._t5_edges(buckets, farthest, causal=causal).long().tolist()
     near = sorted({sign * (edge + step) for edge in edges for step in (-1, 0, 1) for sign in (-1, 1)} | {10**7, -(10**7)})
-    yield "t5Buckets", [near, buckets, farthest, causal], relative.t5_buckets(near, buckets, farthest, causal=causal)
+    return "t5Buckets", [near, buckets, farthest, causal], relative.t5_buckets(near, buckets, farthest, causal=causal)
 
 
 def test_formulas_are_the_packages(page: Page) -> None:
     draw = random.Random(0)
     cases = [case for _ in range(30) for case in encodings(draw)]
     cases += [("alibiSlopes", [heads], alibi.alibi_slopes(heads)) for heads in (*range(1, 40), 64, 96)]
+    for buckets, farthest, causal in itertools.product(
+        range(4, 65, 2), (40, 64, 96, 128, 192, 256), (True, False)
+    ):  # chapter 9
+        cases.append(bucketing(buckets, farthest, causal))
     reach, rows = 5, torch.arange(11.0)[:, None]  # each vector of the table is its own row's number
     of_offset = relative.shaw_bias(torch.ones(1, 1, 1, 1), rows, torch.tensor([40]), torch.arange(80)).flatten()
     cases += [("shawRow", [40 - key, reach], of_offset[key]) for key in range(80)]
@@ -137,6 +146,64 @@ def test_formulas_are_the_packages(page: Page) -> None:
     assert not wrong, f"{len(wrong)} of {len(cases)}, the first: {wrong[0]}"
     tried = {name for name, _, _ in cases}
     assert tried == set(page.evaluate("living.load('formulas').then(Object.keys)"))
+
+
+# Draws a figure in its first state and in random ones. Returns how many dots there are in plots with lines, and those that are
+# more than 8 pixels off: some are measured, so they don't lie exactly on the line of their formula.
+MARKS = """async ([name, plain]) => {
+  const { figure } = await living.load(name);
+  const { Stage } = await living.load("draw");
+  const own = { data: {} };
+  for (const need of figure.needs ?? []) own.data[need] = await living.load(`data/${need.replace("{for}", plain)}`);
+  const random = (await living.load("decoder")).mulberry32(0);
+  const chosen = (values) => values[Math.floor(random() * values.length)];
+  const sampled = ({ values, options, value, min = 0, max, step = 1 }, state) => {
+    if (values || options) return chosen(values ?? Object.keys(options));
+    if (typeof value === "boolean") return random() < 0.5;
+    const last = typeof max === "function" ? max(state) : max;
+    return max === undefined ? value : min + step * Math.floor((random() * (last - min + step)) / step);
+  };
+  const toSegment = ([x, y], [[a, b], [c, d]]) => {
+    const along = Math.min(Math.max(((x - a) * (c - a) + (y - b) * (d - b)) / ((c - a) ** 2 + (d - b) ** 2 || 1), 0), 1);
+    return Math.hypot(x - a - along * (c - a), y - b - along * (d - b));
+  };
+  let marks = 0;
+  const missed = [];
+  for (let n = 0; n < 30; n++) {
+    const state = {};
+    for (const [key, control] of Object.entries(figure.controls)) state[key] = n ? sampled(control, state) : control.value;
+    const stage = new Stage(700);
+    const plots = [];
+    stage.plot = function (...given) {
+      const made = Stage.prototype.plot.apply(this, given);
+      const pixels = (xs, ys) => Array.from(xs, (x, at) => [made.x(x), made.y(ys[at])]);
+      const drawn = { lines: [], dots: [] };
+      made.line = (xs, ys) => drawn.lines.push(pixels(xs, ys));
+      made.dots = (xs, ys) => drawn.dots.push(...pixels(xs, ys));
+      plots.push(drawn);
+      return made;
+    };
+    figure.draw(stage, state, own);
+    for (const { lines, dots } of plots) for (const dot of lines.length ? dots : []) {
+      marks++;
+      const nearest = Math.min(...lines.flatMap((line) => line.slice(1).map((to, at) => toSegment(dot, [line[at], to]))));
+      if (!(nearest < 8)) missed.push([Math.round(nearest), state]);
+    }
+  }
+  return [marks, missed];
+}"""
+MARKED = {
+    "table": "fig-heatmap", "cosines": "fig-learned-cosines", "sums": "fig-after-layernorm", "arrows": "fig-two-turned",
+    "waves": "fig-made-for", "windows": "fig-window", "dilution": "fig-dilution", "buckets": "fig-buckets",
+    "biases": "fig-heads-curves", "overlaps": "fig-overlap", "offsets": "fig-spread", "spread": "fig-in-use",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MARKED)
+def test_dots_lie_on_their_lines_in_every_state(page: Page, name: str) -> None:
+    marks, missed = page.evaluate(MARKS, [name, MARKED[name]])
+    assert marks >= 30
+    assert not missed, f"{len(missed)} of {marks} dots lie on no line, the first {missed[0][0]} pixels off: {missed[0][1]}"
 
 
 def test_every_float16_is_unpacked(page: Page) -> None:

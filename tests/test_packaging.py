@@ -11,6 +11,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 from tests.commands import ROOT, run
+from tools.stored import CHECKSUMS, checksums
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
@@ -87,3 +88,9 @@ def test_package_works_without_the_book(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert Path(done.stdout.strip()).is_relative_to(tmp_path / "installed")
     assert (tmp_path / "installed/posenc_course/py.typed").exists()
+
+
+def test_stored_results_are_as_they_were_written() -> None:
+    changed = {*CHECKSUMS.read_text(encoding="utf-8").splitlines()} ^ {*checksums().splitlines()}
+    names = sorted({line.split()[1] for line in changed})
+    assert not names, f"{names} in posenc_course/data: restore them, or, if a tool has made them again, python -m tools.stored"

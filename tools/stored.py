@@ -1,4 +1,9 @@
-"""Stores the tools' measurements: first where they come from, then one record per line."""
+"""Stores the tools' measurements: first where they come from, then one record per line.
+
+    python -m tools.stored
+
+writes the checksums of all stored results, so that a test notices a digit that was changed by hand or by accident.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +11,15 @@ import json
 import os
 import platform
 from datetime import UTC, datetime
+from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from posenc_course._system import processor, write_whole
+from posenc_course.experiment.corpus import DATA
+
+CHECKSUMS = DATA / "SHA256SUMS"
 
 
 def provenance(command: str, *packages: str) -> dict[str, Any]:
@@ -32,3 +41,14 @@ def write_results(path: Path, made: dict[str, Any], results: dict[str, list[dict
     text = f'{{"made": {json.dumps(made, indent=1)},\n"results": {{\n' + ",\n".join(groups) + "\n}}\n"
     write_whole(path, text.encode())
     print(f"\nwritten: posenc_course/data/{path.name}", flush=True)
+
+
+def checksums() -> str:
+    """One line for each file of results, as `sha256sum` writes it. The table of models isn't one: it is edited by hand."""
+    files = {*DATA.glob("*.json"), *DATA.glob("experiment/*.json")} - {DATA / "models.json"}
+    lines = (f"{sha256(path.read_bytes()).hexdigest()}  {path.relative_to(DATA).as_posix()}\n" for path in sorted(files))
+    return "".join(lines)
+
+
+if __name__ == "__main__":
+    CHECKSUMS.write_text(checksums(), encoding="utf-8")
