@@ -315,10 +315,10 @@ def test_queries_and_keys_get_their_own_positions(name: str) -> None:
     some = q[:, :, 6:], k[:, :, 2:], m[6:], m[2:]
     for found, whole in zip(scheme.rotate(*some), scheme.rotate(q, k, m, m), strict=True):
         torch.testing.assert_close(found, whole[:, :, -found.shape[2] :], rtol=0, atol=1e-6)
-    found, whole = scheme.bias(some[0], *some[2:]), scheme.bias(q, m, m)
-    assert (found is None) == (whole is None)
-    if found is not None and whole is not None:
-        torch.testing.assert_close(found, whole[..., 6:, 2:], rtol=0, atol=1e-6)
+    bias, of_all = scheme.bias(some[0], *some[2:]), scheme.bias(q, m, m)
+    assert (bias is None) == (of_all is None)
+    if bias is not None and of_all is not None:
+        torch.testing.assert_close(bias, of_all[..., 6:, 2:], rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", GIVEN)

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -231,6 +232,11 @@ def tiny_model(scheme: str) -> Decoder:
     return build_model(TINY, Run("text", scheme, 0)).eval()
 
 
+def schemes(model: Decoder) -> list[PositionScheme]:
+    """Of each layer."""
+    return [cast(Block, block).attention.scheme for block in model.blocks]
+
+
 def loss_of(model: Decoder, context: Tensor, target: Tensor) -> float:
     """Nats of one byte after a context, by itself."""
     with torch.inference_mode():
@@ -338,9 +344,9 @@ def test_changes_are_the_packages_own_formulas() -> None:
 def test_a_mix_is_changed_in_all_layers_if_all_allow_it() -> None:
     model = build_model(PRESETS["newer"], Run("text", "rope-none", 0))
     assert changes_of(model) == ("window",)
-    before, after = ([block.attention.scheme for block in of.blocks] for of in (model, changed(model, "window", 256, 64)))
-    assert [(type(scheme), scheme.window) for scheme in after] == [(WindowedPositions, 64)] * 4
-    assert [type(scheme.scheme) for scheme in after] == [type(scheme) for scheme in before]
+    for scheme, windowed in zip(schemes(model), schemes(changed(model, "window", 256, 64)), strict=True):
+        assert isinstance(windowed, WindowedPositions)
+        assert (type(windowed.scheme), windowed.window) == (type(scheme), 64)
 
 
 def test_linear_positions_in_all_channels_alike_are_no_positions() -> None:
@@ -388,13 +394,16 @@ OMEGA = [10 ** (-i / 2) for i in range(8)]
 DOES = {"rope": (200, OMEGA), "none": (200, []), "window": (16, OMEGA), "fast": (200, OMEGA[:2]), "partial": (200, [1, 0.01])}
 
 
+def rotated(scheme: PositionScheme, x: Tensor) -> Tensor:
+    return scheme.rotate(x, x, torch.arange(x.shape[2]), torch.arange(x.shape[2]))[0]
+
+
 @pytest.mark.parametrize("num_layers", [2, 4, 8])
 @pytest.mark.parametrize("name", NEWER)
 def test_each_layer_of_a_newer_scheme_does_what_the_chapters_say(name: str, num_layers: int) -> None:
     model = build_model(replace(PRESETS["newer"], num_layers=num_layers), Run("text", name, 0))
     positions, q = torch.arange(200), torch.randn(1, 4, 200, 16)
-    for number, block in enumerate(model.blocks, start=1):
-        scheme = cast(Block, block).attention.scheme
+    for number, scheme in enumerate(schemes(model), start=1):
         does = LAYERS[name][number % min(4, num_layers) == 0]
         if does in KINDS:
             assert type(scheme) is KINDS[does]
@@ -403,7 +412,7 @@ def test_each_layer_of_a_newer_scheme_does_what_the_chapters_say(name: str, num_
         bias = scheme.bias(q[:, :, -1:], positions[-1:], positions)
         assert sees == (200 if bias is None else bias[0, 0].isfinite().sum())
         if omega:
-            found = read_rotation(lambda x, of=scheme: of.rotate(x, x, positions[:2], positions[:2])[0], 16)
+            found = read_rotation(partial(rotated, scheme), 16)
             assert found[:2] == (True, True)
             assert found.frequencies.tolist() == pytest.approx(omega, rel=1e-5)
         else:
