@@ -332,8 +332,7 @@ PRESETS = {
         "newer", num_layers=4, parts=("text", "recall", "parity", "swaps"), schemes=("none", "t5", "rope", "alibi", *NEWER),
         seeds=(0, 1, 2),
     ),
-    # Eleven million parameters and sixteen times the length; not run yet, for lack of a GPU. Reflections would take a loop over
-    # the tokens.
+    # Eleven million parameters and sixteen times the length. Reflections would take a loop over the tokens.
     "gpu": Config(
         "gpu", length=256, multiples=(1, 2, 4, 8, 16), d_model=384, num_heads=8, num_layers=6, steps=1000, batch_size=64,
         learning_rate=1e-3, warm_up=100, evaluation_bytes=262_144, spans=8, seeds=(0, 1, 2),
