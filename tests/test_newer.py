@@ -21,7 +21,7 @@ WRITTEN = {
     "N1": "window-none", "N2": "rope-none", "N3": "window-rope", "N4": "none", "N5": "drope", "N6": "fast", "N7": "partial",
     "N8": "polar", "N9": "fixed", "N10": "forgetting", "N11": "selective", "N12": "reflected", "N13": "separation",
     "N14": "temperature", "N15": "recurrent-none recurrent-rope", "N16": "recurrent", "N17": "t5-trained",
-    "N18": "cache-positions", "N19": "mask-three", "N20": "recurrent-short", "N21": "sink",
+    "N18": "cache-positions", "N19": "mask-three", "N20": "recurrent-short", "N21": "sink", "N22": "selective-slow",
 }  # fmt: skip
 
 

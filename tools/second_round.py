@@ -3,13 +3,14 @@
     python tools/second_round.py
 
 Each run is stored in its own file in _experiment/second_round, so that an interrupted call can continue; the table of all runs
-goes to posenc_course/data/second_round.json. Together, they take six minutes on one core. A run is named after its
+goes to posenc_course/data/second_round.json. Together, they take ten minutes on one core. A run is named after its
 prediction in book/predictions.toml, and after what distinguishes it from the others:
 
 - t5-trained: chapter 9's training, with the usual buckets of T5's bias, and with buckets that its texts reach.
 - cache-positions: the package's models with RoPE see the first bytes beside a window, at two kinds of positions.
 - mask-three: RoPE in three of four layers, trained on text, and then with a mask in these three, or in the other one.
 - recurrent-short: recurrent layers learn to find pairs if each token's vector also gets a learned map of the vector before.
+- selective-slow: selective rotations whose learned steps are multiplied by a rate, in each part of the preset newer.
 
 A record has "found": the losses in nats, or the shares of right answers, at one, two, four and eight times the training length.
 """
@@ -30,7 +31,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from posenc_course._system import write_whole
-from posenc_course.contextual import RecurrentPositions
+from posenc_course.contextual import RecurrentPositions, SelectiveRotaryPositions
 from posenc_course.experiment import changed, load_corpus, load_model, preset, runs
 from posenc_course.experiment._files import provenance, write_runs
 from posenc_course.experiment.config import Config
@@ -40,6 +41,7 @@ from posenc_course.experiment.evaluation import evaluate_text
 from posenc_course.relative import T5Positions, WindowedPositions
 from posenc_course.rope import RotaryPositions
 from posenc_course.schemes import PositionScheme
+from posenc_course.sinusoidal import frequencies
 from posenc_course.training import train
 from posenc_course.transformer import Decoder, Encoder
 
@@ -74,6 +76,11 @@ class ShortPositions(RecurrentPositions):
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
         return x + F.pad(self.short(x[:, :-1]), (0, 0, 1, 0))
+
+
+def slow(rate: float, sizes: Config) -> list[PositionScheme]:
+    omega = frequencies(sizes.d_head)
+    return [SelectiveRotaryPositions(sizes.d_model, sizes.num_heads, omega, rate) for _ in range(sizes.num_layers)]
 
 
 def short(sizes: Config) -> list[PositionScheme]:
@@ -155,6 +162,11 @@ def right(model: Encoder, length: int) -> float:
 # ── The runs ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def selective_slow(what: str, seed: int) -> list[float]:
+    part, rate = what.split()
+    return trained(part, "selective", seed, partial(slow, float(rate)))[1]
+
+
 def recurrent_short(what: str, seed: int) -> list[float]:
     return trained(what, "recurrent", seed, short)[1]
 
@@ -190,12 +202,14 @@ MEASURE: dict[str, Callable[[str, int], list[float]]] = {
     "cache-positions": cache_positions,
     "mask-three": mask_three,
     "recurrent-short": recurrent_short,
+    "selective-slow": selective_slow,
 }
 WHATS = {
     "t5-trained": [*BUCKETS],
     "cache-positions": ["all", "window", "smaller window", "first, positions in the text", "first, positions in what is kept"],
     "mask-three": ["no mask", "mask in three", "mask in the fourth"],
     "recurrent-short": ["recall"],
+    "selective-slow": [f"{part} {rate}" for rate in (0.1, 0.01) for part in CONFIG.parts],
 }
 
 
