@@ -330,7 +330,7 @@ def said_of(wanted: list[Any], said: list[Any]) -> str:
         not torch.allclose(torch.as_tensor(a), torch.as_tensor(b), rtol=1e-7, atol=1e-7)
         for a, b in zip(wanted, said, strict=True)
     ]
-    return kind(wanted, said, wrong, [""] * len(said), 1e-7)
+    return kind(wanted, said, wrong, [("", ())] * len(said), 1e-7)
 
 
 @pytest.mark.parametrize(("change", "words"), _kinds._EACH)
@@ -370,7 +370,7 @@ def test_other_things_in_common_are_said(change: Callable[[Tensor], Tensor], wor
 
 def test_nothing_is_said_in_common_where_nothing_is() -> None:
     nearly = [x + 1e-9 for x in NUMBERS]  # wrong only for a check that is stricter
-    assert kind(NUMBERS, nearly, [True] * 5, [""] * 5, 1e-7) == "", "not that signs are lost, or that the factor is 1"
+    assert kind(NUMBERS, nearly, [True] * 5, [("", ())] * 5, 1e-7) == "", "not that signs are lost, or that the factor is 1"
     assert said_of([1.0, 2.0, 3.0], [1.0, 2.0, 1e298]).startswith("Where you are wrong, your numbers are too large"), (
         "is finite"
     )
@@ -384,16 +384,48 @@ def test_what_has_become_of_every_list_is_said(change: Callable[[Tensor], Tensor
 
 
 def test_the_cases_that_go_wrong_are_named() -> None:
-    assert kind([1.0, 2.0, 5.0], [1.0, -9.0, 7.0], [False, True, True], ["one", "two", "five"], 1e-4) == (
+    three = [("one", ()), ("two", ()), ("five", ())]
+    assert kind([1.0, 2.0, 5.0], [1.0, -9.0, 7.0], [False, True, True], three, 1e-4) == (
         "Your function is right in 1 of 3 cases, but not for: two; five."
     )
-    assert kind([True, False, True], [False, False, True], [True, False, False], ["a", "b", "c"], 0).startswith(
+    assert kind([True, False, True], [False, False, True], [True, False, False], three, 0).startswith(
         "You never return True wrongly"
     )
-    assert kind([True, False, True], [False, True, False], [True] * 3, ["a", "b", "c"], 0) == (
+    assert kind([True, False, True], [False, True, False], [True] * 3, three, 0) == (
         "Every answer is the opposite of what it should be."
     )
-    assert kind(["x", "y", "x"], ["x"] * 3, [False, True, False], ["a", "b", "c"], 0).startswith("You say 'x' every time.")
-    assert kind([3, 5, 9], [4, 5, 10], [True, False, True], [""] * 3, 0).startswith(
+    assert kind(["x", "y", "x"], ["x"] * 3, [False, True, False], three, 0).startswith("You say 'x' every time.")
+    assert kind([3, 5, 9], [4, 5, 10], [True, False, True], [("", ())] * 3, 0).startswith(
         "Where you are wrong, your number is one too large."
     )
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ([(2, 0.5), (1, 0.5), (1, 0.1), (2, 0.1)], "in 2 of 4 cases: those in which `scale` is 0.5."),
+        ([(2, 0.5), (1, 0.3), (1, 0.1), (2, 0.1)], "in 2 of 4 cases: those in which `scale` isn't 0.1."),
+        ([(2, 7), (3, 9), (1, 12), (2, 30)], "in 2 of 4 cases: those in which `scale` is at most 9."),
+        ([(2, 7), (3, 9), (1, 6), (2, 3)], "in 2 of 4 cases: those in which `scale` is at least 7."),
+        ([(2, "a"), (3, "b"), (1, "c"), (2, "d")], "in 2 of 4 cases."),
+        ([(2, 7), (3, 9), (1, 12), (2, 8)], "in 2 of 4 cases."),
+        ([(7, 7), (9, 9), (12, 12), (30, 30)], "in 2 of 4 cases."),
+        ([(), (), (), ()], "in 2 of 4 cases."),
+    ],
+)
+def test_the_argument_that_decides_is_named(values: list[tuple[Any, ...]], words: str) -> None:
+    """Unless both could, or values that go right and wrong are mixed."""
+    cases = [("", value) for value in values]
+    said = kind([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 9.0, -4.0], [False, False, True, True], cases, 1e-4, ("n", "scale"))
+    assert said == f"Your function is right {words}"
+
+
+def test_arguments_that_are_taken_for_each_other_are_named() -> None:
+    @exercise()
+    def ratio() -> Exercise:
+        """ratio(part, whole, unit) -> part/whole, in this unit."""
+        return Exercise(
+            cases=[(1.0, 4.0, "%"), (2.0, 5.0, "%")], right=lambda part, whole, unit: part / whole, mistakes={}, praise="both."
+        )
+
+    assert ratio(lambda part, whole, unit: whole / part).startswith("Your results would be right if `part` and `whole` were")

@@ -6,6 +6,7 @@ same results in all cases. If there is none, the verdict says what the results h
 
 import functools
 import inspect
+import itertools
 import math
 import os
 import random
@@ -186,10 +187,45 @@ class Check:
         names, cases = zip(*exercise.named_cases, strict=True)
         case = cases[first]
         call = called(self._names[0], case, names[first], self._parameters)
+        common = self._exchanged(exercise, said) or kind(
+            wanted, said, wrong, exercise.named_cases, exercise.tolerance, self._parameters
+        )
         example = f"{call} {difference(said[first], wanted[first], exercise.tolerance)}"
         if not all(map(_printed, case)):
             example += " `checks.last()` returns these arguments."
-        return " ".join(filter(None, (kind(wanted, said, wrong, names, exercise.tolerance), example))), case
+        return " ".join(filter(None, (common, example))), case
+
+    def _exchanged(self, exercise: Exercise, said: Sequence[Any]) -> str:
+        """Which two arguments the answer takes for each other, or nothing."""
+        for one, other in itertools.combinations(range(len(self._parameters)), 2):
+            with suppress(Exception):  # few arguments can stand in for each other
+                if exercise.agree(exercise.known(_Exchanged(exercise.rights[0], one, other)), said):
+                    names = f"`{self._parameters[one]}` and `{self._parameters[other]}`"
+                    return f"Your results would be right if {names} were swapped."
+        return ""
+
+
+@dataclass(frozen=True)
+class _Exchanged:
+    """A right function that gets two of its arguments in each other's place."""
+
+    right: Answer
+    one: int
+    other: int
+
+    def __call__(self, *arguments: Any) -> Any:
+        given = list(arguments)
+        one, other = given[self.one], given[self.other]
+        if isinstance(one, Tensor) and isinstance(other, Tensor):
+            alike = one.shape == other.shape and one.dtype == other.dtype
+        else:
+            alike = all(
+                isinstance(each, Real) and not isinstance(each, bool) and abs(float(each)) < 10**5 for each in (one, other)
+            )
+        if not alike:
+            raise Wrong
+        given[self.one], given[self.other] = other, one
+        return self.right(*given)
 
 
 class _Nothing(Wrong):

@@ -27,6 +27,7 @@ _EACH: tuple[tuple[_Numbers, str], ...] = (
     (lambda w: w.abs().log2(), "Every number is the base-2 logarithm of what it should be."),
     (lambda w: w.floor(), "Every number is rounded down to a whole number."),
     (lambda w: w.ceil(), "Every number is rounded up to a whole number."),
+    (lambda w: w.trunc(), "Every number has lost its fraction."),
     *(
         (
             lambda w, places=places: w.round(decimals=places),
@@ -82,20 +83,59 @@ _PLACES: tuple[tuple[Callable[[Tensor, int], Tensor], str], ...] = (
 )
 
 
-def kind(wanted: Sequence[Any], said: Sequence[Any], wrong: Sequence[bool], names: Sequence[str], tolerance: float) -> str:
-    """One or two sentences on results of which some or all are wrong, or nothing. Cases may have `names`."""
-    return " ".join(filter(None, (_all_of(wanted, said, wrong, tolerance), _which(wrong, names))))
+def kind(
+    wanted: Sequence[Any],
+    said: Sequence[Any],
+    wrong: Sequence[bool],
+    cases: Sequence[tuple[str, tuple[Any, ...]]],
+    tolerance: float,
+    parameters: Sequence[str] = (),
+) -> str:
+    """One or two sentences on results of which some or all are wrong, or nothing.
+
+    A case consists of a name, which may be empty, and the arguments of its call, which are the values of the parameters.
+    """
+    return " ".join(filter(None, (_all_of(wanted, said, wrong, tolerance), _which(wrong, cases, parameters))))
 
 
-def _which(wrong: Sequence[bool], names: Sequence[str]) -> str:
+def _which(wrong: Sequence[bool], cases: Sequence[tuple[str, tuple[Any, ...]]], parameters: Sequence[str]) -> str:
     """Which cases go wrong, unless all of them do."""
     if all(wrong):
         return ""
     count = f"Your function is right in {len(wrong) - sum(wrong)} of {len(wrong)} cases"
-    missed = [name for name, is_wrong in zip(names, wrong, strict=True) if is_wrong]
-    if not all(missed) or len(missed) > 3:
-        return f"{count}."
-    return f"{count}, but not for: {'; '.join(missed)}."
+    missed = [name for (name, _), is_wrong in zip(cases, wrong, strict=True) if is_wrong]
+    if all(missed) and len(missed) <= 3:
+        return f"{count}, but not for: {'; '.join(missed)}."
+    whole = all(len(case) == len(parameters) for _, case in cases)  # a case needn't be the arguments of one call
+    columns = zip(parameters, zip(*(case for _, case in cases), strict=True), strict=True) if whole else ()
+    parted = [words for name, values in columns if (words := _parted(name, values, wrong))]
+    return f"{count}: {parted[0]}." if len(parted) == 1 else f"{count}."
+
+
+def _parted(name: str, values: Sequence[Any], wrong: Sequence[bool]) -> str:
+    """For which values of a parameter the results are right, if its value decides."""
+    right, missed = ([value for value, miss in zip(values, wrong, strict=True) if miss == which] for which in (False, True))
+    if min(len(right), len(missed)) < 2 or not all(isinstance(value, bool | int | float | str) for value in values):
+        return ""
+    if {*right} & {*missed}:
+        return ""
+    if len({*right}) == 1:
+        which = f"is {_value(right[0])}"
+    elif len({*missed}) == 1:
+        which = f"isn't {_value(missed[0])}"
+    elif isinstance(values[0], str):
+        return ""
+    elif max(right) < min(missed):
+        which = f"is at most {_value(max(right))}"
+    elif min(right) > max(missed):
+        which = f"is at least {_value(min(right))}"
+    else:
+        return ""
+    return f"those in which `{name}` {which}"
+
+
+def _value(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else repr(value)
 
 
 def _all_of(wanted: Sequence[Any], said: Sequence[Any], wrong: Sequence[bool], tolerance: float) -> str:
@@ -120,9 +160,12 @@ def _all_of(wanted: Sequence[Any], said: Sequence[Any], wrong: Sequence[bool], t
     for change, words in _EACH:
         if same(change(want), got):
             return words
-    if isinstance(first, Tensor) and (words := _table(wanted, said, same)):
-        return words
-    return _proportion(want, got, same) or _near(wanted, want, got, wrong, tolerance)
+    return (
+        _proportion(want, got, same)
+        or ("" if isinstance(first, int) else _coarse(want, got, tolerance))
+        or (_table(wanted, said, same) if isinstance(first, Tensor) else "")
+        or _near(wanted, want, got, wrong, tolerance)
+    )
 
 
 def _flat(numbers: int | float | Tensor) -> Tensor:
@@ -198,6 +241,16 @@ def _proportion(want: Tensor, got: Tensor, same: Callable[[Tensor, Tensor], bool
     return ""
 
 
+def _coarse(want: Tensor, got: Tensor, tolerance: float) -> str:
+    relative = float(((got - want).abs() / want.abs().clamp(min=tolerance)).max())
+    if relative >= 0.01:
+        return ""
+    return (
+        f"Your numbers are nearly right: the first {max(1, math.floor(-math.log10(relative)))} digits agree. Do you round "
+        "something, or compute in a coarse format?"
+    )
+
+
 def _near(wanted: Sequence[Any], want: Tensor, got: Tensor, wrong: Sequence[bool], tolerance: float) -> str:
     off = got - want
     if isinstance(wanted[0], int):  # whole numbers may be labels, so "larger" would mean little
@@ -206,12 +259,6 @@ def _near(wanted: Sequence[Any], want: Tensor, got: Tensor, wrong: Sequence[bool
         if (off >= 0).all() or (off <= 0).all():
             return f"Where you are wrong, your number is one too {'large' if off.max() > 0 else 'small'}."
         return "Where you are wrong, you are off by one, sometimes upwards and sometimes downwards."
-    relative = float((off.abs() / want.abs().clamp(min=tolerance)).max())
-    if relative < 0.01:
-        return (
-            f"Your numbers are nearly right: the first {max(1, math.floor(-math.log10(relative)))} digits agree. Do you round "
-            "something, or compute in a coarse format?"
-        )
     if not isinstance(wanted[0], Tensor):  # one number for each case
         off, tolerance = off[torch.tensor(wrong)], 0.0
     if (off >= -tolerance).all() or (off <= tolerance).all():

@@ -558,8 +558,6 @@ def recurrent(seed: int) -> Exercise:
             "the next gate": (lambda q, k, v, gates, state: _recurrence(
                 q, k, v, torch.cat((gates[1:], torch.ones_like(gates[:1]))), state),
                 "You multiply by the gates of the next token. Each token's own gates lower what was stored before it."),
-            "keys read": (lambda q, k, v, gates, state: _recurrence(k, q, v, gates, state),
-                "You store the queries and read with the keys. Store v kᵀ, and read with q."),
             "overwritten": (_updated(lambda state, new, gate: new),
                 "Each of your tokens replaces the whole state. Multiply the old state by the gates, and add the new token to "
                 "it."),

@@ -202,8 +202,6 @@ def room(seed: int) -> Exercise:
             "all rows and one, if the prompt fits": (lambda prompt, rows: rows + 1 if prompt <= rows else 0, no_prompt),
             "whole text": (lambda prompt, rows: max(rows + 1, prompt), whole_text),
             "prompt": (lambda prompt, rows: prompt, "You return the length of the prompt. Count only the new tokens."),
-            "exchanged": (lambda prompt, rows: right(rows, prompt),
-                "You have swapped prompt and rows. A longer prompt leaves less room, and more rows leave more room."),
         },
         praise="your numbers are right, even if the prompt fills the table or is too long for it.",
     )  # fmt: skip

@@ -357,7 +357,7 @@ def cliff(seed: int) -> Exercise:
                 "changes, and it doesn't matter which curve is higher before."
             )
         else:
-            what = kind(truth, said, wrong, list(cases), 0.5)
+            what = kind(truth, said, wrong, list(cases.items()), 0.5)
         first = wrong.index(True)
         name, place = list(cases)[first], truth[first]
         there = "there is no cliff" if name in flat else f"the cliff is at {place}"

@@ -323,9 +323,6 @@ def named(seed: int) -> Exercise:
             "L": (by(lambda trained, length: length / trained),
                 "You assume that neighbouring tokens are 1 / L apart. But the last of the L tokens is at 1, so how far apart "
                 "are they?"),
-            "upside down": (by(lambda trained, length: (trained - 1) / (length - 1)),
-                "You have swapped the two lengths. In a text that is longer than the training texts, the model looks more than "
-                "one token back, not less."),
             "rounded down": (lambda m, trained, length: max(int(m - tokens(trained, length)), 0),
                 "You take the token at or before the point where the model looks. But the model names the nearest token, which "
                 "can also be the one after this point."),
@@ -358,8 +355,9 @@ def even_code(seed: int) -> Exercise:
         "all positions": (everything,),
         "positions in another order": (shuffled[:300],),
         "the first twenty positions": (everything[:20],),
-        "a few positions from the middle": (400 + everything[:7],),
-        "a single position": (shuffled[-1:],),
+        # Any numbers here are smaller than the largest in the whole table, so a table that is divided by it is found out.
+        "a few positions from the middle": (everything[401:404],),
+        "a single position": (everything[137:138],),
     }
 
     def clocks(positions: Tensor, *periods: float) -> Tensor:

@@ -93,8 +93,6 @@ def _share_of(call: Call, lead: float, n: int) -> float:
     except Wrong as wrong:
         text = str(wrong).removesuffix(" Do you divide by zero?")
         text += "" if text.endswith(".") else "."
-        if n == 1 and not text.startswith("Not tried"):
-            raise Wrong(f"{text} With a single key, n - 1 is 0. What's the share of a key without others?") from wrong
         if abs(lead) > 700 and any(word in text for word in ("OverflowError", "nan", "inf")):
             raise Wrong(
                 f"{text} e to the power of 1,000 is larger than any floating-point number. Which fraction has the same value, "
@@ -115,7 +113,6 @@ def share(seed: int) -> Exercise:
         "a longer text": (8.0, 16384),
         "a lower score": (-2.0, 10),
         "a random lead": (float(rng.randint(20, 90)) / 10, rng.randint(20, 3000)),
-        "a single key": (3.0, 1),
         "a lead of 1,000": (1000.0, 10**6),
         "a lead of -1,000": (-1000.0, 10),
         "a lead of -11": (-11.0, 10),
@@ -134,7 +131,7 @@ def share(seed: int) -> Exercise:
         mistakes={
             "n others": (lambda lead, n: _share(lead, n + 1),
                 "You count n other keys, but n counts all keys, including the one with the higher score."),
-            "n - 2 others": (lambda lead, n: _share(lead, max(n - 1, 1)),
+            "n - 2 others": (lambda lead, n: _share(lead, n - 1),
                 "You count n - 2 other keys, but only one of the n keys has the higher score."),
             "base 2": (with_base(2), "You use powers of 2, but the softmax uses powers of e."),
             "base 10": (with_base(10), "You use powers of 10, but the softmax uses powers of e."),
@@ -148,7 +145,7 @@ def share(seed: int) -> Exercise:
                 "Your lead has the wrong sign: a higher lead should give a larger share."),
             "divided": (lambda lead, n: _share(lead / n, n),
                 "You divide the lead by the number of keys. The softmax uses the scores as they are."),
-            "log n": (lambda lead, n: _share(lead * math.log(n), n) if n > 1 else 1.0,
+            "log n": (lambda lead, n: _share(lead * math.log(n), n),
                 "You multiply the lead by ln n. In this exercise, scores have no factor."),
         },
         praise=lambda said: f"all shares are right, also with a lead of 1,000 and among 10¹⁵ keys. With a lead of 8, one of "

@@ -376,8 +376,6 @@ def strangeness(seed: int) -> Exercise:
                 "`omega`."),
             "never stretched": (lambda w, v, t, m: right(w, w, t, m),
                 "You never use the stretched frequencies. But the angles at this distance come from them."),
-            "exchanged": (lambda w, v, t, m: right(v, w, t, m),
-                "You have swapped the two tables. `omega` was used in training, and `stretched` is used now."),
             "degrees": (lambda w, v, t, m: math.degrees(right(w, v, t, m)), "You return degrees. Return radians."),
             "turns": (lambda w, v, t, m: right(w, v, t, m) / _CIRCLE, "You return a number of rotations. Return radians."),
             "chords": (chord,

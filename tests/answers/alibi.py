@@ -469,7 +469,7 @@ WRONG: dict[str, list[Any]] = {
         ("all heads", lambda head, n: [by_list(h, n) for h in range(n)], "it should return one number"),
         ("rounded", lambda head, n: round(by_list(head, n), 4), "Every number is rounded to 4 decimals"),
         ("1 % too steep", lambda head, n: 1.01 * by_list(head, n), "1.01 times what it should be"),
-        ("up to 128", lambda head, n: by_list(head, n) if n <= 128 else geometric(n)[head], "of 200"),
+        ("up to 128", lambda head, n: by_list(head, n) if n <= 128 else geometric(n)[head], "`num_heads` isn't 200"),
         *blind(
             ("of any number", lambda head, n: 2 ** (-8 * (head + 1) / n), "formula in the text of the paper"),
             ("from head 0", by_halves(lambda h, p: 8 * h / p, lambda j, p: 8 * j / p), "In the formula, h begins with 1"),

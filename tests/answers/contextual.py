@@ -856,7 +856,7 @@ WRONG = {
         ("rows", lambda q, k, v, gates, state: rows_gated(q, k, v, gates, state), "multiply the rows of the state"),
         ("one gate", lambda q, k, v, gates, state: by_weights(q, k, v, gates[:, [0] * q.shape[1]], state), "the first gate of"),
         ("writes", lambda q, k, v, gates, state: (q @ state.mul_(gates[0]).T, state), "writes into its arguments"),
-        ("roles", lambda q, k, v, gates, state: by_weights(k, q, v, gates, state), "Store v kᵀ"),
+        ("roles", lambda q, k, v, gates, state: by_weights(k, q, v, gates, state), "`q` and `k` were swapped"),
         *blind(
             ("outer(k, v)", recurrent_swapped_outer, "You add k vᵀ"),
             ("q @ S", recurrent_transposed_read, "you read it with q @ S"),

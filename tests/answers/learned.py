@@ -302,7 +302,7 @@ WRONG = {
             ("size of the difference", lambda p, n: abs(n - p) + 1, "can't be read at all"),
             ("the whole table", lambda p, n: n if p <= n else 0, "You ignore the length of the prompt"),
             ("length of the text", lambda p, n: n + 1 if p <= n else p, "length of the whole text"),
-            ("swapped", lambda p, n: max(0, p - n + 1), "You have swapped prompt and rows"),
+            ("swapped", lambda p, n: max(0, p - n + 1), "`prompt` and `rows` were swapped"),
         ),
     ],
     "learned.untrained": [

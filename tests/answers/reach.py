@@ -189,7 +189,7 @@ def share_decimal(lead: Any, n: Any) -> Any:
     return top / (top + int(n) - 1)
 
 
-def share_log_of_zero(lead: Any, n: Any) -> Any:
+def share_by_logarithms(lead: Any, n: Any) -> Any:
     d = lead - math.log(n - 1)
     return 1 / (1 + math.exp(-d)) if d > 0 else math.exp(d) / (1 + math.exp(d))
 
@@ -552,7 +552,8 @@ RIGHT: dict[str, list[Any]] = {
         share_by_the_largest,
         share_by_logsumexp,
         lambda lead, n: 1 / (1 + (n - 1) * math.exp(min(-lead, 700))),
-        *blind(share_logaddexp, share_caught, share_decimal, share_32_bit_sigmoid),
+        lambda lead, n: 1 / (1 + math.exp(min(math.log(n - 1) - lead, 700))),
+        *blind(share_logaddexp, share_caught, share_decimal, share_32_bit_sigmoid, share_by_logarithms),
     ],
     "reach.factor": [
         factor_by_counting,
@@ -599,12 +600,11 @@ WRONG: dict[str, list[Any]] = {
     "reach.share": [
         ("as it stands", share_by_formula, "Which fraction has the same value"),
         ("in numpy", share_in_numpy, "Which fraction has the same value"),
-        ("sigmoid of ln 0", lambda lead, n: 1 / (1 + math.exp(min(math.log(n - 1) - lead, 700))), "a key without others"),
-        ("odds", lambda lead, n: math.exp(min(lead, 700)) / (n - 1), "a key without others"),
+        ("odds", lambda lead, n: math.exp(min(lead, 700)) / (n - 1), None),
         ("1 minus the rest", share_by_the_rest, "an equal share among 10¹⁵ keys"),
         ("a list of all scores", share_by_softmax, "raised RuntimeError"),
         ("a list in python", lambda lead, n: 1 / sum([math.exp(min(max(-lead, -700), 700))] * (n - 1) + [1.0]), "make a list"),
-        ("cut off", lambda lead, n: share_by_the_largest(max(lead, 0.0), n), "too large. Your function is right in 9"),
+        ("cut off", lambda lead, n: share_by_the_largest(max(lead, 0.0), n), "those in which `lead` is at least 0"),
         ("percent", lambda lead, n: 100 * share_by_the_largest(lead, n), "Every number is 100 times"),
         ("lead squared", lambda lead, n: share_by_the_largest(lead * abs(lead), n), None),
         ("one", lambda lead, n: 1.0, "You return 1 whatever"),
@@ -618,7 +618,6 @@ WRONG: dict[str, list[Any]] = {
             ("0 below -20", share_zero_below_20, "but not for: a lead of -50"),
             ("0 if caught", share_zero_if_caught, "but not for: a lead of 1,000"),
             ("1 minus the others", share_difference, "but not for: a lead of -50; an equal share"),
-            ("log of 0", share_log_of_zero, "a key without others"),
         ),
     ],
     "reach.factor": [

@@ -442,6 +442,11 @@ WRONG = {
                 "all keys after the query get the number for offset 0",
             ),
             ("too small", toeplitz_too_small, "has shape (2, 2)"),
+            (
+                "whole numbers",
+                lambda b: looked_up(b, lambda m, n, L: m - n + L - 1).int(),
+                "Every number has lost its fraction",
+            ),
         ),
     ],
     "relative.rows_used": [
