@@ -28,6 +28,46 @@ These modules are shared by all schemes::
     experiment    every scheme trained and tested beyond its length       (chapter 12)
     plotting      the style of the book's figures
     checks        verdicts on answers to the exercises
+
+Each module is an attribute of the package, and so are the schemes, the models, and what makes a scheme's frequencies:
+`posenc_course.rope`, `posenc_course.RotaryPositions`. They are imported, and torch with them, when they are used first.
 """
 
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
+
 __version__ = "0.1.0"
+
+_HOMES = {  # of the names that the package lends from its modules
+    "alibi": ["AlibiPositions"],
+    "contextual": ["ForgettingPositions", "RecurrentPositions", "ReflectedPositions", "SelectiveRotaryPositions"],
+    "learned": ["LearnedPositions"],
+    "naive": ["BinaryPositions", "LinearPositions", "NormalizedPositions"],
+    "nope": ["NoPositions"],
+    "polar": ["PolarPositions"],
+    "relative": ["ShawPositions", "T5Positions", "WindowedPositions"],
+    "rope": ["RotaryPositions"],
+    "rope_scaling": ["DynamicNTKPositions", "yarn", "yarn_attention_factor"],
+    "schemes": ["PositionScheme"],
+    "sinusoidal": ["SinusoidalPositions", "frequencies", "sinusoidal_table"],
+    "temperature": ["ScaledPositions"],
+    "transformer": ["Decoder", "Encoder"],
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def _modules() -> list[str]:
+    return [module.name for module in iter_modules(__path__) if module.name[0] != "_"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    if name in _modules():
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"the package {__name__} has no {name!r}: dir({__name__}) lists what it has")
+
+
+def __dir__() -> list[str]:
+    return sorted({*_HOME, *_modules(), *(name for name in globals() if name[0] == "_")})

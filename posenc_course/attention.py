@@ -206,5 +206,9 @@ class MultiHeadAttention(nn.Module):
             vars(cache).update(vars(longer))
         return self.output(mixed.transpose(1, 2).flatten(start_dim=2))  # (batch, L, d_model)
 
+    def extra_repr(self) -> str:
+        """What `print` shows besides the modules inside."""
+        return f"num_heads={self.num_heads}, causal={self.causal}"
+
     def _split(self, x: Tensor) -> Tensor:
         return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)  # (batch, heads, L, d_head)

@@ -36,7 +36,7 @@ class LearnedPositions(PositionScheme):
     )
     def __init__(self, max_length: int, d_model: int, *, std: float = 0.02) -> None:
         super().__init__()
-        self.d_model = d_model
+        self.max_length, self.d_model = max_length, d_model
         self.table = nn.Parameter(std * torch.randn(max_length, d_model))
 
     @checked(**DOOR)

@@ -65,7 +65,7 @@ class ShawPositions(PositionScheme):
     )
     def __init__(self, d_head: int, max_offset: int) -> None:
         super().__init__()
-        self.d_head = d_head
+        self.d_head, self.max_offset = d_head, max_offset
         self.table = nn.Parameter(torch.randn(2 * max_offset + 1, d_head) / math.sqrt(d_head))
 
     @checked(q="float batch heads L_query {self.d_head}: build the scheme with the model's d_head", **Q_AND_K_POSITIONS)
@@ -165,7 +165,7 @@ class T5Positions(PositionScheme):
     def __init__(self, num_heads: int, num_buckets: int = 32, max_distance: int = 128, *, causal: bool) -> None:
         super().__init__()
         _t5_edges(num_buckets, max_distance, causal=causal)  # raises an error now that would otherwise come at the first call
-        self.num_heads = num_heads
+        self.num_heads, self.num_buckets = num_heads, num_buckets
         self.max_distance = max_distance
         self.causal = causal
         self.table = nn.Parameter(0.02 * torch.randn(num_buckets, num_heads))

@@ -1,5 +1,7 @@
 """The three doors through which position enters a Transformer."""
 
+import inspect
+
 from torch import Tensor, nn
 
 
@@ -36,3 +38,14 @@ class PositionScheme(nn.Module):
         (batch, heads, 1, …), so that a running sum can continue.
         """
         return positions
+
+    def extra_repr(self) -> str:
+        """What `print` shows besides the modules inside: those arguments of the constructor that the scheme keeps."""
+        kept = [name for name in inspect.signature(type(self)).parameters if name in vars(self)]
+        return ", ".join(f"{name}={_brief(getattr(self, name))}" for name in kept)
+
+
+def _brief(value: object) -> str:
+    if isinstance(value, Tensor):
+        return f"{len(value)} numbers from {value[0]:.4g} to {value[-1]:.4g}"
+    return value.__name__ if inspect.isroutine(value) else repr(value)

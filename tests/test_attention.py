@@ -334,6 +334,25 @@ def test_positions_are_not_rounded_with_the_activations(name: str) -> None:
             torch.testing.assert_close(one.float(), other, rtol=0.02, atol=0.05)
 
 
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("none", "NoPositions()"),
+        ("sinusoidal", "SinusoidalPositions(d_model=12, base=10000.0, interleaved=True)"),
+        ("learned", "LearnedPositions(max_length=64, d_model=12)"),
+        ("shaw", "ShawPositions(d_head=4, max_offset=2)"),
+        ("t5", "T5Positions(num_heads=3, num_buckets=6, max_distance=9, causal=False)"),
+        ("rope", "RotaryPositions(frequencies=2 numbers from 1 to 0.01, interleaved=True, attention_factor=1.0)"),
+        ("window", "window=3 (scheme): RotaryPositions(frequencies=2 numbers"),
+        ("scaled", "factor=<lambda> (scheme): RotaryPositions(frequencies=2 numbers"),
+    ],
+)
+def test_a_printed_model_says_what_its_schemes_are(name: str, shown: str) -> None:
+    said = " ".join(str(model(Decoder, CACHEABLE[name]())).split())
+    assert said.count(shown) == 2, "the model's own, and that of its two equal layers"
+    assert said.count("MultiHeadAttention( num_heads=3, causal=True ") == 1
+
+
 def test_a_list_gives_every_layer_its_scheme() -> None:
     """With RoPE in the first layer and none in the second: what a decoder with only that layer does, one after the other."""
     rope, none = RotaryPositions(frequencies(D_HEAD)), NoPositions()

@@ -5,10 +5,13 @@ The numbers in README, index, guide and plans are right: the table FACTS has the
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import json
 import pkgutil
 import re
 import statistics
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -21,7 +24,7 @@ from posenc_course.experiment.corpus import DATA
 from posenc_course.experiment.recital import NUMBERS
 from posenc_course.schemes import PositionScheme
 from tests import pages
-from tests.commands import ROOT
+from tests.commands import ROOT, run
 from tests.test_claims import CLAIMS
 
 
@@ -37,6 +40,35 @@ def test_every_public_module_has_its_place_on_the_page_of_the_package() -> None:
     page = (ROOT / "book/reference/api.md").read_text()
     for name in {*public_modules()} - {"plotting", "checks"}:  # these have pages of their own kind: figures, exercises
         assert f"automodule:: posenc_course.{name}\n" in page, f"book/reference/api.md lacks {name}: add it under its door"
+
+
+def test_modules_and_main_names_are_attributes_of_the_package() -> None:
+    """Those that README imports from the modules, and every scheme; torch is imported with the first of them."""
+    import posenc_course
+
+    asked = (
+        "import sys, posenc_course as p; assert 'rope' in dir(p); assert 'torch' not in sys.modules; p.rope.apply_rope, p.yarn"
+    )
+    done = run(sys.executable, "-c", asked)
+    assert done.returncode == 0, done.stderr
+    modules = {name: importlib.import_module(f"posenc_course.{name}") for name in public_modules() if "." not in name}
+    readme = re.findall(r"^from posenc_course\.(\w+) import (.*)$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    main = [(module, name) for module, names in readme if module != "experiment" for name in names.split(", ")]
+    main += [
+        (module, name)
+        for module, inside in modules.items()
+        for name, value in vars(inside).items()
+        if inspect.isclass(value)
+        and issubclass(value, PositionScheme)
+        and value.__module__ == inside.__name__
+        and name[0] != "_"
+    ]
+    assert {*main} > {("rope_scaling", "yarn"), ("schemes", "PositionScheme")}
+    for module, name in main:
+        assert getattr(posenc_course, name) is getattr(modules[module], name)
+        assert {module, name} <= {*dir(posenc_course)}
+    with pytest.raises(AttributeError, match=r"no 'rop': dir\(posenc_course\) lists"):
+        posenc_course.rop  # noqa: B018
 
 
 def test_one_map_says_which_chapter_introduces_a_module() -> None:
@@ -161,8 +193,8 @@ class Fact(NamedTuple):
 
 
 def doors() -> int:
-    """Methods of a scheme, apart from the one that says which positions the doors get."""
-    return len({name for name, value in vars(PositionScheme).items() if callable(value)} - {"locate"})
+    """Methods of a scheme, apart from the one that says which positions the doors get, and the one that `print` calls."""
+    return len({name for name, value in vars(PositionScheme).items() if callable(value)} - {"locate", "extra_repr"})
 
 
 FACTS = [

@@ -650,6 +650,8 @@ EXEMPT = {
     "schemes.PositionScheme.rotate": "returns its arguments",
     "schemes.PositionScheme.bias": "returns None",
     "schemes.PositionScheme.locate": "returns its argument",
+    "schemes.PositionScheme.extra_repr": "takes no argument",
+    "attention.MultiHeadAttention.extra_repr": "takes no argument",
     "attention.Cache": "holds what extend has checked",
     "attention.require_flags": "is a check itself",
     "transformer.Transformer": "in MORE: always an error",
