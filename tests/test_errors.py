@@ -670,6 +670,7 @@ EXEMPT = {
     "models.Settings.frequencies": "in test_models.py",
     "models.load_models": "takes no argument",
     "llama.Llama.new_caches": "takes no argument",
+    "llama.own_name": "translates the names in a file",
     "llama.load_llama": "in test_llama.py",
     "llama.released_weights": "takes no argument",
     "models.last_look": "takes no argument",
