@@ -62,7 +62,8 @@ def _unsteady(left: ast.expr, op: ast.cmpop, right: ast.expr, bound: Bound) -> b
     if any(isinstance(each, ast.Constant) and each.value == 0 for each in sides):
         other = left if isinstance(right, ast.Constant) else right
         return not _whole(other, bound) and (equality or (other is left and _magnitude(other, bound)))
-    computed = any(isinstance(each, ast.BinOp) and isinstance(each.op, ast.Div | ast.Pow) for each in sides)
+    parts = [part for each in sides for part in ast.walk(each)]
+    computed = any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Div | ast.Pow) for part in parts)
     written = any(isinstance(each, ast.Constant) and isinstance(each.value, float) for each in sides)
     return equality and (written or (computed and not all(_whole(each, bound) for each in sides)))
 
