@@ -317,8 +317,8 @@ def guesses(notebook: Notebook) -> Iterator[str]:
         if not re.match(r"Predict: \S", title):
             yield f"{where} has no name: title it 'Predict: ' and what it is about, in a few words"
         options = options_of("guess", body)
-        if not 2 <= len(options) <= 3 or len(options) != body.count("<details"):
-            yield f"{where} has {len(options)} options: write two or three like those of a quiz, as details of class guess"
+        if len(options) != 3 or len(options) != body.count("<details"):
+            yield f"{where} has {len(options)} options: write three like those of a quiz, as details of class guess"
         yield from reasons(where, options)
 
 
@@ -548,6 +548,13 @@ Which is it?
 <summary>Two.</summary>
 
 **No.** It is one, as was shown.
+
+</details>
+
+<details class="guess">
+<summary>Three.</summary>
+
+**No.** That would be too much.
 
 </details>
 :::

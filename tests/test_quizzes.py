@@ -1,4 +1,4 @@
-"""The quizzes of the book: that neither the letter nor the length of an option gives the right one away."""
+"""Quizzes and predictions: that neither the place nor the length of an option gives the right one away."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections import Counter
 
 import pytest
 
-from tests.pages import CHAPTERS
+from tests.pages import CHAPTERS, markdown, read
 from tests.prose import options, page_named
+from tests.test_docs import SHORT_ROUTE
 
 
 def questions() -> dict[str, list[tuple[int, bool]]]:
@@ -35,3 +36,23 @@ def test_the_right_option_cannot_be_guessed_by_its_length(extreme: str) -> None:
         f"the {extreme} option is the right one in {len(there)} of {len(by_length)} questions: "
         f"lengthen or shorten some options of some of {there}"
     )
+
+
+def places() -> dict[str, list[int]]:
+    """Where the right option of each prediction is, chapter by chapter."""
+    found: dict[str, list[int]] = {}
+    for name, path in CHAPTERS.items():
+        for box in re.findall(r"^:class: predict\n(.*?)^:::", markdown(read(path)), re.MULTILINE | re.DOTALL):
+            found.setdefault(name, []).append(re.findall(r"^\*\*(Yes|No)\.", box, re.MULTILINE).index("Yes"))
+    return found
+
+
+@pytest.mark.parametrize("route", ["short", "whole"])
+def test_the_right_option_of_a_prediction_cannot_be_guessed_by_its_place(route: str) -> None:
+    found = [place for name, them in places().items() for place in them if route == "whole" or name in SHORT_ROUTE]
+    times = Counter(found)
+    assert all(len(found) / 4 <= times[place] <= len(found) * 5 / 12 for place in range(3)), f"reorder some options: {times}"
+
+
+def test_no_chapter_has_all_right_options_in_one_place() -> None:
+    assert not [name for name, them in places().items() if len({*them}) == 1]
