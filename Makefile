@@ -1,6 +1,6 @@
 PYTHON ?= python3
 PRESET ?= quick
-SOURCES := _config.yml _toc.yml $(shell find book exercises posenc_course tools/sphinx -mindepth 1 -not -path '*/.*' -not -path '*__pycache__*')
+SOURCES := _config.yml _toc.yml $(shell find text book exercises posenc_course tools/sphinx -mindepth 1 -not -path '*/.*' -not -path '*__pycache__*')
 
 # ONLY=10_rope or ONLY=rope selects the files whose names contain this. From the files that test every chapter, page or function,
 # it selects the tests whose names contain it.
@@ -28,9 +28,10 @@ endif
 check: lint  ## check style and types, and run the fast tests (about a minute); to select tests: make check ONLY=rope
 	.venv/bin/pytest -m "not slow" $(or $(filter-out %.ipynb,$(SELECTED)),tests)
 
-fix: .venv/complete  ## correct the style as far as ruff can
+fix: notebooks  ## correct the style as far as ruff can
 	.venv/bin/ruff check --fix --exit-zero
 	.venv/bin/ruff format
+	.venv/bin/python -m tools.text --from-notebooks
 
 test: .venv/complete  ## run all tests; for one chapter, assignment or topic: make test ONLY=10_rope
 	.venv/bin/pytest $(SELECTED)
@@ -65,8 +66,14 @@ lab: .venv/complete  ## open the chapters in JupyterLab
 models: .venv/complete  ## list what transformers has gained since the table of models was last compared with it
 	.venv/bin/python -m tools.models
 
+notebooks: .venv/complete  ## take changed texts over into the notebooks, without running them
+	.venv/bin/python -m tools.text $(CHAPTER)
+
+text: .venv/complete  ## take over into the texts what was edited in JupyterLab
+	.venv/bin/python -m tools.text --from-notebooks $(CHAPTER)
+
 execute: .venv/complete  ## run the chapters and store their outputs; to run one: make execute CHAPTER=01_order
-	.venv/bin/python tools/execute.py $(CHAPTER)
+	.venv/bin/python -m tools.execute $(CHAPTER)
 
 serve: _build/complete  ## serve the built course on this machine at port 8000; to choose a port: make serve PORT=8001
 	.venv/bin/python -m http.server --bind 127.0.0.1 --directory _build/html $(or $(PORT),8000)
@@ -94,6 +101,7 @@ clean:  ## remove everything that was built, but keep the environment .venv
 
 # Always from scratch, because leftovers from a failure or a rename could hide errors.
 _build/complete: .venv/complete $(SOURCES)
+	.venv/bin/python -m tools.text
 	rm -rf _build
 	.venv/bin/jupyter-book build . -W -n --keep-going
 	@touch $@
@@ -105,4 +113,4 @@ _solutions/complete: .venv/complete $(SOURCES)
 	.venv/bin/jupyter-book build . --path-output _solutions --toc _solutions/_toc.yml -W -n --keep-going
 	@touch $@
 
-.PHONY: help book check fix test test-elsewhere coverage audit bench exercises experiment lint lab models execute serve site pdf archive links lock clean
+.PHONY: help book check fix test test-elsewhere coverage audit bench exercises experiment lint lab models execute serve site pdf archive links lock notebooks text clean

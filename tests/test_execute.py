@@ -15,7 +15,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from tests.pages import read
 from tests.test_notebooks import executed, metadata, outputs, valid
-from tools import execute
+from tools import execute, text
 from tools.browser import chromium
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -48,7 +48,7 @@ def run(folder: Path, *arguments: str, **environment: str) -> subprocess.Complet
 
 def course(folder: Path, *sources: str) -> Path:
     """Make a small course with one chapter, 01_small, that has these code cells, and return the chapter's path."""
-    for name in ("tools/execute.py", "conftest.py", "tests/conftest.py"):
+    for name in ("conftest.py", "tests/conftest.py"):
         (folder / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, folder / name)
     (folder / "pytest.ini").write_text("[pytest]\n")
@@ -64,7 +64,7 @@ def course(folder: Path, *sources: str) -> Path:
 
 def test_run_reports_what_nbval_lets_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = course(tmp_path, *RUN.values())
-    monkeypatch.setattr(execute, "ROOT", tmp_path)
+    monkeypatch.setattr(text, "ROOT", tmp_path)
     assert execute.main(["01_small"]) == 0
     notebook = nbformat.read(path, as_version=4)
     cell = dict(zip(RUN, notebook.cells, strict=True))
@@ -115,7 +115,7 @@ def test_execute_leaves_a_failing_chapter_as_it_was(
 ) -> None:
     path = course(tmp_path, "1 + 1", "1 / 0")
     before = path.read_bytes()
-    monkeypatch.setattr(execute, "ROOT", tmp_path)
+    monkeypatch.setattr(text, "ROOT", tmp_path)
     assert execute.main([]) == 1
     said = capsys.readouterr().err
     assert "01_small, code cell 2 failed; the notebook is unchanged." in said
@@ -124,10 +124,13 @@ def test_execute_leaves_a_failing_chapter_as_it_was(
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_execute_names_the_chapters_it_knows(tmp_path: Path) -> None:
+def test_execute_names_the_pages_it_knows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     course(tmp_path)
-    result = run(tmp_path, "tools/execute.py", "05_norm")
-    assert (result.returncode, result.stderr) == (1, "no chapter is called 05_norm: choose from 01_small\n")
+    monkeypatch.setattr(text, "ROOT", tmp_path)
+    assert execute.main(["05_norm"]) == 1
+    assert capsys.readouterr().err == "no page is called 05_norm: choose from 01_small\n"
 
 
 def test_execute_stores_what_the_rules_ask(
@@ -141,7 +144,7 @@ def test_execute_stores_what_the_rules_ask(
     notebook.cells[0].metadata = {"collapsed": True, "tags": [], "execution": {"iopub.status.busy": "now"}}
     ids = [cell.id for cell in notebook.cells]
     nbformat.write(notebook, path)
-    monkeypatch.setattr(execute, "ROOT", tmp_path)
+    monkeypatch.setattr(text, "ROOT", tmp_path)
     assert execute.main(["01_small"]) == 0
     assert re.search(r"^01_small: 3 cells in \d+\.\d s$", capsys.readouterr().out, re.MULTILINE)
     stored = read(path)

@@ -16,7 +16,7 @@ from posenc_course._system import processor, write_whole
 from posenc_course.experiment._files import save_run
 from posenc_course.experiment.config import Config, Run, build_model
 from posenc_course.experiment.folder import run_experiment, save_report
-from tools import bench, execute, word_size
+from tools import bench, execute, text, word_size
 
 TINY = Config("tiny", length=16, d_model=16, num_heads=2, num_layers=1, steps=1, batch_size=2, evaluation_bytes=128, spans=1)
 
@@ -92,7 +92,7 @@ def store_the_word_sizes(folder: Path) -> None:
 
 
 def run_a_notebook(folder: Path) -> None:
-    execute.execute(folder / "01.ipynb")
+    execute.execute(text.Page(folder / "01.md", folder / "01.ipynb"))
 
 
 @pytest.mark.parametrize(
