@@ -210,6 +210,7 @@ def test_the_right_answers_are_right(task: str, length: int) -> None:
             else:
                 right = next(token for token in before if token < 16)
                 assert sum(token < 16 for token in before) == 2
+                assert before.index(16) == place, "the question is at the end"
             assert answers[place] == right
 
 
