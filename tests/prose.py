@@ -266,19 +266,71 @@ wider|narrower widest|narrowest beyond|within positive|negative helps|harms"""
 OPPOSITES = [[side.split("/") for side in pair.split("|")] for pair in _PAIRS.split()]
 
 
+LESS, MORE = r"less|fewer|lower|smaller|shorter", r"more|higher|larger|longer|greater"
+# What is above another is more than it; and a bound of the same quantity is either lower or upper.
+RANKS = {"below": (LESS, MORE), "above": (MORE, LESS)}
+PARTS = r"half|two thirds|three quarters|nine tenths|(?:third|quarter|fifth|sixth|eighth|tenth|hundredth|thousandth)s?"
+BOUNDS = {"less": "(?:less|fewer) than|below|under|at most", "more": "more than|above|over|at least"}
+
+
+def bounds(text: str) -> dict[str, set[str]]:
+    """ "Less than a third" is the bound "less" of a third."""
+    quantity = rf"(?:an? )?({PARTS}|{NUMBER})\b"
+    return {side: {*re.findall(rf"\b(?:{words}) {quantity}", text.lower())} for side, words in BOUNDS.items()}
+
+
+def sentences(text: str) -> list[str]:
+    """Each with the ties behind it."""
+    text = re.sub(r"</summary>\s*\*\*(?:Yes|No)\.\*\*", " ", text)  # the tie that decides a quiz option is on the option
+    text = re.sub(r"([.!?])(\**)((?:<!--[^>]*-->)+)", r"\3\1\2", text)
+    return re.split(r"(?<=[.!?])\**\s+|\n\s*\n|^[-*|] ", text, flags=re.MULTILINE)
+
+
 def directions_agree(page: Page) -> Iterator[str]:
     """If a line says "before" and the sentence tied to it says "after", the sentence was reversed."""
     for where, text in [("the prose", page.text), *page.captions]:
-        text = re.sub(r"</summary>\s*\*\*(?:Yes|No)\.\*\*", " ", text)  # the tie that decides a quiz option is on the option
-        text = re.sub(r"([.!?])(\**)((?:<!--[^>]*-->)+)", r"\3\1\2", text)
-        for sentence in re.split(r"(?<=[.!?])\**\s+|\n\s*\n|^[-*|] ", text, flags=re.MULTILINE):
-            said = {*re.findall(r"[a-z]+", re.sub(r"<!--.*?-->", " ", sentence, flags=re.DOTALL).lower())}
+        for sentence in sentences(text):
+            words = re.sub(r"<!--.*?-->", " ", sentence, flags=re.DOTALL).lower()
+            said = {*re.findall(r"[a-z]+", words)}
+            for found in ties(sentence):
+                for turned_bound in _bounds_disagree(bounds(words), bounds(found.key)):
+                    yield f"{where} says {turned_bound} of {found}: correct the sentence"
             for found in (tie for tie in ties(sentence) if tie.verdict):
                 printed = {*re.findall(r"[a-z]+", f"{found.key} {found.verdict}".lower())}
                 for one, other in [*OPPOSITES, *(pair[::-1] for pair in OPPOSITES)]:
                     turned = said.intersection(other) if not said.intersection(one) else set()
                     if turned and (of_line := printed.intersection(one)) and not printed.intersection(other):
                         yield f"{where} says {min(turned)!r} where {found} says {min(of_line)!r}: correct the sentence"
+                rank = re.search(rf"\b(above|below) (?!{PARTS}|an? )[a-z]", found.key) if found.verdict == "yes" else None
+                same, opposite = RANKS[rank[1]] if rank else ("", "")
+                if rank and re.search(rf"\b(?:{opposite})\b", words) and not re.search(rf"\b(?:{same}|{rank[1]})\b", words):
+                    yield f"{where} says the opposite of {found}: correct the sentence"
+
+
+def _bounds_disagree(said: dict[str, set[str]], printed: dict[str, set[str]]) -> Iterator[str]:
+    for side, other in (("less", "more"), ("more", "less")):
+        if turned := printed[side] & said[other] - said[side]:
+            yield f"{other!r} instead of {side!r}"
+        of_line, of_text = ({part for part in parts[side] if not re.search(r"\d", part)} for parts in (printed, said))
+        if of_line and of_text and not of_line & of_text and not turned:
+            yield f"{min(of_text)!r} instead of {min(of_line)!r}"
+
+
+RISES = r"rises?|rose|grows?|grew|increases?|climbs?|raised?s?"
+FALLS = r"falls?|fell|shrinks?|shrank|drops?|decreases?|sinks?|sank|lowers?"
+FROM_TO = rf"\b({RISES}|{FALLS})\b[^.;:!?]*?(?<!distances )\bfrom ({NUMBER})[^.;:!?\d]{{0,25}}? to ({NUMBER})"
+INSTEAD = rf"\b({LESS}|{MORE})\b[^.;!?]{{0,80}}?[,:] ({NUMBER})[^.;!?\d]{{0,40}}? instead of ({NUMBER})"
+
+
+def comparisons_hold(page: Page) -> Iterator[str]:
+    """ "It falls from 2 to 3" and "fewer: 3 instead of 2" are wrong whatever a cell prints; keys may have been exchanged."""
+    for where, text in [("the prose", page.text), *page.captions]:
+        text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
+        steps = [(re.fullmatch(RISES, verb), value(last) - value(first)) for verb, first, last in re.findall(FROM_TO, text)]
+        steps += [(re.fullmatch(MORE, word), value(this) - value(that)) for word, this, that in re.findall(INSTEAD, text)]
+        for (upward, by), found in zip(steps, [*re.finditer(FROM_TO, text), *re.finditer(INSTEAD, text)], strict=True):
+            if by == 0 or bool(upward) != (by > 0):
+                yield f"{where} says {' '.join(found[0].split())!r}: exchange the numbers, or correct the direction"
 
 
 FOUND = r"(?:shows?|showed|has shown|measured|found|proved|proves|counted|tested|trained|saw|has the measurement)"
@@ -428,17 +480,48 @@ def quotations_are_in_the_file(page: Page) -> Iterator[str]:
                     )
 
 
+@functools.cache
+def methods() -> dict[str, str]:
+    """The keys of the entries whose titles begin with a name and a colon, such as YaRN's, by this name."""
+    titles = {bare(entry.fields["title"]): key for key, entry in bibliography().entries.items()}
+    return {found[1]: key for title, key in titles.items() if (found := re.match(r"([A-Z]\w*[A-Z][\w-]*)[^:]*:", title))}
+
+
+@functools.cache
+def sources_of_terms() -> dict[str, set[str]]:
+    """What the glossary cites, by the ends of its entries' addresses."""
+    _, *parts = re.split(r"^### (.+?)\n", TEXTS["glossary"].read_text("utf-8"), flags=re.MULTILINE)
+    addresses = (re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in parts[::2])
+    return {address: {*cited(body)} for address, body in zip(addresses, parts[1::2], strict=True)}
+
+
+def sources_are_those_of_what_is_named(page: Page) -> Iterator[str]:
+    """ "YaRN {cite:p}`…`" cites the paper with this name; a term with its source has the one of the glossary."""
+    for where, text in [("the prose", page.text), *page.captions]:
+        for name, keys in re.findall(rf"([\w-]+)[*)\s(,]+{CITE}", text):
+            if methods().get(name, keys) not in keys:
+                yield f"{where} cites {keys} for {name}, and the paper is {methods()[name]}: correct the key"
+        for sentence in re.split(r"(?<=[.!?])\s+|\n", text):
+            keys = {*cited(sentence)}
+            for address in re.findall(r"glossary\.md#([\w-]+)", sentence):
+                known = sources_of_terms().get(address, set())
+                if keys and known and not keys & known:
+                    yield f"{where} cites {sorted(keys)} for {address}, and the glossary {sorted(known)}: correct one of them"
+
+
 RULES: list[Rule] = [
     numbers_are_held,
     ties_hold,
     given_numbers_are_numbers,
     seeds_are_counted,
     directions_agree,
+    comparisons_hold,
     links_lead_where_they_say,
     quiz_is_decided,
     conclusions_are_tied,
     other_pages_are_tied,
     citations_come_from_the_bibliography,
     quotations_are_in_the_file,
+    sources_are_those_of_what_is_named,
 ]
 PAGES = [*NOTEBOOKS, *(name for name in TEXTS if name not in ("api", "bibliography"))]

@@ -71,6 +71,7 @@ CACHEABLE: dict[str, Callable[[], PositionScheme]] = {
     "rope-yarn": lambda: RotaryPositions(yarn(frequencies(D_HEAD), 4, 16), attention_factor=yarn_attention_factor(4)),
     "alibi": lambda: AlibiPositions(HEADS),
     "window": lambda: WindowedPositions(RotaryPositions(frequencies(D_HEAD)), 3),
+    "window-alibi": lambda: WindowedPositions(AlibiPositions(HEADS), 3),
     "polar": lambda: PolarPositions(D_HEAD, HEADS),
     "forgetting": lambda: ForgettingPositions(D_MODEL, HEADS),
     "recurrent": lambda: RecurrentPositions(D_MODEL, HEADS),

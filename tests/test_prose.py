@@ -65,6 +65,7 @@ GOOD = """# Why?
 The loss is 0.94<!--ratio-->, after 1,204<!--given--> tokens, in 50 steps of `0.333`, and $0.123$ (chapter 12, table 3.4).
 It takes 45 minutes, since 2017, as M2M-100 does, with three seeds ([chapter 4](04_pendulums.ipynb)).
 {cite:t}`haviv2022transformer` have 147.18<!--quoted: test-key-->, and Haviv's model learns.
+With YaRN {cite:p}`peng2024yarn`, it rises from 1 to 2, and fewer fall: 2 instead of 3.
 Chapter 1 showed that it does not matter<!--deeper/01_order: at 64 words attention is faster = yes-->.
 
 ## Summary
@@ -152,6 +153,11 @@ BROKEN: list[tuple[Callable[[Page], object], str, str, str]] = [
     (prose.seeds_are_counted, "three seeds", "five seeds", "speaks of 5 seeds, and the page takes [3]"),
     (prose.directions_agree, "It follows.", "First.<!--at last = yes-->", "says 'first' where <!--at last = yes-->"),
     (prose.directions_agree, "It follows.", "It is behind<!--learned before = yes-->.", "says 'behind' where <!--learned"),
+    (prose.directions_agree, "It follows.", "More than a third<!--below a third = yes-->.", "'more' instead of 'less'"),
+    (prose.directions_agree, "It follows.", "Less than half<!--below a third = yes-->.", "'half' instead of 'third'"),
+    (prose.directions_agree, "It follows.", "Its loss is lower<!--rope above alibi = yes-->.", "the opposite of <!--rope"),
+    (prose.comparisons_hold, "It follows.", "It falls from 2<!--a--> to 3<!--b-->.", "'falls from 2 to 3': exchange"),
+    (prose.comparisons_hold, "It follows.", "Of these, fewer hold: 3 instead of 2.", "'fewer hold: 3 instead of 2': exchange"),
     (prose.links_lead_where_they_say, "[chapter 4]", "[chapter 5]", "[chapter 5] leads to chapter 4"),
     (prose.given_numbers_are_numbers, "It follows.", "It follows.<!--given-->", "stands behind no number"),
     (prose.quiz_is_decided, "**Yes.**<!--all of them = yes-->", "**Yes.**", "write **Yes.**<!--key = yes-->"),
@@ -180,6 +186,8 @@ BROKEN: list[tuple[Callable[[Page], object], str, str, str]] = [
     (prose.citations_come_from_the_bibliography, "and Haviv's model", "and Shaw's model", "names Shaw beside"),
     (prose.citations_come_from_the_bibliography, "haviv2022t", "haviv2021t", "which references.bib does not have"),
     (prose.citations_come_from_the_bibliography, "learns.\n", "learns, in 2019.\n", "has the year 2019"),
+    (prose.sources_are_those_of_what_is_named, "It follows.", "So does YaRN {cite:p}`su2024roformer`.", "is peng2024yarn"),
+    (prose.sources_are_those_of_what_is_named, "It follows.", "[It](glossary.md#alibi) {cite:p}`su2024roformer`.", "for alibi"),
     (prose.quotations_are_in_the_file, "147.18<!--quoted: test-key-->", "147.18", "147.18<!--quoted: key-->"),
     (prose.quotations_are_in_the_file, "{cite:t}`haviv2022transformer` have", "They have", "does not cite haviv2022"),
 ]  # fmt: skip
