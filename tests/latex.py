@@ -81,17 +81,19 @@ def sides(equation: str, names: Names) -> list[Side]:
         found.append(Side(" ".join(reader.tokens[start : reader.at]), value))
         if reader.at == len(reader.tokens):
             return found
-        reader.take("=")
+        reader.take("" if reader.next() == r"\approx" else "=")
 
 
 def false(equation: str, names: Names) -> str | None:
-    """What is wrong with an equation: nothing if all its sides are equal, a decimal at its own precision."""
+    """What is wrong with an equation, if its sides differ by more than the precision of a decimal, or of a number after ≈."""
     with np.errstate(all="ignore"):
         found = sides(equation, names)
     first = found[0]
     for side in found[1:]:
-        digits = re.fullmatch(r"\d+\.(\d+)", side.text)
+        digits = re.fullmatch(r"(?:- )?\d+\.(\d+)", side.text)
         bound = 0.5 * 10.0 ** -len(digits[1]) if digits else 1e-7
+        if whole := re.fullmatch(r"(?:- )?\d*?[1-9](0*)", side.text) if r"\approx" in equation else None:
+            digits, bound = whole, 0.5 * 10.0 ** len(whole[1])
         left, right = np.asarray(first.value), np.asarray(side.value)
         if left.shape != right.shape or not np.allclose(left, right, rtol=bound if not digits else 0, atol=bound):
             return f"{first.text} is {left}, and {side.text} is {right}"
@@ -106,7 +108,7 @@ class _Reader:
     """Recursive descent: each method reads one kind of expression from ``at`` on and returns its value."""
 
     CLOSERS = frozenset(
-        ("", "=", ",", ")", "]", "}", "+", "-", "&", r"\\", r"\le", r"\rVert", r"\rvert", r"\rfloor", r"\endmatrix")
+        ("", "=", r"\approx", ",", ")", "]", "}", "+", "-", "&", r"\\", r"\le", r"\rVert", r"\rvert", r"\rfloor", r"\endmatrix")
     )
 
     def __init__(self, of: list[str], names: Names) -> None:
