@@ -108,6 +108,7 @@ _build/complete: .venv/complete $(SOURCES)
 
 # A separate site, so that the public one never contains the solutions.
 _solutions/complete: .venv/complete $(SOURCES)
+	.venv/bin/python -m tools.text
 	rm -rf _solutions && mkdir _solutions
 	(cat _toc.yml; printf '  - caption: Solutions\n    chapters:\n'; sed -n 's:exercises/release:exercises/source:p' _toc.yml) > _solutions/_toc.yml
 	.venv/bin/jupyter-book build . --path-output _solutions --toc _solutions/_toc.yml -W -n --keep-going

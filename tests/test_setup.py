@@ -19,7 +19,7 @@ def bare(tmp_path: Path) -> Path:
     for name in ["Makefile", "_config.yml", "_toc.yml", "pyproject.toml", "requirements.lock", "tools/setup_env.py"]:
         (clone / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, clone / name)
-    for folder in ["book", "exercises", "posenc_course", "tools/sphinx"]:
+    for folder in ["book", "exercises", "posenc_course", "text", "tools/sphinx"]:
         (clone / folder).mkdir()
     return clone
 
@@ -69,6 +69,7 @@ def test_no_network_ends_in_one_line(bare: Path) -> None:
 def test_book_is_built_when_it_must_be_and_only_then(bare: Path) -> None:
     (bare / ".venv").mkdir()
     shutil.copy(ROOT / "requirements.lock", bare / ".venv/complete")
+    program(bare / ".venv/bin/python", "true")  # it takes the texts over
     build = bare / ".venv/bin/jupyter-book"
     program(build, "mkdir _build && exit 1")
     assert run("make", "book", cwd=bare).returncode != 0
@@ -84,6 +85,7 @@ def test_book_is_built_when_it_must_be_and_only_then(bare: Path) -> None:
 def test_solutions_are_built_apart_and_only_when_asked_for(bare: Path) -> None:
     (bare / ".venv").mkdir()
     shutil.copy(ROOT / "requirements.lock", bare / ".venv/complete")
+    program(bare / ".venv/bin/python", "true")  # it takes the texts over
     program(
         bare / ".venv/bin/jupyter-book", 'for part in "$@"; do case $part in *.yml) grep exercises/source $part;; esac; done'
     )
