@@ -319,13 +319,14 @@ def _bounds_disagree(said: dict[str, set[str]], printed: dict[str, set[str]]) ->
 RISES = r"rises?|rose|grows?|grew|increases?|climbs?|raised?s?"
 FALLS = r"falls?|fell|shrinks?|shrank|drops?|decreases?|sinks?|sank|lowers?"
 FROM_TO = rf"\b({RISES}|{FALLS})\b[^.;:!?]*?(?<!distances )\bfrom ({NUMBER})[^.;:!?\d]{{0,25}}? to ({NUMBER})"
-INSTEAD = rf"\b({LESS}|{MORE})\b[^.;!?]{{0,80}}?[,:] ({NUMBER})[^.;!?\d]{{0,40}}? instead of ({NUMBER})"
+NOT_COMPARED = rf"(?:(?!\b(?:{LESS}|{MORE})\b)[^.;!?])"
+INSTEAD = rf"\b({LESS}|{MORE})\b{NOT_COMPARED}{{0,80}}?[,:] ({NUMBER})[^.;!?\d]{{0,40}}? instead of ({NUMBER})"
 
 
 def comparisons_hold(page: Page) -> Iterator[str]:
     """ "It falls from 2 to 3" and "fewer: 3 instead of 2" are wrong whatever a cell prints; keys may have been exchanged."""
     for where, text in [("the prose", page.text), *page.captions]:
-        text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
+        text = re.sub(r"<!--.*?-->|(?<=\])\([^)\n]*\)", "", text, flags=re.DOTALL)
         steps = [(re.fullmatch(RISES, verb), value(last) - value(first)) for verb, first, last in re.findall(FROM_TO, text)]
         steps += [(re.fullmatch(MORE, word), value(this) - value(that)) for word, this, that in re.findall(INSTEAD, text)]
         for (upward, by), found in zip(steps, [*re.finditer(FROM_TO, text), *re.finditer(INSTEAD, text)], strict=True):
