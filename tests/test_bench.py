@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import runpy
 import subprocess
 import sys
@@ -84,16 +83,14 @@ def test_a_race_takes_turns_and_times_each() -> None:
 
 
 @pytest.mark.parametrize("name", STORED)
-def test_results_say_where_they_come_from_and_name_no_machine(name: str) -> None:
+def test_results_say_how_they_were_made(name: str) -> None:
     made = STORED[name]["made"]
     assert made.keys() == {"command", "date", "machine", "versions"}
-    assert made["command"] == f"python tools/bench.py {name}"
     assert date.fromisoformat(made["date"]) >= date(2025, 1, 1)
     assert made["machine"].keys() == {"processor", "logical_cores"}
     assert made["machine"]["processor"]
     assert made["machine"]["logical_cores"] >= 1
     assert made["versions"].keys() == {"python", *bench.PACKAGES}
-    assert not re.search(r"[/\\](home|root|tmp|work|usr|Users)\b", (bench.DATA / f"{name}.json").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -1,7 +1,6 @@
 """The stored fees of chapter 15: complete, and of the models that the preset newer trains."""
 
 import json
-import re
 import statistics
 from typing import Any, cast
 
@@ -12,13 +11,10 @@ from posenc_course.experiment import load_results, scores
 from posenc_course.experiment.config import Run, build_model
 from tools import fees
 
-TEXT = fees.TABLE.read_text(encoding="utf-8")
-STORED = json.loads(TEXT)
+STORED = json.loads(fees.TABLE.read_text(encoding="utf-8"))
 
 
-def test_the_table_is_whole_and_says_where_it_comes_from() -> None:
-    assert STORED["command"] == "python tools/fees.py"
-    assert not re.search(r"[/\\](home|root|tmp|work|usr|Users)\b", TEXT)
+def test_the_table_is_whole() -> None:
     assert [(run["begins"], run["seed"]) for run in STORED["runs"]] == [
         (b, seed) for b in fees.BEGINNINGS for seed in (0, 1, 2)
     ]

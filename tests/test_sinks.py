@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 from typing import Any, cast
 
 import pytest
@@ -13,14 +12,11 @@ from posenc_course.experiment import load_results, scores
 from posenc_course.experiment.config import Run, build_model
 from tools import sinks
 
-TEXT = sinks.TABLE.read_text(encoding="utf-8")
-STORED = json.loads(TEXT)
+STORED = json.loads(sinks.TABLE.read_text(encoding="utf-8"))
 RUN = Run("text", "rope", 0)
 
 
-def test_the_table_is_whole_and_says_where_it_comes_from() -> None:
-    assert STORED["command"] == "python tools/sinks.py"
-    assert not re.search(r"[/\\](home|root|tmp|work|usr|Users)\b", TEXT)
+def test_the_table_is_whole() -> None:
     assert [run["seed"] for run in STORED["runs"]] == [*sinks.CONFIG.seeds]
     for run in STORED["runs"]:
         assert len(run["with"]) == len(run["without"]) == len(sinks.CONFIG.multiples)

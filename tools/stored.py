@@ -45,7 +45,7 @@ def write_results(path: Path, made: dict[str, Any], results: dict[str, list[dict
 
 def checksums() -> str:
     """One line for each file of results, as `sha256sum` writes it. The table of models isn't one: it is edited by hand."""
-    files = {*DATA.glob("*.json"), *DATA.glob("experiment/*.json")} - {DATA / "models.json"}
+    files = {*DATA.rglob("*.json")} - {DATA / "models.json"}
     lines = (f"{sha256(path.read_bytes()).hexdigest()}  {path.relative_to(DATA).as_posix()}\n" for path in sorted(files))
     return "".join(lines)
 
