@@ -1,5 +1,6 @@
-"""Kernels for nbval that start at once: they are forked from a process in which torch and matplotlib are already imported."""
+"""Kernels for nbval that start at once: they are forked from a process that has already imported what nearly all of them need."""
 
+import gc
 import multiprocessing
 import os
 from functools import cache
@@ -10,7 +11,13 @@ from unittest.mock import patch
 from ipykernel.kernelapp import IPKernelApp
 
 _CONTEXT: Any = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["ipykernel.kernelapp", "torch._dynamo", "matplotlib.pyplot"])
+_CONTEXT.set_forkserver_preload(
+    [
+        *("ipykernel.kernelapp", "ipykernel.debugger", "torch._dynamo", "torch.optim"),
+        *("matplotlib.pyplot", "matplotlib_inline.backend_inline", "matplotlib.backends.backend_svg"),
+        *("posenc_course.checks", "posenc_course.experiment", "posenc_course.plotting"),
+    ]
+)
 
 
 @cache
@@ -53,4 +60,5 @@ def _serve(alone: Any, connection_file: str, cwd: str | None, env: dict[str, str
     os.environ.clear()
     os.environ.update(env)
     os.chdir(cwd or ".")
+    gc.freeze()  # or the first collection copies all that the server has imported
     IPKernelApp.launch_instance(argv=["-f", connection_file])
