@@ -14,7 +14,7 @@ import pytest
 from hypothesis import settings
 from jupyter_client.provisioning import local_provisioner
 from nbval.plugin import IPyNbCell  # type: ignore[import-untyped]
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from tools.browser import NO_CHROMIUM, launched
@@ -25,6 +25,7 @@ if sys.platform == "linux":  # elsewhere, a process that has imported torch can'
 
     local_provisioner.launch_kernel = Forked  # type: ignore[assignment, attr-defined]
 
+expect.set_options(timeout=30_000)  # milliseconds: as long as all else in a browser may take on a busy machine
 gc.set_threshold(100_000, 50, 50)  # parsed pages are millions of objects, none of them garbage
 settings.load_profile("ci")  # no deadline, the same examples on every run, nothing stored
 

@@ -1,4 +1,4 @@
-"""Kernels for nbval that start at once: they are forked from a process that has already imported what nearly all of them need."""
+"""Kernels for nbval that start at once: they are forked from a process that has imported what nearly all of them need."""
 
 import gc
 import multiprocessing
