@@ -51,6 +51,10 @@ def tags(cell: Any) -> list[str]:
     return list(cell.metadata.get("tags", []))
 
 
+# An item of a list, without the goals, which readers tick.
+ITEM = re.compile(r"^(?:[-*]|\d+\.) (?!\[ \] )(.*(?:\n +.*)*)", re.MULTILINE)
+
+
 def without_code(text: str) -> str:
     """Prose without blocks of code, in which # begins no heading."""
     return re.sub(r"^(`{3,})(?!\{).*?^\1`*\s*$", "", text, flags=re.MULTILINE | re.DOTALL)

@@ -21,6 +21,7 @@ from tests.pages import (
     BOOK,
     CHAPTERS,
     GIVEN,
+    ITEM,
     NOTEBOOKS,
     NUMBER,
     REASONED,
@@ -252,7 +253,7 @@ def conclusions_are_tied(page: Page) -> Iterator[str]:
         parts = re.split(r"^\*\*(\d+)\. .*\*\*$", page.text, flags=re.MULTILINE)
         items = [(f"entry {number}", body) for number, body in zip(parts[1::2], parts[2::2], strict=True)]
     else:
-        listed = re.split(r"^(?:[-*]|\d+\.) ", section(page.text, "summary") or "", flags=re.MULTILINE)[1:]
+        listed = ITEM.findall(section(page.text, "summary") or "")
         items = [(f"item {number} of the summary", body) for number, body in enumerate(listed, start=1)]
     for where, body in items:
         if re.search(OF_TRAINING, re.sub(NOT_OF_TRAINING, "", body), re.IGNORECASE) and "<!--" not in body:

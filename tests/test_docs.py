@@ -168,7 +168,10 @@ def rubrics() -> list[int]:
 
 
 def items(text: str, heading: str, mark: str = "- ") -> int:
-    return (pages.section(pages.without_code(text), heading) or "").count(f"\n{mark}")
+    """Without the goals, which readers tick."""
+    return len(
+        re.findall(rf"^{re.escape(mark)}(?!\[ \])", pages.section(pages.without_code(text), heading) or "", re.MULTILINE)
+    )
 
 
 def patience() -> list[str]:

@@ -22,6 +22,7 @@ from tests.comparisons import suspects
 from tests.pages import (
     CHAPTERS,
     DEEPER,
+    ITEM,
     NOTEBOOKS,
     ROOT,
     Notebook,
@@ -253,9 +254,8 @@ def shape(notebook: Notebook) -> Iterator[str]:
     top = "\n\n".join(cell.source for cell in cells[:first_code])
     if not re.match(r"(\([\w-]+\)=\s+)?# \S", top):
         yield "the first cell does not begin with the chapter's title: '# …'"
-    admonitions = re.findall(r"^([`:]{3,})\{\w+\}(.*?)^\1", top, re.MULTILINE | re.DOTALL)
-    if not any("minutes" in body and re.search(r"^[-*] ", body, re.MULTILINE) for _, body in admonitions):
-        yield "no admonition before the first code cell lists the goals and says how many minutes the chapter takes"
+    if not re.search(r"^# .*\n\nGoal: \S.*\.\nTime: \d+ minutes\.", top, re.MULTILINE):
+        yield "the title is not followed by two lines of one paragraph: 'Goal: …' in a sentence, and 'Time: … minutes.'"
     predictions = [
         index
         for index, cell in enumerate(cells)
@@ -270,9 +270,11 @@ def shape(notebook: Notebook) -> Iterator[str]:
     if exercise is None or not re.search(r'<details class="solution">\s*<summary>Solution</summary>', exercise):
         yield 'no section headed "Exercise" has a solution: <details class="solution"><summary>Solution</summary>'
     summary = section(text, "summary")
-    items = re.findall(r"^(?:[-*]|\d+\.) ", summary or "", re.MULTILINE)
+    items = ITEM.findall(summary or "")
     if not 1 <= len(items) <= 5:
         yield f'the section headed "Summary" has {len(items)} list items: it must have one to five'
+    if not re.search(r"^- \[ \] \S", summary or "", re.MULTILINE):
+        yield 'the section headed "Summary" has no goals to tick: - [ ] …'
 
 
 def options_of(kind: str, body: str) -> list[tuple[str, str]]:
@@ -341,10 +343,10 @@ def minutes(notebook: Notebook) -> Iterator[str]:
         yield f"a careful reader takes about {counted} minutes: say 'Time: {counted} minutes' at the top"
 
 
-def goals_leak_nothing(notebook: Notebook) -> Iterator[str]:
-    goals = re.search(r"^:::\{admonition\}[^\n]*\n:class: goals\n(.*?)^Time", markdown(notebook), re.MULTILINE | re.DOTALL)
-    if goals and (numbers := re.findall(r"(?<![\w√/])\d+(?:[.,]\d+)*", re.sub(r"\$.*?\$", "", goals[1]))):
-        yield f"the goals name {numbers}: a number there gives a result away"
+def goal_leaks_nothing(notebook: Notebook) -> Iterator[str]:
+    goal = re.search(r"^Goal: (.*)", markdown(notebook), re.MULTILINE)
+    if goal and (numbers := re.findall(r"(?<![\w√/])\d+(?:[.,]\d+)*", re.sub(r"\$.*?\$", "", goal[1]))):
+        yield f"the goal names {numbers}: a number there gives a result away"
 
 
 def whole_answers(notebook: Notebook) -> Iterator[str]:
@@ -386,7 +388,7 @@ def one_word_for_one_thing(notebook: Notebook) -> Iterator[str]:
 RULES: list[Rule] = [valid, executed, metadata, outputs, figures, tied_numbers, install]
 CHAPTER_RULES: list[Rule] = [shape, quiz]
 # Of chapters with a page below them.
-ARRANGED_RULES: list[Rule] = [guesses, whole_answers, short, minutes, goals_leak_nothing, one_word_for_one_thing]
+ARRANGED_RULES: list[Rule] = [guesses, whole_answers, short, minutes, goal_leaks_nothing, one_word_for_one_thing]
 
 
 # --- The book ----------------------------------------------------------------------------------------------------
@@ -522,15 +524,8 @@ def test_misconceptions_are_numbered_and_lead_to_chapters() -> None:
 
 TOP = """# Why?
 
-:::{admonition} What this chapter gives you
-:class: goals
-
-After this chapter, you can
-
-- say why.
-
+Goal: say why.
 Time: 5 minutes.
-:::
 """
 PROSE = """:::{admonition} Predict: its ratio
 :class: predict
@@ -576,6 +571,8 @@ Do it.
 ## Summary
 
 - It is so.
+
+- [ ] Say it again.
 
 ## Quiz
 
@@ -694,8 +691,9 @@ BROKEN: list[tuple[Rule, Callable[[Notebook], None], str]] = [
     (shape, lambda notebook: notebook.update(cells=notebook.cells[:1]), "no code cell"),
     (shape, replace("# Why?", "Why?"), "title"),
     (shape, replace("Is it", "Obviously it is"), "the prose says 'Obviously'"),
-    (shape, replace("minutes", "pages"), "how many minutes"),
-    (shape, replace("- say", "say"), "lists the goals"),
+    (shape, replace("minutes", "pages"), "'Time: … minutes.'"),
+    (shape, replace("Goal: ", ""), "'Goal: …'"),
+    (shape, replace("- [ ] ", ""), "no goals to tick"),
     (install, replace(f"course-{VERSION}", "course-9.9.9"), "the first code cell lacks"),
     (shape, replace(":::{admonition} Predict", ":::{admonition} Look"), "'Predict…'"),
     (shape, lambda notebook: notebook.cells.append(notebook.cells.pop(2)), "'Predict…'"),
@@ -714,7 +712,7 @@ BROKEN: list[tuple[Rule, Callable[[Notebook], None], str]] = [
     (short, with_cell(1, source="\n".join(["run()"] * 121)), "lines: 12"),
     (short, replace("## Exercise", "## A\n\n" * 8 + "## Exercise"), "headings: 9"),
     (minutes, replace("## Exercise\n", "## Exercise\n\n(20 minutes.)\n"), "about 20 minutes"),
-    (goals_leak_nothing, replace("say why", "say why it is 0.5"), "['0.5']"),
+    (goal_leaks_nothing, replace("say why", "say why it is 0.5"), "['0.5']"),
     (metadata, with_cell(3, metadata={"tags": ["hide-cell"]}), "The check behind this"),
     (metadata, mystnb_of_all("code_prompt_show", "The check behind this: all hold"), "The check behind this"),
     (shape, replace("## Summary", "## End"), "has 0 list items"),

@@ -104,10 +104,11 @@ def test_structured_data_says_what_the_page_says(published: Path, page: str) -> 
     }
     assert said["learningResourceType"] == kinds.get(page[:6], "Guide")
     assert said.get("position") == (int(number) if number else None)
-    box = parsed(published / page).select_one("article .goals")
-    goals = [" ".join(goal.get_text().split()).rstrip(",.") for goal in box.select("li")] if box else []
+    listed = parsed(published / page).select("article :is(.goals li, .task-list-item)")
+    goals = [" ".join(goal.get_text().split()).rstrip(",.") for goal in listed]
     assert said.get("teaches", []) == goals
     assert bool(goals) == (page.replace("/deeper/", "/") in CHAPTERS)
+    box = parsed(published / page).select_one("article :is(.goals, .goal)")
     minutes = re.findall(r"(?:Time: |chapter \d+, )(\d+) minutes", box.get_text()) if box else []
     assert [said["timeRequired"]] == [f"PT{time}M" for time in minutes] if "timeRequired" in said else not minutes
 

@@ -78,8 +78,7 @@ def test_page_says_where_it_is(site: Site, page: str) -> None:
     chapter = page.replace("/deeper/", "/")
     if chapter in CHAPTERS:
         deeper = ["deeper"] if page != chapter else []
-        minutes = re.findall(r"Time: (\d+ minutes)", (ROOT / SOURCES[page.removesuffix(".html")]).read_text(encoding="utf-8"))
-        place = [f"Chapter {CHAPTERS.index(chapter) + 1} of {len(CHAPTERS)}", *deeper, *place, *minutes]
+        place = [f"Chapter {CHAPTERS.index(chapter) + 1} of {len(CHAPTERS)}", *deeper, *place]
     assert line == " · ".join(place)
 
 
@@ -193,6 +192,20 @@ def test_reader_may_always_see_everything(browser: Browser, site: Site) -> None:
         assert all(seen(results(box)) for box in boxes_of(tab))
 
 
+def test_goals_are_ticked_and_remembered(browser: Browser, site: Site) -> None:
+    with opened(browser, site, CHAPTERS[0]) as tab:
+        goals = tab.locator("#summary").get_by_role("checkbox").all()
+        assert len(goals) > 1
+        tab.locator("#summary label").nth(1).click()
+        tab.reload()
+        assert [goal.is_checked() for goal in goals] == [at == 1 for at in range(len(goals))]
+        goals[1].press("Space")
+        tab.reload()
+        assert not any(goal.is_checked() for goal in goals)
+    with opened(browser, site, CHAPTERS[0], java_script_enabled=False) as tab:
+        tab.locator("#summary").get_by_role("checkbox").first.check()
+
+
 def results(box: Locator) -> Locator:
     return box.locator("xpath=following-sibling::*[contains(concat(' ', @class, ' '), ' result ')]")
 
@@ -218,7 +231,8 @@ STRANGE = [
     "[]",
     '{"version": 1, "read": "book/01_order"}',
     '{"version": 1, "read": {"book/01_order": "x"}}',
-    '{"version": 1, "read": {}, "predicted": 3}',
+    '{"version": 1, "read": {}, "predicted": 3, "reached": 3}',
+    '{"version": 1, "read": {}, "reached": {"book/02_naive": {"1": "x"}}}',
     '{"version": 1, "read": {}, "predicted": {"book/01_order": {"prediction-1": "x"}, "book/02_naive": 7}}',
 ]
 

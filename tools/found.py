@@ -71,15 +71,19 @@ def read(html: Path, source: str) -> Page:
     number, title = re.findall(r'<h1>(?:<span class="section-number">(\d+)\. </span>)?(.*?)<a class="headerlink"', article)[0]
     number = number or "".join(re.findall(r"^Assignment (\d+):", title))
     (description,) = re.findall(r'<meta name="description" content="([^"]*)"', head)
-    goals = "".join(re.findall(r'<div class="goals admonition">(.*?)</div>', article, re.DOTALL))
-    minutes = re.search(r"Time: (\d+) minutes\.|, (\d+) minutes, \d+ points\.", plain(goals))
+    box = "".join(re.findall(r'<div class="goals admonition">(.*?)</div>', article, re.DOTALL))
+    goals = re.findall(r'<li class="task-list-item.*?>(.*?)</li>', article, re.DOTALL) or re.findall(
+        "<li>(.*?)</li>", box, re.DOTALL
+    )
+    line = "".join(re.findall(r'<p class="goal">(.*?)</p>', article, re.DOTALL))
+    minutes = re.search(r"Time: (\d+) minutes\.|, (\d+) minutes, \d+ points\.", plain(box or line))
     return Page(
         path,
         source,
         plain(title),
         int(number) if number else None,
         unescape(description),
-        [plain(goal).rstrip(",.") for goal in re.findall(r"<li>(.*?)</li>", goals, re.DOTALL)],
+        [plain(goal).rstrip(",.") for goal in goals],
         int(minutes[1] or minutes[2]) if minutes else None,
         next(iter(re.findall(r'<img [^>]*src="[^"]*_images/([^"/]+)"', article)), None),
     )

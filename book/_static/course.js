@@ -62,8 +62,8 @@ addEventListener("hashchange", uncover);
 uncover();
 if (new URLSearchParams(location.search).has("all")) predictions.forEach(open);
 
-// Which chapters have been read, and what was predicted: marked in the sidebar, counted at each chapter's end and on the first
-// page. It is kept in one entry of this browser's storage and goes nowhere; where storage is refused, none of this is there.
+// Which chapters have been read, what was predicted, and which goals are reached: marked in the sidebar, counted at each chapter's
+// end and on the first page, ticked in the summary. It is kept in one entry of this browser's storage and goes nowhere; where storage is refused, none of this is there.
 const readable = [...document.querySelectorAll(".chapters a")]; // chapters, and the pages below them
 let storage;
 try { storage = localStorage; } catch { /* refused */ }
@@ -79,6 +79,7 @@ if (storage && readable.length) {
     try { entry = JSON.parse(storage.getItem(ENTRY)); } catch { /* not ours, and written anew */ }
     const known = entry?.version === 1 && entry.read instanceof Object ? entry : { version: 1, read: {} };
     if (!(known.predicted instanceof Object)) known.predicted = {};
+    if (!(known.reached instanceof Object)) known.reached = {};
     return known;
   };
   const store = (change) => {
@@ -98,13 +99,16 @@ if (storage && readable.length) {
   const box = tick.firstChild;
   box.addEventListener("change", () => keep("read", box.checked));
   forget.addEventListener("click", () => {
-    if (!confirm("Forget which chapters you have read, and what you predicted?")) return;
+    if (!confirm("Forget which chapters you have read, what you predicted, and which goals you have reached?")) return;
     storage.removeItem(ENTRY);
     show();
   });
 
+  const goals = [...document.querySelectorAll(".task-list-item-checkbox")];
+  for (const goal of goals) goal.addEventListener("change", () => keep("reached", [...goals.keys()].filter((at) => goals[at].checked)));
+
   const show = () => {
-    const { read } = kept();
+    const { read, reached } = kept();
     const isRead = (link) => read[nameOf(link)] === true;
     for (const link of readable) {
       link.querySelector(".read")?.remove();
@@ -120,6 +124,7 @@ if (storage && readable.length) {
       next.textContent = `Go on with chapter ${link.textContent.trim().replace(".", ":")}`;
     }
     box.checked = read[here] === true;
+    goals.forEach((goal, at) => { goal.checked = [].concat(reached[here]).includes(at); });
     tell();
   };
 

@@ -57,9 +57,9 @@ PUNCTUATED = re.compile(
 
 
 def description(body: str) -> str:
-    """The goals of a chapter or assignment, or a page's first paragraph: as many whole words as fit in 160 characters."""
+    """What the box at the top says, or a page's first paragraph: as many whole words as fit in 160 characters."""
     goals = r'<div class="goals admonition">\s*<p class="admonition-title">.*?</p>(.*?)</div>'
-    found = re.search(f"{goals}|<p>(.*?)</p>", body, re.DOTALL)
+    found = re.search(f'{goals}|<p(?: class="goal")?>(.*?)</p>', body, re.DOTALL)
     text = re.sub(r"<!--.*?-->|<[^>]*>", "", (found[1] or found[2]) if found else "", flags=re.DOTALL)
     words = " ".join(unescape(text).split())
     return words if len(words) <= 160 else words[:159].rpartition(" ")[0].rstrip(",.;:") + "…"

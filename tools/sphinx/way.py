@@ -1,4 +1,4 @@
-"""A Sphinx extension for navigation: where a page is in the course, where to go next, and a sidebar whose parts fold.
+"""A Sphinx extension for navigation: where a page is in the course, where to go next, a sidebar whose parts fold, and goals.
 
 Everything follows from the table of contents and the short route on the first page. book/_templates shows it, and
 course.js marks the pages that have been read.
@@ -58,15 +58,14 @@ class Course:
     def part(self, page: str) -> str:
         return next((part.caption for part in self.parts if page in part.pages), "")
 
-    def whereabouts(self, body: str) -> list[str]:
+    def whereabouts(self) -> list[str]:
         if own := self.page not in self.chapters and self.part(self.page):
             return [own]
         if not self.chapter:
             return []
         place = f"Chapter {self.chapters.index(self.chapter) + 1} of {len(self.chapters)}"
-        minutes = re.search(r"Time: (\d+ minutes)", body)
         deeper = ["deeper"] if self.page != self.chapter else []
-        return [place, *deeper, self.part(self.chapter), *(minutes.groups() if minutes else [])]
+        return [place, *deeper, self.part(self.chapter)]
 
     def step(self, label: str, page: str) -> Step:
         number = f"Chapter {self.chapters.index(page) + 1}: " if page in self.chapters else ""
@@ -107,10 +106,19 @@ def folded(sidebar: BeautifulSoup, numbered: set[str]) -> BeautifulSoup:
     return sidebar
 
 
+# A chapter's line below its title, and the goals in its summary, whose words belong to their boxes.
+GOALS = {
+    r"(?<=</h1>\n)<p>(?=Goal: )": '<p class="goal">',
+    r'(<input class="task-list-item[^>]*>)(.*?)(?=</p>)': r"<label>\1\2</label>",
+}
+
+
 def show(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
     if doctree:
         course = Course(app, page)
-        context |= {"whereabouts": course.whereabouts(context["body"]), "onward": course.onward()}
+        context |= {"whereabouts": course.whereabouts(), "onward": course.onward()}
+        for plain, marked in GOALS.items():
+            context["body"] = re.sub(plain, marked, context["body"])
 
 
 def fold(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
