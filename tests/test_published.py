@@ -44,7 +44,7 @@ def heading(published: Path, page: str) -> tuple[str, str]:
     """The number and the words of the page's title."""
     title = parsed(published / page).select_one("article h1")
     assert title
-    number, words = re.findall(r"^(?:(\d+)\. )?(.*)#$", title.get_text())[0]
+    number, words = re.findall(r"^(?:(\d+) )?(.*)#$", title.get_text())[0]
     return number or "".join(re.findall(r"^Assignment (\d+):", words)), words
 
 

@@ -100,7 +100,7 @@ def test_sidebar_opens_by_keyboard_and_without_scripts(browser: Browser, site: S
 
 
 def marks(tab: Page) -> list[str]:
-    return tab.get_by_role("link", name="(read)").evaluate_all("links => links.map(link => link.innerText.split('.')[0])")
+    return tab.get_by_role("link", name="(read)").evaluate_all("links => links.map(link => link.innerText.split(' ')[0])")
 
 
 def test_what_was_read_is_remembered_and_forgotten(browser: Browser, site: Site) -> None:

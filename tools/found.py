@@ -53,7 +53,7 @@ class Page:
     description: str
     goals: list[str]
     minutes: int | None
-    figure: str | None  # the file name of the first figure
+    figure: str | None  # the file name of the first figure, which comes after the chapter's picture
 
     @property
     def kind(self) -> str:
@@ -68,7 +68,7 @@ class Page:
 def read(html: Path, source: str) -> Page:
     path = re.sub(r"\.\w+$", ".html", source)
     head, _, article = (html / path).read_text(encoding="utf-8").partition("<article")
-    number, title = re.findall(r'<h1>(?:<span class="section-number">(\d+)\. </span>)?(.*?)<a class="headerlink"', article)[0]
+    number, title = re.findall(r'<h1>(?:<span class="section-number">(\d+) </span>)?(.*?)<a class="headerlink"', article)[0]
     number = number or "".join(re.findall(r"^Assignment (\d+):", title))
     (description,) = re.findall(r'<meta name="description" content="([^"]*)"', head)
     box = "".join(re.findall(r'<div class="goals admonition">(.*?)</div>', article, re.DOTALL))
@@ -85,7 +85,7 @@ def read(html: Path, source: str) -> Page:
         unescape(description),
         [plain(goal).rstrip(",.") for goal in goals],
         int(minutes[1] or minutes[2]) if minutes else None,
-        next(iter(re.findall(r'<img [^>]*src="[^"]*_images/([^"/]+)"', article)), None),
+        next(iter(re.findall(r'<img (?!alt="")[^>]*src="[^"]*_images/([^"/]+)"', article)), None),
     )
 
 

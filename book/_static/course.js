@@ -121,7 +121,7 @@ if (storage && readable.length) {
     next.hidden = !link;
     if (link) {
       next.href = link.href;
-      next.textContent = `Go on with chapter ${link.textContent.trim().replace(".", ":")}`;
+      next.textContent = `Go on with chapter ${link.textContent.trim().replace(" ", ": ")}`;
     }
     box.checked = read[here] === true;
     goals.forEach((goal, at) => { goal.checked = [].concat(reached[here]).includes(at); });

@@ -2,11 +2,12 @@
 
 A notebook stores a figure as SVG, on white. On the site, it has no background of its own, and a second version in the colours
 of the dark page: colours of lines and text can be replaced in the SVG file, while heatmaps are images in it and stay unchanged.
+A chapter's picture, which the first page describes, also stands beside its title.
 """
 
 import re
 from html import unescape
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from sphinx.application import Sphinx
@@ -59,7 +60,12 @@ def twins(app: Sphinx, page: str, template: str, context: dict[str, Any], doctre
         dark = sized.replace(found[1], found[1].replace(".svg", "-dark.svg"))
         return f'{sized} class="in-light"{first} />{dark} class="in-dark" loading="lazy" />'
 
-    context["body"] = FIGURE.sub(pair, context.get("body", ""))
+    picture = app.env.images.get(f"book/pictures/{PurePosixPath(page).name[:2]}.svg")
+    body = context.get("body", "")
+    if picture and PurePosixPath(page).parent.name == "book":
+        address = context["pathto"](f"_images/{picture[1]}", resource=True)
+        body = body.replace("<h1>", f'<div class="picture"><img alt="" src="{address}" /></div>\n<h1>', 1)
+    context["body"] = FIGURE.sub(pair, body)
 
 
 def write_twins(app: Sphinx, exception: Exception | None) -> None:
