@@ -128,7 +128,7 @@ METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
-TAGS = {"hide-input", "hide-cell", "nbval-ignore-output", "raises-exception"}
+TAGS = {"as-table", "hide-input", "hide-cell", "nbval-ignore-output", "raises-exception"}
 EXECUTE = "make execute CHAPTER=…"
 
 Rule = Callable[[Notebook], Iterator[str]]
