@@ -70,6 +70,11 @@ def test_what_all_rows_have_in_common_is_said_once() -> None:
     assert html.count("nats") == 1
 
 
+def test_rows_that_differ_in_something_else_have_no_schemes_line() -> None:
+    (table,) = arrange.tables("%             32  64\nRoPE          99   0\nRoPE, factor  99  14\nALiBi         98  97\n")
+    assert [bool(row.i) for row in BeautifulSoup(arrange.html(table), "html.parser").select("tbody tr")] == [False, False, True]
+
+
 @pytest.mark.parametrize("page", [page for page in NOTEBOOKS if any(tagged(cell, "as-table") for cell in cells(page))])
 def test_tagged_cells_show_what_they_print(site: Site, page: str) -> None:
     printed = ["".join(cell["outputs"][0]["text"]) for cell in cells(page) if tagged(cell, "as-table")]

@@ -92,11 +92,36 @@ def test_sidebar_opens_by_keyboard_and_without_scripts(browser: Browser, site: S
         while link := tab.evaluate("document.activeElement.closest('.bd-links') && (document.activeElement.href || 'a part')"):
             seen.append(link)
             tab.keyboard.press("Tab")
-        assert len(set(seen) - {"a part"}) == len(PAGES), f"of the sidebar, Tab reaches only {seen}"
+        reached = [p for p in PAGES if "/deeper/" not in p or p.endswith(page.removeprefix("book/"))]
+        assert len(set(seen) - {"a part"}) == len(reached), f"of the sidebar, Tab reaches only {seen}"
         assert tab.locator(".onward a").count() == len(steps(site, page))
         assert not tab.locator(".progress-so-far").count()
         colours = tab.evaluate("['.onward a', 'h1'].map(e => getComputedStyle(document.querySelector(e)).color)")
         assert len(set(colours)) == 2, f"without scripts the page has no colours: {colours}"
+
+
+def test_sidebar_names_chapters_and_tells_their_questions(site: Site) -> None:
+    for link, page in zip(piece(site, PAGES[0], 'nav class="bd-links').select(".chapters a"), CHAPTERS, strict=True):
+        number, _, name = link.get_text().partition(" ")
+        title = site.article(page).select_one("h1")
+        assert title
+        assert (number, len(name) <= 22) == (str(CHAPTERS.index(page) + 1), True), f"_toc.yml gives {page} no short title"
+        assert title.get_text().removesuffix("#") == f"{number} {link['title']}"
+
+
+def test_glossary_is_filtered(browser: Browser, site: Site) -> None:
+    page = next(page for page in PAGES if page.endswith("glossary.html"))
+    with opened(browser, site, page) as tab:
+        terms = tab.locator("#glossary section section")
+        every = terms.count()
+        tab.get_by_role("searchbox", name="Find a term").fill("Ntk")
+        shown = [term.inner_text() for term in terms.filter(visible=True).all()]
+        assert 0 < len(shown) < every
+        assert all("NTK" in text for text in shown)
+        expect(tab.get_by_role("status")).to_have_text(re.compile(rf"{len(shown)} terms?"))
+        tab.evaluate("location.hash = 'token'")
+        expect(tab.locator("#token")).to_be_in_viewport()
+        assert terms.filter(visible=True).count() == every
 
 
 def marks(tab: Page) -> list[str]:

@@ -552,8 +552,8 @@ def test_search_works_from_the_folder(browser: Browser, site: Site) -> None:
 def test_keyboard_sees_where_it_is(browser: Browser, site: Site) -> None:
     """From the link that skips what all pages have, through all that can be used, and out again."""
     stops = """() => {
-        const e = document.activeElement; // the theme outlines the arrow of a chapter with a page below it
-        const {outlineStyle, boxShadow} = getComputedStyle(e.querySelector('.toctree-toggle') ?? e);
+        const e = document.activeElement;
+        const {outlineStyle, boxShadow} = getComputedStyle(e);
         return e === document.body ? null : [e.outerHTML.slice(0, 120), outlineStyle !== 'none' || boxShadow !== 'none'];
     }"""
     with opened(browser, site.address(CHAPTERS[0])) as tab:

@@ -21,6 +21,29 @@ addEventListener("resize", reach);
 // To copy takes the focus off the button: it comes back, so that the keyboard goes on from there.
 addEventListener("click", ({ target }) => target.closest(".copybtn")?.focus());
 
+// The glossary shows the terms that contain what is typed, in their names or in what they mean.
+const terms = [...document.querySelectorAll("#glossary section section")];
+if (terms.length) {
+  const list = document.querySelector("#glossary > p:has(> a + a + a)"); // from A to Z
+  list.insertAdjacentHTML("beforebegin", '<p class="filter"><label>Find a term: <input type="search"></label> <span role="status"></span></p>');
+  const [label, count] = list.previousElementSibling.children;
+  const field = label.lastChild;
+  const filter = () => {
+    const typed = field.value.trim().toLowerCase();
+    for (const term of terms) term.hidden = !term.textContent.toLowerCase().includes(typed);
+    for (const part of document.querySelectorAll("#glossary > section")) part.hidden = !part.querySelector("section:not([hidden])");
+    list.hidden = typed !== "";
+    const found = terms.filter((term) => !term.hidden).length;
+    count.textContent = typed && (found === 1 ? "1 term" : `${found} terms`);
+  };
+  field.addEventListener("input", filter);
+  addEventListener("hashchange", () => { // a link leads to a term, which may be filtered out
+    field.value = "";
+    filter();
+    document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();
+  });
+}
+
 // A prediction comes before its result: the cells after its box, and the paragraph that says what they show. These wait until
 // one of the options is chosen, but the browser's search finds them, and an address that leads into them opens them.
 const predictions = [...document.querySelectorAll(".predict")].filter((box) => box.querySelector(".guess"));

@@ -70,9 +70,9 @@ def short(labels: list[str]) -> tuple[str, list[str]]:
     return "", labels
 
 
-def heading(label: str) -> str:
-    """A row's heading; that of a scheme has the scheme's name and line, as in figures."""
-    if not (style := STYLES.get(label.lower())):
+def heading(label: str, others: list[str]) -> str:
+    """A row's heading; that of a scheme has the scheme's name and line, as in figures, unless rows differ in something else."""
+    if not (style := STYLES.get(label.lower())) or any(other.startswith(f"{label}, ") for other in others):
         return f'<th scope="row">{escape(label)}</th>'
     line = f"{DASHES.get(style.linestyle, 'dashed')} {VARIABLES[style.color]}"
     return f'<th scope="row"><i style="border-top: 3px {line}"></i>{escape(style.label)}</th>'
@@ -91,7 +91,7 @@ def html(table: list[Row]) -> str:
             corner = " / ".join(filter(None, [common, top.label]))
         for label, (_, cells) in zip(labels, group, strict=True):
             values = (re.sub(" (±.*)", r" <small>\1</small>", cell) for cell in cells)
-            body += f"<tr>{heading(label)}{''.join(f'<td>{value}</td>' for value in values)}</tr>"
+            body += f"<tr>{heading(label, labels)}{''.join(f'<td>{value}</td>' for value in values)}</tr>"
     columns = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in top.cells)
     names = f"<td>{escape(corner)}</td>{columns}"
     return f'<table class="printed"><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>'

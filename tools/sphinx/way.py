@@ -91,18 +91,27 @@ class Course:
         return [self.step(*step) for step in [*near, *(later or [(part.caption, part.pages[0]) for part in other])]]
 
 
-def folded(sidebar: BeautifulSoup, numbered: set[str]) -> BeautifulSoup:
-    """The sidebar with each part in a <details>. The page's own part is open, or the chapters if the page is in no part."""
+def folded(sidebar: BeautifulSoup, numbered: set[str], questions: list[str]) -> BeautifulSoup:
+    """The sidebar with each part in a <details>. The page's own part is open, or the chapters if the page is in no part.
+
+    Chapters have short names, with their questions as tooltips. The page below a chapter is there if the reader is at either.
+    """
     parts = list(zip(sidebar.select("p.caption"), sidebar.select("p.caption + ul"), strict=True))
     inside = any("current" in links["class"] for _, links in parts)
-    for below in sidebar.select("li > details > summary"):
-        below["aria-label"] = f"Below chapter {(below.find_previous('a') or below).get_text(strip=True)}"
+    for below in sidebar.select("li > details"):
+        if "current" in below.parent["class"]:
+            below.summary.decompose()
+            below.unwrap()
+        else:
+            below.decompose()
     for caption, links in parts:
         chapters = caption.get_text() in numbered
         part = sidebar.new_tag("details", attrs={"class": "part chapters" if chapters else "part"})
         if "current" in links["class"] or (chapters and not inside):
             part["open"] = ""
         caption.wrap(sidebar.new_tag("summary")).wrap(part).append(links.extract())
+    for chapter, question in zip(sidebar.select(".chapters > ul > li > a"), questions, strict=True):
+        chapter["title"] = question
     return sidebar
 
 
@@ -123,8 +132,10 @@ def show(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree
 
 def fold(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
     sidebar = context["generate_toctree_html"]
-    numbered = {part.caption for part in Course(app, app.config.root_doc).parts if part.numbered}
-    context["generate_toctree_html"] = lambda **options: folded(sidebar(**options), numbered)
+    course = Course(app, app.config.root_doc)
+    numbered = {part.caption for part in course.parts if part.numbered}
+    questions = [course.titles[chapter].astext() for chapter in course.chapters]
+    context["generate_toctree_html"] = lambda **options: folded(sidebar(**options), numbered, questions)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
