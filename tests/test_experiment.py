@@ -71,6 +71,7 @@ from posenc_course.relative import ShawPositions, T5Positions, WindowedPositions
 from posenc_course.rope import RotaryPositions
 from posenc_course.rope_scaling import ntk_aware, position_interpolation, yarn, yarn_attention_factor
 from posenc_course.schemes import PositionScheme
+from posenc_course.sinusoidal import frequencies
 from posenc_course.transformer import Block, Decoder
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -326,10 +327,10 @@ def test_changes_are_the_packages_own_formulas() -> None:
         "yarn_fast_8": yarn(omega, 4, 64, fast=8, truncate=False),
     }
     assert not torch.equal(expected["yarn_fast_8"], yarn(omega, 4, 64, fast=8))
-    for change, frequencies in expected.items():
+    for change, stretched in expected.items():
         model = changed(rope, change, 4 * 64, 64)
         assert isinstance(model.scheme, RotaryPositions)
-        assert torch.equal(model.scheme.frequencies, frequencies)
+        assert torch.equal(model.scheme.frequencies, stretched)
         assert model.scheme.attention_factor == (yarn_attention_factor(4) if "yarn" in change else 1)
         assert all(layer.scheme is model.scheme for layer in model.modules() if isinstance(layer, MultiHeadAttention))
     longer = changed(learned, "interpolation", 2 * T - 1, T).scheme
@@ -386,9 +387,10 @@ LAYERS = {
     **{f"{most}-{last}": (most, last) for most in ("window", "recurrent") for last in ("rope", "none")},
     "rope-none": ("rope", "none"),
 }
-KINDS: dict[str, type[PositionScheme]] = {
-    "polar": PolarPositions, "recurrent": RecurrentPositions, "forgetting": ForgettingPositions,
-    "selective": SelectiveRotaryPositions, "reflected": ReflectedPositions,
+# With the settings that the stored runs had.
+KINDS: dict[str, PositionScheme] = {
+    "polar": PolarPositions(16, 4), "recurrent": RecurrentPositions(64, 4), "forgetting": ForgettingPositions(64, 4),
+    "selective": SelectiveRotaryPositions(64, 4, frequencies(16)), "reflected": ReflectedPositions(64, 4),
 }  # fmt: skip
 # With 16 channels a head: how many of 200 keys the last query sees, and the radians per token of the pairs that rotate.
 OMEGA = [10 ** (-i / 2) for i in range(8)]
@@ -399,7 +401,7 @@ def rotated(scheme: PositionScheme, x: Tensor) -> Tensor:
     return scheme.rotate(x, x, torch.arange(x.shape[2]), torch.arange(x.shape[2]))[0]
 
 
-@pytest.mark.parametrize("num_layers", [2, 4, 8])
+@pytest.mark.parametrize("num_layers", [2, 4, 6, 8])
 @pytest.mark.parametrize("name", NEWER)
 def test_each_layer_of_a_newer_scheme_does_what_the_chapters_say(name: str, num_layers: int) -> None:
     model = build_model(replace(PRESETS["newer"], num_layers=num_layers), Run("text", name, 0))
@@ -407,7 +409,7 @@ def test_each_layer_of_a_newer_scheme_does_what_the_chapters_say(name: str, num_
     for number, scheme in enumerate(schemes(model), start=1):
         does = LAYERS[name][number % min(4, num_layers) == 0]
         if does in KINDS:
-            assert type(scheme) is KINDS[does]
+            assert repr(scheme) == repr(KINDS[does])
             continue
         sees, omega = DOES[does]
         bias = scheme.bias(q[:, :, -1:], positions[-1:], positions)
