@@ -7,6 +7,7 @@ the test changes every sign, number, root, quotient and function of every formul
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from typing import Any, NamedTuple
@@ -265,6 +266,11 @@ def overlapping(a: int, b: int, s: int, sigma: float) -> Names:
     return averages | {"E": 1.0, "a": a, "b": b, "s": s, "sigma": sigma}
 
 
+SO_FAR: Names = {"m": 30.0, "n": 25.0}
+AVERAGES_SO_FAR = float(np.full(26, 1 / 26) @ np.full(31, 1 / 31)[:26] * math.sqrt(26 * 31))  # of perpendicular tokens
+HALF_TURN = (39 / math.pi) ** (D / (D - 2))  # the base for which the slowest pair makes half a rotation in 40 tokens
+
+
 def lead_for_half(n: int, sigma: float) -> float:
     """Among keys whose scores are normally distributed, with the exact mean of their exponentials."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(60)
@@ -467,6 +473,34 @@ FORMULAS = [
     Formula("notation", "is the imaginary unit in $", {"omega": OMEGA[1], "Delta": DELTA}, complex(*rope(DELTA)[2:4, 2])),
     # Its index is a position and a column; pos is read as p·o·s.
     Formula("notation", "a *column* in the Transformer paper's $", TABLE | {"PE": cell, "p": 1.0, "o": 1.0, "s": M}, pe(M)[4]),
+    # In the running text
+    Formula("02_naive", "What is left of a step is $", {"x": 0.7, "m": M}, 0.7 / 17 - 0.7 / 18),
+    *(
+        Formula(page, r"\sigma = 1/\sqrt d", {"sigma": D ** SCALES["paper"][0], "d": D}, inline=True)
+        for page in ("05_norm", "deeper/05_norm", "claims")
+    ),
+    Formula(
+        "05_norm", "Position makes up $", {"f": 1.7, "sigma": 0.6}, float(norms([M], D)) ** 2 / (D / 2 + 1.7**2 * D * 0.6**2)
+    ),
+    Formula(
+        "deeper/05_norm",
+        "The squared length is then $",
+        {"d": 7, "omega": float(frequencies(7)[-1]), "m": M},
+        pe(M, 7) @ pe(M, 7),
+    ),
+    Formula("07_base", "there are $L - 1$ steps of $", BASE, OMEGA[-1]),
+    Formula("07_base", "add up to exactly π, so $", {"d": D, "L": 40.0, "base": HALF_TURN}),
+    Formula("11_alibi", "of the attention lies on the nearest $", {"s": 0.25, "p": nearest_share(0.25, 4, 1000)}, 4.0),
+    Formula("14_layers", "and their similarity is $", SO_FAR, AVERAGES_SO_FAR),
+    Formula("deeper/14_layers", "and the quotient is $", SO_FAR, AVERAGES_SO_FAR),
+    Formula("16_reach", "by the share of the others, is $", LEAD, diluted(3, *[0.0] * 39) / (1 - diluted(3, *[0.0] * 39))),
+    Formula("deeper/09_relative", "the formula written as $", {"q": Q, "k": K, "b": 0.3, "d": D}, (Q @ K + 0.3) / D**0.5),
+    Formula("deeper/13_stretching", "The slowest frequency is $", BASE, OMEGA[-1]),
+    Formula("deeper/13_stretching", "divided by $s$.\nSo $", {"s": 8.0, "d": D, "base": 10_000.0, "base'": NTK_BASE}),
+    Formula("deeper/16_reach", "That's because $", {"n": 40.0, "T": 32.0}),
+    Formula("claims", r"\sqrt{d}\,X", {"d": D, "X": 0.4, "PE": -1.2}, D ** SCALES["paper"][1] * 0.4 - 1.2, inline=True),
+    Formula("claims", "for even $k$ and $", {"k": 5.0, "n": D}, 2 * (5 // 2) / D),
+    Formula("inventory", "the sum of the two positions, because $", ANGLES),
 ]
 
 
@@ -545,6 +579,40 @@ def test_every_displayed_formula_is_evaluated(name: str) -> None:
     assert not missing, f"{name}: nothing evaluates {missing}: add each to FORMULAS, or to EXCUSED_DISPLAYS with the reason"
 
 
+LETTER = r"(?<![\\a-zA-Z])[a-zA-Z](?![a-zA-Z])|\\(?:omega|Delta|sigma|rho)|\\text\{\w+\}"
+EXCUSED_QUOTIENTS = {
+    r"d/(2 \log_{10} \text{base})": "how many pairs there are, on average",
+    r"\sigma\sqrt{2 \ln n}": "an approximation for many scores",
+}
+
+
+@pytest.mark.parametrize("name", [*pages.NOTEBOOKS, *pages.TEXTS])
+def test_every_root_and_quotient_in_the_text_is_evaluated(name: str) -> None:
+    """Those of several letters and with brackets; copies of a formula that is evaluated, or of its part, are evaluated, too."""
+    text, right = text_of(name), copies()
+    evaluated_at = {place.span(1) for formula in FORMULAS if formula.page == name for place in places(formula, text)}
+    left = [place[1] for place in re.finditer(INLINE, text) if place.span(1) not in evaluated_at]
+    missing = [
+        formula
+        for formula in left
+        if re.search(r"\\sqrt|\\frac|\)\s*/|/\s*\(", formula)
+        and len({*re.findall(LETTER, re.sub(r"_(?:\w|\{.*?\}+|\\text\{\w+\})", "", formula))}) > 1
+        and formula not in EXCUSED_QUOTIENTS
+        and not any(unspaced(formula) in known for known in right)
+    ]
+    assert not missing, f"{name}: nothing evaluates {missing}: add each to FORMULAS, or to EXCUSED_QUOTIENTS with the reason"
+
+
+def unspaced(formula: str) -> str:
+    return re.sub(rf"{latex.SPACES}|[\s&]", "", formula)
+
+
+@functools.cache
+def copies() -> frozenset[str]:
+    """The formulas of all pages that are evaluated."""
+    return frozenset(unspaced(formula) for row in FORMULAS for formula in found(row, text_of(row.page)))
+
+
 def test_what_is_calculated_in_numbers_is_right() -> None:
     """Of all pages and assignments, the equations without any symbol."""
     paths = sorted([*pages.NOTEBOOKS.values(), *(pages.ROOT / "exercises/source").rglob("*.ipynb")])
@@ -561,6 +629,31 @@ def test_what_is_calculated_in_numbers_is_right() -> None:
                 assert not false, f"{name}: {part}\n{false}: correct it"
                 right += "=" in part or "approx" in part
     assert right > 15
+
+
+def way(matrix: Any) -> str:
+    """Where a rotation by less than half a turn takes the first axis: up, or down."""
+    return "counterclockwise" if matrix[1, 0] > 0 else "clockwise"
+
+
+WAYS = {r"\b(?:hands?|clocks?|tables?)\b": way(shift_matrix(0.6, 2)), r"\b(?:RoPE|package)\b": way(rope(0.6))}
+
+
+@pytest.mark.parametrize("name", [*pages.NOTEBOOKS, *pages.TEXTS])
+def test_rotations_go_the_way_that_is_said(name: str) -> None:
+    """Matrices, and in a clause with one direction, the table's hands and RoPE."""
+    text = text_of(name)
+    said = [
+        (matrix, way(latex.sides(matrix, dict(BLOCK))[0].value), word)
+        for matrix, word in re.findall(r"\$(\\begin\{pmatrix\}[^$]*)\$, which rotates it (\w+)", text)
+    ]
+    for clause in re.split(r"[.,;:!?()|\n]", text):
+        words = {*re.findall(r"\b(?:counter)?clockwise\b", clause)}
+        said += [(clause, right, word) for subject, right in WAYS.items() for word in words if re.search(subject, clause)][
+            : len(words) == 1
+        ]
+    wrong = [(what, word) for what, right, word in said if word != right]
+    assert not wrong, f"{name}: correct the direction of {wrong}"
 
 
 CASES = pytest.mark.parametrize("formula", FORMULAS, ids=[f"{of.page}-{of.piece}" for of in FORMULAS])
