@@ -263,7 +263,7 @@ def conclusions_are_tied(page: Page) -> Iterator[str]:
 _PAIRS = """before/ahead/sooner/earlier|after/behind/later more|less/fewer most|least better|worse best|worst fast|slow
 faster|slower fastest|slowest first|last above|below over|under larger|smaller largest|smallest longer|shorter longest|shortest
 higher|lower highest|lowest near|far nearer|farther nearest|farthest always|never rises|falls grows|shrinks same|different
-wider|narrower widest|narrowest beyond|within positive|negative helps|harms"""
+wider|narrower widest|narrowest steeper|flatter steepest|flattest beyond|within positive|negative helps|harms"""
 OPPOSITES = [[side.split("/") for side in pair.split("|")] for pair in _PAIRS.split()]
 
 
@@ -333,6 +333,21 @@ def comparisons_hold(page: Page) -> Iterator[str]:
         for (upward, by), found in zip(steps, [*re.finditer(FROM_TO, text), *re.finditer(INSTEAD, text)], strict=True):
             if by == 0 or bool(upward) != (by > 0):
                 yield f"{where} says {' '.join(found[0].split())!r}: exchange the numbers, or correct the direction"
+
+
+THING = r"(?:buckets?|channels?|clocks?|columns?|hands?|heads?|layers?|pairs?|rows?|seeds?)"
+THAN_NUMBERED = (
+    rf"(?i)\b{THING} \d+ (?!than)[^.:;!?]{{0,60}}?\b(?:\w{{2,}}er|more|less)\b"
+    rf"[^.:;!?]{{0,40}}?\bthan [^.,:;!?]{{0,20}}?{THING} \d+"
+)
+
+
+def numbered_things_are_compared_by_a_cell(page: Page) -> Iterator[str]:
+    """ "Head 9 is steeper than head 1" hangs on a line, which rules for words and directions then hold against it."""
+    for where, text in [("the prose", page.text), *page.captions]:
+        for sentence in sentences(text):
+            if "<!--" not in sentence and (found := re.search(THAN_NUMBERED, " ".join(sentence.split()))):
+                yield f"{where} says {found[0]!r}, which hangs on nothing: print it, and write <!--key = yes-->"
 
 
 FOUND = r"(?:shows?|showed|has shown|measured|found|proved|proves|counted|tested|trained|saw|has the measurement)"
@@ -518,6 +533,7 @@ RULES: list[Rule] = [
     seeds_are_counted,
     directions_agree,
     comparisons_hold,
+    numbered_things_are_compared_by_a_cell,
     links_lead_where_they_say,
     quiz_is_decided,
     conclusions_are_tied,

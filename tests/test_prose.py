@@ -158,6 +158,8 @@ BROKEN: list[tuple[Callable[[Page], object], str, str, str]] = [
     (prose.directions_agree, "It follows.", "Its loss is lower<!--rope above alibi = yes-->.", "the opposite of <!--rope"),
     (prose.comparisons_hold, "It follows.", "It falls from 2<!--a--> to 3<!--b-->.", "'falls from 2 to 3': exchange"),
     (prose.comparisons_hold, "It follows.", "Of these, fewer hold: 3 instead of 2.", "'fewer hold: 3 instead of 2': exchange"),
+    (prose.numbered_things_are_compared_by_a_cell, "It follows.", "Head 9 is steeper than head 1.", "hangs on nothing"),
+    (prose.directions_agree, "It follows.", "It's flatter.<!--head 9 is steeper than head 1 = yes-->", "'flatter' where"),
     (prose.links_lead_where_they_say, "[chapter 4]", "[chapter 5]", "[chapter 5] leads to chapter 4"),
     (prose.given_numbers_are_numbers, "It follows.", "It follows.<!--given-->", "stands behind no number"),
     (prose.quiz_is_decided, "**Yes.**<!--all of them = yes-->", "**Yes.**", "write **Yes.**<!--key = yes-->"),
