@@ -80,8 +80,8 @@ _SLOPES: dict[str, tuple[Slope, str]] = {
         "For 12 heads, your last 4 slopes continue the sequence of the first 8. But they should come from the slopes of 16 "
         "heads."),
     "counted among all": (_listed(lambda j, p: 4 * (2 * (j + p) + 1) / p),
-        "For 12 heads, you count on from 8 in the formula for the last 4 heads. But head 8 should get the first slope of 16 "
-        "heads, so start counting again."),
+        "For 12 heads, you carry on with the formula at head 8 for the last 4 heads. But head 8 should get the first slope of "
+        "16 heads, so start counting again."),
     "one per head": (_listed(_between, lambda h, p: h + 1.0),
         "Your exponents increase by 1 from head to head. For a power of two, the step should be 8 divided by the number of "
         "heads."),
