@@ -29,9 +29,10 @@ def wavelengths(d_model: int, base: float = 10_000.0) -> Tensor:
 def turning_pairs(length: int, d_model: int, base: float = 10_000.0, *, angle: float = 2 * math.pi) -> int:
     """How many of the ⌈d_model/2⌉ pairs rotate by more than `angle` radians from the first of `length` tokens to the last.
 
-    This is the number of pairs i with ω_i·(length - 1) > angle. Raises ValueError for sizes or an angle out of range.
+    This is the number of pairs i with ω_i·(length - 1) > angle. Angles that are equal but for the rounding of a power don't
+    count. Raises ValueError for sizes or an angle out of range.
     """
-    return int((frequencies(d_model, base) * (length - 1) > angle).sum())
+    return int((frequencies(d_model, base) * (length - 1) > angle * (1 + 1e-12)).sum())
 
 
 @checked(positions=POSITIONS, d_model=D_MODEL, base=BASE)

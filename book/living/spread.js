@@ -11,7 +11,7 @@ const LENGTHS = [...new Set(Array.from({ length: 60 }, (_, at) => Math.round(10 
 const steps = (from, to) => Array.from({ length: 3 * (to - from) + 1 }, (_, at) => (
   [1, 2, 5][at % 3] * 10 ** (from + Math.floor(at / 3))
 ));
-const used = (omega, length, angle) => omega.filter((frequency) => frequency * (length - 1) > angle).length;
+const used = (omega, length, angle) => omega.filter((frequency) => frequency * (length - 1) > angle * (1 + 1e-12)).length;
 
 export const figure = {
   label: "The frequencies of a table's pairs, and how many of these pairs a text uses",
