@@ -346,8 +346,25 @@ def numbered_things_are_compared_by_a_cell(page: Page) -> Iterator[str]:
     """ "Head 9 is steeper than head 1" hangs on a line, which rules for words and directions then hold against it."""
     for where, text in [("the prose", page.text), *page.captions]:
         for sentence in sentences(text):
-            if "<!--" not in sentence and (found := re.search(THAN_NUMBERED, " ".join(sentence.split()))):
-                yield f"{where} says {found[0]!r}, which hangs on nothing: print it, and write <!--key = yes-->"
+            said = re.search(THAN_NUMBERED, " ".join(re.sub(r"<!--.*?-->", " ", sentence, flags=re.DOTALL).split()))
+            if said and "<!--" not in sentence:
+                yield f"{where} says {said[0]!r}, which hangs on nothing: print it, and write <!--key = yes-->"
+            for found in ties(sentence) if said else []:
+                of_line = re.search(THAN_NUMBERED, found.key)
+                if of_line and _compared(said[0]) != _compared(of_line[0]):
+                    yield f"{where} says {said[0]!r} of {found}: correct the sentence"
+
+
+def _compared(comparison: str) -> tuple[list[str], set[int]]:
+    """The numbers, smaller one first, and whether the words of each pair of opposites put the first above the second."""
+    numbers, words = re.findall(r"\d+", comparison), {*re.findall(r"[a-z]+", comparison.lower())}
+    turned = numbers != sorted(numbers, key=int)
+    signs = {
+        place if bool(words.intersection(one)) != turned else -place
+        for place, (one, other) in enumerate(OPPOSITES, start=1)
+        if words.intersection(one + other)
+    }
+    return sorted(numbers, key=int), signs
 
 
 FOUND = r"(?:shows?|showed|has shown|measured|found|proved|proves|counted|tested|trained|saw|has the measurement)"
