@@ -103,6 +103,22 @@ def stretched(change: str, factor: float) -> list[dict[str, Any]]:
     return [one["evaluation"] for one in rows if (one["change"], one["factor"]) == (change, factor)]
 
 
+def wrong(text: str) -> int | None:
+    """Where the first wrong letter is, counted from 1."""
+    correct = bytes(recital(len(text)).tolist()).decode()
+    return next((at for at, (one, other) in enumerate(zip(text, correct, strict=True), 1) if one != other), None)
+
+
+def test_the_first_page_s_letters_are_the_models_and_glasses_save_rope() -> None:
+    """Up to the first mistake; what follows it may be different on another machine."""
+    for near, texts in ((False, STORED["written"]), (True, STORED["near"])):
+        again = recite.written(recite.CONFIG, DATA, near=near)
+        assert {name: wrong(text) for name, text in again.items()} == {name: wrong(text) for name, text in texts.items()}
+    far = {scheme: wrong(STORED["written"][scheme]) for scheme in ("sinusoidal", "learned", "rope", "alibi")}
+    assert far == {"sinusoidal": 78, "learned": 69, "rope": 109, "alibi": None}
+    assert {scheme: wrong(STORED["near"][scheme]) for scheme in far} == far | {"rope": None}
+
+
 def right(evaluation: dict[str, Any], first: int, last: int) -> float:
     share: list[float] = evaluation["by_position"][first:last]
     return sum(share) / len(share)

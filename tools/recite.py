@@ -61,9 +61,14 @@ def stretch(folder: Path, config: Config) -> list[dict[str, Any]]:
     return found
 
 
-def written(config: Config, data: Path) -> dict[str, str]:
-    """What the shipped models write from "one" on, to four times the training length, by their scheme (seed 0)."""
+def written(config: Config, data: Path, *, near: bool = False) -> dict[str, str]:
+    """What the shipped models write from "one" on, to four times the training length, by their scheme (seed 0).
+
+    If near, each byte sees only as many of the last bytes as a training text has.
+    """
     models = {scheme: load_model(scheme, seed, part=RECITE, folder=data / "models") for scheme, seed in SHIPPED if seed == 0}
+    if near:
+        models = {scheme: changed(model, "window", config.length, config.length) for scheme, model in models.items()}
     texts = {scheme: write(model, recital(PROMPT)[None], 4 * config.length)[0] for scheme, model in models.items()}
     return {scheme: bytes(text.tolist()).decode("ascii") for scheme, text in texts.items()}
 
@@ -75,7 +80,7 @@ def main(config: Config = CONFIG, folder: Path = FOLDER, data: Path = DATA, jobs
     for scheme, seed in SHIPPED:
         name = f"{RECITE}-{scheme}-{seed}.npz"
         (data / "models" / name).write_bytes((folder / name).read_bytes())
-    table |= {"written": written(config, data), "stretched": stretch(folder, config)}
+    table |= {"written": written(config, data), "near": written(config, data, near=True), "stretched": stretch(folder, config)}
     write_runs(data / "recite.json", {"command": "python tools/recite.py", **table}, runs)
 
 

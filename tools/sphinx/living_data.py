@@ -51,9 +51,10 @@ def model(path: Path) -> dict[str, Any]:
 
 
 def recited() -> dict[str, Any]:
-    """The text that the reciting models learn, once, and what each of them writes from the beginning on."""
+    """The text that the reciting models learn, once, and what each of them writes from the beginning on: with everything in
+    sight, and with only the last bytes, as many as a training text has."""
     table = json.loads((DATA / "recite.json").read_text(encoding="utf-8"))
-    return {"numbers": NUMBERS, "written": table["written"]}
+    return {"numbers": NUMBERS, "written": table["written"], "near": table["near"]}
 
 
 def scheme(name: str, config: Config) -> dict[str, Any]:
