@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import re
 from typing import Any
 
@@ -13,7 +12,6 @@ import torch
 from playwright.sync_api import Browser, Page
 
 from posenc_course.experiment import SCHEMES, changed, curve, load_corpus, load_model, load_results, token_losses
-from posenc_course.experiment.corpus import DATA
 from posenc_course.experiment.recital import STARTS, recital, write
 from posenc_course.plotting import SCHEME_STYLES
 from posenc_course.relative import WindowedPositions
@@ -68,11 +66,8 @@ def test_half_as_fast_pair_3_puts_the_cliff_twice_as_far(browser: Browser, site:
         press(tab, "fig-break", "Model", *["ArrowDown"] * seed)
         assert f"position {first + 0.5:.0f}" in said(tab, "fig-break", f"{masked[:256].mean():.2f}")
         weights = f"document.querySelectorAll('script[src*=\"text-rope-{seed}\"]').length"
-        button = tab.locator("#fig-break").get_by_role("button", name="Run the model here (250 kB)")
-        button.press("Enter")
         press(tab, "fig-break", "Pair 3", "ArrowLeft", "ArrowLeft")
         says = said(tab, "fig-break", "Pair 3 at ×1/2", "instead of")
-        assert button.is_hidden()
         assert tab.evaluate(weights) == 1
         found = [float(number) for number in re.findall(r"\d+(?:\.\d+)?", says.split(": ", 1)[1])]
         cost = after[:64].mean() - before[:64].mean()
@@ -97,7 +92,6 @@ def test_where_a_text_takes_too_long_the_record_stays(browser: Browser, site: Si
                 }
             };
         }""")
-        tab.locator("#fig-break").get_by_role("button", name="Run the model here").press("Enter")
         press(tab, "fig-break", "Pair 3", "ArrowLeft")
         assert "too slow" in said(tab, "fig-break", "recorded")
         (line,) = tab.evaluate("document.querySelector('#fig-break living-figure').drawn.lines")
@@ -120,9 +114,9 @@ def test_rope_breaks_at_twice_the_length_and_recovers_with_64_bytes_in_sight(bro
         return f"{abs(found):.2f} nats {'below' if found < 0 else 'above'}"
 
     with started(browser, site, "fig-small") as tab:
-        for scheme in SCHEMES:
-            if scheme not in ("rope", "shaw", "alibi"):
-                press(tab, "fig-small", SCHEME_STYLES[scheme].label, "Space")
+        tab.locator("#fig-small").get_by_role("button", name="Only ALiBi").press("Enter")
+        for scheme in ("rope", "shaw"):
+            press(tab, "fig-small", SCHEME_STYLES[scheme].label, "Space")
         assert f"RoPE has the highest, {more('rope', 'plain', 512)}" in said(tab, "fig-small", "480 to 511")
         press(tab, "fig-small", "Length", "Home", "ArrowRight")
         says = said(tab, "fig-small", "64 to 95")
@@ -151,7 +145,7 @@ def test_rope_breaks_at_twice_the_length_and_recovers_with_64_bytes_in_sight(bro
         tab.locator("#fig-small .controls select").focus()
         tab.keyboard.press("ArrowDown")
         tab.locator("#fig-small").get_by_label("Your text").fill(text)
-        tab.locator("#fig-small").get_by_role("button", name="Run 3 models here (690 kB)").press("Enter")
+        tab.locator("#fig-small").get_by_role("button", name="Run 3 models here (loads 690 kB)").press("Enter")
         says = said(tab, "fig-small", "read 1 character outside ASCII as a question mark", "256 to 287")
         own[0] = ord("?")
         losses = {scheme: token_losses(load_model(scheme), own[None])[0].double() for scheme in ("alibi", "rope", "shaw")}
@@ -167,30 +161,35 @@ def test_rope_breaks_at_twice_the_length_and_recovers_with_64_bytes_in_sight(bro
 
 
 def test_models_of_the_first_page_write_what_the_package_writes(browser: Browser, site: Site) -> None:
-    written = json.loads((DATA / "recite.json").read_text(encoding="utf-8"))["written"]
+    """From the beginning, what is stored; from another number, and with glasses, what the models write in the page."""
+    lanes = ("sinusoidal", "learned", "rope", "alibi")
+    plain = "fig-loses-place"
 
-    def mistake(scheme: str, begin: int) -> int:
-        """How many letters are right before the first mistake, of those written from the number `begin` on."""
-        start = STARTS[begin - 1]
-        text = write(load_model(scheme, part="recite"), recital(24, start)[None], 256)[0]
-        return int((text == recital(256, start)).int().argmin())
+    def texts(near: str = "") -> list[str]:
+        """What the models write from the number five on, of which one sees only the last letters."""
+        models = {scheme: load_model(scheme, part="recite") for scheme in lanes}
+        if near:
+            models[near] = changed(models[near], "window", 64, 64)
+        prompt = recital(24, STARTS[4])[None]
+        return [bytes(write(models[scheme], prompt, 256)[0].tolist()).decode() for scheme in lanes]
 
-    with started(browser, site, "fig-loses-place") as tab:
-        figure = tab.locator("#fig-loses-place living-figure")
-        assert figure.evaluate("e => e.drawn.texts") == [written["sinusoidal"][:128]]
-        assert f"first mistake is at letter {mistake('sinusoidal', 1) + 1}." in said(tab, "fig-loses-place", "sinusoids")
-        press(tab, "fig-loses-place", "Letters", "End")
-        press(tab, "fig-loses-place", "Positional encoding", *["ArrowDown"] * 3)
-        assert "counts to letter 256 without a mistake" in said(tab, "fig-loses-place", "ALiBi")
-        asks = figure.get_by_role("button", name="Start from other numbers")
-        asks.press("Enter")
-        asks.wait_for(state="hidden")
-        said(tab, "fig-loses-place", "counts to letter 256 without a mistake")
-        assert figure.evaluate("e => e.drawn.texts") == [written["alibi"]], "computed in the page as recorded"
-        press(tab, "fig-loses-place", "Positional encoding", "ArrowUp")
-        press(tab, "fig-loses-place", "Start from number", *["ArrowRight"] * 4)
-        said(
-            tab,
-            "fig-loses-place",
-            f"With RoPE, the model writes up to letter 256, and its first mistake is at letter {mistake('rope', 5) + 1}.",
-        )
+    def mistakes(found: list[str]) -> list[int | None]:
+        right = bytes(recital(256, STARTS[4]).tolist()).decode()
+        return [next((at + 1 for at, letter in enumerate(text) if letter != right[at]), None) for text in found]
+
+    with started(browser, site, plain) as tab:
+        figure = tab.locator(f"#{plain} living-figure")
+        press(tab, plain, "Letters", "End")
+        said(tab, plain, "ALiBi none up to letter 256")
+        weights = "document.querySelectorAll('script[src*=\"data/recite-\"]').length"
+        assert not tab.evaluate(weights)
+        figure.locator("summary").press("Enter")
+        press(tab, plain, "Start from number", *["ArrowRight"] * 4)
+        said(tab, plain, "ALiBi none up to letter 256", f"RoPE at letter {mistakes(texts())[2]};")
+        assert tab.evaluate(weights) == 4
+        assert mistakes(figure.evaluate("e => e.drawn.texts")) == mistakes(texts())
+        figure.get_by_role("button", name="Glasses for RoPE").press("Enter")
+        said(tab, plain, "With glasses: RoPE none up to letter 256")
+        assert mistakes(figure.evaluate("e => e.drawn.texts")) == mistakes(texts("rope"))
+        assert mistakes(texts("rope"))[2:] == [None, None]
+        figure.locator("summary").press("Enter")

@@ -15,7 +15,7 @@ const living = (() => {
         script.onerror = () => {
           wanted.delete(name); // to be asked for again when the network is back
           script.remove();
-          reject(new Error(`${name} could not be loaded: check your connection and try again`));
+          reject(new Error("A part of this figure could not be loaded. Check your connection, and try again."));
         };
         document.head.append(script);
       }));

@@ -5,10 +5,11 @@ const SPEED = Math.PI / 9; // ω, in radians per token: 20°
 const QUERY = 2; // their lengths
 const KEY = 1.25;
 const AHEAD = (25 * Math.PI) / 180; // at position 0, the query's arrow points to the right, and the key's is ahead of it by this angle
-const REACH = 2.6;
+const REACH = 2.9;
 
 const tip = (length, angle) => [length * Math.cos(angle), length * Math.sin(angle)];
 const score = (offset) => QUERY * KEY * Math.cos(SPEED * offset - AHEAD);
+const shortest = (angle) => angle - 2 * Math.PI * Math.round(angle / (2 * Math.PI)); // the short way round
 const OFFSETS = Array.from({ length: 161 }, (_, at) => (at - 80) / 4);
 
 export const figure = {
@@ -16,9 +17,11 @@ export const figure = {
   controls: {
     m: { label: "Query's position", min: 0, max: 20, value: 5 },
     n: { label: "Key's position", min: 0, max: 20, value: 2 },
-    both: { label: "Move both by", min: 0, max: 20, value: 0, show: (value) => `${value} token${value === 1 ? "" : "s"}` },
+    both: { label: "Move both by", min: 0, max: 20, value: 0, show: (value) => `${Math.round(value)} token${Math.round(value) === 1 ? "" : "s"}` },
     play: { label: "Play", plays: "both", perSecond: 4 },
+    swap: { label: "Swap the positions", press: ({ m, n }) => ({ m: n, n: m }) },
   },
+  enters: { plays: "both", from: () => 0, to: 18, perSecond: 4, step: 0.02 }, // 18 times 20° is a whole rotation
   draw(stage, { m, n, both }) {
     const { width } = stage;
     const side = width < 480 ? Math.min(width, 300) : Math.min(0.46 * width, 300);
@@ -29,9 +32,16 @@ export const figure = {
       plane.line(circle.map((at) => length * Math.cos(at)), circle.map((at) => length * Math.sin(at)), "faint");
       if (both) plane.arrow(...tip(length, start + SPEED * position), `${color} faint`, false);
       plane.arrow(...tip(length, angle), color);
-      plane.text(...tip(length + 0.35, angle), name, `${color} words`, "middle", [0, 4]);
+      plane.text(...tip(length + 0.7, angle), name, `${color} words`, "middle", [0, 4]);
+      const which = name === "q" ? "m" : "n";
+      const [endX, endY] = tip(length + 0.28, angle);
+      stage.handle(which, plane.x(endX), plane.y(endY), (x, y) => {
+        const to = Math.atan2(plane.y(0) - y, x - plane.x(0));
+        const by = Math.round(shortest(to - angle) / SPEED);
+        return { [which]: Math.min(Math.max(position + by, 0), 20) };
+      });
     }
-    const apart = ((SPEED * (n - m) + AHEAD + 3 * Math.PI) % (2 * Math.PI)) - Math.PI; // the short way
+    const apart = shortest(SPEED * (n - m) + AHEAD);
     const arc = Array.from({ length: 30 }, (_, at) => SPEED * (m + both) + (apart * at) / 29);
     plane.line(arc.map((angle) => 0.7 * Math.cos(angle)), arc.map((angle) => 0.7 * Math.sin(angle)));
     const angle = Math.round((Math.abs(apart) * 180) / Math.PI);
@@ -48,10 +58,11 @@ export const figure = {
     chart.dots([m - n], [score(m - n)], "black", 5, false);
     const still = both ? "still " : "";
     const tokens = Math.abs(n - m);
-    const key = `${tokens} token${tokens === 1 ? "" : "s"} ${n < m ? "before" : "after"} it, at position ${n + both}`;
+    const now = Math.round(both);
+    const key = `${tokens} token${tokens === 1 ? "" : "s"} ${n < m ? "before" : "after"} it, at position ${n + now}`;
     const where = n === m
-      ? `The query and the key are ${still}both at position ${m + both}.`
-      : `The query ${both ? "has moved to" : "is at"} position ${m + both}, and the key is ${still}${key}.`;
+      ? `The query and the key are ${still}both at position ${m + now}.`
+      : `The query ${both ? "has moved to" : "is at"} position ${m + now}, and the key is ${still}${key}.`;
     return `${where} The angle between the arrows is ${still}${angle}°, and the score is ${still}${written(score(m - n), 2)}.`;
   },
 };

@@ -34,6 +34,7 @@ export const figure = {
     chart.dots([offset], [chosen[at]], "black", 5, false);
     const [anchor, right] = offset > 30 ? ["end", 4] : ["start", -4];
     chart.text(offset, chosen[at], `head ${head}`, `${COLORS[head - 1]} words`, anchor, [right, -12]);
+    chart.handle("offset", offset, chosen[at], OFFSETS);
     own.chart = chart;
 
     const most = BUCKETS.filter((bucket) => bucket === BUCKETS[at]).length - 1;
@@ -45,5 +46,5 @@ export const figure = {
     return `Offset ${written(offset)} falls into bucket ${BUCKETS[at]}, ${trained}; ${shares}. `
       + `Head ${head} adds ${written(chosen[at], 2)} there${compared}.`;
   },
-  point: (x, y, state, own, pressed) => pressed && { offset: Math.round(FARTHEST * (2 * own.chart.share(x) - 1)) },
+  point: (x, y, state, own) => ({ offset: Math.round(FARTHEST * (2 * own.chart.share(x) - 1)) }),
 };

@@ -45,6 +45,7 @@ export const figure = {
       }
     }
     chart.dots([offset], [bucket], "black", 5, false);
+    stage.handle("distance", chart.x(offset), chart.y(bucket), (x) => own.at(x));
     own.at = (x) => {
       const nearest = offsets.reduce((best, one) => (Math.abs(chart.x(one) - x) < Math.abs(chart.x(best) - x) ? one : best));
       return { distance: Math.abs(nearest), side: causal ? side : nearest < 0 ? "future" : "past" };
@@ -59,5 +60,5 @@ export const figure = {
     return `Offset ${written(offset)} falls into bucket ${bucket}, which it shares ${shared}. `
       + `${causal ? "Each offset" : "On each side, each distance"} up to ${single - 1} has its own bucket.`;
   },
-  point: (x, y, state, own, pressed) => pressed && own.at(x),
+  point: (x, y, state, own) => own.at(x),
 };

@@ -46,16 +46,18 @@ function says(above, below, hidden) {
 export const figure = {
   label: "Two rows of four clocks, whose hands show two positions",
   controls: {
-    hundreds: { label: "Lower row, hundreds", min: 0, max: 6200, step: 100, get: ({ m }) => m - (m % 100), put: (value, { m }) => ({ m: value + (m % 100) }) },
-    ones: { label: "Lower row, tens and ones", min: 0, max: 99, get: ({ m }) => m % 100, put: (value, { m }) => ({ m: m - (m % 100) + value }) },
+    hundreds: { label: "Lower row, hundreds", min: 0, max: 6200, step: 100, get: ({ m }) => 100 * Math.floor(m / 100), put: (value, { m }) => ({ m: value + (m % 100) }) },
+    ones: { label: "Lower row, tens and ones", min: 0, max: 99, get: ({ m }) => Math.round(m) % 100, put: (value, { m }) => ({ m: m - (m % 100) + value }) },
     m: { value: 1922, min: 0, max: 6299, read: (text) => (/^\d{1,4}$/.test(text) && text <= 6299 ? Number(text) : undefined) },
     round: { value: 0, read: (text) => (/^\d{1,4}$/.test(text) ? Number(text) : undefined) },
     play: { label: "Play", plays: "m", perSecond: 8 },
     hide: { label: "Read a hidden row", press: ({ round }) => ({ round: round + 1, m: 0 }) },
     tell: { label: "Show its position", press: ({ round }) => ({ m: shown(round) }), when: ({ round }) => round > 0 },
   },
-  draw(stage, { m, round }, own) {
+  enters: { plays: "m", from: () => 1882, to: 1922, perSecond: 8, step: 0.05 },
+  draw(stage, { m: exact, round }, own) {
     const above = shown(round);
+    const m = Math.round(exact);
     const cell = stage.width / 4;
     const side = Math.min(cell - 4, 150);
     if (own.side !== side) Object.assign(own, { side, dots: null });
@@ -69,13 +71,18 @@ export const figure = {
       stage.text(0, top + 14, name, "strong", "start");
       OMEGA.forEach((speed, i) => {
         const plane = stage.plot({ left: i * cell + (cell - side) / 2, top: top + 14, width: side, height: side + 12, right: 0 }, { x: [-1.15, 1.15], y: [-1.15, 1.15] });
-        const [x, y] = [Math.sin(speed * position), Math.cos(speed * position)];
+        const [x, y] = [Math.sin, Math.cos].map((wave) => wave(speed * (row ? exact : above)));
         stage.add(`<circle class="line faint" cx="${plane.x(0)}" cy="${plane.y(0)}" r="${side / 2.3}"/><g transform="translate(${plane.x(0)} ${plane.y(0)})">${own.dots[i]}</g>`);
         stage.drawn.points.push({ x: DOTS.map(([token]) => Math.sin(speed * token)), y: DOTS.map(([token]) => Math.cos(speed * token)) });
         if (row) plane.line([0, Math.sin(speed * above)], [0, Math.cos(speed * above)], "thin dashed", false);
         plane.line([0, x], [0, y], "vermillion hand");
         stage.add(`<circle cx="${plane.x(0)}" cy="${plane.y(0)}" r="4" class="vermillion" fill="currentColor"/>`);
         if (!row) return;
+        stage.handle(`hand${i}`, plane.x(x), plane.y(y), (toX, toY) => {
+          const by = Math.atan2(toX - plane.x(0), plane.y(0) - toY) - speed * m;
+          const turned = by - 2 * Math.PI * Math.round(by / (2 * Math.PI)); // the short way round
+          return { m: Math.min(Math.max(Math.round(m + turned / speed), 0), 6299) };
+        });
         const off = Math.abs(ahead(speed, above - m));
         const bottom = top + side + 40;
         stage.text(plane.x(0), bottom, off <= AGREE ? "✓ agrees" : `${off}°${side < 76 ? "" : " apart"}`, off <= AGREE ? "green words" : "");

@@ -55,11 +55,12 @@ export const figure = {
     chart.rule({ y: 0 }, "faint");
     if (beyond) {
       chart.band(TRAINED - 0.5, count - 1);
-      chart.text((3 * TRAINED) / 2, -1, "never trained", "", "middle", [0, -6]);
+      chart.text((3 * TRAINED) / 2, 1.05, "never trained", "", "middle", [0, 12]);
     }
     chart.line(places, waves, "blue dashed", false);
     chart.line(places, learned, "orange", false);
     chart.dots([row], [1], "orange", 5, false);
+    chart.handle("row", row, 1, places);
     const apart = places.filter((n) => waves[n] < 0.8).reduce((best, n) => (waves[n] - learned[n] > waves[best] - learned[best] ? n : best));
     const anchor = apart < count / 2 ? "start" : "end";
     chart.text(apart, waves[apart], "sinusoidal", "blue words", anchor, [0, -10]);

@@ -62,7 +62,7 @@ export const figure = {
     const swaps = [...played(state)];
     const { width } = stage;
     const below = width < 480;
-    const side = below ? Math.min(width, 300) : Math.min(0.5 * width, 320);
+    const side = below ? Math.min(width, 260) : Math.min(0.5 * width, 320);
     const way = arrows(swaps, mode);
     const ball = way.at(-1);
     const turned = arrows([...swaps].reverse(), mode).at(-1);
@@ -96,18 +96,22 @@ export const figure = {
     }
     plane.arrow(...ball, "vermillion");
 
-    // The game with cups: a row for each swap.
+    // The game with cups: a row for each swap, on a phone for the last six.
     const rows = swaps.length + 1;
-    const step = Math.min(34, Math.max(20, (0.92 * side - 84) / rows));
+    const most = below ? 7 : MOST + 1;
+    const from = Math.max(0, rows - most);
+    const step = Math.min(34, (20 * most) / (rows - from));
     const [left, top] = below ? [Math.max(0, (width - 300) / 2), 0.92 * side + 16] : [side + 24, 0];
     const right = below ? left + Math.min(300, width) : width;
     const table = stage.plot(
-      { left: left + 84, top, width: right - left - 84, height: 40 + rows * step, right: 0 }, { x: [-0.5, 2.5], y: [rows - 0.5, -0.5], title: "the cups, swap by swap" },
+      { left: left + 84, top, width: right - left - 84, height: 40 + (rows - from) * step, right: 0 },
+      { x: [-0.5, 2.5], y: [rows - 0.5, from - 0.5], title: from ? "the cups, last six swaps" : "the cups, swap by swap" },
     );
     real.forEach((at, row) => {
+      if (row < from) return;
       const name = swaps[row - 1];
       table.text(-0.5, row, row ? `${name}: ${SWAPS[name].join(" and ")}` : "start", "", "end", [-10, 4]);
-      if (row) {
+      if (row > from) {
         SWAPS[name].forEach((from, first) => {
           const to = SWAPS[name][1 - first];
           const moves = real[row - 1] === from;
@@ -118,12 +122,13 @@ export const figure = {
       }
     });
     real.forEach((at, row) => {
+      if (row < from) return;
       table.dots([0, 1, 2].filter((one) => one !== at), [row, row], "hollow", 6, false);
       table.dots([at], [row], "vermillion", 6, false);
     });
     const bottom = table.bottom + 20;
     [0, 1, 2].forEach((one) => stage.text(table.x(one), bottom, `cup ${one}`, one === cup ? "vermillion words" : "number"));
-    stage.height = Math.max(stage.height, bottom + 8);
+    stage.height = Math.max(0.92 * side, top + 20 * most + 68); // as for the longest game, so that nothing below jumps
 
     if (!swaps.length) return "The ball begins under cup 0, and no cups have been swapped yet.";
     const how = mode === "mirrors" ? "reflected" : "rotated";

@@ -56,7 +56,7 @@ export const figure = {
       const at = Math.min(Math.max(half(each), 20), 2 ** 19);
       if (at === half(each)) chart.dots([at], [50], color);
       const late = chart.x(at) + 65 > width; // its name wouldn't fit beside it
-      if (each === lead || Math.abs(each - lead) > 1) {
+      if (each === lead || Math.abs(each - lead) > (narrow ? 2 : 1)) {
         chart.text(at, share(each, at), `lead ${each}`, `${color} words`, late ? "end" : "start", late ? [-8, 18] : [8, -7]);
       }
     }
@@ -71,13 +71,14 @@ export const figure = {
       const top = 296 + 50 * row;
       const edge = left + (wide * held) / 100;
       chart.dots([keys], [held], "vermillion", row ? 4 : 5, false);
+      if (!row) chart.handle("keys", keys, held, powers(4, 20));
       stage.text(left, top + 12, `${name}: lead ${written(Number((lead * by).toFixed(1)))}`, "", "start");
       stage.add(`<path class="line vermillion" style="stroke-width:16" d="M${left} ${top + 26}H${edge.toFixed(2)}"/>`);
       stage.add(`<path class="line blue faint" style="stroke-width:16" d="M${edge.toFixed(2)} ${top + 26}H${right}"/>`);
       stage.text(right, top + 12, percent(held), "vermillion words", "end");
-      stage.height = top + 38;
     });
 
+    stage.height = 384; // for two rows, so that nothing below jumps
     const alone = share(lead, keys);
     const rest = `the other ${written(keys - 1)} keys share ${percent(100 - alone)}`;
     const first = `One of ${written(keys)} keys has a score that is higher by ${lead} than all others. It gets ${percent(alone)} of the attention, and ${rest}.`;

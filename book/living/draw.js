@@ -37,6 +37,14 @@ export function mean(numbers) {
 const round = (number) => Math.round(number * 100) / 100;
 const SIZE = 13; // of letters, in pixels
 
+let pen;
+function widthOf(words, names) {
+  pen ??= document.createElement("canvas").getContext("2d");
+  pen.font = `${/words|strong/.test(names) ? 600 : 400} ${/number/.test(names) ? 12 : SIZE}px system-ui, sans-serif`;
+  return pen.measureText(words).width;
+}
+const BEFORE = { start: 0, middle: 0.5, end: 1 }; // the share of a text that stands before its anchor
+
 /** One frame of a figure: as wide as its column; `height` is known when all is drawn. */
 export class Stage {
   constructor(width) {
@@ -44,13 +52,26 @@ export class Stage {
     this.height = 0;
     this.parts = [];
     this.heats = [];
+    this.handles = [];
+    this.placed = {}; // styles of the controls that stand in the picture, by name
     this.drawn = { lines: [], points: [], images: [], arrows: [] };
   }
 
   add(svg) { this.parts.push(svg); }
 
+  /** Words, moved where they would hang out of the stage. */
   text(x, y, words, names = "", anchor = "middle") {
-    this.add(`<text x="${round(x)}" y="${round(y)}" text-anchor="${anchor}" class="${names}">${escaped(words)}</text>`);
+    const wide = `${words}`.length > 1 ? widthOf(words, names) : 0;
+    const left = x - BEFORE[anchor] * wide;
+    const inside = x + Math.max(-left, 0) - Math.max(left + wide - this.width, 0);
+    this.add(`<text x="${round(inside)}" y="${round(y)}" text-anchor="${anchor}" class="${names}">${escaped(words)}</text>`);
+  }
+
+  /** A ring that can be dragged: move(x, y) tells what of the state changes when it is dragged there. */
+  handle(name, x, y, move) {
+    this.handles.push({ name, x, y, move });
+    const circles = '<circle r="22"/><circle r="10"/><circle r="10"/>'; // what is hit, the ring's rim, the ring
+    this.add(`<g class="handle" transform="translate(${round(x)} ${round(y)})">${circles}</g>`);
   }
 
   /** Axes in a box given in pixels; x and y are [from, to] in the data's units, `log` names the axes that are logarithmic. */
@@ -108,8 +129,9 @@ class Plot {
 
   dots(xs, ys, names = "", radius = 4, kept = true) {
     if (kept) this.stage.drawn.points.push({ x: [...xs], y: [...ys] });
-    const dots = Array.from(xs, (x, at) => `<circle cx="${round(this.x(x))}" cy="${round(this.y(ys[at]))}" r="${radius}"/>`);
-    this.stage.add(`<g class="dot ${names}">${dots.join("")}</g>`);
+    const half = (by) => `a${radius} ${radius} 0 1 0 ${by} 0`;
+    const dots = Array.from(xs, (x, at) => `M${round(this.x(x) - radius)} ${round(this.y(ys[at]))}${half(2 * radius)}${half(-2 * radius)}`);
+    this.stage.add(`<path class="dot ${names}" d="${dots.join("")}"/>`); // one element, however many they are
   }
 
   /** An arrow to (x, y), from the origin by default. */
@@ -128,6 +150,14 @@ class Plot {
   /** How far to the right a pixel lies, from 0 to 1. */
   share(x) {
     return Math.min(Math.max((x - this.left) / (this.right - this.left), 0), 1);
+  }
+
+  /** A ring at (x, y), which is dragged to the nearest of these values of x; put(value) is what of the state changes. */
+  handle(name, x, y, values, put = (value) => ({ [name]: value })) {
+    const far = (value, pixel) => Math.abs(this.x(value) - pixel);
+    this.stage.handle(name, this.x(x), this.y(y), (pixel) => (
+      put(values.reduce((best, value) => (far(value, pixel) < far(best, pixel) ? value : best)))
+    ));
   }
 
   text(x, y, words, names = "", anchor = "middle", [right, down] = [0, 0]) {

@@ -4,6 +4,17 @@ import { Stage, paint, escaped, written } from "./draw.js";
 
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 const SETTLED = 600; // milliseconds without a change, after which a change counts as complete
+const SLIP = 8; // pixels that a finger moves before it is clear whether it scrolls
+const STICKS = 0.68; // of the window's height: a picture that is lower stays in sight on a phone while its controls are used
+
+// What moves by itself does so once, when most of it is in view, and one figure at a time.
+const waiting = new Set();
+let entering = null;
+function enter() {
+  if (entering) return;
+  entering = [...waiting].find(({ seen }) => seen) ?? null;
+  entering?.begin();
+}
 
 /** A control's element, with `value` to read and to set. Kinds: a slider, a choice, a switch, a text, a button. */
 function made(name, control, change) {
@@ -12,7 +23,7 @@ function made(name, control, change) {
     const button = document.createElement("button");
     Object.assign(button, { type: "button", textContent: control.label });
     button.addEventListener("click", () => change(name, true));
-    return { element: button, set() {} };
+    return { element: button, set(value, state) { if (control.pressed) button.setAttribute("aria-pressed", control.pressed(state)); } };
   }
   if (control.options) {
     const select = document.createElement("select");
@@ -39,6 +50,7 @@ function made(name, control, change) {
   // A slider over `values` runs over their indices, so that each key press moves to the next value.
   const { values, show = (value) => written(value) } = control;
   const shown = document.createElement("span"); // an output would take the label for itself
+  shown.setAttribute("aria-hidden", true); // the slider says it as its value
   const { min = 0, max = values?.length - 1, step = 1 } = control;
   const movable = typeof max === "function"; // an end that depends on the state
   Object.assign(input, { type: "range", min, step }, movable ? {} : { max });
@@ -61,24 +73,37 @@ function made(name, control, change) {
  * Start a living figure instead of the plain one. `figure` has
  * - label: what a screen reader calls it; controls: name -> {label, value, …}, by name in the state and in the address
  *   (a slider's max may be a function of the state; one that shows only a part of the state has get(state) and put(value, state); those
- *   that are `compact` stand close together, a text with `rows` may have several lines, a button with `named(state, own)` is
- *   called so);
+ *   that are `compact` stand close together, those that are `more` are folded under the figure's `more`, those that are `placed` stand in
+ *   the picture, a text with `rows` may have several lines; a button with `named(state, own)` is called so, and told(state) tells a
+ *   screen reader more; pressed(state) tells whether it is);
  * - draw(stage, state, own): draws a frame on the stage and returns what it shows in words. `own` is one object for all frames: the
  *   figure keeps there what it has computed; own.data is what `needs` names, own.redraw() asks for another frame, own.asked tells
- *   whether models are to be asked, and own.wait(promise) says what went wrong with them, until a button is pressed again;
+ *   whether models are to be asked, own.still whether nothing may move, and own.wait(promise, undo) says what went wrong with
+ *   them, until the reader tries again;
+ * - asks: {label, always, only}: it has models to ask. Any change that the reader makes asks them, unless it is `only` the button of
+ *   this label that does; that button is there `always`, or where data are to be saved, or after a failure;
  * - needs(state, target): names of data to load before the first frame;
- * - point(x, y, state, own): where the pointer is, in pixels of the stage, -> what of the state changes.
+ * - enters: {plays, from, to, perSecond, step}: what it moves by itself, once;
+ * - point(x, y, state, own): where the pointer is pressed, in pixels of the stage, -> what of the state changes.
  */
 export async function start(host, figure) {
   const id = host.getAttribute("for");
   const plain = document.getElementById(id);
   const address = id.replace("fig-", "");
-  const controls = figure.controls;
+  const { asks, enters } = figure;
+  const saves = navigator.connection?.saveData;
+  const controls = { ...figure.controls, ...asks && { asks: {
+    label: asks.label, press: () => ask() && {}, when: () => !own.asked && Boolean(asks.always || saves || own.failed),
+  } } };
   const defaults = Object.fromEntries(Object.entries(controls).map(([name, { value }]) => [name, value]));
   const state = { ...defaults };
-  const own = { redraw, data: {} };
-  own.wait = async (answer) => {
-    try { await answer; } catch (error) { Object.assign(own, { asked: false, failed: error.message }); }
+  const own = { redraw, still: still.matches, data: {} };
+  const ask = () => Object.assign(own, { asked: true, failed: "" });
+  own.wait = async (answer, undo) => {
+    try { await answer; } catch (error) {
+      undo?.();
+      Object.assign(own, { asked: false, failed: error.message });
+    }
     changed(); // the change is complete, and is to be spoken
   };
   for (const name of figure.needs ?? []) own.data[name] = await living.load(`data/${name.replace("{for}", id)}`);
@@ -87,62 +112,92 @@ export async function start(host, figure) {
   host.setAttribute("aria-label", figure.label);
   // What is drawn is said in words below; the picture is hidden from screen readers.
   host.innerHTML = `<p class="try">${escaped(host.getAttribute("try"))}</p><div class="stage"><svg aria-hidden="true"></svg></div>`
-    + '<p class="says"></p><p role="status"></p><div class="controls"></div><div class="buttons"></div>';
-  const [, stageBox, says, spoken, panel, buttons] = host.children;
+    + '<div class="controls"></div><div class="buttons"></div><p class="says"></p><p role="status"></p>';
+  const [, stageBox, panel, buttons, says, spoken] = host.children;
   const [svg] = stageBox.children;
+  const some = (kind) => Object.values(controls).some((control) => control[kind]);
+  const grid = (kind) => {
+    const box = document.createElement("div");
+    box.className = kind;
+    return box;
+  };
+  const compact = grid("compact");
+  const more = grid("controls");
+  if (some("compact")) panel.append(compact);
+  if (some("more")) {
+    const fold = document.createElement("details");
+    const summary = document.createElement("summary");
+    summary.textContent = figure.more;
+    fold.append(summary, more);
+    buttons.after(fold);
+  }
 
-  const compact = document.createElement("div");
-  compact.className = "compact";
-  if (Object.values(controls).some((control) => control.compact)) panel.append(compact);
   const parts = {};
   let playing = null;
   for (const [name, control] of Object.entries(controls)) {
     if (!control.label) continue; // part of the state, moved by other controls
     parts[name] = made(name, control, (which, value) => {
       if (control.plays) return play(control, parts[name].element);
-      if (control.press) {
-        own.failed = "";
-        Object.assign(state, control.press(state, own));
-      }
-      else if (control.put) Object.assign(state, control.put(value, state));
-      else state[which] = value;
-      changed();
+      move(control.press ? control.press(state, own) ?? {} : control.put ? control.put(value, state) : { [which]: value });
     });
-    const grid = control.compact ? compact : panel;
-    (control.press || control.plays ? buttons : grid).append(parts[name].element);
+    const button = control.press || control.plays;
+    const box = control.placed ? stageBox : control.more ? more : button ? buttons : control.compact ? compact : panel;
+    parts[name].element.classList.toggle("placed", Boolean(control.placed));
+    box.append(parts[name].element);
   }
   const back = document.createElement("button");
   Object.assign(back, { type: "button", textContent: "Start again" });
   back.addEventListener("click", () => { stop(); Object.assign(state, defaults); changed(); });
   buttons.append(back);
 
+  /** What the reader changes. */
+  function move(part) {
+    if (!part) return;
+    if (playing?.plays in part) stop();
+    own.failed = "";
+    if (asks && !asks.only && !saves) ask();
+    Object.assign(state, part);
+    changed();
+  }
+
   function play(control, button) {
     if (playing) { stop(); return changed(); }
-    const { plays, label, perSecond = 1 } = control;
+    const { plays, perSecond = 1 } = control;
     const { min, max, step = 1 } = controls[plays];
     const speed = () => (typeof perSecond === "function" ? perSecond(state) : perSecond);
-    const forward = (by) => {
-      const next = Number((state[plays] + by).toFixed(6)); // without the rounding errors of many small steps
-      state[plays] = Math.min(next, max);
-      if (next >= max) stop();
-      changed();
-    };
-    if (state[plays] >= max) state[plays] = min;
-    if (still.matches) return forward(Math.max(step, speed())); // a step for each press
-    button.textContent = "Pause";
+    if (state[plays] >= max) state[plays] = enters?.plays === plays ? enters.from(stageBox.clientWidth) : min;
+    if (still.matches) {
+      state[plays] = Math.min(state[plays] + Math.max(step, speed()), max); // a step for each press
+      return changed();
+    }
+    run({ plays, speed, step, to: control.to?.(state) ?? max, button });
+  }
+  // Moves a part of the state on to `to`, a frame at a time, and then calls `ended`.
+  function run({ plays, speed, step, to, button, ended = () => { stop(); changed(); } }) {
+    clearTimeout(settling);
     let before;
     const tick = (now) => {
       if (!playing) return;
-      if (before !== undefined) {
-        const by = Math.floor(((now - before) / 1000) * speed() / step) * step;
-        if (by > 0) { forward(by); before = now; }
-      } else before = now;
+      const by = Math.floor(((now - (before ??= now)) / 1000) * speed() / step) * step;
+      if (by > 0) {
+        before = now;
+        state[plays] = Math.min(Number((state[plays] + by).toFixed(6)), to); // without the rounding errors of many small steps
+        if (state[plays] >= to) return ended();
+        redraw();
+      }
       playing.frame = requestAnimationFrame(tick);
     };
-    playing = { stop() { cancelAnimationFrame(this.frame); button.textContent = label; } };
-    playing.frame = requestAnimationFrame(tick);
+    playing = { plays, button, frame: requestAnimationFrame(tick) };
+    redraw();
   }
-  function stop() { playing?.stop(); playing = null; }
+  function stop() {
+    if (!playing) return;
+    cancelAnimationFrame(playing.frame);
+    const { min = 0, step = 1 } = controls[playing.plays];
+    state[playing.plays] = Number((min + Math.round((state[playing.plays] - min) / step) * step).toFixed(6));
+    playing = null;
+    redraw();
+  }
 
   // The words follow every step for the eye, and are spoken when a change is complete; then the address is updated, too.
   let settling;
@@ -160,14 +215,16 @@ export async function start(host, figure) {
     if (url.search !== location.search) url.hash = id; // a link to the setting leads to the figure
     try { history.replaceState(history.state, "", url); } catch { /* some browsers keep the address of a file as it is */ }
   }
+  let sent = false; // a link led to this state
   for (const [key, text] of new URLSearchParams(location.search)) {
     const name = key.startsWith(`${address}.`) && key.slice(address.length + 1);
     if (!name || !(name in controls)) continue;
     const value = (parts[name]?.read ?? controls[name].read)?.(text);
-    if (value !== undefined) state[name] = value;
+    if (value !== undefined) { state[name] = value; sent = true; }
   }
 
   let asked = false;
+  let handles = [];
   function redraw() {
     if (asked) return;
     asked = true;
@@ -177,13 +234,18 @@ export async function start(host, figure) {
     const width = stageBox.clientWidth;
     if (!width) return;
     const stage = new Stage(width);
+    own.moves = playing?.plays;
     const words = figure.draw(stage, state, own);
     for (const [name, part] of Object.entries(parts)) {
-      part.set(controls[name].get ? controls[name].get(state) : state[name], state);
-      if (controls[name].named) part.element.textContent = controls[name].named(state, own);
-      const gone = controls[name].when ? !controls[name].when(state, own) : false;
+      const { get, named, told, when, label } = controls[name];
+      part.set(get ? get(state) : state[name], state);
+      if (part.element === playing?.button) part.element.textContent = "Pause";
+      else if (part.element.type === "button") part.element.textContent = named?.(state, own) ?? label;
+      if (told) part.element.setAttribute("aria-label", told(state));
+      const gone = when ? !when(state, own) : false;
       if (gone && part.element.contains(document.activeElement)) back.focus({ preventScroll: true }); // else it would be nowhere
       part.element.hidden = gone;
+      if (stage.placed[name]) Object.assign(part.element.style, stage.placed[name]);
     }
     svg.setAttribute("viewBox", `0 0 ${width} ${stage.height}`);
     svg.innerHTML = stage.parts.join("");
@@ -194,24 +256,85 @@ export async function start(host, figure) {
     });
     canvases.slice(stage.heats.length).forEach((canvas) => canvas.remove());
     says.textContent = own.failed || words;
+    host.classList.toggle("sticks", stage.height < STICKS * innerHeight);
+    host.style.setProperty("--stage", `${stage.height}px`);
+    ({ handles } = stage);
     host.drawn = stage.drawn; // what the tests compare with the plain figure's numbers
     host.state = { ...state };
   }
 
-  if (figure.point) {
-    const moved = (event) => {
-      if (event.pointerType === "touch" && event.type === "pointermove" && !event.isPrimary) return;
-      const box = svg.getBoundingClientRect();
-      const part = figure.point(event.clientX - box.left, event.clientY - box.top, state, own, event.buttons > 0);
-      if (part) { stop(); Object.assign(state, part); changed(); }
-    };
-    svg.addEventListener("pointerdown", moved);
-    svg.addEventListener("pointermove", moved);
-  }
+  // A ring is dragged whichever way the pointer goes. Elsewhere, a finger that moves up or down scrolls the page, and changes
+  // nothing: what it means is known only when it has moved a little, or has been lifted.
+  let held = null; // the pointer that is down: where it came down, whether it acts, and the ring that it holds
+  const place = ({ clientX, clientY }) => {
+    const box = svg.getBoundingClientRect();
+    return [clientX - box.left, clientY - box.top];
+  };
+  const act = (event) => {
+    const [x, y] = place(event);
+    const ring = handles.find(({ name }) => name === held.ring);
+    move(ring ? ring.move(x, y) : figure.point?.(x, y, state, own));
+  };
+  svg.addEventListener("pointerdown", (event) => {
+    if (event.button || !event.isPrimary) return;
+    const finger = event.pointerType === "touch";
+    const [x, y] = place(event);
+    const far = (ring) => Math.hypot(ring.x - x, ring.y - y);
+    const ring = handles.filter((one) => far(one) < (finger ? 28 : 18)).sort((a, b) => far(a) - far(b))[0];
+    if (!ring && !figure.point) return;
+    held = { x, y, ring: ring?.name, acts: Boolean(ring) || !finger };
+    svg.setPointerCapture(event.pointerId); // the ring itself is drawn anew
+    if (held.acts) { event.preventDefault(); act(event); }
+  });
+  svg.addEventListener("touchstart", (event) => { if (held?.ring) event.preventDefault(); }, { passive: false }); // or it scrolls
+  svg.addEventListener("pointermove", (event) => {
+    if (!held || !event.isPrimary) return;
+    const [right, down] = place(event).map((at, axis) => Math.abs(at - [held.x, held.y][axis]));
+    held.acts ||= right > SLIP && right > down;
+    if (held.acts) act(event);
+  });
+  svg.addEventListener("pointerup", (event) => {
+    if (!held || !event.isPrimary) return;
+    const [x, y] = place(event);
+    if (!held.acts && Math.hypot(x - held.x, y - held.y) < SLIP) act(event);
+    held = null;
+  });
+  svg.addEventListener("pointercancel", () => { held = null; });
+  svg.classList.toggle("points", Boolean(figure.point));
 
   plain.insertBefore(host, plain.querySelector("figcaption"));
   plain.classList.add("lives");
   new ResizeObserver(redraw).observe(stageBox);
+  if (sent && asks && !asks.only && !saves) ask();
+  if (enters && !sent && !still.matches) {
+    const play = Object.keys(controls).find((name) => controls[name].plays === enters.plays);
+    const one = { seen: false, begin() {
+      leave();
+      state[enters.plays] = enters.from(stageBox.clientWidth);
+      const { step = controls[enters.plays].step ?? 1, to, perSecond } = enters;
+      run({ plays: enters.plays, speed: () => perSecond, step, to, button: parts[play]?.element, ended() {
+        stop();
+        Object.assign(state, defaults);
+        redraw();
+        done();
+      } });
+    } };
+    const near = new IntersectionObserver(([{ intersectionRatio }]) => { one.seen = intersectionRatio >= 0.6; enter(); }, { threshold: 0.6 });
+    const leave = () => { near.disconnect(); waiting.delete(one); };
+    const done = () => { if (entering === one) { entering = null; enter(); } };
+    // The first touch ends it; a finger that only scrolls the page doesn't.
+    const touched = (event) => {
+      leave();
+      if (entering !== one) return;
+      if (!playing?.button?.contains(event.target)) { stop(); changed(); }
+      done();
+    };
+    host.addEventListener("click", touched, { capture: true, once: true });
+    host.addEventListener("input", touched, { capture: true, once: true });
+    host.addEventListener("pointerdown", (event) => { if (event.pointerType === "mouse") touched(event); }, true);
+    waiting.add(one);
+    near.observe(stageBox);
+  }
   draw();
   // It is taller than the plain figure, so a reader who followed a link to it is scrolled to its beginning again.
   if (location.hash === `#${id}` && Math.abs(plain.getBoundingClientRect().top) < innerHeight) plain.scrollIntoView();

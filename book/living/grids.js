@@ -7,6 +7,7 @@ const range = (count) => Array.from({ length: count }, (_, m) => m);
 const rowsOf = ({ length }) => [...OTHERS.slice(0, 2), length, ...OTHERS.slice(2)];
 const followsValue = ({ follow }) => follow === "value";
 const ROW = 52; // pixels
+const VALUES = range(21).map((step) => step / 20);
 
 export const figure = {
   label: "The positions of the tokens in texts of five lengths, one line for each text",
@@ -30,8 +31,9 @@ export const figure = {
     if (followsValue(state)) plot.rule({ x: state.value }, "vermillion dashed");
     if (!scaled) {
       plot.band(0, 1, "blue");
-      plot.text(rows[0] - 1, 0, "shaded: the size of the numbers in a token’s vector", "", "start", [12, 4]);
+      plot.text(rows[0] - 1, 0, `shaded: ${stage.width < 480 ? "" : "the size of "}a vector’s numbers`, "", "start", [12, 4]);
     }
+    if (followsValue(state)) plot.handle("value", state.value, rows.length - 0.5, VALUES);
     const found = tables.map((values) => [...values].findIndex((value) => Math.abs(value - state.value) < 1e-9));
     const shown = (value) => (scaled ? value.toFixed(3) : `${value}`);
     tables.forEach((values, row) => {
@@ -68,8 +70,8 @@ export const figure = {
       : `${place} and position ${number(longest)} in a text of ${longest}. `
         + `Neighbours are ${step(shortest)} apart in the shorter text and ${step(longest)} apart in the longer one.`;
   },
-  point(x, y, state, { plot }, pressed) {
-    if (!pressed || !followsValue(state)) return undefined;
+  point(x, y, state, { plot }) {
+    if (!followsValue(state)) return undefined;
     return { value: Math.round(20 * plot.share(x)) / 20 };
   },
 };

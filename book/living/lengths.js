@@ -7,9 +7,10 @@ const ALL = 512; // bytes in sight, when all are
 const BIN = 8; // positions averaged in each point of a recorded curve
 const SPAN = 32; // and of a curve on a single text, which scatters more; also those that the words below the figure speak of
 const PATIENCE = 3000; // milliseconds for one text; where it takes longer, the recorded curves stay
-const SIZES = { learned: 300 }; // kB that a model loads, where it isn't the others' 230
+const SIZES = { learned: 300 }; // kB that a model loads, where it isn't the others' 230; as all sizes, compressed
 const ROWS = ["none", "normalized", "linear", "sinusoidal", "learned", "shaw", "t5", "rope", "alibi"]; // of what is recorded
 const NAMES = Object.keys(SCHEMES);
+const LENGTHS = Array.from({ length: 15 }, (_, at) => TRAINED + SPAN * at);
 const SAMPLE = `class Counter:
     """Counts words and lists the frequent ones."""
 
@@ -70,6 +71,8 @@ export const figure = {
     length: { label: "Length", min: TRAINED, max: 512, step: SPAN, value: 512, show: (value) => `${value} bytes` },
     text: { label: "Text", options: { lab: "32 recorded texts", own: "your own text" }, value: "lab" },
     sight: { label: "In sight", values: [4, 8, 16, 32, 64, 128, 256, ALL], value: ALL, show: (bytes) => (bytes < ALL ? `the last ${bytes} bytes` : "all bytes") },
+    none: { label: "Only ALiBi", press: () => Object.fromEntries(NAMES.map((name) => [name, name === "alibi"])) },
+    all: { label: "All models", press: () => Object.fromEntries(NAMES.map((name) => [name, true])) },
     own: { label: "Your text, at most 513 characters", value: SAMPLE, most: 513, rows: 8, when: ({ text }) => text === "own" },
     run: {
       label: "Run the models here",
@@ -77,7 +80,7 @@ export const figure = {
         const wanted = missing(state, own);
         const size = wanted.reduce((sum, name) => sum + (SIZES[name] ?? 230), 0);
         const models = wanted.length === 1 ? "the model" : wanted.length + " models";
-        return `Run ${models} here (${size} kB)`;
+        return `Run ${models} here (loads ${size < 1000 ? size + " kB" : (size / 1000).toFixed(1) + " MB"})`;
       },
       when: (state, own) => state.text === "own" && !own.slow && missing(state, own).length > 0,
       press(state, own) {
@@ -118,6 +121,7 @@ export const figure = {
       plot.band(0, TRAINED);
       plot.rule({ y: 0 }, "faint");
       if (length < 512) plot.rule({ x: length }, "faint");
+      if (panel) plot.handle("length", length, high, LENGTHS);
       const ends = [];
       for (const [name, curve] of Object.entries(curves)) {
         const [label, look] = SCHEMES[name];

@@ -60,19 +60,18 @@ export const figure = {
       when: ({ change }) => change === "moved",
     },
     seed: { label: "", value: 1, read: (text) => Math.max(1, Math.floor(Number(text)) || 1) },
-    ask: {
-      label: "Ask the nine models (loads 2.9 MB)", when: (_, own) => !own.asked,
-      press(_, own) { Object.assign(own, { asked: true, answers: {} }); },
-    },
     again: { label: "Shuffle again", when: ({ change }) => change === "shuffled", press: ({ seed }) => ({ seed: seed + 1 }) },
   },
+  asks: { label: "Ask the nine models (loads 2.1 MB)", always: true, only: true },
   draw(stage, state, own) {
     const { before, moved } = own.data["{for}"];
     const recorded = { by: Object.fromEntries(MODELS.map(([name], row) => [name, moved[0][row] || NaN])) };
     own.answers ??= { [RECORDED]: recorded };
     const [positions, told] = toldOf(state);
-    if (own.asked && !own.answers[told]) own.wait(ask(own, told, positions));
+    if (own.asked && !own.answers[told]) own.wait(ask(own, told, positions), () => { delete own.answers[told]; });
     const found = own.answers[told] ?? { by: {} };
+    own.last ??= recorded;
+    if (found.done !== 0 && own.answers[told]) own.last = found; // stays in grey until there are others
 
     const names = stage.width < 480 ? 88 : 96;
     const high = 30;
@@ -91,7 +90,11 @@ export const figure = {
       const shown = still ? "±0" : `${by < 0 ? "−" : "+"}${Math.abs(by).toFixed(Math.abs(by) < 0.01 ? 3 : 2)}`;
       if (b) plot.line([a, b], [row, row], `${color} thick`, false);
       plot.dots([a], [row], `${color} ring`, 6);
-      if (b === undefined) return;
+      if (b === undefined) {
+        const old = own.last.by[name];
+        if (old) plot.dots([old], [row], "old", 3.5, false);
+        return;
+      }
       if (Number.isNaN(b)) {
         plot.text(a, row, `no row ${written(Math.max(ROWS, positions[0]))}`, "", "start", [14, 4]);
         none.push(label);
@@ -103,8 +106,8 @@ export const figure = {
       else if (name === "none") same.push("the model without positions");
       else same.unshift(label);
     });
-    if (!own.answers[told]) return "The models haven't been asked about these positions yet. The button below asks them.";
-    if (found.done === 0) return "The models are loading.";
+    if (!own.answers[told]) return "The models haven't been asked about these positions yet. The button asks them; the dots in grey are those before.";
+    if (found.done === 0) return "The models are loading. The dots in grey are those before.";
     const all = before[0].length;
     const texts = found.done < all ? `means over ${found.done} of ${all} texts so far` : `means over ${all} texts`;
     const parts = [

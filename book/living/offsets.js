@@ -38,6 +38,7 @@ export const figure = {
     },
     play: { label: "Play", plays: "n", perSecond: 8 },
   },
+  enters: { plays: "n", from: () => 60, to: 100, perSecond: 8 },
   draw(stage, { n, offset, M }, own) {
     const { width } = stage;
     const m = n + offset;
@@ -83,6 +84,7 @@ export const figure = {
     const here = own.scores[M](m, n);
     chart.rule({ x: m }, "faint");
     chart.dots([m], [here], COLORS[M], 6, false);
+    chart.handle("n", m, here, positions.filter((at) => at - offset <= 480), (at) => ({ n: at - offset }));
     chart.text(LENGTH - 1, 3.5, "no projections: always the same", "blue words", "end");
     chart.text(0, -3.9, "random projections: it varies", M === "second" ? "vermillion words" : "", "start", [6, 0]);
 

@@ -67,6 +67,7 @@ export const figure = {
     shuffle: { label: "Shuffle", press: ({ word }, own) => into(shuffled(own), word) },
     mirror: { label: "Read backwards", press: ({ word }) => into([...FIRST].reverse(), word) },
   },
+  enters: { plays: "to", from: () => 1, to: COUNT, perSecond: 2 },
   draw(stage, state, own) {
     const { door, word } = state;
     const order = moved(state);
@@ -106,6 +107,9 @@ export const figure = {
       if (changed) {
         const ring = `cx="${plot.x(column)}" cy="${plot.y(row)}" r="${cell / 2 - 2}"`;
         stage.add(`<circle class="line ${inkOn(rows[row][column])}" ${ring}/>`);
+      }
+      if (at) { // the word in its row, up and down
+        stage.handle("to", plot.left - 8, plot.y(m), (_, to) => ({ to: Math.min(Math.max(Math.floor((to - plot.top) / cell) + 1, 1), COUNT) }));
       }
       return plot;
     });

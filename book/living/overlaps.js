@@ -49,6 +49,8 @@ export const figure = {
       row.text(anchor === "end" ? to : from, y, `token ${written(at)} averages ${tokens(held)}`, `${color} words`, anchor, [0, y > 0 ? -10 : 20]);
     }
 
+    stage.handle("earlier", row.x(n), row.y(0), (x) => ({ d: Math.min(Math.max(Math.round((row.x(m) - x) / (row.x(m) - row.x(m - 1))), 0), 48) }));
+
     const chart = stage.plot(
       { left: 0, top: 164, width: stage.width, height: 270, right: 12 },
       { x: [0, 48], y: [-0.06, 1.1], xTicks: [0, 8, 16, 24, 32, 40, 48], yTicks: [0, 0.5, 1], xLabel: "distance, tokens", yLabel: "cosine" },
@@ -61,12 +63,14 @@ export const figure = {
       chart.line(DISTANCES, DISTANCES.map((by) => cosine(m, m - by, over)), color);
       if (chosen) chart.dots(DISTANCES, given[ofWindow ? `means${w}` : "means1024"][FROM.indexOf(m)], color, 3);
       const style = chosen ? `${color} words` : "pale";
-      if (ofWindow) chart.text(0.55 * w, 0.45, "windows", style, "start", [12, 0]);
+      const part = Math.abs(d - 0.55 * w) < 0.3 * w ? 0.15 : 0.55; // not where the point is
+      if (ofWindow) chart.text(part * w, 1 - part, "windows", style, "start", [12, 0]);
       else chart.text(48, cosine(m, m - (m > 63 ? 48 : 22), over), `everything, from ${written(m)}`, style, "end", [0, m > 63 ? 22 : -8]);
     }
     const value = cosine(m, n, width);
     chart.rule({ x: d }, "faint");
     chart.dots([d], [value], "", 6, false);
+    chart.handle("d", d, value, Array.from({ length: 49 }, (_, by) => by));
     const formula = windows ? `${both}/${w}` : `√(${earlier}/${later})`;
     chart.text(d, value, formula, "strong", d > 36 ? "end" : "start", windows || m > 63 ? [d > 36 ? -10 : 10, -8] : [d > 36 ? -4 : 2, 26]);
 

@@ -50,21 +50,20 @@ function questionOf(state) {
   return { key: JSON.stringify([state.seed, frequencies, sharp]), changes: { frequencies, attentionFactor: sharp } };
 }
 
-// By how much each text's loss exceeds that of the same model with 64 bytes in sight, which was recorded. As trained, one text is
-// enough to know that the model runs.
-function compute(seed, { key, changes }, changed, own) {
+// By how much each text's loss exceeds that of the same model with 64 bytes in sight, which was recorded.
+function compute(seed, { key, changes }, own) {
   own.key = key;
   let near;
   const load = async () => {
     const [texts, losses] = await Promise.all([living.load("data/windows-16"), living.load(`data/near-rope-${seed}`)]);
     near = losses;
-    return changed ? texts : texts.slice(0, 1);
+    return texts;
   };
   return run({ model: `text-rope-${seed}`, texts: load(), changes, slot: "pairs" }, ({ done, ms, each }) => {
     own.slow ||= done === 1 && ms > PATIENCE;
     if (own.slow) drop("pairs");
     const added = (m) => mean(each.map(({ losses }, text) => losses[m] - near[text][m]));
-    if (changed && !own.slow) own.shown = { key, done, curve: Array.from({ length: 8 * TRAINED }, (_, m) => added(m)) };
+    if (!own.slow) own.shown = { key, done, curve: Array.from({ length: 8 * TRAINED }, (_, m) => added(m)) };
     own.redraw();
   });
 }
@@ -85,27 +84,23 @@ export const figure = {
     method: { label: "Frequencies", options: NAMES, value: "trained", put: (method, { by }) => placed({ method, by }) },
     by: { label: "Factor", options: { 2: "2", 4: "4", 8: "8" }, value: "4", put: (by, { method }) => placed({ method, by }), when: ({ method }) => usesFactor(method) },
     seed: { label: "Model", options: { 0: "seed 0", 1: "seed 1", 2: "seed 2" }, value: "0" },
-    run: {
-      label: "Run the model here (250 kB)",
-      when: ({ seed }, { asked, runs, slow }) => !slow && !(asked && runs[seed]),
-      press({ seed }, own) {
-        own.asked = own.runs[seed] = true;
-        own.key = "";
-      },
-    },
   },
+  asks: { label: "Run the model here (loads 260 kB)" },
   draw(stage, state, own) {
     if (state.method !== "own") Object.assign(state, placed(state)); // an address may give only the method
-    own.runs ??= {};
     const { worse, window } = own.data["{for}"];
     const trained = worse[state.seed];
     const question = questionOf(state);
     const changed = question.key !== questionOf({ ...state, ...pairs(() => 0), method: "trained" }).key;
-    const running = own.asked && own.runs[state.seed] && !own.slow;
-    if (running && own.key !== question.key) own.wait(compute(state.seed, question, changed, own));
-    const found = running && changed && own.shown?.key === question.key ? own.shown : null;
+    const running = own.asked && !own.slow && changed;
+    if (running && own.key !== question.key) own.wait(compute(state.seed, question, own), () => { own.key = ""; });
+    if (!changed && own.key) { // nothing is wanted any more
+      own.key = "";
+      drop("pairs");
+    }
+    const found = running && own.shown?.key === question.key ? own.shown : null;
     const before = smooth(trained);
-    const curve = found ? found.curve : running && changed && own.shown ? own.shown.curve : trained;
+    const curve = found ? found.curve : running && own.shown ? own.shown.curve : trained;
     const now = curve === trained ? before : smooth(curve);
 
     const { width } = stage;
@@ -123,7 +118,7 @@ export const figure = {
       plot.text(120, 0.9, "as trained", "number", "end");
     }
     const inside = now.map((added) => Math.min(Math.max(added, -0.4), 2.2));
-    plot.line(MIDDLES, inside, "green");
+    plot.line(MIDDLES, inside, running && !found ? "old" : "green");
     const [was, cliff] = [cliffOf(before), cliffOf(now)];
     if (cliff !== undefined) {
       plot.rule({ x: cliff }, "dashed");
@@ -134,9 +129,9 @@ export const figure = {
     const level = (added) => (bar + mean(added.slice(0, 256))).toFixed(2);
     const record = `As trained, ${standing(was)}, and the mean loss over 256 bytes is ${level(trained)} nats, while for the same model with only the last 64 bytes in sight it is ${bar.toFixed(2)}.`;
     if (own.slow) return `This browser is too slow to run the model, so the curve is still the recorded one. ${record}`;
-    if (!changed) return running ? `${record} The model is loaded: change a pair.` : record;
+    if (!changed) return record;
     if (!running) return `${described(state)}: run the model to see what this changes. The curve is still the recorded one. ${record}`;
-    if (!found) return `${described(state)}: the model is reading the first text.`;
+    if (!found) return `${described(state)}: the model is reading the first text. The curve in grey is the one before.`;
     if (found.done < TEXTS) return `${described(state)}: so far, the curve is the mean over ${found.done} of ${TEXTS} texts.`;
     const cost = mean(found.curve.slice(0, TRAINED)) - mean(trained.slice(0, TRAINED));
     const within = Math.abs(cost) < 0.0005 ? "it doesn't change" : `it ${cost > 0 ? "rises" : "falls"} by ${Math.abs(cost).toFixed(3)} nats`;

@@ -17,6 +17,7 @@ export const figure = {
     photograph: { label: "Photograph (no velocity)", value: false },
     play: { label: "Play", plays: "t", perSecond: ({ speed }) => Number(speed) },
   },
+  enters: { plays: "t", from: () => 0, to: 10, perSecond: 1 },
   draw(stage, { t, speed, photograph }) {
     const [low, high] = [-1.64, 0.06];
     const wide = Math.min(stage.width, 760);

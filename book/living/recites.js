@@ -1,74 +1,141 @@
-// The first page: models that were trained to count to twenty, on 64 letters at a time, continue until they lose their place.
+// The first page: models that were trained to count to twenty, on 64 letters at a time, go on until they lose their place.
+import { listed } from "./draw.js";
 
 const TRAINED = 64; // letters
-const LONGEST = 256;
+const RACE = 2 * TRAINED;
+const LONGEST = 4 * TRAINED;
 const GIVEN = 24; // letters that a model is given before it writes
-const SCHEMES = {
-  sinusoidal: "sinusoids", learned: "a learned table", rope: "RoPE", alibi: "ALiBi", shaw: "Shaw's offsets", t5: "T5's bias", none: "none",
+const SPEED = 12; // letters per second
+const NAMES = {
+  sinusoidal: "sinusoids", learned: "learned table", rope: "RoPE", alibi: "ALiBi", none: "no positions", t5: "T5's bias", shaw: "Shaw's offsets",
 };
+const LANES = { four: ["sinusoidal", "learned", "rope", "alibi"], others: ["none", "t5", "shaw", "alibi"] };
 
-// What a model writes when it starts from another number is computed here; what it writes from "one" on is recorded.
-async function compute(key, scheme, begin, own) {
-  own.key = key;
-  const { run } = await living.load("models");
-  const prompt = own.right(begin, GIVEN);
-  const written = await run({ model: `recite-${scheme}-0`, texts: [prompt], write: { bytes: LONGEST - GIVEN }, slot: "recites" });
-  if (written) own.found[key] = prompt + String.fromCharCode(...written.each[0].written);
+const worn = ({ glasses }) => glasses.split(",").filter(Boolean);
+const wearing = (state, lane) => worn(state).includes(LANES[state.lanes][lane]);
+const changed = (all, name) => (all.includes(name) ? all.filter((other) => other !== name) : [...all, name]);
+
+/** The right text from the number `begin` on. */
+function right({ numbers }, begin, count) {
+  const starts = [0, ...Array.from(numbers.matchAll(/, (?=.)/g), ({ index }) => index + 2)];
+  return numbers.repeat(4).slice(starts[begin - 1]).slice(0, count);
 }
 
+// What a model writes when it starts from another number is computed here; what it writes from "one" on is recorded.
+async function compute(own, key, [name, begin, near]) {
+  own.found[key] = null;
+  const { run } = await living.load("models");
+  const prompt = right(own.data.recited, begin, GIVEN);
+  const job = { model: `recite-${name}-0`, texts: [prompt], write: { bytes: LONGEST - GIVEN }, slot: `recites-${name}` };
+  const answer = await run(near ? { ...job, window: TRAINED } : job);
+  if (answer) own.found[key] = prompt + String.fromCharCode(...answer.each[0].written);
+  else delete own.found[key]; // a newer question replaced it
+}
+
+/** All that a model writes, or undefined as long as it isn't known. */
+function textOf(own, ...question) {
+  const [name, begin, near] = question;
+  if (begin === 1) return own.data.recited[near ? "near" : "written"][name];
+  const key = question.join();
+  if (own.asked && !(key in own.found)) own.wait(compute(own, key, question), () => { delete own.found[key]; });
+  return own.found[key] ?? undefined;
+}
+
+const glasses = (lane) => ({
+  label: "Glasses", placed: true,
+  told: ({ lanes }) => `Glasses for ${NAMES[LANES[lanes][lane]]}: it sees only the last ${TRAINED} letters`,
+  pressed: (state) => wearing(state, lane),
+  when: (state, own) => !own.moves || own.lost[lane],
+  press(state, own) {
+    const name = LANES[state.lanes][lane];
+    own.begun = { [name]: performance.now() }; // it writes again what it wrote beyond the training length
+    return { glasses: changed(worn(state), name).join() };
+  },
+});
+
 export const figure = {
-  label: "What a model that was trained to count to twenty writes",
+  label: "What four models write that were trained to count to twenty, and where they lose their place",
   needs: ["recited"],
   controls: {
-    length: { label: "Letters", min: GIVEN + 16, max: LONGEST, value: 2 * TRAINED },
-    scheme: { label: "Positional encoding", options: SCHEMES, value: "sinusoidal" },
-    begin: { label: "Start from number", min: 1, max: 20, value: 1, when: (state, own) => own.asked },
-    run: { label: "Start from other numbers (loads 140 kB)", when: (state, own) => !own.asked, press(state, own) { Object.assign(own, { asked: true, key: "" }); } },
+    length: { label: "Letters", min: GIVEN, max: LONGEST, value: RACE },
+    play: {
+      label: "Go on", plays: "length", perSecond: SPEED, to: ({ length }) => (length < RACE ? RACE : LONGEST),
+      named: ({ length }) => (length < LONGEST ? "Go on" : "Race again"),
+    },
+    ...Object.fromEntries([0, 1, 2, 3].map((lane) => [`glasses${lane}`, glasses(lane)])),
+    begin: { label: "Start from number (loads 600 kB)", min: 1, max: 20, value: 1, more: true },
+    lanes: { label: "Models", options: { four: "the four above", others: "three others and ALiBi" }, value: "four", more: true },
+    glasses: { value: "", read: (text) => text.split(",").filter((name) => name in NAMES).join() },
   },
+  more: "Other starts and other models",
+  asks: { label: "Ask the four models (loads 600 kB)" },
+  enters: { plays: "length", from: (width) => (width < 480 ? TRAINED + 1 : GIVEN), to: RACE, perSecond: SPEED },
   draw(stage, state, own) {
-    const { numbers, written } = own.data.recited;
     own.found ??= {};
-    own.right ??= (begin, count) => {
-      const starts = [0, ...Array.from(numbers.matchAll(/, (?=.)/g), ({ index }) => index + 2)];
-      return numbers.repeat(4).slice(starts[begin - 1]).slice(0, count);
-    };
-    const { length, scheme } = state;
-    const begin = own.asked ? state.begin : 1;
-    const key = `${scheme} ${begin}`;
-    const all = own.asked ? own.found[key] : written[scheme];
-    if (own.asked && !all && own.key !== key) own.wait(compute(key, scheme, begin, own));
-    const text = (all ?? own.right(begin, GIVEN)).slice(0, length);
-    const right = own.right(begin, length);
-    const wrong = Array.from(text).findIndex((letter, at) => letter !== right[at]);
-    const good = wrong < 0 ? text.length : wrong;
-
+    own.begun ??= {};
+    const { length, begin } = state;
+    const names = LANES[state.lanes];
     const { width } = stage;
-    const row = width < 480 ? 32 : TRAINED; // letters in a line
+    const narrow = width < 480;
+    const row = narrow ? TRAINED / 2 : TRAINED; // letters in a line, of which two are shown
     const size = Math.min(18, width / row / 0.6);
-    const high = 1.7 * size;
-    const step = width / row;
-    stage.drawn.texts = [text];
-    stage.add(`<rect class="band" x="0" y="0" width="${width}" height="${(TRAINED / row) * high}"/>`);
-    for (let at = 0; at < text.length; at += row) {
-      const line = Array.from(text.slice(at, at + row), (letter, column) => {
-        const lost = at + column >= good ? ' class="lost"' : "";
-        if (letter === " " && !lost) return "";
-        return `<tspan x="${((column + 0.5) * step).toFixed(1)}"${lost}>${letter === " " ? "␣" : letter}</tspan>`;
-      });
-      stage.add(`<text class="letters" style="font-size: ${size.toFixed(1)}px" y="${((at / row + 0.68) * high).toFixed(1)}">${line.join("")}</text>`);
-    }
-    stage.add(`<path class="rule" d="M0 ${0.93 * high}H${GIVEN * step}"/>`);
-    if (wrong >= 0) { // a second sign beside the colour
-      const [x, y] = [(good % row) * step, Math.floor(good / row) * high];
-      stage.add(`<path class="rule vermillion" d="M${x} ${y + 0.1 * high}v${0.85 * high}"/>`);
-    }
-    stage.height = Math.ceil(LONGEST / row) * high; // as for the longest, so that nothing below jumps
+    const [high, step] = [1.55 * size, width / row];
+    const last = Math.ceil(length / row) - 2;
+    const first = narrow && length > TRAINED ? Math.max(last, TRAINED / row) : Math.max(last, 0); // the line on top
+    const correct = right(own.data.recited, begin, LONGEST);
+    stage.drawn.texts = [];
 
-    if (!all) return "The model is loading.";
-    const name = scheme === "none" ? "Without positions" : `With ${SCHEMES[scheme]}`;
-    const trained = `It was trained on ${TRAINED} letters at a time (grey). Here, it was given the first ${GIVEN} (underlined).`;
-    return wrong < 0
-      ? `${name}, the model counts to letter ${length} without a mistake. ${trained}`
-      : `${name}, the model writes up to letter ${length}, and its first mistake is at letter ${good + 1}. ${trained}`;
+    const found = names.map((name, lane) => {
+      const near = wearing(state, lane);
+      const all = textOf(own, name, begin, near);
+      const since = own.still || !(name in own.begun) ? Infinity : ((performance.now() - own.begun[name]) / 1000) * 2 * SPEED;
+      const count = Math.min(length, TRAINED + Math.floor(since));
+      if (count < length) own.redraw();
+      const text = (all ?? correct.slice(0, GIVEN)).slice(0, count);
+      const wrong = Array.from(text).findIndex((letter, at) => letter !== correct[at]);
+      stage.drawn.texts.push(text);
+
+      const top = lane * (2 * high + 42);
+      const [word, said] = wrong < 0 ? ["strong", `letter ${text.length}`] : ["strong lost", `first mistake: ${narrow ? "" : "letter "}${wrong + 1}`];
+      stage.text(0, top + 20, NAMES[name], word, "start");
+      stage.text(narrow ? 108 : 128, top + 20, said, wrong < 0 ? "number" : "lost", "start");
+      stage.placed[`glasses${lane}`] = { right: 0, top: `${top + 1}px` };
+      for (const line of [0, 1]) {
+        const from = (first + line) * row;
+        const y = top + 30 + line * high;
+        const band = (begins, ends, color) => {
+          const [a, b] = [Math.max(begins, from), Math.min(ends, from + row)];
+          if (a < b) stage.add(`<rect class="band ${color}" x="${(a - from) * step}" y="${y}" width="${(b - a) * step}" height="${high}"/>`);
+        };
+        band(0, TRAINED, "");
+        if (near) band(text.length - TRAINED, text.length, "blue");
+        const letters = Array.from(text.slice(from, from + row), (letter, column) => {
+          const lost = wrong >= 0 && from + column >= wrong ? ' class="lost"' : "";
+          if (letter === " " && !lost) return "";
+          return `<tspan x="${((column + 0.5) * step).toFixed(1)}"${lost}>${letter === " " ? "␣" : letter}</tspan>`;
+        });
+        stage.add(`<text class="letters" style="font-size: ${size.toFixed(1)}px" y="${(y + 0.7 * high).toFixed(1)}">${letters.join("")}</text>`);
+        if (from < GIVEN) stage.add(`<path class="rule" d="M0 ${y + 0.92 * high}H${GIVEN * step}"/>`);
+        if (wrong >= from && wrong < from + row) { // a second sign beside the colour
+          stage.add(`<path class="rule lost" d="M${(wrong - from) * step} ${y}v${high}"/>`);
+        }
+      }
+      return { name, near, all, wrong, written: text.length };
+    });
+    stage.height = Math.ceil(names.length * (2 * high + 42) - 8);
+    own.lost = found.map(({ wrong }) => wrong >= 0);
+
+    if (begin > 1 && !own.asked) return "The models haven't been asked to start there yet.";
+    if (found.some(({ all }) => !all)) return "The models are writing.";
+    const told = (begins, some) => {
+      if (!some.length) return "";
+      const lost = some.filter(({ wrong }) => wrong >= 0).sort((a, b) => a.wrong - b.wrong).map(({ name, wrong }) => `${NAMES[name]} at letter ${wrong + 1}`);
+      const kept = some.filter(({ wrong }) => wrong < 0);
+      const none = kept.length && `${listed(kept.map(({ name }) => NAMES[name]))} none up to letter ${Math.min(...kept.map(({ written }) => written))}`;
+      return `${begins}: ${[listed(lost), none].filter(Boolean).join("; ")}. `;
+    };
+    const [helped, plain] = [true, false].map((which) => found.filter(({ near }) => near === which));
+    const ask = helped.length || length < RACE ? "" : `Glasses show a model only the last ${TRAINED} letters: whom do they help?`;
+    return told("First mistakes", plain) + told(`${plain.length ? "With" : "First mistakes with"} glasses`, helped) + ask;
   },
 };

@@ -67,6 +67,7 @@ export const figure = {
     all.rule({ x: length });
     all.dots([length, length], shares, color, 5, false);
 
+    all.handle("length", length, shares[0], [5, ...steps(1, 5)]);
     const [fully, partly] = shares.map((share) => `${Math.round(share)} %`);
     const rest = pairs - moved;
     const more = full - used(omega, AT_FIRST, ANGLES[0]);

@@ -56,6 +56,7 @@ export const figure = {
     chart.line(WIDTHS, right.map((all) => all.word / all.sum), "dashed", false);
     chart.dots([d], [x], "", 6, false);
 
+    chart.handle("d", d, x, WIDTHS);
     const line = { 1: factor ? 0 : 1, root: factor ? 1 : 2 }[sigma];
     const found = measured[line]?.[MEASURED.indexOf(d)];
     const share = (100 * y * y).toPrecision(3);

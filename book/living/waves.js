@@ -39,6 +39,7 @@ export const figure = {
     });
     chart.line(OFFSETS, score, "vermillion");
     chart.dots([made], [score[made]], "vermillion", 5, false);
+    chart.handle("made", made, score[made], OFFSETS);
     const side = made > LONGEST / 2 ? "end" : "start";
     chart.text(made, 1, pairs > 1 ? "all crests meet" : "the crest", "vermillion words", side, [0, -10]);
     own.chart = chart;
@@ -56,5 +57,5 @@ export const figure = {
       : "";
     return `${crests} at offset ${made}, so the score is largest there. ${others}${weights}`;
   },
-  point: (x, y, state, own, pressed) => pressed && { made: Math.round(LONGEST * own.chart.share(x)) },
+  point: (x, y, state, own) => ({ made: Math.round(LONGEST * own.chart.share(x)) }),
 };

@@ -38,41 +38,42 @@ export const figure = {
   controls: {
     position: { label: "Query's position", min: 32, max: 256, step: 8, value: 200 },
     slow: { label: "Pair 3 at half its speed", value: false },
-    ask: {
-      label: "Ask the model (loads 0.3 MB)", when: (_, own) => !own.asked,
-      press(_, own) { Object.assign(own, { asked: true, answers: {} }); },
-    },
   },
+  asks: { label: "Ask the model (loads 240 kB)" },
   draw(stage, { position, slow }, own) {
     const { steps } = own.data["{for}"];
     own.answers ??= { "200/false": { done: TEXTS, layers: [steps.slice(0, 4), steps.slice(4)] } };
     const key = `${position}/${slow}`;
-    if (own.asked && !own.answers[key]) own.wait(ask(own, key, { position, slow }));
+    if (own.asked && !own.answers[key]) own.wait(ask(own, key, { position, slow }), () => { delete own.answers[key]; });
     const { done, layers } = own.answers[key] ?? { done: 0, layers: null };
+    own.last = layers ?? own.last ?? own.answers["200/false"].layers; // stays in grey until there are others
 
     const shares = [0, 1].map((layer) => {
       const last = layer === 1;
       const plot = stage.plot(
         { left: 0, top: layer * 158, width: stage.width, height: last ? 190 : 158, right: 14 },
         {
-          x: [0, 256], y: [0, 100], yTicks: [0, 50, 100], yLabel: "attention, %",
+          x: [0, 256], y: [0, 50], yTicks: [0, 25, 50], yLabel: "attention, %",
           ...(last && { xTicks: [0, 64, 120, 200, 256], xLabel: stage.width < 480 ? "distance, in steps of 8 bytes" : "distance from query to key, in steps of 8 bytes" }),
         },
       );
       plot.band(0, TRAINED);
       plot.rule({ x: TRAINED });
-      plot.text(TRAINED, 100, `layer ${layer + 1}`, "", "start", [6, 12]);
+      plot.text(TRAINED, 50, `layer ${layer + 1}`, "", "start", [6, 12]);
+      const heads = (layers ?? own.last)[layer];
+      const middles = heads[0].map((_, step) => STEP * step + STEP / 2);
+      heads.forEach((head, at) => plot.line(middles, head, `${layers ? "green" : "old"} ${DASHES[at]}`));
       if (!layers) return null;
-      const middles = layers[layer][0].map((_, step) => STEP * step + STEP / 2);
-      layers[layer].forEach((head, at) => plot.line(middles, head, `green ${DASHES[at]}`));
       const far = layers[layer].map((head) => head.slice(TRAINED / STEP).reduce((a, b) => a + b, 0));
       const share = Math.round(far.reduce((a, b) => a + b) / far.length);
-      plot.text(TRAINED, 100, `${share} % at 64 or more`, "number", "start", [6, 29]);
+      plot.text(TRAINED, 50, `${share} % at 64 or more`, "number", "start", [6, 29]);
       return share;
     });
     const who = `${slow ? "With pair 3 at half its speed, the" : "The"} query at position ${position}`;
-    if (!own.asked && !layers) return "The model hasn't been asked about this query yet. The button below asks it.";
-    if (!layers) return "The model is loading.";
+    if (!layers) {
+      const grey = "The lines in grey are those before.";
+      return own.asked ? `The model is reading. ${grey}` : `The model hasn't been asked about this query yet. The button asks it. ${grey}`;
+    }
     const over = done < TEXTS ? `mean over ${done} of ${TEXTS} texts so far` : `mean over ${TEXTS} texts`;
     return position < TRAINED
       ? `${who} sees no key that is 64 or more bytes away.`

@@ -43,12 +43,18 @@ export const figure = {
     );
     chart.rule({ y: SHARE }, "dashed");
     const nearest = [...new Set(Array.from({ length: 300 }, (_, i) => Math.round(length ** (i / 299))))];
+    let before = -Infinity; // where the last number stands
     for (const h of inOrder) {
       chart.line(nearest, nearest.map((n) => held(slopes[h], n, length)), style(h));
-      if (heads <= 8 && h !== head - 1) chart.text(holding(62, slopes[h], length), 62, h + 1, "blue words", "end", [-4, 4]);
+      const at = chart.x(holding(62, slopes[h], length));
+      if (heads > 8 || h === head - 1 || at < before + 10) continue; // in a short text, all curves are alike
+      before = at;
+      stage.text(at - 4, chart.y(62) + 4, h + 1, "blue words", "end");
     }
     const keys = holding(SHARE, own, length);
     chart.dots([keys], [SHARE], "vermillion", 5, false);
+    const windows = Array.from(slopes, (slope) => holding(SHARE, slope, length));
+    chart.handle("head", keys, SHARE, windows, (kept) => ({ head: windows.indexOf(kept) + 1 }));
     chart.text(keys, 107, `head ${head}: ${written(keys)} keys`, "vermillion words", keys > 60 ? "end" : "start");
 
     const costs = stage.plot(
@@ -63,7 +69,6 @@ export const figure = {
     const far = flat ? 64 : Math.min(40, 2.5 / own);
     costs.text(far, -own * far, `head ${head}`, "vermillion words", flat ? "end" : "start", flat ? [0, -8] : [6, 4]);
 
-    const windows = Array.from(slopes, (slope) => holding(SHARE, slope, length));
     const between = head > power ? `, one of those added because ${heads} isn't a power of two` : "";
     const all = heads > 1 ? ` The narrowest of the ${heads} windows has ${Math.min(...windows)} keys and the widest ${Math.max(...windows)}.` : "";
     return `Head ${head} of ${heads} has the slope 1/${Number((1 / own).toFixed(2))}${between}. If all keys match the query equally well, `

@@ -20,16 +20,18 @@ async function write(own, key, { sample, temperature }) {
   const all = own.texts;
   const texts = all[key] = [];
   const words = living.load("data/words").then((known) => { own.known = new Set(known); });
-  const prompt = living.load("data/windows").then((windows) => bytesOf(windows[(sample - 1) % windows.length]).slice(0, PROMPT));
+  const prompt = bytesOf(promptOf(own, sample));
   await Promise.all([words, ...WRITERS.map(async ({ model, window }, at) => {
     const asked = { bytes: SIZE - PROMPT, temperature, seed: sample };
-    const answer = await run({ model, window, texts: prompt.then((bytes) => [bytes]), write: asked, slot: `writes-${at}` });
+    const answer = await run({ model, window, texts: [prompt], write: asked, slot: `writes-${at}` });
     await words;
     if (!answer) delete all[key]; // a newer question replaced it
-    else texts[at] = textOf([...await prompt, ...answer.each[0].written]);
+    else texts[at] = textOf([...prompt, ...answer.each[0].written]);
     own.redraw();
   })]);
 }
+
+const promptOf = ({ data: { windows } }, sample) => windows[(sample - 1) % windows.length].slice(0, PROMPT);
 
 const narrow = ({ width }) => width < 560;
 
@@ -60,23 +62,20 @@ function lay(stage, top, text, { name, color }, known) {
 
 export const figure = {
   label: "What RoPE, RoPE with a window and ALiBi write, byte by byte, beyond the training length",
-  needs: ["{for}"],
+  needs: ["{for}", "windows"],
   controls: {
     sample: { label: "Prompt", min: 1, max: 32, value: 1 },
     temperature: { label: "Temperature", values: [0, 0.2, 0.4, 0.6, 0.8, 1], value: 0.6 },
-    ask: {
-      label: "Let the models write (loads 0.7 MB)", when: (_, own) => !own.asked,
-      press(_, own) { Object.assign(own, { asked: true, texts: {} }); },
-    },
     another: { label: "Another prompt", when: (_, own) => own.asked, press: ({ sample }) => ({ sample: sample % 32 + 1 }) },
   },
+  asks: { label: "Let the models write (loads 470 kB)", always: true },
   draw(stage, { sample, temperature }, own) {
     const { shares } = own.data["{for}"];
     own.texts ??= {};
     const key = `${temperature}/${sample}`;
-    if (own.asked && !own.texts[key]) own.wait(write(own, key, { sample, temperature }));
+    if (own.asked && !own.texts[key]) own.wait(write(own, key, { sample, temperature }), () => { delete own.texts[key]; });
     const middles = shares[0].map((_, at) => PROMPT + 16 + 32 * at);
-    if (!own.asked || !narrow(stage)) { // on a phone, the texts replace it
+    if (!narrow(stage)) { // on a phone, there are only the texts
       const plot = stage.plot(
         { left: 0, top: 0, width: stage.width, height: 228, right: 16 },
         {
@@ -93,7 +92,7 @@ export const figure = {
 
     const texts = own.texts[key];
     // Texts to come have their space already, so that nothing below jumps.
-    const put = (writer, at) => own.asked && lay(stage, stage.height + 12, texts?.[at] ?? "", writer, own.known);
+    const put = (writer, at) => lay(stage, stage.height + 12, texts?.[at] ?? promptOf(own, sample), writer, own.known);
     const counts = WRITERS.map(put);
     if (!own.asked) {
       const [rope, windowed, alibi] = shares.map((row) => `${Math.round(row[3])} %`);
@@ -101,7 +100,7 @@ export const figure = {
         ? `Over 32 prompts, of the words that begin at bytes 128 to 159, ${rope} are known with RoPE, `
           + `${windowed} with RoPE and the window, and ${alibi} with ALiBi.`
         : `The models haven't continued prompt ${sample} at temperature ${temperature} yet. `
-          + "The button below lets them write.";
+          + "The button lets them write.";
     }
     if (!WRITERS.every((_, at) => texts?.[at])) return `The models are continuing prompt ${sample}.`;
     const score = (all) => {

@@ -1,0 +1,247 @@
+"""Living figures under a hand: scrolling changes nothing, no control moves away, and a touch stops what moves unasked."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from posenc_course.experiment import load_results
+from posenc_course.experiment.corpus import DATA
+from tests.test_living import FIGURES, open_in
+from tests.test_site import Site, site
+
+__all__ = ["site"]
+STATE = "document.querySelector('#{} living-figure').state"
+# A phone on which data are to be saved, so that no model is loaded.
+SAVES = "Object.defineProperty(navigator, 'connection', { value: { saveData: true } })"
+
+
+@contextmanager
+def phone(browser: Browser, *, motion: bool = False) -> Iterator[Page]:
+    reduced = "no-preference" if motion else "reduce"
+    context = browser.new_context(
+        viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True, offline=True, reduced_motion=reduced
+    )
+    context.add_init_script(SAVES)
+    yield context.new_page()
+    context.close()
+
+
+def swipe(tab: Page, x: float, y: float, by_x: int, by_y: int) -> None:
+    """A real finger, which the browser may take for scrolling."""
+    touch = tab.context.new_cdp_session(tab)
+    points = [{"x": x + by_x * part / 8, "y": y + by_y * part / 8} for part in range(9)]
+    for kind, at in [("touchStart", points[:1]), *(("touchMove", [point]) for point in points[1:]), ("touchEnd", [])]:
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": at})
+    touch.detach()
+    tab.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
+# For each figure that a finger can touch anywhere, where it is touched and what it changes by moving to the right.
+TOUCHED = {"fig-made-for": "made", "fig-buckets": "distance", "fig-heads-curves": "offset", "fig-heatmap": "column"}
+
+
+@pytest.mark.parametrize("plain", TOUCHED)
+def test_a_finger_that_scrolls_changes_nothing_and_one_that_drags_does(browser: Browser, site: Site, plain: str) -> None:
+    state = STATE.format(plain)
+    with phone(browser) as tab:
+        open_in(tab, site.address(FIGURES[plain]), plain)
+        tab.evaluate("name => document.querySelector(`#${name} .stage`).scrollIntoView({ block: 'center' })", plain)
+        box = tab.locator(f"#{plain} .stage").bounding_box()
+        assert box
+        x, y = box["x"] + 0.6 * box["width"], box["y"] + 0.4 * box["height"]
+        before, scrolled, address = tab.evaluate(state), tab.evaluate("scrollY"), tab.url
+        swipe(tab, x, y, 3, -150)
+        assert tab.evaluate("scrollY") > scrolled + 100, "the page scrolls"
+        assert tab.evaluate(state) == before
+        assert tab.url == address
+        box = tab.locator(f"#{plain} .stage").bounding_box()
+        assert box
+        swipe(tab, x, box["y"] + 0.4 * box["height"], -60, 2)
+        after = tab.evaluate(state)
+        assert {name for name in after if after[name] != before[name]} <= {TOUCHED[plain], "row", "side"}
+        assert after[TOUCHED[plain]] != before[TOUCHED[plain]]
+
+
+def test_a_ring_is_dragged_around(browser: Browser, site: Site) -> None:
+    """Chapter 10: the query's arrow, by a finger, in a direction in which the page would scroll elsewhere."""
+    plain = "fig-two-turned"
+    with phone(browser) as tab:
+        open_in(tab, site.address(FIGURES[plain]), plain)
+        tab.evaluate("name => document.querySelector(`#${name} .stage`).scrollIntoView({ block: 'center' })", plain)
+        ring = tab.locator(f"#{plain} .handle").first.bounding_box()
+        assert ring
+        assert min(ring["width"], ring["height"]) >= 44
+        scrolled = tab.evaluate("scrollY")
+        swipe(tab, ring["x"] + ring["width"] / 2, ring["y"] + ring["height"] / 2, -60, 70)
+        assert tab.evaluate("scrollY") == scrolled
+        state = tab.evaluate(STATE.format(plain))
+        assert state["m"] > 5
+        assert state["n"] == 2
+
+
+def test_slider_takes_over_from_its_own_animation(browser: Browser, site: Site) -> None:
+    """And it says its name once."""
+    plain = "fig-two-turned"
+    state = STATE.format(plain)
+    with phone(browser, motion=True) as tab:
+        open_in(tab, site.address(FIGURES[plain]), plain)
+        figure = tab.locator(f"#{plain} living-figure")
+        slider = figure.get_by_role("slider", name="Move both by", exact=True)
+        slider.press("Home")  # the first touch, after which nothing moves unasked
+        figure.get_by_role("button", name="Play", exact=True).press("Enter")
+        figure.get_by_role("button", name="Pause", exact=True).wait_for()
+        tab.wait_for_function(f"{state}.both > 0")
+        slider.press("Home")
+        figure.get_by_role("button", name="Play", exact=True).wait_for()
+        tab.wait_for_timeout(600)
+        assert tab.evaluate(state)["both"] == 0
+
+
+SWEEP = """async (plain) => {
+    const host = document.querySelector(`#${plain} living-figure`);
+    const stage = host.querySelector(".stage");
+    const drawn = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+    const moved = [];
+    for (const slider of host.querySelectorAll("input[type=range]")) {
+        if (!slider.checkVisibility()) continue;
+        const [low, high, value] = [slider.min, slider.max, slider.value].map(Number);
+        const tops = [];
+        for (let part = 0; part <= 4; part++) {
+            slider.value = low + ((high - low) * part) / 4;
+            slider.dispatchEvent(new Event("input", { bubbles: true }));
+            await drawn();
+            tops.push(slider.getBoundingClientRect().top - host.getBoundingClientRect().top);
+        }
+        slider.value = value;
+        slider.dispatchEvent(new Event("input", { bubbles: true }));
+        await drawn();
+        if (Math.max(...tops) > Math.min(...tops)) moved.push([slider.closest("label").textContent, tops]);
+    }
+    const parts = ["stage", "controls", "buttons", "says"].map((name) => host.querySelector(`:scope > .${name}`));
+    const order = parts.map((part) => [...host.children].indexOf(part));
+    const out = [...stage.querySelectorAll("text")].filter((words) => {
+        const [box, inside] = [words, stage].map((part) => part.getBoundingClientRect());
+        return words.textContent.length > 1 && (box.left < inside.left - 4 || box.right > inside.right + 4);
+    }).map((words) => words.textContent);
+    return { moved, order, out };
+}"""
+
+
+@pytest.mark.parametrize("page", sorted({*FIGURES.values()}))
+def test_no_slider_moves_away_under_a_finger(browser: Browser, site: Site, page: str) -> None:
+    """Nor is a label cut off; and no model is loaded where data are to be saved."""
+    plains = [plain for plain in FIGURES if FIGURES[plain] == page]
+    with phone(browser) as tab:
+        open_in(tab, site.address(page), *plains)
+        for plain in plains:
+            found = tab.evaluate(SWEEP, plain)
+            assert not found["moved"], plain
+            assert not found["out"], plain
+            assert found["order"] == sorted(found["order"]), f"{plain}: the picture, its controls, the words"
+        assert not tab.locator('script[src*="data/text-"], script[src*="data/recite-"]').count()
+
+
+def test_picture_stays_in_sight_while_its_controls_are_used(browser: Browser, site: Site) -> None:
+    plain = "fig-heatmap"
+    with phone(browser) as tab:
+        open_in(tab, site.address(FIGURES[plain]), plain)
+        last = tab.locator(f"#{plain} input[type=range]").last
+        last.focus()
+        tab.evaluate("plain => document.querySelector(`#${plain} .says`).scrollIntoView({ block: 'end' })", plain)
+        stage, slider = tab.locator(f"#{plain} .stage").bounding_box(), last.bounding_box()
+    assert stage
+    assert slider
+    assert 0 < stage["y"] < stage["y"] + stage["height"] <= slider["y"] < 844
+
+
+# ── the race on the first page ───────────────────────────────────────────────────────────────────────────────────────────
+
+RACE = "fig-loses-place"
+STORED = load_results(DATA / "recite.json")
+LANES = ("sinusoidal", "learned", "rope", "alibi")
+
+
+def falls(lanes: list[str]) -> list[int | None]:
+    """The numbers of the first wrong letters."""
+    right = STORED["written"]["shaw"]  # which makes no mistake
+    return [next((at + 1 for at, letter in enumerate(text) if letter != right[at]), None) for text in lanes]
+
+
+def test_race_is_what_the_models_wrote_and_is_run_once(browser: Browser, site: Site) -> None:
+    written = [STORED["written"][scheme] for scheme in LANES]
+    assert falls(written) == [78, 69, 109, None]
+    with phone(browser, motion=True) as tab:
+        tab.goto(site.address(FIGURES[RACE]))
+        tab.wait_for_selector(f"#{RACE}.lives")
+        tab.evaluate("name => document.querySelector(`#${name} .stage`).scrollIntoView()", RACE)
+        host = tab.locator(f"#{RACE} living-figure")
+        began, seen = tab.evaluate("performance.now()"), []
+        while not seen or len(seen[-1][0]) < 128:
+            seen.append(host.evaluate("e => e.drawn.texts"))
+            tab.wait_for_timeout(200)
+        took = (tab.evaluate("performance.now()") - began) / 1000
+        assert len({len(texts[0]) for texts in seen}) > 5, "it moves"
+        assert took < 3 * 64 / 12, "about twelve letters a second; slower only where the processor is busy"
+        for texts in seen:
+            assert texts == [text[: len(texts[0])] for text in written], "what the models wrote, all as far"
+        assert "learned table at letter 69, sinusoids at letter 78 and RoPE at letter 109; ALiBi none up to" in host.locator(
+            ".says"
+        ).inner_text().replace("\n", " ")
+        tab.wait_for_timeout(1000)
+        assert host.evaluate("e => e.state.length") == 128
+        assert "loses-place" not in tab.url
+        assert not host.locator("[role=status]").inner_text(), "nobody asked for it, so nothing is spoken"
+
+
+def test_first_touch_stops_the_race_and_scrolling_does_not(browser: Browser, site: Site) -> None:
+    length = f"{STATE.format(RACE)}.length"
+    with phone(browser, motion=True) as tab:
+        tab.goto(site.address(FIGURES[RACE]))
+        tab.wait_for_selector(f"#{RACE}.lives")
+        tab.evaluate("name => document.querySelector(`#${name} .stage`).scrollIntoView({ block: 'center' })", RACE)
+        tab.wait_for_function(f"{length} < 128 && {length} > 66")
+        swipe(tab, 200, 400, 0, -40)
+        then = tab.evaluate(length)
+        tab.wait_for_function(f"{length} > {then}")
+        tab.touchscreen.tap(200, 300)
+        on = tab.locator(f"#{RACE}").get_by_role("button", name="Go on")
+        on.wait_for()
+        stopped = tab.evaluate(length)
+        tab.wait_for_timeout(500)
+        assert tab.evaluate(length) == stopped < 128
+        on.tap()
+        tab.wait_for_function(f"{length} === 128")
+
+
+def test_glasses_save_rope_and_no_absolute_scheme(browser: Browser, site: Site) -> None:
+    """Without motion, the race is over at once; the letters are those that the models wrote."""
+    near = [STORED["near"][scheme] for scheme in LANES]
+    fallen = falls(near)
+    assert fallen[2:] == [None, None]
+    assert all(fall and fall < 90 for fall in fallen[:2])
+    with phone(browser) as tab:
+        open_in(tab, site.address(FIGURES[RACE]), RACE)
+        host = tab.locator(f"#{RACE} living-figure")
+        assert host.evaluate("e => e.state.length") == 128
+        glasses = host.get_by_role("button", name=re.compile("^Glasses for"))
+        assert glasses.count() == 4
+        for each in glasses.all():
+            each.tap()
+        host.locator("[aria-pressed=true]").nth(3).wait_for()
+        assert host.evaluate("e => e.drawn.texts") == [text[:128] for text in near]
+        says = f"sinusoids at letter {fallen[0]}; RoPE and ALiBi none up to letter 128"
+        host.locator(".says", has_text=says).wait_for()
+
+
+def test_first_page_moves_little_before_it_is_read(browser: Browser, site: Site) -> None:
+    script = """new PerformanceObserver((list) => list.getEntries().forEach(({ value }) => { window.shifted += value; }))
+        .observe({ type: "layout-shift", buffered: true }); window.shifted = 0;"""
+    with phone(browser) as tab:
+        tab.add_init_script(script)
+        tab.goto(site.address(FIGURES[RACE]))
+        tab.wait_for_selector(f"#{RACE}.lives")
+        tab.wait_for_timeout(500)
+        assert tab.evaluate("shifted") < 0.02
