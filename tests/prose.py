@@ -319,7 +319,7 @@ def _bounds_disagree(said: dict[str, set[str]], printed: dict[str, set[str]]) ->
 
 RISES = r"rises?|rose|grows?|grew|increases?|climbs?|raised?s?"
 FALLS = r"falls?|fell|shrinks?|shrank|drops?|decreases?|sinks?|sank|lowers?"
-FROM_TO = rf"\b({RISES}|{FALLS})\b[^.;:!?]*?(?<!distances )\bfrom ({NUMBER})[^.;:!?\d]{{0,25}}? to ({NUMBER})"
+FROM_TO = rf"\b({RISES}|{FALLS})\b[^.;:!?]*?(?<!distances )(?<!excess )\bfrom ({NUMBER})[^.;:!?\d]{{0,25}}? to ({NUMBER})"
 NOT_COMPARED = rf"(?:(?!\b(?:{LESS}|{MORE})\b)[^.;!?])"
 INSTEAD = rf"\b({LESS}|{MORE})\b{NOT_COMPARED}{{0,80}}?[,:] ({NUMBER})[^.;!?\d]{{0,40}}? instead of ({NUMBER})"
 

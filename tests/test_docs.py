@@ -174,6 +174,12 @@ def items(text: str, heading: str, mark: str = "- ") -> int:
     )
 
 
+def released_pairs() -> int:
+    """Of the released model, those whose speed was changed alone."""
+    runs = json.loads((DATA / "released/scan.json").read_text("utf-8"))["runs"]
+    return len({run["setting"]["pairs"][0] for run in runs if len(run["setting"]["pairs"]) == 1})
+
+
 def patience() -> list[str]:
     """In seconds, what a check allows each call of an answer."""
     return read_in("posenc_course/checks/_sandbox.py", r'PATIENCE", "(\d+)"')
@@ -233,13 +239,14 @@ FACTS = [
     Fact(INDEX, "{} published implementations", partial(count, SINUSOID, '"def (?:first|second|third|fourth)[(]')),
     Fact(INDEX, "down into {} terms", lambda: CHAPTERS["09_relative"].count(r"\underbrace")),
     Fact(INDEX, "{} schemes trained alike and given {} times the length", lambda: [len(SCHEMES), MULTIPLES[-1]]),
+    Fact(INDEX, "find the two of its {} pairs", released_pairs),
     Fact(INDEX, "has {} functions that were wrong in public", lambda: count(BUGS, r'"### \d+\. ')),
     Fact(INDEX, "grew out of {} explanations", lambda: len({claim[0] for claim in CLAIMS})),
     Fact(INDEX, "collects {} of their claims", lambda: len(CLAIMS)),
     Fact(INDEX, "and {} question that is answered in words", lambda: {text.count("*Rubric.*") for text in ASSIGNMENTS}),
     Fact(INDEX, "a lecture, a week and {} weeks", weeks),
     Fact(INDEX, "a chapter takes {} minutes or so", lambda: statistics.median_low(map(minutes, CHAPTERS))),
-    Fact(CLASSROOM, "an assignment: {} or {} exercises", lambda: sorted({*EXERCISES})),
+    Fact(CLASSROOM, "an assignment: {} to {} exercises", lambda: [min(EXERCISES), max(EXERCISES)]),
     Fact(CLASSROOM, "exercises, {} to {} minutes", lambda: [min(LASTS), max(LASTS)]),
     Fact(CLASSROOM, "minutes, {} points or so", lambda: statistics.median_low(POINTS)),
     Fact(CLASSROOM, "hasn't returned after {} seconds", patience),
@@ -257,7 +264,7 @@ FACTS = [
     Fact(PLANS, "## {} weeks:", weeks),
     Fact(PLANS, "weeks: {} sessions", lambda: count(PLANS, "^### Session")),
     Fact(PLANS, "assignments, of {} to {} minutes", lambda: [min(LASTS), max(LASTS)]),
-    Fact(PLANS, "Each assignment has {} or {} exercises", lambda: sorted({*EXERCISES})),
+    Fact(PLANS, "Each assignment has {} to {} exercises", lambda: [min(EXERCISES), max(EXERCISES)]),
     Fact(PLANS, "two of the {} cases", lambda: count(BUGS, r'"### \d+\. ')),
     Fact(PLANS, "{} functions that were wrong in public", lambda: count(BUGS, r'"### \d+\. ')),
     Fact(PLANS, "{} claims, each with a verdict", lambda: len(CLAIMS)),

@@ -396,6 +396,7 @@ FORMULAS = [
     Formula("deeper/15_contextual", r"(-1)^l \cdot 2 a_l", alternating()),
     Formula("deeper/15_contextual", r"\left(I - \beta_m", delta_rule()),
     Formula("17_choosing", r"a_m = \frac{1}{m + 1}", {"a": FIRST, "m": M}),
+    Formula("18_released", r"\cos(\varphi + 2\omega", {"omega": 0.3, "Delta_1": 4.0, "varphi": math.pi - 0.3 * 4}),
     Formula("conventions", r"B^{-2i/(d-2)}", {"B": 10_000.0, "i": 2.0, "d": D}),
     Formula("16_reach", r"p = \frac{e^a}", LEAD | {"p": diluted(3, *[0.0] * 39)}),
     Formula("16_reach", r"e^{a \ln n / \ln T}", LEAD | {"T": 32.0}),

@@ -340,6 +340,7 @@ def test_colab_opens_a_notebook_that_installs_the_wheel(published: Path, page: s
         first = next("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code")
         wheel = re.escape(f"{ADDRESS}/{next(published.glob('*.whl')).name}")
         assert re.search(rf"^%pip install [^\n]*{wheel}$", first, re.MULTILINE), f"{name} does not install the wheel:\n{first}"
+        assert "# %pip" not in first, f"{name} leaves something out that it needs:\n{first}"
 
 
 @pytest.mark.parametrize("given", [["--repository=owner/course"], [ADDRESS, "--repository=course"]])

@@ -8,6 +8,7 @@ import json
 import lzma
 import math
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from posenc_course.experiment import load_corpus
 from posenc_course.llama import Llama, load_llama, released_weights
 from posenc_course.rope import RotaryPositions, convert_projection, rope_tables
 from posenc_course.sinusoidal import frequencies
+from tests.pages import BOOK, NOTEBOOKS, markdown, printed, read
 from tests.tensors import normal
 from tests.test_llama import peer
 from tools import released
@@ -203,3 +205,22 @@ def test_rough_positions_are_exact_as_long_as_bfloat16_is() -> None:
 def test_hiding_starts_where_it_should() -> None:
     bias = HidingPositions(3).bias(normal(1, 2, 5, 64), torch.arange(5), torch.arange(5))
     assert bias.isneginf().nonzero().tolist() == [[0, 0, 3, 0], [0, 0, 4, 0]]
+
+
+# ── the table of predictions ─────────────────────────────────────────────────────────────────────────────────────────────
+
+SIGNS = {"● right": "right", "◐ in part": "in part", "○ wrong": "wrong", "– not tested": "not tested"}
+# The predictions by their names in book/predictions.toml; those on single heads and layers are for another page.
+QUOTED = "cliff pair angle pairs interpolation ntk yarn window far shift bfloat16 bits recital writes".split()
+LATER = "previous sink equal share stop drop mask guilty".split()
+
+
+def test_the_table_quotes_what_was_written_down_and_gives_the_computed_verdicts() -> None:
+    predictions = tomllib.loads((BOOK / "predictions.toml").read_text("utf-8"))
+    assert {name.removeprefix("released-") for name in predictions if name.startswith("released-")} == {*QUOTED, *LATER}
+    text = re.sub("<!--.*?-->", "", markdown(read(NOTEBOOKS["deeper/18_released"])))
+    rows = re.findall(r"^\| (R\d+) \| (.*?) \| (.*?) \| (. \w+(?: \w+)?) \| .+ \|$", text, re.MULTILINE)
+    written = [predictions[f"released-{name}"] for name in QUOTED]
+    assert [(claim, said) for _, claim, said, _ in rows] == [(each["claim"], each["prediction"]) for each in written]
+    verdicts = [line.partition(":")[0] for line in printed("deeper/18_released") if re.match(r"R\d+ ", line)]
+    assert [f"{label} {SIGNS[sign]}" for label, _, _, sign in rows] == verdicts

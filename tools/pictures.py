@@ -211,6 +211,23 @@ def choosing(ax: Axes) -> None:
     ax.set(ylim=(0, 1.1))
 
 
+def released(ax: Axes) -> None:
+    """What is left of a released model's cliff if one of its 32 pairs has half its speed."""
+    stored = {
+        name: json.loads((DATA / f"released/{name}.json").read_text(encoding="utf-8"))["runs"] for name in ("cliff", "scan")
+    }
+
+    def late(run: dict[str, Any], first: int) -> float:
+        """The mean loss of tokens 11,264 to 12,287, if the text begins at token `first`."""
+        begin, end = ((token - first) // run["width"] for token in (11_264, 12_288))
+        return float(np.mean([losses[begin:end] for losses in run["losses"].values()]))
+
+    shorter = next(late(run, 6144) for run in stored["cliff"] if run["setting"]["from"] == 6144)
+    runs = [run for run in stored["scan"] if len(run["setting"]["pairs"]) == 1 and run["setting"]["speed"] == 0.5]
+    left = {run["setting"]["pairs"][0]: late(run, 0) - shorter for run in runs}
+    ax.bar([*left], [*left.values()], color=[RED if pair in (22, 23) else "0.75" for pair in left])
+
+
 def loses_its_place(ax: Axes) -> None:
     """The picture above the others: what four models write after being trained to count to twenty, on 64 letters at a time."""
     line = 64  # letters
@@ -249,6 +266,7 @@ CHAPTERS = (
     contextual,
     reach,
     choosing,
+    released,
 )
 
 

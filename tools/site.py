@@ -145,7 +145,7 @@ def for_colab(site: Path, repository: str) -> None:
         page.write_text(re.sub(r'(?=<div class="dropdown dropdown-download-buttons")', button, text, count=1), encoding="utf-8")
         notebook = (site / "_sources" / name).read_text(encoding="utf-8")
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(re.sub(r'"# (?=%pip install)', '"', notebook, count=1), encoding="utf-8")
+        (folder / name).write_text(re.sub(r'"# (?=%pip install)', '"', notebook), encoding="utf-8")
 
 
 def pack(folder: Path, archive: Path) -> None:
