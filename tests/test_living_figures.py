@@ -1,8 +1,10 @@
 """What readers find when they move the living figures: each claim is reached by keyboard, and its numbers are the package's."""
 
+import json
 import math
 import re
 from gzip import compress
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from posenc_course.alibi import AlibiPositions, alibi_bias, alibi_slopes
 from posenc_course.attention import attention_weights
 from posenc_course.contextual import ReflectedPositions
 from posenc_course.experiment import SCHEMES, changed, load_corpus, load_model, token_losses
+from posenc_course.experiment.corpus import DATA
 from posenc_course.geometry import norms, turning_pairs, wavelengths
 from posenc_course.naive import normalized
 from posenc_course.relative import t5_buckets
@@ -590,3 +593,40 @@ def test_order_of_mirrors_matters_and_that_of_rotations_does_not(browser: Browse
         assert [again, *fair] == [rotated("BA"), real("BA"), *angles]
         assert arrow == again
         assert truth != fair
+
+
+def test_two_pairs_of_a_released_model_make_its_cliff(browser: Browser, site: Site) -> None:
+    """Chapter 18: what the record says of them, alone and together; for a pair that ran at one speed, no other is offered."""
+    stored = {name: json.loads((DATA / f"released/{name}.json").read_text("utf-8"))["runs"] for name in ("cliff", "scan")}
+
+    def mean(run: dict[str, Any], first: int, last: int, start: int = 0) -> float:
+        """The mean loss of these tokens, in nats, if the texts begin at token `start`."""
+        part = slice((first - start) // run["width"], (last + 1 - start) // run["width"])
+        return float(np.mean([losses[part] for losses in run["losses"].values()])) / 1000
+
+    whole, shorter = stored["cliff"]
+
+    def expected(*pairs: int) -> list[float]:
+        (run,) = (r for r in stored["scan"] if r["setting"] == {"pairs": [*pairs], "speed": 0.5})
+        left = mean(run, 11_264, 12_287) - mean(shorter, 11_264, 12_287, 6144)
+        return [round(left, 2), round(mean(run, 0, 2047) - mean(whole, 0, 2047), 3)]
+
+    with started(browser, site, "fig-real") as tab:
+        figure = tab.locator("#fig-real living-figure")
+        released = says(tab, "fig-real", "As released, the cliff is at about token")
+        assert released[-1] == round(mean(whole, 11_264, 12_287) - mean(shorter, 11_264, 12_287, 6144), 2)
+        pair = figure.get_by_label("Pair", exact=False).first
+        press(tab, pair, "ArrowRight", 1)
+        found = says(tab, "fig-real", "Pair 23 at half its speed:")
+        for number in expected(23):
+            assert any(abs(number - one) < 0.002 for one in found)
+        assert figure.get_by_label("Speed").is_visible()
+        press(tab, pair, "Home", 1)
+        says(tab, "fig-real", "Pair 0 at half its speed: the loss is higher from the beginning")
+        assert figure.get_by_label("Speed").is_hidden()
+        figure.get_by_label("Model").press("ArrowDown")
+        found = says(tab, "fig-real", "Pairs 22 and 23 at half their speed: there is no cliff up to token 12,288")
+        for number in expected(22, 23):
+            assert any(abs(number - one) < 0.002 for one in found)
+        figure.get_by_label("Model").press("ArrowDown")
+        says(tab, "fig-real", "NTK-aware scaling, factor 2: there is no cliff up to token 14,336")
