@@ -615,7 +615,7 @@ def test_two_pairs_of_a_released_model_make_its_cliff(browser: Browser, site: Si
         figure = tab.locator("#fig-real living-figure")
         released = says(tab, "fig-real", "As released, the cliff is at about token")
         assert released[-1] == round(mean(whole, 11_264, 12_287) - mean(shorter, 11_264, 12_287, 6144), 2)
-        pair = figure.get_by_label("Pair", exact=False).first
+        pair = figure.get_by_role("slider")
         press(tab, pair, "ArrowRight", 1)
         found = says(tab, "fig-real", "Pair 23 at half its speed:")
         for number in expected(23):
