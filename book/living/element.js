@@ -82,9 +82,12 @@ function made(name, control, change) {
  *   them, until the reader tries again;
  * - asks: {label, always, only}: it has models to ask. Any change that the reader makes asks them, unless it is `only` the button of
  *   this label that does; that button is there `always`, or where data are to be saved, or after a failure;
- * - needs(state, target): names of data to load before the first frame;
+ * - needs: names of data to load before the first frame; "{for}" stands for what a cell gave to the plain figure;
  * - enters: {plays, from, to, perSecond, step}: what it moves by itself, once;
  * - point(x, y, state, own): where the pointer is pressed, in pixels of the stage, -> what of the state changes.
+ *
+ * An element that repeats a figure of another page says so (`of`), and may begin with another `state` and show only some controls
+ * (`shows`).
  */
 export async function start(host, figure) {
   const id = host.getAttribute("for");
@@ -96,6 +99,8 @@ export async function start(host, figure) {
     label: asks.label, press: () => ask() && {}, when: () => !own.asked && Boolean(asks.always || saves || own.failed),
   } } };
   const defaults = Object.fromEntries(Object.entries(controls).map(([name, { value }]) => [name, value]));
+  Object.assign(defaults, Object.fromEntries(new URLSearchParams(host.getAttribute("state") ?? "")));
+  const shown = host.getAttribute("shows")?.split(" ");
   const state = { ...defaults };
   const own = { redraw, still: still.matches, data: {} };
   const ask = () => Object.assign(own, { asked: true, failed: "" });
@@ -106,7 +111,7 @@ export async function start(host, figure) {
     }
     changed(); // the change is complete, and is to be spoken
   };
-  for (const name of figure.needs ?? []) own.data[name] = await living.load(`data/${name.replace("{for}", id)}`);
+  for (const name of figure.needs ?? []) own.data[name] = await living.load(`data/${name.replace("{for}", host.getAttribute("of") ?? id)}`);
 
   host.setAttribute("role", "group");
   host.setAttribute("aria-label", figure.label);
@@ -135,7 +140,7 @@ export async function start(host, figure) {
   const parts = {};
   let playing = null;
   for (const [name, control] of Object.entries(controls)) {
-    if (!control.label) continue; // part of the state, moved by other controls
+    if (!control.label || shown?.includes(name) === false) continue; // part of the state, moved by other controls, or by none
     parts[name] = made(name, control, (which, value) => {
       if (control.plays) return play(control, parts[name].element);
       move(control.press ? control.press(state, own) ?? {} : control.put ? control.put(value, state) : { [which]: value });
