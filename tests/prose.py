@@ -100,6 +100,7 @@ NAMED = (
     r"parts?|cells?|exercises?|questions?|assignments?"
 )
 NO_RESULTS = [
+    r"^```\{figure\} .*$",
     r"<!--.*?-->",
     r"\$\$.*?\$\$",
     r"\$[^$\n]*\$",

@@ -1,0 +1,38 @@
+"""The story is the course on one page: short scenes, each with a figure of the chapter that it sends its readers to."""
+
+import re
+
+import pytest
+
+from tests.commands import ROOT
+from tests.test_living import FIGURES
+from tests.test_site import SOURCES
+
+STORY = (ROOT / "book/story.md").read_text(encoding="utf-8")
+OPENING, *SCENES = re.split(r"^## ", STORY, flags=re.MULTILINE)
+REPEATED = re.compile(r'<living-figure for="fig-story-[\w-]+" of="([\w-]+)" figure="(\w+)" [^>]*\btry="([^"]+)">')
+
+
+def words(text: str) -> int:
+    """What is read: no pictures, comments, links' targets, nor captions."""
+    for unread in (r"```\{figure\}.*?```", r"<!--.*?-->", r"<living-figure.*?>\s*</living-figure>", r"\]\([^)]*\)"):
+        text = re.sub(unread, "", text, flags=re.DOTALL)
+    return len(text.split())
+
+
+def test_story_takes_twelve_minutes() -> None:
+    assert words(STORY) <= 1300
+
+
+@pytest.mark.parametrize("scene", SCENES[:-1], ids=lambda scene: scene.partition("\n")[0])
+def test_scene_is_short_and_true_to_its_chapter(scene: str) -> None:
+    assert words(scene) <= 160, "tell it in fewer words"
+    assert "`" not in re.sub(r"```\{figure\}.*?```|`text\[:, -48:\]`", "", scene, flags=re.DOTALL), "no code, but for the slice"
+    long = re.findall(r"^\*The long version: \[chapter \d+\]\((\w+)\.ipynb\)\.\*$", scene, re.MULTILINE)
+    assert len(long) == 1, "end with *The long version: [chapter 1](01_order.ipynb).*"
+    figures = REPEATED.findall(scene)
+    assert len(figures) == 1, "show one figure that moves"
+    for plain, module, _ in figures:
+        page = FIGURES[plain].removesuffix(".html")
+        assert page in (f"book/{long[0]}", "book/index"), f"{plain} is in {page}, and the scene's readers are sent to {long[0]}"
+        assert f'for="{plain}" figure="{module}"' in (ROOT / SOURCES[page]).read_text(encoding="utf-8").replace('\\"', '"')
