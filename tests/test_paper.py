@@ -13,7 +13,7 @@ from playwright.sync_api import Browser
 from pypdf import PageObject, PdfReader
 
 from tests.commands import ROOT, WEEKLY, run
-from tests.test_site import PAGES, SOURCES, Site, site
+from tests.test_site import PAGES, SOURCES, Site, opened, site
 from tools import pdf
 from tools.site import pack
 
@@ -176,6 +176,14 @@ def test_figures_are_light_and_fonts_come_along(paper: Paper) -> None:
             known = font.get_object()
             known = known.get("/DescendantFonts", [known])[0].get_object()
             assert known["/Subtype"] == "/Type3" or "/FontFile" in str(known["/FontDescriptor"]), f"{known} is not in the PDF"
+
+
+def test_sheet_is_one_page_of_paper(browser: Browser, site: Site, tmp_path: Path) -> None:
+    with opened(browser, site.address("book/reference/sheet.html")) as tab:
+        for size in ("A4", "Letter"):
+            tab.pdf(path=tmp_path / "sheet.pdf", format=size)
+            (page,) = PdfReader(tmp_path / "sheet.pdf").pages
+            assert words("angles that they never met in training") in words(page.extract_text())
 
 
 def test_what_is_missing_is_said_in_a_line(tmp_path: Path) -> None:
