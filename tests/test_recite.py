@@ -117,6 +117,9 @@ def test_the_first_page_s_letters_are_the_models_and_glasses_save_rope() -> None
     far = {scheme: wrong(STORED["written"][scheme]) for scheme in ("sinusoidal", "learned", "rope", "alibi")}
     assert far == {"sinusoidal": 78, "learned": 69, "rope": 109, "alibi": None}
     assert {scheme: wrong(STORED["near"][scheme]) for scheme in far} == far | {"rope": None}
+    sliced = recite.sliced(recite.CONFIG, DATA)
+    assert sliced == STORED["sliced"], "a slice saves all four, so the letters are the same everywhere"
+    assert not any(map(wrong, sliced.values()))
 
 
 def right(evaluation: dict[str, Any], first: int, last: int) -> float:

@@ -15,6 +15,8 @@ import copy
 from pathlib import Path
 from typing import Any
 
+import torch
+
 import posenc_course
 from posenc_course.experiment._files import write_runs
 from posenc_course.experiment.config import RECITE, Config
@@ -27,6 +29,7 @@ from posenc_course.transformer import Decoder
 FOLDER = Path("_experiment/recite")
 DATA = Path(posenc_course.__file__).parent / "data"
 SCHEMES = ("none", "sinusoidal", "learned", "shaw", "t5", "rope", "alibi")
+SLICED = ("sinusoidal", "learned", "rope", "alibi")  # the four of the first page, which chapter 17 repairs
 SHIPPED = (*((scheme, 0) for scheme in SCHEMES), ("rope", 1), ("rope", 2))
 CONFIG = Config("recite", d_model=48, num_heads=3, learning_rate=5e-3, parts=(RECITE,), seeds=(0, 1, 2))
 # Changes to trained models, each by several factors. "pair 3" divides only the frequency of that pair (counted from 0), and
@@ -73,6 +76,18 @@ def written(config: Config, data: Path, *, near: bool = False) -> dict[str, str]
     return {scheme: bytes(text.tolist()).decode("ascii") for scheme, text in texts.items()}
 
 
+def sliced(config: Config, data: Path, last: int = 48) -> dict[str, str]:
+    """What the models write if they compute each byte from the `last` ones only, with positions from 0, as in chapter 17."""
+    texts = {}
+    for scheme in (scheme for scheme, seed in SHIPPED if seed == 0 and scheme in SLICED):
+        model, text = load_model(scheme, 0, part=RECITE, folder=data / "models"), recital(PROMPT)[None]
+        with torch.inference_mode():
+            while text.shape[1] < 4 * config.length:
+                text = torch.cat([text, model(text[:, -last:])[:, -1:].argmax(dim=-1)], dim=1)
+        texts[scheme] = bytes(text[0].tolist()).decode("ascii")
+    return texts
+
+
 def main(config: Config = CONFIG, folder: Path = FOLDER, data: Path = DATA, jobs: int = 1) -> None:
     run_experiment(config, folder, schemes=SCHEMES, jobs=jobs)
     table = merge(folder)
@@ -80,7 +95,8 @@ def main(config: Config = CONFIG, folder: Path = FOLDER, data: Path = DATA, jobs
     for scheme, seed in SHIPPED:
         name = f"{RECITE}-{scheme}-{seed}.npz"
         (data / "models" / name).write_bytes((folder / name).read_bytes())
-    table |= {"written": written(config, data), "near": written(config, data, near=True), "stretched": stretch(folder, config)}
+    table |= {"written": written(config, data), "near": written(config, data, near=True), "sliced": sliced(config, data)}
+    table |= {"stretched": stretch(folder, config)}
     write_runs(data / "recite.json", {"command": "python tools/recite.py", **table}, runs)
 
 

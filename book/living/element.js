@@ -78,7 +78,7 @@ function made(name, control, change) {
  *   screen reader more; pressed(state) tells whether it is);
  * - draw(stage, state, own): draws a frame on the stage and returns what it shows in words. `own` is one object for all frames: the
  *   figure keeps there what it has computed; own.data is what `needs` names, own.redraw() asks for another frame, own.asked tells
- *   whether models are to be asked, own.still whether nothing may move, and own.wait(promise, undo) says what went wrong with
+ *   whether models are to be asked, own.still whether nothing may move, own.repeated whether the page is for readers who know no nats, and own.wait(promise, undo) says what went wrong with
  *   them, until the reader tries again;
  * - asks: {label, always, only}: it has models to ask. Any change that the reader makes asks them, unless it is `only` the button of
  *   this label that does; that button is there `always`, or where data are to be saved, or after a failure;
@@ -101,8 +101,10 @@ export async function start(host, figure) {
   const defaults = Object.fromEntries(Object.entries(controls).map(([name, { value }]) => [name, value]));
   Object.assign(defaults, Object.fromEntries(new URLSearchParams(host.getAttribute("state") ?? "")));
   const shown = host.getAttribute("shows")?.split(" ");
+  const unknown = shown?.find((name) => !(name in controls));
+  if (unknown) throw new Error(`${id} shows ${unknown}, which is none of ${Object.keys(controls)}`);
   const state = { ...defaults };
-  const own = { redraw, still: still.matches, data: {} };
+  const own = { redraw, still: still.matches, repeated: host.hasAttribute("of"), data: {} };
   const ask = () => Object.assign(own, { asked: true, failed: "" });
   own.wait = async (answer, undo) => {
     try { await answer; } catch (error) {
@@ -120,7 +122,7 @@ export async function start(host, figure) {
     + '<div class="controls"></div><div class="buttons"></div><p class="says"></p><p role="status"></p>';
   const [, stageBox, panel, buttons, says, spoken] = host.children;
   const [svg] = stageBox.children;
-  const some = (kind) => Object.values(controls).some((control) => control[kind]);
+  const some = (kind) => Object.entries(controls).some(([name, control]) => control[kind] && shown?.includes(name) !== false);
   const grid = (kind) => {
     const box = document.createElement("div");
     box.className = kind;

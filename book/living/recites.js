@@ -5,11 +5,13 @@ const TRAINED = 64; // letters
 const RACE = 2 * TRAINED;
 const LONGEST = 4 * TRAINED;
 const GIVEN = 24; // letters that a model is given before it writes
+const SLICE = 48; // letters
 const SPEED = 12; // letters per second
 const NAMES = {
   sinusoidal: "sinusoids", learned: "learned table", rope: "RoPE", alibi: "ALiBi", none: "no positions", t5: "T5's bias", shaw: "Shaw's offsets",
 };
-const LANES = { four: ["sinusoidal", "learned", "rope", "alibi"], others: ["none", "t5", "shaw", "alibi"] };
+const FOUR = ["sinusoidal", "learned", "rope", "alibi"];
+const LANES = { four: FOUR, slice: FOUR, others: ["none", "t5", "shaw", "alibi"] };
 
 const worn = ({ glasses }) => glasses.split(",").filter(Boolean);
 const wearing = (state, lane) => worn(state).includes(LANES[state.lanes][lane]);
@@ -64,6 +66,7 @@ export const figure = {
     },
     ...Object.fromEntries([0, 1, 2, 3].map((lane) => [`glasses${lane}`, glasses(lane)])),
     begin: { label: "Start from number (loads 600 kB)", min: 1, max: 20, value: 1, more: true },
+    // The story also has the four with a slice of the text, as chapter 17 repairs them.
     lanes: { label: "Models", options: { four: "the four above", others: "three others and ALiBi" }, value: "four", more: true },
     glasses: { value: "", read: (text) => text.split(",").filter((name) => name in NAMES).join() },
   },
@@ -87,7 +90,8 @@ export const figure = {
 
     const found = names.map((name, lane) => {
       const near = wearing(state, lane);
-      const all = textOf(own, name, begin, near);
+      const sliced = state.lanes === "slice";
+      const all = sliced ? own.data.recited.sliced[name] : textOf(own, name, begin, near);
       const since = own.still || !(name in own.begun) ? Infinity : ((performance.now() - own.begun[name]) / 1000) * 2 * SPEED;
       const count = Math.min(length, TRAINED + Math.floor(since));
       if (count < length) own.redraw();
@@ -109,6 +113,7 @@ export const figure = {
         };
         band(0, TRAINED, "");
         if (near) band(text.length - TRAINED, text.length, "blue");
+        if (sliced) band(text.length - SLICE, text.length, "blue");
         const letters = Array.from(text.slice(from, from + row), (letter, column) => {
           const lost = wrong >= 0 && from + column >= wrong ? ' class="lost"' : "";
           if (letter === " " && !lost) return "";
@@ -135,7 +140,7 @@ export const figure = {
       return `${begins}: ${[listed(lost), none].filter(Boolean).join("; ")}. `;
     };
     const [helped, plain] = [true, false].map((which) => found.filter(({ near }) => near === which));
-    const ask = helped.length || length < RACE ? "" : `Glasses show a model only the last ${TRAINED} letters: whom do they help?`;
+    const ask = helped.length || length < RACE || state.lanes === "slice" ? "" : `Glasses show a model only the last ${TRAINED} letters: whom do they help?`;
     return told("First mistakes", plain) + told(`${plain.length ? "With" : "First mistakes with"} glasses`, helped) + ask;
   },
 };

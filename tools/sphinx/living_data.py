@@ -52,9 +52,9 @@ def model(path: Path) -> dict[str, Any]:
 
 def recited() -> dict[str, Any]:
     """The text that the reciting models learn, once, and what each of them writes from the beginning on: with everything in
-    sight, and with only the last bytes, as many as a training text has."""
+    sight, with only the last bytes, as many as a training text has, and from a slice of the text that begins at position 0."""
     table = json.loads((DATA / "recite.json").read_text(encoding="utf-8"))
-    return {"numbers": NUMBERS, "written": table["written"], "near": table["near"]}
+    return {"numbers": NUMBERS, "written": table["written"], "near": table["near"], "sliced": table["sliced"]}
 
 
 def scheme(name: str, config: Config) -> dict[str, Any]:
