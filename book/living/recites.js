@@ -140,7 +140,7 @@ export const figure = {
       return `${begins}: ${[listed(lost), none].filter(Boolean).join("; ")}. `;
     };
     const [helped, plain] = [true, false].map((which) => found.filter(({ near }) => near === which));
-    const ask = helped.length || length < RACE || state.lanes === "slice" ? "" : `Glasses show a model only the last ${TRAINED} letters: whom do they help?`;
+    const ask = helped.length || length < RACE || own.repeated ? "" : `Glasses show a model only the last ${TRAINED} letters: whom do they help?`;
     return told("First mistakes", plain) + told(`${plain.length ? "With" : "First mistakes with"} glasses`, helped) + ask;
   },
 };
