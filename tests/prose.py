@@ -350,9 +350,9 @@ def numbered_things_are_compared_by_a_cell(page: Page) -> Iterator[str]:
             said = re.search(THAN_NUMBERED, " ".join(re.sub(r"<!--.*?-->", " ", sentence, flags=re.DOTALL).split()))
             if said and "<!--" not in sentence:
                 yield f"{where} says {said[0]!r}, which hangs on nothing: print it, and write <!--key = yes-->"
-            for found in ties(sentence) if said else []:
+            for found in ties(sentence):
                 of_line = re.search(THAN_NUMBERED, found.key)
-                if of_line and _compared(said[0]) != _compared(of_line[0]):
+                if said and of_line and _compared(said[0]) != _compared(of_line[0]):
                     yield f"{where} says {said[0]!r} of {found}: correct the sentence"
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser, Page
@@ -20,7 +21,7 @@ SAVES = "Object.defineProperty(navigator, 'connection', { value: { saveData: tru
 
 @contextmanager
 def phone(browser: Browser, *, motion: bool = False) -> Iterator[Page]:
-    reduced = "no-preference" if motion else "reduce"
+    reduced: Literal["no-preference", "reduce"] = "no-preference" if motion else "reduce"
     context = browser.new_context(
         viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True, offline=True, reduced_motion=reduced
     )
@@ -178,7 +179,8 @@ def test_race_is_what_the_models_wrote_and_is_run_once(browser: Browser, site: S
         tab.wait_for_selector(f"#{RACE}.lives")
         tab.evaluate("name => document.querySelector(`#${name} .stage`).scrollIntoView()", RACE)
         host = tab.locator(f"#{RACE} living-figure")
-        began, seen = tab.evaluate("performance.now()"), []
+        began = tab.evaluate("performance.now()")
+        seen: list[list[str]] = []
         while not seen or len(seen[-1][0]) < 128:
             seen.append(host.evaluate("e => e.drawn.texts"))
             tab.wait_for_timeout(200)

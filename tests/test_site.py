@@ -38,8 +38,10 @@ NOTEBOOKS = [f"{document}.html" for document, source in SOURCES.items() if sourc
 CHAPTERS = [page for page in NOTEBOOKS if re.match(r"book/\d\d_", page)]
 # Axe takes most of a page's time. It looks at one page of each kind, at the pages that `make test ONLY=...` selects, and on
 # Mondays at all of them.
-KINDS = ("index", "10_rope", "13_stretching", "deeper/16_reach", "claims", "bugs", "models", "glossary", "bibliography", "api")
-KINDS += ("teaching/classroom", "release/10_rope/10_rope")
+KINDS = (
+    *("index", "story", "10_rope", "13_stretching", "deeper/16_reach", "claims", "bugs", "models", "glossary", "bibliography"),
+    *("sheet", "api", "teaching/classroom", "release/10_rope/10_rope"),
+)
 AXED = [page for page in PAGES if WEEKLY or "ONLY" in os.environ or page.removesuffix(".html").endswith(KINDS)]
 GENERATED = {"index.html", "search.html", "404.html"}  # the redirect to the first page, the search, what is shown for no page
 Scheme = Literal["light", "dark"]

@@ -99,8 +99,8 @@ def folded(sidebar: BeautifulSoup, numbered: set[str], questions: list[str]) -> 
     parts = list(zip(sidebar.select("p.caption"), sidebar.select("p.caption + ul"), strict=True))
     inside = any("current" in links["class"] for _, links in parts)
     for below in sidebar.select("li > details"):
-        if "current" in below.parent["class"]:
-            below.summary.decompose()
+        if "current" in below.parent["class"]:  # type: ignore[index]
+            below.summary.decompose()  # type: ignore[union-attr]
             below.unwrap()
         else:
             below.decompose()
