@@ -59,7 +59,7 @@ export const figure = {
     const { width } = stage;
     const plot = stage.plot({ left: 0, top: 0, width, height: width < 480 ? 250 : 280 }, {
       x: [0, 14336], y: [-0.4, 4.2], xTicks: width < 480 ? [0, 4096, 8192, 12288] : [0, 2048, 4096, 6144, 8192, 10240, 12288, 14336], yTicks: [0, 1, 2, 3, 4],
-      xLabel: "token", yLabel: "excess, nats",
+      xLabel: "token", yLabel: own.repeated ? "harm done by what is far" : "excess, nats",
     });
     const beyond = TRAINED / WIDTH;
     plot.band(0, TRAINED);
@@ -73,6 +73,7 @@ export const figure = {
 
     const near = (losses) => `${written(from(losses, 11264), 2)} nats`;
     const record = `As released, ${standing(plain)}, and the excess from token 11,264 to 12,287 is ${near(plain)}`;
+    if (own.repeated) return `${name ?? "As released"}: ${standing(curve)} (mean of ${texts === 10 ? "ten" : "four"} texts).`;
     if (!name) return `${record} (mean of ten texts).`;
     const cost = `In the first 2,048 tokens, the change costs ${written(from(curve, 0, 2047), 3)} nats.`;
     return `${name}: ${standing(curve)}, and the excess from token 11,264 to 12,287 is ${near(curve)}. ${cost} ${record} (means of ${texts === 10 ? "ten" : "the first four"} texts).`;
