@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from playwright.sync_api import Browser, Page
+from playwright.sync_api import TimeoutError as TooSlow
 
 from posenc_course.plotting import COLORS, DIVERGING, SEQUENTIAL
 from tests.commands import ROOT
@@ -41,6 +42,10 @@ def placed() -> dict[str, str]:
 
 FIGURES = placed()
 CHOOSE = "document.querySelectorAll('.guess').forEach(guess => guess.open = true)"  # what follows a prediction waits for that
+SPOKEN = """([plain, before]) => {
+    const [says, spoken] = ['.says', '[role=status]'].map(part => document.querySelector(`#${plain} ${part}`).innerText);
+    return spoken === says && says !== before;
+}"""
 KEPT: dict[str, tuple[str, dict[str, Any]]] = {}  # addresses of changed figures, and their states
 
 
@@ -139,9 +144,12 @@ def test_it_moves_by_keyboard_and_keeps_its_state_in_the_address(browser: Browse
         slider.focus()
         tab.keyboard.press(key)
         settle(tab, plain, moved=True)
-        changed, says = figure.evaluate("e => e.state"), figure.locator(".says").inner_text()
+        changed = figure.evaluate("e => e.state")
         assert changed != first
-        assert figure.locator("[role=status]").inner_text() == says != before, f"{plain}: what changed is not spoken"
+        try:
+            tab.wait_for_function(SPOKEN, arg=[plain, before], polling=100)
+        except TooSlow:
+            pytest.fail(f"{plain}: what changed is not spoken")
         query = tab.evaluate("location.search")
         figure.get_by_role("button", name="Start again").press("Enter")
         settle(tab, plain, moved=False)
@@ -176,7 +184,7 @@ def test_without_scripts_and_on_paper_the_plain_figure_stands(browser: Browser, 
 def test_nothing_is_loaded_before_it_comes_near(browser: Browser, site: Site) -> None:
     plain, page = next((plain, page) for plain, page in FIGURES.items() if page == "book/10_rope.html")
     asked: list[str] = []
-    with browser.new_page(viewport={"width": 1280, "height": 400}) as tab:
+    with browser.new_page(viewport={"width": 1280, "height": 200}) as tab:
         tab.on("request", lambda request: asked.append(request.url))
         tab.goto(f"{site.address(page)}#quiz")
         tab.wait_for_load_state("networkidle")

@@ -329,7 +329,7 @@ def test_page_is_light(site: Site, page: str) -> None:
     files = parts(site.html / page)
     heaviest = ", ".join(f"{file.name} {files[file] / 1000:.0f} kB" for file in sorted(files, key=files.__getitem__)[:-4:-1])
     assert sum(files.values()) <= BYTES, f"{page} has {sum(files.values()) / 1000:.0f} kB: {heaviest}, ..."
-    assert len(files) <= 32, f"{page} is made of {len(files)} files"
+    assert len(files) <= 36, f"{page} is made of {len(files)} files"  # the first page has a picture of each chapter
 
 
 def test_descriptions_are_sentences_and_unique(site: Site) -> None:
