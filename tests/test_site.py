@@ -489,7 +489,8 @@ class TestPageInTheBrowser:
         tab.wait_for_function("document.documentElement.dataset.theme === 'dark'", timeout=5000)
         tab.evaluate("dispatchEvent(new Event('beforeprint'))")
         hidden = (
-            "() => [...document.querySelectorAll('article details > :not(summary)')].filter(e => !e.checkVisibility()).length"
+            "() => [...document.querySelectorAll('article details > :not(summary)')].filter(e => "
+            "e.parentElement.checkVisibility() && !e.checkVisibility()).length"
         )
         assert tab.evaluate(hidden) == 0, f"{page}: closed answers are not printed: see @media print in course.css"
         assert tab.evaluate("document.documentElement.dataset.theme") == "light", f"{page} prints dark: see course.js"
