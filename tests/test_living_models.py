@@ -117,9 +117,10 @@ def test_rope_breaks_at_twice_the_length_and_recovers_with_64_bytes_in_sight(bro
         tab.locator("#fig-small").get_by_role("button", name="Only ALiBi").press("Enter")
         for scheme in ("rope", "shaw"):
             press(tab, "fig-small", SCHEME_STYLES[scheme].label, "Space")
-        assert f"RoPE has the highest, {more('rope', 'plain', 512)}" in said(tab, "fig-small", "480 to 511")
+        says = said(tab, "fig-small", "480 to 511", "RoPE has the highest")
+        assert f"RoPE has the highest, {more('rope', 'plain', 512)}" in says
         press(tab, "fig-small", "Length", "Home", "ArrowRight")
-        says = said(tab, "fig-small", "64 to 95")
+        says = said(tab, "fig-small", "64 to 95", "Shaw has the lowest")
         assert f"Shaw has the lowest loss, {more('shaw', 'plain', 96)}" in says
         assert f"RoPE has the highest, {more('rope', 'plain', 96)}" in says
         press(tab, "fig-small", "Length", "End")
