@@ -72,7 +72,7 @@ STRUCTURE: dict[str, dict[str, Any]] = {
 }
 # Colours do not depend on the width, and looking at them takes the longest: once in each scheme is enough.
 COLOURS = {"runOnly": {"type": "rule", "values": ["color-contrast"]}}
-# The theme lets the keyboard into what scrolls, some time after the width has changed.
+# The theme lets the keyboard into what scrolls, some time after the width has changed, and after figures have moved.
 KEYBOARD_IS_LET_IN = """() => [
     ...document.querySelectorAll('pre, .cell_output > .output, .pst-scrollable-table-container')
 ].every(e => e.tabIndex === 0 || (e.scrollWidth <= e.clientWidth && e.scrollHeight <= e.clientHeight))"""
@@ -421,7 +421,7 @@ def barriers(tab: Page, *, with_axe: bool = True) -> Iterator[str]:
     for device, width in WIDTHS.items():
         tab.set_viewport_size({"width": width, "height": 900})
         with suppress(TooSlow):  # axe says where
-            tab.wait_for_function(KEYBOARD_IS_LET_IN, timeout=2000, polling=100)
+            tab.wait_for_function(KEYBOARD_IS_LET_IN, timeout=15_000, polling=100)
         if (wide := tab.evaluate("document.scrollingElement.scrollWidth")) > width:
             yield f"is {wide} pixels wide on a {device} of {width}"
         for element in tab.evaluate(OVERFLOWING):
