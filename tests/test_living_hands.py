@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Page
 from posenc_course.experiment import load_results
 from posenc_course.experiment.corpus import DATA
 from tests.test_living import FIGURES, open_in
+from tests.test_recite import wrong
 from tests.test_site import Site, site
 
 __all__ = ["site"]
@@ -165,15 +166,9 @@ STORED = load_results(DATA / "recite.json")
 LANES = ("sinusoidal", "learned", "rope", "alibi")
 
 
-def falls(lanes: list[str]) -> list[int | None]:
-    """The numbers of the first wrong letters."""
-    right = STORED["written"]["shaw"]  # which makes no mistake
-    return [next((at + 1 for at, letter in enumerate(text) if letter != right[at]), None) for text in lanes]
-
-
 def test_race_is_what_the_models_wrote_and_is_run_once(browser: Browser, site: Site) -> None:
     written = [STORED["written"][scheme] for scheme in LANES]
-    assert falls(written) == [78, 69, 109, None]
+    assert [*map(wrong, written)] == [78, 69, 109, None]
     with phone(browser, motion=True) as tab:
         tab.goto(site.address(FIGURES[RACE]))
         tab.wait_for_selector(f"#{RACE}.lives")
@@ -221,7 +216,7 @@ def test_first_touch_stops_the_race_and_scrolling_does_not(browser: Browser, sit
 def test_glasses_save_rope_and_no_absolute_scheme(browser: Browser, site: Site) -> None:
     """Without motion, the race is over at once; the letters are those that the models wrote."""
     near = [STORED["near"][scheme] for scheme in LANES]
-    fallen = falls(near)
+    fallen = [*map(wrong, near)]
     assert fallen[2:] == [None, None]
     assert all(fall and fall < 90 for fall in fallen[:2])
     with phone(browser) as tab:

@@ -20,6 +20,7 @@ from posenc_course.schemes import PositionScheme
 from posenc_course.transformer import Decoder
 from tests.commands import WEEKLY
 from tests.test_living import FIGURES, close, numbers, recorded, shared, started
+from tests.test_recite import wrong
 from tests.test_site import Site, site
 
 __all__ = ["site"]
@@ -175,8 +176,7 @@ def test_models_of_the_first_page_write_what_the_package_writes(browser: Browser
         return [bytes(write(models[scheme], prompt, 256)[0].tolist()).decode() for scheme in lanes]
 
     def mistakes(found: list[str]) -> list[int | None]:
-        right = bytes(recital(256, STARTS[4]).tolist()).decode()
-        return [next((at + 1 for at, letter in enumerate(text) if letter != right[at]), None) for text in found]
+        return [wrong(text, STARTS[4]) for text in found]
 
     with started(browser, site, plain) as tab:
         figure = tab.locator(f"#{plain} living-figure")

@@ -103,9 +103,9 @@ def stretched(change: str, factor: float) -> list[dict[str, Any]]:
     return [one["evaluation"] for one in rows if (one["change"], one["factor"]) == (change, factor)]
 
 
-def wrong(text: str) -> int | None:
-    """Where the first wrong letter is, counted from 1."""
-    correct = bytes(recital(len(text)).tolist()).decode()
+def wrong(text: str, start: int = 0) -> int | None:
+    """Where the first wrong letter is, counted from 1, of a text that begins at byte `start` of the numbers."""
+    correct = bytes(recital(len(text), start).tolist()).decode()
     return next((at for at, (one, other) in enumerate(zip(text, correct, strict=True), 1) if one != other), None)
 
 

@@ -9,7 +9,7 @@ from tests.test_living import FIGURES
 from tests.test_site import SOURCES
 
 STORY = (ROOT / "book/story.md").read_text(encoding="utf-8")
-OPENING, *SCENES = re.split(r"^## ", STORY, flags=re.MULTILINE)
+_, *SCENES = re.split(r"^## ", STORY, flags=re.MULTILINE)
 REPEATED = re.compile(r'<living-figure for="fig-story-[\w-]+" of="([\w-]+)" figure="(\w+)" [^>]*\btry="[^"]+">')
 
 
@@ -32,7 +32,7 @@ def test_scene_is_short_and_true_to_its_chapter(scene: str) -> None:
     assert len(long) == 1, "end with *The long version: [chapter 1](01_order.ipynb).*"
     figures = REPEATED.findall(scene)
     assert len(figures) == 1, "show one figure that moves"
-    for plain, module in figures:
-        page = FIGURES[plain].removesuffix(".html")
-        assert page in (f"book/{long[0]}", "book/index"), f"{plain} is in {page}, and the scene's readers are sent to {long[0]}"
-        assert f'for="{plain}" figure="{module}"' in (ROOT / SOURCES[page]).read_text(encoding="utf-8").replace('\\"', '"')
+    plain, module = figures[0]
+    page = FIGURES[plain].removesuffix(".html")
+    assert page in (f"book/{long[0]}", "book/index"), f"{plain} is in {page}, and the scene's readers are sent to {long[0]}"
+    assert f'for="{plain}" figure="{module}"' in (ROOT / SOURCES[page]).read_text(encoding="utf-8").replace('\\"', '"')

@@ -86,7 +86,8 @@ uncover();
 if (new URLSearchParams(location.search).has("all")) predictions.forEach(open);
 
 // Which chapters have been read, what was predicted, and which goals are reached: marked in the sidebar, counted at each chapter's
-// end and on the first page, ticked in the summary. It is kept in one entry of this browser's storage and goes nowhere; where storage is refused, none of this is there.
+// end and on the first page, ticked in the summary. It is kept in one entry of this browser's storage and goes nowhere; where
+// storage is refused, none of this is there.
 const readable = [...document.querySelectorAll(".chapters a")]; // chapters, and the pages below them
 let storage;
 try { storage = localStorage; } catch { /* refused */ }

@@ -78,8 +78,8 @@ function made(name, control, change) {
  *   screen reader more; pressed(state) tells whether it is);
  * - draw(stage, state, own): draws a frame on the stage and returns what it shows in words. `own` is one object for all frames: the
  *   figure keeps there what it has computed; own.data is what `needs` names, own.redraw() asks for another frame, own.asked tells
- *   whether models are to be asked, own.still whether nothing may move, own.repeated whether the page is for readers who know no nats, and own.wait(promise, undo) says what went wrong with
- *   them, until the reader tries again;
+ *   whether models are to be asked, own.still whether nothing may move, own.repeated whether the page repeats the figure for
+ *   readers who know no nats, and own.wait(promise, undo) says what went wrong with the models, until the reader tries again;
  * - asks: {label, always, only}: it has models to ask. Any change that the reader makes asks them, unless it is `only` the button of
  *   this label that does; that button is there `always`, or where data are to be saved, or after a failure;
  * - needs: names of data to load before the first frame; "{for}" stands for what a cell gave to the plain figure;
@@ -101,6 +101,7 @@ export async function start(host, figure) {
   const defaults = Object.fromEntries(Object.entries(controls).map(([name, { value }]) => [name, value]));
   Object.assign(defaults, Object.fromEntries(new URLSearchParams(host.getAttribute("state") ?? "")));
   const shown = host.getAttribute("shows")?.split(" ");
+  const shows = (name) => !shown || shown.includes(name);
   const unknown = shown?.find((name) => !(name in controls));
   if (unknown) throw new Error(`${id} shows ${unknown}, which is none of ${Object.keys(controls)}`);
   const state = { ...defaults };
@@ -122,7 +123,7 @@ export async function start(host, figure) {
     + '<div class="controls"></div><div class="buttons"></div><p class="says"></p><p role="status"></p>';
   const [, stageBox, panel, buttons, says, spoken] = host.children;
   const [svg] = stageBox.children;
-  const some = (kind) => Object.entries(controls).some(([name, control]) => control[kind] && shown?.includes(name) !== false);
+  const some = (kind) => Object.entries(controls).some(([name, control]) => control[kind] && shows(name));
   const grid = (kind) => {
     const box = document.createElement("div");
     box.className = kind;
@@ -142,7 +143,7 @@ export async function start(host, figure) {
   const parts = {};
   let playing = null;
   for (const [name, control] of Object.entries(controls)) {
-    if (!control.label || shown?.includes(name) === false) continue; // part of the state, moved by other controls, or by none
+    if (!control.label || !shows(name)) continue; // part of the state, moved by other controls, or by none
     parts[name] = made(name, control, (which, value) => {
       if (control.plays) return play(control, parts[name].element);
       move(control.press ? control.press(state, own) ?? {} : control.put ? control.put(value, state) : { [which]: value });

@@ -11,6 +11,7 @@ const NAMES = {
   sinusoidal: "sinusoids", learned: "learned table", rope: "RoPE", alibi: "ALiBi", none: "no positions", t5: "T5's bias", shaw: "Shaw's offsets",
 };
 const FOUR = ["sinusoidal", "learned", "rope", "alibi"];
+// "slice" has no option: the story sets it, to show the four as chapter 17 repairs them.
 const LANES = { four: FOUR, slice: FOUR, others: ["none", "t5", "shaw", "alibi"] };
 
 const worn = ({ glasses }) => glasses.split(",").filter(Boolean);
@@ -66,7 +67,6 @@ export const figure = {
     },
     ...Object.fromEntries([0, 1, 2, 3].map((lane) => [`glasses${lane}`, glasses(lane)])),
     begin: { label: "Start from number (loads 600 kB)", min: 1, max: 20, value: 1, more: true },
-    // The story also has the four with a slice of the text, as chapter 17 repairs them.
     lanes: { label: "Models", options: { four: "the four above", others: "three others and ALiBi" }, value: "four", more: true },
     glasses: { value: "", read: (text) => text.split(",").filter((name) => name in NAMES).join() },
   },
@@ -112,8 +112,7 @@ export const figure = {
           if (a < b) stage.add(`<rect class="band ${color}" x="${(a - from) * step}" y="${y}" width="${(b - a) * step}" height="${high}"/>`);
         };
         band(0, TRAINED, "");
-        if (near) band(text.length - TRAINED, text.length, "blue");
-        if (sliced) band(text.length - SLICE, text.length, "blue");
+        if (near || sliced) band(text.length - (sliced ? SLICE : TRAINED), text.length, "blue");
         const letters = Array.from(text.slice(from, from + row), (letter, column) => {
           const lost = wrong >= 0 && from + column >= wrong ? ' class="lost"' : "";
           if (letter === " " && !lost) return "";
