@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from playwright.sync_api import Browser, Page
+from playwright.sync_api import TimeoutError as TooSlow
 
 from posenc_course.experiment import SCHEMES, changed, curve, load_corpus, load_model, load_results, token_losses
 from posenc_course.experiment.recital import STARTS, recital, write
@@ -32,7 +33,12 @@ def said(tab: Page, plain: str, *words: str, within: float = 60) -> str:
         const says = document.querySelector(`#${plain} .says`).textContent;
         return words.every((word) => says.includes(word)) && !says.includes("So far") && says;
     }"""
-    return str(tab.wait_for_function(script, arg=[plain, list(words)], timeout=1000 * within).json_value())
+    try:
+        return str(tab.wait_for_function(script, arg=[plain, list(words)], timeout=1000 * within).json_value())
+    except TooSlow:
+        says = tab.locator(f"#{plain} .says").inner_text()
+        state = tab.evaluate(f"document.querySelector('#{plain} living-figure').state")
+        raise AssertionError(f"after {within} s, {plain} says {says!r} in the state {state}, and not {words}") from None
 
 
 def press(tab: Page, plain: str, label: str, *keys: str) -> None:

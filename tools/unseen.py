@@ -84,7 +84,8 @@ def changed(change: Callable[[Tensor], Tensor], x: Any) -> Any:
     if isinstance(x, Tensor) and x.is_complex():
         return torch.view_as_complex(change(torch.view_as_real(x.resolve_conj())))
     if isinstance(x, Tensor):
-        return change(x) if x.is_floating_point() and x.numel() and x.layout is torch.strided else x
+        has_numbers = x.is_floating_point() and x.numel() and x.layout is torch.strided and not x.is_meta
+        return change(x) if has_numbers else x
     if isinstance(x, np.ndarray | np.generic) and x.dtype.kind in "fc" and x.dtype != np.longdouble and x.size:
         found = changed(change, torch.from_numpy(np.array(x, ndmin=1))).numpy().reshape(x.shape)
         return found if isinstance(x, np.ndarray) else found[()]
