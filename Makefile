@@ -87,6 +87,9 @@ pdf: _build/complete  ## print the whole course to _paper/where-is-a-token.pdf w
 archive: _build/complete  ## pack the site for reading without a host, in _paper/where-is-a-token.zip
 	.venv/bin/python tools/site.py _build/html _paper/where-is-a-token.zip
 
+clips: _build/complete  ## film the race of the first page with Chromium and ffmpeg, for the README and lectures
+	.venv/bin/python -m tools.clips
+
 links: .venv/complete  ## check all links to other sites; broken ones are listed in _links/_build/html/output.txt
 	.venv/bin/jupyter-book build . --builder linkcheck --path-output _links
 
@@ -114,4 +117,4 @@ _solutions/complete: .venv/complete $(SOURCES)
 	.venv/bin/jupyter-book build . --path-output _solutions --toc _solutions/_toc.yml -W -n --keep-going
 	@touch $@
 
-.PHONY: help book check fix test test-elsewhere coverage audit bench exercises experiment lint lab models execute serve site pdf archive links lock notebooks text clean
+.PHONY: help book check fix test test-elsewhere coverage audit bench exercises experiment lint lab models execute serve site pdf archive clips links lock notebooks text clean

@@ -26,6 +26,7 @@ from posenc_course.schemes import PositionScheme
 from tests import pages
 from tests.commands import ROOT, run
 from tests.test_claims import CLAIMS
+from tests.test_recite import wrong
 
 
 def public_modules() -> list[str]:
@@ -129,6 +130,11 @@ def wrote_by(scheme: str) -> list[list[int]]:
     return [run["evaluation"]["wrote"] for run in RECITE["runs"] if run["scheme"] == scheme]
 
 
+def fallen() -> list[int | None]:
+    """Where the models of the film make their first mistake."""
+    return [wrong(RECITE["written"][scheme]) for scheme in ("learned", "sinusoidal", "rope")]
+
+
 def minutes(name: str) -> int:
     return int(re.findall(r"Time: (\d+) minutes", CHAPTERS[name])[0])
 
@@ -218,6 +224,7 @@ FACTS = [
     Fact(INDEX, "The first of {} trainings each", lambda: len(RECITE["config"]["seeds"])),
     Fact(INDEX, "{} of the three ALiBi models makes mistakes", lambda: sum(min(wrote) < 512 for wrote in wrote_by("alibi"))),
     Fact(INDEX, "short route of about {} hours", lambda: round(sum(map(minutes, SHORT_ROUTE)) / 60)),
+    Fact(README, "learned table turns red at letter {}, that of sinusoids at letter {}, that of RoPE at letter {}", fallen),
     Fact(README, "## {} commands", lambda: count(README, r"^make \w+ +# ")),
     Fact(README, "With Python {} to {}, pip", lambda: read_in(".github/workflows/pages.yml", r'python: \["(\S+)", "(\S+)"\]')),
     Fact(README, "With Python {} to", lambda: read_in("pyproject.toml", r'requires-python = ">=(\S+)"')),

@@ -30,12 +30,14 @@ LICENCE = "https://creativecommons.org/licenses/by/4.0/"
 # What a page is, by its path: the first pattern that matches.
 KINDS = {
     "book/index": "Course",
+    "book/story": "Story",
     r"book/\d\d_": "Chapter",
     "exercises/": "Assignment",
     "book/teaching/": "Teaching guide",
     "book/reference/": "Reference",
     "": "Guide",
 }
+CARDS = {"Chapter", "Story"}
 
 
 def plain(markup: str) -> str:
@@ -61,8 +63,8 @@ class Page:
 
     @property
     def card(self) -> str:
-        """The path of its card: a chapter has its own, and all other pages share the course's."""
-        return f"cards/{Path(self.path).stem if self.kind == 'Chapter' else 'course'}.png"
+        """The path of its card: the story and each chapter have their own, and all other pages share the course's."""
+        return f"cards/{Path(self.path).stem if self.kind in CARDS else 'course'}.png"
 
 
 def read(html: Path, source: str) -> Page:
@@ -152,7 +154,7 @@ class Course:
             "og:image": self.address(page.card),
             "og:image:width": WIDTH,
             "og:image:height": HEIGHT,
-            "og:image:alt": ": ".join(self.words(page if page.kind == "Chapter" else self.first)),
+            "og:image:alt": ": ".join(self.words(page if page.kind in CARDS else self.first)),
         }
         # Escaped, so that no text in the JSON can end the script.
         data = json.dumps(self.data(page), ensure_ascii=False).replace("</", r"<\/")
@@ -171,12 +173,12 @@ class Course:
         """The text of a card: a small line and a large one."""
         if page == self.first:
             return f"{len(self.chapters)} chapters", page.description
-        return f"Chapter {page.number}", page.title
+        return f"Chapter {page.number}" if page.number else "The whole story on one page", page.title
 
     def draw(self) -> None:
-        """Draw a card for each chapter, and one for the course, which all other pages share."""
+        """Draw a card for the story and each chapter, and one for the course, which all other pages share."""
         (self.html / "cards").mkdir()
-        for page in [self.first, *self.chapters]:
+        for page in [self.first, *(page for page in self.pages if page.kind in CARDS)]:
             figure = self.html / "_images" / page.figure if page.figure else None
             card(self.name, *self.words(page), figure).save(self.html / page.card, optimize=True)
 

@@ -64,6 +64,7 @@ def publish(html: Path, site: Path, url: str = "", repository: str = "") -> None
         for path, head in heads.items():
             text = (site / path).read_text(encoding="utf-8")
             (site / path).write_text(text.replace("</head>", f"{head}</head>", 1), encoding="utf-8")
+        lead_from_figures(site, url)
     if repository:
         for_colab(site, repository)
     first = re.findall(r"url=([^\"]+)", (site / "index.html").read_text(encoding="utf-8"))[0]
@@ -103,6 +104,16 @@ def name_in_full(site: Path, wheel: str, url: str) -> None:
     for page in [*site.rglob("*.html"), *(site / "_sources").rglob("*.ipynb")]:
         text = page.read_text(encoding="utf-8")
         page.write_text(text.replace(wheel, f"{url}/{wheel}"), encoding="utf-8")
+
+
+def lead_from_figures(site: Path, url: str) -> None:
+    """Tells search engines that a figure's own page repeats a part of the page that it is from."""
+    for page in site.glob("embed/*.html"):
+        text = page.read_text(encoding="utf-8")
+        (source,) = re.findall(r'<p class="source">From <a href="\.\./([^"#]+)', text)
+        page.write_text(
+            text.replace("</head>", f'<link rel="canonical" href="{url}/{source}" />\n</head>', 1), encoding="utf-8"
+        )
 
 
 def rooted(page: str, url: str) -> str:

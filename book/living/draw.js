@@ -38,7 +38,7 @@ const round = (number) => Math.round(number * 100) / 100;
 const SIZE = 13; // of letters, in pixels
 
 let pen;
-function widthOf(words, names) {
+export function widthOf(words, names) {
   pen ??= document.createElement("canvas").getContext("2d");
   pen.font = `${/words|strong/.test(names) ? 600 : 400} ${/number/.test(names) ? 12 : SIZE}px system-ui, sans-serif`;
   return pen.measureText(words).width;

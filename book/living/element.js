@@ -156,7 +156,10 @@ export async function start(host, figure) {
   const back = document.createElement("button");
   Object.assign(back, { type: "button", textContent: "Start again" });
   back.addEventListener("click", () => { stop(); Object.assign(state, defaults); changed(); });
-  buttons.append(back);
+  const along = document.createElement("details"); // filled when it is opened
+  Object.assign(along, { className: "take", innerHTML: "<summary>Take along</summary>" });
+  along.addEventListener("toggle", () => along.open && own.wait(living.load("take").then(({ take }) => take(along, host, plain))));
+  buttons.append(back, along);
 
   /** What the reader changes. */
   function move(part) {

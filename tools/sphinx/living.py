@@ -63,6 +63,11 @@ def scripts(root: Path) -> dict[str, str]:
     return modules | {f"data/{name}": data_script(f"data/{name}", value) for name, value in values.items()}
 
 
+def version(root: Path) -> str:
+    """The version of all scripts together, which is in the addresses that the loader asks for."""
+    return sha256("".join(scripts(root).values()).encode()).hexdigest()[:8]
+
+
 def loader(root: Path) -> str:
     """The loader that starts the figures, as pages get it, without comments."""
     return str(jsmin((root / "book/_static/living.js").read_text(encoding="utf-8")))
@@ -74,10 +79,9 @@ def data_script(name: str, value: object) -> str:
 
 
 def add_loader(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:
-    """Only pages with a living figure load the script that starts it; its data-version is the version of all other scripts."""
+    """Only pages with a living figure load the script that starts it."""
     if ELEMENT.search(context.get("body", "")):
-        version = sha256("".join(scripts(Path(app.srcdir)).values()).encode()).hexdigest()[:8]
-        attributes: dict[str, Any] = {"defer": "defer", "data-version": version}
+        attributes: dict[str, Any] = {"defer": "defer", "data-version": version(Path(app.srcdir))}
         app.add_js_file("living.js", **attributes)
 
 

@@ -1,0 +1,238 @@
+"""What readers take along: figures on pages of their own, which other sites embed, pictures of what they show, and films."""
+
+import gzip
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+from PIL import Image
+from playwright.sync_api import Browser, Download, Locator, Page
+
+from posenc_course.experiment.corpus import DATA
+from tests.commands import ROOT
+from tests.test_living import open_in
+from tests.test_recite import wrong
+from tests.test_site import SOURCES, Site, barriers, opened, parsed, site
+from tools import clips
+from tools.audit import served
+
+__all__ = ["site"]
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def placed() -> dict[str, str]:
+    """The pages of all living figures, with those that the story repeats, by their names."""
+    found: dict[str, str] = {}
+    for document, source in SOURCES.items():
+        text = (ROOT / source).read_text(encoding="utf-8").replace('\\"', '"')
+        found |= dict.fromkeys(re.findall(r'<living-figure for="fig-([\w-]+)"', text), f"{document}.html")
+    return found
+
+
+FIGURES = placed()
+AXED = ["loses-place", "heatmap", "told", "story-suspects"]
+
+
+@contextmanager
+def menu_of(browser: Browser, page: str, name: str, **options: Any) -> Iterator[tuple[Page, Locator]]:
+    """The page with the figure's menu open."""
+    with browser.new_page(viewport={"width": 1280, "height": 900}, reduced_motion="reduce", **options) as tab:
+        failed: list[str] = []
+        tab.on("pageerror", lambda error: failed.append(str(error)))
+        open_in(tab, page, f"fig-{name}")
+        figure = tab.locator(f"#fig-{name} living-figure")
+        figure.get_by_text("Take along").press("Enter")
+        figure.get_by_role("button", name="Save as SVG").wait_for()
+        yield tab, figure
+        assert not failed
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_figure_has_a_page_that_says_where_it_is_from(site: Site, name: str) -> None:
+    page = f"embed/{name}.html"
+    soup = site.soup(page)
+    assert len(soup.select(f"#fig-{name} > img")) == 2
+    assert not soup.select(".caption-number, .headerlink")
+    for element in soup.select("[href], [src]"):
+        link = str(element.get("href") or element.get("src"))
+        if link.startswith("https:"):
+            assert element.name == "a"
+            continue
+        file, fragment = site.target(page, link)
+        assert (site.html / file).is_file(), f"{page}: {link} leads to no file"
+        assert not fragment or parsed(site.html / file).find(id=fragment), f"{page}: {link} leads to no place"
+    source = soup.select_one(".source")
+    assert source
+    assert site.target(page, str(source.select("a")[0]["href"])) == (FIGURES[name], f"fig-{name}")
+    assert "Where Is a Token?" in source.get_text()
+    assert "CC BY 4.0" in source.get_text()
+    text = (site.html / page).read_bytes()
+    assert b"</style" in text
+    assert len(gzip.compress(text)) < 6_000
+
+
+def test_no_other_page_is_embedded(site: Site) -> None:
+    assert {path.stem for path in (site.html / "embed").iterdir()} == {*FIGURES}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_page_of_a_figure_has_no_barriers(browser: Browser, site: Site, name: str) -> None:
+    problems: list[str] = []
+    with opened(browser, site.address(f"embed/{name}.html"), problems=problems) as tab:
+        found = [*barriers(tab, with_axe=name in AXED), *problems]
+    assert not found, "\n".join(found)
+
+
+def test_without_scripts_the_page_has_the_plain_figure(browser: Browser, site: Site) -> None:
+    with browser.new_page(java_script_enabled=False, color_scheme="dark") as tab:
+        tab.goto(site.address("embed/told.html"))
+        assert tab.locator("img:visible").count() == 1
+        assert tab.locator("figcaption").is_visible()
+        assert not tab.locator("living-figure:visible").count()
+
+
+@pytest.mark.parametrize(("theme", "ground"), [("", "rgb(20, 23, 27)"), ("?theme=light", "rgb(253, 252, 249)")])
+def test_the_address_can_say_light(browser: Browser, site: Site, theme: str, ground: str) -> None:
+    with browser.new_page(color_scheme="dark") as tab:
+        tab.goto(site.address("embed/told.html") + theme)
+        assert tab.evaluate("getComputedStyle(document.documentElement).backgroundColor") == ground
+
+
+@pytest.mark.parametrize("hosted", [True, False], ids=["from another origin", "from another folder"])
+def test_a_bare_page_embeds_a_figure_as_it_was_set(browser: Browser, site: Site, tmp_path: Path, *, hosted: bool) -> None:
+    """The code that the menu copies is all that the page has: it keeps the setting, and its frame is as high as the figure."""
+    with served(site.html) as here, served(tmp_path) as elsewhere:
+        root = here if hosted else site.html.as_uri()
+        with menu_of(browser, f"{root}/book/10_rope.html?two-turned.m=9", "two-turned") as (_, figure):
+            figure.get_by_role("button", name="Copy the code").press("Enter")
+            code = figure.get_by_label("The code that embeds").input_value()
+        assert code.startswith(f'<iframe src="{root}/embed/two-turned.html?two-turned.m=9" title="')
+        (tmp_path / "slides.html").write_text(
+            f"<!DOCTYPE html>\n<title>Slides</title>\n<h1>Slides</h1>\n{code}", encoding="utf-8"
+        )
+        problems: list[str] = []
+        with browser.new_page(viewport={"width": 1280, "height": 900}, reduced_motion="reduce") as tab:
+            tab.on("pageerror", lambda error: problems.append(str(error)))
+            tab.on("console", lambda said: problems.append(said.text) if said.type == "error" else None)
+            tab.on("requestfailed", lambda request: problems.append(request.url))
+            tab.goto(f"{elsewhere if hosted else tmp_path.as_uri()}/slides.html")
+            inside = tab.frame_locator("iframe")
+            inside.locator("figure.lives").wait_for()
+            assert inside.locator("living-figure").evaluate("figure => figure.state.m") == 9
+            for width in (1280, 390):
+                tab.set_viewport_size({"width": width, "height": 900})
+                wait_until_as_high(tab.locator("iframe"), inside.locator("html"))
+                assert inside.locator("html").evaluate("page => page.scrollWidth <= innerWidth")
+            before = inside.locator(".says").inner_text()
+            inside.locator("input[type=range]").first.press("ArrowRight")
+            inside.locator(".says", has_not_text=before).wait_for()
+            assert not [problem for problem in problems if "favicon" not in problem]
+
+
+def wait_until_as_high(frame: Locator, content: Locator) -> None:
+    """Neither of the two pages may look into the other."""
+    for _ in range(100):
+        high = content.evaluate("page => page.offsetHeight")
+        if frame.evaluate("frame => frame.clientHeight") == high:
+            return
+        frame.page.wait_for_timeout(100)
+    pytest.fail(f"the frame isn't {high} pixels high, as its content is")
+
+
+def saved(tab: Page, figure: Locator, kind: str, folder: Path) -> Path:
+    with tab.expect_download() as waiting:
+        figure.get_by_role("button", name=f"Save as {kind.upper()}").press("Enter")
+    download: Download = waiting.value
+    assert download.suggested_filename.endswith(f".{kind}")
+    download.save_as(path := folder / download.suggested_filename)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "scheme", "ground"),
+    [
+        ("heatmap", "light", "rgb(253, 252, 249)"),
+        ("two-turned", "dark", "rgb(20, 23, 27)"),
+        ("story-race", "light", "rgb(253, 252, 249)"),
+    ],
+)
+def test_picture_has_all_that_it_needs(
+    browser: Browser, site: Site, tmp_path: Path, name: str, scheme: Any, ground: str
+) -> None:
+    """The same shapes in the same colours, the caption and the address; programs that know no style sheet can show it."""
+    with served(site.html) as host, menu_of(browser, f"{host}/{FIGURES[name]}", name, color_scheme=scheme) as (tab, figure):
+        text = saved(tab, figure, "svg", tmp_path).read_text(encoding="utf-8")
+        png = saved(tab, figure, "png", tmp_path)
+        shapes = "all => all.map(e => [e.localName, getComputedStyle(e).fill, getComputedStyle(e).strokeWidth])"
+        shown = figure.locator(".stage svg :is(path, rect, text, polygon):not(.handle *)").evaluate_all(shapes)
+        words = " ".join(figure.locator(".stage svg text").all_inner_texts())
+        caption = tab.locator(f"#fig-{name} .caption-text").inner_text()
+        heats = figure.locator("canvas").count()
+        tab.set_content(f"<!DOCTYPE html><title>Alone</title>{text}")
+        copied = tab.locator("svg :is(path, rect, text, polygon)").evaluate_all(shapes)
+    assert not re.search(r"class=|style=|var\(|currentColor|color\(", text)
+    assert not re.findall(r'(?:href|src)="(?!data:image/png)', text)
+    picture = ET.fromstring(text)
+    background, *drawn, below = copied
+    assert background[1] == ground
+    assert drawn == shown
+    assert below[1] != ground
+    assert len(picture.findall(f"{SVG}image")) == heats
+    written = "".join(picture.itertext())
+    for told in [*words.split(), *caption.split(), f"{host}/{FIGURES[name]}#fig-{name}", "Where Is a Token?", "CC BY 4.0"]:
+        assert told in written, f"{told!r} isn't in the picture"
+    assert picture.findtext(f"{SVG}title")
+    with Image.open(png) as pixels:
+        assert pixels.size == (2 * int(picture.attrib["width"]), 2 * int(picture.attrib["height"]))
+        colors = np.array(pixels.convert("RGB"))
+    assert f"rgb({', '.join(map(str, colors[0, 0]))})" == ground
+    assert len(np.unique(colors.reshape(-1, 3), axis=0)) > 20
+
+
+def test_without_an_address_none_is_in_the_picture(browser: Browser, site: Site, tmp_path: Path) -> None:
+    with menu_of(browser, site.address(FIGURES["two-turned"]), "two-turned") as (tab, figure):
+        text = saved(tab, figure, "svg", tmp_path).read_text(encoding="utf-8")
+    assert "file:" not in text
+    assert "CC BY 4.0" in text
+
+
+def test_film_of_the_race_is_up_to_date_and_small() -> None:
+    """It carries what the figure says at its end."""
+    written = json.loads((DATA / "recite.json").read_text(encoding="utf-8"))["written"]
+    clip = clips.CLIPS["race"]
+    lost = {name: wrong(written[scheme][: clip.last]) for scheme, name in RACERS.items()}
+    for kind, most in (("gif", 400_000), ("mp4", 400_000)):
+        film = (clips.FOLDER / f"race.{kind}").read_bytes()
+        assert len(film) <= most
+        for name, letter in lost.items():
+            assert (f"{name} at letter {letter}" if letter else f"{name} none up to letter {clip.last}").encode() in film, (
+                f"the {kind} doesn't say where {name} makes its first mistake: run make clips"
+            )
+    with Image.open(clips.FOLDER / "race.gif") as film_:
+        lasts = []
+        for frame in range(film_.n_frames):
+            film_.seek(frame)
+            lasts.append(film_.info["duration"])
+        assert film_.info.get("loop") == 0
+    steps = (clip.last - clip.first) / clip.per_second
+    assert abs(sum(lasts) / 1000 - (clips.FIRST + steps + clip.still)) < 1
+    assert lasts[-1] >= 1000 * clip.still
+
+
+RACERS = {"sinusoidal": "sinusoids", "learned": "learned table", "rope": "RoPE", "alibi": "ALiBi"}
+
+
+def test_film_ends_as_the_figure_does(browser: Browser, site: Site) -> None:
+    clip = clips.CLIPS["race"]
+    with browser.new_page(viewport={"width": 700, "height": 900}, reduced_motion="reduce") as tab:
+        open_in(tab, site.address(f"embed/{clip.figure}.html") + f"?{clip.figure}.length={clip.last - 1}", f"fig-{clip.figure}")
+        tab.get_by_label(clip.slider).press("ArrowRight")
+        tab.wait_for_function("last => document.querySelector('living-figure').state.length === last", arg=clip.last)
+        said = tab.locator(".says").inner_text().strip()
+    assert said.encode() in (clips.FOLDER / "race.gif").read_bytes(), "the film isn't what the figure shows: run make clips"
