@@ -30,7 +30,7 @@ class Clip(NamedTuple):
 
 CLIPS = {"race": Clip("story-race", "Letters", 24, 128, 12, still=4)}
 FIRST = 2  # seconds at the beginning
-WIDTH, FINE = 640, 1.5  # of the picture, and pixels of the film for one of the page
+WIDTH, FINE = 640, 2  # of the picture, and pixels of the film for one of the page
 EDGE = 16  # around the picture, as around the page
 DRAWN = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 

@@ -86,7 +86,7 @@ export function take(menu, host, plain) {
   };
   const alone = () => asSet(`${document.documentElement.dataset.content_root}embed/${name}.html`);
   // The height is about right, and the script sets it when the figure says how high it is.
-  const code = () => `<iframe src="${escaped(alone())}" title="${escaped(host.getAttribute("aria-label"))}" width="100%" height="${plain.offsetHeight + 80}"`
+  const code = () => `<iframe src="${escaped(alone())}" title="${escaped(host.getAttribute("aria-label"))}" width="100%" height="${plain.offsetHeight - menu.offsetHeight + 80}"`
     + ' style="border: 0" loading="lazy" allow="clipboard-write"></iframe>\n'
     + '<script>addEventListener("message", ({ source, data }) => { for (const frame of document.querySelectorAll("iframe")) '
     + "if (frame.contentWindow === source && data?.livingFigure) frame.height = data.livingFigure; });</script>";

@@ -49,15 +49,16 @@ def write_pages(app: Sphinx, page: str, template: str, context: dict[str, Any], 
         return
     soup = BeautifulSoup(context["body"], "html.parser")
     root, course = Path(app.srcdir), app.config.html_title
-    titles = [course] if page == app.config.root_doc else [context["title"], course]
+    title = re.sub(r'<span class="section-number">.*?</span>', "", context["title"])
+    title = course if page == app.config.root_doc else f"{course} {title}"
     for living in soup.select("living-figure"):
         name = str(living["for"])
         plain = soup.select_one(f"figure#{name}")
         assert plain, f"{page}: {name} is no figure of this page"
         figure = alone(plain, page)
-        there = f'<a href="{relpath(page, FOLDER)}.html#{name}" target="_blank">{", ".join(titles)}</a>'
+        there = f'<a href="{relpath(page, FOLDER)}.html#{name}" target="_blank">{title}</a>'
         parts = {
-            "title": f"A figure from {titles[0]}",
+            "title": f"A figure from {title}",
             "description": description(figure),
             "style": style(app, f'<html data-theme="light">{figure}<p class="source">'),
             "version": version(root),
