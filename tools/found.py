@@ -173,7 +173,7 @@ class Course:
         """The text of a card: a small line and a large one."""
         if page == self.first:
             return f"{len(self.chapters)} chapters", page.description
-        return f"Chapter {page.number}" if page.number else "The whole story on one page", page.title
+        return f"Chapter {page.number}" if page.number else "The story on one page", page.title
 
     def draw(self) -> None:
         """Draw a card for the story and each chapter, and one for the course, which all other pages share."""
