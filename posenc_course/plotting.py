@@ -6,7 +6,7 @@ Call :func:`use_style` once, in a chapter's first cell, and then plot with matpl
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -16,10 +16,12 @@ import numpy as np
 import torch
 from cycler import cycler
 from matplotlib.axes import Axes
-from matplotlib.colors import Colormap, LinearSegmentedColormap, to_rgb
+from matplotlib.colors import Colormap, LinearSegmentedColormap, to_hex, to_rgb
 from matplotlib.figure import Figure
+from matplotlib.patches import Circle, Rectangle
 from matplotlib.text import Annotation
 from matplotlib.ticker import MaxNLocator
+from matplotlib.typing import ColorType
 from numpy.typing import ArrayLike, NDArray
 
 from posenc_course._drawn import svg_with_drawn_data
@@ -27,12 +29,15 @@ from posenc_course._drawn import svg_with_drawn_data
 __all__ = [
     "COLORS",
     "DIVERGING",
+    "DOORS",
     "SCHEME_STYLES",
     "SEQUENTIAL",
     "SchemeStyle",
     "give",
     "heatmap",
+    "label_color",
     "label_ends",
+    "plot_doors",
     "plot_seeds",
     "position_colors",
     "scheme_style",
@@ -40,8 +45,8 @@ __all__ = [
 ]
 
 # The palette of Okabe and Ito (2008), whose colours are distinguishable with every common kind of colour blindness. Its yellow
-# is left out because it is hard to see on white.
-COLORS: dict[str, str] = {
+# is left out because it is hard to see on white. Vermillion is what a reader has chosen, or should look at; it is no scheme's.
+OKABE_ITO: dict[str, str] = {
     "blue": "#0072B2",
     "orange": "#E69F00",
     "green": "#009E73",
@@ -50,11 +55,25 @@ COLORS: dict[str, str] = {
     "sky": "#56B4E9",
     "black": "#000000",
 }
+# The hue of a scheme is that of the first door through which position enters, and it's black if there's none. Schemes at the
+# same door differ in lightness and dashes, which every eye can tell apart.
+DOORS: dict[str, dict[str, str]] = {
+    "embedding": {
+        "blue": OKABE_ITO["blue"],
+        "navy": "#232B71",
+        "azure": "#3F93DD",
+        "slate": "#3F5A70",
+        "periwinkle": "#6672C4",
+    },
+    "query and key": {"green": OKABE_ITO["green"], "forest": "#15603F", "leaf": "#5F9C3A"},
+    "score": {"raspberry": "#B52C6C", "wine": "#6B1F45", "rose": "#C0789F", "mauve": "#8F5A86"},
+}
+COLORS: dict[str, str] = {name: color for colors in (OKABE_ITO, *DOORS.values()) for name, color in colors.items()}
 GREY = "#595959"
 
 
 class SchemeStyle(NamedTuple):
-    """How one scheme looks in every chapter; ten schemes share seven colours, so the line style matters, too."""
+    """How one scheme looks in every chapter: no other has the same colour and line style, or the same marker."""
 
     label: str
     color: str
@@ -64,28 +83,28 @@ class SchemeStyle(NamedTuple):
 
 SCHEME_STYLES: dict[str, SchemeStyle] = {
     "none": SchemeStyle("no position", COLORS["black"], "x", ":"),
-    "normalized": SchemeStyle("normalized", COLORS["sky"], "v", "-"),
-    "linear": SchemeStyle("linear", COLORS["vermillion"], "^", "-"),
-    "binary": SchemeStyle("binary", COLORS["purple"], "s", "-"),
+    "normalized": SchemeStyle("normalized", COLORS["azure"], "v", "-"),
+    "linear": SchemeStyle("linear", COLORS["slate"], "^", "-."),
+    "binary": SchemeStyle("binary", COLORS["periwinkle"], "s", "-"),
     "sinusoidal": SchemeStyle("sinusoidal", COLORS["blue"], "o", "-"),
-    "learned": SchemeStyle("learned", COLORS["orange"], "D", "-"),
-    "shaw": SchemeStyle("Shaw", COLORS["purple"], "<", "--"),
-    "t5": SchemeStyle("T5 bias", COLORS["sky"], ">", "--"),
+    "learned": SchemeStyle("learned", COLORS["navy"], "D", "--"),
+    "shaw": SchemeStyle("Shaw", COLORS["wine"], "<", "--"),
+    "t5": SchemeStyle("T5 bias", COLORS["rose"], ">", "-."),
     "rope": SchemeStyle("RoPE", COLORS["green"], "P", "-"),
-    "alibi": SchemeStyle("ALiBi", COLORS["vermillion"], "X", "--"),
+    "alibi": SchemeStyle("ALiBi", COLORS["raspberry"], "X", "-"),
     "rope-none": SchemeStyle("RoPE, none", COLORS["green"], "d", "-."),
-    "window": SchemeStyle("window", COLORS["blue"], "8", "--"),
-    "window-rope": SchemeStyle("window, RoPE", COLORS["blue"], "p", "-."),
-    "window-none": SchemeStyle("window, none", COLORS["blue"], "h", ":"),
-    "fast": SchemeStyle("fast quarter", COLORS["orange"], "1", "--"),
-    "partial": SchemeStyle("all speeds", COLORS["orange"], "2", ":"),
-    "polar": SchemeStyle("PoPE", COLORS["sky"], "3", "-."),
-    "recurrent": SchemeStyle("recurrent", COLORS["black"], ".", "-"),
-    "recurrent-rope": SchemeStyle("recurrent, RoPE", COLORS["black"], "+", "-."),
-    "recurrent-none": SchemeStyle("recurrent, none", COLORS["black"], "|", "--"),
-    "forgetting": SchemeStyle("forgetting", COLORS["vermillion"], "4", "-."),
+    "window": SchemeStyle("window", COLORS["forest"], "8", "--"),
+    "window-rope": SchemeStyle("window, RoPE", COLORS["forest"], "p", "-."),
+    "window-none": SchemeStyle("window, none", COLORS["forest"], "h", ":"),
+    "fast": SchemeStyle("fast quarter", COLORS["leaf"], "1", "--"),
+    "partial": SchemeStyle("all speeds", COLORS["leaf"], "2", ":"),
+    "polar": SchemeStyle("PoPE", COLORS["leaf"], "3", "-."),
+    "recurrent": SchemeStyle("recurrent", COLORS["mauve"], ".", "-"),
+    "recurrent-rope": SchemeStyle("recurrent, RoPE", COLORS["green"], "+", ":"),
+    "recurrent-none": SchemeStyle("recurrent, none", COLORS["mauve"], "|", "--"),
+    "forgetting": SchemeStyle("forgetting", COLORS["mauve"], "4", "-."),
     "selective": SchemeStyle("selective RoPE", COLORS["green"], "*", "--"),
-    "reflected": SchemeStyle("reflections", COLORS["purple"], "H", ":"),
+    "reflected": SchemeStyle("reflections", COLORS["leaf"], "H", "-"),
 }
 
 # Blue below zero, grey at zero and vermillion above, with the strongest colours at the ends, because the eye takes the
@@ -112,7 +131,7 @@ STYLE: Any = {
     "axes.edgecolor": GREY,
     "xtick.color": GREY,
     "ytick.color": GREY,
-    "axes.prop_cycle": cycler(color=list(COLORS.values())),
+    "axes.prop_cycle": cycler(color=list(OKABE_ITO.values())),
     "lines.linewidth": 2.0,
     "lines.markersize": 6,
     "image.interpolation": "none",  # shows the table's own cells, which stay sharp at any size
@@ -215,6 +234,36 @@ def heatmap(
         bar.outline.set_visible(False)
 
 
+def plot_doors(ax: Axes, open_doors: Collection[str] = tuple(DOORS), words: Mapping[str, str] | None = None) -> None:
+    """Plot a token's way to a score, with the three doors through which position enters: those in ``open_doors`` in their hues.
+
+    ``words`` stand below the doors, and say what happens there; if they are given, the way has its own words, too.
+    Raises ValueError for a door that is not in :data:`DOORS`.
+    """
+    for door in (*open_doors, *(words or ())):
+        if door not in DOORS:
+            raise ValueError(f"there is no door {door!r}: use some of {', '.join(DOORS)}")
+    way: Any = {"color": GREY, "linewidth": 1.5, "solid_capstyle": "round", "zorder": 1}
+    arrow: Any = {"arrowstyle": "-|>", "color": GREY, "linewidth": 1.5, "shrinkA": 0, "shrinkB": 0}
+    for side in (-1, 1):  # the query and the key part behind the first door, and meet before the third
+        ax.plot([0, 2.6, 3.4, 6.2, 7.2], [0, 0, side, side, 0], **way)
+    ax.annotate("", (10.2, 0), (7.2, 0), arrowprops=arrow, zorder=1)
+    for x in (0, 7.2):
+        ax.add_patch(Circle((x, 0), 0.18, color=GREY))
+    for door, at, half in zip(DOORS, (1.5, 4.8, 8.6), (0.8, 1.6, 0.8), strict=True):
+        color = next(iter(DOORS[door].values())) if door in open_doors else None
+        look: Any = {"facecolor": color or "white", "edgecolor": color or GREY, "linewidth": 1.5, "zorder": 2}
+        ax.add_patch(Rectangle((at - 0.35, -half), 0.7, 2 * half, **look))
+        if words is not None:
+            ax.text(at, 1.9, door, color=label_color(color or GREY), weight="bold", ha="center", va="bottom")
+            ax.text(at, -1.9, words.get(door, ""), ha="center", va="top", fontsize=11)
+    if words is not None:
+        for x, y, word in ((0, 0.35, "token"), (3.6, 1.15, "query"), (3.6, -1.2, "key"), (10.2, 0.35, "attention")):
+            ax.text(x, y, word, color=GREY, fontsize=10, ha="center", va="top" if y < 0 else "bottom")
+    ax.set(xlim=(-0.4, 10.4), ylim=(-1.8, 1.8), aspect="equal")
+    ax.set_axis_off()
+
+
 def plot_seeds(ax: Axes, x: ArrayLike | torch.Tensor, runs: ArrayLike | torch.Tensor, **style: Any) -> None:
     """Plot the mean of ``runs`` (seeds, points) over ``x`` (points,), with a faint line for every seed behind it.
 
@@ -233,6 +282,12 @@ def plot_seeds(ax: Axes, x: ArrayLike | torch.Tensor, runs: ArrayLike | torch.Te
         ax.plot(points, curve, color=mean.get_color(), alpha=0.4, linewidth=0.8, marker=marker, markersize=3, zorder=1.9)
 
 
+def label_color(color: ColorType) -> str:
+    """Return the colour for words that name something of this ``color``, dark enough to be read on white."""
+    red, green, blue = (0.6 * part for part in to_rgb(color))
+    return to_hex((red, green, blue))
+
+
 def label_ends(ax: Axes) -> None:
     """Write each line's label at its right end, instead of a legend; call this after everything else is plotted.
 
@@ -246,9 +301,8 @@ def label_ends(ax: Axes) -> None:
         points = np.asarray(line.get_xydata(), dtype=float)
         points = points[np.isfinite(points).all(axis=1)]
         end = points[points[:, 0].argmax()]
-        shade = tuple(0.6 * part for part in to_rgb(line.get_color()))  # dark enough to be read on white
         texts.append(
-            ax.annotate(str(line.get_label()), (end[0], end[1]), (6, 0), color=shade,
+            ax.annotate(str(line.get_label()), (end[0], end[1]), (6, 0), color=label_color(line.get_color()),
                         textcoords="offset points", va="center", annotation_clip=False)
         )  # fmt: skip
     figure = ax.get_figure(root=True)

@@ -2,20 +2,23 @@
 
 import json
 import re
+from ast import literal_eval
 from runpy import run_path
 from types import SimpleNamespace
 
 import pytest
 
-from posenc_course.plotting import COLORS, GREY, position_colors
+from posenc_course.plotting import COLORS, DOORS, GREY, SCHEME_STYLES, label_color, position_colors
 from tests.commands import ROOT
-from tests.test_site import NOTEBOOKS, SOURCES, Site, site
+from tests.test_site import CHAPTERS, NOTEBOOKS, SOURCES, Site, anchors, site
 
 __all__ = ["site"]
 
 
 figures, pictures = (SimpleNamespace(**run_path(str(ROOT / f"tools/{name}.py"))) for name in ("sphinx/figures", "pictures"))
-INK, GROUND = figures.dark_tokens(ROOT / "book/_static/course.css")
+SHEET = ROOT / "book/_static/course.css"
+DARK = figures.dark_palette(SHEET)
+GROUNDS = {theme: figures.tokens(SHEET, theme)["ground"] for theme in ("light", "dark")}
 
 
 def luminance(color: str) -> float:
@@ -31,20 +34,55 @@ def contrast(one: str, other: str) -> float:
 
 
 def test_black_becomes_ink_and_white_ground() -> None:
-    assert figures.dark_color("#000000", INK, GROUND) == INK
-    assert figures.dark_color("#ffffff", INK, GROUND) == GROUND
+    assert figures.dark_color("#000000", DARK) == DARK["ink"]
+    assert figures.dark_color("#ffffff", DARK) == GROUNDS["dark"]
 
 
 @pytest.mark.parametrize("color", [*COLORS.values(), GREY])
 def test_colours_are_seen_in_the_dark(color: str) -> None:
     """Words beside a line have its colour: 4.5 is WCAG's contrast for text."""
-    assert contrast(figures.dark_color(color.lower(), INK, GROUND), GROUND) >= 4.5
+    for one in (color.lower(), label_color(color)):
+        assert contrast(figures.dark_color(one, DARK), GROUNDS["dark"]) >= 4.5
+
+
+@pytest.mark.parametrize("scheme", [*SCHEME_STYLES])
+def test_schemes_are_seen_on_light_pages(scheme: str) -> None:
+    """Their lines, at WCAG's contrast for graphics, and the words beside them."""
+    color = SCHEME_STYLES[scheme].color
+    assert contrast(color, GROUNDS["light"]) >= 3
+    assert contrast(label_color(color), GROUNDS["light"]) >= 4.5
 
 
 def test_positions_keep_their_order_in_the_dark() -> None:
     shades = ["#" + "".join(f"{round(255 * part):02x}" for part in color[:3]) for color in position_colors(12)]
-    dark = [luminance(figures.dark_color(color, INK, GROUND)) for color in shades]
+    dark = [luminance(figures.dark_color(color, DARK)) for color in shades]
     assert dark == sorted(dark)
+
+
+@pytest.mark.parametrize("page", CHAPTERS)
+def test_compass_shows_the_doors_of_the_chapter(site: Site, page: str) -> None:
+    doors = figures.doors_of(page.removesuffix(".html"))
+    shown = site.article(page).select(".picture > .compass")
+    assert len(shown) == bool(doors)
+    for compass in shown:
+        assert site.target(page, str(compass["href"])) == (CHAPTERS[0], "fig-doors")
+        hues = {*re.findall(r"fill: var\(--fig-(\w+)\)", str(compass.svg))}
+        assert hues == {next(iter(DOORS[door])) for door in doors}
+        said = compass.get_text().strip()
+        assert said == "All three doors" if len(doors) == len(DOORS) else all(door in said for door in doors)
+
+
+def test_the_map_leads_where_compasses_point(site: Site) -> None:
+    """Below each door, its words name the chapters that go through this door alone."""
+    assert "fig-doors" in anchors(site.html / CHAPTERS[0])
+    cells = json.loads((ROOT / SOURCES["book/01_order"]).read_text(encoding="utf-8"))["cells"]
+    (cell,) = (cell for cell in cells if cell["metadata"].get("mystnb", {}).get("figure", {}).get("name") == "fig-doors")
+    (words,) = re.findall(r"words=(\{.*?\})", "".join(cell["source"]), re.DOTALL)
+    for door, text in literal_eval(words).items():
+        numbers = [int(number) for number in re.findall(r"\d+", text)]
+        named = {*range(numbers[0], numbers[-1] + 1)} if " to " in text else {*numbers}
+        alone = {chapter for chapter in figures.THROUGH[door] if figures.doors_of(f"book/{chapter:02d}_x") == (door,)}
+        assert named == alone, f"the map says that chapters {named} are about the {door}"
 
 
 @pytest.mark.slow

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from playwright.sync_api import Browser, Page
 from playwright.sync_api import TimeoutError as TooSlow
 
-from posenc_course.plotting import COLORS, DIVERGING, SEQUENTIAL
+from posenc_course.experiment.config import SCHEMES
+from posenc_course.plotting import COLORS, DIVERGING, SCHEME_STYLES, SEQUENTIAL
 from tests.commands import ROOT
 from tests.test_site import SOURCES, Site, site
 
@@ -228,12 +229,24 @@ def test_template_in_a_template_is_named() -> None:
 
 
 def test_colours_are_those_of_the_plain_figures() -> None:
-    sheet = (ROOT / "book/_static/course.css").read_text(encoding="utf-8")
-    ink, ground = figures.dark_tokens(ROOT / "book/_static/course.css")
-    for scheme, color in (("light", str), ("dark", lambda color: figures.dark_color(color, ink, ground))):
-        rules = re.findall(rf'html\[data-theme="{scheme}"\] \{{(.*?)\n\}}', sheet, re.DOTALL)[0]
-        tokens = dict(re.findall(r"--fig-(\w+): (#\w+);", rules))
-        assert tokens == {name: color(value.lower()) for name, value in COLORS.items() if name != "black"}
+    sheet = ROOT / "book/_static/course.css"
+    light, dark = (
+        {name.removeprefix("fig-"): color for name, color in figures.tokens(sheet, theme).items() if name.startswith("fig-")}
+        for theme in ("light", "dark")
+    )
+    assert light == {name: color.lower() for name, color in COLORS.items() if name != "black"}
+    assert dark.keys() == light.keys()
+
+
+def test_schemes_look_as_in_the_plain_figures(browser: Browser, site: Site) -> None:
+    dashes = {"-": [], "--": ["dashed"], "-.": ["dash-dotted"], ":": ["dotted"]}
+    names = {color: name for name, color in COLORS.items()}
+    with started(browser, site, next(iter(FIGURES))) as tab:
+        shown = tab.evaluate("living.load('models').then(({ SCHEMES }) => SCHEMES)")
+    assert shown.keys() == SCHEMES.keys()
+    for scheme, (label, look) in shown.items():
+        style = SCHEME_STYLES[scheme]
+        assert (label, look.split()) == (style.label, [names[style.color], *dashes[style.linestyle]])
 
 
 def test_shades_are_those_of_the_plain_heatmaps(browser: Browser, site: Site) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import matplotlib as mpl
@@ -14,10 +14,13 @@ import numpy as np
 import pytest
 import torch
 from matplotlib.axes import Axes
+from matplotlib.colors import rgb_to_hsv, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 
 from posenc_course import _drawn, plotting
+from posenc_course.experiment.config import ALL_SCHEMES, build_scheme, preset
+from posenc_course.schemes import PositionScheme
 
 
 @pytest.fixture
@@ -279,11 +282,43 @@ def test_schemes_can_be_told_apart_and_keep_to_the_palette() -> None:
     looks = [(style.color, style.linestyle) for style in plotting.SCHEME_STYLES.values()]
     markers = [style.marker for style in plotting.SCHEME_STYLES.values()]
     assert len(set(looks)) == len(set(markers)) == len(plotting.SCHEME_STYLES)
-    assert {color for color, _ in looks} <= set(plotting.COLORS.values())
     others: list[Any] = ["ropes", [], None, {}]
     for wrong in others:
         with pytest.raises(ValueError, match=rf"scheme={re.escape(repr(wrong))} is not known: use one of none, normalized"):
             plotting.scheme_style(wrong)
+
+
+def test_an_unknown_door_is_refused(ax: Axes) -> None:
+    for options in ({"open_doors": ["value"]}, {"words": {"value": "nothing"}}):
+        with pytest.raises(ValueError, match="no door 'value': use some of embedding, query and key, score"):
+            plotting.plot_doors(ax, **options)
+
+
+@pytest.mark.parametrize("name", ALL_SCHEMES)
+def test_a_scheme_has_the_hue_of_its_door(name: str) -> None:
+    """It's that of the first method of the base class that one of its layers overrides, itself or with the scheme inside."""
+    built = build_scheme(name, preset("quick"))
+    layers = [getattr(layer, "scheme", layer) for layer in (built if isinstance(built, list) else [built])]
+    doors = zip(plotting.DOORS.values(), ("embed", "rotate", "bias"), strict=True)
+    overridden = [
+        colors
+        for colors, door in doors
+        if any(getattr(type(layer), door) is not getattr(PositionScheme, door) for layer in layers)
+    ]
+    expected = overridden[0].values() if overridden else [plotting.COLORS["black"]]
+    assert plotting.SCHEME_STYLES[name].color in expected
+
+
+def test_doors_have_hues_of_their_own() -> None:
+    """No shade is shared by two doors, and what is chosen has the colour of none; each door's hues are neighbours."""
+    shades = [color for colors in plotting.DOORS.values() for color in colors.values()]
+    assert len({*shades, plotting.COLORS["vermillion"], plotting.COLORS["black"]}) == len(shades) + 2
+    hues = {door: [360 * rgb_to_hsv(to_rgb(color))[0] for color in colors.values()] for door, colors in plotting.DOORS.items()}
+    spans = sorted((min(values), max(values)) for values in hues.values())
+    assert all(high + 30 < low for (_, high), (low, _) in pairwise(spans)), f"hues of doors aren't apart: {hues}"
+    chosen = 360 * rgb_to_hsv(to_rgb(plotting.COLORS["vermillion"]))[0]
+    assert chosen + 30 < spans[0][0]
+    assert spans[-1][1] + 30 < chosen + 360
 
 
 def test_position_colors_grow_lighter() -> None:

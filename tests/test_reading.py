@@ -82,6 +82,18 @@ def test_page_says_where_it_is(site: Site, page: str) -> None:
     assert line == " · ".join(place)
 
 
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
+def test_chapters_begin_on_the_first_screen(browser: Browser, site: Site, width: int, height: int) -> None:
+    """Beside a chapter's title stand its picture and a compass; they don't push its first sentence down."""
+    with browser.new_page(viewport={"width": width, "height": height}) as tab:
+        for page in CHAPTERS:
+            tab.goto(site.address(page), wait_until="domcontentloaded")
+            tab.evaluate("document.fonts.ready")
+            first = tab.locator("article p.goal + *").bounding_box()
+            assert first
+            assert first["y"] <= 330, f"{page}: the first sentence stands at {first['y']:.0f} pixels"
+
+
 def test_sidebar_opens_by_keyboard_and_without_scripts(browser: Browser, site: Site) -> None:
     page = CHAPTERS[9]
     with opened(browser, site, page, java_script_enabled=False) as tab:

@@ -36,7 +36,7 @@ from posenc_course.sinusoidal import frequencies, sinusoidal_table
 from posenc_course.temperature import log_factor
 
 FOLDER = Path(__file__).resolve().parent.parent / "book/pictures"
-BLUE, RED, GREEN, ORANGE = (COLORS[name] for name in ("blue", "vermillion", "green", "orange"))
+BLUE, RED = COLORS["blue"], COLORS["vermillion"]
 GREY = "#808080"
 
 
@@ -117,7 +117,7 @@ def learned(ax: Axes) -> None:
 def relative(ax: Axes) -> None:
     """T5's buckets by distance: narrow for near keys, wide for distant ones."""
     distances = np.arange(140)
-    ax.step(distances, t5_buckets(torch.from_numpy(distances), causal=True), color=BLUE, where="mid")
+    ax.step(distances, t5_buckets(torch.from_numpy(distances), causal=True), color=scheme_style("t5")["color"], where="mid")
 
 
 def rope(ax: Axes) -> None:
@@ -163,12 +163,12 @@ def stretching(ax: Axes) -> None:
     starts = torch.arange(16) * (len(text) // 16)
     windows = text[starts[:, None] + torch.arange(257)]
     omega = frequencies(16)
-    for turns, color in ((omega, GREEN), (ntk_aware(omega, 8), ORANGE)):
+    for turns, color, line in ((omega, "green", "-"), (ntk_aware(omega, 8), "forest", "--")):
         for part in [*model.modules()]:
             if hasattr(part, "scheme"):
                 part.scheme = RotaryPositions(turns)
         losses = token_losses(model, windows).mean(dim=0).unfold(0, 24, 1).mean(dim=-1)
-        ax.plot(np.arange(len(losses)) + 12, losses, color=color, linewidth=2.5)
+        ax.plot(np.arange(len(losses)) + 12, losses, line, color=COLORS[color], linewidth=2.5)
     ax.axvline(64, color=GREY, linewidth=1)
 
 

@@ -6,7 +6,7 @@ const FARTHEST = 60;
 const LENGTH = 20; // of the texts in training
 const OFFSETS = Array.from({ length: 2 * FARTHEST + 1 }, (_, at) => at - FARTHEST);
 const BUCKETS = t5Buckets(OFFSETS, 32, 128, false);
-const COLORS = ["blue", "orange", "green", "purple"];
+const COLORS = ["raspberry", "wine", "rose", "mauve"];
 
 export const figure = {
   label: "What four trained heads add to the score at each offset",

@@ -30,17 +30,17 @@ export const figure = {
         yTicks: [0, 1 / 4, 1 / 2, 3 / 4, 1].map((part) => Math.floor(part * buckets)),
       },
     );
-    chart.band(Math.max(first - 0.5, from), Math.min(last + 0.5, FARTHEST), "sky");
+    chart.band(Math.max(first - 0.5, from), Math.min(last + 0.5, FARTHEST), "rose");
     if (causal) {
       chart.line(offsets, offsets.map((one) => Math.min(one, buckets - 1)), "stairs dotted");
       chart.text(buckets / 2, 0.82 * buckets, "clipping", "", "end", [-10, 0]);
       chart.text(0.2, 0.44 * buckets, "near: one each", "", "start");
       chart.text(FARTHEST, 0.5 * buckets, "far: shared", "", "end", [-6, 0]);
-      chart.line(offsets, found, "sky stairs");
+      chart.line(offsets, found, "rose stairs");
     } else {
       for (const past of [true, false]) {
         const half = offsets.filter((one) => (one >= 0) === past);
-        chart.line(half, half.map((one) => found[one - from]), "sky stairs");
+        chart.line(half, half.map((one) => found[one - from]), "rose stairs");
         chart.text(past ? FARTHEST : from, 0.57 * buckets, past ? "the past" : "the future", "", past ? "end" : "start");
       }
     }

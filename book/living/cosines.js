@@ -57,14 +57,14 @@ export const figure = {
       chart.band(TRAINED - 0.5, count - 1);
       chart.text((3 * TRAINED) / 2, 1.05, "never trained", "", "middle", [0, 12]);
     }
-    chart.line(places, waves, "blue dashed", false);
-    chart.line(places, learned, "orange", false);
-    chart.dots([row], [1], "orange", 5, false);
+    chart.line(places, waves, "blue", false);
+    chart.line(places, learned, "navy dashed", false);
+    chart.dots([row], [1], "navy", 5, false);
     chart.handle("row", row, 1, places);
     const apart = places.filter((n) => waves[n] < 0.8).reduce((best, n) => (waves[n] - learned[n] > waves[best] - learned[best] ? n : best));
     const anchor = apart < count / 2 ? "start" : "end";
     chart.text(apart, waves[apart], "sinusoidal", "blue words", anchor, [0, -10]);
-    chart.text(apart, learned[apart], "learned", "orange words", anchor, [0, learned[apart] < -0.8 ? -12 : 20]);
+    chart.text(apart, learned[apart], "learned", "navy words", anchor, [0, learned[apart] < -0.8 ? -12 : 20]);
 
     const within = (from, to) => {
       const some = learned.slice(from, to).filter((_, n) => from + n !== row);

@@ -4,15 +4,15 @@ import { serve } from "./decoder.js";
 // The schemes of the nine models by their names in the package: what they are called, and how their lines look in the plain
 // figures. The first four are added to the embedding.
 export const SCHEMES = {
-  linear: ["linear", "vermillion"],
-  normalized: ["normalized", "sky"],
+  linear: ["linear", "slate dash-dotted"],
+  normalized: ["normalized", "azure"],
   sinusoidal: ["sinusoidal", "blue"],
-  learned: ["learned", "orange"],
+  learned: ["learned", "navy dashed"],
   none: ["no position", "black dotted"],
-  shaw: ["Shaw", "purple dashed"],
-  t5: ["T5 bias", "sky dashed"],
+  shaw: ["Shaw", "wine dashed"],
+  t5: ["T5 bias", "rose dash-dotted"],
   rope: ["RoPE", "green"],
-  alibi: ["ALiBi", "vermillion dashed"],
+  alibi: ["ALiBi", "raspberry"],
 };
 
 // A text's byte ids; the models know ASCII only, and read anything else as a question mark.

@@ -1,13 +1,14 @@
 // Chapter 12: what a model with RoPE writes beyond its training length, with and without a window, beside a model with ALiBi.
-import { bytesOf, run, textOf } from "./models.js";
+import { SCHEMES, bytesOf, run, textOf } from "./models.js";
 
 const PROMPT = 32;
 const SIZE = 256;
 const FROM = 112; // where RoPE's loss begins to climb
+const [ROPE, ALIBI] = [SCHEMES.rope[1], SCHEMES.alibi[1]];
 const WRITERS = [ // as in the plain figure
-  { name: "RoPE", color: "green", model: "text-rope-0" },
-  { name: "RoPE, window of 64", color: "green", dash: "dotted", model: "text-rope-0", window: 64 },
-  { name: "ALiBi", color: "vermillion", dash: "dashed", model: "text-alibi-0" },
+  { name: "RoPE", color: ROPE, model: "text-rope-0" },
+  { name: "RoPE, window of 64", color: ROPE, dash: "dotted", model: "text-rope-0", window: 64 },
+  { name: "ALiBi", color: ALIBI, model: "text-alibi-0" },
 ];
 
 // Each word that begins after the prompt, unless the text's end cuts it off: [begin, end, whether it's known].
