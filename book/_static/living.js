@@ -44,7 +44,7 @@ const living = (() => {
     const host = hosts.get(target);
     const [{ start }, { figure }] = await Promise.all([load("element"), load(host.getAttribute("figure"))]);
     start(host, figure);
-  }), { rootMargin: "100% 0px" });
+  }), { rootMargin: "200% 0px" });
   customElements.define("living-figure", class extends HTMLElement {
     connectedCallback() {
       const plain = document.getElementById(this.getAttribute("for"));

@@ -52,7 +52,8 @@ def compass(doors: tuple[str, ...]) -> str:
     page = {GREY: "var(--muted)", "#ffffff": "var(--ground)"}
     page |= {color.lower(): f"var(--fig-{name})" for name, color in COLORS.items()}
     svg = COLOR.sub(lambda found: page[found[0]], svg).replace("<svg", '<svg aria-hidden="true"', 1)
-    return svg + ("All three doors" if len(doors) == len(THROUGH) else f"Door{'s' * (len(doors) > 1)}: {', '.join(doors)}")
+    names = "All three doors" if len(doors) == len(THROUGH) else f"Door{'s' * (len(doors) > 1)}: {', '.join(doors)}"
+    return f"{svg}<span>{names}</span>"
 
 
 def dark_color(color: str, dark: dict[str, str]) -> str:
