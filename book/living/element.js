@@ -198,6 +198,7 @@ export async function start(host, figure) {
       }
       playing.frame = requestAnimationFrame(tick);
     };
+    says.style.minHeight = `${says.offsetHeight}px`; // what is below stays where it is, though the words get fewer
     playing = { plays, button, frame: requestAnimationFrame(tick) };
     redraw();
   }
@@ -207,6 +208,7 @@ export async function start(host, figure) {
     const { min = 0, step = 1 } = controls[playing.plays];
     state[playing.plays] = Number((min + Math.round((state[playing.plays] - min) / step) * step).toFixed(6));
     playing = null;
+    says.style.minHeight = "";
     redraw();
   }
 
