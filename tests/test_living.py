@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Locator, Page
 from playwright.sync_api import TimeoutError as TooSlow
 
 from posenc_course.experiment.config import SCHEMES
@@ -85,6 +85,11 @@ def started(browser: Browser, site: Site, plain: str) -> Iterator[Page]:
     assert not said
     tab.locator(f"#{plain}").get_by_role("button", name="Start again").press("Enter")
     settle(tab, plain, moved=False)
+
+
+def chosen(figure: Locator, name: str) -> Locator:
+    """Of options that are seen at once, the one that is chosen; arrow keys choose its neighbours."""
+    return figure.get_by_role("radiogroup", name=name).get_by_role("radio", checked=True)
 
 
 def recorded(plain: str) -> dict[str, Any]:

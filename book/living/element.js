@@ -5,6 +5,8 @@ import { Stage, paint, escaped, written } from "./draw.js";
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 const SETTLED = 600; // milliseconds without a change, after which a change counts as complete
 const SLIP = 8; // pixels that a finger moves before it is clear whether it scrolls
+const FEW = 4; // options, all of which are seen at once
+const ROOM = 28; // letters that have room in a third of the width, where each option takes the room of three more
 const STICKS = 0.68; // of the window's height: a picture that is lower stays in sight on a phone while its controls are used
 
 // What moves by itself does so once, when most of it is in view, and one figure at a time.
@@ -16,49 +18,66 @@ function enter() {
   entering?.begin();
 }
 
-/** A control's element, with `value` to read and to set. Kinds: a slider, a choice, a switch, a text, a button. */
-function made(name, control, change) {
-  const label = document.createElement("label");
+const create = (tag, properties, ...children) => {
+  const element = Object.assign(document.createElement(tag), properties);
+  element.append(...children);
+  return element;
+};
+
+/** A control: its element, set(value, state), and read(text), the value that an address gives. Buttons apart, it has two lines: its
+ *  name and its value above, and what is moved below. Kinds: a button, a choice, a switch, a text, a slider. */
+function made(name, control, change, id) {
   if (control.press || control.plays) {
-    const button = document.createElement("button");
-    Object.assign(button, { type: "button", textContent: control.label });
+    const button = create("button", { type: "button", textContent: control.label });
     button.addEventListener("click", () => change(name, true));
     return { element: button, set(value, state) { if (control.pressed) button.setAttribute("aria-pressed", control.pressed(state)); } };
   }
+  const title = create("span", { textContent: control.label });
   if (control.options) {
-    const select = document.createElement("select");
     const keys = Object.keys(control.options);
-    select.append(...keys.map((key) => new Option(control.options[key], key)));
-    select.addEventListener("change", () => change(name, select.value));
-    label.append(`${control.label} `, select);
-    return { element: label, set(value) { select.value = value; }, read: (text) => (keys.includes(text) ? text : undefined) };
+    const read = (text) => (keys.includes(text) ? text : undefined);
+    if (keys.length > FEW) {
+      const select = create("select", {}, ...keys.map((key) => new Option(control.options[key], key)));
+      select.addEventListener("change", () => change(name, select.value));
+      return { element: create("label", { className: "control" }, title, select), set(value) { select.value = value; }, read };
+    }
+    const group = `${id}.${name}`;
+    const radios = keys.map((key) => create("input", { type: "radio", name: group, value: key }));
+    const words = keys.map((key) => create("span", { textContent: control.options[key] }));
+    const segments = create("div", { className: "segments" }, ...radios.map((radio, at) => create("label", {}, radio, words[at])));
+    const element = create("div", { className: `control${segments.textContent.length + 3 * keys.length > ROOM ? " wide" : ""}` }, title, segments);
+    title.id = group;
+    element.setAttribute("role", "radiogroup");
+    element.setAttribute("aria-labelledby", group);
+    element.addEventListener("change", ({ target }) => change(name, target.value));
+    return { element, set(value) { for (const radio of radios) radio.checked = radio.value === value; }, read };
   }
-  const input = document.createElement(control.rows ? "textarea" : "input");
+  const input = create(control.rows ? "textarea" : "input", {});
+  const element = create("label", { className: "control" }, title, input);
   if (typeof control.value === "boolean") {
     input.type = "checkbox";
+    input.setAttribute("role", "switch");
     input.addEventListener("change", () => change(name, input.checked));
-    label.append(input, ` ${control.label}`);
-    return { element: label, set(value) { input.checked = value; }, read: (text) => text === "true" };
+    return { element, set(value) { input.checked = value; }, read: (text) => text === "true" };
   }
   if (typeof control.value === "string") {
     Object.assign(input, control.rows ? { rows: control.rows } : { type: "text" }, { maxLength: control.most, spellcheck: false, autocomplete: "off" });
     input.addEventListener("input", () => change(name, input.value));
-    label.append(`${control.label} `, input);
-    label.className = "wide";
-    return { element: label, set(value) { if (input.value !== value) input.value = value; }, read: (text) => text.slice(0, control.most) };
+    element.classList.add("wide");
+    return { element, set(value) { if (input.value !== value) input.value = value; }, read: (text) => text.slice(0, control.most) };
   }
   // A slider over `values` runs over their indices, so that each key press moves to the next value.
   const { values, show = (value) => written(value) } = control;
-  const shown = document.createElement("span"); // an output would take the label for itself
+  const shown = create("span", {}); // an output would take the label for itself
   shown.setAttribute("aria-hidden", true); // the slider says it as its value
+  title.after(shown);
   const { min = 0, max = values?.length - 1, step = 1 } = control;
   const movable = typeof max === "function"; // an end that depends on the state
   Object.assign(input, { type: "range", min, step }, movable ? {} : { max });
   const inside = (value) => (values ? values.includes(value) : value >= min && (movable || value <= max));
   input.addEventListener("input", () => change(name, values ? values[input.value] : Number(input.value)));
-  label.append(`${control.label} `, shown, input);
   return {
-    element: label,
+    element,
     set(value, state) {
       if (movable) input.max = max(state);
       input.value = values ? values.indexOf(value) : value;
@@ -124,21 +143,10 @@ export async function start(host, figure) {
   const [, stageBox, panel, buttons, says, spoken] = host.children;
   const [svg] = stageBox.children;
   const some = (kind) => Object.entries(controls).some(([name, control]) => control[kind] && shows(name));
-  const grid = (kind) => {
-    const box = document.createElement("div");
-    box.className = kind;
-    return box;
-  };
-  const compact = grid("compact");
-  const more = grid("controls");
+  const compact = create("div", { className: "compact" });
+  const more = create("div", { className: "controls" });
   if (some("compact")) panel.append(compact);
-  if (some("more")) {
-    const fold = document.createElement("details");
-    const summary = document.createElement("summary");
-    summary.textContent = figure.more;
-    fold.append(summary, more);
-    buttons.after(fold);
-  }
+  if (some("more")) buttons.after(create("details", {}, create("summary", { textContent: figure.more }), more));
 
   const parts = {};
   let playing = null;
@@ -147,14 +155,15 @@ export async function start(host, figure) {
     parts[name] = made(name, control, (which, value) => {
       if (control.plays) return play(control, parts[name].element);
       move(control.press ? control.press(state, own) ?? {} : control.put ? control.put(value, state) : { [which]: value });
-    });
+    }, id);
     const button = control.press || control.plays;
     const box = control.placed ? stageBox : control.more ? more : button ? buttons : control.compact ? compact : panel;
     parts[name].element.classList.toggle("placed", Boolean(control.placed));
     box.append(parts[name].element);
   }
-  const back = document.createElement("button");
-  Object.assign(back, { type: "button", textContent: "Start again" });
+  panel.prepend(...panel.querySelectorAll(":scope > .wide:has(.segments)")); // so that no row of the others is torn apart
+  const back = create("button", { type: "button", className: "again", title: "Start again" }); // a picture of an arrow
+  back.setAttribute("aria-label", back.title);
   back.addEventListener("click", () => { stop(); Object.assign(state, defaults); changed(); });
   const along = document.createElement("details"); // filled when it is opened
   Object.assign(along, { className: "take", innerHTML: "<summary>Take along</summary>" });
@@ -259,6 +268,11 @@ export async function start(host, figure) {
       if (gone && part.element.contains(document.activeElement)) back.focus({ preventScroll: true }); // else it would be nowhere
       part.element.hidden = gone;
       if (stage.placed[name]) Object.assign(part.element.style, stage.placed[name]);
+    }
+    // As many columns as leave no control alone in its row.
+    for (const box of [panel, more]) {
+      const cells = [...box.children].filter((cell) => !cell.hidden && !cell.matches(".wide, .compact")).length;
+      box.style.setProperty("--columns", cells % 3 && cells < 5 ? Math.min(cells, 2) : 3);
     }
     svg.setAttribute("viewBox", `0 0 ${width} ${stage.height}`);
     svg.innerHTML = stage.parts.join("");

@@ -53,7 +53,7 @@ export const figure = {
   controls: {
     change: {
       label: "Positions", value: "moved",
-      options: { moved: "all moved", shuffled: "shuffled", backwards: "backwards", same: "0 for every byte" },
+      options: { moved: "all moved", shuffled: "shuffled", backwards: "backwards", same: "all 0" },
     },
     n: {
       label: "Move all by", values: [1, 2, 5, 10, 20, 50, 100, 200, 448, 449, 1000, 2000, 5000, 10000], value: 1000,

@@ -9,10 +9,11 @@ const SLOPE = alibiSlopes(8)[0]; // the steepest of eight heads
 const ROUNDING = 1e-9; // a sum in another order may differ in its last digits
 const DOORS = {
   none: "nowhere",
-  sinusoidal: "embedding (sinusoid)",
-  rope: "query and key (RoPE)",
-  alibi: "score (ALiBi)",
+  sinusoidal: "embedding",
+  rope: "query and key",
+  alibi: "score",
 };
+const WITH = { none: "without positions", sinusoidal: "with sinusoids", rope: "with RoPE", alibi: "with ALiBi" };
 
 /** Row by row, how much attention each word pays to each, in the given order. */
 function weights(order, door, { X, W_q, W_k }) {
@@ -88,7 +89,7 @@ export const figure = {
     const grids = [before, after].map((rows, at) => {
       const [left, top] = columns === 2 ? [edge + at * (side + 16), 0] : [edge, at * (side + 90)];
       const plot = stage.plot({ left, top, width: side, height: side + 30, right: 0 }, {
-        x: [-0.5, COUNT - 0.5], y: [COUNT - 0.5, -0.5], title: `${at ? "second" : "first"} sentence${door === "none" ? "" : ", with positions"}`,
+        x: [-0.5, COUNT - 0.5], y: [COUNT - 0.5, -0.5], title: `${at ? "second" : "first"} sentence`,
       });
       plot.heat(rows, [0, 1]);
       rows.forEach((row, m) => {
@@ -114,7 +115,8 @@ export const figure = {
       return plot;
     });
     const below = grids[1].bottom + 76;
-    stage.text(stage.width / 2, below, stage.width < 480 ? "rows: queries, columns: keys" : "rows: the words that look (queries), columns: what they look at (keys)");
+    const axes = stage.width < 480 ? "rows: queries, columns: keys" : "rows: the words that look (queries), columns: what they look at (keys)";
+    stage.text(stage.width / 2, below, `${WITH[door]}; ${axes}`);
     const scale = stage.plot(
       { left: stage.width / 2 - 60, top: below + 8, width: 120, height: 24, right: 0 }, { x: [0, 1], y: [0, 1] },
     );

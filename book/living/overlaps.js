@@ -18,8 +18,8 @@ export const figure = {
   needs: ["{for}"],
   controls: {
     kind: { label: "Each token averages", options: { window: "its window", all: "everything so far" }, value: "window" },
-    w: { label: "Width of the window", values: WIDTHS, value: 16, show: tokens, when: ({ kind }) => kind === "window" },
-    m: { label: "Position of the later token", values: FROM, value: 63 },
+    w: { label: "Window", values: WIDTHS, value: 16, show: tokens, when: ({ kind }) => kind === "window" },
+    m: { label: "Later token’s position", values: FROM, value: 63 },
     d: { label: "Distance", min: 0, max: 48, value: 4, show: tokens },
   },
   draw(stage, { kind, w, m, d }, own) {

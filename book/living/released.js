@@ -42,7 +42,7 @@ export const figure = {
   label: "The loss of a released model beyond its training length, with other speeds of its pairs",
   needs: ["{for}"],
   controls: {
-    what: { label: "Model", options: { released: "as released", pair: "one pair changed", together: "several pairs slower", recipe: "stretched" }, value: "released" },
+    what: { label: "Changed", options: { released: "nothing", pair: "one pair", together: "several pairs", recipe: "a recipe" }, value: "released" },
     pair: { label: "Pair", min: 0, max: 31, step: 1, value: 22, put: (pair) => ({ pair, what: "pair" }), when: ({ what }) => what === "released" || what === "pair" },
     speed: {
       label: "Speed", options: { 0: "stopped", 0.25: "×1/4", 0.5: "×1/2", 0.75: "×3/4", 1.25: "×5/4", 1.5: "×3/2" }, value: "0.5",
