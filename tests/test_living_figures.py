@@ -28,7 +28,7 @@ from posenc_course.sinusoidal import SinusoidalPositions, frequencies, sinusoida
 from posenc_course.temperature import llama4_factor, log_factor
 from posenc_course.transformer import Decoder
 from tests.commands import ROOT
-from tests.test_living import living, numbers, recorded, started
+from tests.test_living import chosen, close, living, numbers, recorded, started
 from tests.test_site import Site, site
 from tools.sphinx import living_data
 
@@ -56,8 +56,8 @@ def test_order_changes_weights_through_each_door_but_a_mirror_none_through_the_t
         for order, button in (([1, 2, 3, 4, 5, 0], ""), ([5, 4, 3, 2, 1, 0], "Read backwards")):
             if button:
                 figure.get_by_role("button", name=button).press("Enter")
-            for scheme, key in zip(schemes, ("Home", *["ArrowDown"] * 3), strict=True):
-                figure.get_by_label("Position enters at").press(key)
+            for scheme, door in zip(schemes, ("nowhere", "embedding", "query and key", "score"), strict=True):
+                figure.get_by_role("radio", name=door, exact=True).press("Space")
                 change = (weights(scheme, order) - weights(scheme, list(range(6)))[order][:, order]).abs().max()
                 blind = scheme is schemes[0] or (bool(button) and scheme is alibi)
                 assert (change < 1e-9) == blind
@@ -75,7 +75,7 @@ def test_one_value_means_another_token_at_each_length(browser: Browser, site: Si
         first, last = (normalized([2], length)[0] for length in (4, 64))
         says = f"Token 3 has position {first:.3f} in a text of 4 tokens and position {last:.3f} in a text of 64."
         assert says in figure.locator(".says").inner_text()
-        figure.get_by_role("combobox").press("ArrowDown")
+        chosen(figure, "Follow").press("ArrowDown")
         figure.get_by_role("slider", name="Tokens in your text").press("End")
         two = bearers(0.4, 4, 6, 81, 24, 64)
         assert len(two) == 2
@@ -85,7 +85,7 @@ def test_one_value_means_another_token_at_each_length(browser: Browser, site: Si
             figure.get_by_role("slider", name="Value").press("ArrowRight")
         (one,) = bearers(0.5, 4, 6, 81, 24, 64)
         figure.locator(".says", has_text=f"The value 0.50 is the position of {one}, and no token has it").wait_for(timeout=3000)
-        figure.get_by_role("combobox").press("ArrowDown")
+        chosen(figure, "Follow").press("ArrowDown")
         figure.locator(".says", has_text="Token 3 has position 2, however long the text is").wait_for(timeout=3000)
 
 
@@ -201,9 +201,7 @@ def test_random_projections_make_the_score_depend_on_the_position(browser: Brows
 
     with started(browser, site, plain) as tab:
         angles = tab.locator(f"#{plain} svg text", has_text="pair 0")
-        both, ahead, between = (
-            tab.locator(f"#{plain}").get_by_label(label) for label in ("Move both", "Query ahead", "Projections")
-        )
+        both, ahead = (tab.locator(f"#{plain}").get_by_label(label) for label in ("Move both", "Query ahead"))
         press(tab, ahead, "ArrowRight", 1)
         plain_score = f"{scores(np.eye(16))[100]:.2f}"
         first = says(
@@ -215,7 +213,7 @@ def test_random_projections_make_the_score_depend_on_the_position(browser: Brows
         angle = angles.text_content()
         press(tab, both, "ArrowRight", 10)
         assert says(tab, plain, "At positions 114 and 110")[2:] == first[2:]
-        press(tab, between, "ArrowDown", 1)
+        chosen(tab.locator(f"#{plain}"), "Projections").press("ArrowDown")
         random = scores(numbers(recorded(plain)["given"]["first"]))
         *_, here, low, high, ratio = says(tab, plain, "The score is not")
         assert [here, low, high, ratio] == np.round(
@@ -239,16 +237,77 @@ def test_only_a_word_that_grows_with_the_width_keeps_its_direction(browser: Brow
         return [round(number, digits) for number, digits in zip(exact, (1, 1, 9, 0, 2, 0, 2), strict=True)]
 
     with started(browser, site, plain) as tab:
-        width, sigma, factor = (tab.locator(f"#{plain}").get_by_label(label) for label in ("Width", "σ", "Multiply"))
+        figure = tab.locator(f"#{plain}")
+        width, factor = (figure.get_by_label(label) for label in ("Width", "Multiply"))
+        root = figure.get_by_role("radio", name="1/√d")
         for control, key, times, d, size in (
             (width, "End", 1, 2048, 1.0),
-            (sigma, "End", 1, 2048, 2048**-0.5),
+            (root, "Space", 1, 2048, 2048**-0.5),
             (width, "Home", 1, 8, 8**-0.5),
             (factor, "Space", 1, 8, 1.0),
         ):
             press(tab, control, key, times)
             word, position = size * d**0.5, (d / 2) ** 0.5
             assert says(tab, plain, f"The word has length {word:.1f}, and the position {position:.1f}") == expected(d, size)
+
+
+def test_one_matrix_rotates_every_hand_wherever_it_starts(browser: Browser, site: Site) -> None:
+    """Chapter 6: the matrix under a clock changes with the shift only, and takes each start to its end."""
+    plain, omega = "fig-one-turn", np.array([0.3, 0.1])
+
+    def matrices(delta: int) -> NDArray[np.float64]:
+        cos, sin = np.cos(omega * delta), np.sin(omega * delta)
+        return np.array([[cos, sin], [-sin, cos]]).transpose(2, 0, 1)
+
+    with started(browser, site, plain) as tab:
+        figure = tab.locator(f"#{plain} living-figure")
+        for by, delta, moved in ((0, 3, ""), (30, 3, "Move all starts by"), (30, 8, "Tokens later")):
+            if moved:
+                press(tab, figure.get_by_label(moved), "ArrowRight", 30 if delta == 3 else delta - 3)
+            starts = [start + by for start in (1, 7, 13)]
+            degrees = np.degrees(omega * delta).round()
+            assert says(tab, plain, f"start at positions {starts[0]}, {starts[1]} and {starts[2]}. Over {delta} tokens") == [
+                *starts, delta, *degrees,
+            ]  # fmt: skip
+            dots = [np.array([point["x"][0], point["y"][0]]) for point in figure.evaluate("e => e.drawn.points")]
+            texts = figure.locator("svg text.number", has_text=".").all_text_contents()
+            shown = [float(text.replace("−", "-")) for text in texts]
+            for pair, matrix in enumerate(matrices(delta)):
+                hands = dots[6 * pair : 6 * pair + 6]
+                for here, there in zip(hands[::2], hands[1::2], strict=True):
+                    assert close(matrix @ here, there)
+                assert shown[4 * pair : 4 * pair + 4] == matrix.round(2).ravel().tolist()
+
+
+def test_causal_mask_leaks_the_order_layer_by_layer(browser: Browser, site: Site) -> None:
+    """Chapter 1: *likes* differs after one layer, the full stop after two; without the mask, no vector differs."""
+    plain = "fig-leak"
+    names = sorted("Ada Ben Cleo Dan Eve Finn Gus Hanna Ida Jane John Kim".split())
+    words = [names.index("John"), len(names), names.index("Jane"), len(names) + 1]
+    torch.manual_seed(0)
+    decoder = Decoder(len(names) + 2, 32, 4, num_layers=2).double()
+    vectors = decoder.embedding(torch.tensor([words, [words[2], words[1], words[0], words[3]]]))
+    differs = []
+    with torch.no_grad():
+        for block in decoder.blocks:
+            vectors = block(vectors, torch.arange(4))
+            differs += (vectors[0] - vectors[1][[2, 1, 0, 3]]).abs().amax(dim=-1).tolist()
+    with started(browser, site, plain) as tab:
+        figure = tab.locator(f"#{plain} living-figure")
+        says(tab, plain, f"the full stop differs by up to {differs[7]:.2f}, because some of the vectors that it looks at")
+        computed = figure.get_by_label("Computed so far")
+        press(tab, computed, "ArrowLeft", 4)
+        says(tab, plain, "the vector of the full stop is the same")
+        assert differs[3] < 1e-9
+        press(tab, computed, "ArrowLeft", 2)
+        found = says(tab, plain, "looks at “John” and “likes” in the first sentence, and at “Jane” and “likes” in the second")
+        assert found == [1, 2, round(differs[1], 2)]
+        press(tab, computed, "Home", 1)
+        assert says(tab, plain, "In layer 1, token 1")[2:] == [round(differs[0], 2), round(differs[2], 2)]
+        press(tab, computed, "End", 1)
+        chosen(figure, "Mask").press("ArrowDown")
+        says(tab, plain, "the vector of the full stop is the same")
+        assert not figure.locator("svg .dot.vermillion").count()
 
 
 def test_arrows_keep_their_angle_when_both_tokens_move(browser: Browser, site: Site) -> None:
@@ -328,7 +387,7 @@ def test_a_lead_is_diluted_and_a_factor_of_ln_n_holds_it(browser: Browser, site:
 
     with started(browser, site, "fig-dilution") as tab:
         figure = tab.locator("#fig-dilution")
-        choose, training = figure.get_by_role("combobox"), figure.get_by_role("slider", name="Training length")
+        training = figure.get_by_role("slider", name="Training length")
         times = log_factor([16383], 64)
         said = says(tab, "fig-dilution", "One of 16,384 keys")
         assert said[:8] == [16384, 8, share(8, 16384), 16383, 100 - said[2], round(times.item(), 2), 16384, 64]
@@ -340,12 +399,12 @@ def test_a_lead_is_diluted_and_a_factor_of_ln_n_holds_it(browser: Browser, site:
         press(tab, figure.get_by_label("Lead of the best key"), "ArrowLeft", 8)
         press(tab, training, "ArrowRight", 7)
         assert says(tab, "fig-dilution", "ln 1,048,576 / ln 8,192")[2] < 0.1
-        choose.press("ArrowDown")
+        chosen(figure, "Factor").press("ArrowDown")
         (times,) = llama4_factor([2**20 - 1], floor=8192)
         assert says(tab, "fig-dilution", "Llama 4's factor")[5] == round(times.item(), 2)
         press(tab, figure.get_by_label("Keys in the text"), "Home", 1)
         says(tab, "fig-dilution", "Llama 4's factor isn't more than 1 here, so the scores stay as they are")
-        choose.press("Home")
+        figure.get_by_role("radio", name="none").press("Space")
         training.wait_for(state="hidden")
         assert says(tab, "fig-dilution", "One of 16 keys") == [16, 4, share(4, 16), 15, round(100 - share(4, 16), 1)]
 
@@ -380,11 +439,11 @@ def test_wide_buckets_are_shared(browser: Browser, site: Site) -> None:
     with started(browser, site, "fig-buckets") as tab:
         press(tab, sliders(tab, "fig-buckets").first, "PageUp", 3)  # a tenth of 300 each
         assert says(tab, "fig-buckets", "Offset 100") == [100, *shared(True), 15]
-        press(tab, tab.locator("#fig-buckets select"), "ArrowDown", 1)
+        chosen(tab.locator("#fig-buckets"), "The key is in the").press("ArrowDown")
         bucket, _, first, last = shared(False)
         assert says(tab, "fig-buckets", f"every offset from {first} on") == [100, bucket, first, 7]
         assert last == 300  # all farther offsets
-        press(tab, tab.locator("#fig-buckets select"), "ArrowDown", 1)
+        chosen(tab.locator("#fig-buckets"), "The key is in the").press("ArrowDown")
         ahead = t5_buckets(range(-300, 0), causal=False)
         bound = int((ahead == ahead[200]).nonzero().max()) - 300
         assert says(tab, "fig-buckets", "Offset −100") == [-100, int(ahead[200]), bound, 7]
@@ -402,7 +461,7 @@ def test_untrained_buckets_stand_above_trained_ones(browser: Browser, site: Site
             said = says(tab, "fig-heads-curves", words)
             assert said == [40, int(bucket[100]), alike, head, far, 4, near]
             assert far > near
-            press(tab, tab.locator("#fig-heads-curves select"), "ArrowDown", 1)
+            chosen(tab.locator("#fig-heads-curves"), "Head").press("ArrowDown")
 
 
 def loads(button: Locator, *names: str) -> bool:
@@ -437,8 +496,7 @@ def test_alibi_reads_backwards_and_rope_does_not(browser: Browser, site: Site) -
         says, asks = figure.locator(".says"), figure.get_by_role("button", name="Ask the nine models")
         assert "no row beyond 511" in says.inner_text()
         assert loads(asks, *(f"text-{name}-0" for name in SCHEMES))
-        figure.get_by_label("Positions").focus()
-        tab.keyboard.press("b")
+        figure.get_by_role("radio", name="backwards").press("Space")
         says.get_by_text("haven't been asked").wait_for()
         assert models_of(tab) == before
         asks.press("Enter")
@@ -446,8 +504,7 @@ def test_alibi_reads_backwards_and_rope_does_not(browser: Browser, site: Site) -
         assert "nothing changes for ALiBi and the model without positions." in says.inner_text()
         assert float(re.findall(r"RoPE \+(\d\.\d\d)", says.inner_text())[0]) == pytest.approx(more.item(), abs=0.006)
         assert models_of(tab) >= {f"text-{name}-0" for name in SCHEMES}
-        figure.get_by_label("Positions").focus()
-        tab.keyboard.press("a")
+        figure.get_by_role("radio", name="all moved").press("Space")
         figure.get_by_label("Move all by").wait_for()  # it comes back with the next frame
         figure.get_by_label("Move all by").press("Home")
         says.get_by_text("moved by 1 (means over 32 texts)").wait_for()
@@ -530,13 +587,13 @@ def test_averages_over_windows_tell_the_distance_and_averages_over_everything_do
 
     with started(browser, site, plain) as tab:
         figure = tab.locator(f"#{plain} living-figure")
-        position, distance = (figure.get_by_label(label) for label in ("Position of the later token", "Distance"))
+        position, distance = (figure.get_by_label(label) for label in ("Later token", "Distance"))
         press(tab, distance, "ArrowRight", 8)
         for m in later:
             assert says(tab, plain, f"and {m:,} are 12 tokens apart") == [m - 12, m, 12, 4, 16, cosine(m, 12, 16)]
             press(tab, position, "ArrowRight", 1)
         assert len({cosine(m, 12, 16) for m in later}) == 1
-        figure.get_by_label("Each token averages").press("ArrowDown")
+        chosen(figure, "Each token averages").press("ArrowDown")
         whole = [cosine(m, 12, 1024) for m in later]
         for m, value in zip(reversed(later), reversed(whole), strict=True):
             said = says(tab, plain, f"Token {m:,} averages {m + 1:,} tokens")
@@ -579,7 +636,7 @@ def test_order_of_mirrors_matters_and_that_of_rotations_does_not(browser: Browse
             game += name
             found = says(tab, plain, f"{game[-2]} and {game[-1]}, the reflected arrow")
             assert found == [reflected(game), real(game), reflected(game[::-1])]
-        press(tab, figure.get_by_label("Each swap is a"), "ArrowDown", 1)
+        chosen(figure, "Each swap is a").press("ArrowDown")
         angles = [120, 240]
         assert says(tab, plain, "the rotated arrow") == [rotated(game), real(game), *angles]
         press(tab, figure.get_by_role("slider"), "ArrowLeft", 3)
@@ -624,9 +681,9 @@ def test_two_pairs_of_a_released_model_make_its_cliff(browser: Browser, site: Si
         press(tab, pair, "Home", 1)
         says(tab, "fig-real", "Pair 0 at half its speed: the loss is higher from the beginning")
         assert figure.get_by_label("Speed").is_hidden()
-        figure.get_by_label("Model").press("ArrowDown")
+        chosen(figure, "Changed").press("ArrowDown")
         found = says(tab, "fig-real", "Pairs 22 and 23 at half their speed: there is no cliff up to token 12,288")
         for number in expected(22, 23):
             assert any(abs(number - one) < 0.002 for one in found)
-        figure.get_by_label("Model").press("ArrowDown")
+        chosen(figure, "Changed").press("ArrowDown")
         says(tab, "fig-real", "NTK-aware scaling, factor 2: there is no cliff up to token 14,336")

@@ -174,6 +174,87 @@ def test_picture_stays_in_sight_while_its_controls_are_used(browser: Browser, si
     assert 0 < stage["y"] < stage["y"] + stage["height"] <= slider["y"] < 844
 
 
+GRID = """(plain) => {
+    const host = document.querySelector(`#${plain} living-figure`);
+    const seen = (part) => part.checkVisibility({ visibilityProperty: true });
+    const box = (part) => part.getBoundingClientRect();
+    const all = [...host.querySelectorAll(".control, button, select, [type=checkbox], .segments label")].filter(seen);
+    const cells = all.filter((part) => part.matches(".control:not(.compact *)") && !part.querySelector("textarea"));
+    const name = (part) => part.textContent || part.ariaLabel;
+    const outside = (part) => box(part).left < box(host).left - 1 || box(part).right > box(host).right + 1;
+    const middle = ({ top, height }) => top + height / 2;
+    const small = (part) => !part.matches(".control") && box(part).height < 24;
+    return {
+        heights: cells.map((cell) => [name(cell), box(cell).height]),
+        lower: cells.map((cell) => [name(cell), box(cell).top, Math.round(middle(box(cell.lastElementChild)))]),
+        out: all.filter(outside).map(name),
+        small: all.filter(small).map(name),
+        folded: [...host.querySelectorAll("select")].filter((select) => select.options.length <= 4).map(name),
+    };
+}"""
+
+
+@pytest.mark.parametrize("page", sorted({*FIGURES.values()}))
+def test_controls_stand_in_one_grid(browser: Browser, site: Site, page: str) -> None:
+    """Of one height and on common lines; few options are seen at once, and nothing is cut off on the narrowest phone."""
+    plains = [plain for plain in FIGURES if FIGURES[plain] == page]
+    with phone(browser) as tab:
+        open_in(tab, site.address(page), *plains)
+        for width in (1280, 390, 320):
+            tab.set_viewport_size({"width": width, "height": 844})
+            tab.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            for plain in plains:
+                found = tab.evaluate(GRID, plain)
+                assert not found["out"], f"{plain} at {width} pixels"
+                assert not found["small"], f"{plain} at {width} pixels"
+                assert not found["folded"], f"{plain}: options that would have room"
+                if width == 320:  # where options may need a second line
+                    continue
+                assert len({height for _, height in found["heights"]}) <= 1, f"{plain} at {width} pixels: {found['heights']}"
+                lines = {top: lower for _, top, lower in found["lower"]}
+                uneven = [name for name, top, lower in found["lower"] if lower != lines[top]]
+                assert not uneven, f"{plain} at {width} pixels"
+
+
+def test_bob_is_pulled_to_the_moment_at_which_it_is_there(browser: Browser, site: Site) -> None:
+    """Below chapter 4: the first pendulum's ring is moved along its arc, and time follows."""
+    plain = "fig-pendulums"
+    with phone(browser) as tab:
+        open_in(tab, site.address(FIGURES[plain]), plain)
+        tab.evaluate("name => document.querySelector(`#${name} .stage`).scrollIntoView({ block: 'center' })", plain)
+        rings = tab.locator(f"#{plain} .handle")
+        assert rings.count() == 4
+        ring = rings.first.bounding_box()
+        assert ring
+        sine = f"Math.sin({STATE.format(plain)}.t)"
+        before = tab.evaluate(sine)
+        swipe(tab, ring["x"] + ring["width"] / 2, ring["y"] + ring["height"] / 2, 12, 30)
+        moved = rings.first.bounding_box()
+        assert moved
+        assert moved["x"] - ring["x"] == pytest.approx(12, abs=0.5), "it follows the finger sideways, on its arc"
+        share = tab.locator(f"#{plain} .stage").evaluate("stage => Math.min(stage.clientWidth, 760) / 4")  # a pendulum's width
+        assert tab.evaluate(sine) - before == pytest.approx(12 / (0.24 * share), abs=0.02)
+
+
+# ── what moves by itself ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(("plain", "part", "rest"), [("fig-one-turn", "by", 0), ("fig-leak", "at", 8)])
+def test_it_moves_once_and_then_waits(browser: Browser, site: Site, plain: str, part: str, rest: int) -> None:
+    value = f"{STATE.format(plain)}.{part}"
+    with phone(browser, motion=True) as tab:
+        open_in(tab, site.address(FIGURES[plain]))
+        tab.evaluate("name => document.getElementById(name).scrollIntoView()", plain)
+        tab.wait_for_selector(f"#{plain}.lives")
+        tab.evaluate("name => document.querySelector(`#${name} .stage`).scrollIntoView({ block: 'center' })", plain)
+        tab.wait_for_function(f"{value} !== {rest}", polling=50)
+        tab.wait_for_function(f"{value} === {rest}", polling=50)
+        tab.wait_for_timeout(700)
+        assert tab.evaluate(value) == rest
+        assert f"{plain.removeprefix('fig-')}." not in tab.url
+        assert not tab.locator(f"#{plain} [role=status]").inner_text(), "nobody asked for it, so nothing is spoken"
+
+
 # ── the race on the first page ───────────────────────────────────────────────────────────────────────────────────────────
 
 RACE = "fig-loses-place"

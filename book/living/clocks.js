@@ -8,7 +8,9 @@ const AGREE = 10; // degrees
 const hands = (at) => `The ${listed(at.map((i) => NAMES[i]).reverse())} hand${at.length > 1 ? "s" : ""}`;
 // What the upper row shows: first 37, then the chapter's row, 2024.
 const shown = (round) => (round ? 300 + ((3541 * round + 3883) % 5700) : 37);
-const DOTS = Array.from({ length: 100 }, (_, m) => [m, shade((0.85 * m) / 99)]);
+// The first 100 positions in 20 shades, each of which is drawn as one path: lines of no length with round ends.
+const POSITIONS = Array.from({ length: 100 }, (_, m) => m);
+const SHADES = Array.from({ length: 20 }, (_, at) => [POSITIONS.slice(5 * at, 5 * at + 5), shade((0.85 * (5 * at + 2)) / 99)]);
 
 // By how many degrees the upper hand is ahead of the lower, from -180 to 180.
 function ahead(speed, tokens) {
@@ -61,10 +63,11 @@ export const figure = {
     const cell = stage.width / 4;
     const side = Math.min(cell - 4, 150);
     if (own.side !== side) Object.assign(own, { side, dots: null });
-    own.dots ??= [...OMEGA].map((speed) => DOTS.map(([token, color]) => {
-      const [x, y] = [Math.sin(speed * token), Math.cos(speed * token)].map((value) => ((value * side) / 2.3).toFixed(2));
-      return `<circle cx="${x}" cy="${-y}" r="${side < 100 ? 1.5 : 2.2}" fill="rgb(${color})"/>`;
+    own.dots ??= [...OMEGA].map((speed) => SHADES.map(([tokens, color]) => {
+      const path = tokens.map((token) => [Math.sin(speed * token), -Math.cos(speed * token)].map((value) => ((value * side) / 2.3).toFixed(2)));
+      return `<path stroke="rgb(${color})" d="M${path.map((at) => at.join(" ")).join("h0M")}h0"/>`;
     }).join(""));
+    const pens = `stroke-width="${side < 100 ? 3 : 4.4}" stroke-linecap="round"`;
     [above, m].forEach((position, row) => {
       const top = row * (side + 36);
       const name = round && !row ? (above === m ? `Hidden position: ${written(above)}` : "Hidden position: ?") : `Position ${written(position)}`;
@@ -72,8 +75,8 @@ export const figure = {
       OMEGA.forEach((speed, i) => {
         const plane = stage.plot({ left: i * cell + (cell - side) / 2, top: top + 14, width: side, height: side + 12, right: 0 }, { x: [-1.15, 1.15], y: [-1.15, 1.15] });
         const [x, y] = [Math.sin, Math.cos].map((wave) => wave(speed * (row ? exact : above)));
-        stage.add(`<circle class="line faint" cx="${plane.x(0)}" cy="${plane.y(0)}" r="${side / 2.3}"/><g transform="translate(${plane.x(0)} ${plane.y(0)})">${own.dots[i]}</g>`);
-        stage.drawn.points.push({ x: DOTS.map(([token]) => Math.sin(speed * token)), y: DOTS.map(([token]) => Math.cos(speed * token)) });
+        stage.add(`<circle class="line faint" cx="${plane.x(0)}" cy="${plane.y(0)}" r="${side / 2.3}"/><g ${pens} transform="translate(${plane.x(0)} ${plane.y(0)})">${own.dots[i]}</g>`);
+        stage.drawn.points.push({ x: POSITIONS.map((token) => Math.sin(speed * token)), y: POSITIONS.map((token) => Math.cos(speed * token)) });
         if (row) plane.line([0, Math.sin(speed * above)], [0, Math.cos(speed * above)], "thin dashed", false);
         plane.line([0, x], [0, y], "vermillion hand");
         stage.add(`<circle cx="${plane.x(0)}" cy="${plane.y(0)}" r="4" class="vermillion" fill="currentColor"/>`);

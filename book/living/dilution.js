@@ -7,6 +7,7 @@ const OTHERS = { 4: "blue", 12: "green" }; // leads shown for comparison
 const KEYS = Array.from({ length: 193 }, (_, at) => 2 ** (4 + at / 12));
 const powers = (from, to) => Array.from({ length: to - from + 1 }, (_, at) => 2 ** (from + at));
 const share = (lead, n) => 100 / (1 + (n - 1) * Math.exp(-lead));
+const LEADS = Array.from({ length: 16 }, (_, at) => at + 1);
 const half = (lead) => Math.exp(lead) + 1; // keys, with which half of the attention is left
 
 // What the scores of the last query of n tokens are multiplied by.
@@ -55,6 +56,7 @@ export const figure = {
       if (multiplied) chart.line(KEYS, KEYS.map((n) => share(each * times(n), n)), `${color} dotted`);
       const at = Math.min(Math.max(half(each), 20), 2 ** 19);
       if (at === half(each)) chart.dots([at], [50], color);
+      if (each === lead) chart.handle("lead", at, 50, LEADS.map(half), (keys) => ({ lead: LEADS.find((one) => half(one) === keys) }));
       const late = chart.x(at) + 65 > width; // its name wouldn't fit beside it
       if (each === lead || Math.abs(each - lead) > (narrow ? 2 : 1)) {
         chart.text(at, share(each, at), `lead ${each}`, `${color} words`, late ? "end" : "start", late ? [-8, 18] : [8, -7]);

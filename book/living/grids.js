@@ -34,6 +34,7 @@ export const figure = {
       plot.text(rows[0] - 1, 0, `shaded: ${stage.width < 480 ? "" : "the size of "}a vector’s numbers`, "", "start", [12, 4]);
     }
     if (followsValue(state)) plot.handle("value", state.value, rows.length - 0.5, VALUES);
+    else plot.handle("token", tables.at(-1)[token - 1], rows.length - 1, [...tables.at(-1)], (value) => ({ token: tables.at(-1).indexOf(value) + 1 }));
     const found = tables.map((values) => [...values].findIndex((value) => Math.abs(value - state.value) < 1e-9));
     const shown = (value) => (scaled ? value.toFixed(3) : `${value}`);
     tables.forEach((values, row) => {

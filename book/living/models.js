@@ -36,9 +36,10 @@ let working = false;
 //   window     how many bytes a query sees, itself included
 //   queries    the bytes, by their order, whose attention is wanted
 //   write      {bytes, temperature, seed}: go on after each text
+//   first      how many bytes of the first text are asked for before all of it, so that a first curve is soon there
 //   slot       a job replaces an unfinished one in the same slot, whose promise then resolves to null
 // onProgress is called after each text, with the same that the promise gives in the end:
-//   done       how many texts
+//   done       how many texts; 0 after the first bytes of the first one
 //   ms         what the last one took; if that is much too long, show what was recorded and call `drop(slot)`
 //   each       of each text {losses, attention: [layer][head][query] over keys from the first, written: ids}
 // Texts of several jobs take turns. Up to any position, the losses don't depend on what follows, so one pass over a long text
@@ -67,11 +68,18 @@ async function work() {
   working = true;
   while (queue.length) {
     const task = queue[0];
-    const { job: { model, texts, slot, ...rest }, result } = task;
+    const { job: { model, texts, slot, first, ...rest }, result } = task;
     try {
       const all = await texts;
-      const { ms, ...answered } = await ask(model, { ...rest, text: bytesOf(all[result.done]) });
+      const text = bytesOf(all[result.done]);
+      const part = !task.begun && first + 1 < text.length; // a text of n + 1 bytes has n losses
+      task.begun = true;
+      const { ms, ...answered } = await ask(model, { ...rest, text: part ? text.slice(0, first + 1) : text });
       if (!queue.includes(task)) continue;
+      if (part) {
+        task.onProgress({ done: 0, ms, each: [answered] });
+        continue;
+      }
       queue.shift();
       result.each.push(answered);
       Object.assign(result, { done: result.each.length, ms });

@@ -3,16 +3,25 @@ import { written } from "./draw.js";
 import { frequencies } from "./formulas.js";
 
 const OMEGA = frequencies(8);
+const LONGEST = 200; // seconds
 const PAPER = 20; // seconds of it, at the speed of a real clock
 const FLOW = 0.04; // of its length, per second, in lengths where a string is 0.6 long
 const times = (turns) => Number(turns < 0.1 ? turns.toPrecision(1) : turns.toFixed(1));
+/** The moment nearest to t at which a pendulum of this speed is where its sine is this. */
+function moment(omega, sine, t) {
+  const half = Math.asin(Math.min(Math.max(sine, -1), 1)) / omega; // and half a swing later it passes there on its way back
+  const swing = (2 * Math.PI) / omega;
+  const near = [half, swing / 2 - half].map((first) => first + swing * Math.round((t - first) / swing));
+  const found = near.reduce((best, one) => (Math.abs(one - t) < Math.abs(best - t) ? one : best));
+  return Math.min(Math.max(Number(found.toFixed(2)), 0), LONGEST);
+}
 const seconds = (t, digits) => `${Number(t.toFixed(digits))} second${t === 1 ? "" : "s"}`;
 
 export const figure = {
   label: "Four pendulums, each ten times slower than the one to its left",
   controls: {
-    seconds: { label: "Seconds", min: 0, max: 200, get: ({ t }) => t, put: (t) => ({ t }), show: (t) => `${Number(t.toFixed(1))}` },
-    t: { value: 10, min: 0, max: 200, step: 0.01, read: (text) => (/^\d+\.?\d*$/.test(text) && text <= 200 ? Number(text) : undefined) },
+    seconds: { label: "Seconds", min: 0, max: LONGEST, get: ({ t }) => t, put: (t) => ({ t }), show: (t) => `${Number(t.toFixed(1))}` },
+    t: { value: 10, min: 0, max: LONGEST, step: 0.01, read: (text) => (/^\d+\.?\d*$/.test(text) && text <= LONGEST ? Number(text) : undefined) },
     speed: { label: "Play at", options: { 1: "real speed", 10: "ten times that speed" }, value: "1" },
     photograph: { label: "Photograph (no velocity)", value: false },
     play: { label: "Play", plays: "t", perSecond: ({ speed }) => Number(speed) },
@@ -49,6 +58,7 @@ export const figure = {
       plot.line([i, x], [0, y], "thin");
       if (!photograph) plot.arrow(x + 0.4 * cosine, y, "vermillion", false, [x, y]);
       plot.dots([x], [y], "blue", Math.max(6, unit / 17), false);
+      stage.handle(`bob${i}`, plot.x(x), plot.y(y), (to) => ({ t: moment(omega, (to - plot.x(i)) / (0.24 * unit), t) }));
       const bottom = plot.y(low) + 20;
       const beside = photograph || narrow ? 0 : 10;
       stage.text(plot.x(i) - beside, bottom, written(sine, 2), "blue words", beside ? "end" : "middle");

@@ -11,13 +11,14 @@ const LENGTHS = [...new Set(Array.from({ length: 60 }, (_, at) => Math.round(10 
 const steps = (from, to) => Array.from({ length: 3 * (to - from) + 1 }, (_, at) => (
   [1, 2, 5][at % 3] * 10 ** (from + Math.floor(at / 3))
 ));
+const BASES = steps(1, 8);
 const used = (omega, length, angle) => omega.filter((frequency) => frequency * (length - 1) > angle * (1 + 1e-12)).length;
 
 export const figure = {
   label: "The frequencies of a table's pairs, and how many of these pairs a text uses",
   controls: {
     length: { label: "Tokens in the text", values: [5, ...steps(1, 5)], value: AT_FIRST },
-    base: { label: "Base", values: steps(1, 8), value: 10000 },
+    base: { label: "Base", values: BASES, value: 10000 },
     width: { label: "Width", options: { 32: "32 (16 pairs)", 128: "128 (64 pairs)", 512: "512 (256 pairs)" }, value: "128" },
   },
   draw(stage, { length, base, width: d }) {
@@ -48,6 +49,11 @@ export const figure = {
       else one.text(-0.5, limit, words, "", "start", [8, 16]);
     }
     one.dots(omega.keys(), omega, color, pairs > 100 ? 1.5 : 2.5, false);
+    // The slowest pair, which the base makes as slow as it is.
+    const slowest = (of) => one.y(frequencies(Number(d), of).at(-1));
+    stage.handle("base", one.x(pairs - 1), slowest(base), (_, y) => ({
+      base: BASES.reduce((best, of) => (Math.abs(slowest(of) - y) < Math.abs(slowest(best) - y) ? of : best)),
+    }));
 
     const all = stage.plot({ left: 0, top: 256, width, height: 220, right: 24 }, {
       x: [4.5, 1e5], y: [0, 104], log: "x", xLabel: "tokens in the text", yLabel: "pairs in use, %",

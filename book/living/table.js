@@ -19,6 +19,11 @@ function shown(length, width, base, first) {
   return sinusoidalTable(halfway, width, base).map((row) => row.map((value, column) => value * flatter[column >> 1]));
 }
 
+function cellAt(x, y, { length, width }, { left, right, top, bottom }) {
+  const at = (share, count) => Math.min(Math.floor(share * count), count - 1);
+  return { row: at((y - top) / (bottom - top), length), column: at((x - left) / (right - left), width) };
+}
+
 export const figure = {
   label: "The sinusoidal table as a heatmap, with one of its rows and one of its columns as waves",
   controls: {
@@ -72,6 +77,8 @@ export const figure = {
     stage.add(`<path d="M${heat.left} ${y}H${heat.right}M${x} ${heat.top}V${heat.bottom}" stroke="black" opacity="0.5"/>`
       + `<rect x="${x - 6}" y="${y - 6}" width="12" height="12" fill="none" stroke="white" stroke-width="4"/>`
       + `<rect x="${x - 6}" y="${y - 6}" width="12" height="12" fill="none" stroke="black" stroke-width="2"/>`);
+    const inside = (at, low, high) => Math.min(Math.max(at, low), high);
+    stage.handle("cell", x, y, (toX, toY) => cellAt(inside(toX, heat.left, heat.right), inside(toY, heat.top, heat.bottom), state, heat));
     down.dots([own.rows[Math.floor(row / k)][column]], [row], "vermillion", 5, false);
     along.dots([column], [values[column]], "vermillion", 5, false);
 
@@ -84,9 +91,7 @@ export const figure = {
     return `At position ${written(first + row)}, column ${column} is ${cell}. Its wave repeats every ${rounded(turns[column >> 1])} positions. `
       + `Of the ${turns.length} pairs of columns, ${within} make${within === 1 ? "s" : ""} a full rotation within these ${written(length)} positions; the slowest pair takes ${rounded(turns.at(-1))} positions.${means}`;
   },
-  point(x, y, { length, width }, { heat }) {
-    if (x < heat.left || x > heat.right || y < heat.top || y > heat.bottom) return undefined;
-    const at = (share, count) => Math.min(Math.floor(share * count), count - 1);
-    return { row: at((y - heat.top) / (heat.bottom - heat.top), length), column: at((x - heat.left) / (heat.right - heat.left), width) };
+  point(x, y, state, { heat }) {
+    return x < heat.left || x > heat.right || y < heat.top || y > heat.bottom ? undefined : cellAt(x, y, state, heat);
   },
 };

@@ -5,6 +5,7 @@ import { run } from "./models.js";
 const TRAINED = 64;
 const STEP = 8; // distances plotted as one
 const TEXTS = 16;
+const POSITIONS = Array.from({ length: 29 }, (_, at) => 32 + 8 * at);
 const DASHES = ["", "dashed", "dotted", "thin"]; // of the heads
 
 // A head's weights over the keys, first to last -> percent of its attention for each step of distances, nearest first.
@@ -60,6 +61,7 @@ export const figure = {
       plot.band(0, TRAINED);
       plot.rule({ x: TRAINED });
       plot.text(TRAINED, 50, `layer ${layer + 1}`, "", "start", [6, 12]);
+      if (last) plot.handle("position", position, 0, POSITIONS); // up to it, there are keys
       const heads = (layers ?? own.last)[layer];
       const middles = heads[0].map((_, step) => STEP * step + STEP / 2);
       heads.forEach((head, at) => plot.line(middles, head, `${layers ? "green" : "old"} ${DASHES[at]}`));
