@@ -64,7 +64,7 @@ def test_first_bytes_are_asked_for_first(browser: Browser, site: Site) -> None:
         await run({ model: "text-rope-0", texts: texts.slice(0, 2), first: 64 }, note);
         return seen;
     }"""
-    with started(browser, site, "fig-break") as tab:
+    with started(browser, site, "fig-where") as tab:
         part, one, two = tab.evaluate(script)
     assert [part[0], one[0], two[0]] == [0, 1, 2]
     assert [len(losses) for losses in part[1]] == [64]

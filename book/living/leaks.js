@@ -27,15 +27,16 @@ export const figure = {
     const seen = (token) => tokens.slice(0, mask === "decoder" ? token + 1 : COUNT);
     const [layer, token] = [layerOf(at), tokenOf(at)];
     const { width } = stage;
-    const wide = Math.min((width - 60) / 2, 300);
-    const edge = (width - 60 - 2 * wide) / 2;
+    const columns = width < 340 ? 1 : 2;
+    const wide = Math.min((width - 46 - 14 * (columns - 1)) / columns, 300);
+    const edge = (width - 46 - columns * wide - 14 * (columns - 1)) / 2;
 
     SENTENCES.forEach((words, which) => {
-      const left = edge + 46 + which * (wide + 14);
-      const plot = stage.plot({ left, top: 0, width: wide, height: 262, right: 0 }, {
+      const [left, top] = columns > 1 ? [edge + 46 + which * (wide + 14), 0] : [edge + 46, 262 * which];
+      const plot = stage.plot({ left, top, width: wide, height: 262, right: 0 }, {
         x: [-0.5, COUNT - 0.5], y: [-0.35, LAYERS + 0.3], title: `${which ? "second" : "first"} sentence`,
       });
-      if (!which) LEVELS.forEach((name, level) => stage.text(edge, plot.y(level) + 4, name, "number", "start"));
+      if (columns === 1 || !which) LEVELS.forEach((name, level) => stage.text(edge, plot.y(level) + 4, name, "number", "start"));
       const nodes = LEVELS.flatMap((_, level) => tokens.map((t) => [t, level]));
       const known = ([t, level]) => COUNT * (level - 1) + t < at;
       const off = ([t, level]) => by(words[t], level) > SAME;

@@ -13,7 +13,7 @@ const DOORS = {
   rope: "query and key",
   alibi: "score",
 };
-const WITH = { none: "without positions", sinusoidal: "with sinusoids", rope: "with RoPE", alibi: "with ALiBi" };
+const WITH = { none: "", sinusoidal: "with sinusoids; ", rope: "with RoPE; ", alibi: "with ALiBi; " };
 
 /** Row by row, how much attention each word pays to each, in the given order. */
 function weights(order, door, { X, W_q, W_k }) {
@@ -116,7 +116,7 @@ export const figure = {
     });
     const below = grids[1].bottom + 76;
     const axes = stage.width < 480 ? "rows: queries, columns: keys" : "rows: the words that look (queries), columns: what they look at (keys)";
-    stage.text(stage.width / 2, below, `${WITH[door]}; ${axes}`);
+    stage.text(stage.width / 2, below, `${WITH[door]}${axes}`);
     const scale = stage.plot(
       { left: stage.width / 2 - 60, top: below + 8, width: 120, height: 24, right: 0 }, { x: [0, 1], y: [0, 1] },
     );

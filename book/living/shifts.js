@@ -41,17 +41,17 @@ export const figure = {
       }
       // The last hand's start and end can be dragged around.
       const last = STARTS.at(-1)[0] + by;
-      const dragged = (name, angle, radius, most, value) => stage.handle(`${name}${pair}`, ...[plane.x, plane.y].map((scale, axis) => scale(tip(angle, radius)[axis])), (x, y) => {
+      const ring = (name, angle, radius, put) => stage.handle(`${name}${pair}`, ...[plane.x, plane.y].map((scale, axis) => scale(tip(angle, radius)[axis])), (x, y) => {
         const to = Math.atan2(x - plane.x(0), plane.y(0) - y);
-        return { [name]: Math.min(Math.max(Math.round(value + shortest(to - angle) / omega), 0), most) };
+        return { [name]: put(Math.round(shortest(to - angle) / omega)) };
       });
-      dragged("by", omega * last, 1, MOST, by);
-      dragged("delta", omega * (last + delta), RIM, FARTHEST, delta);
+      ring("by", omega * last, 1, (more) => (by + more + MOST) % MOST); // where both pairs come home, it begins again
+      ring("delta", omega * (last + delta), RIM, (more) => Math.min(Math.max(delta + more, 0), FARTHEST));
 
       const middle = plane.x(0);
       const top = side + 30;
       stage.text(middle, top, `pair with ω = ${omega}`);
-      stage.text(middle, top + 22, `${delta} token${delta === 1 ? "" : "s"}: always ${degrees(omega * delta)}`, "words");
+      stage.text(middle, top + 22, `${delta} token${delta === 1 ? "" : "s"}: ${side < 150 ? "" : "always "}${degrees(omega * delta)}`, "words");
       const [cos, sin] = [Math.cos(omega * delta), Math.sin(omega * delta)];
       [[cos, sin], [-sin, cos]].forEach((row, line) => row.forEach((number, column) => (
         stage.text(middle + (column ? 44 : -2), top + 48 + 20 * line, written(number, 2), "number", "end")
