@@ -108,6 +108,7 @@ def encodings(draw: random.Random) -> Iterator[tuple[str, list[Any], Any]]:
     yield "positionInterpolation", stretch, rope_scaling.position_interpolation(omega, factor)
     yield "ntkAware", stretch, rope_scaling.ntk_aware(omega, factor)
     yield "yarn", [*stretch, trained], rope_scaling.yarn(omega, factor, trained)
+    yield "llama3", [*stretch, trained], rope_scaling.llama3(omega, factor, trained)
     yield "yarnAttentionFactor", [factor], rope_scaling.yarn_attention_factor(factor)
     yield "logFactor", [whole, trained], temperature.log_factor(whole, trained)
     floor, scale = draw.choice([1, 64, 8192]), draw.choice([0, 0.1])

@@ -1,8 +1,10 @@
 """Living figures under a hand: scrolling changes nothing, no control moves away, and a touch stops what moves unasked."""
 
+import math
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Literal
 
 import pytest
@@ -10,7 +12,7 @@ from playwright.sync_api import Browser, Page
 
 from posenc_course.experiment import load_results
 from posenc_course.experiment.corpus import DATA
-from tests.test_living import FIGURES, open_in
+from tests.test_living import CHOOSE, FIGURES, open_in
 from tests.test_recite import wrong
 from tests.test_site import Site, site
 
@@ -253,6 +255,80 @@ def test_it_moves_once_and_then_waits(browser: Browser, site: Site, plain: str, 
         assert tab.evaluate(value) == rest
         assert f"{plain.removeprefix('fig-')}." not in tab.url
         assert not tab.locator(f"#{plain} [role=status]").inner_text(), "nobody asked for it, so nothing is spoken"
+
+
+# ── the hands of chapter 13 ──────────────────────────────────────────────────────────────────────────────────────────────
+
+CLOCKS = "fig-break"
+RING = "([plain, at]) => { const box = document.querySelectorAll(`#${plain} .handle`)[at].getBoundingClientRect();"
+RING += " return [box.x + box.width / 2, box.y + box.height / 2, Math.min(box.width, box.height)]; }"
+KEY = 8  # the ring after those of the eight clocks
+
+
+def test_clocks_and_key_are_dragged_by_a_finger(browser: Browser, site: Site) -> None:
+    state = STATE.format(CLOCKS)
+    with phone(browser) as tab:
+        open_in(tab, site.address(FIGURES[CLOCKS]), CLOCKS)
+        tab.evaluate("name => document.querySelector(`#${name} .stage`).scrollIntoView({ block: 'center' })", CLOCKS)
+        scrolled = tab.evaluate("scrollY")
+        for pair in range(8):
+            x, y, size = tab.evaluate(RING, [CLOCKS, pair])
+            assert size >= 44
+            swipe(tab, x, y, -24, 12)  # along the rim, to the left
+            after = tab.evaluate(state)
+            assert after["method"] == "own"
+            assert [after[f"p{i}"] < 0 for i in range(8)] == [i <= pair for i in range(8)]
+        assert after["d"] == 120
+        x, y, size = tab.evaluate(RING, [CLOCKS, KEY])
+        assert size >= 44
+        swipe(tab, x, y, 100, 40)
+        assert tab.evaluate(state) == after | {"d": tab.evaluate(state)["d"]}
+        assert tab.evaluate(state)["d"] > 200
+        assert tab.evaluate("scrollY") == scrolled
+
+
+def test_clock_goes_no_further_than_its_slider(browser: Browser, site: Site) -> None:
+    """By the mouse, round the rim and back: a ring that is held at its end doesn't jump to the other one."""
+    state = STATE.format(CLOCKS)
+    with browser.new_page(viewport={"width": 1280, "height": 900}, reduced_motion="reduce") as tab:
+        tab.add_init_script(SAVES)
+        open_in(tab, site.address(FIGURES[CLOCKS]), CLOCKS)
+        tab.evaluate("name => document.querySelector(`#${name} .stage`).scrollIntoView({ block: 'center' })", CLOCKS)
+        x, y, _ = tab.evaluate(RING, [CLOCKS, 3])
+        rim = tab.evaluate("plain => document.querySelectorAll(`#${plain} circle.line.faint`)[3].r.baseVal.value + 5", CLOCKS)
+        tab.mouse.move(x, y)
+        tab.mouse.down()
+        seen = []
+        for turned in (*range(0, -200, -10), *range(-200, 110, 10)):
+            angle = math.radians(turned)
+            tab.mouse.move(x + rim * math.sin(angle), y + rim * (1 - math.cos(angle)))
+            tab.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            seen.append(tab.evaluate(state)["p3"])
+        tab.mouse.up()
+    assert min(seen) == -3
+    assert max(seen) == seen[-1] == 1
+    assert max(abs(one - other) for one, other in pairwise(seen)) <= 0.5
+
+
+def test_key_moves_out_of_training_once(browser: Browser, site: Site) -> None:
+    """Asked for by nobody, so it's neither spoken nor kept in the address; with reduced motion, the key is there at once."""
+    state = STATE.format(CLOCKS)
+    with phone(browser, motion=True) as tab:
+        tab.goto(site.address(FIGURES[CLOCKS]))
+        tab.evaluate(CHOOSE)
+        tab.evaluate("name => document.getElementById(name).scrollIntoView()", CLOCKS)
+        tab.wait_for_selector(f"#{CLOCKS}.lives")
+        tab.evaluate("name => document.querySelector(`#${name} .stage`).scrollIntoView({ block: 'center' })", CLOCKS)
+        tab.wait_for_function(f"{state}.d < 60")
+        tab.wait_for_function(f"{state}.d > 64")
+        tab.wait_for_function(f"{state}.d === 120")
+        assert CLOCKS.removeprefix("fig-") not in tab.evaluate("location.search")
+        assert not tab.locator(f"#{CLOCKS} [role=status]").inner_text()
+    with phone(browser) as tab:
+        open_in(tab, site.address(FIGURES[CLOCKS]), CLOCKS)
+        assert tab.evaluate(state)["d"] == 120
+        tab.locator(f"#{CLOCKS}").get_by_role("button", name="Play", exact=True).tap()
+        tab.wait_for_function(f"{state}.d === 140")
 
 
 # ── the race on the first page ───────────────────────────────────────────────────────────────────────────────────────────

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,9 @@ from posenc_course.experiment.recital import STARTS, recital, write
 from posenc_course.plotting import SCHEME_STYLES
 from posenc_course.relative import WindowedPositions
 from posenc_course.rope import RotaryPositions
+from posenc_course.rope_scaling import llama3, ntk_aware, position_interpolation, yarn, yarn_attention_factor
 from posenc_course.schemes import PositionScheme
+from posenc_course.sinusoidal import frequencies
 from posenc_course.transformer import Decoder
 from tests.commands import WEEKLY
 from tests.test_living import FIGURES, chosen, close, numbers, recorded, shared, started
@@ -47,12 +50,131 @@ def press(tab: Page, plain: str, label: str, *keys: str) -> None:
         tab.keyboard.press(key)
 
 
-def by_position(model: Decoder, scheme: PositionScheme, texts: torch.Tensor) -> np.ndarray:
+# ── the hands of chapter 13 ──────────────────────────────────────────────────────────────────────────────────────────────
+
+OMEGA = frequencies(16)
+RECIPES = {
+    "Position interpolation": position_interpolation,
+    "NTK-aware": ntk_aware,
+    "YaRN": lambda omega, factor: yarn(omega, factor, 64),
+    "Llama 3": lambda omega, factor: llama3(omega, factor, 64),
+}
+
+
+class Listening(RotaryPositions):
+    """Keeps the queries and keys of each layer, before they are rotated."""
+
+    def __init__(self) -> None:
+        super().__init__(OMEGA)
+        self.heard: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+    def rotate(
+        self, q: torch.Tensor, k: torch.Tensor, q_positions: torch.Tensor, k_positions: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        self.heard.append((q, k))
+        return super().rotate(q, k, q_positions, k_positions)
+
+
+def with_positions(model: Decoder, scheme: PositionScheme) -> Decoder:
     model = copy.deepcopy(model)
     parts: list[Any] = [model, *(block.attention for block in model.blocks)]
     for part in parts:
         part.scheme = scheme
-    return np.asarray(token_losses(model, texts).double().mean(dim=0))
+    return model
+
+
+@cache
+def texts_of_the_chapter(pieces: int = 16) -> torch.Tensor:
+    text = load_corpus().validation
+    return text[torch.arange(pieces)[:, None] * (len(text) // pieces) + torch.arange(513)]
+
+
+@cache
+def added_by_pairs(seed: int, scheme: RotaryPositions) -> np.ndarray:
+    """What each pair adds to the score of the mean query at m and the mean key at 0, over the last layer's heads: (512, 8)."""
+    ears = Listening()
+    with torch.inference_mode():
+        windows = texts_of_the_chapter(4).unfold(1, 65, 64).flatten(0, 1)
+        with_positions(load_model("rope", seed), ears)(windows[:, :-1].long())
+    q, k = (x.double().mean(dim=(0, 2))[None, :, None].expand(1, -1, 512, -1) for x in ears.heard[-1])
+    q, k = scheme.rotate(q, k, torch.arange(512), torch.zeros(512, dtype=torch.long))
+    return np.asarray((q * k).unflatten(-1, (8, 2)).sum(dim=-1)[0].mean(dim=0) / q.shape[-1] ** 0.5)
+
+
+@cache
+def added_by_far_keys(seed: int, scheme: PositionScheme) -> np.ndarray:
+    """Nats at each position, more than with a window of 64."""
+    model = load_model("rope", seed)
+    masked = WindowedPositions(RotaryPositions(OMEGA), 64)
+    far, near = (token_losses(with_positions(model, s), texts_of_the_chapter()).double().mean(dim=0) for s in (scheme, masked))
+    return np.asarray(far - near)
+
+
+def smooth(losses: np.ndarray) -> np.ndarray:
+    return np.convolve(losses, np.ones(16) / 16, "valid")
+
+
+AS_TRAINED = RotaryPositions(OMEGA)
+# What is changed (a pair and its speed, or a recipe and its factor), the model's seed, and the key's distance.
+SETTINGS: list[tuple[tuple[int, float] | tuple[str, int] | None, int, int]] = [
+    (None, 0, 40),
+    (None, 1, 120),
+    ((3, 0.5), 0, 120),
+    ((3, 2), 0, 64),
+    ((0, 0.5), 2, 200),
+    (("Position interpolation", 2), 1, 128),
+    (("NTK-aware", 4), 0, 300),
+    (("NTK-aware", 8), 2, 150),
+    (("YaRN", 8), 0, 256),
+    (("Llama 3", 4), 1, 511),
+]
+
+
+@pytest.mark.parametrize(("change", "seed", "distance"), SETTINGS)
+def test_hands_sums_and_cliff_are_the_packages(
+    browser: Browser, site: Site, change: tuple[int, float] | tuple[str, int] | None, seed: int, distance: int
+) -> None:
+    plain = "fig-break"
+    with started(browser, site, plain) as tab:
+        figure = tab.locator(f"#{plain} living-figure")
+        figure.get_by_label("How far back").fill(str(distance))
+        figure.get_by_role("radio", name=f"seed {seed}", exact=True).check(force=True)
+        scheme = AS_TRAINED
+        if change and isinstance(change[0], str):
+            figure.get_by_role("radio", name=str(change[1]), exact=True).check(force=True)
+            figure.get_by_role("button", name=change[0], exact=True).press("Enter")
+            sharp = yarn_attention_factor(change[1]) if change[0] == "YaRN" else 1.0
+            scheme = RotaryPositions(RECIPES[change[0]](OMEGA, change[1]), attention_factor=sharp)
+        elif change:
+            figure.locator("details").evaluate("fold => { fold.open = true }")
+            figure.get_by_label(f"Pair {change[0]}").fill(str(np.log2(change[1])))
+            scheme = RotaryPositions(OMEGA * torch.where(torch.arange(8) == change[0], change[1], 1.0))
+        says = said(tab, plain, f"The key is {distance} bytes back")
+        drawn = figure.evaluate("e => e.drawn")
+
+    before, after = (added_by_pairs(seed, s) for s in (AS_TRAINED, scheme))
+    most = before.sum(axis=1)[:64].max()
+    assert np.allclose(drawn["scores"], after.sum(axis=1) - most, atol=2e-4)
+    over = float(after[distance].sum() - most)
+    assert f"The score is {abs(over):.1f} {'above' if over > 0 else 'below'} its highest value in training" in says
+    for i, (hand, trained) in enumerate(zip(drawn["hands"], OMEGA.tolist(), strict=True)):
+        assert abs(hand["adds"] - after[distance, i]) < 1e-4
+        assert hand["most"] >= before[:64, i].max() - 1e-4
+        turned = float(scheme.frequencies[i]) * distance
+        apart = np.abs((turned - trained * np.arange(64) + np.pi) % (2 * np.pi) - np.pi).min()
+        assert hand["known"] == bool(apart <= trained / 2 + 1e-6) or 63 * trained < turned < 64 * trained
+        assert bool(re.search(rf"[Pp]airs? [^.]*\b{i}\b[^.]* at angles that training never", spread(says))) != hand["known"]
+
+    curve = smooth(added_by_far_keys(seed, scheme))
+    assert np.abs(np.array(drawn["lines"][0]["y"]) - np.clip(curve, -0.4, 2.2)).max() < 1e-4
+    cliff = int((curve > 0.5).argmax()) + 8
+    found = re.search(r"cliff is at position (\d+)", says.split(";")[0] if change else says)
+    assert (int(found[1]) if found else None) == (cliff if cliff > 32 and (curve > 0.5).any() else None)
+
+
+def spread(says: str) -> str:
+    """ "Pairs 3 to 7" as "pairs 3 4 5 6 7"."""
+    return re.sub(r"(\d) to (\d)", lambda ends: " ".join(map(str, range(int(ends[1]), int(ends[2]) + 1))), says)
 
 
 def test_first_bytes_are_asked_for_first(browser: Browser, site: Site) -> None:
@@ -74,33 +196,25 @@ def test_first_bytes_are_asked_for_first(browser: Browser, site: Site) -> None:
 
 @pytest.mark.parametrize("seed", range(3) if WEEKLY else [0])
 def test_half_as_fast_pair_3_puts_the_cliff_twice_as_far(browser: Browser, site: Site, seed: int) -> None:
-    text = load_corpus().validation
-    texts = text[torch.arange(16)[:, None] * (len(text) // 16) + torch.arange(513)]  # as in the chapter
-    model = load_model("rope", seed)
-    trained = model.scheme
-    assert isinstance(trained, RotaryPositions)
-    slower = trained.frequencies.clone()
-    slower[3] /= 2
-    masked, before, after = (
-        by_position(model, scheme, texts) for scheme in (WindowedPositions(trained, 64), trained, RotaryPositions(slower))
-    )
-    smooth = [np.convolve(losses - masked, np.ones(16) / 16, "valid") for losses in (before, after)]
-    first, then = (int((added > 0.5).argmax()) + 7.5 for added in smooth)
+    slower = RotaryPositions(OMEGA * torch.where(torch.arange(8) == 3, 0.5, 1.0))
+    before, after = (added_by_far_keys(seed, scheme) for scheme in (AS_TRAINED, slower))
+    first, then = (int((smooth(losses) > 0.5).argmax()) + 8 for losses in (before, after))
+    masked = WindowedPositions(AS_TRAINED, 64)
+    near = token_losses(with_positions(load_model("rope", seed), masked), texts_of_the_chapter())[:, :256].double().mean()
     with started(browser, site, "fig-break") as tab:
         for _ in range(seed):
             chosen(tab.locator("#fig-break"), "Model").press("ArrowDown")
-        assert f"position {first + 0.5:.0f}" in said(tab, "fig-break", f"{masked[:256].mean():.2f}")
+        assert f"position {first}" in said(tab, "fig-break", f"{near:.2f}")
         weights = f"document.querySelectorAll('script[src*=\"text-rope-{seed}\"]').length"
-        press(tab, "fig-break", "Pair 3", "ArrowLeft", "ArrowLeft")
+        tab.locator("#fig-break living-figure summary").press("Enter")
+        press(tab, "fig-break", "Pair 3", *["ArrowLeft"] * 4)
         says = said(tab, "fig-break", "Pair 3 at ×1/2", "instead of")
         assert tab.evaluate(weights) == 1
-        found = [float(number) for number in re.findall(r"\d+(?:\.\d+)?", says.split(": ", 1)[1])]
+        found = [float(number) for number in re.findall(r"\d+(?:\.\d+)?", says.split(": ", 1)[1].split(" The key")[0])]
         cost = after[:64].mean() - before[:64].mean()
-        far = [256, after[:256].mean(), before[:256].mean(), 64, masked[:256].mean()]
-        expected = [then, first, *far, 64, cost]
-        assert np.allclose(found, expected, atol=[0.6, 0.6, 0, 0.006, 0.006, 0, 0.006, 0, 0.0006]), (says, expected)
-        line = tab.evaluate("document.querySelector('#fig-break living-figure').drawn.lines[0].y")
-        assert np.abs(np.array(line) - smooth[1]).max() < 1e-4
+        expected = [then, first, 256, near + after[:256].mean(), near + before[:256].mean(), 64, near, 64, cost]
+        assert np.allclose(found, expected, atol=[0.1, 0.1, 0, 0.006, 0.006, 0, 0.006, 0, 0.0006]), (says, expected)
+        tab.locator("#fig-break living-figure summary").press("Enter")
     assert 1.9 * first < then < 2.2 * first
     assert cost < 0.01
 
@@ -117,10 +231,12 @@ def test_where_a_text_takes_too_long_the_record_stays(browser: Browser, site: Si
                 }
             };
         }""")
+        tab.locator("#fig-break living-figure summary").press("Enter")
         press(tab, "fig-break", "Pair 3", "ArrowLeft")
         assert "too slow" in said(tab, "fig-break", "recorded")
         (line,) = tab.evaluate("document.querySelector('#fig-break living-figure').drawn.lines")
-    assert any(close(line["y"], numbers(part["y"])) for part in recorded("fig-break")["axes"][0]["lines"])
+    stored = [part for axes in recorded("fig-break")["axes"] for part in axes["lines"]]
+    assert any(close(line["y"], numbers(part["y"])) for part in stored)
 
 
 def changes_of(says: str) -> dict[str, float]:

@@ -77,6 +77,14 @@ export function yarn(omega, factor, originalLength) {
   });
 }
 
+// Keeps pairs that make four rotations within originalLength, divides by factor those that make one, and blends in between.
+export function llama3(omega, factor, originalLength) {
+  return pairs(omega.length, (i) => {
+    const kept = clip(((originalLength * omega[i]) / (2 * Math.PI) - 1) / 3, 0, 1);
+    return kept * omega[i] + (1 - kept) * omega[i] / factor;
+  });
+}
+
 // What YaRN multiplies query and key by, each.
 export function yarnAttentionFactor(factor) {
   return 0.1 * Math.log(factor) + 1;

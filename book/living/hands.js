@@ -1,0 +1,252 @@
+// Chapter 13: the eight pairs of a trained model with RoPE as clocks. The height of a hand is what its pair adds to the score of a
+// key at some distance; readers move the key, and make clocks slower. The model then reads the chapter's texts with these frequencies.
+import { listed, mean, written } from "./draw.js";
+import { frequencies, llama3, ntkAware, positionInterpolation, yarn, yarnAttentionFactor } from "./formulas.js";
+import { drop, run } from "./models.js";
+
+const WIDTH = 16; // positions averaged in each point of the loss
+const HIGH = 0.5; // nats: the cliff is where the loss first rises above this
+const TEXTS = 16;
+const PATIENCE = 3000; // milliseconds for one text; where it takes longer, the recorded curve stays
+const DEEP = -15; // where the axis of the score ends
+const LOUDER = 0.05; // of a score: by less, nothing counts as more than in training
+const OCTAVE = Math.PI / 3; // how far a ring goes round its clock for half or twice the speed
+const [SLOWEST, FASTEST] = [-3, 1]; // in octaves
+const RECIPES = {
+  pi: ["Position interpolation", positionInterpolation],
+  ntk: ["NTK-aware", ntkAware],
+  yarn: ["YaRN", yarn],
+  llama3: ["Llama 3", llama3],
+};
+const TURN = 2 * Math.PI;
+const past = (angle) => angle - TURN * Math.floor(angle / TURN); // past full rotations
+
+// The model: its frequencies and the length of its training. What the cell gave is of several seeds, with as many heads each.
+const OMEGA = frequencies(16);
+const TRAINED = 64; // bytes
+const AS_TRAINED = { frequencies: OMEGA, attentionFactor: 1 };
+
+const pairs = (make) => Object.fromEntries(Array.from(OMEGA, (_, i) => [`p${i}`, make(i)]));
+const times = (octaves) => {
+  if (octaves % 1) return `×${(2 ** octaves).toFixed(2)}`;
+  return octaves < 0 ? `×1/${2 ** -octaves}` : `×${2 ** octaves}`;
+};
+// The state of a recipe: where the rings are, in octaves.
+function placed({ method, by }) {
+  if (method === "own") return { method, by };
+  const stretched = RECIPES[method]?.[1](OMEGA, Number(by), TRAINED) ?? OMEGA;
+  return { method, by, ...pairs((i) => Math.round(1e6 * Math.log2(stretched[i] / OMEGA[i])) / 1e6) };
+}
+const recipe = (method) => ({
+  label: RECIPES[method][0], pressed: (state) => state.method === method,
+  press: (state) => placed({ method: state.method === method ? "trained" : method, by: state.by }),
+});
+const named = (list) => {
+  if (!list.length) return "";
+  const row = list.length > 2 && list.at(-1) - list[0] === list.length - 1;
+  return `pair${list.length > 1 ? "s" : ""} ${row ? `${list[0]} to ${list.at(-1)}` : listed(list)}`;
+};
+const capital = (words) => words[0].toUpperCase() + words.slice(1);
+
+const smooth = (curve) => Array.from({ length: curve.length - WIDTH + 1 }, (_, m) => mean(curve.slice(m, m + WIDTH)));
+const middle = (at) => at + (WIDTH - 1) / 2;
+// A curve that is high from the beginning has no cliff.
+const cliffOf = (smoothed) => {
+  const at = middle(smoothed.findIndex((added) => added > HIGH));
+  return at < TRAINED / 2 ? undefined : at;
+};
+const standing = (cliff, high) => {
+  if (cliff !== undefined) return `the cliff is at position ${Math.round(cliff)}`;
+  return high ? "there is no cliff, but the loss is higher from the beginning" : "there is no cliff up to position 512";
+};
+
+// What was recorded of a seed: its waves, the means over the heads of its last layer, and by how much its losses exceed those of the
+// same model with 64 bytes in sight.
+function recordOf({ worse, window, up, right }, seed) {
+  const heads = up.length / worse.length;
+  const over = (rows, i) => mean(rows.slice(heads * seed, heads * (seed + 1)).map((row) => row[i]));
+  const waves = Array.from(OMEGA, (omega, i) => ({ height: Math.hypot(over(up, i), over(right, i)), phase: Math.atan2(over(right, i), over(up, i)) }));
+  const distances = [...worse[seed].keys()];
+  const most = Math.max(...distances.slice(0, TRAINED).map((distance) => scoreAt(distance, waves, AS_TRAINED)));
+  return { waves, distances, most, curve: worse[seed], smoothed: smooth(worse[seed]), bar: window[0][seed] };
+}
+
+// What each pair adds to the score at a distance; whether training had shown it this angle, and what it added there at most.
+function handsAt(distance, waves, { frequencies: omega, attentionFactor }) {
+  return waves.map(({ height, phase }, i) => {
+    const reach = OMEGA[i] * (TRAINED - 1);
+    const turned = omega[i] * distance;
+    const most = past(-phase) <= reach ? height : height * Math.max(Math.cos(phase), Math.cos(phase + reach));
+    const angle = phase + turned;
+    return { angle, adds: attentionFactor ** 2 * height * Math.cos(angle), most, reach, known: past(turned + 1e-9) <= reach + 2e-9 };
+  });
+}
+const scoreAt = (...given) => handsAt(...given).reduce((sum, { adds }) => sum + adds, 0);
+
+// By how much each text's loss exceeds that of the same model with 64 bytes in sight, which was recorded.
+function compute({ seed, changes, key }, own) {
+  own.key = key;
+  let near;
+  const load = async () => {
+    const [texts, losses] = await Promise.all([living.load("data/windows-16"), living.load(`data/near-rope-${seed}`)]);
+    near = losses;
+    return texts;
+  };
+  return run({ model: `text-rope-${seed}`, texts: load(), changes, slot: "hands" }, ({ done, ms, each }) => {
+    own.slow ||= done === 1 && ms > PATIENCE;
+    if (own.slow) drop("hands");
+    const added = (_, m) => mean(each.map(({ losses }, text) => losses[m] - near[text][m]));
+    if (!own.slow) own.shown = { key, done, curve: near[0].map(added) };
+    own.redraw();
+  });
+}
+
+function described(state) {
+  if (state.method in RECIPES) return `${RECIPES[state.method][0]} with factor ${state.by}`;
+  const moved = [...OMEGA.keys()].filter((i) => state[`p${i}`] !== 0);
+  if (moved.length === 1) return `Pair ${moved[0]} at ${times(state[`p${moved[0]}`])}`;
+  return moved.length ? `${capital(named(moved))} changed` : "As trained";
+}
+
+function handsInWords(distance, hands, score, plainly) {
+  const those = (test) => [...hands.keys()].filter((i) => test(hands[i]));
+  const outside = those(({ known }) => !known);
+  const louder = those(({ adds, most }) => adds - most > LOUDER);
+  const where = outside.length ? `${capital(named(outside))} ${outside.length > 1 ? "are" : "is"} at angles that training never showed` : "All eight pairs are at angles that they had in training";
+  const none = outside.length ? ", but none of them adds more than it ever did there" : "";
+  const more = louder.length ? `, and ${named(louder)} ${louder.length > 1 ? "add" : "adds"} more than ever there` : none;
+  const over = `${written(Math.abs(score), 1)} ${score > 0 ? "above" : "below"} its highest value in training`;
+  const far = Math.round(distance);
+  const back = `is ${far} ${plainly ? "letter" : "byte"}${far === 1 ? "" : "s"} back`;
+  return `The ${plainly ? "other word" : "key"} ${back}. ${where}${more}. The ${plainly ? "pull" : "score"} is ${over}.`;
+}
+
+// A row of clocks (on a phone, two), with a ring at each that makes it slower; returns where they end.
+function drawClocks(stage, state, hands, waves) {
+  const columns = stage.width < 480 ? 4 : 8;
+  const cell = stage.width / columns;
+  const R = Math.min(cell / 2 - 15, 40);
+  const tall = 2 * R + 62;
+  const highest = Math.max(...waves.map(({ height }) => height));
+  hands.forEach(({ angle, adds, most, reach, known }, i) => {
+    const [x, y] = [cell * (i % columns + 0.5), tall * Math.floor(i / columns) + R + 34];
+    const at = (turned, r) => `${(x + r * Math.sin(turned)).toFixed(2)} ${(y - r * Math.cos(turned)).toFixed(2)}`;
+    const { phase, height } = waves[i];
+    const color = known ? "" : "vermillion";
+    const louder = Math.max(adds - most, 0) / highest;
+    const sector = reach < TURN ? `<path class="band" d="M${x} ${y}L${at(phase, R)}A${R} ${R} 0 ${reach > Math.PI ? 1 : 0} 1 ${at(phase + reach, R)}Z"/>`
+      : `<circle class="band" cx="${x}" cy="${y}" r="${R}"/>`;
+    stage.add(`<circle class="vermillion" cx="${x}" cy="${y}" r="${R}" fill="currentColor" opacity="${Math.min(louder, 0.8).toFixed(3)}"/>${sector}`
+      + `<circle class="line faint" cx="${x}" cy="${y}" r="${R}"/><path class="line thin ${color}" d="M${x} ${y}L${at(angle, R)}"/>`
+      + `<path class="line hand ${color}" d="M${x} ${y}L${at(angle, (R * height) / highest)}"/>`);
+    const octaves = state[`p${i}`];
+    stage.text(x, y - R - 20, `pair ${i}`, known ? "" : "vermillion words");
+    stage.text(x, y + R + 20, `${adds > 0 ? "+" : ""}${written(adds, 1)}`, louder > LOUDER ? "vermillion words" : "number");
+    const dial = octaves * OCTAVE;
+    stage.handle(`p${i}`, x + (R + 5) * Math.sin(dial), y - (R + 5) * Math.cos(dial), (toX, toY) => {
+      const to = Math.atan2(toX - x, y - toY);
+      const by = (to - dial - TURN * Math.round((to - dial) / TURN)) / OCTAVE; // the short way round
+      return { [`p${i}`]: Math.min(Math.max(Math.round(4 * (octaves + by)) / 4, SLOWEST), FASTEST), method: "own" };
+    });
+  });
+  return tall * (8 / columns);
+}
+
+export const figure = {
+  label: "The eight pairs of a trained model with RoPE as clocks, what they add to the score of a distant key, and the model’s loss",
+  needs: ["{for}"],
+  more: "The speeds as sliders",
+  controls: {
+    d: { label: "How far back", min: 0, max: 511, step: 1, value: 120, show: (value) => written(Math.round(value)) },
+    by: { label: "Factor", options: { 2: "2", 4: "4", 8: "8" }, value: "4", put: (by, { method }) => placed({ method, by }) },
+    seed: { label: "Model", options: { 0: "seed 0", 1: "seed 1", 2: "seed 2" }, value: "0" },
+    play: { label: "Play", plays: "d", perSecond: 20 },
+    method: { value: "trained", read: (text) => (text === "own" || text in RECIPES ? text : undefined) },
+    ...Object.fromEntries(Object.keys(RECIPES).map((name) => [name, recipe(name)])),
+    ...pairs((i) => ({ label: `Pair ${i}`, min: SLOWEST, max: FASTEST, step: 0.25, value: 0, show: times, more: true, put: (value) => ({ [`p${i}`]: value, method: "own" }) })),
+  },
+  asks: { label: "Run the model here (loads 260 kB)" },
+  enters: { plays: "d", from: () => 0, to: 120, perSecond: 20, step: 0.05 },
+  draw(stage, state, own) {
+    if (state.method !== "own") Object.assign(state, placed(state)); // an address may give only the method
+    const { seed } = state;
+    own.records ??= {};
+    const record = own.records[seed] ??= recordOf(own.data["{for}"], Number(seed));
+    const { waves, distances, most } = record;
+    const changes = {
+      frequencies: Array.from(OMEGA, (omega, i) => omega * 2 ** state[`p${i}`]),
+      attentionFactor: state.method === "yarn" ? yarnAttentionFactor(Number(state.by)) : 1,
+    };
+    const key = JSON.stringify([seed, changes]);
+    const changed = changes.frequencies.some((omega, i) => omega !== OMEGA[i]);
+    const running = own.asked && !own.slow && changed;
+    if (running && own.key !== key) own.wait(compute({ seed, changes, key }, own), () => { own.key = ""; });
+    if (!changed && own.key) { // nothing is wanted any more
+      own.key = "";
+      drop("hands");
+    }
+    const found = running && own.shown?.key === key ? own.shown : null;
+    const { curve } = found || (running && own.shown) || record;
+    const smoothed = curve === record.curve ? record.smoothed : smooth(curve);
+
+    const { width } = stage;
+    const phone = width < 480;
+    const hands = handsAt(state.d, waves, changes);
+    const scores = distances.map((distance) => scoreAt(distance, waves, changes) - most);
+    const score = scoreAt(state.d, waves, changes) - most;
+    const top = drawClocks(stage, state, hands, waves);
+    const x = [0, distances.length];
+
+    const above = stage.plot({ left: 0, top, width, height: phone ? 140 : 160 }, {
+      x, y: [DEEP, 7], yTicks: [-10, 0], yLabel: own.repeated ? "pull" : "score",
+    });
+    above.band(0, TRAINED);
+    above.area(distances, scores.map(() => 0), scores.map((more) => Math.max(more, 0)), "vermillion");
+    above.rule({ y: 0 });
+    above.text(x[1], 0, "highest in training", "number", "end", [0, -4]);
+    above.text(x[1], 7, own.repeated ? "how strongly words are drawn to it" : "score of the mean query and mean key", "", "end", [0, 12]);
+    above.line(distances, scores.map((more) => Math.max(more, DEEP)), "green thin", false);
+    above.rule({ x: state.d }, "dashed");
+    above.dots([state.d], [Math.max(score, DEEP)], score > 0 ? "vermillion" : "black", 4, false);
+    above.handle("d", state.d, DEEP, distances);
+
+    const below = stage.plot({ left: 0, top: above.bottom + 16, width, height: phone ? 190 : 210 }, {
+      x, y: [-0.4, 2.2], xTicks: phone ? [0, 64, 128, 256, 512] : [0, 64, 128, 256, 384, 512], yTicks: [0, 1, 2],
+      xLabel: phone ? "distance, and position, in bytes" : "distance of the key, and position in the text, in bytes", yLabel: own.repeated ? "harm" : "nats",
+    });
+    below.band(0, TRAINED);
+    below.rule({ y: 0 });
+    below.rule({ y: HIGH }, "dotted faint"); // where the cliff is measured
+    below.text(x[1], 0, "only the last 64 bytes in sight", "number", "end", [0, 16]);
+    below.text(x[1], 2.2, own.repeated ? "harm done by what is far" : "loss above that with a window of 64", "", "end", [0, 12]);
+    const middles = smoothed.map((_, at) => middle(at));
+    if (curve !== record.curve) {
+      below.line(middles, record.smoothed, "dashed thin", false);
+      below.text(112, 0.9, "as trained", "number", "end");
+    }
+    below.line(middles, smoothed.map((loss) => Math.min(Math.max(loss, -0.4), 2.2)), running && !found ? "old" : "green");
+    const [was, cliff] = [record.smoothed, smoothed].map(cliffOf);
+    if (cliff !== undefined) {
+      below.rule({ x: cliff }, "dashed");
+      below.text(cliff, 2.2, `cliff at ${Math.round(cliff)}`, "", "end", [-6, 12]);
+    }
+    Object.assign(stage.drawn, { hands, scores });
+    Object.assign(own, { axes: below, top });
+
+    const hand = handsInWords(state.d, hands, score, own.repeated);
+    const { bar } = record;
+    const level = (losses) => (bar + mean(losses.slice(0, 256))).toFixed(2);
+    const before = own.repeated ? `As trained, ${standing(was)}.` : `As trained, ${standing(was)}, and the mean loss over 256 bytes is ${level(record.curve)} nats, while for the same model with only the last 64 bytes in sight it is ${bar.toFixed(2)}.`;
+    if (own.slow) return `This browser is too slow to run the model, so the curve is still the recorded one. ${before}`;
+    if (!changed) return `${hand} ${before}`;
+    if (!running) return `${described(state)}: run the model to see what this changes. The curve is still the recorded one. ${before}`;
+    if (!found) return `${described(state)}: the model is reading the first text. The curve in grey is the one before.`;
+    if (found.done < TEXTS) return `${described(state)}: so far, the curve is the mean over ${found.done} of ${TEXTS} texts.`;
+    const cost = mean(curve.slice(0, TRAINED)) - mean(record.curve.slice(0, TRAINED));
+    const within = Math.abs(cost) < 0.0005 ? "it doesn't change" : `it ${cost > 0 ? "rises" : "falls"} by ${Math.abs(cost).toFixed(3)} nats`;
+    const far = `${level(curve)} nats instead of ${level(record.curve)} (with only the last 64 bytes in sight, it is ${bar.toFixed(2)})`;
+    const stands = `${described(state)}: ${standing(cliff, smoothed[0] > HIGH || cost > 0.3)}; as trained, ${standing(was)}.`;
+    return own.repeated ? `${stands} ${hand}` : `${stands} The mean loss over 256 bytes is ${far}; over the first 64 bytes, ${within}. ${hand}`;
+  },
+  point: (x, y, state, own) => (y > own.top ? { d: Math.round(511 * own.axes.share(x)) } : undefined),
+};
