@@ -1,14 +1,15 @@
 // Chapter 13: the eight pairs of a trained model with RoPE as clocks. The height of a hand is what its pair adds to the score of a
 // key at some distance; readers move the key, and make clocks slower. The model then reads the chapter's texts with these frequencies.
 import { listed, mean, written } from "./draw.js";
-import { frequencies, llama3, ntkAware, positionInterpolation, yarn, yarnAttentionFactor } from "./formulas.js";
+import { frequencies, llama3, ntkAware, positionInterpolation, yarn } from "./formulas.js";
 import { drop, run } from "./models.js";
 
 const WIDTH = 16; // positions averaged in each point of the loss
 const HIGH = 0.5; // nats: the cliff is where the loss first rises above this
 const TEXTS = 16;
 const PATIENCE = 3000; // milliseconds for one text; where it takes longer, the recorded curve stays
-const DEEP = -15; // where the axis of the score ends
+const DEEP = -14; // where the axis of the score ends
+const NEAR = 3; // distances to each side, whose highest score is shown
 const LOUDER = 0.05; // of a score: by less, nothing counts as more than in training
 const OCTAVE = Math.PI / 3; // how far a ring goes round its clock for half or twice the speed
 const [SLOWEST, FASTEST] = [-3, 1]; // in octaves
@@ -24,7 +25,6 @@ const past = (angle) => angle - TURN * Math.floor(angle / TURN); // past full ro
 // The model: its frequencies and the length of its training. What the cell gave is of several seeds, with as many heads each.
 const OMEGA = frequencies(16);
 const TRAINED = 64; // bytes
-const AS_TRAINED = { frequencies: OMEGA, attentionFactor: 1 };
 
 const pairs = (make) => Object.fromEntries(Array.from(OMEGA, (_, i) => [`p${i}`, make(i)]));
 const times = (octaves) => {
@@ -44,7 +44,8 @@ const recipe = (method) => ({
 const named = (list) => {
   if (!list.length) return "";
   const row = list.length > 2 && list.at(-1) - list[0] === list.length - 1;
-  return `pair${list.length > 1 ? "s" : ""} ${row ? `${list[0]} to ${list.at(-1)}` : listed(list)}`;
+  const which = row ? `${list[0]} to ${list.at(-1)}` : listed(list);
+  return `pair${list.length > 1 ? "s" : ""} ${which}`;
 };
 const capital = (words) => words[0].toUpperCase() + words.slice(1);
 
@@ -59,6 +60,9 @@ const standing = (cliff, high) => {
   if (cliff !== undefined) return `the cliff is at position ${Math.round(cliff)}`;
   return high ? "there is no cliff, but the loss is higher from the beginning" : "there is no cliff up to position 512";
 };
+// The first distance beyond training whose score is higher than all in training.
+const firstAbove = (scores) => scores.findIndex((more, distance) => distance >= TRAINED && more > 0);
+const rising = (first) => (first < 0 ? "no score beyond distance 63 is higher than all in training" : `the first score that is higher than all in training is at distance ${first}`);
 
 // What was recorded of a seed: its waves, the means over the heads of its last layer, and by how much its losses exceed those of the
 // same model with 64 bytes in sight.
@@ -67,24 +71,25 @@ function recordOf({ worse, window, up, right }, seed) {
   const over = (rows, i) => mean(rows.slice(heads * seed, heads * (seed + 1)).map((row) => row[i]));
   const waves = Array.from(OMEGA, (omega, i) => ({ height: Math.hypot(over(up, i), over(right, i)), phase: Math.atan2(over(right, i), over(up, i)) }));
   const distances = [...worse[seed].keys()];
-  const most = Math.max(...distances.slice(0, TRAINED).map((distance) => scoreAt(distance, waves, AS_TRAINED)));
-  return { waves, distances, most, curve: worse[seed], smoothed: smooth(worse[seed]), bar: window[0][seed] };
+  const scores = distances.map((distance) => scoreAt(distance, waves, OMEGA));
+  const most = Math.max(...scores.slice(0, TRAINED));
+  return { waves, distances, most, scores: scores.map((one) => one - most), curve: worse[seed], smoothed: smooth(worse[seed]), bar: window[0][seed] };
 }
 
 // What each pair adds to the score at a distance; whether training had shown it this angle, and what it added there at most.
-function handsAt(distance, waves, { frequencies: omega, attentionFactor }) {
+function handsAt(distance, waves, omega) {
   return waves.map(({ height, phase }, i) => {
     const reach = OMEGA[i] * (TRAINED - 1);
     const turned = omega[i] * distance;
     const most = past(-phase) <= reach ? height : height * Math.max(Math.cos(phase), Math.cos(phase + reach));
     const angle = phase + turned;
-    return { angle, adds: attentionFactor ** 2 * height * Math.cos(angle), most, reach, known: past(turned + 1e-9) <= reach + 2e-9 };
+    return { angle, adds: height * Math.cos(angle), most, reach, known: past(turned + 1e-9) <= reach + 2e-9 };
   });
 }
 const scoreAt = (...given) => handsAt(...given).reduce((sum, { adds }) => sum + adds, 0);
 
 // By how much each text's loss exceeds that of the same model with 64 bytes in sight, which was recorded.
-function compute({ seed, changes, key }, own) {
+function compute({ seed, omega, key }, own) {
   own.key = key;
   let near;
   const load = async () => {
@@ -92,7 +97,7 @@ function compute({ seed, changes, key }, own) {
     near = losses;
     return texts;
   };
-  return run({ model: `text-rope-${seed}`, texts: load(), changes, slot: "hands" }, ({ done, ms, each }) => {
+  return run({ model: `text-rope-${seed}`, texts: load(), changes: { frequencies: omega }, slot: "hands" }, ({ done, ms, each }) => {
     own.slow ||= done === 1 && ms > PATIENCE;
     if (own.slow) drop("hands");
     const added = (_, m) => mean(each.map(({ losses }, text) => losses[m] - near[text][m]));
@@ -104,8 +109,9 @@ function compute({ seed, changes, key }, own) {
 function described(state) {
   if (state.method in RECIPES) return `${RECIPES[state.method][0]} with factor ${state.by}`;
   const moved = [...OMEGA.keys()].filter((i) => state[`p${i}`] !== 0);
-  if (moved.length === 1) return `Pair ${moved[0]} at ${times(state[`p${moved[0]}`])}`;
-  return moved.length ? `${capital(named(moved))} changed` : "As trained";
+  const [first] = moved.map((i) => times(state[`p${i}`]));
+  const speed = moved.length === 1 ? `at ${first}` : "changed";
+  return `${capital(named(moved))} ${speed}`;
 }
 
 function handsInWords(distance, hands, score, plainly) {
@@ -115,10 +121,10 @@ function handsInWords(distance, hands, score, plainly) {
   const where = outside.length ? `${capital(named(outside))} ${outside.length > 1 ? "are" : "is"} at angles that training never showed` : "All eight pairs are at angles that they had in training";
   const none = outside.length ? ", but none of them adds more than it ever did there" : "";
   const more = louder.length ? `, and ${named(louder)} ${louder.length > 1 ? "add" : "adds"} more than ever there` : none;
-  const over = `${written(Math.abs(score), 1)} ${score > 0 ? "above" : "below"} its highest value in training`;
+  const over = `${written(Math.abs(score), 1)} ${score > 0 ? "above" : "below"} the highest in training`;
   const far = Math.round(distance);
   const back = `is ${far} ${plainly ? "letter" : "byte"}${far === 1 ? "" : "s"} back`;
-  return `The ${plainly ? "other word" : "key"} ${back}. ${where}${more}. The ${plainly ? "pull" : "score"} is ${over}.`;
+  return `The ${plainly ? "other word" : "key"} ${back}. ${where}${more}. Its ${plainly ? "pull" : "score"} is ${over}.`;
 }
 
 // A row of clocks (on a phone, two), with a ring at each that makes it slower; returns where they end.
@@ -126,10 +132,11 @@ function drawClocks(stage, state, hands, waves) {
   const columns = stage.width < 480 ? 4 : 8;
   const cell = stage.width / columns;
   const R = Math.min(cell / 2 - 15, 40);
-  const tall = 2 * R + 62;
+  const tall = 2 * R + 60;
   const highest = Math.max(...waves.map(({ height }) => height));
+  stage.text(stage.width / 2, 13, stage.width < 480 ? "height of a hand: what it adds; grey: met in training" : "height of a thick hand: what its pair adds to the score; grey: its angles in training", "number");
   hands.forEach(({ angle, adds, most, reach, known }, i) => {
-    const [x, y] = [cell * (i % columns + 0.5), tall * Math.floor(i / columns) + R + 34];
+    const [x, y] = [cell * (i % columns + 0.5), 20 + tall * Math.floor(i / columns) + R + 34];
     const at = (turned, r) => `${(x + r * Math.sin(turned)).toFixed(2)} ${(y - r * Math.cos(turned)).toFixed(2)}`;
     const { phase, height } = waves[i];
     const color = known ? "" : "vermillion";
@@ -140,7 +147,7 @@ function drawClocks(stage, state, hands, waves) {
       + `<circle class="line faint" cx="${x}" cy="${y}" r="${R}"/><path class="line thin ${color}" d="M${x} ${y}L${at(angle, R)}"/>`
       + `<path class="line hand ${color}" d="M${x} ${y}L${at(angle, (R * height) / highest)}"/>`);
     const octaves = state[`p${i}`];
-    stage.text(x, y - R - 20, `pair ${i}`, known ? "" : "vermillion words");
+    stage.text(x, y - R - 20, octaves ? `${i}: ${times(octaves)}` : `pair ${i}`, known ? "" : "vermillion words");
     stage.text(x, y + R + 20, `${adds > 0 ? "+" : ""}${written(adds, 1)}`, louder > LOUDER ? "vermillion words" : "number");
     const dial = octaves * OCTAVE;
     stage.handle(`p${i}`, x + (R + 5) * Math.sin(dial), y - (R + 5) * Math.cos(dial), (toX, toY) => {
@@ -149,7 +156,7 @@ function drawClocks(stage, state, hands, waves) {
       return { [`p${i}`]: Math.min(Math.max(Math.round(4 * (octaves + by)) / 4, SLOWEST), FASTEST), method: "own" };
     });
   });
-  return tall * (8 / columns);
+  return 20 + tall * (waves.length / columns);
 }
 
 export const figure = {
@@ -173,14 +180,11 @@ export const figure = {
     own.records ??= {};
     const record = own.records[seed] ??= recordOf(own.data["{for}"], Number(seed));
     const { waves, distances, most } = record;
-    const changes = {
-      frequencies: Array.from(OMEGA, (omega, i) => omega * 2 ** state[`p${i}`]),
-      attentionFactor: state.method === "yarn" ? yarnAttentionFactor(Number(state.by)) : 1,
-    };
-    const key = JSON.stringify([seed, changes]);
-    const changed = changes.frequencies.some((omega, i) => omega !== OMEGA[i]);
+    const omega = Array.from(OMEGA, (trained, i) => trained * 2 ** state[`p${i}`]);
+    const key = JSON.stringify([seed, omega]);
+    const changed = omega.some((speed, i) => speed !== OMEGA[i]);
     const running = own.asked && !own.slow && changed;
-    if (running && own.key !== key) own.wait(compute({ seed, changes, key }, own), () => { own.key = ""; });
+    if (running && own.key !== key) own.wait(compute({ seed, omega, key }, own), () => { own.key = ""; });
     if (!changed && own.key) { // nothing is wanted any more
       own.key = "";
       drop("hands");
@@ -191,44 +195,46 @@ export const figure = {
 
     const { width } = stage;
     const phone = width < 480;
-    const hands = handsAt(state.d, waves, changes);
-    const scores = distances.map((distance) => scoreAt(distance, waves, changes) - most);
-    const score = scoreAt(state.d, waves, changes) - most;
+    const hands = handsAt(state.d, waves, omega);
+    const scores = distances.map((distance) => scoreAt(distance, waves, omega) - most);
+    const score = scoreAt(state.d, waves, omega) - most;
     const top = drawClocks(stage, state, hands, waves);
     const x = [0, distances.length];
 
-    const above = stage.plot({ left: 0, top, width, height: phone ? 140 : 160 }, {
-      x, y: [DEEP, 7], yTicks: [-10, 0], yLabel: own.repeated ? "pull" : "score",
+    const above = stage.plot({ left: 0, top, width, height: phone ? 136 : 176 }, {
+      x, y: [DEEP, 6], yTicks: [-10, 0], yLabel: own.repeated ? "pull" : "score",
+      title: own.repeated ? "how strongly it is drawn there (0: most in training)" : "score of mean query and key (0: highest in training)",
     });
     above.band(0, TRAINED);
-    above.area(distances, scores.map(() => 0), scores.map((more) => Math.max(more, 0)), "vermillion");
     above.rule({ y: 0 });
-    above.text(x[1], 0, "highest in training", "number", "end", [0, -4]);
-    above.text(x[1], 7, own.repeated ? "how strongly words are drawn to it" : "score of the mean query and mean key", "", "end", [0, 12]);
-    above.line(distances, scores.map((more) => Math.max(more, DEEP)), "green thin", false);
+    above.line(distances, scores.map((more) => Math.max(more, DEEP)), "green faint", false);
+    const peaks = scores.map((_, at) => Math.max(DEEP, ...scores.slice(Math.max(at - NEAR, 0), at + NEAR + 1)));
+    above.line(distances, peaks, "green", false);
+    above.line(distances, peaks.map((peak) => (peak > 0 ? peak : NaN)), "vermillion over", false);
     above.rule({ x: state.d }, "dashed");
     above.dots([state.d], [Math.max(score, DEEP)], score > 0 ? "vermillion" : "black", 4, false);
     above.handle("d", state.d, DEEP, distances);
 
-    const below = stage.plot({ left: 0, top: above.bottom + 16, width, height: phone ? 190 : 210 }, {
+    const below = stage.plot({ left: 0, top: above.bottom + 12, width, height: phone ? 184 : 216 }, {
       x, y: [-0.4, 2.2], xTicks: phone ? [0, 64, 128, 256, 512] : [0, 64, 128, 256, 384, 512], yTicks: [0, 1, 2],
       xLabel: phone ? "distance, and position, in bytes" : "distance of the key, and position in the text, in bytes", yLabel: own.repeated ? "harm" : "nats",
+      title: own.repeated ? "harm done by what is far" : "loss above that of a window of 64",
     });
     below.band(0, TRAINED);
     below.rule({ y: 0 });
     below.rule({ y: HIGH }, "dotted faint"); // where the cliff is measured
     below.text(x[1], 0, "only the last 64 bytes in sight", "number", "end", [0, 16]);
-    below.text(x[1], 2.2, own.repeated ? "harm done by what is far" : "loss above that with a window of 64", "", "end", [0, 12]);
     const middles = smoothed.map((_, at) => middle(at));
     if (curve !== record.curve) {
       below.line(middles, record.smoothed, "dashed thin", false);
       below.text(112, 0.9, "as trained", "number", "end");
     }
     below.line(middles, smoothed.map((loss) => Math.min(Math.max(loss, -0.4), 2.2)), running && !found ? "old" : "green");
+    below.rule({ x: state.d }, "faint");
     const [was, cliff] = [record.smoothed, smoothed].map(cliffOf);
     if (cliff !== undefined) {
       below.rule({ x: cliff }, "dashed");
-      below.text(cliff, 2.2, `cliff at ${Math.round(cliff)}`, "", "end", [-6, 12]);
+      below.text(cliff, 2.2, `cliff at ${Math.round(cliff)}`, "", cliff > 400 ? "end" : "start", [cliff > 400 ? -6 : 6, 12]);
     }
     Object.assign(stage.drawn, { hands, scores });
     Object.assign(own, { axes: below, top });
@@ -236,7 +242,8 @@ export const figure = {
     const hand = handsInWords(state.d, hands, score, own.repeated);
     const { bar } = record;
     const level = (losses) => (bar + mean(losses.slice(0, 256))).toFixed(2);
-    const before = own.repeated ? `As trained, ${standing(was)}.` : `As trained, ${standing(was)}, and the mean loss over 256 bytes is ${level(record.curve)} nats, while for the same model with only the last 64 bytes in sight it is ${bar.toFixed(2)}.`;
+    const [rose, rises] = [record.scores, scores].map(firstAbove).map(rising);
+    const before = own.repeated ? `As trained, ${standing(was)}.` : `As trained, ${rose}, and ${standing(was)}.`;
     if (own.slow) return `This browser is too slow to run the model, so the curve is still the recorded one. ${before}`;
     if (!changed) return `${hand} ${before}`;
     if (!running) return `${described(state)}: run the model to see what this changes. The curve is still the recorded one. ${before}`;
@@ -245,8 +252,9 @@ export const figure = {
     const cost = mean(curve.slice(0, TRAINED)) - mean(record.curve.slice(0, TRAINED));
     const within = Math.abs(cost) < 0.0005 ? "it doesn't change" : `it ${cost > 0 ? "rises" : "falls"} by ${Math.abs(cost).toFixed(3)} nats`;
     const far = `${level(curve)} nats instead of ${level(record.curve)} (with only the last 64 bytes in sight, it is ${bar.toFixed(2)})`;
-    const stands = `${described(state)}: ${standing(cliff, smoothed[0] > HIGH || cost > 0.3)}; as trained, ${standing(was)}.`;
-    return own.repeated ? `${stands} ${hand}` : `${stands} The mean loss over 256 bytes is ${far}; over the first 64 bytes, ${within}. ${hand}`;
+    const stands = standing(cliff, smoothed[0] > HIGH || cost > 0.3);
+    if (own.repeated) return `${described(state)}: ${stands}. ${before} ${hand}`;
+    return `${described(state)}: ${rises}, and ${stands}. ${before} The mean loss over 256 bytes is ${far}; over the first 64 bytes, ${within}. ${hand}`;
   },
   point: (x, y, state, own) => (y > own.top ? { d: Math.round(511 * own.axes.share(x)) } : undefined),
 };
