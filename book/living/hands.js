@@ -114,7 +114,7 @@ function described(state) {
   return `${capital(named(moved))} ${speed}`;
 }
 
-function handsInWords(distance, hands, score, plainly) {
+function handsInWords(distance, hands, score, [pull, other, unit]) {
   const those = (test) => [...hands.keys()].filter((i) => test(hands[i]));
   const outside = those(({ known }) => !known);
   const louder = those(({ adds, most }) => adds - most > LOUDER);
@@ -123,20 +123,19 @@ function handsInWords(distance, hands, score, plainly) {
   const more = louder.length ? `, and ${named(louder)} ${louder.length > 1 ? "add" : "adds"} more than ever there` : none;
   const over = `${written(Math.abs(score), 1)} ${score > 0 ? "above" : "below"} the highest in training`;
   const far = Math.round(distance);
-  const back = `is ${far} ${plainly ? "letter" : "byte"}${far === 1 ? "" : "s"} back`;
-  return `The ${plainly ? "other word" : "key"} ${back}. ${where}${more}. Its ${plainly ? "pull" : "score"} is ${over}.`;
+  return `The ${other} is ${far} ${unit}${far === 1 ? "" : "s"} back. ${where}${more}. Its ${pull} is ${over}.`;
 }
 
 // A row of clocks (on a phone, two), with a ring at each that makes it slower; returns where they end.
-function drawClocks(stage, state, hands, waves) {
+function drawClocks(stage, state, hands, waves, to) {
   const columns = stage.width < 480 ? 4 : 8;
   const cell = stage.width / columns;
   const R = Math.min(cell / 2 - 15, 40);
   const tall = 2 * R + 60;
   const highest = Math.max(...waves.map(({ height }) => height));
-  stage.text(stage.width / 2, 13, stage.width < 480 ? "height of a hand: what it adds; grey: met in training" : "height of a thick hand: what its pair adds to the score; grey: its angles in training", "number");
+  stage.text(stage.width / 2, 12, stage.width < 480 ? "height of a hand: what it adds; grey: met in training" : `height of a thick hand: what its pair adds to the ${to}; grey: its angles in training`, "number");
   hands.forEach(({ angle, adds, most, reach, known }, i) => {
-    const [x, y] = [cell * (i % columns + 0.5), 20 + tall * Math.floor(i / columns) + R + 34];
+    const [x, y] = [cell * (i % columns + 0.5), 16 + tall * Math.floor(i / columns) + R + 34];
     const at = (turned, r) => `${(x + r * Math.sin(turned)).toFixed(2)} ${(y - r * Math.cos(turned)).toFixed(2)}`;
     const { phase, height } = waves[i];
     const color = known ? "" : "vermillion";
@@ -156,7 +155,7 @@ function drawClocks(stage, state, hands, waves) {
       return { [`p${i}`]: Math.min(Math.max(Math.round(4 * (octaves + by)) / 4, SLOWEST), FASTEST), method: "own" };
     });
   });
-  return 20 + tall * (waves.length / columns);
+  return 16 + tall * (waves.length / columns);
 }
 
 export const figure = {
@@ -198,11 +197,13 @@ export const figure = {
     const hands = handsAt(state.d, waves, omega);
     const scores = distances.map((distance) => scoreAt(distance, waves, omega) - most);
     const score = scoreAt(state.d, waves, omega) - most;
-    const top = drawClocks(stage, state, hands, waves);
+    const [pull, other, unit] = own.repeated ? ["pull", "other word", "letter"] : ["score", "key", "byte"];
+    const top = drawClocks(stage, state, hands, waves, pull);
     const x = [0, distances.length];
+    const apart = phone ? `distance, and position, in ${unit}s` : `distance of the ${other}, and position in the text, in ${unit}s`;
 
-    const above = stage.plot({ left: 0, top, width, height: phone ? 136 : 176 }, {
-      x, y: [DEEP, 6], yTicks: [-10, 0], yLabel: own.repeated ? "pull" : "score",
+    const above = stage.plot({ left: 0, top, width, height: phone ? 130 : 176 }, {
+      x, y: [DEEP, 6], yTicks: [-10, 0], yLabel: pull,
       title: own.repeated ? "how strongly it is drawn there (0: most in training)" : "score of mean query and key (0: highest in training)",
     });
     above.band(0, TRAINED);
@@ -215,15 +216,15 @@ export const figure = {
     above.dots([state.d], [Math.max(score, DEEP)], score > 0 ? "vermillion" : "black", 4, false);
     above.handle("d", state.d, DEEP, distances);
 
-    const below = stage.plot({ left: 0, top: above.bottom + 12, width, height: phone ? 184 : 216 }, {
+    const below = stage.plot({ left: 0, top: above.bottom + 12, width, height: phone ? 178 : 216 }, {
       x, y: [-0.4, 2.2], xTicks: phone ? [0, 64, 128, 256, 512] : [0, 64, 128, 256, 384, 512], yTicks: [0, 1, 2],
-      xLabel: phone ? "distance, and position, in bytes" : "distance of the key, and position in the text, in bytes", yLabel: own.repeated ? "harm" : "nats",
+      xLabel: apart, yLabel: own.repeated ? "harm" : "nats",
       title: own.repeated ? "harm done by what is far" : "loss above that of a window of 64",
     });
     below.band(0, TRAINED);
     below.rule({ y: 0 });
     below.rule({ y: HIGH }, "dotted faint"); // where the cliff is measured
-    below.text(x[1], 0, "only the last 64 bytes in sight", "number", "end", [0, 16]);
+    below.text(x[1], 0, `only the last 64 ${unit}s in sight`, "number", "end", [0, 16]);
     const middles = smoothed.map((_, at) => middle(at));
     if (curve !== record.curve) {
       below.line(middles, record.smoothed, "dashed thin", false);
@@ -239,7 +240,7 @@ export const figure = {
     Object.assign(stage.drawn, { hands, scores });
     Object.assign(own, { axes: below, top });
 
-    const hand = handsInWords(state.d, hands, score, own.repeated);
+    const hand = handsInWords(state.d, hands, score, [pull, other, unit]);
     const { bar } = record;
     const level = (losses) => (bar + mean(losses.slice(0, 256))).toFixed(2);
     const [rose, rises] = [record.scores, scores].map(firstAbove).map(rising);
