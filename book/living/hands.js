@@ -11,7 +11,7 @@ const PATIENCE = 3000; // milliseconds for one text; where it takes longer, the 
 const DEEP = -14; // where the axis of the score ends
 const NEAR = 3; // distances to each side, whose highest score is shown
 const LOUDER = 0.05; // of a score: by less, nothing counts as more than in training
-const OCTAVE = Math.PI / 3; // how far a ring goes round its clock for half or twice the speed
+const OCTAVE = Math.PI / 4; // how far a ring goes round its clock for half or twice the speed
 const [SLOWEST, FASTEST] = [-3, 1]; // in octaves
 const RECIPES = {
   pi: ["Position interpolation", positionInterpolation],
@@ -119,7 +119,7 @@ function handsInWords(distance, hands, score, [pull, other, unit]) {
   const outside = those(({ known }) => !known);
   const louder = those(({ adds, most }) => adds - most > LOUDER);
   const where = outside.length ? `${capital(named(outside))} ${outside.length > 1 ? "are" : "is"} at angles that training never showed` : "All eight pairs are at angles that they had in training";
-  const none = outside.length ? ", but none of them adds more than it ever did there" : "";
+  const none = ["", ", but it adds no more than it did there"][outside.length] ?? ", but none of them adds more than it ever did there";
   const more = louder.length ? `, and ${named(louder)} ${louder.length > 1 ? "add" : "adds"} more than ever there` : none;
   const over = `${written(Math.abs(score), 1)} ${score > 0 ? "above" : "below"} the highest in training`;
   const far = Math.round(distance);
@@ -149,6 +149,8 @@ function drawClocks(stage, state, hands, waves, to) {
     stage.text(x, y - R - 20, octaves ? `${i}: ${times(octaves)}` : `pair ${i}`, known ? "" : "vermillion words");
     stage.text(x, y + R + 20, `${adds > 0 ? "+" : ""}${written(adds, 1)}`, louder > LOUDER ? "vermillion words" : "number");
     const dial = octaves * OCTAVE;
+    const arc = `A${R + 5} ${R + 5} 0 0 ${dial > 0 ? 1 : 0} ${at(dial, R + 5)}`;
+    if (octaves) stage.add(`<path class="line blue" d="M${at(0, R + 5)}${arc}"/>`);
     stage.handle(`p${i}`, x + (R + 5) * Math.sin(dial), y - (R + 5) * Math.cos(dial), (toX, toY) => {
       const to = Math.atan2(toX - x, y - toY);
       const by = (to - dial - TURN * Math.round((to - dial) / TURN)) / OCTAVE; // the short way round
