@@ -144,8 +144,8 @@ def test_hands_sums_and_cliff_are_the_packages(
         figure.get_by_role("radio", name=f"seed {seed}", exact=True).check(force=True)
         scheme = AS_TRAINED
         if change and isinstance(change[0], str):
-            figure.get_by_role("radio", name=str(change[1]), exact=True).check(force=True)
             figure.get_by_role("button", name=change[0], exact=True).press("Enter")
+            figure.get_by_role("radio", name=str(change[1]), exact=True).check(force=True)
             scheme = RotaryPositions(RECIPES[change[0]](OMEGA, change[1]))
         elif change:
             figure.locator("details").evaluate(OPEN)
@@ -172,7 +172,7 @@ def test_hands_sums_and_cliff_are_the_packages(
     cliff = int((curve > 0.5).argmax()) + 8 if (curve > 0.5).any() else 0
     above = np.flatnonzero(after.sum(axis=1)[64:] > most)
     finding = says.split(" As trained")[0] if change else says.partition(" As trained")[2]
-    found = [re.search(rf"{words} (\d+)", finding) for words in ("all in training is at distance", "the cliff is at position")]
+    found = [re.search(rf"{words} (\d+)", finding) for words in ("those in training at distance", "the cliff is at position")]
     first, then = (int(one[1]) if one else None for one in found)
     assert first == (above[0] + 64 if len(above) else None)
     assert then == (cliff if cliff > 32 else None)

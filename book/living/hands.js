@@ -62,7 +62,7 @@ const standing = (cliff, high) => {
 };
 // The first distance beyond training whose score is higher than all in training.
 const firstAbove = (scores) => scores.findIndex((more, distance) => distance >= TRAINED && more > 0);
-const rising = (first) => (first < 0 ? "no score beyond distance 63 is higher than all in training" : `the first score that is higher than all in training is at distance ${first}`);
+const rising = (first) => (first < 0 ? "no score of a farther key exceeds those in training" : `scores first exceed those in training at distance ${first}`);
 
 // What was recorded of a seed: its waves, the means over the heads of its last layer, and by how much its losses exceed those of the
 // same model with 64 bytes in sight.
@@ -120,7 +120,7 @@ function handsInWords(distance, hands, score, [pull, other, unit]) {
   const louder = those(({ adds, most }) => adds - most > LOUDER);
   const where = outside.length ? `${capital(named(outside))} ${outside.length > 1 ? "are" : "is"} at angles that training never showed` : "All eight pairs are at angles that they had in training";
   const none = ["", ", but it adds no more than it did there"][outside.length] ?? ", but none of them adds more than it ever did there";
-  const more = louder.length ? `, and ${named(louder)} ${louder.length > 1 ? "add" : "adds"} more than ever there` : none;
+  const more = louder.length ? `, and ${named(louder)} (filled) ${louder.length > 1 ? "add" : "adds"} more than ever there` : none;
   const over = `${written(Math.abs(score), 1)} ${score > 0 ? "above" : "below"} the highest in training`;
   const far = Math.round(distance);
   return `The ${other} is ${far} ${unit}${far === 1 ? "" : "s"} back. ${where}${more}. Its ${pull} is ${over}.`;
@@ -166,8 +166,8 @@ export const figure = {
   more: "The speeds as sliders",
   controls: {
     d: { label: "How far back", min: 0, max: 511, step: 1, value: 120, show: (value) => written(Math.round(value)) },
-    by: { label: "Factor", options: { 2: "2", 4: "4", 8: "8" }, value: "4", put: (by, { method }) => placed({ method, by }) },
-    seed: { label: "Model", options: { 0: "seed 0", 1: "seed 1", 2: "seed 2" }, value: "0" },
+    seed: { label: "Model", options: { 0: "seed 0", 1: "seed 1", 2: "seed 2" }, value: "0", compact: true },
+    by: { label: "Factor", options: { 2: "2", 4: "4", 8: "8" }, value: "4", compact: true, put: (by, { method }) => placed({ method, by }), when: ({ method }) => method in RECIPES },
     play: { label: "Play", plays: "d", perSecond: 20 },
     method: { value: "trained", read: (text) => (text === "own" || text in RECIPES ? text : undefined) },
     ...Object.fromEntries(Object.keys(RECIPES).map((name) => [name, recipe(name)])),
