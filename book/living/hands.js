@@ -7,7 +7,7 @@ import { drop, run } from "./models.js";
 const WIDTH = 16; // positions averaged in each point of the loss
 const HIGH = 0.5; // nats: the cliff is where the loss first rises above this
 const TEXTS = 16;
-const PATIENCE = 3000; // milliseconds for one text; where it takes longer, the recorded curve stays
+const PATIENCE = 8000; // milliseconds for one text; where it takes longer, the recorded curve stays
 const DEEP = -14; // where the axis of the score ends
 const NEAR = 3; // distances to each side, whose highest score is shown
 const LOUDER = 0.05; // of a score: by less, nothing counts as more than in training
@@ -25,6 +25,7 @@ const past = (angle) => angle - TURN * Math.floor(angle / TURN); // past full ro
 // The model: its frequencies and the length of its training. What the cell gave is of several seeds, with as many heads each.
 const OMEGA = frequencies(16);
 const TRAINED = 64; // bytes
+const LONGEST = 8 * TRAINED;
 
 const pairs = (make) => Object.fromEntries(Array.from(OMEGA, (_, i) => [`p${i}`, make(i)]));
 const times = (octaves) => {
@@ -42,7 +43,6 @@ const recipe = (method) => ({
   press: (state) => placed({ method: state.method === method ? "trained" : method, by: state.by }),
 });
 const named = (list) => {
-  if (!list.length) return "";
   const row = list.length > 2 && list.at(-1) - list[0] === list.length - 1;
   const which = row ? `${list[0]} to ${list.at(-1)}` : listed(list);
   return `pair${list.length > 1 ? "s" : ""} ${which}`;
@@ -58,14 +58,14 @@ const cliffOf = (smoothed) => {
 };
 const standing = (cliff, high) => {
   if (cliff !== undefined) return `the cliff is at position ${Math.round(cliff)}`;
-  return high ? "there is no cliff, but the loss is higher from the beginning" : "there is no cliff up to position 512";
+  return high ? "there is no cliff, but the loss is higher from the beginning" : `there is no cliff up to position ${LONGEST}`;
 };
 // The first distance beyond training whose score is higher than all in training.
 const firstAbove = (scores) => scores.findIndex((more, distance) => distance >= TRAINED && more > 0);
 const rising = (first) => (first < 0 ? "no score of a farther key exceeds those in training" : `scores first exceed those in training at distance ${first}`);
 
 // What was recorded of a seed: its waves, the means over the heads of its last layer, and by how much its losses exceed those of the
-// same model with 64 bytes in sight.
+// same model with only TRAINED bytes in sight.
 function recordOf({ worse, window, up, right }, seed) {
   const heads = up.length / worse.length;
   const over = (rows, i) => mean(rows.slice(heads * seed, heads * (seed + 1)).map((row) => row[i]));
@@ -88,7 +88,7 @@ function handsAt(distance, waves, omega) {
 }
 const scoreAt = (...given) => handsAt(...given).reduce((sum, { adds }) => sum + adds, 0);
 
-// By how much each text's loss exceeds that of the same model with 64 bytes in sight, which was recorded.
+// By how much each text's loss exceeds that of the same model with only TRAINED bytes in sight, which was recorded.
 function compute({ seed, omega, key }, own) {
   own.key = key;
   let near;
@@ -139,15 +139,15 @@ function drawClocks(stage, state, hands, waves, to) {
     const at = (turned, r) => `${(x + r * Math.sin(turned)).toFixed(2)} ${(y - r * Math.cos(turned)).toFixed(2)}`;
     const { phase, height } = waves[i];
     const color = known ? "" : "vermillion";
-    const louder = Math.max(adds - most, 0) / highest;
+    const more = Math.max(adds - most, 0);
     const sector = reach < TURN ? `<path class="band" d="M${x} ${y}L${at(phase, R)}A${R} ${R} 0 ${reach > Math.PI ? 1 : 0} 1 ${at(phase + reach, R)}Z"/>`
       : `<circle class="band" cx="${x}" cy="${y}" r="${R}"/>`;
-    stage.add(`<circle class="vermillion" cx="${x}" cy="${y}" r="${R}" fill="currentColor" opacity="${Math.min(louder, 0.8).toFixed(3)}"/>${sector}`
+    stage.add(`<circle class="vermillion" cx="${x}" cy="${y}" r="${R}" fill="currentColor" opacity="${Math.min(more / highest, 0.8).toFixed(3)}"/>${sector}`
       + `<circle class="line faint" cx="${x}" cy="${y}" r="${R}"/><path class="line thin ${color}" d="M${x} ${y}L${at(angle, R)}"/>`
       + `<path class="line hand ${color}" d="M${x} ${y}L${at(angle, (R * height) / highest)}"/>`);
     const octaves = state[`p${i}`];
     stage.text(x, y - R - 20, octaves ? `${i}: ${times(octaves)}` : `pair ${i}`, known ? "" : "vermillion words");
-    stage.text(x, y + R + 20, `${adds > 0 ? "+" : ""}${written(adds, 1)}`, louder > LOUDER ? "vermillion words" : "number");
+    stage.text(x, y + R + 20, `${adds > 0 ? "+" : ""}${written(adds, 1)}`, more > LOUDER ? "vermillion words" : "number");
     const dial = octaves * OCTAVE;
     const arc = `A${R + 5} ${R + 5} 0 0 ${dial > 0 ? 1 : 0} ${at(dial, R + 5)}`;
     if (octaves) stage.add(`<path class="line blue" d="M${at(0, R + 5)}${arc}"/>`);
@@ -165,7 +165,7 @@ export const figure = {
   needs: ["{for}"],
   more: "The speeds as sliders",
   controls: {
-    d: { label: "How far back", min: 0, max: 511, step: 1, value: 120, show: (value) => written(Math.round(value)) },
+    d: { label: "How far back", min: 0, max: LONGEST - 1, step: 1, value: 120, show: (value) => written(Math.round(value)) },
     seed: { label: "Model", options: { 0: "seed 0", 1: "seed 1", 2: "seed 2" }, value: "0", compact: true },
     by: { label: "Factor", options: { 2: "2", 4: "4", 8: "8" }, value: "4", compact: true, put: (by, { method }) => placed({ method, by }), when: ({ method }) => method in RECIPES },
     play: { label: "Play", plays: "d", perSecond: 20 },
@@ -197,11 +197,12 @@ export const figure = {
     const { width } = stage;
     const phone = width < 480;
     const hands = handsAt(state.d, waves, omega);
-    const scores = distances.map((distance) => scoreAt(distance, waves, omega) - most);
+    if (own.scored?.key !== key) own.scored = { key, scores: distances.map((distance) => scoreAt(distance, waves, omega) - most) };
+    const { scores } = own.scored;
     const score = scoreAt(state.d, waves, omega) - most;
     const [pull, other, unit] = own.repeated ? ["pull", "other word", "letter"] : ["score", "key", "byte"];
     const top = drawClocks(stage, state, hands, waves, pull);
-    const x = [0, distances.length];
+    const x = [0, LONGEST];
     const apart = phone ? `distance, and position, in ${unit}s` : `distance of the ${other}, and position in the text, in ${unit}s`;
 
     const above = stage.plot({ left: 0, top, width, height: phone ? 130 : 176 }, {
@@ -219,14 +220,14 @@ export const figure = {
     above.handle("d", state.d, DEEP, distances);
 
     const below = stage.plot({ left: 0, top: above.bottom + 12, width, height: phone ? 178 : 216 }, {
-      x, y: [-0.4, 2.2], xTicks: phone ? [0, 64, 128, 256, 512] : [0, 64, 128, 256, 384, 512], yTicks: [0, 1, 2],
+      x, y: [-0.4, 2.2], xTicks: [0, 1, 2, 4, ...phone ? [] : [6], 8].map((lengths) => lengths * TRAINED), yTicks: [0, 1, 2],
       xLabel: apart, yLabel: own.repeated ? "harm" : "nats",
-      title: own.repeated ? "harm done by what is far" : "loss above that of a window of 64",
+      title: own.repeated ? "harm done by what is far" : `loss above that of a window of ${TRAINED}`,
     });
     below.band(0, TRAINED);
     below.rule({ y: 0 });
     below.rule({ y: HIGH }, "dotted faint"); // where the cliff is measured
-    below.text(x[1], 0, `only the last 64 ${unit}s in sight`, "number", "end", [0, 16]);
+    below.text(x[1], 0, `only the last ${TRAINED} ${unit}s in sight`, "number", "end", [0, 16]);
     const middles = smoothed.map((_, at) => middle(at));
     if (curve !== record.curve) {
       below.line(middles, record.smoothed, "dashed thin", false);
@@ -244,7 +245,7 @@ export const figure = {
 
     const hand = handsInWords(state.d, hands, score, [pull, other, unit]);
     const { bar } = record;
-    const level = (losses) => (bar + mean(losses.slice(0, 256))).toFixed(2);
+    const level = (losses) => (bar + mean(losses.slice(0, 4 * TRAINED))).toFixed(2);
     const [rose, rises] = [record.scores, scores].map(firstAbove).map(rising);
     const before = own.repeated ? `As trained, ${standing(was)}.` : `As trained, ${rose}, and ${standing(was)}.`;
     if (own.slow) return `This browser is too slow to run the model, so the curve is still the recorded one. ${before}`;
@@ -254,10 +255,10 @@ export const figure = {
     if (found.done < TEXTS) return `${described(state)}: so far, the curve is the mean over ${found.done} of ${TEXTS} texts.`;
     const cost = mean(curve.slice(0, TRAINED)) - mean(record.curve.slice(0, TRAINED));
     const within = Math.abs(cost) < 0.0005 ? "it doesn't change" : `it ${cost > 0 ? "rises" : "falls"} by ${Math.abs(cost).toFixed(3)} nats`;
-    const far = `${level(curve)} nats instead of ${level(record.curve)} (with only the last 64 bytes in sight, it is ${bar.toFixed(2)})`;
+    const far = `${level(curve)} nats instead of ${level(record.curve)} (with only the last ${TRAINED} bytes in sight, it is ${bar.toFixed(2)})`;
     const stands = standing(cliff, smoothed[0] > HIGH || cost > 0.3);
     if (own.repeated) return `${described(state)}: ${stands}. ${before} ${hand}`;
-    return `${described(state)}: ${rises}, and ${stands}. ${before} The mean loss over 256 bytes is ${far}; over the first 64 bytes, ${within}. ${hand}`;
+    return `${described(state)}: ${rises}, and ${stands}. ${before} The mean loss over ${4 * TRAINED} bytes is ${far}; over the first ${TRAINED} bytes, ${within}. ${hand}`;
   },
-  point: (x, y, state, own) => (y > own.top ? { d: Math.round(511 * own.axes.share(x)) } : undefined),
+  point: (x, y, state, own) => (y > own.top ? { d: Math.min(Math.round(LONGEST * own.axes.share(x)), LONGEST - 1) } : undefined),
 };
