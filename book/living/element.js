@@ -167,7 +167,10 @@ export async function start(host, figure) {
   back.addEventListener("click", () => { stop(); Object.assign(state, defaults); changed(); });
   const along = document.createElement("details"); // filled when it is opened
   Object.assign(along, { className: "take", innerHTML: "<summary>Take along</summary>" });
-  along.addEventListener("toggle", () => along.open && own.wait(living.load("take").then(({ take }) => take(along, host, plain))));
+  along.addEventListener("toggle", () => along.open && living.load("take").then(
+    ({ take }) => take(along, host, plain),
+    ({ message }) => { says.textContent = message; },
+  ));
   buttons.append(back, along);
 
   /** What the reader changes. */
