@@ -1,49 +1,27 @@
 """The lab's command line: python -m posenc_course.experiment run | evaluate | report."""
 
 import argparse
-import codecs
-import io
 import json
 import os
 import sys
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 
+from posenc_course._command import Parser, on_any_terminal
 from posenc_course.experiment.config import ALL_SCHEMES, PRESETS, TRAINABLE, preset
 from posenc_course.experiment.folder import PACKAGED, evaluate_again, load_results, run_experiment, save_report
 from posenc_course.experiment.report import tables
 
-PLAIN = "posenc_course.plain"
-
-
-def _in_ascii(error: UnicodeError) -> tuple[str, int]:
-    """Return ASCII characters in place of a character that a terminal cannot show, and where to continue."""
-    assert isinstance(error, UnicodeEncodeError)
-    sign = error.object[error.start]
-    return {"±": "+-", "…": "...", "·": "*"}.get(sign, "?"), error.start + 1
-
-
-codecs.register_error(PLAIN, _in_ascii)
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        """Print one line and exit; argparse alone would print its usage, too."""
-        print(f"error: {message}", file=sys.stderr)
-        sys.exit(2)
-
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; return 0 for success and 130 after Ctrl-C, and exit with 2 for invalid input."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors=PLAIN)
-    parser = _Parser(
+    on_any_terminal()
+    parser = Parser(
         prog="python -m posenc_course.experiment", description="Train position schemes, and test them beyond their length."
     )
-    commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
+    commands = parser.add_subparsers(dest="command", required=True, parser_class=Parser)
     run = commands.add_parser("run", help="train and measure the runs that the folder does not hold yet")
     run.add_argument("--preset", default="quick", help=f"{', '.join(PRESETS)} (default: %(default)s)")
     run.add_argument("--folder", type=Path, help="folder for the runs, one file each (default: experiment-PRESET)")

@@ -1,0 +1,336 @@
+"""Build the class that a configuration names with a few channels and random weights, and record what each layer does.
+
+Only names of transformers are used that its models share: a function called `apply_rot…` rotates queries and keys, and
+`eager_attention_forward` computes the attention. Layers, heads' widths and lengths stay as the configuration says.
+"""
+
+import importlib
+import inspect
+import logging
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from unittest.mock import patch
+
+import torch
+from torch import Tensor, nn
+
+TOKENS, WINDOW = 12, 5
+# What a configuration may call its widths and numbers; each class takes those that it has.
+SMALL = {
+    **dict.fromkeys(("vocab_size", "index_topk", "type_vocab_size"), 64),
+    **dict.fromkeys(("intermediate_size", "moe_intermediate_size", "kv_lora_rank", "q_lora_rank", "o_lora_rank"), 32),
+    **dict.fromkeys(("shared_expert_intermediate_size", "intermediate_size_mlp"), 32),
+    **dict.fromkeys(("num_attention_heads", "num_key_value_heads", "index_n_heads", "num_experts", "num_local_experts"), 2),
+    **dict.fromkeys(("encoder_attention_heads", "decoder_attention_heads"), 2),
+    **dict.fromkeys(("encoder_ffn_dim", "decoder_ffn_dim"), 32),
+    **dict.fromkeys(("num_global_key_value_heads", "n_routed_experts", "linear_num_heads"), 2),
+    **dict.fromkeys(("linear_num_value_heads", "linear_num_key_heads", "mamba_n_heads", "mamba_num_heads"), 2),
+    **dict.fromkeys(("mamba_d_head", "mamba_head_dim"), 64),
+    **dict.fromkeys(("num_experts_per_tok", "n_group", "topk_group", "n_groups", "mamba_n_groups", "o_groups"), 1),
+    **dict.fromkeys(("sliding_window", "attention_chunk_size"), WINDOW),
+    "local_attention": 2 * WINDOW,
+    "mamba_expand": 2,
+    "mamba_d_ssm": 128,
+    "hidden_size_per_layer_input": 0,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
+# What says where a configuration comes from, or how its weights are stored, and not what the class does.
+ELSEWHERE = (
+    "architectures",
+    "auto_map",
+    "dtype",
+    "torch_dtype",
+    "quantization_config",
+    "transformers_version",
+    "_name_or_path",
+)
+LAYER = re.compile(r"\b(?:layers?|h|blocks?)\.(\d+)\.")
+
+
+class NotProbed(Exception):
+    """The class couldn't be built or run; the message says why, in one line."""
+
+
+@dataclass(frozen=True)
+class Rotation:
+    """What a rotation does: which channels it rotates, in pairs (i, partner), by which frequencies, and how it scales them."""
+
+    channels: tuple[int, ...]
+    interleaved: bool
+    frequencies: tuple[float, ...]
+    factor: float
+
+
+@dataclass
+class Done:
+    """What one attention layer did. `excess` is how many tokens a query sees beyond the window that the class was given."""
+
+    rotation: Rotation | None = None
+    far: Rotation | None = None
+    width: int = 0
+    windowed: bool = False
+    excess: int = 0
+    two_sided: bool = False
+    sinks: bool = False
+    score: float = 1.0
+
+
+@dataclass
+class Probe:
+    """What a class did with a configuration: by layer, and by the parts that all layers share."""
+
+    name: str
+    config: Any
+    layers: dict[int, Done]
+    tables: dict[str, int] = field(default_factory=dict)
+    alibi: bool = False
+    buckets: int = 0
+    uses_positions: bool | None = None
+    said: list[str] = field(default_factory=list)
+    failed: str = ""
+
+
+def probe(config: Mapping[str, Any]) -> Probe:
+    """Build and run the class of `config["model_type"]`. Raises NotProbed if there is none, or if it can't be run."""
+    try:
+        import transformers
+    except ImportError:
+        raise NotProbed("transformers isn't installed") from None
+    kind = config.get("model_type")
+    if kind not in transformers.CONFIG_MAPPING:
+        raise NotProbed(f"transformers {transformers.__version__} has no class for model_type {kind!r}")
+    made = transformers.CONFIG_MAPPING[kind]
+    values = {key: value for key, value in config.items() if key not in ELSEWHERE}
+    with _listening() as said, torch.random.fork_rng(devices=[]):
+        try:
+            asked = made.from_dict(dict(values))
+            small = made.from_dict(dict(values) | _small(asked))
+            torch.manual_seed(0)
+            model = transformers.AutoModel.from_config(small, attn_implementation="eager").eval()
+        except Exception as error:  # whatever a class thinks of a configuration is a finding
+            raise NotProbed(f"transformers {transformers.__version__} refuses it: {_line(error)}") from error
+        found = Probe(type(model).__name__, asked, {}, said=said)
+        _read_tables(model, found)
+        try:
+            _run(model, asked, found)
+        except Exception as error:
+            found.failed = f"{found.name} couldn't be run in small: {_line(error)}"
+    return found
+
+
+def _line(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
+
+
+@contextmanager
+def _listening() -> Iterator[list[str]]:
+    """What transformers says while it reads a configuration, instead of printing it."""
+    said: list[str] = []
+    logger = logging.getLogger("transformers")
+    handler = logging.Handler()
+    handler.emit = lambda record: said.append(" ".join(record.getMessage().split()))  # type: ignore[method-assign]
+    before = logger.handlers[:], logger.propagate, logger.level
+    logger.handlers, logger.propagate = [handler], False
+    logger.setLevel(logging.WARNING)
+    try:
+        yield said
+    finally:
+        logger.handlers, logger.propagate = before[0], before[1]
+        logger.setLevel(before[2])
+
+
+def _small(config: Any) -> dict[str, Any]:
+    """The values that make the class small, by the names that it uses. A head keeps its width."""
+    given, native = config.to_dict(), type(config).attribute_map or {}
+
+    def get(name: str) -> Any:
+        return given.get(native.get(name, name))
+
+    values = {name: value for name, value in SMALL.items() if get(name) is not None}
+    hidden = 64
+    if get("head_dim"):
+        values["head_dim"] = get("head_dim")
+    elif get("qk_rope_head_dim") is None:
+        hidden = 2 * (get("hidden_size") // get("num_attention_heads"))
+    values["hidden_size"] = hidden
+    if get("embedding_size"):
+        values["embedding_size"] = hidden
+    if get("mamba_d_head") and get("mamba_d_ssm") is None:
+        values["mamba_d_head"] = hidden  # mamba_expand·hidden_size, in two heads
+    return {native.get(name, name): value for name, value in values.items()}
+
+
+def _read_tables(model: nn.Module, found: Probe) -> None:
+    for name, part in model.named_modules():
+        last = name.rpartition(".")[2]
+        weight = getattr(part, "weight", None)
+        if last == "relative_attention_bias" and isinstance(part, nn.Embedding):
+            found.buckets = part.num_embeddings
+        elif re.search(r"wpe|position_embedding|embed_positions", last) and isinstance(weight, Tensor) and weight.ndim == 2:
+            found.tables[name] = weight.shape[0]
+
+
+def _run(model: Any, asked: Any, found: Probe) -> None:
+    code = importlib.import_module(type(model).__module__)
+    forward = inspect.signature(model.forward).parameters
+    if "input_ids" not in forward:
+        return
+    far = _far(asked)
+    near = torch.arange(TOKENS)
+    runs = [near] + ([torch.cat((near[:-1], torch.tensor([far])))] if far else [])
+    outputs = []
+    for number, positions in enumerate(runs):
+        with ExitStack() as stack, torch.no_grad():
+            for hook in _recorders(model, code, found, stack, second=number > 0):
+                stack.callback(hook.remove)
+            outputs.append(_forward(model, positions if "position_ids" in forward else None))
+    if "position_ids" in forward and outputs:
+        with torch.no_grad():
+            moved = _forward(model, 7 * near)
+        found.uses_positions = not torch.allclose(moved, outputs[0], atol=1e-5 * float(outputs[0].abs().max()))
+
+
+def _forward(model: Any, positions: Tensor | None) -> Tensor:
+    ids = torch.arange(3, 3 + TOKENS)[None]
+    options = {} if positions is None else {"position_ids": positions[None]}
+    if model.config.is_encoder_decoder:
+        options["decoder_input_ids"] = ids
+    return model(input_ids=ids, attention_mask=torch.ones_like(ids), use_cache=False, **options)[0]
+
+
+def _far(config: Any) -> int:
+    """A position at which a factor that depends on the length has switched, or 0 if there's none."""
+    rope = getattr(config, "rope_parameters", None) or {}
+    parts = [part for part in rope.values() if isinstance(part, dict)] or [rope]
+    for part in parts:
+        if part.get("rope_type") == "longrope":
+            return int(part["original_max_position_embeddings"])
+        if part.get("rope_type") == "dynamic":
+            return 4 * int(config.max_position_embeddings) - 1
+    return 0
+
+
+def _recorders(model: Any, code: Any, found: Probe, stack: ExitStack, *, second: bool) -> list[Any]:
+    at = -1
+
+    def layer() -> Done:
+        return found.layers.setdefault(at, Done())
+
+    def rotating(function: Callable[..., Any]) -> Callable[..., Any]:
+        tokens_first = function.__name__ == "apply_rotary_emb"
+
+        def record(*tensors: Any, **options: Any) -> Any:
+            out = function(*tensors, **options)
+            swap = tokens_first or options.get("unsqueeze_dim") == 2
+            rotation = _read(function, tensors, options, swap, known)
+            turned = out[0] if isinstance(out, tuple) else out
+            if second:
+                layer().far = rotation
+            elif layer().rotation is None:
+                layer().rotation = rotation
+                at_once[at] = turned.transpose(1, 2) if swap else turned
+            return out
+
+        return record
+
+    def attending(function: Callable[..., Any]) -> Callable[..., Any]:
+        def record(module: Any, q: Tensor, k: Tensor, v: Tensor, attention_mask: Tensor | None, **options: Any) -> Any:
+            done = layer()
+            done.width = q.shape[-1]
+            done.score = options.get("scaling", q.shape[-1] ** -0.5) * math.sqrt(q.shape[-1])
+            done.sinks = options.get("s_aux") is not None
+            seen = TOKENS
+            if attention_mask is not None and attention_mask.ndim == 4:
+                seen = int((attention_mask[0, 0, -1, :TOKENS] == 0).sum())
+                done.two_sided = bool((attention_mask[0, 0, 0, 1:TOKENS] == 0).any())
+            chunk = getattr(model.config, "attention_chunk_size", None) is not None
+            done.windowed = seen < TOKENS
+            done.excess = 0 if chunk or not done.windowed else seen - WINDOW
+            if done.rotation and at in at_once:
+                part = at_once.pop(at)
+                r, width = part.shape[-1], q.shape[-1]
+                if r < width and torch.equal(q[..., width - r :], part.expand_as(q[..., width - r :])):
+                    moved = tuple(width - r + channel for channel in done.rotation.channels)
+                    done.rotation = Rotation(moved, *_rest(done.rotation))
+            return function(module, q, k, v, attention_mask, **options)
+
+        return record
+
+    def penalizing(function: Callable[..., Any]) -> Callable[..., Any]:
+        def record(*tensors: Any, **options: Any) -> Any:
+            found.alibi = True
+            return function(*tensors, **options)
+
+        return record
+
+    at_once: dict[int, Tensor] = {}
+    known: list[tuple[Any, Rotation | None]] = []  # all layers of a kind get the same tables
+    for name in dir(code):
+        value = getattr(code, name)
+        if re.match(r"apply_(multimodal_)?rot", name):
+            stack.enter_context(patch.object(code, name, rotating(value)))
+        elif "alibi" in name and inspect.isfunction(value):
+            stack.enter_context(patch.object(code, name, penalizing(value)))
+    if hasattr(code, "eager_attention_forward"):
+        stack.enter_context(patch.object(code, "eager_attention_forward", attending(code.eager_attention_forward)))
+    for part in model.modules():
+        for name in ALIBI:
+            if hasattr(part, name):
+                stack.enter_context(patch.object(part, name, penalizing(getattr(part, name))))
+
+    def enter(number: int) -> Callable[..., None]:
+        def hook(*_: Any) -> None:
+            nonlocal at
+            at = number
+            layer()
+
+        return hook
+
+    hooks = []
+    for name, module in model.named_modules():
+        number = LAYER.search(f"{name}.")
+        kind = type(module).__name__
+        if number and re.search(r"Attention$", kind) and not re.search(r"Linear|Lightning|Delta", kind):
+            hooks.append(module.register_forward_pre_hook(enter(int(number[1]))))
+    return hooks
+
+
+def _rest(rotation: Rotation) -> tuple[bool, tuple[float, ...], float]:
+    return rotation.interleaved, rotation.frequencies, rotation.factor
+
+
+def _read(
+    function: Callable[..., Any], tensors: tuple[Any, ...], options: dict[str, Any], swap: bool, known: list[tuple[Any, Any]]
+) -> Rotation | None:
+    """Give the function every unit vector in place of its queries and keys, and read what becomes of it at position 1."""
+    width = tensors[0].shape[-1]
+    vectors = 1 + all(isinstance(t, Tensor) and t.ndim == 4 and t.shape[-1] == width for t in tensors[1:2])
+    tables = tensors[vectors:]
+    for before, rotation in known:
+        if len(before) == len(tables) and all(a is b for a, b in zip(before, tables, strict=True)):
+            return rotation
+    x = torch.eye(width).view(width, 1, 1, width).repeat(1, 1, TOKENS, 1)
+    x = x.transpose(1, 2) if swap else x
+    out = function(*(x.clone() for _ in range(vectors)), *tables, **options)
+    turned = out[0] if isinstance(out, tuple) else out
+    turned = (turned.transpose(1, 2) if swap else turned)[:, 0].double()
+    start, images = turned[:, 0], turned[:, 1]  # row j: what channel j becomes at positions 0 and 1
+    scale = start.norm(dim=1)
+    images = images @ start.T / scale.square()  # some classes change the order of channels, too, which isn't a rotation
+    apart = images - torch.diag(images.diagonal())
+    channels = apart.abs().amax(dim=1).nonzero()[:, 0].tolist()
+    rotation = None
+    if channels:
+        partner = apart.abs().argmax(dim=1).tolist()
+        low = [channel for channel in channels if channel < partner[channel]]
+        angles = [math.atan2(abs(images[i, partner[i]].item()), images[i, i].item()) for i in low]
+        interleaved = all(partner[i] == i + 1 for i in low)
+        rotation = Rotation(tuple(channels), interleaved, tuple(angles), scale[channels[0]].item())
+    known.append((tables, rotation))
+    return rotation
