@@ -4,6 +4,7 @@ Only names of transformers are used that its models share: a function called `ap
 `eager_attention_forward` computes the attention. Layers, heads' widths and lengths stay as the configuration says.
 """
 
+import copy
 import importlib
 import inspect
 import logging
@@ -36,6 +37,7 @@ SMALL = {
     "mamba_expand": 2,
     "mamba_d_ssm": 128,
     "hidden_size_per_layer_input": 0,
+    "num_kv_shared_layers": 0,
     "pad_token_id": 0,
     "bos_token_id": 1,
     "eos_token_id": 2,
@@ -50,6 +52,7 @@ ELSEWHERE = (
     "transformers_version",
     "_name_or_path",
 )
+ALIBI = ("build_alibi_tensor", "build_mpt_alibi_tensor")
 LAYER = re.compile(r"\b(?:layers?|h|blocks?)\.(\d+)\.")
 
 
@@ -107,10 +110,11 @@ def probe(config: Mapping[str, Any]) -> Probe:
         raise NotProbed(f"transformers {transformers.__version__} has no class for model_type {kind!r}")
     made = transformers.CONFIG_MAPPING[kind]
     values = {key: value for key, value in config.items() if key not in ELSEWHERE}
+    values = copy.deepcopy(values)  # transformers writes into the dictionaries that it gets
     with _listening() as said, torch.random.fork_rng(devices=[]):
         try:
-            asked = made.from_dict(dict(values))
-            small = made.from_dict(dict(values) | _small(asked))
+            asked = made.from_dict(copy.deepcopy(values))
+            small = made.from_dict(values | _small(asked))
             torch.manual_seed(0)
             model = transformers.AutoModel.from_config(small, attn_implementation="eager").eval()
         except Exception as error:  # whatever a class thinks of a configuration is a finding
@@ -223,11 +227,9 @@ def _recorders(model: Any, code: Any, found: Probe, stack: ExitStack, *, second:
         return found.layers.setdefault(at, Done())
 
     def rotating(function: Callable[..., Any]) -> Callable[..., Any]:
-        tokens_first = function.__name__ == "apply_rotary_emb"
-
         def record(*tensors: Any, **options: Any) -> Any:
             out = function(*tensors, **options)
-            swap = tokens_first or options.get("unsqueeze_dim") == 2
+            swap = tensors[0].shape[1] == TOKENS  # heads come after tokens
             rotation = _read(function, tensors, options, swap, known)
             turned = out[0] if isinstance(out, tuple) else out
             if second:

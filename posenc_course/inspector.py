@@ -307,8 +307,9 @@ def inspect(config: Mapping[str, Any], *, name: str = "", length: int | None = N
         found = probe(config)
         whole = _by_parts(found)
         followed = any(done.width for done in found.layers.values())
-        if found.failed or not (followed or whole):
-            unprobed = found.failed or f"{found.name} doesn't compute attention in a way that the probe can follow"
+        rotates = any(done.rotation for done in found.layers.values())
+        if found.failed or not (followed or whole) or (found.uses_positions and not (rotates or whole)):
+            unprobed = found.failed or f"{found.name} uses positions in a way that the probe can't follow"
     except NotProbed as error:
         unprobed = str(error)
     trained_on = length or _training_length(config)
@@ -499,8 +500,8 @@ def _rope_of(config: Mapping[str, Any], kind: str | None) -> tuple[Mapping[str, 
 
 
 def _rope(config: Mapping[str, Any], parameters: Mapping[str, Any], base: float | None) -> Knowledge:
-    heads = next((config[key] for key in ("num_attention_heads", "n_head", "n_heads") if config.get(key)), None)
-    hidden = next((config[key] for key in ("hidden_size", "n_embd", "d_model") if config.get(key)), None)
+    heads = _whole(config, "num_attention_heads", "n_head", "n_heads")
+    hidden = _whole(config, "hidden_size", "n_embd", "d_model")
     width = config.get("head_dim") or (hidden // heads if hidden and heads else None)
     kind = str(parameters.get("rope_type") or parameters.get("type") or "default")
     share = parameters.get("partial_rotary_factor", config.get("partial_rotary_factor", config.get("rotary_pct")))
@@ -550,6 +551,17 @@ def _rope(config: Mapping[str, Any], parameters: Mapping[str, Any], base: float 
     )
 
 
+def _whole(config: Mapping[str, Any], *names: str) -> int | None:
+    """The first of these that is given. Raises ValueError if it isn't a whole number."""
+    for name in names:
+        value = config.get(name)
+        if value is not None and not (isinstance(value, int) and value > 0):
+            raise ValueError(f"{name} must be a whole number >= 1, got {value!r}: correct the configuration")
+        if value is not None:
+            return value
+    return None
+
+
 def _yarn_factor(factor: float, parameters: Mapping[str, Any]) -> float:
     """DeepSeek's two settings multiply the logarithm, and divide one factor by the other."""
     one, all_dim = parameters.get("mscale"), parameters.get("mscale_all_dim")
@@ -572,9 +584,7 @@ def _done(found: Probe, done: Done | None, written: Knowledge) -> Knowledge | No
         window = 2 * (size + done.excess) - 1 if done.two_sided else size + done.excess
     rest: dict[str, Any] = {"window": window, "sinks": done.sinks, "score": round(done.score, 6)}
     if done.rotation is None:
-        rotates = any(each.rotation for each in found.layers.values())
-        unseen = Knowledge() if found.uses_positions and not rotates else Knowledge("none")
-        return replace(_by_parts(found) or unseen, **rest)
+        return replace(_by_parts(found) or Knowledge("none"), **rest)
     rotation = done.rotation
     channels, omega = rotation.channels, rotation.frequencies
     return Knowledge(
@@ -604,8 +614,8 @@ def _by_parts(found: Probe) -> Knowledge | None:
 
 
 def _base(omega: Sequence[float]) -> float | None:
-    """The base of frequencies that fall geometrically from 1, to four digits; None if they don't."""
-    if len(omega) < 3 or abs(omega[0] - 1) > 1e-4:
+    """The base of frequencies that fall geometrically, to four digits; None if they don't."""
+    if len(omega) < 3 or min(omega) <= 0:
         return None
     steps = [math.log(a / b) for a, b in pairwise(omega)]
     if max(steps) - min(steps) > 1e-3 * max(steps):
@@ -655,6 +665,9 @@ def _in_the_file(config: Mapping[str, Any], kinds: Sequence[Kind], like: Model |
         if inside and tops and not nested and float(inside) not in tops.values():
             name, value = next(iter(tops.items()))
             yield _found("wrong", "two-bases", f"the base is {value:,.0f} under {name}, and {inside:,.0f} with the scaling")
+        if kind not in {*KEYS, "divisors", "none"}:
+            known = ", ".join(KEYS)
+            yield _found("wrong", "unread-key", f"the type of scaling is {kind!r}, and transformers knows {known}")
         unknown = [key for key in part if kind in KEYS and key not in ALWAYS | {*KEYS[kind]} and not key.endswith("_theta")]
         for key in unknown:
             instead = "; attention_factor is read" if key.startswith("attn") else ""
@@ -722,7 +735,7 @@ def _rotations_differ(written: Knowledge, done: Knowledge, where: str, found: Pr
             text = f"the scaling ({written.stretch[0]}, by {written.stretch[1]:g}) isn't used: {found.name} rotates without it"
             yield _found("wrong", "scaling", f"{text} in {where}")
         elif base and written.base and not math.isclose(base, written.base, rel_tol=1e-3):
-            lost = ", and without the scaling" if stretched else ""
+            lost = ", and without the scaling" if stretched and math.isclose(now[0], 1, rel_tol=1e-4) else ""
             text = f"the base should be {written.base:,.0f}, but {found.name} rotates with {base:,.0f}{lost} in {where}"
             yield _found("wrong", "base", text)
         else:
@@ -794,7 +807,7 @@ def _limits(config: Mapping[str, Any], kinds: Sequence[Kind], length: int | None
             far = config.get("relative_attention_max_distance")
             if far:
                 limits.add((int(far), "all larger distances share the last bucket"))
-        if known.encoding != "RoPE" or not known.frequencies or known.window:
+        if known.encoding != "RoPE" or not known.frequencies or 0 < (known.window or 0) <= (length or 0):
             continue
         if known.stretch[0] in ("longrope", "dynamic") and known.far:
             at = known.stretch[2] or _longest(config)

@@ -1,0 +1,352 @@
+"""The inspector: real configurations against what their classes do, and configurations that are broken in known ways.
+
+The configurations in `configurations.json` are those of released models, as three public repositories store them, without the
+keys that have nothing to do with positions.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import transformers
+
+from posenc_course.__main__ import main
+from posenc_course._probing import NotProbed, probe
+from posenc_course.inspector import CATALOGUE, Knowledge, Report, inspect, inspect_model, pairs, read_config
+from posenc_course.models import find_model, load_models
+from posenc_course.sinusoidal import frequencies
+from tests.commands import ROOT
+
+STORED = json.loads((ROOT / "tests/configurations.json").read_text(encoding="utf-8"))
+# What isn't as it seems: the codes of all findings that aren't notes. Every other configuration has none.
+FOUND = {
+    "Llama 2 7B": ["base-missing"],
+    "GPT-J": ["base-missing", "unread-key"],
+}
+# Classes that can't be run with so few channels; their configurations are read only.
+UNPROBED = {"DeepSeek-V4 Flash", "GPT-J"}
+LLAMA = STORED["Llama 3.1 8B"]["config"]
+QWEN = STORED["Qwen2.5 3B"]["config"]
+
+
+def without(config: Mapping[str, Any], *names: str, **changes: Any) -> dict[str, Any]:
+    return {name: value for name, value in config.items() if name not in names} | changes
+
+
+def codes(report: Report) -> list[str]:
+    return sorted({finding.code for finding in report.findings if finding.level != "note"})
+
+
+# ── real configurations ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", STORED)
+def test_a_real_configuration_says_what_its_class_does(name: str) -> None:
+    report = inspect(STORED[name]["config"], name=name)
+    assert codes(report) == FOUND.get(name, []), report.text()
+    assert bool(report.unprobed) == (name in UNPROBED)
+    assert report.text().startswith(report.headline())
+
+
+def test_configurations_have_sources_and_are_many() -> None:
+    assert len(STORED) >= 25
+    for each in STORED.values():
+        assert re.match(r"https://github\.com/[\w-]+/[\w-]+/blob/[0-9a-f]{40}/", each["source"])
+    assert {*FOUND} | UNPROBED <= {*STORED}
+
+
+TABLE = [model.name for model in load_models() if model.purpose != "images" and model.name not in ("Whisper", "DeepSeek-V4")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TABLE)
+def test_probe_finds_what_the_table_of_models_says(name: str) -> None:
+    """The table's defaults are tested against the classes in a different way, in test_models.py."""
+    model = find_model(name)
+    report = inspect(getattr(transformers, model.config)().to_dict())
+    assert not report.unprobed, report.unprobed
+    found = sorted((len(kind.layers), *essence(kind.known)) for kind in report.kinds)
+    expected = []
+    for kind in model.attention:
+        default = kind.default
+        omega = tuple(default.frequencies().tolist()) if kind.encoding == "RoPE" else ()
+        knowledge = Knowledge(
+            kind.encoding,
+            rotated=default.rotated,
+            layout=kind.layout,
+            frequencies=omega,
+            attention_factor=default.scaling.attention_factor if default.scaling else 1.0,
+            window=default.window,
+            rows=default.rows,
+            sinks=kind.sinks,
+        )
+        assert default.layers
+        expected.append((default.layers[0], *essence(knowledge)))
+    assert found == sorted(expected)
+
+
+def essence(knowledge: Knowledge) -> tuple[Any, ...]:
+    """What both know, with single precision's frequencies rounded; some classes of the table have no default window."""
+    omega = knowledge.frequencies
+    return (
+        knowledge.encoding,
+        knowledge.rotated or (),
+        str(knowledge.layout),
+        [float(f"{w:.4g}") for w in (*omega[:2], *omega[-1:])],
+        round(knowledge.attention_factor, 4),
+        knowledge.window or 0,
+        knowledge.rows or 0,
+        bool(knowledge.sinks),
+    )
+
+
+# ── configurations that are broken in the ways that people report ────────────────────────────────────────────────────────
+
+
+BROKEN: dict[str, tuple[dict[str, Any], str, str]] = {
+    "base under a name that the class doesn't read": (
+        without(LLAMA, "rope_theta", "rope_scaling", rotary_emb_base=1_000_000.0),
+        "base",
+        "the base should be 1,000,000, but LlamaModel rotates with",
+    ),
+    "base lost beside two dictionaries": (
+        without(
+            LLAMA,
+            "rope_theta",
+            rope_scaling={"rope_type": "linear", "factor": 2.0},
+            rope_parameters={"rope_type": "default", "rope_theta": 5_000_000.0},
+        ),
+        "base",
+        "the base should be 5,000,000, but LlamaModel rotates with",
+    ),
+    "bases that contradict each other": (
+        without(
+            LLAMA, rope_theta=10_000.0, rope_parameters=LLAMA["rope_scaling"] | {"rope_theta": 500_000.0}, rope_scaling=None
+        ),
+        "two-bases",
+        "the base is 10,000 under rope_theta, and 500,000 with the scaling",
+    ),
+    "attention factor under another name": (
+        without(
+            QWEN,
+            rope_scaling={"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 8192, "attn_factor": 1.0},
+        ),
+        "unread-key",
+        "attn_factor under the scaling isn't read for yarn; attention_factor is read",
+    ),
+    "YaRN's length after stretching in the place of the one before": (
+        without(QWEN, rope_scaling={"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 131_072}),
+        "lengths",
+        "131,072 tokens stretched by 4 are 524,288, not 32,768",
+    ),
+    "window that the class doesn't have": (
+        without(LLAMA, sliding_window=4096),
+        "window",
+        "the window of 4,096 tokens isn't used: LlamaModel has none in all layers",
+    ),
+    "half of the channels, in a class that rotates all of them": (
+        without(STORED["OLMo 2 7B"]["config"], rotary_pct=0.5),
+        "channels",
+        "64 channels should rotate, but Olmo2Model rotates 128 in all layers",
+    ),
+    "type of scaling that nobody has": (
+        without(QWEN, rope_scaling={"rope_type": "ntk-by-parts", "factor": 4.0}),
+        "unread-key",
+        "the type of scaling is 'ntk-by-parts', and transformers knows default, linear",
+    ),
+    "list of layers without RoPE, the wrong way round": (
+        {"model_type": "smollm3", "num_hidden_layers": 8, "hidden_size": 256, "num_attention_heads": 2, "rope_theta": 5e6}
+        | {"max_position_embeddings": 65_536, "no_rope_layers": [0, 0, 0, 1] * 2},
+        "nope-list",
+        "no_rope_layers leaves 6 of 8 layers without RoPE: in this list, 1 means that a layer rotates",
+    ),
+    "base in a model without RoPE": (
+        {
+            "model_type": "nemotron_h",
+            "hybrid_override_pattern": "M-*-",
+            "hidden_size": 256,
+            "num_attention_heads": 2,
+            "head_dim": 128,
+        }
+        | {"rope_theta": 10_000, "num_key_value_heads": 2, "max_position_embeddings": 8192},
+        "no-rope",
+        "the configuration has a base, but NemotronHModel doesn't rotate in",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_broken_configuration_is_named(what: str) -> None:
+    config, code, text = BROKEN[what]
+    report = inspect(config, name="Broken")
+    (finding,) = (each for each in report.findings if each.code == code)
+    assert finding.text.startswith(text)
+    assert finding.level == ("warning" if code in ("nope-list", "no-rope") else "wrong")
+    lines = report.text()
+    assert finding.symptom in lines
+    assert finding.thread in lines
+
+
+def test_the_worst_finding_is_the_first_line() -> None:
+    config, code, text = BROKEN["base lost beside two dictionaries"]
+    report = inspect(config, name="Broken")
+    assert report.text().splitlines()[0].startswith(f"Broken: {text}")
+    assert report.findings[0].code == code
+    assert [finding.level for finding in report.findings] == ["wrong", "warning"]
+
+
+def test_pages_exist_and_threads_are_addresses() -> None:
+    for _, page, thread in CATALOGUE.values():
+        assert (ROOT / f"text/{page}.md").exists()
+        assert thread.startswith("https://github.com/")
+
+
+# ── without the class ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_configuration_alone_is_compared_with_the_table() -> None:
+    config, _, _ = BROKEN["base in a model without RoPE"]
+    report = inspect(config, run=False)
+    assert codes(report) == ["no-rope"]
+    assert report.findings[0].text == "the configuration has a base, but NemotronH has no RoPE in any layer"
+    assert report.unprobed == "you asked for the configuration alone"
+    (kind,) = inspect(LLAMA, run=False).kinds
+    assert kind.done is None
+    assert kind.known.stretch == ("llama3", 8.0, 8192)
+
+
+def test_a_class_that_refuses_or_is_unknown_is_no_crash() -> None:
+    with pytest.raises(NotProbed, match="has no class for model_type 'parrot'"):
+        probe({"model_type": "parrot"})
+    report = inspect(LLAMA | {"model_type": "parrot"})
+    assert "has no class for model_type 'parrot'" in report.headline()
+    report = inspect(LLAMA | {"rope_scaling": {"rope_type": "yarn"}})
+    assert codes(report) == ["refused"]
+    with pytest.raises(ValueError, match="num_attention_heads must be a whole number >= 1, got 'many': correct"):
+        inspect(LLAMA | {"num_attention_heads": "many"})
+
+
+def test_a_gguf_header_is_read_in_the_same_words(tmp_path: Path) -> None:
+    import gguf
+
+    file = tmp_path / "model.gguf"
+    writer = gguf.GGUFWriter(file, "smollm3")
+    writer.add_name("Tiny")
+    writer.add_block_count(36)
+    writer.add_context_length(65_536)
+    writer.add_embedding_length(2048)
+    writer.add_head_count(16)
+    writer.add_rope_dimension_count(128)
+    writer.add_rope_freq_base(5e6)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    report = inspect(read_config(file))
+    assert report.name == "Tiny"
+    assert codes(report) == ["no-rope"]
+    assert report.findings[0].text == "SmolLM3 has layers without RoPE, and the configuration doesn't say which"
+    (kind,) = report.kinds
+    assert kind.known.base == 5e6
+    assert kind.known.rotated == (128, 128)
+    assert len(kind.layers) == 36
+
+
+# ── lengths ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_pairs_are_those_that_chapters_13_and_18_found_guilty() -> None:
+    """Pair 3 of 8 in the course's small models, and pairs 22 and 23 of 32 in SmolLM2-135M."""
+    small = tuple(frequencies(16).tolist())
+    assert pairs(Knowledge("RoPE", frequencies=small), 64).brakes == (3,)
+    released = tuple(frequencies(64, base=100_000).tolist())
+    found = pairs(Knowledge("RoPE", frequencies=released), 8192)
+    assert found.brakes == (22, 23)
+    assert found.incomplete == tuple(range(20, 32))
+    assert found.first_new == 8192
+
+
+def test_a_stretching_moves_the_first_new_angle() -> None:
+    report = inspect(LLAMA, run=False)
+    (kind,) = report.kinds
+    found = pairs(kind.known, 8192)
+    assert (found.kept, found.divided, len(found.incomplete)) == (29, 29, 29)
+    assert found.first_new == 65_536
+    assert (65_536, "the first distance with an angle that training didn't show, in all layers") in report.limits
+
+
+def test_lengths_need_a_layer_with_rope() -> None:
+    with pytest.raises(ValueError, match="no frequencies are known of 'ALiBi': give a layer with RoPE"):
+        pairs(Knowledge("ALiBi"), 64)
+    with pytest.raises(ValueError, match=r"length must be a whole number >= 1, got 0: give"):
+        pairs(Knowledge("RoPE", frequencies=(1.0,)), 0)
+
+
+def test_tables_end_and_factors_switch() -> None:
+    assert dict(inspect(STORED["GPT-2"]["config"], run=False).limits)[1024].startswith("the table ends")
+    assert dict(inspect(STORED["Phi-4-mini"]["config"], run=False).limits)[4096].startswith("the frequencies switch")
+
+
+# ── the command ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Any:
+    def written(config: Any) -> str:
+        file = tmp_path / "config.json"
+        file.write_text(config if isinstance(config, str) else json.dumps(config))
+        return str(file)
+
+    return written
+
+
+def test_exit_status_tells_ci_what_is_wrong(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    wrong, warned = BROKEN["bases that contradict each other"][0], STORED["Llama 2 7B"]["config"]
+    assert main(["inspect", write(LLAMA), "--no-run"]) == 0
+    assert main(["inspect", write(wrong), "--no-run"]) == 1
+    assert main(["inspect", write(warned), "--no-run"]) == 0
+    assert main(["inspect", write(warned), "--no-run", "--strict"]) == 1
+    assert "no base is written down" in capsys.readouterr().out
+
+
+def test_json_is_for_programs(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", write(LLAMA), "--no-run", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["kinds"][0]["written"]["base"] == 500_000
+    assert len(found["kinds"][0]["written"]["frequencies"]) == 64
+
+
+def test_a_model_of_the_table_is_known_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    for model in load_models():
+        assert inspect_model(model.name).text()
+    assert main(["inspect", "gpt-oss"]) == 0
+    out = capsys.readouterr().out
+    assert "stretched: yarn, by 32 from 4,096 tokens" in out
+    assert "sinks" in out
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("no json", "isn't JSON"),
+        ("[1]", "holds a list: a configuration is a JSON object"),
+        ("{}", "the configuration has None layers, under num_hidden_layers: give the config.json"),
+    ],
+)
+def test_an_error_is_one_line(text: str, message: str, write: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["inspect", write(text)])
+    assert ended.value.code == 2
+    out = capsys.readouterr()
+    assert message in out.err
+    assert out.err.count("\n") == 1
+    assert not out.out
+
+
+def test_a_missing_file_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["inspect", "no-such-model"])
+    assert capsys.readouterr().err.startswith("error: there is no file 'no-such-model': give a config.json, a GGUF file, or")
