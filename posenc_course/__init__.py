@@ -23,6 +23,7 @@ These modules are shared by all schemes::
     transformer   an encoder and a decoder that work with any scheme      (chapters 01 and 02)
     conventions   probes that find out which layout and sign code uses    (chapters 03 and 10)
     models        which encoding released models use, with their values   (chapter 17)
+    inspector     what each layer of a model knows about position         (chapter 17)
     llama         a model that people use, on the course's own attention  (chapter 18)
     training      a training loop that records loss and gradient norms    (chapter 02)
     experiment    every scheme trained and tested beyond its length       (chapter 12)

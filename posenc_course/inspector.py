@@ -10,6 +10,7 @@ from what it does to unit vectors. What is written and what is done are then com
 import json
 import math
 import re
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
@@ -115,8 +116,9 @@ class Report:
         return f"{self.name}: the class {self.class_name} does what the configuration says"
 
     def text(self) -> str:
-        """The report for people."""
-        return "\n".join(_lines(self))
+        """The report for people. Its first line is the headline; the others have at most 88 characters."""
+        first, *rest = _lines(self)
+        return "\n".join([first, *(part for line in rest for part in _wrapped(line))])
 
     def as_json(self) -> str:
         """The report for programs."""
@@ -827,13 +829,19 @@ def _limits(config: Mapping[str, Any], kinds: Sequence[Kind], length: int | None
 # ── text ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def _wrapped(line: str) -> list[str]:
+    indent = re.match(" *", line)[0] + "  "  # type: ignore[index]
+    return textwrap.wrap(line, 88, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False) or [""]
+
+
 def _lines(report: Report) -> Iterator[str]:
     yield report.headline()
     for finding in report.findings:
         yield ""
         yield f"{finding.level} [{finding.code}]: {finding.text}"
         yield f"  looks like: {finding.symptom}"
-        yield f"  read: {finding.page}; reported in {finding.thread}"
+        yield f"  read: {finding.page}"
+        yield f"  reported in {finding.thread}"
     for kind in report.kinds:
         yield ""
         yield from _of_kind(kind, report)
@@ -887,7 +895,7 @@ def _pair_words(known: Knowledge, length: int | None) -> Iterator[str]:
         slow = len(found.incomplete)
         yield f"within {length:,} tokens, {slow} of {number} pairs complete no rotation"
         if found.brakes:
-            yield f"  like the guilty ones of chapters 13 and 18, {_range(found.brakes)} there between 1/4 and 1/2 of one"
+            yield f"  suspects, as in chapters 13 and 18: {_range(found.brakes)} between 1/4 and 1/2 of one"
     kind, factor, original = known.stretch
     if kind != "none":
         start = f" from {original:,} tokens" if original else ""
@@ -908,4 +916,4 @@ def _pair_words(known: Knowledge, length: int | None) -> Iterator[str]:
 
 def _range(numbers: Iterable[int]) -> str:
     some = list(numbers)
-    return f"pair {some[0]} completes" if len(some) == 1 else f"pairs {some[0]} to {some[-1]} complete"
+    return f"pair {some[0]}, which completes" if len(some) == 1 else f"pairs {some[0]} to {some[-1]}, which complete"
