@@ -10,6 +10,7 @@ import inspect
 import logging
 import math
 import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -111,7 +112,7 @@ def probe(config: Mapping[str, Any]) -> Probe:
     made = transformers.CONFIG_MAPPING[kind]
     values = {key: value for key, value in config.items() if key not in ELSEWHERE}
     values = copy.deepcopy(values)  # transformers writes into the dictionaries that it gets
-    with _listening() as said, torch.random.fork_rng(devices=[]):
+    with _listening() as said, torch.random.fork_rng(devices=[]), warnings.catch_warnings(action="ignore"):
         try:
             asked = made.from_dict(copy.deepcopy(values))
             small = made.from_dict(values | _small(asked))
@@ -297,8 +298,7 @@ def _recorders(model: Any, code: Any, found: Probe, stack: ExitStack, *, second:
     hooks = []
     for name, module in model.named_modules():
         number = LAYER.search(f"{name}.")
-        kind = type(module).__name__
-        if number and re.search(r"Attention$", kind) and not re.search(r"Linear|Lightning|Delta", kind):
+        if number and type(module).__name__.endswith("Attention"):
             hooks.append(module.register_forward_pre_hook(enter(int(number[1]))))
     return hooks
 

@@ -308,10 +308,12 @@ def inspect(config: Mapping[str, Any], *, name: str = "", length: int | None = N
             raise NotProbed("a GGUF file is read by llama.cpp, not by transformers")
         found = probe(config)
         whole = _by_parts(found)
-        followed = any(done.width for done in found.layers.values())
-        rotates = any(done.rotation for done in found.layers.values())
-        if found.failed or not (followed or whole) or (found.uses_positions and not (rotates or whole)):
-            unprobed = found.failed or f"{found.name} uses positions in a way that the probe can't follow"
+        attending = [done for done in found.layers.values() if done.width]
+        followed = bool(attending)
+        # Recurrent layers may take positions with gaps for several texts.
+        hidden = found.uses_positions and len(attending) == number and not any(done.rotation for done in attending)
+        if found.failed or not (followed or whole) or (hidden and not whole):
+            unprobed = found.failed or f"{found.name} has no attention whose positions the probe can follow"
     except NotProbed as error:
         unprobed = str(error)
     trained_on = length or _training_length(config)
@@ -460,6 +462,8 @@ def _written(config: Mapping[str, Any], at: int, number: int) -> Knowledge:
         window = 0
     elif kind not in NARROW:
         window = None if _mixed(config) else window
+    if kind in WIDE and config.get("global_head_dim"):
+        config = {**config, "head_dim": config["global_head_dim"]}
     nested = config.get("attn_config") if isinstance(config.get("attn_config"), Mapping) else {}
     position = config.get("position_embedding_type")
     if position == "nope":
@@ -492,7 +496,7 @@ def _rope_of(config: Mapping[str, Any], kind: str | None) -> tuple[Mapping[str, 
     if nested:
         label = {"sliding_attention": ("sliding_attention", "main"), "full_attention": ("full_attention", "compress")}
         names = [name for name in label.get(kind or "", (kind,)) if name in parameters]
-        parameters = parameters[names[0]] if names else parameters[nested[-1]] or {}
+        parameters = parameters[str(names[0])] if names else parameters[nested[-1]] or {}
     scaling = config.get("rope_scaling") or {}
     if not parameters and local and kind in NARROW:
         return {"rope_type": "default"}, float(local)
@@ -591,7 +595,7 @@ def _done(found: Probe, done: Done | None, written: Knowledge) -> Knowledge | No
     channels, omega = rotation.channels, rotation.frequencies
     return Knowledge(
         "RoPE",
-        _base(omega) or written.base,
+        written.base if _close(omega, written.frequencies) else _base(omega),
         (len(channels), done.width),
         channels[0],
         "interleaved" if rotation.interleaved else "halves",

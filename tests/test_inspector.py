@@ -59,7 +59,12 @@ def test_configurations_have_sources_and_are_many() -> None:
     assert {*FOUND} | UNPROBED <= {*STORED}
 
 
-TABLE = [model.name for model in load_models() if model.purpose != "images" and model.name not in ("Whisper", "DeepSeek-V4")]
+# Whisper has two tables, Granite's class has no attention by default, and the others don't read texts or can't be run so small.
+TABLE = [
+    model.name
+    for model in load_models()
+    if model.purpose != "images" and model.name not in ("Whisper", "DeepSeek-V4", "Granite 4.0-H")
+]
 
 
 @pytest.mark.slow
