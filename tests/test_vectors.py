@@ -4,6 +4,7 @@ import json
 import math
 import re
 from collections.abc import Callable
+from importlib.metadata import version
 from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
@@ -19,8 +20,11 @@ from posenc_course.rope_scaling import dynamic_ntk, llama3, position_interpolati
 from posenc_course.sinusoidal import frequencies
 from tools import vectors as tool
 
+README = (tool.FOLDER / "README.md").read_text(encoding="utf-8")
 FILES = {name: json.loads((tool.FOLDER / f"{name}.json").read_text()) for name in ("rope", "rotations", "biases")}
 ROPE, ROTATIONS, BIASES = ({vector["name"]: vector for vector in file["vectors"]} for file in FILES.values())
+
+pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")  # x-transformers warns
 
 
 def exact(values: Any) -> Tensor:
@@ -67,7 +71,7 @@ def test_float32_is_the_nearest() -> None:
 
 
 def test_ten_lines_of_python_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", (tool.FOLDER / "README.md").read_text(), re.DOTALL)
+    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     monkeypatch.chdir(tool.FOLDER)
     exec(code.replace('json.load(open("rope.json"))', "FILE"), {"FILE": FILES["rope"]})
     with pytest.raises(AssertionError, match="default, base 10000"):
@@ -217,6 +221,19 @@ def test_libraries_compute_the_frequencies(library: str, compute: Any, name: str
     assert omega.dtype == torch.float32
     torch.testing.assert_close(omega.double(), exact(vector["frequencies"]), rtol=2e-6, atol=0)
     assert factor == pytest.approx(float(vector["attention_factor"]["exact"]), rel=1e-6)
+
+
+def test_readme_says_who_passes() -> None:
+    """Each of these is a test above; the README has their numbers, and the versions."""
+    rows = re.findall(r"^\| ([\w-]+) (\S+?)(?: precision\))? \| (.*?) \| (.*?) \| (.*?) \|$", README, re.MULTILINE)
+    found = {library: (version_there, *numbers) for library, version_there, *numbers in rows if library != "posenc_course"}
+    assert {*found} == {library for library, *_ in CASES}
+    slopes = sum(vector["given"]["type"] == "alibi" for vector in BIASES.values())
+    for library, (written, omega, biases, _) in found.items():
+        assert written == version(library)
+        passed = sum(name == library for name, *_ in CASES)
+        assert omega.startswith(f"all {passed}" if passed == len(ROPE) else f"the {passed} without")
+        assert biases in (f"all {slopes}", "it has none")
 
 
 def differing_buckets(bucket: Callable[..., Tensor], *, causal: bool) -> list[int]:
