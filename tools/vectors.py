@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import mpmath as mp
+import mpmath as mp  # type: ignore[import-untyped]
 import numpy as np
 from mpmath import mpf
 
@@ -100,12 +100,12 @@ def rope_cases() -> Iterable[tuple[dict[str, Any], list[mpf], mpf]]:
     one = mpf(1)
     for base, width in ((10_000, 16), (500_000, 128), (1_000_000, 64)):
         yield {"type": "default", "base": base, "rotary_width": width}, plain(base, width), one
-    start = {"base": 10_000, "rotary_width": 32}
+    start: dict[str, Any] = {"base": 10_000, "rotary_width": 32}
     yield {"type": "linear", **start, "factor": 4}, [w / 4 for w in plain(10_000, 32)], one
     for length in (2048, 4096, 16_384):
-        given = {"type": "dynamic", **start, "factor": 2, "original_length": 2048, "length": length}
+        given: dict[str, Any] = {"type": "dynamic", **start, "factor": 2, "original_length": 2048, "length": length}
         yield given, dynamic(10_000, 32, 2, 2048, length), one
-    long = {"type": "yarn", **start, "factor": 8, "original_length": 4096}
+    long: dict[str, Any] = {"type": "yarn", **start, "factor": 8, "original_length": 4096}
     for truncate in (True, False):
         given = {**long, "beta_fast": 32, "beta_slow": 1, "truncate": truncate}
         yield given, yarn(10_000, 32, 8, 4096, truncate=truncate), yarn_factor(8)
