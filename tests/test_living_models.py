@@ -142,16 +142,20 @@ def test_hands_sums_and_cliff_are_the_packages(
         figure = tab.locator(f"#{plain} living-figure")
         figure.get_by_label("How far back").fill(str(distance))
         figure.get_by_role("radio", name=f"seed {seed}", exact=True).check(force=True)
-        scheme = AS_TRAINED
+        scheme, finished = AS_TRAINED, ["As trained"]
         if change and isinstance(change[0], str):
             figure.get_by_role("button", name=change[0], exact=True).press("Enter")
             figure.get_by_role("radio", name=str(change[1]), exact=True).check(force=True)
-            scheme = RotaryPositions(RECIPES[change[0]](OMEGA, change[1]))
+            scheme, finished = RotaryPositions(RECIPES[change[0]](OMEGA, change[1])), [f"with factor {change[1]}", "instead of"]
         elif change:
             figure.locator("details").evaluate(OPEN)
             figure.get_by_label(f"Pair {change[0]}").fill(str(np.log2(change[1])))
             scheme = RotaryPositions(OMEGA * torch.where(torch.arange(8) == change[0], change[1], 1.0))
-        says = said(tab, plain, f"The key is {distance} bytes back", *(["instead of"] if change else []))
+            finished = [f"Pair {change[0]} at ×", "instead of"]
+        drawn_anew = "([plain, seed, d]) => { const { state } = document.querySelector(`#${plain} living-figure`);"
+        drawn_anew += " return state.seed === seed && state.d === d; }"
+        tab.wait_for_function(drawn_anew, arg=[plain, str(seed), distance])
+        says = said(tab, plain, f"The key is {distance} bytes back", *finished)
         drawn = figure.evaluate("e => e.drawn")
 
     before, after = (added_by_pairs(seed, s) for s in (AS_TRAINED, scheme))
