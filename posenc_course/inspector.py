@@ -64,9 +64,13 @@ class Knowledge:
 
 @dataclass(frozen=True)
 class Kind:
-    """Layers that are alike, by their numbers: what the configuration says of them, and what the class does, if it was run."""
+    """Layers that are alike: what the configuration says of them, and what the class does, if it was run.
+
+    `layers` are their numbers, or empty if only their `count` is known.
+    """
 
     layers: tuple[int, ...]
+    count: int
     written: Knowledge
     done: Knowledge | None
 
@@ -111,6 +115,8 @@ class Report:
         if worst:
             more = f" ({len(worst) - 1} more below)" if len(worst) > 1 else ""
             return f"{self.name}: {worst[0].text}{more}"
+        if self.unprobed == FROM_TABLE:
+            return f"{self.name}: what the table of models says"
         if self.unprobed:
             return f"{self.name}: nothing in the configuration contradicts itself, but no class was run ({self.unprobed})"
         return f"{self.name}: the class {self.class_name} does what the configuration says"
@@ -125,6 +131,7 @@ class Report:
         return json.dumps({"headline": self.headline()} | asdict(self), indent=1, ensure_ascii=False)
 
 
+FROM_TABLE = "these are the values of the table of models"
 # What a finding looks like to the people who meet it, where the course explains it, and who reported it.
 CATALOGUE = {
     "base": (
@@ -329,7 +336,7 @@ def inspect(config: Mapping[str, Any], *, name: str = "", length: int | None = N
         if written.encoding is None:
             written = replace(written, encoding=_encoding_of(like))
         kinds.setdefault((written, done), []).append(at)
-    made = tuple(Kind(tuple(layers), *both) for both, layers in kinds.items())
+    made = tuple(Kind(tuple(layers), len(layers), *both) for both, layers in kinds.items())
     findings = list(_findings(config, made, found, unprobed, like, number))
     order = ("wrong", "warning", "note")
     findings.sort(key=lambda finding: order.index(finding.level))
@@ -351,17 +358,13 @@ def inspect_model(name: str) -> Report:
     Raises ValueError if the table has no such model.
     """
     model = find_model(name)
-    kinds, at = [], 0
-    for kind in model.attention:
-        some, _ = kind.released.layers or kind.default.layers or (0, 0)
-        kinds.append(Kind(tuple(range(at, at + some)), _of_table(kind), None))
-        at += some
-    made = tuple(kinds)
+    made = tuple(
+        Kind((), (kind.released.layers or kind.default.layers or (0, 0))[0], _of_table(kind), None) for kind in model.attention
+    )
     layers = max((kind.default.layers or (0, 0))[1] for kind in model.attention)
     lengths = [each.released.scaling.original_length for each in model.attention if each.released.scaling]
     trained_on = next(filter(None, lengths), None)
-    why = "these are the values of the table of models"
-    return Report(name, model.config, layers, trained_on, made, (), tuple(sorted(_limits({}, made, trained_on))), why)
+    return Report(name, model.config, layers, trained_on, made, (), tuple(sorted(_limits({}, made, trained_on))), FROM_TABLE)
 
 
 def _of_table(kind: LayerKind) -> Knowledge:
@@ -705,10 +708,10 @@ def _in_the_file(config: Mapping[str, Any], kinds: Sequence[Kind], like: Model |
 
 
 def _which(kind: Kind, number: int) -> str:
-    if len(kind.layers) == number:
+    if kind.count == number:
         return "all layers"
-    some = ", ".join(map(str, kind.layers[:3]))
-    return f"{len(kind.layers)} of {number} layers ({some}{', …' if len(kind.layers) > 3 else ''})"
+    some = ", ".join([*map(str, kind.layers[:3]), *(["…"] if kind.count > 3 else [])])
+    return f"{kind.count} of {number} layers" + (f" ({some})" if kind.layers else "")
 
 
 def _differences(config: Mapping[str, Any], kind: Kind, found: Probe) -> Iterator[Finding]:
@@ -717,7 +720,8 @@ def _differences(config: Mapping[str, Any], kind: Kind, found: Probe) -> Iterato
     assert done
     where = _which(kind, len(found.layers))
     if (written.encoding, done.encoding) == ("RoPE", "none"):
-        yield _found("warning", "no-rope", f"the configuration has a base, but {found.name} doesn't rotate in {where}")
+        nowhere = where.replace("all layers", "any layer")
+        yield _found("warning", "no-rope", f"the configuration has a base, but {found.name} doesn't rotate in {nowhere}")
     elif (written.encoding, done.encoding) == ("none", "RoPE"):
         yield _found("wrong", "no-rope", f"the configuration has no RoPE in {where}, but {found.name} rotates there")
     elif done.encoding == "RoPE" and written.frequencies:
@@ -802,13 +806,13 @@ def pairs(knowledge: Knowledge, length: int) -> Pairs:
 def _limits(config: Mapping[str, Any], kinds: Sequence[Kind], length: int | None) -> set[tuple[int, str]]:
     """What happens as texts grow: lengths in tokens, and what is there."""
     limits = set()
-    total = sum(len(kind.layers) for kind in kinds)
+    total = sum(kind.count for kind in kinds)
     for kind in kinds:
         known, where = kind.known, _which(kind, total)
         if known.encoding in ("learned table", "sinusoids") and known.rows:
             limits.add((known.rows, "the table ends: the next position has no row"))
         if known.window:
-            limits.add((known.window, f"the window of {where} is full: keys beyond it are out of sight there"))
+            limits.add((known.window, f"the window of {where} is full: keys farther away are out of sight there"))
         if known.encoding == "T5's bias":
             far = config.get("relative_attention_max_distance")
             if far:
@@ -862,7 +866,7 @@ def _lines(report: Report) -> Iterator[str]:
 
 def _of_kind(kind: Kind, report: Report) -> Iterator[str]:
     known = kind.known
-    total = max(report.layers, sum(len(each.layers) for each in report.kinds))
+    total = max(report.layers, sum(each.count for each in report.kinds))
     doors = {"RoPE": "query and key", "ALiBi": "score", "T5's bias": "score", "none": ""}
     door = doors.get(known.encoding or "none", "embedding")
     what = {None: "encoding not written down", "none": "no encoding"}.get(known.encoding, str(known.encoding))
@@ -905,14 +909,16 @@ def _pair_words(known: Knowledge, length: int | None) -> Iterator[str]:
         start = f" from {original:,} tokens" if original else ""
         yield f"stretched: {kind}, by {factor:g}{start}"
         if known.trained:
-            found = pairs(known, length or 1)
-            between = number - found.kept - found.divided
-            most = max(b / a for a, b in zip(known.far or known.frequencies, known.trained, strict=True) if a)
-            yield f"  {found.kept} pairs as they were, {between} between, {found.divided} divided by {most:.3g}"
-            same = _close(known.frequencies, known.trained)
-            yield "  texts within the old length: " + (
-                "unchanged" if same else f"{number - found.kept} pairs rotate differently"
-            )
+            divisors = [b / a for a, b in zip(known.far or known.frequencies, known.trained, strict=True) if a]
+            if kind in ("longrope", "divisors"):
+                yield f"  each pair has a divisor of its own, from {min(divisors):.3g} to {max(divisors):.3g}"
+            else:
+                found = pairs(known, length or 1)
+                between = number - found.kept - found.divided
+                yield f"  {found.kept} pairs as they were, {between} between, {found.divided} divided by {max(divisors):.3g}"
+            moved = sum(not _close([a], [b]) for a, b in zip(known.frequencies, known.trained, strict=True))
+            paid = f"pay, too: {moved} of {number} pairs have other frequencies" if moved else "keep their frequencies"
+            yield f"  texts within the old length {paid}"
     if not math.isclose(known.attention_factor, 1, rel_tol=1e-6):
         factor = known.attention_factor
         yield f"  queries and keys times {factor:.4g}: scores times {factor**2:.4g}, at any length"

@@ -74,7 +74,7 @@ def test_probe_finds_what_the_table_of_models_says(name: str) -> None:
     model = find_model(name)
     report = inspect(getattr(transformers, model.config)().to_dict())
     assert not report.unprobed, report.unprobed
-    found = sorted((len(kind.layers), *essence(kind.known)) for kind in report.kinds)
+    found = sorted((kind.count, *essence(kind.known)) for kind in report.kinds)
     expected = []
     for kind in model.attention:
         default = kind.default
@@ -331,6 +331,7 @@ def test_a_model_of_the_table_is_known_by_its_name(capsys: pytest.CaptureFixture
     out = capsys.readouterr().out
     assert "stretched: yarn, by 32 from 4,096 tokens" in out
     assert "sinks" in out
+    assert "12 of 24 layers: RoPE" in out  # the table doesn't say which
 
 
 @pytest.mark.parametrize(
