@@ -212,7 +212,7 @@ def test_hiding_starts_where_it_should() -> None:
 SIGNS = {"● right": "right", "◐ in part": "in part", "○ wrong": "wrong", "– not tested": "not tested"}
 # The predictions by their names in book/predictions.toml; those on single heads and layers are for another page.
 QUOTED = "cliff pair angle pairs interpolation ntk yarn window far shift bfloat16 bits recital writes".split()
-LATER = "previous sink equal share stop drop mask guilty".split()
+LATER = "previous sink equal share stop drop mask guilty content heads chain".split()
 
 
 def test_the_table_quotes_what_was_written_down_and_gives_the_computed_verdicts() -> None:

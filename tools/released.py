@@ -17,6 +17,7 @@ import hashlib
 import json
 import lzma
 import math
+import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
@@ -128,6 +129,33 @@ class Listening(PositionScheme):
         rotated = PLAIN.rotate(q, k, q_positions, k_positions)
         self.hear(q, k, *rotated)
         return rotated
+
+
+class OtherHeads(PositionScheme):
+    """RoPE in which some heads have other frequencies; keys are repeated, one for each head."""
+
+    def __init__(self, heads: Sequence[int], other: RotaryPositions) -> None:
+        super().__init__()
+        self.heads, self.other = heads, other
+
+    def rotate(self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor) -> tuple[Tensor, Tensor]:
+        k = k.repeat_interleave(q.shape[1] // k.shape[1], dim=1)
+        q, k, other_q, other_k = (x.clone() for one in (PLAIN, self.other) for x in one.rotate(q, k, q_positions, k_positions))
+        q[:, self.heads], k[:, self.heads] = other_q[:, self.heads], other_k[:, self.heads]
+        return q, k
+
+
+class WithoutPairs(PositionScheme):
+    """RoPE in which some pairs contribute nothing to any score."""
+
+    def __init__(self, pairs: Sequence[int]) -> None:
+        super().__init__()
+        self.kept = torch.ones(len(OMEGA), 1)
+        self.kept[[*pairs]] = 0
+
+    def rotate(self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor) -> tuple[Tensor, Tensor]:
+        q = (q.unflatten(-1, (-1, 2)) * self.kept.to(q.device)).flatten(-2)
+        return PLAIN.rotate(q, k, q_positions, k_positions)
 
 
 def slowed(pairs: Sequence[int], factor: float) -> RotaryPositions:
@@ -378,6 +406,17 @@ def binned(weights: Tensor, queries: Tensor) -> Tensor:
     return sums.scatter_add_(-1, which.flatten().expand(flat.shape), flat)[..., :-1] / len(queries)
 
 
+def on_equals(weights: Tensor, tokens: Tensor, queries: Tensor) -> dict[str, Tensor]:
+    """Each head's attention on earlier tokens that equal the query's, and on those right after them, where there are any."""
+    own, earlier = tokens[queries][:, None], torch.arange(1, len(tokens), device=tokens.device) < queries[:, None]
+    found = {}
+    for name, others in (("equal", tokens[1:]), ("after equal", tokens[:-1])):
+        which = (own == others) & earlier
+        share = (weights[:, :, 1:] * which).sum(dim=-1)[:, which.any(dim=1)].mean(dim=-1)
+        found[name] = share.cpu()
+    return found
+
+
 def look(bench: Bench, layer: int) -> Record:
     """One layer's heads, over the second thousand tokens of each text (means over texts, shares in thousandths)."""
     found: dict[str, list[Tensor]] = {}
@@ -396,15 +435,9 @@ def look(bench: Bench, layer: int) -> Record:
         for name, z in (("wave", wave), ("first token's wave", rest)):
             found.setdefault(name, []).append(torch.view_as_real(z).mean(dim=0).cpu())
         for n in range(len(tokens)):  # one text at a time
-            mine = tokens[n]
             weights = attention_weights(turned_q[n, :, u:], turned_k[n], mask=causal_mask(queries, at))
-            earlier = (at[1:] < queries[:, None]) & (at[1:] > 0)
-            same = (mine[queries][:, None] == mine[1:]) & earlier
-            after = (mine[queries][:, None] == mine[:-1]) & earlier
-            for name, which in (("equal", same), ("after equal", after)):
-                asked = which.any(dim=1)
-                share = (weights[:, :, 1:] * which).sum(dim=-1)[:, asked].mean(dim=-1)
-                found.setdefault(name, []).append(share.cpu())
+            for name, share in on_equals(weights, tokens[n], queries).items():
+                found.setdefault(name, []).append(share)
             found.setdefault("first", []).append(weights[:, :, 0].mean(dim=-1).cpu())
             found.setdefault("distances", []).append(binned(weights, queries).cpu())
             # Each pair's part of the scores of some queries and all keys but the first.
@@ -503,6 +536,50 @@ def ablations(bench: Bench, done: list[Record]) -> Iterator[Step]:
         yield short({"first token": "hidden", "layer": layer}, only(layer, HidingPositions(u)))
 
 
+# Heads, as (layer, head): those with more than half of their attention on the token before, and those with more than a fifth
+# of it on tokens right after equal ones.
+PREVIOUS = ((1, 2), (2, 1), (11, 1), (16, 0), (19, 3))
+AFTER_EQUAL = ((17, 3), (17, 5), (18, 6), (20, 6))
+
+
+def chosen(bench: Bench, done: list[Record]) -> Iterator[Step]:
+    """Pairs that contribute nothing to the scores, and pairs stopped in a few heads."""
+    groups = {("slowest", 8): range(24, 32), ("slowest", 6): range(26, 32), ("fastest", 8): range(8), ("fastest", 2): range(2)}
+    for (which, n), pairs in groups.items():
+        yield {"left out": which, "pairs": n}, partial(bench.measured, WithoutPairs(pairs), 2, 256, few=True)
+    yield {"as": "released"}, partial(operated, bench, (), range(0))
+    for which, pairs in (("fastest", range(16)), ("slowest", range(16, 32))):
+        yield {"stopped": which, "pairs": 16, "heads": "previous"}, partial(operated, bench, PREVIOUS, pairs)
+    for seed in range(3):
+        sample = random.Random(seed)
+        others = tuple((layer, sample.choice([h for h in range(9) if h != head])) for layer, head in PREVIOUS)
+        setting = {"stopped": "fastest", "pairs": 16, "heads": "others in these layers", "seed": seed}
+        yield setting, partial(operated, bench, others, range(16))
+
+
+def operated(bench: Bench, heads: Sequence[tuple[int, int]], pairs: Sequence[int]) -> Record:
+    """Losses with some pairs stopped in some heads, and how much later heads then look at what came after equal tokens."""
+    layers, u = len(bench.model.blocks), bench.unit
+    tokens = [text[: 2 * u] for text in bench.texts.values()]
+    queries, at = (torch.arange(start, 2 * u, device=bench.counting.device) for start in (u, 0))
+    schemes: list[PositionScheme] = [PLAIN] * layers
+    for layer, head in heads:
+        if layer < layers:
+            schemes[layer] = OtherHeads([head], slowed(pairs, 0))
+    found: dict[int, list[Tensor]] = {layer: [] for layer, _ in AFTER_EQUAL if layer < layers}
+
+    def hear(rows: list[Tensor], q: Tensor, k: Tensor, turned_q: Tensor, turned_k: Tensor) -> None:
+        for one_q, one_k in zip(turned_q, turned_k, strict=True):
+            weights = attention_weights(one_q[:, u:], one_k, mask=causal_mask(queries, at))
+            rows.append(on_equals(weights, tokens[len(rows)], queries)["after equal"])
+
+    for layer, rows in found.items():
+        schemes[layer] = Listening(partial(hear, rows))
+    losses = bench.measured(schemes, 2, 256, few=True)
+    after = [torch.stack(found[layer]).mean(dim=0)[head] for layer, head in AFTER_EQUAL if layer in found]
+    return losses | {"heads": [[*head] for head in heads], "after equal": [whole(share) for share in after]}
+
+
 def guilty(bench: Bench, done: list[Record]) -> Iterator[Step]:
     """Pair 22 at half speed in single layers, and in those in which alone it helped most, from 11,264 tokens on."""
     layers = len(bench.model.blocks)
@@ -532,6 +609,7 @@ GROUPS: dict[str, Make] = {
     "heads": heads,
     "precision": precision,
     "ablations": ablations,
+    "chosen": chosen,
     "guilty": guilty,
 }
 
