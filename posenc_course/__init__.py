@@ -24,7 +24,7 @@ These modules are shared by all schemes::
     conventions   probes that find out which layout and sign code uses    (chapters 03 and 10)
     models        which encoding released models use, with their values   (chapter 17)
     inspector     what each layer of a model knows about position         (chapter 17)
-    llama         a model that people use, on the course's own attention  (chapter 18)
+    llama         a model that people use, on the course's own attention  (chapters 18 and 19)
     training      a training loop that records loss and gradient norms    (chapter 02)
     experiment    every scheme trained and tested beyond its length       (chapter 12)
     plotting      the style of the book's figures

@@ -652,6 +652,34 @@ def test_order_of_mirrors_matters_and_that_of_rotations_does_not(browser: Browse
         assert truth != fair
 
 
+def test_a_head_that_looks_back_is_found_on_the_map(browser: Browser, site: Site) -> None:
+    """Chapter 19: by keyboard and by a click, what the record says of a head."""
+    stored = json.loads((DATA / "released/heads.json").read_text("utf-8"))["runs"]
+
+    def expected(layer: int, head: int) -> list[float]:
+        one = stored[layer]["heads"][head]
+        looks = one["first"], one["distances"][1], one["distances"][0], one["equal"], one["after equal"], sum(one["share"][:16])
+        return [share / 10 for share in looks]
+
+    with started(browser, site, "fig-heads") as tab:
+        figure = tab.locator("#fig-heads living-figure")
+
+        def agrees(layer: int, head: int) -> None:
+            found = says(tab, "fig-heads", f"Head {head} of layer {layer} has")
+            assert all(abs(a - b) <= 0.8 for a, b in zip(found[2:], expected(layer, head), strict=True)), found
+
+        agrees(16, 0)
+        layer, head = (figure.get_by_role("slider", name=name) for name in ("Layer", "Head"))
+        press(tab, layer, "ArrowRight", 1)
+        press(tab, head, "ArrowRight", 3)
+        agrees(17, 3)
+        figure.get_by_label("Attention").press("ArrowDown")
+        box = figure.locator("canvas").first.bounding_box()
+        assert box
+        tab.mouse.click(box["x"] + 11.5 / 30 * box["width"], box["y"] + 1.5 / 9 * box["height"])
+        agrees(11, 1)
+
+
 def test_two_pairs_of_a_released_model_make_its_cliff(browser: Browser, site: Site) -> None:
     """Chapter 18: what the record says of them, alone and together; for a pair that ran at one speed, no other is offered."""
     stored = {name: json.loads((DATA / f"released/{name}.json").read_text("utf-8"))["runs"] for name in ("cliff", "scan")}

@@ -28,7 +28,16 @@ from tests.pages import BOOK, NOTEBOOKS, markdown, printed, read
 from tests.tensors import normal
 from tests.test_llama import peer
 from tools import released
-from tools.released import FOLDER, PLAIN, TOKENS, HidingPositions, KeptPositions, RoughPositions
+from tools.released import (
+    FOLDER,
+    PLAIN,
+    TOKENS,
+    HidingPositions,
+    KeptPositions,
+    OtherHeads,
+    RoughPositions,
+    WithoutPairs,
+)
 
 STORED = {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(FOLDER.glob("*.json"))}
 Loaded = tuple[Llama, Any]
@@ -207,20 +216,53 @@ def test_hiding_starts_where_it_should() -> None:
     assert bias.isneginf().nonzero().tolist() == [[0, 0, 3, 0], [0, 0, 4, 0]]
 
 
+def test_other_heads_are_rotated_by_other_frequencies() -> None:
+    q, k = normal(1, 4, 5, 64), normal(1, 2, 5, 64)
+    at, other = torch.arange(5), released.slowed(range(16), 0)
+    found = OtherHeads([2], other).rotate(q, k, at, at)
+    repeated = k.repeat_interleave(2, dim=1)
+    for head in range(4):
+        scheme = other if head == 2 else PLAIN
+        for one, expected in zip(found, scheme.rotate(q, repeated, at, at), strict=True):
+            assert torch.equal(one[:, head], expected[:, head])
+
+
+def test_pairs_that_are_left_out_change_no_score() -> None:
+    q, k = normal(2, 1, 1, 5, 64)
+    at = torch.arange(5)
+    other = k.clone()
+    other[..., 48:] = 100
+    found = [torch.matmul(*(x if n == 0 else x.mT for n, x in enumerate(WithoutPairs(range(24, 32)).rotate(q, each, at, at))))
+             for each in (k, other)]  # fmt: skip
+    torch.testing.assert_close(*found)
+    assert not torch.allclose(found[0], PLAIN.rotate(q, k, at, at)[0] @ PLAIN.rotate(q, k, at, at)[1].mT)
+
+
+def test_the_chosen_heads_are_those_of_the_record() -> None:
+    looks = [run for run in STORED["heads"]["runs"] if "layer" in run["setting"]]
+    heads = {(run["setting"]["layer"], n): head for run in looks for n, head in enumerate(run["heads"])}
+    assert [at for at, head in heads.items() if head["distances"][1] > 500] == [*released.PREVIOUS]
+    assert [at for at, head in heads.items() if head["after equal"] > 200] == [*released.AFTER_EQUAL]
+
+
 # ── the table of predictions ─────────────────────────────────────────────────────────────────────────────────────────────
 
 SIGNS = {"● right": "right", "◐ in part": "in part", "○ wrong": "wrong", "– not tested": "not tested"}
-# The predictions by their names in book/predictions.toml; those on single heads and layers are for another page.
-QUOTED = "cliff pair angle pairs interpolation ntk yarn window far shift bfloat16 bits recital writes".split()
-LATER = "previous sink equal share stop drop mask guilty content heads chain".split()
+# The predictions by their names in book/predictions.toml, on each page.
+QUOTED = {
+    "deeper/18_released": "cliff pair angle pairs interpolation ntk yarn window far shift bfloat16 bits recital writes".split(),
+    "deeper/19_heads": "previous sink equal share stop drop mask guilty content heads chain".split(),
+}
 
 
-def test_the_table_quotes_what_was_written_down_and_gives_the_computed_verdicts() -> None:
+@pytest.mark.parametrize("page", QUOTED)
+def test_the_table_quotes_what_was_written_down_and_gives_the_computed_verdicts(page: str) -> None:
     predictions = tomllib.loads((BOOK / "predictions.toml").read_text("utf-8"))
-    assert {name.removeprefix("released-") for name in predictions if name.startswith("released-")} == {*QUOTED, *LATER}
-    text = re.sub("<!--.*?-->", "", markdown(read(NOTEBOOKS["deeper/18_released"])))
+    every = {name for names in QUOTED.values() for name in names}
+    assert {name.removeprefix("released-") for name in predictions if name.startswith("released-")} == every
+    text = re.sub("<!--.*?-->", "", markdown(read(NOTEBOOKS[page])))
     rows = re.findall(r"^\| (R\d+) \| (.*?) \| (.*?) \| (. \w+(?: \w+)?) \| .+ \|$", text, re.MULTILINE)
-    written = [predictions[f"released-{name}"] for name in QUOTED]
+    written = [predictions[f"released-{name}"] for name in QUOTED[page]]
     assert [(claim, said) for _, claim, said, _ in rows] == [(each["claim"], each["prediction"]) for each in written]
-    verdicts = [line.partition(":")[0] for line in printed("deeper/18_released") if re.match(r"R\d+ ", line)]
+    verdicts = [line.partition(":")[0] for line in printed(page) if re.match(r"R\d+ ", line)]
     assert [f"{label} {SIGNS[sign]}" for label, _, _, sign in rows] == verdicts

@@ -228,6 +228,13 @@ def released(ax: Axes) -> None:
     ax.bar([*left], [*left.values()], color=[RED if pair in (22, 23) else "0.75" for pair in left])
 
 
+def heads(ax: Axes) -> None:
+    """In each layer of a released model, how much the head that looks one token back most does so; red: more than half."""
+    stored = json.loads((DATA / "released/heads.json").read_text(encoding="utf-8"))["runs"]
+    most = [max(head["distances"][1] for head in run["heads"]) for run in stored if "layer" in run["setting"]]
+    ax.bar(range(len(most)), most, color=[RED if one > 500 else "0.75" for one in most])
+
+
 def loses_its_place(ax: Axes) -> None:
     """The picture above the others: what four models write after being trained to count to twenty, on 64 letters at a time."""
     line = 64  # letters
@@ -267,6 +274,7 @@ CHAPTERS = (
     reach,
     choosing,
     released,
+    heads,
 )
 
 
