@@ -52,8 +52,8 @@ export const figure = {
     const half = narrow ? width : width / 2 - 8;
     const boxes = [{ left: 0, top, width: half, height: 190 }, narrow ? { left: 0, top: top + 200, width, height: 190 } : { left: width - half, top, width: half, height: 190 }];
     const bins = range(edges.length + 1);
-    const names = ["first", ...edges].map((edge, bin) => [bin, edge]).filter(([bin]) => bin < 4 || bin % 2);
-    const by = stage.plot(boxes[0], { x: [-0.5, edges.length + 0.5], y: [0, 100], xTicks: narrow ? names.filter(([bin]) => bin !== 2) : names, yTicks: [0, 50, 100], xLabel: "at least this far back", yLabel: "attention, %" });
+    const names = ["first", ...edges].map((edge, bin) => [bin, edge]).filter(([bin]) => [0, 2, 5, 8, 11].includes(bin));
+    const by = stage.plot(boxes[0], { x: [-0.5, edges.length + 0.5], y: [0, 100], xTicks: names, yTicks: [0, 50, 100], xLabel: "at least this far back", yLabel: "attention, %" });
     const looks = [first[at], ...distances[at]];
     bars(stage, by, bins.slice(0, 1), looks, "vermillion");
     bars(stage, by, bins.slice(1), looks, "green");
