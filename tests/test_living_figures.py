@@ -661,11 +661,11 @@ def test_a_head_that_looks_back_is_found_on_the_map(browser: Browser, site: Site
         looks = one["first"], one["distances"][1], one["distances"][0], one["equal"], one["after equal"], sum(one["share"][:16])
         return [share / 10 for share in looks]
 
-    with started(browser, site, "fig-heads") as tab:
-        figure = tab.locator("#fig-heads living-figure")
+    with started(browser, site, "fig-head-map") as tab:
+        figure = tab.locator("#fig-head-map living-figure")
 
         def agrees(layer: int, head: int) -> None:
-            found = says(tab, "fig-heads", f"Head {head} of layer {layer} has")
+            found = says(tab, "fig-head-map", f"Head {head} of layer {layer} has")
             assert all(abs(a - b) <= 0.8 for a, b in zip(found[2:], expected(layer, head), strict=True)), found
 
         agrees(16, 0)

@@ -22,7 +22,7 @@ export const figure = {
     head: { label: "Head", min: 0, max: HEADS - 1, step: 1, value: 0 },
   },
   draw(stage, { map, layer, head }, own) {
-    const { first, equal, after, distances, shares, edges } = own.data["{for}"];
+    const { first: [first], equal: [equal], after: [after], edges: [edges], distances, shares } = own.data["{for}"];
     // A row for each head, with a number for each layer.
     own.maps ??= Object.fromEntries(Object.entries({
       first, equal, after, own: distances.map(([itself]) => itself), previous: distances.map(([, previous]) => previous),

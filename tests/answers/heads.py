@@ -122,7 +122,7 @@ WRONG: dict[str, list[Any]] = {
         ("by the score", lambda q, k: (k * q).reshape(len(k), -1, 2).sum(dim=2).var(dim=0) / (k @ q).var(), "whole score"),
     ],
     "heads.behind_equals": [
-        ("not a number", behind_without_repeats, "no token comes twice"),
+        ("not a number", behind_without_repeats, "divide by zero"),
         ("equal", lambda tokens, weights: _where(tokens, weights, lambda m, n: tokens[n] == tokens[m]), "themselves"),
         ("its own key", lambda tokens, weights: _where(tokens, weights, lambda m, n: n and tokens[n - 1] == tokens[m], own=1),
          "own key"),
