@@ -369,7 +369,7 @@ WANDERING = [
     (r"whoever|somebody|one (?:reads|sees|finds)", "you, anyone who, or the name of the method", r"somebody else"),
     (r"spell(?:s|ed|ing|ings)?", "implementation or version", ""),
     (r"draw|draws|drawn|drew", "initialize, sample, plot or stretch", r"draw the line"),
-    (r"places?", "position", r"los\w+ (?:its|their|your) place|in (?:its )?place|decimal places?"),
+    (r"places?", "position", r"los\w+ (?:its|their|your) place|a place to rest|in (?:its )?place|decimal places?"),
     (
         r"turn|turns|turned|turning",
         "rotate, rotation or angle",
