@@ -155,7 +155,7 @@ def test_hands_sums_and_cliff_are_the_packages(
         drawn_anew = "([plain, seed, d]) => { const { state } = document.querySelector(`#${plain} living-figure`);"
         drawn_anew += " return state.seed === seed && state.d === d; }"
         tab.wait_for_function(drawn_anew, arg=[plain, str(seed), distance])
-        says = said(tab, plain, f"The key is {distance} bytes back", *finished)
+        says = said(tab, plain, f"The key is {distance} bytes back", *finished, within=180)
         drawn = figure.evaluate("e => e.drawn")
 
     before, after = (added_by_pairs(seed, s) for s in (AS_TRAINED, scheme))

@@ -44,7 +44,7 @@ const recipe = (method) => ({
 });
 const named = (list) => {
   const row = list.length > 2 && list.at(-1) - list[0] === list.length - 1;
-  const which = row ? `${list[0]} to ${list.at(-1)}` : listed(list);
+  const which = row ? `${list[0]} to ${list.at(-1)}` : listed(list.map(String)); // 0 is a name, too
   return `pair${list.length > 1 ? "s" : ""} ${which}`;
 };
 const capital = (words) => words[0].toUpperCase() + words.slice(1);
