@@ -361,7 +361,7 @@ def inspect_model(name: str) -> Report:
     made = tuple(
         Kind((), (kind.released.layers or kind.default.layers or (0, 0))[0], _of_table(kind), None) for kind in model.attention
     )
-    layers = max((kind.default.layers or (0, 0))[1] for kind in model.attention)
+    layers = max((kind.released.layers or kind.default.layers or (0, 0))[1] for kind in model.attention)
     lengths = [each.released.scaling.original_length for each in model.attention if each.released.scaling]
     trained_on = next(filter(None, lengths), None)
     return Report(name, model.config, layers, trained_on, made, (), tuple(sorted(_limits({}, made, trained_on))), FROM_TABLE)
