@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 def previous_by_loop(weights: Tensor) -> Any:
-    total = 0.0
+    total: Any = 0.0
     for m in range(1, len(weights)):
         total += weights[m][m - 1]
     return total / (len(weights) - 1)
@@ -80,7 +80,8 @@ def behind_by_loops(tokens: list[int], weights: Tensor) -> Any:
 def behind_by_followers(tokens: list[int], weights: Tensor) -> Any:
     """Remembers, for each token, what has come after it."""
     followers: dict[int, list[int]] = {}
-    total, asked = 0.0, 0
+    total: Any = 0.0
+    asked = 0
     for m, token in enumerate(tokens):
         if keys := [n for n in followers.get(token, []) if n < m]:
             total, asked = total + weights[m, keys].sum(), asked + 1
