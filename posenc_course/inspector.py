@@ -122,7 +122,7 @@ class Report:
         return f"{self.name}: the class {self.class_name} does what the configuration says"
 
     def text(self) -> str:
-        """The report for people. Its first line is the headline; the others have at most 88 characters."""
+        """The report for people. Its first line is the headline; the others have at most 80 characters."""
         first, *rest = _lines(self)
         return "\n".join([first, *(part for line in rest for part in _wrapped(line))])
 
@@ -679,8 +679,8 @@ def _in_the_file(config: Mapping[str, Any], kinds: Sequence[Kind], like: Model |
             yield _found("wrong", "unread-key", f"the type of scaling is {kind!r}, and transformers knows {known}")
         unknown = [key for key in part if kind in KEYS and key not in ALWAYS | {*KEYS[kind]} and not key.endswith("_theta")]
         for key in unknown:
-            instead = "; attention_factor is read" if key.startswith("attn") else ""
-            yield _found("wrong", "unread-key", f"{key} under the scaling isn't read for {kind}{instead}")
+            instead = "; attention_factor is" if key.startswith("attn") else ""
+            yield _found("wrong", "unread-key", f"{key} isn't read for {kind}{instead}")
         factor, longest = part.get("factor"), _longest(config)
         original = part.get("original_max_position_embeddings")
         if kind == "yarn" and factor and longest and original and not math.isclose(original * factor, longest, rel_tol=0.01):
@@ -839,7 +839,7 @@ def _limits(config: Mapping[str, Any], kinds: Sequence[Kind], length: int | None
 
 def _wrapped(line: str) -> list[str]:
     indent = re.match(" *", line)[0] + "  "  # type: ignore[index]
-    return textwrap.wrap(line, 88, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False) or [""]
+    return textwrap.wrap(line, 80, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False) or [""]
 
 
 def _lines(report: Report) -> Iterator[str]:

@@ -141,7 +141,7 @@ BROKEN: dict[str, tuple[dict[str, Any], str, str]] = {
             rope_scaling={"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 8192, "attn_factor": 1.0},
         ),
         "unread-key",
-        "attn_factor under the scaling isn't read for yarn; attention_factor is read",
+        "attn_factor isn't read for yarn; attention_factor is",
     ),
     "YaRN's length after stretching in the place of the one before": (
         without(QWEN, rope_scaling={"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 131_072}),
