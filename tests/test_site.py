@@ -72,6 +72,8 @@ STRUCTURE: dict[str, dict[str, Any]] = {
 }
 # Colours do not depend on the width, and looking at them takes the longest: once in each scheme is enough.
 COLOURS = {"runOnly": {"type": "rule", "values": ["color-contrast"]}}
+# Living figures draw themselves anew in the second frame after the width has changed.
+DRAWN = "async () => { for (let frame = 0; frame < 3; frame++) await new Promise(requestAnimationFrame); }"
 # The theme lets the keyboard into what scrolls, some time after the width has changed, and after figures have moved.
 KEYBOARD_IS_LET_IN = """() => [
     ...document.querySelectorAll('pre, .cell_output > .output, .pst-scrollable-table-container')
@@ -420,6 +422,7 @@ def barriers(tab: Page, *, with_axe: bool = True) -> Iterator[str]:
         tab.evaluate(WITHOUT_REPEATS)
     for device, width in WIDTHS.items():
         tab.set_viewport_size({"width": width, "height": 900})
+        tab.evaluate(DRAWN)
         if (wide := tab.evaluate("document.scrollingElement.scrollWidth")) > width:
             yield f"is {wide} pixels wide on a {device} of {width}"
         for element in tab.evaluate(OVERFLOWING):
