@@ -29,6 +29,8 @@ from tests.test_site import Site, site
 
 __all__ = ["site"]
 
+MORE = "details:not(.take)"  # controls that are seldom needed
+
 
 def said(tab: Page, plain: str, *words: str, within: float = 60) -> str:
     """What the figure says once it contains all these words and no more texts are to come."""
@@ -148,7 +150,7 @@ def test_hands_sums_and_cliff_are_the_packages(
             figure.get_by_role("radio", name=str(change[1]), exact=True).check(force=True)
             scheme, finished = RotaryPositions(RECIPES[change[0]](OMEGA, change[1])), [f"with factor {change[1]}", "instead of"]
         elif change:
-            figure.locator("details").evaluate(OPEN)
+            figure.locator(MORE).evaluate(OPEN)
             figure.get_by_label(f"Pair {change[0]}").fill(str(np.log2(change[1])))
             scheme = RotaryPositions(OMEGA * torch.where(torch.arange(8) == change[0], change[1], 1.0))
             finished = [f"Pair {change[0]} at ×", "instead of"]
@@ -220,7 +222,7 @@ def test_half_as_fast_pair_3_puts_the_cliff_twice_as_far(browser: Browser, site:
             chosen(tab.locator("#fig-break"), "Model").press("ArrowDown")
         said(tab, "fig-break", f"the cliff is at position {first}")
         weights = f"document.querySelectorAll('script[src*=\"text-rope-{seed}\"]').length"
-        tab.locator("#fig-break living-figure details").evaluate(OPEN)
+        tab.locator(f"#fig-break {MORE}").evaluate(OPEN)
         press(tab, "fig-break", "Pair 3", *["ArrowLeft"] * 4)
         says = said(tab, "fig-break", "Pair 3 at ×1/2", "instead of")
         assert tab.evaluate(weights) == 1
@@ -245,7 +247,7 @@ def test_where_a_text_takes_too_long_the_record_stays(browser: Browser, site: Si
                 }
             };
         }""")
-        tab.locator("#fig-break living-figure summary").press("Enter")
+        tab.locator(f"#fig-break {MORE} > summary").press("Enter")
         press(tab, "fig-break", "Pair 3", "ArrowLeft")
         assert "too slow" in said(tab, "fig-break", "recorded")
         (line,) = tab.evaluate("document.querySelector('#fig-break living-figure').drawn.lines")
@@ -337,7 +339,7 @@ def test_models_of_the_first_page_write_what_the_package_writes(browser: Browser
         said(tab, plain, "ALiBi none up to letter 256")
         weights = "document.querySelectorAll('script[src*=\"data/recite-\"]').length"
         assert not tab.evaluate(weights)
-        figure.locator("summary").press("Enter")
+        figure.locator(f"{MORE} > summary").press("Enter")
         press(tab, plain, "Start from number", *["ArrowRight"] * 4)
         said(tab, plain, "ALiBi none up to letter 256", f"RoPE at letter {mistakes(texts())[2]};")
         assert tab.evaluate(weights) == 4
@@ -346,4 +348,4 @@ def test_models_of_the_first_page_write_what_the_package_writes(browser: Browser
         said(tab, plain, "With glasses: RoPE none up to letter 256")
         assert mistakes(figure.evaluate("e => e.drawn.texts")) == mistakes(texts("rope"))
         assert mistakes(texts("rope"))[2:] == [None, None]
-        figure.locator("summary").press("Enter")
+        figure.locator(f"{MORE} > summary").press("Enter")
