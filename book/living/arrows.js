@@ -1,5 +1,5 @@
 // Chapter 10: one pair of a query and of a key as arrows, rotated by their positions, and their score.
-import { written } from "./draw.js";
+import { shortest, written } from "./draw.js";
 
 const SPEED = Math.PI / 9; // ω, in radians per token: 20°
 const QUERY = 2; // their lengths
@@ -9,7 +9,6 @@ const REACH = 2.9;
 
 const tip = (length, angle) => [length * Math.cos(angle), length * Math.sin(angle)];
 const score = (offset) => QUERY * KEY * Math.cos(SPEED * offset - AHEAD);
-const shortest = (angle) => angle - 2 * Math.PI * Math.round(angle / (2 * Math.PI)); // the short way round
 const OFFSETS = Array.from({ length: 161 }, (_, at) => (at - 80) / 4);
 
 export const figure = {

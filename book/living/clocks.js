@@ -1,6 +1,6 @@
 // Chapter 4: two rows of clocks, whose hands show two positions; the upper row may hide its position, so that readers work it out.
 import { frequencies } from "./formulas.js";
-import { listed, shade, written } from "./draw.js";
+import { listed, shade, shortest, written } from "./draw.js";
 
 const OMEGA = frequencies(8);
 const NAMES = ["first", "second", "third", "fourth"];
@@ -82,8 +82,7 @@ export const figure = {
         stage.add(`<circle cx="${plane.x(0)}" cy="${plane.y(0)}" r="4" class="vermillion" fill="currentColor"/>`);
         if (!row) return;
         stage.handle(`hand${i}`, plane.x(x), plane.y(y), (toX, toY) => {
-          const by = Math.atan2(toX - plane.x(0), plane.y(0) - toY) - speed * m;
-          const turned = by - 2 * Math.PI * Math.round(by / (2 * Math.PI)); // the short way round
+          const turned = shortest(Math.atan2(toX - plane.x(0), plane.y(0) - toY) - speed * m);
           return { m: Math.min(Math.max(Math.round(m + turned / speed), 0), 6299) };
         });
         const off = Math.abs(ahead(speed, above - m));

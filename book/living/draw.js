@@ -34,6 +34,11 @@ export function mean(numbers) {
   return numbers.reduce((a, b) => a + b, 0) / numbers.length;
 }
 
+/** The angle in radians without full rotations: the short way round. */
+export function shortest(angle) {
+  return angle - 2 * Math.PI * Math.round(angle / (2 * Math.PI));
+}
+
 const round = (number) => Math.round(number * 100) / 100;
 const SIZE = 13; // of letters, in pixels
 

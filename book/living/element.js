@@ -165,8 +165,7 @@ export async function start(host, figure) {
   const back = create("button", { type: "button", className: "again", title: "Start again" }); // a picture of an arrow
   back.setAttribute("aria-label", back.title);
   back.addEventListener("click", () => { stop(); Object.assign(state, defaults); changed(); });
-  const along = document.createElement("details"); // filled when it is opened
-  Object.assign(along, { className: "take", innerHTML: "<summary>Take along</summary>" });
+  const along = create("details", { className: "take" }, create("summary", { textContent: "Take along" })); // filled when it is opened
   along.addEventListener("toggle", () => along.open && living.load("take").then(
     ({ take }) => take(along, host, plain),
     ({ message }) => { says.textContent = message; },

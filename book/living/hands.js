@@ -1,6 +1,6 @@
 // Chapter 13: the eight pairs of a trained model with RoPE as clocks. The height of a hand is what its pair adds to the score of a
 // key at some distance; readers move the key, and make clocks slower. The model then reads the chapter's texts with these frequencies.
-import { listed, mean, written } from "./draw.js";
+import { listed, mean, shortest, written } from "./draw.js";
 import { frequencies, llama3, ntkAware, positionInterpolation, yarn } from "./formulas.js";
 import { drop, run } from "./models.js";
 
@@ -86,7 +86,8 @@ function handsAt(distance, waves, omega) {
     return { angle, adds: height * Math.cos(angle), most, reach, known: past(turned + 1e-9) <= reach + 2e-9 };
   });
 }
-const scoreAt = (...given) => handsAt(...given).reduce((sum, { adds }) => sum + adds, 0);
+const total = (hands) => hands.reduce((sum, { adds }) => sum + adds, 0);
+const scoreAt = (...given) => total(handsAt(...given));
 
 // By how much each text's loss exceeds that of the same model with only TRAINED bytes in sight, which was recorded.
 function compute({ seed, omega, key }, own) {
@@ -153,7 +154,7 @@ function drawClocks(stage, state, hands, waves, to) {
     if (octaves) stage.add(`<path class="line blue" d="M${at(0, R + 5)}${arc}"/>`);
     stage.handle(`p${i}`, x + (R + 5) * Math.sin(dial), y - (R + 5) * Math.cos(dial), (toX, toY) => {
       const to = Math.atan2(toX - x, y - toY);
-      const by = (to - dial - TURN * Math.round((to - dial) / TURN)) / OCTAVE; // the short way round
+      const by = shortest(to - dial) / OCTAVE;
       return { [`p${i}`]: Math.min(Math.max(Math.round(4 * (octaves + by)) / 4, SLOWEST), FASTEST), method: "own" };
     });
   });
@@ -199,7 +200,7 @@ export const figure = {
     const hands = handsAt(state.d, waves, omega);
     if (own.scored?.key !== key) own.scored = { key, scores: distances.map((distance) => scoreAt(distance, waves, omega) - most) };
     const { scores } = own.scored;
-    const score = scoreAt(state.d, waves, omega) - most;
+    const score = total(hands) - most;
     const [pull, other, unit] = own.repeated ? ["pull", "other word", "letter"] : ["score", "key", "byte"];
     const top = drawClocks(stage, state, hands, waves, pull);
     const x = [0, LONGEST];

@@ -1,6 +1,6 @@
 // Chapter 6: a query and a key moved along a text together. All angles between their pairs stay the same, and so does the score,
 // unless random projections come between them.
-import { written } from "./draw.js";
+import { shortest, written } from "./draw.js";
 import { frequencies, sinusoidalTable } from "./formulas.js";
 
 const LENGTH = 512;
@@ -57,7 +57,7 @@ export const figure = {
         plane.line(...[Math.sin, Math.cos].map((wave) => angles.map((angle) => radius * wave(angle))), names, false)
       );
       along(circle, 1, "faint");
-      const turn = speed * offset - 2 * Math.PI * Math.round((speed * offset) / (2 * Math.PI)); // the short way
+      const turn = shortest(speed * offset);
       along(circle.map((part) => speed * n + (turn * part) / (2 * Math.PI)), 0.4);
       const aside = Math.abs(turn) < 0.5 ? 0.2 * (Math.sign(turn) || 1) : 0; // of the letters
       for (const [angle, name, color, by] of [[speed * n, "n", "orange", -aside], [speed * m, "m", "green", aside]]) {

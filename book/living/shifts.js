@@ -1,5 +1,5 @@
 // Chapter 6: two pairs as clocks. Over the same number of tokens, each hand rotates by the same angle, wherever it starts.
-import { listed, written } from "./draw.js";
+import { listed, shortest, written } from "./draw.js";
 
 const OMEGA = [0.3, 0.1];
 const STARTS = [[1, "blue"], [7, "green"], [13, "vermillion"]];
@@ -7,7 +7,6 @@ const MOST = 63; // tokens, in which the slower pair makes a whole rotation, and
 const FARTHEST = 20;
 const RIM = 1.15; // where the arcs are
 const tip = (angle, radius = 1) => [radius * Math.sin(angle), radius * Math.cos(angle)];
-const shortest = (angle) => angle - 2 * Math.PI * Math.round(angle / (2 * Math.PI)); // the short way round
 const degrees = (angle) => `${Math.round((angle * 180) / Math.PI)}°`;
 
 export const figure = {

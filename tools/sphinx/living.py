@@ -63,6 +63,7 @@ def scripts(root: Path) -> dict[str, str]:
     return modules | {f"data/{name}": data_script(f"data/{name}", value) for name, value in values.items()}
 
 
+@cache
 def version(root: Path) -> str:
     """The version of all scripts together, which is in the addresses that the loader asks for."""
     return sha256("".join(scripts(root).values()).encode()).hexdigest()[:8]
