@@ -15,10 +15,9 @@ from PIL import Image, ImageSequence
 from playwright.sync_api import Browser, Download, Locator, Page
 
 from posenc_course.experiment.corpus import DATA
-from tests.commands import ROOT
-from tests.test_living import open_in
+from tests.test_living import open_in, placed
 from tests.test_recite import wrong
-from tests.test_site import SOURCES, Site, barriers, opened, parsed, site
+from tests.test_site import Site, barriers, opened, parsed, site
 from tools import clips
 from tools.audit import served
 
@@ -26,16 +25,7 @@ __all__ = ["site"]
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def placed() -> dict[str, str]:
-    """The pages of all living figures, with those that the story repeats, by their names."""
-    found: dict[str, str] = {}
-    for document, source in SOURCES.items():
-        text = (ROOT / source).read_text(encoding="utf-8").replace('\\"', '"')
-        found |= dict.fromkeys(re.findall(r'<living-figure for="fig-([\w-]+)"', text), f"{document}.html")
-    return found
-
-
-FIGURES = placed()
+FIGURES = placed(re.compile(r'<living-figure for="fig-([\w-]+)"'))  # with those that the story repeats, by their names
 AXED = ["loses-place", "heatmap", "told", "story-suspects"]
 
 

@@ -30,14 +30,14 @@ figures = SimpleNamespace(**run_path(str(ROOT / "tools/sphinx/figures.py")))
 ELEMENT = re.compile(r'<living-figure for="([\w-]+)" figure="(\w+)" try="([^"]+)">')
 
 
-def placed() -> dict[str, str]:
+def placed(element: re.Pattern[str] = ELEMENT) -> dict[str, str]:
     """The pages of all living figures, by the plain figures that they bring to life."""
     found: dict[str, str] = {}
     for document, source in SOURCES.items():
         text = (ROOT / source).read_text(encoding="utf-8")
         cells = json.loads(text)["cells"] if source.endswith(".ipynb") else [{"source": [text]}]
         for cell in cells:
-            found |= {plain: f"{document}.html" for plain, *_ in ELEMENT.findall("".join(cell["source"]))}
+            found |= {match[1]: f"{document}.html" for match in element.finditer("".join(cell["source"]))}
     return found
 
 

@@ -12,9 +12,10 @@ from playwright.sync_api import Browser, Page
 
 from posenc_course.experiment import load_results
 from posenc_course.experiment.corpus import DATA
-from tests.test_living import CHOOSE, FIGURES, open_in
+from tests.test_living import FIGURES, open_in
 from tests.test_recite import wrong
 from tests.test_site import Site, site
+from tools.browser import DRAWN
 
 __all__ = ["site"]
 STATE = "document.querySelector('#{} living-figure').state"
@@ -35,6 +36,11 @@ def phone(browser: Browser, *, motion: bool = False) -> Iterator[Page]:
     context.close()
 
 
+def centre(tab: Page, plain: str) -> None:
+    """Bring the figure's picture to the middle of the screen."""
+    tab.evaluate("name => document.querySelector(`#${name} .stage`).scrollIntoView({ block: 'center' })", plain)
+
+
 def swipe(tab: Page, x: float, y: float, by_x: int, by_y: int) -> None:
     """A real finger, which the browser may take for scrolling."""
     touch = tab.context.new_cdp_session(tab)
@@ -42,7 +48,7 @@ def swipe(tab: Page, x: float, y: float, by_x: int, by_y: int) -> None:
     for kind, at in [("touchStart", points[:1]), *(("touchMove", [point]) for point in points[1:]), ("touchEnd", [])]:
         touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": at})
     touch.detach()
-    tab.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    tab.evaluate(DRAWN)
 
 
 # For each figure that a finger can touch anywhere, where it is touched and what it changes by moving to the right.
@@ -54,7 +60,7 @@ def test_a_finger_that_scrolls_changes_nothing_and_one_that_drags_does(browser: 
     state = STATE.format(plain)
     with phone(browser) as tab:
         open_in(tab, site.address(FIGURES[plain]), plain)
-        tab.evaluate("name => document.querySelector(`#${name} .stage`).scrollIntoView({ block: 'center' })", plain)
+        centre(tab, plain)
         box = tab.locator(f"#{plain} .stage").bounding_box()
         assert box
         x, y = box["x"] + 0.6 * box["width"], box["y"] + 0.4 * box["height"]
@@ -76,7 +82,7 @@ def test_a_ring_is_dragged_around(browser: Browser, site: Site) -> None:
     plain = "fig-two-turned"
     with phone(browser) as tab:
         open_in(tab, site.address(FIGURES[plain]), plain)
-        tab.evaluate("name => document.querySelector(`#${name} .stage`).scrollIntoView({ block: 'center' })", plain)
+        centre(tab, plain)
         ring = tab.locator(f"#{plain} .handle").first.bounding_box()
         assert ring
         assert min(ring["width"], ring["height"]) >= 44
@@ -106,10 +112,11 @@ def test_slider_takes_over_from_its_own_animation(browser: Browser, site: Site) 
         assert tab.evaluate(state)["both"] == 0
 
 
-SWEEP = """async (plain) => {
+SWEEP = (
+    f"async (plain) => {{ const drawn = {DRAWN};"
+     """
     const host = document.querySelector(`#${plain} living-figure`);
     const stage = host.querySelector(".stage");
-    const drawn = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
     const moved = [];
     for (const slider of host.querySelectorAll("input[type=range]")) {
         if (!slider.checkVisibility()) continue;
@@ -134,6 +141,7 @@ SWEEP = """async (plain) => {
     }).map((words) => words.textContent);
     return { moved, order, out };
 }"""
+)
 
 
 @pytest.mark.parametrize("page", sorted({*FIGURES.values()}))
@@ -206,7 +214,7 @@ def test_controls_stand_in_one_grid(browser: Browser, site: Site, page: str) -> 
         open_in(tab, site.address(page), *plains)
         for width in (1280, 390, 320):
             tab.set_viewport_size({"width": width, "height": 844})
-            tab.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            tab.evaluate(DRAWN)
             for plain in plains:
                 found = tab.evaluate(GRID, plain)
                 assert not found["out"], f"{plain} at {width} pixels"
@@ -225,7 +233,7 @@ def test_bob_is_pulled_to_the_moment_at_which_it_is_there(browser: Browser, site
     plain = "fig-pendulums"
     with phone(browser) as tab:
         open_in(tab, site.address(FIGURES[plain]), plain)
-        tab.evaluate("name => document.querySelector(`#${name} .stage`).scrollIntoView({ block: 'center' })", plain)
+        centre(tab, plain)
         rings = tab.locator(f"#{plain} .handle")
         assert rings.count() == 4
         ring = rings.first.bounding_box()
@@ -248,10 +256,8 @@ def test_it_moves_once_and_then_waits(browser: Browser, site: Site, plain: str, 
     value = f"{STATE.format(plain)}.{part}"
     with phone(browser, motion=True) as tab:
         tab.add_init_script(SLOW)
-        open_in(tab, site.address(FIGURES[plain]))
-        tab.evaluate("name => document.getElementById(name).scrollIntoView()", plain)
-        tab.wait_for_selector(f"#{plain}.lives")
-        tab.evaluate("name => document.querySelector(`#${name} .stage`).scrollIntoView({ block: 'center' })", plain)
+        open_in(tab, site.address(FIGURES[plain]), plain)
+        centre(tab, plain)
         tab.wait_for_function(f"{value} !== {rest}", polling=50)
         tab.evaluate("slower = 1")
         tab.wait_for_function(f"{value} === {rest}", polling=50)
@@ -273,7 +279,7 @@ def test_clocks_and_key_are_dragged_by_a_finger(browser: Browser, site: Site) ->
     state = STATE.format(CLOCKS)
     with phone(browser) as tab:
         open_in(tab, site.address(FIGURES[CLOCKS]), CLOCKS)
-        tab.evaluate("name => document.querySelector(`#${name} .stage`).scrollIntoView({ block: 'center' })", CLOCKS)
+        centre(tab, CLOCKS)
         scrolled = tab.evaluate("scrollY")
         for pair in range(8):
             x, y, size = tab.evaluate(RING, [CLOCKS, pair])
@@ -297,7 +303,7 @@ def test_clock_goes_no_further_than_its_slider(browser: Browser, site: Site) -> 
     with browser.new_page(viewport={"width": 1280, "height": 900}, reduced_motion="reduce") as tab:
         tab.add_init_script(SAVES)
         open_in(tab, site.address(FIGURES[CLOCKS]), CLOCKS)
-        tab.evaluate("name => document.querySelector(`#${name} .stage`).scrollIntoView({ block: 'center' })", CLOCKS)
+        centre(tab, CLOCKS)
         x, y, _ = tab.evaluate(RING, [CLOCKS, 3])
         rim = tab.evaluate("plain => document.querySelectorAll(`#${plain} circle.line.faint`)[3].r.baseVal.value + 5", CLOCKS)
         tab.mouse.move(x, y)
@@ -306,7 +312,7 @@ def test_clock_goes_no_further_than_its_slider(browser: Browser, site: Site) -> 
         for turned in (*range(0, -200, -10), *range(-200, 110, 10)):
             angle = math.radians(turned)
             tab.mouse.move(x + rim * math.sin(angle), y + rim * (1 - math.cos(angle)))
-            tab.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            tab.evaluate(DRAWN)
             seen.append(tab.evaluate(state)["p3"])
         tab.mouse.up()
     assert min(seen) == -3
@@ -319,11 +325,8 @@ def test_key_moves_out_of_training_once(browser: Browser, site: Site) -> None:
     state = STATE.format(CLOCKS)
     with phone(browser, motion=True) as tab:
         tab.add_init_script(SLOW)
-        tab.goto(site.address(FIGURES[CLOCKS]))
-        tab.evaluate(CHOOSE)
-        tab.evaluate("name => document.getElementById(name).scrollIntoView()", CLOCKS)
-        tab.wait_for_selector(f"#{CLOCKS}.lives")
-        tab.evaluate("name => document.querySelector(`#${name} .stage`).scrollIntoView({ block: 'center' })", CLOCKS)
+        open_in(tab, site.address(FIGURES[CLOCKS]), CLOCKS)
+        centre(tab, CLOCKS)
         tab.wait_for_function(f"{state}.d < 60")
         tab.evaluate("slower = 1")
         tab.wait_for_function(f"{state}.d === 120")
@@ -376,7 +379,7 @@ def test_first_touch_stops_the_race_and_scrolling_does_not(browser: Browser, sit
         tab.add_init_script(SLOW)
         tab.goto(site.address(FIGURES[RACE]))
         tab.wait_for_selector(f"#{RACE}.lives")
-        tab.evaluate("name => document.querySelector(`#${name} .stage`).scrollIntoView({ block: 'center' })", RACE)
+        centre(tab, RACE)
         tab.wait_for_function(f"{length} < 128 && {length} > 65")
         swipe(tab, 200, 400, 0, -40)
         then = tab.evaluate(length)

@@ -27,6 +27,7 @@ from playwright.sync_api import TimeoutError as TooSlow
 
 from tests.commands import WEEKLY
 from tools.audit import BYTES, parts
+from tools.browser import DRAWN
 
 ROOT = Path(__file__).parent.parent
 SOURCES = {
@@ -72,8 +73,6 @@ STRUCTURE: dict[str, dict[str, Any]] = {
 }
 # Colours do not depend on the width, and looking at them takes the longest: once in each scheme is enough.
 COLOURS = {"runOnly": {"type": "rule", "values": ["color-contrast"]}}
-# Living figures draw themselves anew in the second frame after the width has changed.
-DRAWN = "async () => { for (let frame = 0; frame < 3; frame++) await new Promise(requestAnimationFrame); }"
 # The theme lets the keyboard into what scrolls, some time after the width has changed, and after figures have moved.
 KEYBOARD_IS_LET_IN = """() => [
     ...document.querySelectorAll('pre, .cell_output > .output, .pst-scrollable-table-container')

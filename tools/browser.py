@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from playwright.sync_api import Browser, sync_playwright
 
 NO_CHROMIUM = "no Chromium found: apt-get install chromium, or set CHROMIUM to the path of Chrome or Chromium"
+# To be evaluated in a page: living figures draw themselves anew in the second frame after a change of theirs, or of the width.
+DRAWN = "async () => { for (let frame = 0; frame < 3; frame++) await new Promise(requestAnimationFrame); }"
 NAMES = ["chromium", "chromium-browser", "google-chrome"]
 
 

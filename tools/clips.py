@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from playwright.sync_api import Page
 
-from tools.browser import NO_CHROMIUM, chromium, launched
+from tools.browser import DRAWN, NO_CHROMIUM, chromium, launched
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "book/pictures"
@@ -32,7 +32,6 @@ CLIPS = {"race": Clip("story-race", "Letters", 24, 128, 12, still=4)}
 FIRST = 2  # seconds at the beginning
 WIDTH, FINE = 640, 2  # of the picture, and pixels of the film for one of the page
 EDGE = 16  # around the picture, as around the page
-DRAWN = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
 
 def frames(tab: Page, clip: Clip, folder: Path) -> str:
