@@ -114,7 +114,7 @@ def test_slider_takes_over_from_its_own_animation(browser: Browser, site: Site) 
 
 SWEEP = (
     f"async (plain) => {{ const drawn = {DRAWN};"
-     """
+    """
     const host = document.querySelector(`#${plain} living-figure`);
     const stage = host.querySelector(".stage");
     const moved = [];

@@ -19,6 +19,7 @@ import torch
 import transformers
 from torch import Tensor
 
+from posenc_course._probing import SMALL, TOKENS, WINDOW
 from posenc_course.alibi import alibi_bias, alibi_slopes
 from posenc_course.attention import attention, causal_mask
 from posenc_course.models import LayerKind, Model, Settings, find_model, last_look, load_models
@@ -29,28 +30,8 @@ from tools import models as tool
 
 MODELS = {model.name: model for model in load_models()}
 ROTARY = [name for name, model in MODELS.items() if any(kind.encoding == "RoPE" for kind in model.attention)]
-TOKENS, WINDOW = 12, 5
-# The configurations of all classes, made small; each class takes those that it has.
-SMALL = {
-    **dict.fromkeys(("vocab_size", "index_topk"), 64),
-    **dict.fromkeys(("intermediate_size", "moe_intermediate_size", "kv_lora_rank", "q_lora_rank", "o_lora_rank"), 32),
-    **dict.fromkeys(("num_attention_heads", "num_key_value_heads", "index_n_heads", "num_experts", "num_local_experts"), 2),
-    **dict.fromkeys(("n_routed_experts", "linear_num_heads", "linear_num_value_heads", "linear_num_key_heads"), 2),
-    **dict.fromkeys(("mamba_n_heads", "mamba_num_heads"), 2),
-    **dict.fromkeys(("mamba_d_head", "mamba_head_dim"), 64),
-    **dict.fromkeys(("num_experts_per_tok", "n_group", "topk_group", "n_groups", "mamba_n_groups", "o_groups"), 1),
-    **dict.fromkeys(("sliding_window", "attention_chunk_size"), WINDOW),
-    "local_attention": 2 * WINDOW,
-    "mamba_expand": 2,
-    "mamba_d_ssm": 128,
-    "hidden_size_per_layer_input": 0,
-    "pad_token_id": 0,
-    "bos_token_id": 1,
-    "eos_token_id": 2,
-    # What acts on the queries and keys after the rotation, or on the scores, is no part of the encoding.
-    "attn_logit_softcapping": None,
-    "use_qk_norm": False,
-}
+# What acts on the queries and keys after the rotation, or on the scores, is no part of the encoding.
+BARE = SMALL | {"attn_logit_softcapping": None, "use_qk_norm": False}
 OF_CLASS: dict[str, dict[str, Any]] = {
     "GraniteMoeHybridConfig": {
         "mamba_n_heads": 4,
@@ -70,7 +51,7 @@ def small(name: str, width: int | None = None, **changes: Any) -> Any:
     """The class's configuration with few channels and experts, but with its own layers and, by default, width of a head."""
     made = getattr(transformers, name)
     default = made().to_dict()
-    values = {key: value for key, value in SMALL.items() if default.get(key) is not None}
+    values = {key: value for key, value in BARE.items() if default.get(key) is not None}
     hidden = 64
     if "qk_rope_head_dim" not in default:  # or they have three widths, which stay
         if default.get("head_dim"):
