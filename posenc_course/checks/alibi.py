@@ -49,20 +49,12 @@ _SLOPES: dict[str, tuple[Slope, str]] = {
     "the formula": (lambda head, size: 2 ** (-8 * (head + 1) / size),
         "You use the formula in the text of the paper, which fits any number of heads. But for 12 heads, the authors' code "
         "begins with the slopes of 8 heads, and so do the models that were trained with it."),
-    "the formula from 0": (lambda head, size: 2 ** (-8 * head / size),
-        "Your first slope is 1. Do you count h from 0? In the formula, h begins with 1. And for 12 heads, the authors' code "
-        "doesn't use this formula."),
     "from 0": (_listed(lambda j, p: 8 * j / p, lambda h, p: 8 * h / p),
         "Your first slope is 1, and all your slopes are one step too steep. Do you count h from 0? In the formula, h begins "
         "with 1."),
-    "the first from 0": (_listed(_between, lambda h, p: 8 * h / p),
-        "Your first slope is 1, and for 12 heads, your first 8 slopes are one step too steep. Do you count h from 0? In the "
-        "formula, h begins with 1."),
     "sorted": (lambda head, size: float(alibi_slopes(size).sort(descending=True).values[head]),
         "Your slopes are right, but you have sorted them. Trained models have them in the order of the authors' code, in which "
         "the slopes from the larger power of two come last."),
-    "additional first": (lambda head, size: float(alibi_slopes(size).roll(size - _power(size))[head]),
-        "Your slopes from the larger power of two come first, but they should come last."),
     "additional backwards": (_listed(lambda j, p: 8 - 4 * (2 * j + 1) / p),
         "Your slopes from the larger power of two begin with the flattest, but they should begin with the steepest."),
     "of the larger power": (lambda head, size: 2 ** (-8 * (head + 1) / (1 << (size - 1).bit_length())),
@@ -76,12 +68,6 @@ _SLOPES: dict[str, tuple[Slope, str]] = {
     "repeated": (_listed(lambda j, p: 8 * (j + 1) / p),
         "For 12 heads, your last 4 slopes repeat the first ones, but no two heads should have the same slope. Which slopes of "
         "16 heads don't occur among those of 8 heads?"),
-    "running on": (_listed(lambda j, p: 8 * (p + j + 1) / p),
-        "For 12 heads, your last 4 slopes continue the sequence of the first 8. But they should come from the slopes of 16 "
-        "heads."),
-    "counted among all": (_listed(lambda j, p: 4 * (2 * (j + p) + 1) / p),
-        "For 12 heads, you carry on with the formula at head 8 for the last 4 heads. But head 8 should get the first slope of "
-        "16 heads, so start counting again."),
     "one per head": (_listed(_between, lambda h, p: h + 1.0),
         "Your exponents increase by 1 from head to head. For a power of two, the step should be 8 divided by the number of "
         "heads."),
@@ -95,11 +81,6 @@ _SLOPES: dict[str, tuple[Slope, str]] = {
         "Your exponent lacks its minus sign. A slope should be smaller than 1."),
     "backwards": (lambda head, size: _slope(size - 1 - head, size),
         "Your slopes are in reverse order. Head 0 should have the first slope. For a power of two, that is the steepest one."),
-    "base e": (lambda head, size: math.exp(math.log2(_slope(head, size))),
-        "You use powers of e, but the slopes should be powers of 2."),
-    "the formula to the base e": (lambda head, size: math.exp(-8 * (head + 1) / size),
-        "You use powers of e, but the slopes should be powers of 2. And for 12 heads, the authors' code doesn't use the "
-        "formula in the text of the paper."),
 }  # fmt: skip
 
 
@@ -212,9 +193,6 @@ def bias() -> Exercise:
             "the other sign": (_of_positions(lambda head, size: -_slope(head, size)),
                 "Your bias grows with the distance: the nearest key gets the smallest bias, and the first key of the text gets "
                 "the largest. Check the sign."),
-            "rows and columns": (of_places(lambda m, n: (m - n).abs()),
-                "For a query after a cache, the nearest key gets the smallest bias in your function. Do you use row numbers as "
-                "positions? A query in row 0 can be token 11 of the text, so use the positions that your function is given."),
             "places": (of_places(lambda m, n: m - n),
                 "You use row numbers of the tensors as positions. But keys 2 and 9 are seven tokens apart, even if the keys "
                 "between them have been removed from the cache. Use the positions that your function is given."),
@@ -254,16 +232,8 @@ def slope(seed: int) -> Exercise:
         right=_slope,
         mistakes={
             **_SLOPES,
-            "negative": (lambda head, size: -_slope(head, size),
-                "Your slope is negative. A slope is a positive number; the minus sign belongs in the bias."),
-            "exponent": (lambda head, size: math.log2(_slope(head, size)),
-                "You return the exponent. The slope is 2 to the power of this number."),
-            "exponent, no minus": (lambda head, size: -math.log2(_slope(head, size)),
-                "You return the exponent without its minus sign. The slope is 2 to the power of minus this number."),
             "of 12 heads": (lambda head, size: 2.0 ** -(head + 1 if head < 8 else head - 7.5),
                 "You return the slopes of 12 heads, whatever num_heads is."),
-            "one head further": (lambda head, size: float(torch.cat((alibi_slopes(size)[-1:], alibi_slopes(size)))[head]),
-                "You give each head the slope of the head before it. Heads are counted from 0."),
         },
         praise="all slopes are right, for 1 to 200 heads, in the order of the authors' code.",
         tolerance=1e-6,
@@ -510,19 +480,8 @@ def slope_for(seed: int) -> Exercise:
         right=right,
         mistakes={
             "endless": (lambda keys, share, length: -math.log(1 - share) / keys, endless),
-            "endless, below 0": (lambda keys, share, length: math.log(1 - share) / keys,
-                "You return a negative slope, but a slope is positive. And you use the formula for an endless text, but the "
-                "text has only `length` tokens."),
-            "endless, base 2": (lambda keys, share, length: -math.log2(1 - share) / keys,
-                "You use base 2, but the softmax uses powers of e. And you use the formula for an endless text."),
-            "endless, the rest": (lambda keys, share, length: -math.log(share) / keys,
-                "You use the formula for an endless text, and you have swapped share and 1 - share, so the distant keys get "
-                "the share."),
             "endless, one key less": (lambda keys, share, length: -math.log(1 - share) / max(keys - 1, 1),
                 "You use the formula for an endless text, with one key too few. The query's own key counts, too."),
-            "half": (lambda keys, share, length: math.log(2) / keys,
-                "Your slope gives the nearest keys half of the attention, whatever the share should be. And it does so only in "
-                "an endless text."),
             "of twice the keys": (lambda keys, share, length: math.log(share / (1 - share)) / keys,
                 "You use the formula for a text with twice as many tokens as `keys`. But a text can have any number of "
                 "tokens."),
@@ -681,9 +640,6 @@ def attend(seed: int) -> Exercise:
             "padding counts": (by_places(_SEEN),
                 "Your function is right without padding. But it counts padding between two words as distance, and only words "
                 "should count."),
-            "padding counts and is seen": (by_places(_causal),
-                "Your function is right without padding. But it counts padding as distance, and it lets queries look at "
-                "padding."),
             "padding is seen": (but(mask=_causal),
                 "Your distances are right, but your queries still look at padding. The mask has to use `real`, too."),
             **{f"open, {bias.__name__}": (but(mask=_but_padding(_open), bias=bias),
@@ -696,9 +652,6 @@ def attend(seed: int) -> Exercise:
             **{f"from the left, {n}": (but(mask=mask), left)
                for n, mask in enumerate((_from_the_left, _but_padding(_from_the_left), left_or(-1), left_or(0)))},
             **{f"rows, {n}": (by_rows(_SEEN, stands), f"{rows}.") for n, stands in enumerate((_places, _words))},
-            "rows, open": (by_rows(_but_padding(_open), _places),
-                f"{rows}. And your new tokens see the new tokens after them."),
-            "rows, padding is seen": (by_rows(_causal, _places), f"{rows}. And your queries look at padding."),
             **{f"not itself, {mask.__name__}": (but(mask=mask),
                 "In your function, a new token doesn't see itself. The last key that a token may see is its own.")
                for mask in (before, before_or_first)},
@@ -711,8 +664,6 @@ def attend(seed: int) -> Exercise:
                 "You use the package's slopes for this number of heads. Use the slopes that your function is given."),
             "backwards": (but(bias=lambda distance, slopes: _linear(distance, slopes.flip(0))),
                 "You use the slopes in reverse order."),
-            "no softmax": (but(weigh=lambda scores, mask, real: scores * mask),
-                "You weight the values by their scores. Where is the softmax?"),
             "bias divided": (
                 lambda q, keys, values, slopes, real: _attend(q, keys, values, slopes / math.sqrt(q.shape[2]), real),
                 "You divide the bias by √d, but only q·k should be divided."),
@@ -725,8 +676,6 @@ def attend(seed: int) -> Exercise:
             "padding after the softmax": (
                 but(mask=_causal, weigh=lambda scores, mask, real: scores.masked_fill(~mask, -math.inf).softmax(-1) * real),
                 "You remove the weights of the padding after the softmax, so the weights of the words don't add up to 1."),
-            "hidden at 0": (but(weigh=lambda scores, mask, real: (scores * mask).softmax(-1)),
-                "You give a hidden key the score 0, but then it still has a weight. Which score gives a weight of 0?"),
         },
         praise="for one new token and for several, after a cache, with padding before the words and between them, the result "
                "is the same as without padding.",

@@ -35,32 +35,12 @@ def smallest() -> Exercise:
             "a step too many": (lambda n, d: right(n + 1, d), _STEPS),
             "a full turn": (lambda n, d: right(n, d, 2 * math.pi),
                 "With your base, the slowest pair completes a full rotation. The exercise asks for at most half a rotation."),
-            "a quarter turn": (lambda n, d: right(n, d, math.pi / 2),
-                "With your base, the slowest pair completes only a quarter of a rotation. It may complete half a rotation, so "
-                "a smaller base is enough."),
-            "a radian": (lambda n, d: right(n, d, 1),
-                "With your base, the slowest pair rotates by only 1 radian. Half a rotation is π radians."),
-            "degrees": (lambda n, d: right(n, d, 180), _DEGREES),
-            "degrees of the base": (lambda n, d: math.radians(right(n, d)), _DEGREES),
             "no width": (by(lambda d: 1),
                 "Your formula gives the slowest pair the frequency 1/base. In the table, this pair is faster, because the "
                 "largest i is less than d/2. Where does the width appear in your formula?"),
-            "no width, a full turn": (lambda n, d: (n - 1) / (2 * math.pi),
-                "Your formula gives the slowest pair the frequency 1/base and lets it complete a full rotation. In the table, "
-                "this pair is faster, and it should complete only half a rotation."),
-            "upside down": (by(lambda d: (d - 2) / d),
-                "Your exponent is upside down. You know how large base^((d-2)/d) has to be. To which power do you have to "
-                "raise that number to get the base?"),
             "columns": (by(lambda d: d / (d - 1)),
                 "Your exponent contains d - 1, the number of the last column. But it should contain 2i, so what is i for the "
                 "last pair?"),
-            "2 twice": (by(lambda d: d / (2 * (d - 2))),
-                "Your exponent has an extra factor of 2. The last pair begins at column d - 2, and this number is already 2i."),
-            "one over": (lambda n, d: 1 / right(n, d),
-                "You return 1 divided by the base. The base has to be greater than 1, because otherwise the frequencies "
-                "wouldn't fall from pair to pair."),
-            "the frequency": (lambda n, d: math.pi / (n - 1),
-                "You return the frequency of the slowest pair. Which base, greater than 1, gives this frequency?"),
             **{f"{whole.__name__}": (lambda n, d, whole=whole: float(whole(right(n, d))), _WHOLE)
                for whole in (math.floor, round, math.ceil)},
         },
@@ -99,20 +79,13 @@ def for_turns(seed: int) -> Exercise:
             "a pair more": (by(lambda d, count: d / (2 * count)),
                 "With your base, pair i = count completes a rotation. But pairs are counted from 0, so that is one pair too "
                 "many."),
-            "both": (lambda n, d, count: right(n + 1, d, count + 1),
-                "You are off by one twice: in the number of steps between the tokens, and in the number i of the pair that "
-                "decides."),
             "half a turn": (lambda n, d, count: right(n, d, count, turn=math.pi),
                 "With your base, the slowest of the `count` pairs completes only half a rotation. It should complete a full "
                 "one."),
             "a radian": (lambda n, d, count: right(n, d, count, turn=1),
                 "With your base, the slowest of the `count` pairs rotates by only 1 radian. A full rotation is 2π radians."),
-            "degrees": (lambda n, d, count: right(n, d, count, turn=360), _DEGREES),
             "all pairs": (lambda n, d, count: right(n, d, d // 2),
                 "With your base, all pairs complete a rotation, but only `count` of them have to."),
-            "all pairs, half a turn": (lambda n, d, count: right(n, d, d // 2, turn=math.pi),
-                "You return the solution to the chapter's exercise, in which the slowest pair completes half a rotation. Here, "
-                "`count` pairs have to complete a full rotation."),
             "count turns": (lambda n, d, count: right(n, d, d // 2, turn=2 * math.pi * count),
                 "With your base, the slowest pair completes `count` rotations. But `count` is a number of pairs."),
             "from the slowest": (by(lambda d, count: d / (2 * max(d // 2 - count, 1))),
@@ -120,14 +93,6 @@ def for_turns(seed: int) -> Exercise:
                 "rotation."),
             "no 2": (by(lambda d, count: d / (count - 1)),
                 "You lost a factor of 2 in the exponent: the frequency of pair i is base^(-2i/d)."),
-            "2 twice": (by(lambda d, count: d / (4 * (count - 1))),
-                "Your exponent has an extra factor of 2: the frequency of pair i is base^(-2i/d), and i counts pairs, not "
-                "columns."),
-            "one over": (lambda n, d, count: 1 / right(n, d, count),
-                "You return 1 divided by the base. Your exponent has the wrong sign."),
-            "upside down": (by(lambda d, count: 2 * (count - 1) / d),
-                "Your exponent is upside down. You know how large base^(2i/d) has to be. To which power do you have to raise "
-                "that number to get the base?"),
             **{whole.__name__: (lambda n, d, count, whole=whole: float(whole(right(n, d, count))), _WHOLE)
                for whole in (math.floor, round, math.ceil)},
         },
@@ -180,9 +145,6 @@ def for_neighbours(seed: int) -> Exercise:
 
         return base
 
-    def wrong_half(d: int, apart: float) -> float:
-        return by(lambda d, base: -_neighbours(d, base))(d, -apart)
-
     def chord(d: int, base: float) -> float:
         return float(frequencies(d, base).sin().square().sum().sqrt()) * 2
 
@@ -199,26 +161,14 @@ def for_neighbours(seed: int) -> Exercise:
             "the smallest": (lambda d, apart: 1.1,
                 "You always return the smallest base that you try. Is the distance that you compute too small, or does your "
                 "search continue in the wrong half?"),
-            "the largest": (lambda d, apart: 1e12,
-                "You always return the largest base that you try. In which half does your search continue?"),
-            "the wrong half": (wrong_half,
-                "Your search continues in the wrong half, so you end up at one end of the range. If neighbours are far enough "
-                "apart, should the base grow or shrink?"),
             "from 2": (lambda d, apart: max(right(d, apart), 2.0),
                 "Your search begins at 2, but a base can be smaller than that."),
             **{whole.__name__: (lambda d, apart, whole=whole: float(whole(right(d, apart))), _WHOLE)
                for whole in (math.floor, round, math.ceil)},
-            "powers of ten": (lambda d, apart: 10.0 ** math.floor(math.log10(right(d, apart) * 1.0001)),
-                "You try only powers of ten, but the base has to be correct to one percent."),
             **{f"up to 10^{k}": (lambda d, apart, k=k: min(right(d, apart), 10.0**k), the_end) for k in (4, 5, 6, 8, 9, 10)},
             **{f"{steps} halvings": (by(_neighbours, steps), too_soon) for steps in range(4, 10)},
             **{f"{steps} plain halvings from {low}": (by(_neighbours, steps, low, plain=True), small)
                for steps in (20, 30, 40) for low in (1.0, 1.1)},
-            "power": (lambda d, apart: math.log10(right(d, apart)), "You return the exponent of 10. Return the base itself."),
-            "logarithm": (lambda d, apart: math.log(right(d, apart)),
-                "You return the logarithm of the base. Return the base itself."),
-            "one over": (lambda d, apart: 1 / right(d, apart),
-                "You return 1 divided by the base. Return the base itself."),
             "squared": (by(lambda d, base: _neighbours(d, base) ** 2),
                 "You compare the square of the distance with `apart`. A square root is missing."),
             "half": (by(lambda d, base: _neighbours(d, base) / 2),
@@ -226,8 +176,6 @@ def for_neighbours(seed: int) -> Exercise:
             "whole angle": (by(chord), "You use the whole angle, but the length of a chord is 2·sin of *half* its angle."),
             "along the arc": (by(lambda d, base: float(frequencies(d, base).square().sum().sqrt())),
                 "You add up the lengths of arcs. But the distance between two rows is made up of chords, which are shorter."),
-            "d frequencies": (by(lambda d, base: _neighbours(2 * d, base)),
-                "You use d frequencies, but there are only d/2 pairs."),
         },
         praise=f"all {len(cases)} bases are right, small ones and large ones, for narrow and wide tables.",
         same=lambda known, said: math.isclose(held(known), held(said), rel_tol=0.0105),
@@ -277,7 +225,6 @@ def survivors(seed: int) -> Exercise:
                 "can also be the one above it, even for the last position."),
             "half up": (lambda n, bits: rounded(n, bits, lambda x: np.floor(x + 0.5)),
                 "If two numbers are equally near, you take the upper one. Take the one whose last digit is 0."),
-            "up": (lambda n, bits: rounded(n, bits, np.ceil), "You always round up. Round to the nearest number."),
             "a digit less": (lambda n, bits: rounded(n, bits - 1),
                 "You keep one digit too few. Do you count only the digits after the binary point? The digit before it counts, "
                 "too."),
@@ -289,12 +236,10 @@ def survivors(seed: int) -> Exercise:
             "exact ones": (lambda n, bits: min(n, 2**bits),
                 "You stop where the numbers are no longer exact. But beyond that point, some numbers are left: first every "
                 "second one, then every fourth, and so on."),
-            "all": (lambda n, bits: n, "You don't round anything. What should happen to 9 = 1001₂ if you keep 3 digits?"),
             "one step": (one_step,
                 "You round all positions as coarsely as the last one. But smaller positions are rounded less, or not at all."),
             "digits": (lambda n, bits: len(np.unique(all_of(n, bits)[0])),
                 "You compare the digits without their exponent. But 1.01₂ · 2² and 1.01₂ · 2³ are different numbers."),
-            "lost": (lambda n, bits: n - rounded(n, bits), "You count the numbers that are lost. Count those that are left."),
             "alone": (alone,
                 "You count only the numbers to which exactly one position is rounded. If several positions are rounded to the "
                 "same number, this number counts, too, but only once."),

@@ -87,9 +87,6 @@ def steps() -> Exercise:
             "parity": (lambda token: math.pi * token,
                 "A 1 makes a half rotation, so two 1s bring your pair back to where it started. This tells the sum modulo 2, "
                 "but you need it modulo 3."),
-            "modulo 4": (lambda token: math.pi / 2 * token,
-                "A 1 makes a quarter of a rotation, so it takes four 1s to bring your pair back. This tells the sum modulo 4, "
-                "but you need it modulo 3."),
             "modulo 6": (lambda token: math.pi / 3 * token,
                 "A 1 makes a sixth of a rotation, so three 1s turn your pair around instead of bringing it back. This tells "
                 "the sum modulo 6. Do you divide π by 3, instead of 2π?"),
@@ -100,8 +97,6 @@ def steps() -> Exercise:
                 "brings your pair back exactly."),
             "a third": (lambda token: token / 3,
                 "You return the fraction of a whole rotation. In radians, a whole rotation is 2π."),
-            "upside down": (lambda token: 3 / _WHOLE * token,
-                "You divide 3 by 2π, but a third of a whole rotation is 2π divided by 3."),
             "always": (lambda token: third,
                 "Your angle is the same for every digit, so your pair counts the tokens instead of adding up the digits."),
             "one more": (lambda token: third * (token + 1),
@@ -114,8 +109,6 @@ def steps() -> Exercise:
                 "it as far as two 1s."),
             "only 2": (lambda token: third * (token == 2),
                 "Only the digit 2 rotates your pair, so it counts the 2s. A 1 should add 1 to the sum."),
-            "2 is a half": (lambda token: third * (0, 1, 1.5)[token],
-                "A 2 makes a half rotation, but it should move your pair as far as two 1s do."),
         },
         praise=f"in texts of {_DIGITS:,} digits, the direction of the pair tells the sum modulo 3, and nothing else.",
         ask=ask,
@@ -169,10 +162,6 @@ def forget_bias(seed: int) -> Exercise:
         "You return the product of the gates, by which the weights are multiplied. But a bias is added to the scores, so you "
         "need its logarithm."
     )
-    shifted = (
-        "Your product ends before the query's own gate. The gate of token m already lowers what query m sees of all earlier "
-        "keys."
-    )
 
     def ask(call: Call, given: Tensor) -> Tensor:
         """The past of the table, if it's wrong or if the future is minus infinity."""
@@ -208,8 +197,6 @@ def forget_bias(seed: int) -> Exercise:
             "one token too early": (_past(lambda g: _logarithms(g) + g.log() - g.log()[:, None]),
                 "Your product goes over the gates of tokens n to m - 1, but it should go over those of tokens n + 1 to m. A "
                 "gate lowers the scores of all keys before its own token."),
-            "but the query's": (
-                _past(lambda g: _logarithms(g) - g.log()[:, None] * (torch.ones(2 * [len(g)]).tril(-1) > 0)), shifted),
             "product": (_past(lambda g: _logarithms(g).exp()), product),
             "log of the product": (_past(_log_of_product),
                 "Your bias is right for short texts. In a long text, the product of the gates is too small for the computer "
@@ -233,9 +220,6 @@ def forget_bias(seed: int) -> Exercise:
             "from the start": (_past(lambda g: g.log().cumsum(0)[:, None].expand(len(g), -1)),
                 "In each row, your bias is the same for all keys, so the softmax ignores it. The product should begin after "
                 "key n, not at the start of the text."),
-            "the keys' part": (_past(lambda g: -g.log().cumsum(0).expand(len(g), -1)),
-                "Your bias gives the same weights as the right one, because in each row, it differs from it by a constant. But "
-                "here you should return the logarithm itself, which is 0 for the query's own key."),
             "transposed": (lambda g: _past(_logarithms)(g).T,
                 "You have swapped rows and columns: a row belongs to a query, and a column to a key."),
         },
@@ -284,20 +268,13 @@ def reflect(seed: int) -> Exercise:
             "the other part": (lambda x, w: 2 * _part(x, w) - x,
                 "You keep the part of x along w and reverse the rest. It should be the other way round: what lies in the "
                 "mirror stays, and the part along w is reversed."),
-            "the part alone": (lambda x, w: _part(x, w), "You return only the part of x along w."),
             "twice the part": (lambda x, w: 2 * _part(x, w),
                 "You return what should be subtracted from x."),
             "all at once": (lambda x, w: x - 2 * (x * w).sum() / (w @ w) * w,
                 "Your function is right for a single vector. But if there are several, you add up all their products with w. "
                 "Each vector has its own."),
-            "reversed": (lambda x, w: -x,
-                "You reverse the whole vector. A mirror reverses only the part along w."),
-            "number by number": (lambda x, w: x - 2 * x * w * w / (w @ w),
-                "You multiply x and w number by number without adding up. The part of x along w needs the dot product x·w."),
             "x of length 1": (lambda x, w: torch.nn.functional.normalize(x - 2 * _part(x, w), dim=-1),
                 "Your reflections have length 1. Only the length of w makes no difference; a reflection is as long as x."),
-            "w of x's length": (lambda x, w: x - 2 * (x @ w)[..., None] * w / (x * x).sum(dim=-1, keepdim=True),
-                "You divide by x·x, but it's the length of w that doesn't matter. Divide by w·w."),
         },
         praise="single vectors and whole tables are reflected, whatever the length of w. This takes one dot product for "
                "each vector, so a model never has to build the matrix of a single mirror.",
@@ -438,9 +415,6 @@ def mirrors(seed: int) -> Exercise:
             "one for all": (lambda order: (_rearrangement(order)[:, :1] - torch.eye(len(order), dtype=torch.float64)[:, :1]).T
                             if order[0] else _differences(_moved(order)[:1], len(order)),
                 "You return only one mirror, which swaps two cups. Most orders need more than one."),
-            "axes": (lambda order: torch.eye(len(order), dtype=torch.float64)[[cup for cup, _ in _moved(order)]],
-                "Each of your vectors points to one cup, so its mirror changes the sign of one number and swaps nothing. Which "
-                "vector is perpendicular to the mirror between *two* cups?"),
         },
         praise="all nine rearrangements of two to seven balls come out right, and none needs more mirrors than one fewer than "
                "cups.",
@@ -494,7 +468,6 @@ def recurrent(seed: int) -> Exercise:
 
     q, k, v, gates, state = case(6, 4, 0.5, 0.9, True)
     gates[3, 1] = 0
-    late = "A gate lowers what *earlier* tokens have stored, so multiply the state by it before you add the new token's v kᵀ."
     return Exercise(
         cases={
             "a text of one token": case(1, 3, 0.3, 0.7, False),
@@ -527,11 +500,6 @@ def recurrent(seed: int) -> Exercise:
                 "state that your function is given has this form, too."),
             "one gate": (lambda q, k, v, gates, state: _recurrence(q, k, v, gates[:, :1].expand_as(gates), state),
                 "You use the first gate of each token for all channels. Each channel of the keys has its own."),
-            "mean gate": (lambda q, k, v, gates, state: _recurrence(
-                q, k, v, gates.mean(dim=1, keepdim=True).expand_as(gates), state),
-                "You use the mean of each token's gates for all channels. Each channel of the keys has its own."),
-            "gate last": (_updated(lambda state, new, gate: gate * (state + new)),
-                f"You multiply by the gates after adding the token, so each token forgets some of itself. {late}"),
             "not itself": (_token_by_token(
                 lambda state, q, k, v, gate: (gate * state @ q, gate * state + torch.outer(v, k))),
                 "Your state is right, but your outputs lack the query's own token. Add v kᵀ before the query reads the state."),
@@ -555,12 +523,6 @@ def recurrent(seed: int) -> Exercise:
             "the gate before": (lambda q, k, v, gates, state: _recurrence(
                 q, k, v, torch.cat((torch.ones_like(gates[:1]), gates[:-1])), state),
                 "You multiply by the gates of the token before. Each token's own gates lower what was stored before it."),
-            "the next gate": (lambda q, k, v, gates, state: _recurrence(
-                q, k, v, torch.cat((gates[1:], torch.ones_like(gates[:1]))), state),
-                "You multiply by the gates of the next token. Each token's own gates lower what was stored before it."),
-            "overwritten": (_updated(lambda state, new, gate: new),
-                "Each of your tokens replaces the whole state. Multiply the old state by the gates, and add the new token to "
-                "it."),
         },
         praise="for one new token and for many, at the beginning and after a cache, the state holds all that's needed of the "
                "past.",

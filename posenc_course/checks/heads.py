@@ -40,18 +40,6 @@ def previous(seed: int) -> Exercise:
                 "You measure how much a token looks at itself. The key before it is beside the main diagonal."),
             "the token after": (lambda weights: float(weights.diagonal(1).mean()),
                 "You take the diagonal above the main one, where a query would look at the token after it. All of it is 0."),
-            "the first token": (lambda weights: float(weights[:, 0].mean()),
-                "You measure the attention on the first token, which is in the first column."),
-            "the first token, from the second query on": (lambda weights: float(weights[1:, 0].mean()),
-                "You measure the attention on the first token, which is in the first column."),
-            "two back": (lambda weights: float(weights.diagonal(-2).mean()) if len(weights) > 2 else 0.0,
-                "You look two tokens back."),
-            "two back at most": (lambda weights: float(torch.cat((weights.diagonal(-1), weights.diagonal(-2))).mean()),
-                "You also count the token two positions before."),
-            "near": (lambda weights: float((weights.diagonal(-1) + weights.diagonal()[1:]).mean()),
-                "You also count the attention on the token itself."),
-            "the last query": (lambda weights: float(weights[-1, -2]),
-                "You look at the last query only. Average over all of them."),
         },
         praise="you found the weights beside the diagonal. With this function, and the weights of 270 heads, five of SmolLM2's "
                "stand out.",
@@ -102,10 +90,6 @@ def pair_shares(seed: int) -> Exercise:
             "mean square": (of(lambda parts: parts.square().mean(dim=0)),
                 "You take mean squares. But a pair that adds the same to every key's score decides nothing, so subtract its "
                 "mean over the keys first."),
-            "mean": (of(lambda parts: parts.mean(dim=0)),
-                "You take means over the keys. A pair decides by what *differs* between keys."),
-            "mean size": (of(lambda parts: parts.abs().mean(dim=0)),
-                "You take mean sizes. A pair decides by what *differs* between keys, so take the variance."),
             "standard deviation": (of(lambda parts: parts.std(dim=0)),
                 "You take standard deviations. Take variances, which are their squares."),
             "no share": (lambda q, k: _parts(q, k).var(dim=0),
@@ -116,14 +100,6 @@ def pair_shares(seed: int) -> Exercise:
             "layout": (lambda q, k: _shares((q * k).unflatten(-1, (2, -1)).sum(dim=-2).var(dim=0)),
                 "Your pairs are made of channels from the two halves. Here, neighbours form a pair: channels 0 and 1, then 2 "
                 "and 3."),
-            "channels": (lambda q, k: _shares((q * k).var(dim=0).unflatten(-1, (-1, 2)).sum(dim=-1)),
-                "You add the variances of the two channels. Add the channels' parts of the score first, and then take the "
-                "variance of the pair."),
-            "keys alone": (lambda q, k: _shares(k.var(dim=0).unflatten(-1, (-1, 2)).sum(dim=-1)),
-                "You don't use the query. A pair in which it's short contributes little."),
-            "lengths": (lambda q, k: _shares(
-                (k.unflatten(-1, (-1, 2)).norm(dim=-1) * q.unflatten(-1, (-1, 2)).norm(dim=-1)).var(dim=0)),
-                "You multiply lengths. The part of a pair also depends on the angle between the two: take the dot product."),
         },
         praise="the shares are right. They say which pairs decide between the keys, not which ones are long.",
     )  # fmt: skip
@@ -187,29 +163,7 @@ def behind_equals(seed: int) -> Exercise:
                 "You also count the query's own key, if the token before it is equal. Only earlier keys count."),
             "all queries": (mean(_after, lambda tokens, m: [m]),
                 "You average over all queries. Leave out those that have no such key."),
-            "all but the first": (mean(_after, lambda tokens, m: [m] if m else []),
-                "You average over all queries but the first. Leave out all that have no such key."),
-            "queries with an equal token": (mean(_after, equal),
-                "You also average over queries whose only equal token is right before them. The key after it is their own, so "
-                "leave them out."),
-            "the last one": (mean(lambda tokens, m: _after(tokens, m)[-1:]),
-                "You take only the last such key of each query. Add up the weights of all of them."),
-            "the first one": (mean(lambda tokens, m: _after(tokens, m)[:1]),
-                "You take only the first such key of each query. Add up the weights of all of them."),
-            "mean over keys": (lambda tokens, weights: _over_keys(tokens, weights),
-                "You average over the keys of a query. Add up their weights, and then average over the queries."),
-            "the sum": (lambda tokens, weights: sum(float(weights[m, _after(tokens, m)].sum()) for m in range(len(tokens))),
-                "You add up over the queries. Return their mean."),
-            "the token before": (mean(lambda tokens, m: [m - 1] if m else []),
-                "You measure the attention on the token before."),
-            "exchanged": (mean(lambda tokens, m: [n for n in range(m) if m + 1 < len(tokens) and tokens[m + 1] == tokens[n]]),
-                "You compare the key with the token after the query, which the model doesn't know yet."),
         },
         praise="the right keys are counted for the right queries. In SmolLM2, four heads have more than a fifth of their "
                "attention there.",
     )  # fmt: skip
-
-
-def _over_keys(tokens: list[int], weights: Tensor) -> float:
-    means = [float(weights[m, keys].mean()) for m in range(len(tokens)) if (keys := _after(tokens, m))]
-    return sum(means) / max(len(means), 1)

@@ -90,8 +90,6 @@ def reach() -> Exercise:
             "layers times the first": (_capped(lambda windows: len(windows) * (windows[0] - 1) if windows else 0), equal),
             "layers times the last": (_capped(lambda windows: len(windows) * (windows[-1] - 1) if windows else 0), equal),
             "layers times the widest": (_capped(lambda windows: len(windows) * (max(windows, default=1) - 1)), equal),
-            "layers times the first window": (_capped(lambda windows: len(windows) * windows[0] if windows else 0),
-                f"{equal} And a window includes the query's own token."),
             "without end": (lambda windows, m: m if None in windows else _stacked([w or 0 for w in windows]), endless),
             "without end, m for every such layer": (lambda windows, m: sum(m if w is None else w - 1 for w in windows),
                 endless),
@@ -107,8 +105,6 @@ def reach() -> Exercise:
                 "the first of them?"),
             "the first position": (changed(lambda back, m: m - back),
                 "You return the first position that the output can depend on. How many tokens back is it?"),
-            "half on each side": (_capped(lambda windows: sum((w - 1) // 2 for w in windows)),
-                "You take half of each window. But these layers are causal, so the whole window lies in the past."),
         },
         praise=f"all {len(cases)} stacks are right, with equal and different windows, near the beginning of the text, and with "
                "layers that see everything.",
@@ -174,8 +170,6 @@ def overlap(seed: int) -> Exercise:
         right=right,
         mistakes={
             "full windows": (full, cut),
-            "full windows, in this order": (lambda m, n, w: min(max(0.0, 1 - (m - n) / w), 1.0), f"{cut} And n may be later "
-            "than m."),
             "not below zero": (lambda m, n, w: 1 - abs(m - n) / w, negative),
             "not below zero, but cut off": (
                 lambda m, n, w: (min(m, n) - max(max(m, n) - w, -1)) / math.sqrt(min(w, m + 1) * min(w, n + 1)), negative),
@@ -184,9 +178,6 @@ def overlap(seed: int) -> Exercise:
             "m is later": (lambda m, n, w: max(min(n + 1, n - (m - w + 1) + 1), 0) / math.sqrt(min(w, m + 1) * min(w, n + 1)),
                 order),
             "0 if n is later": (lambda m, n, w: right(m, n, w) if n <= m else 0.0, order),
-            "the sum of the windows": (of(lambda a, b, both: 2 * both / (a + b)),
-                "You divide by the mean of the two counts. A cosine divides by the product of two lengths: how long is a sum "
-                "of a perpendicular vectors of length 1?"),
             "by the union": (of(lambda a, b, both: both / (a + b - both)),
                 "You divide the tokens in both windows by the tokens in either of them. A cosine divides by the product of two "
                 "lengths instead."),
@@ -194,8 +185,6 @@ def overlap(seed: int) -> Exercise:
             "by the second": (of(lambda a, b, both: both / b), one),
             "by the larger": (of(lambda a, b, both: both / max(a, b)), one),
             "by the smaller": (of(lambda a, b, both: both / min(a, b)), one),
-            "by w": (lambda m, n, w: _sizes(m, n, w)[2] / w,
-                "You divide by w. But windows near the beginning of the text have fewer tokens."),
             "the product": (of(lambda a, b, both: both / (a * b)),
                 "You compute the dot product of the two means. For the cosine, divide it by both lengths: the mean of a "
                 "tokens has the length 1/√a."),
@@ -203,8 +192,6 @@ def overlap(seed: int) -> Exercise:
             "the tokens in both": (of(lambda a, b, both: float(both)), "You return how many tokens are in both windows. For "
                 "the cosine, divide this number by the lengths of the two sums."),
             "one token more": (counted, "Your windows have one token too many: the w tokens include the token itself."),
-            "counted from one": (lambda m, n, w: right(max(m - 1, 0), max(n - 1, 0), w),
-                "You count positions from 1. But positions begin at 0, so the token at position m has m tokens before it."),
             "early windows lack a token": (shortened,
                 "Your early windows have one token too few, and the first one is empty. At position m, there are m + 1 tokens: "
                 "0 to m, the token itself included."),
@@ -266,10 +253,6 @@ def cache_size(seed: int) -> Exercise:
         right=right,
         mistakes={
             "from layer 0": (keys(lambda layers, every: -(-layers // every)), first),
-            "rounded": (keys(lambda layers, every: math.floor(layers / every + 0.5)),
-                "You round to the nearest whole number. How many of 15 layers are number 4, 8, 12, …?"),
-            "one more": (keys(lambda layers, every: layers // every + 1),
-                "You let one layer too many see everything."),
             "one early": (keys(lambda layers, every: (layers + 1) // every if every > 1 else layers),
                 "Your layers that see everything come one layer too early. Counted from 1, they are the layers n, 2n, …"),
             "whole groups": (lambda layers, every, w, length: right(layers - layers % every, every, w, length),
@@ -294,10 +277,6 @@ def cache_size(seed: int) -> Exercise:
             "on top of the windows": (lambda layers, every, w, length: layers * min(w, length) + layers // every * length,
                 "You count a window in every layer, and then the layers that see everything once more. These layers have no "
                 "window."),
-            "only those that see everything": (lambda layers, every, w, length: layers // every * length,
-                "You count only the layers that see everything. The others keep keys, too."),
-            "only the windows": (lambda layers, every, w, length: (layers - layers // every) * min(w, length),
-                "You count only the layers with a window. The others keep keys, too."),
             "keys and values": (lambda *case: 2 * right(*case), "You count keys and values. Count only the keys."),
         },
         ask=ask,
@@ -450,8 +429,6 @@ def looks_back(seed: int) -> Exercise:
                 "Your number is one too large. The last token itself is 0 tokens back."),
             "the nearest": (lambda f, x: next((back for back, size in enumerate(effects(f, x)) if size > 1e-10), 0),
                 "You return the nearest token that makes a difference. Look for the farthest."),
-            "the strongest": (lambda f, x: int(torch.tensor(effects(f, x)).argmax()),
-                "You return the token that makes the largest difference. Look for the farthest that makes any."),
             "all outputs": (lambda f, x: farthest(effects(f, x, row=lambda y: y)),
                 "You return the whole text for every function. Do you compare all outputs? Each token changes its own output, "
                 "but the question is only about the last one."),
@@ -552,18 +529,8 @@ def plan(seed: int) -> Exercise:
                 "In your plan, the first layer sees everything. But a layer without encoding can read distances only if a "
                 "layer below it has averaged over a window."),
             "windows of 8": (with_full(lambda *case: _best(*case)[0]), some_left),
-            "one layer": (with_full(one, None), "You let only one layer see everything, even if the budget allows more."),
             "one layer, windows of 8": (with_full(one), "You let only one layer see everything, even if the budget allows "
                 "more. And your windows don't use what is left."),
-            "no layer": (with_full(lambda *case: 0, None),
-                "No layer of your plan sees everything. First see for how many layers the budget is enough, and then divide "
-                "the rest among the windows."),
-            "windows forgotten": (with_full(lambda layers, length, budget: min(budget // length, layers - 1)),
-                "You spend the whole budget on layers that see everything. But each of the other layers needs at least 8 "
-                "keys, too."),
-            "windows forgotten, first layer too": (with_full(lambda layers, length, budget: budget // length),
-                "You spend the whole budget on layers that see everything. But each of the other layers needs at least 8 "
-                "keys, too, and the first layer should have a window."),
             "as if windows cost extra": (with_full(lambda layers, length, budget:
                 min((budget - NARROWEST * layers) // length, layers - 1), None),
                 "You count 8 keys for every layer, also for those that see everything. But these have no window besides."),

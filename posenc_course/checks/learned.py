@@ -44,21 +44,13 @@ def extend() -> Exercise:
                 "and make room for new rows between them."),
             "the last row again": (lambda t, rows: t[torch.arange(rows).clamp(max=len(t) - 1)],
                 "You repeat the last row, so a model can't tell the additional positions apart."),
-            "round and round": (lambda t, rows: t[torch.arange(rows) % len(t)],
-                "After the last row, you start again at row 0, so some positions have the same row."),
-            "nearest": (lambda t, rows: t[torch.linspace(0, len(t) - 1, rows).round().long()],
-                "For each new row, you take the nearest old row. But a new row can also lie between two old rows, as a mixture "
-                "of both."),
             "the row before": (lambda t, rows: t[torch.arange(rows) * (len(t) - 1) // max(rows - 1, 1)], copies),
-            "equal shares": (lambda t, rows: t[torch.arange(rows) * len(t) // rows], copies),
             "a step too many": (lambda t, rows: _at(t, torch.arange(rows) * len(t) / rows),
                 "Your last row should be the last row of the old table. From its first row to its last, the new table has rows "
                 "- 1 steps, and the old one has len(table) - 1."),
             "pixels": (lambda t, rows: _at(t, (torch.arange(rows) + 0.5) * len(t) / rows - 0.5),
                 "Your rows aren't evenly spaced from the first old row to the last. They lie at the centres of equal "
                 "intervals, like the pixels of an image. (In PyTorch, `align_corners` makes this difference.)"),
-            "backwards": (lambda t, rows: right(t, rows).flip(0),
-                "Your rows are in reverse order: your first row is the last row of the old table."),
         },
         praise=f"your function stretches {', '.join(f'{n} rows to {rows}' for n, rows, _ in sizes)}, and all other cases are "
                "right, too.",
@@ -103,7 +95,6 @@ def heard(seed: int) -> Exercise:
         "`table[positions] += …`, each row is increased only once, even if it occurs several times in `positions`.)"
     )
     mean = "You take a mean. But the gradient of a row is the sum of the gradients of all tokens that looked it up."
-    one_off = "Your rows are off by one. Rows and positions are both counted from 0, and a token at position m looked up row m."
     return Exercise(
         cases={
             "a single text": inputs([ordered], 5),
@@ -120,30 +111,8 @@ def heard(seed: int) -> Exercise:
             "the last one kept": (one_each, one_kept),
             "the first one kept": (lambda g, p, rows: one_each(g, p, rows, backwards=True), one_kept),
             "mean": (lambda g, p, rows: right(g, p, rows) / counts(g, p, rows).clamp(min=1), mean),
-            "mean over the batch": (lambda g, p, rows: right(g, p, rows) / len(g), mean),
-            "mean over all tokens": (lambda g, p, rows: right(g, p, rows) / p.numel(), mean),
             "columns": (columns,
                 "You use the column of the batch as the row. But `positions` says which row each token looked up."),
-            "the first text's positions": (lambda g, p, rows: right(g, p[:1].expand_as(p), rows),
-                "You use the positions of the first text for all texts. But each text has its own positions."),
-            "the first text": (lambda g, p, rows: right(g[:1], p[:1], rows),
-                "You use only the first text. But the tokens of all texts contribute to the gradient."),
-            "the last text": (lambda g, p, rows: right(g[-1:], p[-1:], rows),
-                "You use only the last text. But the tokens of all texts contribute to the gradient."),
-            "sign": (lambda g, p, rows: -right(g, p, rows),
-                "The sign is wrong. A training step goes against the gradient, but the exercise asks for the gradient itself."),
-            "counts": (counts, "You count the tokens that looked up each row. Add up their gradients instead."),
-            "a row late": (lambda g, p, rows: right(g, (p + 1) % rows, rows), one_off),
-            "a row early": (lambda g, p, rows: right(g, (p - 1) % rows, rows), one_off),
-            "all alike": (lambda g, p, rows: g.sum(dim=(0, 1)).expand(rows, -1),
-                "In your result, every row is the sum over all tokens. But a token contributes only to the row that it looked "
-                "up."),
-            "all that were looked up alike": (
-                lambda g, p, rows: g.sum(dim=(0, 1)) * (counts(g, p, rows) > 0),
-                "In your result, every row that was looked up is the sum over all tokens. But a token contributes only to its "
-                "own row."),
-            "channels": (lambda g, p, rows: right(g, p, rows).sum(dim=1, keepdim=True).expand(rows, g.shape[2]),
-                "You sum over the channels. But each number in a row has its own gradient."),
         },
         praise="each row gets the gradients of all tokens that looked it up, and nothing else.",
     )  # fmt: skip
@@ -181,19 +150,9 @@ def room(seed: int) -> Exercise:
         right=right,
         mistakes={
             "one too few": (lambda prompt, rows: max(rows - prompt, 0), one_too_few),
-            "two too few": (lambda prompt, rows: max(rows - prompt - 1, 0),
-                "Your number is two too small. How many tokens have been read when the last one is generated? The last token "
-                "itself needs no row."),
-            "below 0": (lambda prompt, rows: rows - prompt,
-                f"{one_too_few} And if the prompt is longer than the table, you return a negative number."),
-            "no edge": (lambda prompt, rows: rows - prompt + 1,
-                "If the prompt is longer than the table, you return a negative number. But the number of new tokens can't be "
-                "below 0."),
             "absolute": (lambda prompt, rows: abs(rows - prompt + 1), unreadable),
             "distance and one": (lambda prompt, rows: abs(rows - prompt) + 1, unreadable),
             "at least one": (lambda prompt, rows: max(rows - prompt + 1, 1), unreadable),
-            "one too many": (lambda prompt, rows: max(rows - prompt + 2, 0),
-                "Your number is one too large. A token can be generated only after all tokens before it have been read."),
             "none when full": (lambda prompt, rows: max(rows - prompt + 1, 0) if prompt != rows else 0,
                 "A prompt that fills the table can still be read, and then the decoder generates one more token."),
             "all rows": (lambda prompt, rows: rows, no_prompt),
@@ -201,7 +160,6 @@ def room(seed: int) -> Exercise:
             "all rows, if the prompt fits": (lambda prompt, rows: rows if prompt <= rows else 0, no_prompt),
             "all rows and one, if the prompt fits": (lambda prompt, rows: rows + 1 if prompt <= rows else 0, no_prompt),
             "whole text": (lambda prompt, rows: max(rows + 1, prompt), whole_text),
-            "prompt": (lambda prompt, rows: prompt, "You return the length of the prompt. Count only the new tokens."),
         },
         praise="your numbers are right, even if the prompt fills the table or is too long for it.",
     )  # fmt: skip
@@ -287,8 +245,6 @@ def untrained(seed: int) -> Exercise:
         },
         right=right,
         mistakes={
-            "exchanged": (lambda b, a: ~right(b, a),
-                "You have swapped True and False. True should stand for a row that training never reached."),
             "unchanged": (lambda b, a: same(a, b),
                 "You look for rows that haven't changed. But weight decay has shrunk the untrained rows, too."),
             **{f"changed by less than {part}": (
@@ -304,14 +260,6 @@ def untrained(seed: int) -> Exercise:
             "opposite": (lambda b, a: cosine(b, a).abs() > 0.9999,
                 "You call a row untrained if it now points in the opposite direction. But then its direction has changed by "
                 "180 degrees, and the cosine is -1."),
-            "and shorter": (lambda b, a: right(b, a) & (lengths(b, a) < 1 - 1e-6),
-                "You require an untrained row to be shorter than before. But the factor of the weight decay can be 1."),
-            "the most frequent length": (lambda b, a: (lengths(b, a) / lengths(b, a).median() - 1).abs() < 1e-4,
-                "You compare lengths and take the most common ratio as the factor. But a trained row may have this ratio, "
-                "too."),
-            "the last row's length": (lambda b, a: (lengths(b, a) / lengths(b, a)[-1] - 1).abs() < 1e-4,
-                "You compare lengths and compute the factor from the last row, as if that row were untrained. But the last row "
-                "may have been trained, and a trained row may have the same ratio of lengths as an untrained one."),
             "as long or shorter": (lambda b, a: lengths(b, a) <= 1 + 1e-6, shorter),
             "shorter": (lambda b, a: lengths(b, a) < 1 - 1e-6, shorter),
             **{f"cosine above {least}": (lambda b, a, least=least: cosine(b, a) > least, lax)
@@ -321,9 +269,6 @@ def untrained(seed: int) -> Exercise:
             "cosine of 1 exactly": (lambda b, a: torch.cosine_similarity(b, a, dim=1) == 1, strict),
             "the first two channels": (two_channels(0, 1), channels),
             "the last two channels": (two_channels(-2, -1), channels),
-            "none": (lambda b, a: torch.zeros(len(a)),
-                "You call no row untrained. If all numbers of a row are multiplied by the same factor, what happens to its "
-                "direction?"),
         },
         praise="all nine tables are right, with and without weight decay, including tables whose first rows no text has "
                "reached.",
@@ -391,11 +336,8 @@ def positions(seed: int) -> Exercise:
         return None
 
     from_1 = "You count from 1, but the first word should be at position 0."
-    not_behind = "You subtract all of the padding. But only the padding before the words should be subtracted."
     the_first_one = "You use the positions of the first text for all texts. But each text has its own padding."
-    down = "You count down the columns of the batch, from text to text. Count along each text instead."
     on_and_on = "Your count continues from one text to the next. But each text should start again at position 0."
-    padding_counted = "You count the padding instead of the words. In the mask, True stands for a word."
     return Exercise(
         cases=[
             batch(*[(length - words, length) for words in [*short, length]]),  # as in a batch for generation
@@ -411,32 +353,16 @@ def positions(seed: int) -> Exercise:
         mistakes={
             "columns": (column, "This is the bug itself: if there is padding before a text, the first word isn't at position "
                                 "0."),
-            "columns from 1": (lambda mask: column(mask) + 1, "You also count the padding, and you start at 1 instead of 0."),
             "from 1": (lambda mask: right(mask) + 1, from_1),
-            "less all padding": (lambda mask: column(mask) - (~mask).sum(dim=1, keepdim=True), not_behind),
-            "less all padding, from 0": (
-                lambda mask: (column(mask) - (~mask).sum(dim=1, keepdim=True)).clamp(min=0), not_behind),
             "the first one's padding": (lambda mask: column(mask) - first(mask)[:1], the_first_one),
-            "the first one's padding, from 0": (lambda mask: (column(mask) - first(mask)[:1]).clamp(min=0), the_first_one),
-            "the first one's words": (lambda mask: mask[:1].cumsum(dim=1).expand_as(mask) - 1, the_first_one),
-            "the first one's words, from 0": (
-                lambda mask: (mask[:1].cumsum(dim=1).expand_as(mask) - 1).clamp(min=0), the_first_one),
-            "the most padding": (lambda mask: column(mask) - first(mask).max(),
-                "You use the same positions for all texts. But each text has its own padding."),
-            "down the batch": (lambda mask: mask.cumsum(dim=0) - 1, down),
-            "down the batch from 1": (lambda mask: mask.cumsum(dim=0), down),
             "on and on": (lambda mask: mask.flatten().cumsum(dim=0).view_as(mask) - 1, on_and_on),
             "on and on from 1": (lambda mask: mask.flatten().cumsum(dim=0).view_as(mask), on_and_on),
             "on and on in a ring": (
                 lambda mask: (mask.flatten().cumsum(dim=0).view_as(mask) - 1) % mask.shape[1], on_and_on),
             "backwards": (lambda mask: first(mask) + mask.sum(dim=1, keepdim=True) - 1 - column(mask),
                 "You count from the end of the text, but the first word should be at position 0."),
-            "padding": (lambda mask: (~mask).cumsum(dim=1), padding_counted),
-            "padding less 1": (lambda mask: (~mask).cumsum(dim=1) - 1, padding_counted),
             "the mask": (lambda mask: mask.int(),
                 "All your words are at position 1, as if you returned the mask. How many words come before each word?"),
-            "zeros": (lambda mask: 0 * mask.int(),
-                "All your words are at position 0, so the model can't tell which word comes first."),
         },
         praise="your positions are right with padding before the words, after them, on both sides and without any, and no "
                "number is outside the table.",

@@ -126,53 +126,17 @@ def beyond(seed: int) -> Exercise:
     def right(lengths: Sequence[int], means: Tensor) -> Tensor:
         return new(sums(lengths, means)) / new(torch.tensor(lengths))
 
-    def since_first(lengths: Sequence[int], means: Tensor) -> Tensor:
-        size = torch.tensor(lengths)
-        return torch.cat([means[:1], (sums(lengths, means) - size[0] * means[0])[1:] / (size[1:] - size[0])])
-
-    def from_results(lengths: Sequence[int], means: Tensor) -> Tensor:
-        found = means[:1].tolist()
-        for (low, high), mean in zip(itertools.pairwise(lengths), means.tolist()[1:], strict=True):
-            found.append((high * mean - low * found[-1]) / (high - low))
-        return torch.tensor(found)
-
     return Exercise(
         cases=cases,
         right=right,
         mistakes={
-            "differences": (lambda n, m: new(m),
-                "You subtract one mean from another, although their windows have different lengths. Each mean stands for as "
-                "many losses as its window has positions."),
             "doubling": (lambda n, m: torch.cat([m[:1], 2 * m[1:] - m[:-1]]),
                 "Your formula is right if each length is twice the one before. How many positions are new in general?"),
-            "by the longer length": (lambda n, m: new(sums(n, m)) / torch.tensor(n),
-                "You divide by the longer length. Divide only by the number of new positions."),
-            "sums": (lambda n, m: new(sums(n, m)),
-                "You return sums of losses. Divide each sum by the number of new positions."),
-            "since the first": (since_first,
-                "For each longer window, you average over everything beyond the first length. Leave out all positions that the "
-                "previous window has."),
-            "weights exchanged": (lambda n, m: torch.cat([m[:1], (torch.tensor(n[:-1]) * m[1:] - torch.tensor(n[1:]) * m[:-1])
-                / torch.tensor(n).diff()]),
-                "You have swapped the two lengths. Multiply the mean over a window by the length of that window."),
-            "what was given": (lambda n, m: m,
-                "You return the means unchanged. But each mean except the first still includes the losses of shorter windows."),
-            "the mean of neighbours": (lambda n, m: torch.cat([m[:1], (m[1:] + m[:-1]) / 2]),
-                "You average neighbouring means. But the question is which losses turn one mean into the next."),
-            "by the results": (from_results,
-                "You subtract only the losses at the new positions of the previous window. Subtract all losses of the previous "
-                "window; their mean is given."),
-            "by number": (lambda n, m: new(torch.arange(1, len(n) + 1) * m),
-                "You assume that each window adds the same number of positions. How many does it really add?"),
-            "above the first": (lambda n, m: right(n, m) - m[0],
-                "You return how much larger each loss is than the first mean. Return the losses themselves."),
             "above the mean before": (lambda n, m: torch.cat([m[:1], right(n, m)[1:] - m[:-1]]),
                 "You return how much larger each loss is than the mean before it. Return the losses themselves."),
             "the last alone": (lambda n, m: torch.cat([m[:-1], right(n, m)[-1:]]),
                 "You take apart only the mean over the longest window. But all means except the first include the losses of "
                 "shorter windows."),
-            "the first alone wrong": (lambda n, m: torch.cat([torch.zeros(1), right(n, m)[1:]]),
-                "Only your first number is wrong. It should be the mean over the shortest window, which is given."),
         },
         praise="your function can split a mean over 512 positions into its parts, and it works for all lengths.",
     )  # fmt: skip
@@ -231,39 +195,13 @@ def blind_mean(seed: int) -> Exercise:
                 "You count every position of a window. If windows overlap, only the last `stride` positions count."),
             "the first ones": (lambda x, s, n, k: mean(read(x, s, n)[:k]),
                 "You count the first `stride` positions of a window. But an earlier window has already counted them."),
-            "from the stride on": (lambda x, s, n, k: mean(read(x, s, n)[k:] or read(x, s, n)),
-                "You leave out the first `stride` positions. But the last `stride` positions count, so how many come before "
-                "them?"),
             "short windows": (uncut,
                 "Your function is right for long windows. But a window that isn't longer than `losses` has no position with "
                 "the loss `settled`."),
             "the last loss goes on": (lambda x, s, n, k: right(x, float(x[-1]), n, k),
                 "When `losses` ends, you continue with its last number. But every later position has the loss `settled`."),
-            "by the length": (lambda x, s, n, k: right(x, s, n, k) * k / n,
-                "You divide by the length of the window. Divide by the number of positions that count."),
-            "by the losses": (lambda x, s, n, k: right(x, s, n, k) * k / len(x),
-                "You divide by the length of `losses`. Divide by the number of positions that count."),
-            "a sum": (lambda x, s, n, k: right(x, s, n, k) * k,
-                "You return a sum. Divide it by the number of positions that count."),
-            "a median": (lambda x, s, n, k: float(np.median(read(x, s, n)[n - k :])),
-                "You return the median of the losses that count. Return their mean."),
-            "both alike": (halves, "You give the beginning and the later positions the same weight. But these two parts have "
-                                   "different numbers of positions."),
-            "again from the start": (lambda x, s, n, k: mean([x[m % len(x)].item() for m in range(n - k, n)]),
-                "When `losses` ends, you start again with its first number. But every later position has the loss `settled`."),
-            "one short": (lambda x, s, n, k: mean(read(x[: n - 1], s, n)[n - k :]),
-                "If a window isn't longer than `losses`, you give its last position the loss `settled`. But each of its "
-                "positions has a loss of its own in `losses`."),
-            "one position early": (lambda x, s, n, k: mean(read(x, s, n)[max(n - k - 1, 0) : n - 1] or read(x, s, n)),
-                "You count positions that are one too early. The last position of a window counts, too."),
             "one position more": (lambda x, s, n, k: mean(read(x, s, n)[max(n - k - 1, 0) :]),
                 "If windows overlap, you count one position too many. Only `stride` of them count."),
-            "the mean of the losses": (lambda x, s, n, k: x.mean().item(),
-                "Your mean depends on neither the length nor the stride. Which positions of such a window count?"),
-            "settled": (lambda x, s, n, k: s, "You ignore the beginning of a window, where each position has a loss of its own "
-                                              "in `losses`."),
-            "backwards": (lambda x, s, n, k: right(x.flip(0), s, n, k),
-                "You use `losses` in reverse order. But losses[0] is the loss at the first position of a window."),
         },
         praise="without overlap, the beginning has less weight in longer windows; with enough overlap, it doesn't count at "
                "all.",
@@ -375,38 +313,15 @@ def cliff(seed: int) -> Exercise:
             "the largest jump of one curve": (lambda x, y: int(x.diff().argmax()) + 1,
                 "You take the largest jump in the model's own curve. But such a jump occurs wherever a hard byte comes after "
                 "an easy one."),
-            "the largest jump": (lambda x, y: int((x - y).diff().argmax()) + 1,
-                "You take the largest jump from one position to the next. But a byte that is hard for only one of the models "
-                "causes a jump, too, and there is a largest jump even if there is no cliff."),
-            "the largest difference": (lambda x, y: int((x - y).argmax()),
-                "You take the largest difference. But it may be anywhere after the cliff, or at a byte that is hard for only "
-                "one of the models."),
-            "the smallest difference": (lambda x, y: int((x - y).argmin()),
-                "You take the smallest difference. But before the cliff, the difference is about the same everywhere, so noise "
-                "decides where it is smallest."),
-            "always": (lambda x, y: split(x - y, rises=-9.0),
-                "You find a cliff in every curve. If there is none, return the number of positions."),
-            "better is a cliff": (lambda x, y: min(split(x - y), split(y - x)),
-                "You also call it a cliff if the model becomes better. But at a cliff, the model becomes worse."),
             "a ratio": (lambda x, y: split(x / y),
                 "You divide one curve by the other. But half a nat changes the ratio a lot at an easy byte and only a little "
                 "at a hard one."),
-            "no cliff is 0": (lambda x, y: split(x - y) % len(x),
-                "If there is no cliff, you return 0. Return the number of positions."),
-            "how many come after": (lambda x, y: len(x) - split(x - y),
-                "You return how many positions come after the cliff. Return the position of the cliff itself."),
             "exchanged": (lambda x, y: split(y - x),
                 "You have swapped the two curves. The first one belongs to the model that may break."),
             **{f"above {above}": (lambda x, y, above=above: first(x - y, above),
                "You take the first position where the difference is above a threshold. But the difference can also be above it "
                "at a byte that is hard for only one of the models, or from the start if the model is worse throughout.")
                for above in (0.0, 0.25, 0.3, 0.4, 0.5)},
-            "the training length": (lambda x, y: 64,
-                "You return 64 every time. But the exercise asks where a model really breaks."),
-            "never": (lambda x, y: len(x), "You never find a cliff. What does the difference of the two curves look like from "
-                                           "position to position?"),
-            "counted from 24": (lambda x, y: split(x - y) - 24,
-                "You count from the first position where a cliff is possible. Count from the beginning of the window."),
         },
         fault=fault,
         praise=f"all {len(cases)} curves are right, and you find no cliff where there is none.",
@@ -455,12 +370,6 @@ def by_chance(seed: int) -> Exercise:
         ways = differences(a, b)
         return share([abs(way) >= abs(ways[0]) - tolerance for way in ways])
 
-    def flipped(a: Tensor, b: Tensor) -> float:
-        """The share for pairs, each of which may be swapped."""
-        gaps = [x - y for x, y in zip(a.tolist(), b.tolist(), strict=False)]
-        ways = [sum(s * g for s, g in zip(signs, gaps, strict=True)) for signs in itertools.product((1, -1), repeat=len(gaps))]
-        return share([abs(way) >= abs(ways[0]) - 1e-9 for way in ways])
-
     def seen_side(a: Tensor, b: Tensor) -> float:
         ways = differences(a, b)
         return share([math.copysign(1, ways[0]) * way >= abs(ways[0]) - 1e-9 for way in ways])
@@ -475,11 +384,6 @@ def by_chance(seed: int) -> Exercise:
         numbers = torch.cat([a, b])
         ways = differences(*numbers.tensor_split([len(numbers) // 2]))
         return share([abs(way) >= abs(differences(a, b)[0]) - 1e-9 for way in ways])
-
-    def by_sums(a: Tensor, b: Tensor) -> float:
-        total = float(torch.cat([a, b]).sum())
-        ways = list(itertools.combinations(torch.cat([a, b]).tolist(), len(a)))
-        return share([abs(2 * sum(way) - total) >= abs(2 * sum(ways[0]) - total) - 1e-9 for way in ways])
 
     def exactly(mean: Callable[[Tensor], Any]) -> Callable[[Tensor, Tensor], float]:
         def exact(a: Tensor, b: Tensor) -> float:
@@ -501,7 +405,6 @@ def by_chance(seed: int) -> Exercise:
         "You double the share of one direction. But if a and b have different lengths, the opposite direction can have a "
         "different share."
     )
-    left_out = "You leave out the way that you've seen. But it is one of the ways, so it counts, too."
     rounding = "In a tie, rounding decides in your function. Treat differences within 1e-9 of each other as equal."
     return Exercise(
         cases=cases,
@@ -519,25 +422,6 @@ def by_chance(seed: int) -> Exercise:
                "Your tolerance is too large. Treat two differences as equal only if they are within 1e-9 of each other.")
                for wide in (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)},
             "halves": (halves, "You always choose half of the numbers as a. Choose `len(a)` of them."),
-            "larger": (lambda a, b: share([abs(way) > abs(differences(a, b)[0]) + 1e-9 for way in differences(a, b)]),
-                "You count only ways with a larger difference. But ways with an equal difference count, too, and so does the "
-                "way that you've seen."),
-            "one way less": (lambda a, b: right(a, b) - 1 / times(a, b), left_out),
-            "among the others": (lambda a, b: (right(a, b) * times(a, b) - 1) / (times(a, b) - 1), left_out),
-            "pairs": (flipped,
-                "You only swap numbers of a and b that have the same index. But any `len(a)` of all the numbers may be chosen "
-                "as a."),
-            "sums": (by_sums, "You compare sums. But if a and b have different lengths, comparing their means gives a "
-                              "different result."),
-            "how many": (lambda a, b: right(a, b) * times(a, b), "You return the number of ways. Return their share."),
-            "the rest": (lambda a, b: 1 - right(a, b),
-                "You return the share of the ways in which the means differ less. Return the share of those in which they "
-                "differ as much or more."),
-            "as little or less": (lambda a, b: share([abs(w) <= abs(differences(a, b)[0]) + 1e-9 for w in differences(a, b)]),
-                "You count the ways in which the means differ as much or less. Count those in which they differ as much or "
-                "more."),
-            "the difference": (lambda a, b: abs(differences(a, b)[0]),
-                "You return the difference of the means. In how many of the ways is the difference at least as large?"),
             **{f"no tolerance, {name}": (exactly(mean), rounding) for name, mean in
                (("torch", torch.mean), ("sums", lambda x: sum(x.tolist()) / len(x)), ("numpy", lambda x: np.mean(x.numpy())))},
         },

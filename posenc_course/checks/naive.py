@@ -28,22 +28,12 @@ def binary() -> Exercise:
             "slowest first": (lambda m, n: right(m, n).flip(0),
                 "Your digits are right, but the slowest comes first, as in a written number. Here, the digit that flips at "
                 "every step should come first."),
-            "counted from 1": (lambda m, n: right(m + 1, n),
-                "You return the digits of m + 1. The first position is 0, and all of its digits are 0."),
-            "opposite": (lambda m, n: 1 - right(m, n),
-                "Every digit is the opposite of what it should be. For example, all digits of position 0 should be 0."),
             "no remainder": (by(lambda m, b: m // 2**b), no_digit),
             "not whole": (by(lambda m, b: m / 2**b % 2), no_digit),
             "masked": (by(lambda m, b: m & 2**b), no_digit),
-            "one digit late": (lambda m, n: right(m // 2, n),
-                "Your first digit flips at every second step, but the fastest digit should flip at every step."),
-            "one digit early": (by(lambda m, b: m * 2 // 2**b % 2),
-                "Your first digit is always 0, and the digit that flips at every step is only the second. Which power of 2 "
-                "should you divide by first?"),
             "Gray code": (lambda m, n: right(m ^ m >> 1, n),
                 "In your code, exactly one digit flips at each step, as in a Gray code. In a binary counter, several digits "
                 "can flip at once."),
-            "always 0": (by(lambda m, b: 0), "All your digits are 0, whatever the position is."),
         },
         praise="each of the 64 positions has its own six digits, and the first digit flips at every step.",
     )  # fmt: skip
@@ -165,23 +155,12 @@ def counts_along(seed: int) -> Exercise:
         "texts first": (calling("text", "a_count_that_runs_on"),
             "The layer a_count_that_runs_on_over_texts adds different rows to the tokens of one text. Compare the tokens of "
             "one text first."),
-        "no text": (renamed({"text": "neither"}),
-            'You call no layer "text". Does your x contain at least two texts, and do you compare them?'),
         "texts are tokens": (renamed({"text": "token"}),
             'You say "token" if different texts get different numbers, even if all tokens of a text get the same ones. Compare '
             "tokens of the same text."),
-        "no token": (renamed({"token": "neither"}),
-            'You call no layer "token". Do the texts in your x have at least two tokens each, and do you compare them?'),
-        "tokens are texts": (renamed({"token": "text"}),
-            'You say "text" even if a layer adds different numbers to the tokens of one text. Compare the tokens of one text '
-            "first."),
         "no neither, text": (renamed({"neither": "text"}),
             'You call no layer "neither". If a layer adds the same numbers to all tokens of a text, check whether it adds the '
             "same numbers to all texts, too."),
-        "no neither, token": (renamed({"neither": "token"}),
-            'You call no layer "neither". But some layers add the same row to all tokens of all texts.'),
-        "anything added": (lambda f: "neither" if f.__name__ == "nothing_added" else "token",
-            'You say "token" if a layer adds anything at all. Compare what it adds to one token with what it adds to another.'),
         **{f"always {word}": (renamed(dict.fromkeys(("token", "text", "neither"), word)),
             f'You call every layer "{word}". Do you compare what a layer adds to one token with what it adds to another?')
            for word in ("token", "text", "neither")},
@@ -266,12 +245,6 @@ def fractions(seed: int) -> Exercise:
             "padding": (by(lambda m, length: m / last(length), padding=False),
                 "Your numbers are right at the tokens, but the padding must be 0. If you count with cumsum, m is -1 before the "
                 "first token, and it stays at L - 1 after the last one."),
-            "padding on the right": (by(lambda m, length: (m / last(length)).clamp(min=0), padding=False),
-                "Your numbers are right at the tokens, but the padding on the right must be 0. If you count with cumsum, m "
-                "stays at L - 1 after the last token."),
-            "one token": (by(lambda m, length: torch.where(length == 1, 1.0, m / last(length))),
-                "Your numbers are right except for texts of one token, whose only token should be at 0."),
-            "counts": (by(lambda m, length: m), "Your numbers are the counts m. Divide them by each text's L - 1."),
             "backwards": (by(lambda m, length: (length - 1 - m) / last(length)),
                 "In your table, the first token is at 1 and the last at 0. It should be the other way round."),
             "the longest": (by(lambda m, length: m / last(length.max())),
@@ -319,7 +292,6 @@ def named(seed: int) -> Exercise:
             "one back, held": (by(lambda trained, length: 1),
                 "You return the previous token. But the model always looks 1/(trained - 1) to the left, and in a text of a "
                 "different length, the previous token isn't at this distance."),
-            "itself": (lambda m, trained, length: m, "You return token m itself. Where does the model look from there?"),
             "L": (by(lambda trained, length: length / trained),
                 "You assume that neighbouring tokens are 1 / L apart. But the last of the L tokens is at 1, so how far apart "
                 "are they?"),
@@ -331,12 +303,8 @@ def named(seed: int) -> Exercise:
                 "where the model looks; the nearest token can be on either side of this point."),
             "trained positions": (lambda m, trained, length: by_trained(m / (length - 1) - 1 / (trained - 1), trained),
                 "You look for the nearest token of a *training* text. Which token of this text is nearest?"),
-            "forwards": (lambda m, trained, length: min(round(m + tokens(trained, length)), length - 1),
-                "You look ahead, but the model looks back."),
             "in front of the text": (lambda m, trained, length: round(m - tokens(trained, length)),
                 "You return a position before the first token. If the model looks there, the nearest token is the first one."),
-            "how far back": (lambda m, trained, length: m - right(m, trained, length),
-                "You return how many tokens back the model looks. Return the position of the token that it names."),
         },
         praise="at the trained length, the model names the previous token. In a shorter text, it can name the token itself, "
                "and in a longer one, a token that is further back.",
@@ -397,27 +365,15 @@ def even_code(seed: int) -> Exercise:
             )
         return None
 
-    def decimal(positions: Tensor) -> Tensor:
-        """The position's three digits, scaled to the range from 0 to 1, followed by zeros."""
-        digits = positions[:, None] // torch.tensor([1, 10, 100]) % 10
-        return torch.cat((digits / 9, torch.zeros_like(digits)), dim=1)
-
     return Exercise(
         cases=cases,
         right=lambda positions: clocks(positions, 10, 100, 1000),
         mistakes={
-            "counted": (lambda positions: positions[:, None].expand(-1, _WIDTH),
-                "You return the positions themselves. They grow with the text, but wish 2 allows no number above 1."),
             "scaled": (lambda positions: positions[:, None].expand(-1, _WIDTH) / (_PLACES - 1),
                 f"You scale the positions to [0, 1], so a step is only about a thousandth. But neighbours have to be at least "
                 f"{_APART} apart."),
-            "decimal digits": (decimal,
-                "You return the three digits of the position. From 9 to 10, two of them change, so the steps aren't even."),
             "one clock, three times": (lambda positions: clocks(positions, 10, 10, 10),
                 "All your dials have the same speed, so the three together say no more than one of them does."),
-            "slow clocks": (lambda positions: clocks(positions, 1000, 1000, 1000),
-                "All your dials go round only once in 1,000 steps, so neighbours are nearly equal. At least one dial has to be "
-                "faster."),
         },
         praise="your code fulfils all four wishes: it gives each position one row of bounded numbers, any two rows are at "
                "least 0.5 apart, and all steps have the same length.",

@@ -84,18 +84,10 @@ def depth() -> Exercise:
         same=lambda a, b: np.allclose(a, b, rtol=0, atol=1e-3),
         fault=fault,
         mistakes={
-            "the share": (so(lambda mean: mean[1]),
-                "You return the depth divided by the number of tokens. What in the mean tells you how many tokens there are?"),
             "opened": (so(quotient, closed=[0.0, 0.0]), "You count the brackets that are opened, but not those that are "
                                                         "closed."),
             "minus": (so(lambda mean: -mean[1] / mean[0]),
                 "The sign is wrong: in your function, an opening bracket lowers the depth, and a closing one raises it."),
-            "one more": (so(quotient, first=[1.0, 1.0]), 'Your depth is one too large everywhere. The first token, "^", is not '
-                                                         "a bracket."),
-            "tokens": (so(lambda mean: 1 / mean[0]),
-                "You return the number of tokens. This counter works, so now use it to count brackets."),
-            "positions": (so(lambda mean: 1 / mean[0] - 1),
-                "You return the position. This counter works, so now use it to count brackets."),
         },
         praise=f"your depth is right at every position of {len(texts)} texts, which have up to {max(map(len, texts.values()))} "
                "tokens.",
@@ -148,9 +140,6 @@ def needs(seed: int) -> Exercise:
     def first(job: Job, text: str) -> int:
         return enough(job, text).index(True)
 
-    def front(job: Job, text: str) -> int:
-        return max((n + 1 for n in range(len(text)) if job(text[:n]) != job(text)), default=0)
-
     def far(job: Job, texts: list[str], one: Callable[[Job, str], int] = window, of: Callable[..., int] = max) -> int:
         return of(one(job, text) for text in texts)
 
@@ -162,11 +151,6 @@ def needs(seed: int) -> Exercise:
 
     def reach(by: Callable[[Job, list[str]], int]) -> Callable[[Job, list[str]], tuple[bool, int]]:
         return lambda job, texts: (ordered(job, texts), by(job, texts))
-
-    def whole_at_zero(job: Job, text: str) -> int:
-        """As with text[-0:], which is the whole text."""
-        found = [True, *enough(job, text)[1:]]
-        return max((n + 1 for n, right in enumerate(found) if not right), default=0)
 
     one_order = (
         "You try only some orders of the letters. But a job may have one answer for all of these and a different answer for "
@@ -184,48 +168,14 @@ def needs(seed: int) -> Exercise:
             "two last exchanged": (order(lambda job, texts: ordered(job, texts, lambda t: [t[:-2] + t[:-3:-1]])), one_order),
             "neighbours exchanged": (order(lambda job, texts: ordered(job, texts,
                 lambda t: [t[:k] + t[k + 1] + t[k] + t[k + 2 :] for k in range(len(t) - 1)])), one_order),
-            "the first text's orders": (order(lambda job, texts: ordered(job, texts[:1])),
-                "You reorder only the first text. But another text may show that order matters."),
-            "every text's orders": (order(lambda job, texts: all(ordered(job, [text]) for text in texts)),
-                "You require every text to have an order with a different answer. But one such text is enough."),
-            "always ordered": (order(lambda job, texts: True),
-                "You say that order matters for every job. Does a count of letters change if you reorder them?"),
-            "never ordered": (order(lambda job, texts: False),
-                "You say that order matters for no job. Do you really give the job the letters in a different order?"),
-            "the opposite": (order(lambda job, texts: not ordered(job, texts)),
-                "You have swapped True and False. Return True if some order of the letters has a different answer."),
-            "all orders differ": (order(lambda job, texts: any(all(job("".join(p)) != job(t) for p in itertools.permutations(t)
-                if "".join(p) != t) for t in texts)),
-                "You require that every other order has a different answer. But one such order is enough."),
             "the first that suits": (reach(lambda job, texts: far(job, texts, first)),
                 "You return the smallest number of letters that gives the right answer. But a short window may be right by "
                 "accident, and a longer window may be wrong."),
-            "the whole text for none": (reach(lambda job, texts: far(job, texts, whole_at_zero)),
-                "You never try a window of 0 letters, because text[-0:] is the whole text. How do you write the last n letters "
-                "if n is 0?"),
             "none": (reach(lambda job, texts: 0),
                 "You always return 0 as the window. But text[-0:] is the whole text, so it can't show whether a window of 0 "
                 "letters is enough. How do you write the last n letters if n is 0?"),
-            "the least text": (reach(lambda job, texts: far(job, texts, of=min)),
-                "You take the text that needs the fewest letters. But a window has to be enough for all texts."),
-            "the first text": (reach(lambda job, texts: window(job, texts[0])),
-                "You return how many letters the first text needs. But a window has to be enough for all texts."),
             "the first text, for both": (lambda job, texts: right(job, texts[:1]),
                 "You use only the first text. But another text may show that order matters, or may need more letters."),
-            "the last text": (reach(lambda job, texts: window(job, texts[-1])),
-                "You return how many letters the last text needs. But a window has to be enough for all texts."),
-            "the sum": (reach(lambda job, texts: far(job, texts, of=sum)),
-                "You add up the letters that the texts need. But the text that needs the most letters decides."),
-            "from the front": (reach(lambda job, texts: far(job, texts, front)),
-                "You use the first letters of a text. But a window contains its last letters."),
-            "one more": (reach(lambda job, texts: far(job, texts) + 1), "Your window is one letter too long."),
-            "one less": (reach(lambda job, texts: far(job, texts) - 1), "Your window is one letter too short."),
-            "at least one": (reach(lambda job, texts: max(1, far(job, texts))),
-                "Your windows have at least one letter. But a job whose answer is always the same needs no letters."),
-            "the whole": (reach(lambda job, texts: max(map(len, texts))),
-                "You return the length of the longest text. But a shorter window may be enough."),
-            "what is left": (reach(lambda job, texts: max(map(len, texts)) - far(job, texts)),
-                "You return how many letters can be left out. Return how many have to stay."),
         },
         praise="for every job, you know whether order matters and how many of the last letters it needs.",
     )  # fmt: skip
@@ -322,14 +272,6 @@ def is_sum(seed: int) -> Exercise:
                 "patches have to fit, too."),
             "two rows": (lambda t: none(from_first(t)[:2]),
                 "You compare only the first two rows. But the other rows have to fit, too."),
-            "two columns": (lambda t: none(from_first(t)[:, :2]),
-                "You compare only the first two columns. But the other columns have to fit, too."),
-            "the ends of the rows": (lambda t: none(from_first(t)[:, -1]),
-                "You compare only the two ends of each row, or you add up the steps between them, which amounts to the same "
-                "thing. But the numbers in between have to fit, too."),
-            "the ends of the columns": (lambda t: none(from_first(t)[-1]),
-                "You compare only the first row with the last, or you add up the steps between them, which amounts to the same "
-                "thing. But the rows in between have to fit, too."),
             "equal steps": (lambda t: all(float(t.diff(dim=k).max() - t.diff(dim=k).min()) < 1e-6 for k in (0, 1)),
                 "You require equal steps from row to row and from column to column. But f and g may be any numbers."),
             **{f"no absolute value, {name}, {sign:+d}": (lambda t, sign=sign, rest=rest: bool((sign * rest(t)).max() < 1e-6),
@@ -339,21 +281,10 @@ def is_sum(seed: int) -> Exercise:
                 "You look for products, which are tables of rank 1. But the two parts are added."),
             "rank two": (lambda t: bool(torch.linalg.matrix_rank(t, atol=1e-6) <= 2), rank_two),
             "rank two, to the last digit": (lambda t: bool(torch.linalg.matrix_rank(t) <= 2), rank_two),
-            "rows alike": (lambda t: none(t - t[:1]),
-                "You require all rows to be equal. But two rows of a sum may differ by a constant."),
-            "columns alike": (lambda t: none(t - t[:, :1]),
-                "You require all columns to be equal. But two columns of a sum may differ by a constant."),
-            "one part": (lambda t: none(t - t[:1]) or none(t - t[:, :1]),
-                "You allow only one of the two parts. But a score may have both, one from its row and one from its column."),
             "the diagonal": (lambda t: none(squares(t).diagonal()),
                 "You check only the squares along the diagonal. But every square has to pass this test."),
             "as many columns as rows": (lambda t: none(squares(t)[:, : len(t) - 1]),
                 "You stop after as many columns as there are rows. But a table can have more columns than rows."),
-            "as many rows as columns": (lambda t: none(squares(t)[: t.shape[1] - 1]),
-                "You stop after as many rows as there are columns. But a table can have more rows than columns."),
-            "a square part": (lambda t: none(squares(t)[: min(t.shape) - 1, : min(t.shape) - 1]),
-                "You check only a square part of the table. But a table can have more columns than rows, or more rows than "
-                "columns."),
             **{f"within {tolerance:g}": (wide(tolerance), too_wide) for tolerance in (1e-4, 1e-3, 1e-2, 0.1)},
             "to the last digit": (lambda t: bool((squares(t) == 0).all()), too_strict),
             "to the last digit, from the first": (lambda t: bool((from_first(t) == 0).all()), too_strict),
@@ -407,7 +338,6 @@ def told_apart(seed: int) -> Exercise:
         return lambda text, m: (text[m], shares(text[: m + 1], digits))
 
     itself = "You leave out the token itself, but causal attention includes it."
-    last_two = "You look at only the last two tokens. But every earlier token is part of the average."
     return Exercise(
         cases={name: (text,) for name, text in texts.items()},
         right=right,
@@ -418,8 +348,6 @@ def told_apart(seed: int) -> Exercise:
             "kinds": (positions(lambda text, m: text[m]),
                 "You count the different letters of the text. But an output also depends on which letters came before, and on "
                 "their shares."),
-            "what was seen": (positions(lambda text, m: (text[m], frozenset(text[: m + 1]))),
-                "You check only which letters a position sees. But attention takes an average, so their shares matter, too."),
             "shares alone": (positions(lambda text, m: shares(text[: m + 1])),
                 "You compare only the shares. But it also matters which letter is the query, because each query gives the "
                 "letters its own weights."),
@@ -429,25 +357,13 @@ def told_apart(seed: int) -> Exercise:
             "its own share": (positions(lambda text, m: (text[m], round(text[: m + 1].count(text[m]) / (m + 1), 9))),
                 "You look at only the share of the query's own letter. But it also matters how the rest is split among the "
                 "other letters."),
-            "the first letter's share": (positions(lambda text, m: (text[m], round(text[: m + 1].count(text[0]) / (m + 1), 9))),
-                "You look at only the share of the first letter. But it also matters how the rest is split among the other "
-                "letters."),
-            "two letters' shares": (positions(lambda text, m: (text[m], *(round(text[: m + 1].count(letter) / (m + 1), 9)
-                for letter in (text[0], text[m])))),
-                "You look at only the shares of two letters. But it also matters how the rest is split among the other "
-                "letters."),
             **{f"rounded to {digits} digits": (positions(rounded(digits)),
                 "You round the shares, so some different shares become equal. Compare exact "
                 "fractions.") for digits in (1, 2, 3)},
             "before itself": (positions(lambda text, m: (text[m], shares(text[:m]))), itself),
             "before itself, whoever asks": (positions(lambda text, m: shares(text[:m])), itself),
-            "the last two": (positions(lambda text, m: text[max(m - 1, 0) : m + 1]), last_two),
             "runs": (lambda text: len(list(itertools.groupby(text))),
                 "You count runs of equal letters. But a letter sees everything before it, not only its neighbour."),
-            "one too few": (lambda text: right(text) - 1, "Your number is one too small. The first position counts, too."),
-            "one too many": (lambda text: right(text) + 1, "Your number is one too large."),
-            "what is lost": (lambda text: len(text) - right(text),
-                "You count the positions that can't be told apart. Count the outputs that differ."),
         },
         praise="for every text, your number is the same as that of a layer with random weights.",
     )  # fmt: skip
@@ -494,12 +410,10 @@ def packed(seed: int) -> Exercise:
     def runs(names: Tensor) -> Tensor:
         return names.unique_consecutive(return_inverse=True)[1]
 
-    reversed_mask = "Your mask is the wrong way round. It should be True where token m may see token n."
     by_names = (
         "Your mask compares the numbers of the documents by size. But these numbers are in no particular order, so it matters "
         "only whether two of them are equal."
     )
-    as_rising = "Your positions are right only if the numbers of the documents rise. But they can come in any order."
     return Exercise(
         cases={name: (torch.tensor(text),) for name, text in texts.items()},
         right=lambda names: (place(names), own(names)),
@@ -507,53 +421,21 @@ def packed(seed: int) -> Exercise:
         mistakes={
             "running on": (at(lambda names: torch.arange(len(names))),
                 "Your positions continue from one document to the next. They should start again with each document."),
-            "from 1": (at(lambda names: place(names) + 1),
-                "Your positions begin at 1. The first token of a document should be at position 0."),
             "backwards": (at(lambda names: alike(names).triu().sum(dim=1) - 1),
                 "Your positions run backwards, down to 0 at the end of a document."),
-            "the document's number": (at(runs),
-                "You number the documents. Return the position of each token within its own document."),
-            "the names": (at(lambda names: names),
-                "You return the numbers of the documents. Return the position of each token within its own document."),
             "lengths in order": (at(lambda names: torch.cat([torch.arange(n)
                 for n in names.unique(return_counts=True)[1].tolist()])),
                 "You use the lengths in the order of the documents' numbers. But the documents can come in any order."),
-            "rising numbers": (at(lambda names: torch.arange(len(names)) - torch.searchsorted(names, names)), as_rising),
-            "numbers that rise by one": (at(lambda names: torch.arange(len(names)) - torch.cummax(
-                torch.arange(len(names)) * (names.diff(prepend=names[:1]) == 1), dim=0).values), as_rising),
-            "as long as the first": (at(lambda names: torch.arange(len(names)) % int((names == names[0]).sum())),
-                "Your positions are right only if all documents are as long as the first."),
-            "lengths": (at(lambda names: alike(names).sum(dim=1)),
-                "You return the length of each token's document. Return the token's position within the document."),
-            "causal": (seeing(past), "Your mask is just the causal mask. With it, a token also sees the documents before its "
-                                     "own."),
-            "not causal": (seeing(alike),
-                "Your mask lets tokens see later tokens of their document. It should be causal, too."),
-            "hidden": (seeing(lambda names: ~own(names)), reversed_mask),
-            "others": (seeing(lambda names: ~alike(names)), reversed_mask),
-            "transposed": (seeing(lambda names: own(names).T),
-                "Your mask is transposed. Row m should be True for the tokens that token m may see, which are itself and "
-                "earlier tokens."),
-            "not itself": (seeing(lambda names: own(names).tril(-1)),
-                "Your tokens don't see themselves, so the first token of a document sees nothing at all."),
             "by positions": (seeing(lambda names: place(names)[:, None] >= place(names)),
                 "Your mask compares positions, which start again with each document. So a token sees the beginnings of all "
                 "documents, even later ones."),
-            "by positions, and the past": (seeing(lambda names: (place(names)[:, None] >= place(names)) & past(names)),
-                "Your mask compares positions, which start again with each document. So a token sees the beginnings of the "
-                "documents before its own."),
             "by names": (seeing(lambda names: names[:, None] >= names), by_names),
             "by names, and the past": (seeing(lambda names: (names[:, None] >= names) & past(names)), by_names),
             "earlier documents": (seeing(lambda names: runs(names)[:, None] >= runs(names)),
                 "Your mask lets a token see all documents before its own and all of its own document. It should see only the "
                 "past of its own."),
-            "nothing hidden": (seeing(lambda names: torch.ones(len(names), len(names))),
-                "Your mask hides nothing. A token should see only the past of its own document."),
             "as a bias": (seeing(lambda names: torch.zeros(len(names), len(names)).masked_fill(~own(names), -torch.inf)),
                 "You return numbers that are added to scores, 0 and -inf. Return a mask of True and False."),
-            "the first token as well": (seeing(lambda names: own(names) | (torch.arange(len(names)) == 0)),
-                "Your mask lets every token see the first token of the window. But for most tokens, this one belongs to a "
-                "different document."),
         },
         praise="every document has its own positions and sees only its own past, whatever the numbers of the documents are.",
     )  # fmt: skip

@@ -59,7 +59,6 @@ def offset() -> Exercise:
         )
 
     right = by(between)
-    positions = by(lambda a, b: full(a))
     fastest = (
         "You return the offset that the fastest clock shows on its own. This clock can't show how many full turns it has made, "
         "but the slower clocks can."
@@ -75,24 +74,11 @@ def offset() -> Exercise:
                 "Your offsets have the right size, but they are never negative: Δ should be negative if m comes before n."),
             "cosines": (by(lambda a, b: between(a, b).abs()),
                 "Your function ignores the direction in which each hand has rotated. Cosines alone don't show this direction."),
-            "only forwards": (by(lambda a, b: full(a - b)),
-                "Your positive offsets are right, but your negative ones come out too large by one full turn of the slowest "
-                "clock. From row n to row m, a hand can rotate in either direction."),
             "no wrapping": (by(lambda a, b: a - b),
                 "Your difference of two angles is off by a full turn if the hand passes the bottom of its clock in between. "
                 "Bring each difference back into the range from -π to π."),
             "the fastest": (one_clock(0), fastest),
             "the fastest, forwards": (one_clock(0, full), fastest),
-            "the slowest": (one_clock(-1),
-                "Your offsets are roughly right: they are what the slowest clock shows on its own. Use the faster clocks, one "
-                "after another, to make them more precise."),
-            "two positions": (lambda a, b: positions(a, b) - positions(b, a),
-                "Your function is right near position 0, but not far away from it. There, you can no longer read the two "
-                "positions, only how far each hand has rotated from one row to the other."),
-            "the position": (positions,
-                "You return the position that you read from the first row. Return the offset between the two rows."),
-            "degrees": (by(lambda a, b: torch.rad2deg(between(a, b))),
-                "Your function uses degrees somewhere, but frequencies are in radians per token."),
         },
         praise=f"all {len(rows)} offsets are right, forwards and backwards, even between tokens whose positions can no longer "
                "be read.",
@@ -129,8 +115,6 @@ def meet(seed: int) -> Exercise:
         mistakes={
             "signed": (by(lambda a, b: turn / (a - b)),
                 "Your result has the right size, but it is negative if the first hand is the slower one."),
-            "signed otherwise": (by(lambda a, b: turn / (b - a)),
-                "Your result has the right size, but it is negative if the first hand is the faster one."),
             "sum": (by(lambda a, b: turn / (a + b)),
                 "You return the time at which the hands would meet if one of them ran anticlockwise. But both run clockwise."),
             "turns": (by(lambda a, b: abs(turn / a - turn / b)), subtracted),
@@ -147,23 +131,11 @@ def meet(seed: int) -> Exercise:
             "half a turn": (by(lambda a, b: math.pi / abs(a - b)),
                 "You return the time at which the hands point in opposite directions. But they meet only when the faster one "
                 "has gained another half turn."),
-            "product": (by(lambda a, b: turn / a * turn / b),
-                "You multiply the times that the hands take for a full turn. Think of their speeds: how many radians does the "
-                "faster hand gain per token?"),
             "both at the top": (by(lambda a, b: math.lcm(round(turn / a), round(turn / b))), at_the_top),
-            "degrees": (by(lambda a, b: 360 / abs(a - b)), "You divide 360 degrees by a speed in radians per token. Use "
-                                                           "radians for both."),
             "half the exponent": (lambda i, j, d: turn / abs(10_000 ** (-i / d) - 10_000 ** (-j / d)),
                 "Your hands are too fast. The exponent of ω_i contains 2i, because a clock has two columns."),
-            "rounded": (by(lambda a, b: round(turn / abs(a - b))),
-                "You round the result. But time also passes between the tokens, so keep the fraction."),
             "rounded up": (by(lambda a, b: math.ceil(turn / abs(a - b))),
                 "You round the result up. But time also passes between the tokens, so keep the fraction."),
-            "rounded down": (by(lambda a, b: math.floor(turn / abs(a - b))),
-                "You round the result down. But time also passes between the tokens, so keep the fraction."),
-            "at the start": (by(lambda a, b: 0),
-                "You return 0, the time at which all hands point to twelve o'clock. Return the first time after that at which "
-                "the two hands point in the same direction."),
         },
         praise="your times are right for all seven pairs of hands, whichever hand is the faster one.",
     )  # fmt: skip
@@ -208,8 +180,6 @@ def moving(seed: int) -> Exercise:
             "mean velocity": (by(lambda a, b, w: (b - a) / w),
                 "You return the mean velocity between the two photographs. But the velocity of a fast pendulum changes in that "
                 "second."),
-            "way": (by(lambda a, b, w: b - a),
-                "You return how far each pendulum has moved, not how fast it was moving at the time of the first photograph."),
             "root": (by(lambda a, b, w: size(a)), no_direction),
             "negative root": (by(lambda a, b, w: -size(a)), no_direction),
             "direction of the way": (by(lambda a, b, w: (b - a).sign() * size(a)),
@@ -217,28 +187,14 @@ def moving(seed: int) -> Exercise:
                 "photographs can be nearer to the middle in the second one, although it was moving outwards in the first."),
             "the second": (by(lambda a, b, w: (b * w.cos() - a) / w.sin()),
                 "You return the velocity at the time of the second photograph, not of the first."),
-            "the second, with the other sign": (by(lambda a, b, w: (a - b * w.cos()) / w.sin()),
-                "You return the velocity at the time of the second photograph, with the opposite sign. Have you swapped the "
-                "two photographs?"),
-            "sign": (by(lambda a, b, w: -exact(a, b, w)), "All your velocities have the wrong sign."),
             "times ω": (by(lambda a, b, w: exact(a, b, w) * w),
                 "You return the velocity itself. Return the velocity divided by ω, which is cos ω_i·t."),
             "not divided": (by(lambda a, b, w: b - a * w.cos()),
                 "Your result is nearly right, but cos ω_i·t is still multiplied by another factor. Which factor does it have "
                 "in the addition formula?"),
-            "divided by ω": (by(lambda a, b, w: (b - a * w.cos()) / w),
-                "Your result is nearly right, but you divide by ω_i. Which factor does cos ω_i·t have in the addition "
-                "formula?"),
-            "no cosine": (by(lambda a, b, w: (b - a) / w.sin()),
-                "Your result is nearly right, but you use sin ω_i·t without its factor. Which factor does it have in the "
-                "addition formula?"),
             "plus": (by(lambda a, b, w: (b + a * w.cos()) / w.sin()),
                 "Your result is nearly right, but one sign is wrong. Look at the sign of a term when you move it to the other "
                 "side of the equation."),
-            "exchanged": (by(lambda a, b, w: (b - a * w.sin()) / w.cos()), "You have swapped the sine and the cosine of ω."),
-            "the second root": (by(lambda a, b, w: size(b)),
-                "You take a square root, and only of numbers from the second photograph. A square root is never negative, and "
-                "you need the velocity at the time of the first photograph."),
             "half the width": (narrow,
                 "Your frequencies belong to a row that is half as wide. Each pendulum has one number here, so d is twice the "
                 "number of pendulums."),
@@ -305,11 +261,6 @@ def bent_hand(seed: int) -> Exercise:
         off = ((sinusoidal_table(range(tokens), width)[:, : len(row)] - row).abs() > 1e-6).unflatten(1, (-1, 2)).any(dim=2)
         return int(off[off.sum(dim=1).argmin()].int().argmax())
 
-    def by_one_number(row: Tensor, column: int) -> int:
-        """The same, but using only every other number of a row."""
-        off = (sinusoidal_table(range(1000), len(row)) - row)[:, column::2].abs() > 1e-6
-        return int(off[off.sum(dim=1).argmin()].int().argmax())
-
     def trimmed(row: Tensor, tokens: int) -> int:
         """The clock that is farthest off at the token to which all the other clocks are nearest."""
         off = (sinusoidal_table(range(tokens), len(row)) - row).unflatten(1, (-1, 2)).norm(dim=2)
@@ -326,7 +277,6 @@ def bent_hand(seed: int) -> Exercise:
 
     the_slowest = "You trust the slowest hand, but it may be the bent one."
     too_few = "You try too few tokens: the row can belong to any token from 0 to 999."
-    one_number = "You compare only one of a hand's two numbers, but this number can be the same for two different directions."
     a_column = "You return the number of a column. Clock i is in columns 2i and 2i + 1."
     return Exercise(
         cases=cases,
@@ -335,9 +285,6 @@ def bent_hand(seed: int) -> Exercise:
             "the nearest row": (nearest,
                 "You look for the nearest row. But if a fast hand is bent, the nearest row can belong to a different token. "
                 "Count the hands that agree instead."),
-            "read": (lambda row: as_token(_read(_hands(row) % (2 * math.pi), frequencies(len(row))), row),
-                "You use all hands to read the position, including the bent one. If a slow hand is bent, everything that you "
-                "read after it is wrong."),
             "the slowest believed": (lambda row: as_token(float(slowest(row) % turn(row)), row), the_slowest),
             "the slowest believed, either way": (lambda row: as_token(float(slowest(row)), row), the_slowest),
             "first column": (lambda row: 2 * right(row), a_column),
@@ -345,21 +292,15 @@ def bent_hand(seed: int) -> Exercise:
             "the column most off": (column, a_column),
             "a hundred tokens": (lambda row: agreeing(row, 100, len(row)), too_few),
             "a hundred tokens, by distance": (lambda row: trimmed(row, 100), too_few),
-            "sines alone": (lambda row: by_one_number(row, 0), one_number),
-            "cosines alone": (lambda row: by_one_number(row, 1), one_number),
             "width 16": (lambda row: agreeing(row, 1000, 16),
                 "You compare with rows of width 16. But the speeds of the hands depend on the width of the row."),
             "from 1": (lambda row: right(row) + 1, "You count clocks from 1, but the fastest one is clock 0."),
-            "from the slowest": (lambda row: len(row) // 2 - 1 - right(row),
-                "You count from the slowest clock, but clock 0 is the fastest."),
             "the token": (token,
                 "You return the token to which the row belongs. Which of the row's clocks doesn't fit this token?"),
             "a right one": (lambda row: 0 if right(row) else 1,
                 "You return the first clock that is right. Which one is wrong?"),
             "clock 0": (lambda row: 0,
                 "You return clock 0 for every row. Do you compare the row with that of the right token?"),
-            "the slowest": (lambda row: len(row) // 2 - 1,
-                "You return the slowest clock for every row. Do you compare the row with that of the right token?"),
         },
         praise="you found the bent hand in all eleven rows, even where it was the fastest or the slowest one.",
     )  # fmt: skip

@@ -39,37 +39,15 @@ def lead(seed: int) -> Exercise:
                 "You count n other keys, but n counts all keys, including the one with the higher score."),
             "one key more": (lambda share, n: math.log(odds(share) * (n + 1)),
                 "You count n + 1 other keys, but n counts all keys, so n - 1 of them are others."),
-            "two keys fewer": (lambda share, n: math.log(odds(share) * max(n - 2, 0.5)),
-                "You count n - 2 other keys, but there are n - 1."),
-            "without odds": (lambda share, n: math.log(share * (n - 1)),
-                "You multiply n - 1 by the share. But the softmax's denominator contains the one key, too, so compare its "
-                "share with the share of all other keys together."),
-            "share of n": (lambda share, n: math.log(share * n),
-                "You take the logarithm of share·n, which is how many times an equal share the key gets. But with a higher "
-                "score, its own term also makes the softmax's denominator larger."),
-            "half": (lambda share, n: math.log(n - 1),
-                "Your lead doesn't depend on the share. It's right for half of the attention, and for no other share."),
             "ln n": (lambda share, n: math.log(n),
                 "You return ln n. That's how the lead grows with the number of keys, but it also depends on the share, and "
                 "only n - 1 of the keys are others."),
-            "odds alone": (lambda share, n: math.log(odds(share)),
-                "Your lead doesn't depend on n. But each of the n - 1 other keys adds a term to the softmax's denominator."),
             "other way round": (lambda share, n: math.log((n - 1) / odds(share)),
                 "You have the two shares the wrong way round: with your lead, the one key gets what all others should get."),
             "sum": (lambda share, n: odds(share) * (n - 1),
                 "You return e to the power of the lead. Take the logarithm of your result."),
-            "difference": (lambda share, n: math.log(n - 1) - odds(share),
-                "You have mixed up a logarithm and its argument: the logarithm of a product is a sum of logarithms."),
-            "added odds": (lambda share, n: math.log(n - 1) + odds(share),
-                "You have mixed up a logarithm and its argument: the logarithm of a product is a sum of logarithms."),
-            "rest": (lambda share, n: math.log((n - 1) / (1 - share)),
-                "Your share is divided by 1 - share, but its numerator is missing."),
-            "negative": (lambda share, n: -math.log(odds(share) * (n - 1)),
-                "Your lead has the wrong sign. A key that gets more than an equal share needs a higher score than the others."),
             "base 2": (lambda share, n: math.log2(odds(share) * (n - 1)),
                 "You use the logarithm to base 2, but the softmax uses powers of e."),
-            "base 10": (lambda share, n: math.log10(odds(share) * (n - 1)),
-                "You use the logarithm to base 10, but the softmax uses powers of e."),
         },
         praise=lambda said: f"all leads are right. For half of the attention among 1,001 keys, a lead of {said[0]:.2f} is "
                             "enough.",
@@ -122,31 +100,12 @@ def share(seed: int) -> Exercise:
         "an equal share among 10¹⁵ keys": (0.0, 10**15),
     }
 
-    def with_base(base: float) -> Callable[[float, int], float]:
-        return lambda lead, n: _share(lead * math.log(base), n)
-
     return Exercise(
         cases=cases,
         right=_share,
         mistakes={
-            "n others": (lambda lead, n: _share(lead, n + 1),
-                "You count n other keys, but n counts all keys, including the one with the higher score."),
             "n - 2 others": (lambda lead, n: _share(lead, n - 1),
                 "You count n - 2 other keys, but only one of the n keys has the higher score."),
-            "base 2": (with_base(2), "You use powers of 2, but the softmax uses powers of e."),
-            "base 10": (with_base(10), "You use powers of 10, but the softmax uses powers of e."),
-            "the rest": (lambda lead, n: 1 - _share(lead, n),
-                "You return the share of all other keys together. Return the share of the one key."),
-            "another key": (lambda lead, n: _share(-lead, 2) if n == 2 else 1 / (math.exp(min(lead, 700)) + n - 1),
-                "You return the weight of one of the other keys. Return the weight of the key with the higher score."),
-            "linear": (lambda lead, n: lead / (lead + n - 1) if lead else 0.0,
-                "You use the score itself, but the softmax uses e to the power of the score."),
-            "minus": (lambda lead, n: _share(-lead, n),
-                "Your lead has the wrong sign: a higher lead should give a larger share."),
-            "divided": (lambda lead, n: _share(lead / n, n),
-                "You divide the lead by the number of keys. The softmax uses the scores as they are."),
-            "log n": (lambda lead, n: _share(lead * math.log(n), n),
-                "You multiply the lead by ln n. In this exercise, scores have no factor."),
         },
         praise=lambda said: f"all shares are right, also with a lead of 1,000 and among 10¹⁵ keys. With a lead of 8, one of "
                             f"16,384 keys gets {said[2]:.1%}.",
@@ -198,39 +157,19 @@ def factor(seed: int) -> Exercise:
             "from 0": (_staircase(lambda m, floor: m // floor),
                 "Your steps come one token too late. At position 8,191, counted from 0, the model has read 8,192 tokens, so a "
                 "block is complete."),
-            "one early": (_staircase(lambda m, floor: (m + 2) // floor),
-                "Your steps come one token too early. At position 8,190, counted from 0, the model has read 8,191 tokens, so "
-                "the block isn't complete."),
             "1 // floor": (_staircase(lambda m, floor: m + 1 // floor),
                 "Do you write position + 1 // floor? Python divides before it adds, and 1 // floor is nearly always 0. Put the "
                 "sum in parentheses."),
             "smooth": (_staircase(lambda m, floor: (m + 1) / floor),
                 "Your factor rises with every token. It should rise in steps, because only complete blocks count."),
-            "smooth, from 0": (_staircase(lambda m, floor: m / floor),
-                "Your factor rises with every token. It should rise in steps, because only complete blocks count. Besides, you "
-                "count tokens from 0."),
-            "rounded": (_staircase(lambda m, floor: round((m + 1) / floor)),
-                "You round the number of blocks to the nearest whole number, so a block counts when half of it is read. Only "
-                "complete blocks count."),
             "begun, from 0": (_staircase(lambda m, floor: m // floor + 1), begun),
             "begun": (_staircase(lambda m, floor: (m + 1) // floor + 1), begun),
             "ln b": (of(lambda b, scale: 1 + scale * math.log(max(b, 1))),
                 "You take ln b, but it should be ln(1 + b). With ln b, the first complete block makes no difference."),
             "without 1": (of(lambda b, scale: scale * math.log1p(b)),
                 "Your factor is 0 for the first tokens, so their scores vanish. It should be 1, plus what you return."),
-            "linear": (of(lambda b, scale: 1 + scale * b),
-                "Your factor grows in proportion to the number of blocks. It should grow with a logarithm."),
             "scale inside": (of(lambda b, scale: 1 + math.log1p(scale * b)),
                 "You multiply b by the scale. Multiply the logarithm instead."),
-            "scaled 1": (of(lambda b, scale: (1 + scale) * math.log1p(b)),
-                "You multiply the logarithm by 1 + scale. Add 1 at the end, after you have multiplied by the scale."),
-            "no scale": (of(lambda b, scale: 1 + math.log1p(b)), "You don't multiply the logarithm by the scale."),
-            "base 2": (of(lambda b, scale: 1 + scale * math.log2(1 + b)),
-                "You use the logarithm to base 2. It should be the natural logarithm, `math.log`."),
-            "base 10": (of(lambda b, scale: 1 + scale * math.log10(1 + b)),
-                "You use the logarithm to base 10. It should be the natural logarithm, `math.log`."),
-            "always Llama 4's": (lambda position, floor, scale: 1 + 0.1 * math.log1p((position + 1) // 8192),
-                "You use 8,192 and 0.1, whatever your function is given. Use `floor` and `scale`."),
             "ln n": (lambda position, floor, scale: max(1.0, math.log(position + 1) / math.log(floor)),
                 "You return ln n divided by the logarithm of the block's length. That's a different factor, which grows "
                 "faster."),
@@ -293,9 +232,6 @@ def with_sink(seed: int) -> Exercise:
                 raise
             raise Wrong(f"{wrong}. That's because {large}") from wrong
 
-    def sink_weight(scores: Tensor, sink: float) -> Tensor:
-        return 1 - _with_sink(scores, sink).sum(dim=1, keepdim=True)
-
     def same(known: Tensor, said: Tensor) -> bool:
         return known.shape == said.shape and torch.allclose(known.double(), said, rtol=1e-4, atol=1e-7, equal_nan=True)
 
@@ -338,31 +274,19 @@ def with_sink(seed: int) -> Exercise:
             "the sink itself": (lambda scores, sink: unexponentiated(scores, sink, 0.0), power),
             "the sink itself, shifted": (lambda scores, sink: unexponentiated(scores, sink, top(scores)), power),
             "the sink itself, one shift": (lambda scores, sink: unexponentiated(scores, sink, scores.amax()), power),
-            "the sink is not shifted": (lambda scores, sink: shifted(scores, sink, top(scores), 0.0),
-                "You subtract the largest score from the keys' scores, but not from the sink's."),
             "the largest key": (lambda scores, sink: shifted(scores, sink, top(scores), top(scores)),
                 "Your weights are right as long as a query sees at least one key. If all of them are hidden, their largest "
                 "score is minus infinity, and infinity minus infinity is NaN. Let the sink take part in the softmax from the "
                 "beginning."),
-            "times the sink": (
-                lambda scores, sink: scores.softmax(dim=1).nan_to_num(0.0) * sink_weight(scores, sink),
-                "You multiply the weights by the sink's weight. But the keys share what the sink leaves."),
             "score 0": (lambda scores, sink: _with_sink(scores, 0.0),
                 "You add 1 to the denominator, which is right for a sink with score 0 only. Use the score that your function "
                 "is given."),
-            "minus sink": (lambda scores, sink: _with_sink(scores, -sink),
-                "Your sink has the wrong sign: a higher score of the sink should leave less for the keys."),
-            "columns": (lambda scores, sink: _with_sink(scores.mT, sink).mT,
-                "Your softmax runs over the queries. Each row belongs to a query, and the sink is one more key in each row."),
             "first column": (
                 lambda scores, sink: torch.cat((torch.full_like(scores[:, :1], sink), scores), dim=1).softmax(dim=1)[:, :-1],
                 other_column),
             "last column": (
                 lambda scores, sink: torch.cat((scores, torch.full_like(scores[:, :1], sink)), dim=1).softmax(dim=1)[:, 1:],
                 other_column),
-            "a sink for each key": (
-                lambda scores, sink: torch.cat((scores, torch.full_like(scores, sink)), 1).softmax(1)[:, : scores.shape[1]],
-                "You add as many sinks as there are keys. There is only one for each query."),
         },
         praise="the weights are right, also for scores around 1,000, and for a query whose keys are all hidden: its weights "
                "are 0, and the sink gets everything.",
@@ -451,10 +375,6 @@ def best_factor(seed: int) -> Exercise:
                 "You return the key's largest weight. Return the factor with which it has this weight."),
             "temperature": (to(lambda best: 1 / best),
                 "You return the number by which the scores are divided, a temperature. Return its inverse, the factor."),
-            "both": (to(math.sqrt),
-                "You return the factor for a query and a key each, whose product multiplies the score. Return the product."),
-            "base 2": (lambda scores, key: _best(scores, key, base=2.0),
-                "Your weights are made of powers of 2, but the softmax uses powers of e."),
             "whole numbers": (lambda scores, key: max(range(101), key=lambda t: float((t * scores).softmax(0)[key])), coarse),
             "halves": (to(lambda best: round(2 * best) / 2), coarse),
             "tenths": (to(lambda best: round(best, 1)), coarse),
@@ -462,9 +382,6 @@ def best_factor(seed: int) -> Exercise:
             "log n": (lambda scores, key: math.log(len(scores)),
                 "You return ln n. If the key's score were the highest, such a factor would keep its share, but here a rival is "
                 "ahead."),
-            "mean at 1": (lambda scores, key: float(scores[key] / (scores.softmax(dim=0) @ scores)),
-                "You divide the key's score by the weighted mean of the scores with factor 1. But the weights depend on the "
-                "factor, too."),
         },
         praise=lambda said: f"all factors are right. With a rival that is 1 ahead, the best factor is {said[0]:.2f} among 16 "
                             f"keys, and {said[1]:.2f} among 1,002.",

@@ -39,31 +39,10 @@ def bucket() -> Exercise:
     """
     tried = sorted(range(-200, 201), key=abs)
 
-    def by_logarithm(
-        place: Callable[[float], float],
-        *,
-        start: Callable[[int], int] = lambda single: single,
-        first: Callable[[int], int] = lambda single: single,
-        most: Callable[[int, int], int] = min,
-    ) -> Callable[[int, int, int], int]:
-        """T5's formula with one part replaced; `place` gets the number of wide buckets (a fraction) before a distance."""
-
-        def of(offset: int, num_buckets: int, max_distance: int) -> int:
-            side, distance = num_buckets // 2, abs(offset)
-            single = side // 2
-            if distance >= single:
-                share = math.log(distance / start(single)) / math.log(max_distance / start(single))
-                distance = most(side - 1, first(single) + int(place(share * (side - single))))
-            return distance + side * (offset < 0)
-
-        return of
-
     return Exercise(
         cases=[(offset, *setting) for setting in ((32, 128), (12, 50)) for offset in tried],
         right=_t5,
         mistakes={
-            "offset 0 ahead": (lambda offset, b, far: _t5(offset, b, far) if offset else b // 2,
-                "Only offset 0 is wrong. It belongs to the first half of the buckets, together with the past."),
             "key minus query": (lambda offset, b, far: _t5(-offset, b, far),
                 "You have swapped past and future. T5's own code uses key minus query, but in this exercise, the offset is "
                 "query minus key."),
@@ -72,32 +51,6 @@ def bucket() -> Exercise:
             "decoder": (lambda offset, b, far: _t5(offset, b, far, causal=True),
                 "You return the buckets of a decoder, which are all for the past. In an encoder, half of the buckets are for "
                 "the future."),
-            "one side": (lambda offset, b, far: _t5(abs(offset), b, far, causal=True),
-                "You use all of the buckets for the distance, whatever the direction. But the past and the future should have "
-                "half of the buckets each."),
-            "clipped": (lambda offset, b, far: min(abs(offset), b // 2 - 1) + b // 2 * (offset < 0),
-                "You clip the offset and give each distance its own bucket. But on each side, only the first half of the "
-                "buckets hold one distance each; the others become wider and wider."),
-            "no last bucket": (by_logarithm(math.floor, most=lambda _, bucket: bucket),
-                "Your buckets are wrong for distances of max_distance or more, which should all share the last bucket of their "
-                "side."),
-            "nearest": (by_logarithm(round),
-                "You round to the nearest whole number. But a bucket begins where the formula reaches its number, so round "
-                "down."),
-            "rounded up": (by_logarithm(math.ceil),
-                "You round up. But a bucket begins where the formula reaches its number, so round down."),
-            "from distance 1": (by_logarithm(math.floor, start=lambda _: 1),
-                "Your logarithm is 0 at distance 1. It should be 0 at the distance where the wider buckets begin, so divide "
-                "the distance by that number first."),
-            "from 0 again": (by_logarithm(math.floor, first=lambda _: 0),
-                "You number the wider buckets from 0 again, but the buckets with one distance each come before them."),
-            "one wide bucket less": (
-                lambda offset, b, far: by_logarithm(lambda wide: wide * (b // 4 - 1) / (b // 4))(offset, b, far),
-                "Your last bucket begins at max_distance. But it should begin at a shorter distance: max_distance is where the "
-                "next bucket would begin if there were one."),
-            "edges": (by_logarithm(lambda wide: math.ceil(wide - 1e-9) - 1 if wide > 1e-9 else 0),
-                "Your buckets are wrong only for some of the distances at which a new bucket begins. Such a distance belongs "
-                "to the new bucket. Do you use < instead of <=, or is a logarithm too small because of rounding?"),
         },
         praise=f"all {len(tried)} offsets are right, both with T5's settings and with fewer buckets.",
     )  # fmt: skip
@@ -138,18 +91,11 @@ def toeplitz(seed: int) -> Exercise:
             "distance": (by(lambda m, n, L: (m - n).abs() + L - 1),
                 "Your table is symmetric: a key in the future gets the same number as a key equally far in the past. But the "
                 "list has a separate number for each."),
-            "index |m - n|": (by(lambda m, n, L: (m - n).abs()),
-                "You use the distance |m - n| as the index. But the distance doesn't have the sign of the offset, and index 0 "
-                "of the list doesn't belong to offset 0."),
-            "one early": (by(lambda m, n, L: m - n + L - 2),
-                "Your index is off by one. The list has 2L - 1 numbers, and the number for offset 0 is in the middle."),
             "m + n": (by(lambda m, n, L: m + n), other_diagonals),
             "m + n, backwards": (by(lambda m, n, L: 2 * L - 2 - m - n), other_diagonals),
             "no future": (by(lambda m, n, L: (m - n).clamp(min=0) + L - 1),
                 "In your table, all keys after the query get the number for offset 0. But the list has a number for each "
                 "negative offset, too."),
-            "zeros ahead": (lambda by_offset: right(by_offset).tril(),
-                "In your table, all keys after the query get 0. But the list has a number for each negative offset, too."),
         },
         praise="your function fills L · L cells with 2L - 1 numbers, for L from 1 to 30.",
     )  # fmt: skip
@@ -201,8 +147,6 @@ def rows_used(seed: int) -> Exercise:
         return (torch.arange(rows) >= min(ends)) & (torch.arange(rows) <= max(ends))
 
     right = by(lambda length, causal: range(0 if causal else 1 - length, length))
-    farthest = "in a text of L tokens, the first and the last token are farthest apart."
-    too_many, too_few = f"You use offsets that don't occur: {farthest}", f"You leave out the largest offset: {farthest}"
     return Exercise(
         # If a table has rows for offsets that the text doesn't have, each offset too many or too few shows.
         cases={
@@ -221,40 +165,15 @@ def rows_used(seed: int) -> Exercise:
         mistakes={
             "unused": (lambda *case: ~right(*case),
                 "You mark the rows that are never looked up. True should stand for the rows that are looked up."),
-            "no mask": (by(lambda length, causal: range(1 - length, length)),
-                "In a decoder, your queries look ahead. But if causal is True, a query looks only at itself and at earlier "
-                "keys."),
             "always a mask": (by(lambda length, causal: range(length)),
                 "In an encoder, your queries look back only. But if causal is False, a query also looks at later keys, which "
                 "have negative offsets."),
             "key minus query": (by(lambda length, causal: range(1 - length, 1) if causal else range(1 - length, length)),
                 "In a decoder, your queries look ahead and never back. The offset is query minus key, so earlier keys have "
                 "positive offsets."),
-            "the other mask": (by(lambda length, causal: range(1 - length if causal else 0, length)),
-                "You have swapped the two values of causal. If it is True, a query looks only at itself and back; if it is "
-                "False, a query looks in both directions."),
-            "no past": (by(lambda length, causal: range(1 - length, 1)),
-                "All your offsets are 0 or negative. But the offset is query minus key, so it is positive if the key is in the "
-                "past."),
-            "up to L, both sides": (by(lambda length, causal: range(0 if causal else -length, length + 1)), too_many),
-            "down to -L": (by(lambda length, causal: range(0 if causal else -length, length)), too_many),
-            "up to L": (by(lambda length, causal: range(0 if causal else 1 - length, length + 1)), too_many),
-            "up to L - 2, both sides": (by(lambda length, causal: range(0 if causal else 2 - length, length - 1)), too_few),
-            "up to L - 2": (by(lambda length, causal: range(0 if causal else 1 - length, length - 1)), too_few),
-            "never itself": (by(lambda length, causal: [d for d in range(0 if causal else 1 - length, length) if d]),
-                "A token also looks at itself, but you leave out offset 0."),
-            "never itself in a decoder": (by(lambda length, causal: range(1 if causal else 1 - length, length)),
-                "In a decoder, a token also looks at itself, but you leave out offset 0."),
-            "all": (lambda bucket_of, rows, length, causal: torch.ones(rows),
-                "You mark every row as used. Which offsets occur in the text?"),
-            "counts": (counts, "You count how often each row is looked up. Return only whether it is looked up at all: True or "
-                               "False."),
             "between the ends": (between,
                 "You mark all rows between that of the smallest offset and that of the largest. But the rows needn't be in the "
                 "order of the offsets, so call bucket_of for each offset."),
-            "as many as tokens": (lambda bucket_of, rows, length, causal: torch.arange(rows) < length,
-                "You mark as many rows as the text has tokens. But only bucket_of can tell you which row belongs to an "
-                "offset."),
         },
         praise="your function is right for T5's table, Shaw's table and an unusual one, and for texts of one token and of "
                "many.",
@@ -276,10 +195,6 @@ def needed(seed: int) -> Exercise:
         return math.log(odds(share) * (length - 1))
 
     never_negative = "Your numbers are never negative. But a key that should get less than an even share needs a score below 0."
-    crowd = (
-        "Your number becomes smaller if there are more keys. But among more keys, the key needs a higher score to get the same "
-        "share."
-    )
     powers_of_e = "You use the wrong logarithm. A softmax uses powers of e, so which logarithm undoes them?"
     return Exercise(
         cases={
@@ -294,42 +209,15 @@ def needed(seed: int) -> Exercise:
         },
         right=right,
         mistakes={
-            "sign": (lambda share, length: -right(share, length),
-                "The sign is wrong: the key gets a low score where it needs a high one, and the other way round."),
             "size": (lambda share, length: abs(right(share, length)), never_negative),
             "at least 0": (lambda share, length: max(0.0, right(share, length)), never_negative),
-            "no logarithm": (lambda share, length: odds(share) * (length - 1),
-                "You return e to the power of the score. Return the score itself."),
-            "length others": (lambda share, length: math.log(odds(share) * length),
-                "You assume that there are `length` other keys. But one of the `length` keys is this key itself."),
             "length + 1 others": (lambda share, length: math.log(odds(share) * (length + 1)),
                 "You assume that there are length + 1 other keys. But one of the `length` keys is this key itself."),
-            "one other": (lambda share, length: math.log(odds(share)),
-                "You assume that there is only one other key. But each of the other keys adds e to the power of 0 to the "
-                "softmax's denominator."),
             "the others' share": (lambda share, length: math.log((length - 1) / odds(share)),
                 "With this number, the key gets 1 - share of the attention, and all the other keys together get the share. You "
                 "have swapped the two."),
-            "the others alone": (lambda share, length: math.log(share * (length - 1)),
-                "In the softmax's denominator, you count only the other keys. But the denominator also contains the term of "
-                "this key."),
-            "times the even share": (lambda share, length: math.log(share * length),
-                "You use `length` as the softmax's denominator, as if all scores were 0. But the term of this key grows with "
-                "its score, and so does the denominator."),
-            "no denominator": (lambda share, length: math.log(share),
-                "Your number would be right if the softmax's denominator were 1. But the denominator is larger, because each "
-                "of the other keys adds something to it."),
-            "share by others": (lambda share, length: math.log(share / (length - 1)), crowd),
-            "share by length": (lambda share, length: math.log(share / length), crowd),
-            "odds by others": (lambda share, length: math.log(odds(share) / (length - 1)), crowd),
-            "odds by length": (lambda share, length: math.log(odds(share) / length), crowd),
             "base 10": (lambda share, length: right(share, length) / math.log(10), powers_of_e),
             "base 2": (lambda share, length: right(share, length) / math.log(2), powers_of_e),
-            "the share": (lambda share, length: share,
-                "You return the share itself. The softmax turns scores into shares, so which score gives this share?"),
-            "the even share's excess": (lambda share, length: share - 1 / length,
-                "You return how much larger the share is than an even share. But a score isn't a share: the softmax takes e to "
-                "the power of each score and divides by the sum."),
         },
         praise="in all cases, the softmax gives the key the share it should have, whether large or small, among few keys or "
                "many.",
@@ -475,10 +363,6 @@ def receive(seed: int) -> Exercise:
             "large": (large,
                 "Your result is right, but one of your tensors or arrays has more than 4·L² numbers. Do you make a vector for "
                 "each query and key, or a number for each query, key and row of the table?"),
-            "no vectors": (lambda w, v, t: w @ v, "Your result contains only the values. The vectors of the offsets are "
-                                                  "missing."),
-            "no values": (lambda w, v, t: alone(w, t), "Your result contains only the vectors of the offsets. The values are "
-                                                       "missing."),
             "key minus query": (lambda w, v, t: right(w, v, t.flip(0)),
                 "You have swapped past and future. Row r of the table belongs to offset m - n = r - K."),
             "offset 0 in row 0": (lambda w, v, t: right(w, v, t.roll(len(t) // 2, dims=0)),
@@ -486,19 +370,8 @@ def receive(seed: int) -> Exercise:
                 "end of the table."),
             "one row early": (lambda w, v, t: right(w, v, t.roll(1, dims=0)), one_off),
             "one row late": (lambda w, v, t: right(w, v, t.roll(-1, dims=0)), one_off),
-            "transposed": (lambda w, v, t: right(w.T, v, t),
-                "You use the transposed weights. Row m of `weights` contains the weights that query m gives to the keys."),
-            "vectors' weights transposed": (lambda w, v, t: w @ v + alone(w.T, t),
-                "For the vectors, you use the transposed weights. But weights[m, n] belongs to the vector of offset m - n, not "
-                "n - m."),
-            "modulo": (modulo,
-                "For offsets beyond K, you start again at the other end of the table. But all offsets above K share the row of "
-                "K, and all offsets below -K share the row of -K."),
             "far without vector": (lambda w, v, t: w @ v + alone(near(w, t), t),
                 "Keys farther away than K add no vector in your result. But they should add the vector of offset K or -K."),
-            "far left out": (lambda w, v, t: right(near(w, t), v, t),
-                "You leave out keys farther away than K. But these keys also have values, and they add the vector of offset K "
-                "or -K."),
             "past only": (lambda w, v, t: w @ v + alone(w.tril(), t),
                 "Keys after the query add no vector in your result. But the table has rows for negative offsets, too."),
             "one kept": (one_kept,
@@ -507,15 +380,6 @@ def receive(seed: int) -> Exercise:
                 "several times.)"),
             "no weights": (lambda w, v, t: w @ v + vectors(w, t).sum(dim=1),
                 "You add up the vectors without their weights. But each vector should have the weight of its key."),
-            "even mean": (lambda w, v, t: w @ v + vectors(w, t).mean(dim=1),
-                "You take the plain mean of the vectors. But each vector should have the weight of its key."),
-            "vector of offset 0": (lambda w, v, t: w @ v + t[len(t) // 2],
-                "You add only the vector of offset 0 to each token. But a token receives a vector with each key, and only its "
-                "own key has offset 0."),
-            "multiplied": (lambda w, v, t: torch.einsum("mn,mnd->md", w, v * vectors(w, t)),
-                "You multiply each value by its vector, but you should add the two."),
-            "over queries": (lambda w, v, t: w @ v + torch.einsum("mn,mnd->nd", w, vectors(w, t)),
-                "You sum the vectors over the queries. But token m receives one vector from each key, so sum over the keys."),
         },
         praise=f"all six texts are right, and with L = {length} and d = {d}, no tensor or array has more than "
                f"{4 * length**2:,} numbers.",

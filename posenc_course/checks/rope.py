@@ -100,12 +100,6 @@ _SLIPS: dict[str, tuple[dict[str, Any], str]] = {
     "pairs from 1": ({"speed": lambda i, a, c, d: 10_000.0 ** (-2 * (i + 1) / d)},
         "Each of your pairs is as slow as the next one should be. Pairs are counted from 0, and pair 0 rotates by one radian "
         "per token."),
-    "no frequencies": ({"speed": _power(0)}, "All your pairs rotate at the same speed, one radian per token. Where is ω_i?"),
-    "from degrees": ({"speed": lambda i, a, c, d: math.radians(_omega(i, a, c, d))},
-        "You convert the angles from degrees to radians. But ω_i·m is already in radians, the unit that sine and cosine "
-        "expect."),
-    "to degrees": ({"speed": lambda i, a, c, d: math.degrees(_omega(i, a, c, d))},
-        "You convert the angles to degrees. But sine and cosine expect radians."),
     "equal signs": ({"turn": lambda a, b, cos, sin: (a * cos + b * sin, a * sin + b * cos)},
         "Both sines have the same sign in your function, so each pair is stretched instead of rotated. Exactly one of them "
         "needs a minus sign."),
@@ -117,12 +111,6 @@ _SLIPS: dict[str, tuple[dict[str, Any], str]] = {
     "one after the other": ({"turn": _one_after_the_other},
         "You compute the second channel of a pair from the first one after its rotation. But both new channels depend on both "
         "old ones."),
-    "the first of a pair": ({"turn": lambda a, b, cos, sin: (_turn(a, b, cos, sin)[0], b)},
-        "Your function changes only one channel of each pair. A rotation has to change both."),
-    "the second of a pair": ({"turn": lambda a, b, cos, sin: (a, _turn(a, b, cos, sin)[1])},
-        "Your function changes only one channel of each pair. A rotation has to change both."),
-    "no sine": ({"turn": lambda a, b, cos, sin: (a * cos, b * cos)},
-        "You only multiply each pair by a cosine. Where are the sines?"),
 }  # fmt: skip
 
 
@@ -211,7 +199,6 @@ def relative() -> Exercise:
         cases=cases,
         right=rights,
         mistakes={
-            "nothing": (lambda x, m: x, "Your function returns x unchanged, so nothing is rotated."),
             **{f"{slip}, {layout}, {sign}": (by(layout, sign, **changes), hint)
                for slip, (changes, hint) in _SLIPS.items() for layout, sign in styles},
             **{f"tables not for {layout}, {sign}": (by(layout, sign, speed=_TABLES[_OTHER[layout]]),
@@ -310,7 +297,6 @@ def rotate(seed: int) -> Exercise:
         cases=cases,
         right=[by(1), by(-1)],
         mistakes={
-            "nothing": (lambda x, m, pairs: x, "Your function returns x unchanged, so nothing is rotated."),
             **{f"{slip}, {sign}": (by(sign, **changes), hint) for slip, (changes, hint) in known.items() for sign in (1, -1)},
             **{f"always {name}, {sign}": (by(sign, layout),
                 f"You pair {_PAIRED[name]}, whatever `pairs` contains. That is right for this layout, but wrong for all "
@@ -385,29 +371,17 @@ def convert(seed: int) -> Exercise:
         d = len(weight) // num_heads
         return torch.cat((_rows_moved(weight[:d], 1, old, new), weight[d:]))
 
-    def first_head_alone(weight: Tensor, num_heads: int, old: Pairs, new: Pairs) -> Tensor:
-        converted = first_head(weight, num_heads, old, new)
-        converted[len(weight) // num_heads :] = 0
-        return converted
-
     def to(layout: Layout) -> Callable[[Tensor, int, Pairs, Pairs], Tensor]:
         return lambda weight, num_heads, old, new: _rows_moved(weight, num_heads, old, layout(len(weight) // num_heads))
-
-    def out_of(layout: Layout) -> Callable[[Tensor, int, Pairs, Pairs], Tensor]:
-        return lambda weight, num_heads, old, new: _rows_moved(weight, num_heads, layout(len(weight) // num_heads), new)
 
     return Exercise(
         cases=cases,
         right=_rows_moved,
         mistakes={
-            "nothing": (lambda weight, *_: weight, "Your function returns the weights unchanged."),
             "backwards": (lambda weight, num_heads, old, new: _rows_moved(weight, num_heads, new, old),
                 "You convert in the opposite direction, from `new` to `old`. The row that makes channel old[i][0] should make "
                 "channel new[i][0] in your result."),
             "one head": (first_head, "You change only the first head. But every head has rows that have to be reordered."),
-            "one head and zeros": (first_head_alone,
-                "Your result contains only the first head, and zeros for the others. But every head has rows that have to be "
-                "reordered."),
             "columns": (of_columns,
                 "You reorder the columns. But a column of the weight belongs to a channel of x, and a row belongs to a channel "
                 "of the query or key."),
@@ -417,9 +391,6 @@ def convert(seed: int) -> Exercise:
                 "You overwrite some rows before you have read them. Read from the weight, and write into a copy."),
             "to halves": (to(_halves), "You always convert to pairs of channels i and i + d/2, whatever `new` contains."),
             "to neighbours": (to(_neighbours), "You always convert to pairs of neighbours, whatever `new` contains."),
-            "from neighbours": (out_of(_neighbours), "You always convert from pairs of neighbours, whatever `old` contains."),
-            "from halves": (out_of(_halves), "You always convert from pairs of channels i and i + d/2, whatever `old` "
-                                             "contains."),
             "pairs turned over": (
                 lambda weight, num_heads, old, new: _rows_moved(weight, num_heads, old, [(b, a) for a, b in new]),
                 "You have swapped the two channels of each pair, so every pair rotates in the opposite direction."),
@@ -560,8 +531,6 @@ def step(seed: int) -> Exercise:
         cases=cases,
         right=_step,
         mistakes={
-            "nothing rotated": (but(rotates=""),
-                "Your function rotates nothing, so the outputs are those of attention without positions."),
             "from 0": (both(from_zero),
                 "Every piece begins at position 0 in your function. But the first new token comes right after the last cached "
                 "token."),
@@ -575,9 +544,6 @@ def step(seed: int) -> Exercise:
             "at the last one": (both(lambda old, new: torch.full((new,), old + new - 1)),
                 "In your function, all tokens of a piece get the position of its last token. But each token has its own "
                 "position."),
-            "at the first one": (both(lambda old, new: torch.full((new,), old)),
-                "In your function, all tokens of a piece get the position of its first token. But each token has its own "
-                "position."),
             "queries from 0": (but(q_at=from_zero),
                 "Your new queries start again at position 0, although your keys don't. But the query and the key of a token "
                 "have the same position."),
@@ -587,8 +553,6 @@ def step(seed: int) -> Exercise:
             "keys from 0": (but(k_at=from_zero),
                 "Your new keys start again at position 0, although your queries don't. But the query and the key of a token "
                 "have the same position."),
-            "queries at the end": (but(q_at=lambda old, new: torch.full((new,), old + new - 1)),
-                "In your function, all new queries get the position of the last token. But each query has its own position."),
             "rotated again": (but(again=True),
                 "You rotate the cached keys again in every step. But they have already been rotated and should stay as they "
                 "are."),
@@ -614,22 +578,9 @@ def step(seed: int) -> Exercise:
                 "besides its own?"),
             "one ahead": (but(mask=_below(lambda old, new: old + 1)),
                 "In your function, each token sees one token after itself. But its own key is the last one that it may see."),
-            "not itself": (but(mask=_below(lambda old, new: old - 1)),
-                "In your function, a token doesn't see itself, and the first token sees nothing, so its output is 0/0. The "
-                "last key that a token may see is its own."),
             "not itself, later": (but(mask=_below(lambda old, new: max(old - 1, 0))),
                 "If there is a cache, a token doesn't see itself in your function. The last key that a token may see is its "
                 "own."),
-            "only the new": (but(mask=lambda old, new: _CAUSAL(old, new) & (torch.arange(old + new) >= old)),
-                "Your new tokens see only each other, but they should see the cached keys, too."),
-            "only the old": (but(mask=lambda old, new: _CAUSAL(old, new)
-                                 & ((torch.arange(old + new) < old) | (_beside(old, new)[:, None] == torch.arange(old + new)))),
-                "Your new tokens see the cache and themselves, but none of the new tokens before them."),
-            "mask and positions from 0": (both(from_zero, mask=_below(lambda old, new: 0)),
-                "Your positions and your mask treat every piece as the beginning of a text. Both have to depend on the number "
-                "of cached tokens."),
-            "no mask, from 0": (both(from_zero, mask=open_mask),
-                "Your positions start again at 0 in each piece, and new tokens see the new tokens after them."),
             "mask after the softmax": (but(weigh=lambda scores, mask: scores.softmax(dim=1) * mask),
                 "You apply the mask after the softmax, so the remaining weights don't add up to 1."),
             "future at 0": (but(weigh=lambda scores, mask: (scores * mask).softmax(dim=1)),
@@ -675,7 +626,6 @@ def renumber(seed: int) -> Exercise:
         cases=cases,
         right=by(lambda old, new: new - old),
         mistakes={
-            "nothing": (by(lambda old, new: 0 * old), "Your function returns the keys unchanged."),
             "by the new": (by(lambda old, new: new),
                 "You rotate the keys by their new positions. But they have already been rotated by their old ones."),
             "the other way": (by(lambda old, new: old - new),
@@ -688,21 +638,12 @@ def renumber(seed: int) -> Exercise:
                 "You add the new rotation to the old one. But the old rotation has to disappear."),
             "as the first": (by(lambda old, new: (new - old)[:1].expand(len(old))),
                 "You move all keys by as many positions as the first one. But the keys may move by different amounts."),
-            "as the last": (by(lambda old, new: (new - old)[-1:].expand(len(old))),
-                "You move all keys by as many positions as the last one. But the keys may move by different amounts."),
             "to the rows": (by(lambda old, new: torch.arange(len(old)) - old),
                 "In your result, the keys are at positions 0, 1, 2, … But they should move to the positions in `new`."),
-            "from the rows": (by(lambda old, new: new - torch.arange(len(old))),
-                "You assume that the keys have been rotated by the positions 0, 1, 2, … But they have been rotated by those in "
-                "`old`."),
             "upwards": (by(lambda old, new: (new - old).abs()),
                 "You rotate every key further. But a key that moves down has to be rotated back."),
-            "downwards": (by(lambda old, new: -(new - old).abs()),
-                "You rotate every key back. But a key that moves up has to be rotated further."),
             "down alone": (by(lambda old, new: (new - old).clamp(max=0)),
                 "In your result, keys that move up stay as they were, but they have to be rotated, too."),
-            "up alone": (by(lambda old, new: (new - old).clamp(min=0)),
-                "In your result, keys that move down stay as they were, but they have to be rotated, too."),
             "in the new order": (lambda keys, old, new: _at(keys, new - old)[new.argsort()],
                 "You change the order of the rows. But row r of the result should be row r of `keys`, rotated to its new "
                 "position."),

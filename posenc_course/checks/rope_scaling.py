@@ -68,7 +68,6 @@ def by_parts() -> Exercise:
         same=same,
         fault=fault,
         mistakes={
-            "unchanged": (lambda w, s, n: w, "Your function changes nothing, but the slow pairs have to become slower."),
             "interpolation": (lambda w, s, n: w / s,
                 "You divide all pairs by the same factor, which is position interpolation. Which pairs should stay as they "
                 "are?"),
@@ -78,17 +77,6 @@ def by_parts() -> Exercise:
             "the base times the factor": (lambda w, s, n: w * s ** -(torch.arange(len(w), dtype=torch.float64) / len(w)),
                 "You multiply the base by the factor, so no pair is divided by the whole factor. Here, the number of rotations "
                 "within the length decides what happens to each pair."),
-            "reversed": (lambda w, s, n: _blend(1 - _keep(_turns(w, n)), w, s),
-                "Your function is the wrong way round: it divides the pairs that rotate often and keeps those that hardly "
-                "rotate."),
-            "wavelengths": (lambda w, s, n: _CIRCLE / llama3(w, s, n),
-                "You return wavelengths, which are tokens per rotation. Return frequencies, in radians per token."),
-            "divisors": (lambda w, s, n: w / llama3(w, s, n),
-                "You return the number by which each frequency should be divided. Return the frequencies themselves."),
-            "shares": (lambda w, s, n: _keep(_turns(w, n)),
-                "You return the weight γ of each old frequency. Use it to compute the weighted mean."),
-            "multiplied": (lambda w, s, n: _blend(_keep(_turns(w, n)), w, 1 / s),
-                "You multiply by the factor, but slow pairs have to become slower."),
             "twice": (lambda w, s, n: _blend(_keep(_turns(w, n)), w, s**2),
                 "You divide twice, so slow pairs are divided by the square of the factor."),
             "radians": (lambda w, s, n: _blend(_keep(n * w), w, s),
@@ -99,15 +87,6 @@ def by_parts() -> Exercise:
             "upside down": (lambda w, s, n: _blend(_keep(1 / _turns(w, n)), w, s),
                 "Your ratio is upside down: the number of rotations is the length divided by the wavelength, not the "
                 "wavelength divided by the length."),
-            "unlimited": (lambda w, s, n: _blend((_turns(w, n) - 1) / 3, w, s),
-                "In your function, the weight γ goes below 0 and above 1, so fast pairs become even faster, and slow pairs "
-                "become slower than the factor requires. Between which numbers should γ stay?"),
-            "a step at one": (lambda w, s, n: torch.where(_turns(w, n) <= 1, w / s, w),
-                "Your function has no ramp. Pairs with one rotation or less are right, but pairs with between one and four "
-                "rotations should get a weighted mean of both frequencies."),
-            "a step at four": (lambda w, s, n: torch.where(_turns(w, n) < 4, w / s, w),
-                "Your function has no ramp. Pairs with four rotations or more are right, but pairs with between one and four "
-                "rotations should get a weighted mean of both frequencies."),
             "mean divisors": (lambda w, s, n: w / (_keep(_turns(w, n)) + (1 - _keep(_turns(w, n))) * s),
                 "You take a weighted mean of the two divisors, 1 and the factor. Take the weighted mean of the two frequencies "
                 "instead."),
@@ -117,8 +96,6 @@ def by_parts() -> Exercise:
             "by pair": (lambda w, s, n: yarn(w, s, n, fast=4, truncate=False),
                 "Your weight γ is linear in the pair's number i, as in YaRN's code. Here, it should be linear in the number of "
                 "rotations."),
-            "from no turn": (lambda w, s, n: _blend((_turns(w, n) / 4).clamp(0, 1), w, s),
-                "Your weight γ starts to grow at 0 rotations, but it should start to grow at one rotation."),
         },
         praise=f"all {sum(map(len, right))} pairs of three models are right; the third model is Llama 3.1.",
     )  # fmt: skip
@@ -166,8 +143,6 @@ def unseen_angles(seed: int) -> Exercise:
         cases=cases,
         right=right,
         mistakes={
-            "all of the long text": (lambda w, t, n: arc(w, n),
-                "You return the whole arc of the longer text. Subtract the arc that the pair swept in training."),
             "tokens for distances": (lambda w, t, n: arc(w, n + 1) - arc(w, t + 1), tokens),
             "tokens for distances, in training": (lambda w, t, n: arc(w, n) - arc(w, t + 1), tokens),
             "tokens for distances, in the long text": (lambda w, t, n: arc(w, n + 1) - arc(w, t), tokens),
@@ -179,26 +154,10 @@ def unseen_angles(seed: int) -> Exercise:
             "no circle for the long text": (lambda w, t, n: torch.where((t - 1) * w >= _CIRCLE, 0.0, (n - t) * w),
                 "You check whether a pair completes its circle in training, but not whether it does so in the longer text. "
                 "There, too, an arc is never longer than a full circle."),
-            "no circle in training": (lambda w, t, n: arc(w, n) - (t - 1) * w,
-                "Some of your arcs are negative. In training, too, a pair can sweep at most one full circle."),
             "modulo": (last_angles, modulo),
             "modulo, not below zero": (lambda w, t, n: last_angles(w, t, n).clamp(min=0), modulo),
             "turns": (lambda w, t, n: right(w, t, n) / _CIRCLE,
                 "You return numbers of rotations. Return radians."),
-            "degrees": (lambda w, t, n: right(w, t, n).rad2deg(), "You return degrees. Return radians."),
-            "the other way round": (lambda w, t, n: -right(w, t, n),
-                "The sign is wrong: a pair sweeps a longer arc in the longer text."),
-            "half a circle": (lambda w, t, n: arc(w, n, math.pi) - arc(w, t, math.pi),
-                "Your circle ends at π, so half of it is missing."),
-            "a circle of one": (lambda w, t, n: arc(w, n, 1) - arc(w, t, 1),
-                "Your circle ends at 1. But the angles are in radians, and a full rotation is 2π."),
-            "wavelengths": (lambda w, t, n: right(_CIRCLE / w, t, n),
-                "You treat omega as wavelengths. But these numbers are frequencies, in radians per token."),
-            "what is left": (lambda w, t, n: _CIRCLE - arc(w, t),
-                "You return the part of the circle that training has not reached. How much of this part does the longer text "
-                "reach?"),
-            "whether": (lambda w, t, n: (right(w, t, n) > 0).double(),
-                "You return only whether any angle is new. Return how many radians are new."),
         },
         praise="pairs that completed their circle in training have no unseen angle, and your arcs for the other pairs are "
                "right, too.",
@@ -231,29 +190,6 @@ def base_for(seed: int) -> Exercise:
             "NTK-aware": (lambda d, b, i, s: b * s ** (d / (d - 2)),
                 "You return the base of NTK-aware scaling, which divides the slowest pair by the factor. But here, the "
                 "argument `pair` says which pair to divide."),
-            "times the factor": (lambda d, b, i, s: b * s,
-                "Multiplying the base by the factor isn't enough. Which power of the base is the frequency of this pair?"),
-            "upside down": (lambda d, b, i, s: b * s ** (2 * i / d),
-                "Your exponent is upside down. The faster the pair is, the more the base has to grow."),
-            "i for 2i": (lambda d, b, i, s: b * s ** (d / i),
-                "Your exponent is too large. Which power of the base is the frequency of pair i, in a head with d_head "
-                "channels?"),
-            "half the width": (lambda d, b, i, s: b * s ** (d / (4 * i)),
-                "Your exponent is too small. A head has d_head channels and half as many pairs. Do you divide by 2 twice?"),
-            "pairs from 1": (lambda d, b, i, s: b * s ** (d / (2 * i + 2)),
-                "You count pairs from 1, but the fastest is pair 0."),
-            "faster": (lambda d, b, i, s: b * s ** (-d / (2 * i)),
-                "Your base goes in the wrong direction: it makes the pair faster."),
-            "the change": (lambda d, b, i, s: s ** (d / (2 * i)),
-                "You return the number by which the base is multiplied. Return the base."),
-            "a frequency": (lambda d, b, i, s: b ** (-2 * i / d) / s,
-                "You return the new frequency of the pair. Which base gives this frequency?"),
-            "a wavelength": (lambda d, b, i, s: b ** (2 * i / d) * s,
-                "You return 1 divided by the new frequency of the pair. Which base gives this frequency?"),
-            "added": (lambda d, b, i, s: b + s ** (d / (2 * i)),
-                "You add a number to the base, but you should multiply the base by it."),
-            "the old base": (lambda d, b, i, s: b,
-                "You return the old base, with which no pair becomes slower."),
             "whole division": (lambda d, b, i, s: b * s ** (d // (2 * i)),
                 "You round the exponent down, because // rounds down after dividing. Use / instead."),
             "brackets": (lambda d, b, i, s: (b * s) ** (d / (2 * i)),
@@ -340,58 +276,21 @@ def strangeness(seed: int) -> Exercise:
                 "together."),
             "wrapped afterwards": (lambda w, v, t, m: float(short(gaps(w, v, t, m).amax(dim=1)).min()),
                 "You remove full turns only from the largest difference. Remove them from the difference of each pair first."),
-            "tokens for distances": (lambda w, v, t, m: right(w, v, t + 1, m),
-                "You include a distance that never occurred in training. How far apart are the first and the last of T "
-                "tokens?"),
-            "one distance less": (lambda w, v, t, m: right(w, v, max(t - 1, 1), m),
-                "You leave out the largest distance in training. The first and the last token are trained - 1 positions "
-                "apart."),
-            "without 0": (lambda w, v, t, m: float(short(gaps(w, v, max(t, 2), m, first=1)).amax(dim=1).min()),
-                "You leave out distance 0. But in training, a token also sees itself."),
-            "the sum": (lambda w, v, t, m: float(short(gaps(w, v, t, m)).sum(dim=1).min()),
-                "You add up the gaps of all pairs. Take the largest gap."),
-            "the mean": (lambda w, v, t, m: float(short(gaps(w, v, t, m)).mean(dim=1).min()),
-                "You average over the gaps of all pairs. Take the largest gap."),
-            "Euclid": (lambda w, v, t, m: float(short(gaps(w, v, t, m)).norm(dim=1).min()),
-                "You take the length of the vector of gaps. Take the largest gap."),
-            "the closest pair": (lambda w, v, t, m: float(short(gaps(w, v, t, m)).min()),
-                "You use the pair with the smallest gap. But the gaps of slow pairs are nearly always small, so the pair with "
-                "the largest gap decides."),
-            "the farthest distance": (lambda w, v, t, m: float(short(gaps(w, v, t, m)).max()),
-                "You take the largest gap over all pairs and all distances. Take the largest gap over the pairs first, and "
-                "then the smallest over the distances."),
-            "the mean distance": (lambda w, v, t, m: float(short(gaps(w, v, t, m)).amax(dim=1).mean()),
-                "You average over the distances in training. But the distance that fits best decides, which is the one whose "
-                "largest gap is the smallest."),
             "which distance": (lambda w, v, t, m: float(short(gaps(w, v, t, m)).amax(dim=1).argmin()),
                 "You return the distance that fits best. Return its largest gap, in radians."),
             "the same distance": (lambda w, v, t, m: float(short((m * v - m * w).abs()).max()),
                 "You compare only with the same distance in training. But after a stretch, a different distance may fit "
                 "better, and the given one may be longer than any distance in training."),
-            "the last distance": (lambda w, v, t, m: float(short((m * v - (t - 1) * w).abs()).max()),
-                "You compare only with the largest distance in training. But any distance in training may be the one that fits "
-                "best."),
             "stretched in training": (lambda w, v, t, m: right(v, v, t, m),
                 "You use the stretched frequencies in training, too. But the model was trained with the old frequencies, "
                 "`omega`."),
-            "never stretched": (lambda w, v, t, m: right(w, w, t, m),
-                "You never use the stretched frequencies. But the angles at this distance come from them."),
             "degrees": (lambda w, v, t, m: math.degrees(right(w, v, t, m)), "You return degrees. Return radians."),
-            "turns": (lambda w, v, t, m: right(w, v, t, m) / _CIRCLE, "You return a number of rotations. Return radians."),
-            "chords": (chord,
-                "You measure the straight-line distance between two points on the circle. Return the angle between them."),
             "sines": (lambda w, v, t, m: float(gaps(w, v, t, m).sin().abs().amax(dim=1).min()),
                 "You compare the sines of the differences. But half a turn and no turn have the same sine."),
             "one minus the cosine": (lambda w, v, t, m: float((1 - gaps(w, v, t, m).cos()).amax(dim=1).min()),
                 "You return 1 minus the cosine of the angle. Return the angle itself."),
             "half a circle": (lambda w, v, t, m: float((gaps(w, v, t, m) % math.pi).amax(dim=1).min()),
                 "You remove half turns. But two opposite angles are as far apart as possible."),
-            "cosines": (lambda w, v, t, m: float(((m * v).cos() - angles(w, t).cos()).abs().amax(dim=1).min()),
-                "You compare cosines. But two angles can have the same cosine and be far apart."),
-            "the fastest pair": (lambda w, v, t, m: seen(w, v, t, m, slice(1)),
-                "You use only the fastest pair. Use all pairs."),
-            "the slowest pair": (lambda w, v, t, m: seen(w, v, t, m, slice(-1, None)),
-                "You use only the slowest pair. Use all pairs."),
         },
         praise="even if a stretch shows only known angles, it can combine them in a way that never occurred in training.",
     )  # fmt: skip
@@ -465,23 +364,11 @@ def reach(seed: int) -> Exercise:
                 "circle, so they never meet an unseen angle."),
             "the slowest": (lambda w, v, t: tokens((t - 1) * (w / v)[-1]),
                 "You use only the slowest pair. But it needn't be the first pair to meet an unseen angle."),
-            "the fastest": (lambda w, v, t: tokens((t - 1) * (w / v)[0]),
-                "You use only the fastest pair. But it completed its circle in training, so it never meets an unseen angle."),
-            "the last to run out": (lambda w, v, t: tokens(limit(w, v, t - 1).max()),
-                "You return the length at which the last pair meets an unseen angle. But the first pair to meet one decides."),
-            "the first of the slow": (lambda w, v, t: tokens(limit(w, v, t - 1)[0]),
-                "You use the fastest of the pairs that haven't completed their circle. But it needn't be the first to meet an "
-                "unseen angle."),
-            "a mean": (lambda w, v, t: tokens(limit(w, v, t - 1).mean()),
-                "You take a mean over pairs. But if one pair meets an unseen angle, the other pairs can't make up for it."),
             "a distance": (lambda w, v, t: tokens(limit(w, v, t - 1).min()) - 1,
                 "You return the largest distance without an unseen angle. How many tokens does a text with this largest "
                 "distance have?"),
             "rounded up": (lambda w, v, t: tokens(limit(w, v, t - 1).min()) + 1,
                 "Your number is one token too large: at this length, a pair meets an unseen angle. Round down."),
-            "rounded": (lambda w, v, t: round(float(limit(w, v, t - 1).min())) + 1,
-                "You round to the nearest whole number. But if you round up, a pair meets an unseen angle. Round down "
-                "instead."),
             **{f"tokens for distances, {more:+d}": (lambda w, v, t, more=more: tokens(limit(w, v, t).min()) + more, apart)
                for more in (-1, 0, 1)},
             "the length divided": (lambda w, v, t: math.floor(divisors(w, v, t)), apart),
@@ -492,13 +379,9 @@ def reach(seed: int) -> Exercise:
             "upside down": (lambda w, v, t: tokens((t - 1) * (v / w)[(t - 1) * w < _CIRCLE].min()), upside),
             "upside down, the largest": (lambda w, v, t: tokens((t - 1) * (v / w)[(t - 1) * w < _CIRCLE].max()), upside),
             "exchanged": (lambda w, v, t: tokens(limit(v, w, t - 1).min()), upside),
-            "half a turn": (lambda w, v, t: tokens(limit(w, v, t - 1, circle=_CIRCLE / 2).min()),
-                "You count half a rotation as a full circle. A pair has seen its whole circle after 2π."),
             "come round afterwards": (lambda w, v, t: tokens(limit(w, v, t - 1, by=v).min()),
                 "You use the new frequencies to decide whether a pair has completed its circle. That depends on its angles in "
                 "training, so use the old frequencies."),
-            "the trained length": (lambda w, v, t: t,
-                "You return the training length. But a pair that rotates more slowly reaches further."),
         },
         praise="the first pair that meets an unseen angle sets the length, whichever pair that is.",
     )  # fmt: skip
