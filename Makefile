@@ -8,7 +8,7 @@ ifdef ONLY
 NOTEBOOKS := $(sort $(shell find book exercises/source -name '*.ipynb' -not -path '*/.*'))
 FILES := $(strip $(foreach file,$(wildcard tests/test_*.py) $(NOTEBOOKS),$(if $(findstring $(ONLY),$(file)),$(file))))
 ifeq ($(FILES)$(filter audit,$(MAKECMDGOALS)),)
-$(error no file's name contains $(ONLY): set ONLY to a part of one of these names: $(sort $(basename $(notdir $(NOTEBOOKS))) \
+$(error no file's name contains $(ONLY): write its tests in tests/test_$(ONLY).py, or set ONLY to a part of one of these names: $(sort $(basename $(notdir $(NOTEBOOKS))) \
     $(patsubst tests/test_%.py,%,$(wildcard tests/test_*.py))))
 endif
 SELECTED := $(sort $(FILES) $(wildcard $(patsubst %,tests/test_%.py,attention checks errors exercises notebooks published site))) -k "$(ONLY)"
