@@ -17,6 +17,7 @@ import functools
 import json
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -94,6 +95,7 @@ class Measures(NamedTuple):
     headings: int
     predictions: int
     before_figure: int  # words, up to the first figure
+    links: int  # to the page below it, without those at the foot
     minutes: float
 
 
@@ -115,8 +117,10 @@ def measures(notebook: Notebook) -> Measures:
     headings = len(re.findall(r"^## (?!Summary|Quiz|Further reading)", text, re.MULTILINE))  # those that every page has
     predictions = len(re.findall(r"^:class: predict", text, re.MULTILINE))
     tried = sum(int(minutes) for minutes in re.findall(r"^\((\d+) minutes", section(text, "exercise") or "", re.MULTILINE))
+    below = Counter(re.findall(r"\]\((deeper/\w+)", re.sub(r"^\*\*Deeper:.*", "", text, flags=re.MULTILINE)))
+    links = max(below.values(), default=0)
     minutes = words / 150 + lines / 12 + predictions + tried
-    return Measures(words, lines, headings, predictions, words if first is None else first, minutes)
+    return Measures(words, lines, headings, predictions, words if first is None else first, links, minutes)
 
 
 def prose_of(text: str) -> str:

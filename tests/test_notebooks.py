@@ -330,7 +330,14 @@ def guesses(notebook: Notebook) -> Iterator[str]:
 
 
 # What a chapter aims at, and what it may have at most: so there is room for a clearer sentence.
-BOUNDS = {"words": (1700, 1900), "lines": (100, 120), "headings": (7, 8), "predictions": (3, 3), "before_figure": (250, 300)}
+BOUNDS = {
+    "words": (1700, 1900),
+    "lines": (100, 120),
+    "headings": (7, 8),
+    "predictions": (3, 3),
+    "before_figure": (250, 300),
+    "links": (6, 6),
+}
 
 
 def short(notebook: Notebook) -> Iterator[str]:
@@ -715,6 +722,7 @@ BROKEN: list[tuple[Rule, Callable[[Notebook], None], str]] = [
     (short, replace("Is it", "Is it so? " * 634 + "Is it"), "words: 38"),
     (short, replace("Is it", "Is it so? " * 101 + "Is it"), "before figure: 3"),
     (short, with_cell(1, source="\n".join(["run()"] * 121)), "lines: 12"),
+    (short, replace("## Exercise\n", "[Why?](deeper/01_order.ipynb#a) " * 7 + "\n\n## Exercise\n"), "links: 7"),
     (short, replace("## Exercise", "## A\n\n" * 8 + "## Exercise"), "headings: 9"),
     (minutes, replace("## Exercise\n", "## Exercise\n\n(20 minutes.)\n"), "about 20 minutes"),
     (goal_leaks_nothing, replace("say why", "say why it is 0.5"), "['0.5']"),
