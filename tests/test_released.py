@@ -145,9 +145,10 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
         torch.manual_seed(0)
         model = Llama(60, 128, 2, 1, 1, 32, PLAIN).requires_grad_(False)
         texts = {f"text {n}": torch.randint(60, (tokens + 1,)) for n in range(number)}
-        return released.Bench(model, texts, torch.randint(60, (20, tokens + 1)), str, tokens // 14)
+        return released.Bench(model, texts, torch.randint(60, (20, tokens + 1)), str, tokens // 14, {})
 
     monkeypatch.setattr(released, "prepare", prepare)
+    monkeypatch.setattr("posenc_course.llama.attention", attention)  # which the tool exchanges
     monkeypatch.setattr(released, "steps_of_weights", lambda: {"blk.0.attn_q.weight": torch.ones(128, 128)})
 
 
@@ -178,6 +179,21 @@ def test_a_stored_loss_is_found_again(loaded: Loaded, setting: dict[str, Any]) -
     tokens = torch.tensor(tokenizer.encode(released.texts()["alice"][:2_000]).ids[:257])[None]
     model.use(PLAIN if "as" in setting else released.slowed(range(16, 32), 0))
     assert model.losses(tokens).mean().item() == pytest.approx(run["losses"]["alice"][0] / 1000, abs=0.003)
+
+
+@torch.inference_mode()
+def test_layers_below_a_change_are_computed_once() -> None:
+    """Whatever was kept before, from fewer or from more layers."""
+    torch.manual_seed(0)
+    model = Llama(60, 128, 2, 1, 3, 32, PLAIN).requires_grad_(False)
+    bench = released.Bench(model, {"some": torch.randint(60, (225,))}, torch.randint(60, (20, 225)), str, 16, {})
+    other = released.slowed([0, 1], 0)
+    for changed in ([1], [2], [1, 2], [0], [2]):
+        schemes: list[Any] = [other if layer in changed else PLAIN for layer in range(3)]
+        found = bench.measured(schemes, 2, 256)
+        model.use(schemes)
+        losses = model.losses(bench.texts["some"][None, :33]).unflatten(1, (-1, 4)).mean(dim=2)
+        assert found["losses"]["some"] == released.whole(losses[0])
 
 
 # ── the schemes of the tool ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -211,9 +227,10 @@ def test_rough_positions_are_exact_as_long_as_bfloat16_is() -> None:
     assert (rough[0][257:] - exact[0][257:]).abs().amax() > 0.5
 
 
-def test_hiding_starts_where_it_should() -> None:
-    bias = HidingPositions(3).bias(normal(1, 2, 5, 64), torch.arange(5), torch.arange(5))
-    assert bias.isneginf().nonzero().tolist() == [[0, 0, 3, 0], [0, 0, 4, 0]]
+@pytest.mark.parametrize("hidden", [(0,), (1, 2)])
+def test_hiding_starts_where_it_should(hidden: tuple[int, ...]) -> None:
+    bias = HidingPositions(3, hidden).bias(normal(1, 2, 5, 64), torch.arange(5), torch.arange(5))
+    assert bias.isneginf().nonzero().tolist() == [[0, 0, query, key] for query in (3, 4) for key in hidden]
 
 
 def test_other_heads_are_rotated_by_other_frequencies() -> None:
@@ -250,8 +267,18 @@ def test_the_chosen_heads_are_those_of_the_record() -> None:
 SIGNS = {"● right": "right", "◐ in part": "in part", "○ wrong": "wrong", "– not tested": "not tested"}
 # The predictions by their names in book/predictions.toml, on each page.
 QUOTED = {
-    "deeper/18_released": "cliff pair angle pairs interpolation ntk yarn window far shift bfloat16 bits recital writes".split(),
-    "deeper/19_heads": "previous sink equal share stop drop mask guilty content heads chain".split(),
+    "deeper/18_released": [
+        f"released-{name}"
+        for name in "cliff pair angle pairs interpolation ntk yarn window far shift bfloat16 bits recital writes".split()
+    ],
+    "deeper/19_heads": [
+        f"{kind}-{name}"
+        for kind, names in {
+            "released": "previous sink equal share stop drop mask guilty content heads chain",
+            "control": "early middle twice single",
+        }.items()
+        for name in names.split()
+    ],
 }
 
 
@@ -259,10 +286,10 @@ QUOTED = {
 def test_the_table_quotes_what_was_written_down_and_gives_the_computed_verdicts(page: str) -> None:
     predictions = tomllib.loads((BOOK / "predictions.toml").read_text("utf-8"))
     every = {name for names in QUOTED.values() for name in names}
-    assert {name.removeprefix("released-") for name in predictions if name.startswith("released-")} == every
+    assert {name for name in predictions if name.startswith(("released-", "control-"))} == every
     text = re.sub("<!--.*?-->", "", markdown(read(NOTEBOOKS[page])))
     rows = re.findall(r"^\| (R\d+) \| (.*?) \| (.*?) \| (. \w+(?: \w+)?) \| .+ \|$", text, re.MULTILINE)
-    written = [predictions[f"released-{name}"] for name in QUOTED[page]]
+    written = [predictions[name] for name in QUOTED[page]]
     assert [(claim, said) for _, claim, said, _ in rows] == [(each["claim"], each["prediction"]) for each in written]
     verdicts = [line.partition(":")[0] for line in printed(page) if re.match(r"R\d+ ", line)]
     assert [f"{label} {SIGNS[sign]}" for label, _, _, sign in rows] == verdicts

@@ -81,17 +81,18 @@ class KeptPositions(PositionScheme):
 
 
 class HidingPositions(PositionScheme):
-    """RoPE, but queries from some position on don't see the first token."""
+    """RoPE, but queries from some position on don't see some tokens, unless told otherwise the first."""
 
-    def __init__(self, start: int) -> None:
+    def __init__(self, start: int, hidden: Sequence[int] = (0,)) -> None:
         super().__init__()
-        self.start = start
+        self.start, self.hidden = start, hidden
 
     def rotate(self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor) -> tuple[Tensor, Tensor]:
         return PLAIN.rotate(q, k, q_positions, k_positions)
 
     def bias(self, q: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor:
-        hidden = (q_positions[:, None] >= self.start) & (k_positions == 0)
+        which = torch.isin(k_positions, torch.tensor(self.hidden, device=k_positions.device))
+        hidden = (q_positions[:, None] >= self.start) & which
         return q.new_zeros(1, 1, *hidden.shape).masked_fill(hidden, -math.inf)
 
 
@@ -188,6 +189,7 @@ class Bench(NamedTuple):
     counting: Tensor  # (20, tokens)
     decode: Callable[[list[int]], str]
     unit: int  # 1,024 unless shortened
+    kept: dict[tuple[int, ...], tuple[int, Tensor]]  # what so many layers, as released, make of these tokens
 
     def measured(
         self, scheme: Scheme, units: int, width: int, *, few: bool = False, start: int = 0, positions: Tensor | None = None
@@ -199,9 +201,27 @@ class Bench(NamedTuple):
         names = [*self.texts][:4] if few else [*self.texts]
         windows = torch.stack([self.texts[name][start : start + units * self.unit + 1] for name in names])
         self.model.use(scheme)
-        losses = [self.model.losses(some, positions).cpu() for some in windows.split(10 if windows.is_cuda else 1)]
+        first = next((n for n, one in enumerate(scheme) if one is not PLAIN), 0) if isinstance(scheme, list) else 0
+        read = partial(self.losses_from, first) if first else partial(self.model.losses, positions=positions)
+        losses = [read(some).cpu() for some in windows.split(10 if windows.is_cuda else 1)]
         means = torch.cat(losses).unflatten(1, (-1, width * self.unit // 1024)).mean(dim=2)
         return {"width": width, "losses": dict(zip(names, whole(means), strict=True))}
+
+    def losses_from(self, first: int, tokens: Tensor) -> Tensor:
+        """The losses of tokens (batch, L + 1) if all layers before the `first` are as released: theirs are computed once."""
+        blocks, key = self.model.blocks, tuple(tokens.flatten().tolist())
+        done, x = self.kept.get(key, (len(blocks), tokens))
+        if done > first:
+            done, x = 0, self.model.embedding(tokens[:, :-1])
+        for block in blocks[done:first]:
+            x = block(x, torch.arange(x.shape[1], device=x.device), None)
+        self.kept[key] = first, x
+        hook = self.model.embedding.register_forward_hook(lambda *_: x)
+        self.model.blocks = blocks[first:]
+        losses = self.model.losses(tokens)
+        self.model.blocks = blocks
+        hook.remove()
+        return losses
 
 
 def whole(x: Tensor, factor: int = 1000) -> Any:
@@ -551,10 +571,8 @@ def chosen(bench: Bench, done: list[Record]) -> Iterator[Step]:
     for which, pairs in (("fastest", range(16)), ("slowest", range(16, 32))):
         yield {"stopped": which, "pairs": 16, "heads": "previous"}, partial(operated, bench, PREVIOUS, pairs)
     for seed in range(3):
-        sample = random.Random(seed)
-        others = tuple((layer, sample.choice([h for h in range(9) if h != head])) for layer, head in PREVIOUS)
         setting = {"stopped": "fastest", "pairs": 16, "heads": "others in these layers", "seed": seed}
-        yield setting, partial(operated, bench, others, range(16))
+        yield setting, partial(operated, bench, others(seed), range(16))
 
 
 def operated(bench: Bench, heads: Sequence[tuple[int, int]], pairs: Sequence[int]) -> Record:
@@ -578,6 +596,32 @@ def operated(bench: Bench, heads: Sequence[tuple[int, int]], pairs: Sequence[int
     losses = bench.measured(schemes, 2, 256, few=True)
     after = [torch.stack(found[layer]).mean(dim=0)[head] for layer, head in AFTER_EQUAL if layer in found]
     return losses | {"heads": [[*head] for head in heads], "after equal": [whole(share) for share in after]}
+
+
+def controls(bench: Bench, done: list[Record]) -> Iterator[Step]:
+    """What ablations are compared with: other tokens hidden, other pairs left out, random tokens twice, and single heads."""
+    for hidden in ([16], [64], [0, 1]):
+        yield {"hidden": hidden}, partial(bench.measured, HidingPositions(bench.unit, hidden), 2, 256, few=True)
+    yield {"left out": "middle", "pairs": 8}, partial(bench.measured, WithoutPairs(range(12, 20)), 2, 256, few=True)
+    twice = bench._replace(texts={f"random {seed}": repeated(bench, seed) for seed in range(3)})
+    for name, heads in {"nothing": (), "previous": PREVIOUS, "others in these layers": others(0)}.items():
+        yield {"repeated": "random tokens", "stopped in": name}, partial(operated, twice, heads, range(16))
+    two = bench._replace(texts=dict([*bench.texts.items()][:2]))  # the first two, as in the other runs on chosen heads
+    for head in (*PREVIOUS, (1, 0), (11, 2)):
+        yield {"stopped": "fastest", "pairs": 16, "head": [*head]}, partial(operated, two, [head], range(16))
+
+
+def repeated(bench: Bench, seed: int) -> Tensor:
+    """Random tokens, as many as a unit has, twice and once more the first."""
+    generator = torch.Generator().manual_seed(seed)
+    tokens = torch.randint(bench.model.vocab_size, (bench.unit,), generator=generator)
+    return torch.cat((tokens, tokens, tokens[:1])).to(bench.counting.device)
+
+
+def others(seed: int) -> list[tuple[int, int]]:
+    """Five other heads of the layers in which heads look at the token before."""
+    sample = random.Random(seed)
+    return [(layer, sample.choice([h for h in range(9) if h != head])) for layer, head in PREVIOUS]
 
 
 def guilty(bench: Bench, done: list[Record]) -> Iterator[Step]:
@@ -610,6 +654,7 @@ GROUPS: dict[str, Make] = {
     "precision": precision,
     "ablations": ablations,
     "chosen": chosen,
+    "controls": controls,
     "guilty": guilty,
 }
 
@@ -642,11 +687,12 @@ def prepare(device: str, tokens: int, layers: int | None, number: int) -> Bench:
         torch.tensor(counting, device=device),
         tokenizer.decode,
         tokens // 14,
+        {},
     )
 
 
 def fused(query: Tensor, key: Tensor, value: Tensor, *, bias: Tensor | None, mask: Tensor) -> Tensor:
-    """`attention` in one kernel, which doesn't write all scores to memory: on a GPU, it takes a third of the time."""
+    """`attention` in one kernel, which doesn't write all scores to memory: it takes a third of the time."""
     allowed = mask if bias is None else bias.masked_fill(~mask, -math.inf)
     return F.scaled_dot_product_attention(query, key, value, attn_mask=allowed)
 
@@ -664,14 +710,13 @@ def main() -> None:
     begun = time.monotonic()
     torch.set_float32_matmul_precision("highest")
     bench = prepare(options.device, options.tokens, options.layers, options.texts)
-    if bench.counting.is_cuda:
-        llama.attention = fused  # type: ignore[attr-defined, assignment]
+    llama.attention = fused  # type: ignore[attr-defined, assignment]
     now: dict[str, Any] = provenance(options.device) | {
         "weights": {"file": released_weights().name, "sha256": hashlib.sha256(released_weights().read_bytes()).hexdigest()},
         "prose": hashlib.sha256((FOLDER / "prose.xz").read_bytes()).hexdigest(),
         "tokens": options.tokens,
         "precision": "float32, matrix products at 'highest'",
-        "attention": "fused" if bench.counting.is_cuda else "attention",
+        "attention": "fused",
     }
     for group in options.groups:
         path = options.folder / f"{group}.json"
