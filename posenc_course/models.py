@@ -11,16 +11,19 @@ from functools import cache
 from importlib import resources
 from typing import Any, Literal, NamedTuple
 
+import torch
 from torch import Tensor
 
-from posenc_course.rope_scaling import llama3, position_interpolation, yarn
+from posenc_course.rope_scaling import dynamic_ntk, llama3, position_interpolation, yarn
 from posenc_course.sinusoidal import frequencies
 
 
 class Scaling(NamedTuple):
-    """How RoPE is stretched: "none", "linear", "llama3", "yarn" or "longrope", by `factor`, from `original_length` tokens on.
+    """How RoPE is stretched: "none", "linear", "dynamic", "llama3", "yarn" or "longrope", by `factor` from a length on.
 
-    `attention_factor` multiplies both queries and keys, as in `rope.RotaryPositions`; `truncate` is an option of YaRN.
+    `attention_factor` multiplies both queries and keys, as in `rope.RotaryPositions`; `truncate` is an option of YaRN. `turns`
+    are the numbers of rotations between which YaRN and Llama 3 blend. `divisors` are longrope's two lists, for texts up to
+    `original_length` and beyond it.
     """
 
     kind: str
@@ -28,6 +31,8 @@ class Scaling(NamedTuple):
     original_length: int | None = None
     attention_factor: float = 1.0
     truncate: bool = True
+    turns: tuple[float, float] | None = None
+    divisors: tuple[tuple[float, ...], tuple[float, ...]] | None = None
 
 
 @dataclass(frozen=True)
@@ -53,10 +58,11 @@ class Settings:
     scaling: Scaling | None = None
     rows: int | None = None
 
-    def frequencies(self) -> Tensor:
+    def frequencies(self, length: int = 0) -> Tensor:
         """The frequencies in radians per token, float64, one for each pair that rotates, from this package's formulas.
 
-        Raises ValueError if a value that they depend on isn't known, and for longrope, whose frequencies are stored as numbers.
+        They are those in a text of `length` tokens, which matters to dynamic and longrope only. Raises ValueError if a value
+        that they depend on isn't known.
         """
         if self.base is None or self.rotated is None or self.scaling is None:
             raise ValueError(f"{self} doesn't fix the frequencies: they need a base, the rotated channels and the scaling")
@@ -64,14 +70,20 @@ class Settings:
         spectrum = {"whole": rotated, "fast": width, "axial": rotated // 2}[self.spectrum]
         omega = frequencies(spectrum, base=self.base)[: rotated // 2]
         kind, factor, original = self.scaling[:3]
+        turns = dict(zip(("slow", "fast"), self.scaling.turns or (), strict=False))
         if kind == "none":
             return omega
         if kind == "linear":
             return position_interpolation(omega, factor)
+        if kind == "dynamic" and original:
+            return dynamic_ntk(omega, max(length, 1), original, factor)
         if kind == "llama3" and original:
-            return llama3(omega, factor, original)
+            return llama3(omega, factor, original, **turns)
         if kind == "yarn" and original:
-            return yarn(omega, factor, original, truncate=self.scaling.truncate)
+            return yarn(omega, factor, original, truncate=self.scaling.truncate, **turns)
+        if self.scaling.divisors:
+            near, far = (torch.tensor(each, dtype=torch.float64) for each in self.scaling.divisors)
+            return omega / (far if original and length > original else near)
         raise ValueError(f"there is no formula for {self.scaling}: read the frequencies from the model's configuration")
 
 

@@ -14,8 +14,8 @@ import pytest
 import transformers
 
 from posenc_course.__main__ import main
-from posenc_course._probing import NotProbed, probe
 from posenc_course.inspector import CATALOGUE, Knowledge, Report, inspect, inspect_model, pairs, read_config
+from posenc_course.inspector._probing import NotProbed, probe
 from posenc_course.models import find_model, load_models
 from posenc_course.sinusoidal import frequencies
 from tests.commands import ROOT
@@ -231,6 +231,8 @@ def test_a_class_that_refuses_or_is_unknown_is_no_crash() -> None:
     assert "has no class for model_type 'parrot'" in report.headline()
     report = inspect(LLAMA | {"rope_scaling": {"rope_type": "yarn"}})
     assert codes(report) == ["refused"]
+    with pytest.raises(ValueError, match=r"factor must be a number >= 1, got 0\.5: correct"):
+        inspect(LLAMA | {"rope_scaling": {"rope_type": "linear", "factor": 0.5}})
     with pytest.raises(ValueError, match="num_attention_heads must be a whole number >= 1, got 'many': correct"):
         inspect(LLAMA | {"num_attention_heads": "many"})
 
@@ -322,6 +324,9 @@ def test_json_is_for_programs(write: Any, capsys: pytest.CaptureFixture[str]) ->
     found = json.loads(capsys.readouterr().out)
     assert found["kinds"][0]["written"]["base"] == 500_000
     assert len(found["kinds"][0]["written"]["frequencies"]) == 64
+    wrong = BROKEN["bases that contradict each other"][0]
+    assert main(["inspect", write(wrong), "--no-run", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["findings"][0]["code"] == "two-bases"
 
 
 def test_a_model_of_the_table_is_known_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:

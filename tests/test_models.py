@@ -9,7 +9,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,9 @@ import torch
 import transformers
 from torch import Tensor
 
-from posenc_course._probing import SMALL, TOKENS, WINDOW
 from posenc_course.alibi import alibi_bias, alibi_slopes
 from posenc_course.attention import attention, causal_mask
+from posenc_course.inspector._probing import SMALL, TOKENS, WINDOW, heads_first, watching
 from posenc_course.models import LayerKind, Model, Settings, find_model, last_look, load_models
 from posenc_course.rope import RotaryPositions
 from posenc_course.rope_scaling import yarn_attention_factor
@@ -75,52 +75,26 @@ def doubled(really: bool) -> Iterator[None]:
 def run(config: Any, positions: Tensor, dtype: torch.dtype) -> tuple[Any, dict[int, dict[str, Any]]]:
     """The model, and what its attention layers did at these positions, by layer.
 
-    `raw` are the queries and keys before the rotation, if there is one; The other entries belong to the attention itself.
+    `raw` are the queries and keys before the rotation, if there is one; the other entries belong to the attention itself.
     """
-    folder = type(config).__module__.split(".")[-2]
-    code = importlib.import_module(f"transformers.models.{folder}.modeling_{folder}")
     layers: dict[int, dict[str, Any]] = {}
-    at = -1
 
-    def rotating(function: Callable[..., Any]) -> Callable[..., Any]:
-        def record(*tensors: Tensor, **options: Any) -> Any:
-            raw = [tensor for tensor in tensors if tensor.ndim == 4]
-            if options.get("unsqueeze_dim") == 2 or function.__name__ == "apply_rotary_emb":  # heads come after tokens
-                raw = [tensor.transpose(1, 2) for tensor in raw]
+    def tell(what: str, at: int, *call: Any) -> None:
+        if what == "rotate":
+            raw = [heads_first(tensor) for tensor in call[1] if tensor.ndim == 4]
             layers.setdefault(at, {}).setdefault("raw", []).extend(raw)
-            return function(*tensors, **options)
-
-        return record
-
-    def attending(function: Callable[..., Any]) -> Callable[..., Any]:
-        def record(module: Any, q: Tensor, k: Tensor, v: Tensor, attention_mask: Tensor | None, **options: Any) -> Any:
-            out = function(module, q, k, v, attention_mask, **options)
-            seen = {"q": q, "k": k, "v": v, "mask": attention_mask, "out": out[0], "scaling": options["scaling"]}
+        elif what == "attend":
+            _, (_, q, k, v, mask), options, out = call
+            seen = {"q": q, "k": k, "v": v, "mask": mask, "out": out[0], "scaling": options["scaling"]}
             layers.setdefault(at, {}).update(seen, sinks=options.get("s_aux"))
-            return out
-
-        return record
-
-    def enter(number: int) -> Callable[..., None]:
-        def hook(*_: Any) -> None:
-            nonlocal at
-            at = number
-
-        return hook
 
     torch.manual_seed(0)
     model = transformers.AutoModel.from_config(config, attn_implementation="eager").to(dtype).eval()
-    for name, module in model.named_modules():
-        if (number := re.search(r"\blayers\.(\d+)\.", name)) and re.search(r"Attention$", type(module).__name__):
-            module.register_forward_pre_hook(enter(int(number[1])))
-    with torch.no_grad(), pytest.MonkeyPatch.context() as patch:
-        for parameter in model.parameters():  # as they are initialized, all scores would be nearly 0
+    for parameter in model.parameters():  # as they are initialized, all scores would be nearly 0
+        with torch.no_grad():
             parameter.copy_(0.2 * torch.randn_like(parameter) + (parameter if parameter.ndim == 1 else 0))
-        for name in dir(code):
-            if name.startswith("apply_rot"):
-                patch.setattr(code, name, rotating(getattr(code, name)))
-        patch.setattr(code, "eager_attention_forward", attending(code.eager_attention_forward))
-        ids = torch.arange(3, 3 + TOKENS)[None]
+    ids = torch.arange(3, 3 + TOKENS)[None]
+    with watching(model, tell), torch.no_grad():
         # With a mask, transformers doesn't take positions with gaps for several texts.
         model(input_ids=ids, attention_mask=torch.ones_like(ids), position_ids=positions[None], use_cache=False)
     return model, layers
@@ -267,7 +241,7 @@ def parameters(settings: Settings) -> dict[str, Any]:
     """The values as transformers takes them."""
     assert settings.scaling
     assert settings.rotated
-    kind, factor, original, _, truncate = settings.scaling
+    kind, factor, original, _, truncate = settings.scaling[:5]
     rotated, width = settings.rotated
     values: dict[str, Any] = {"rope_theta": settings.base, "rope_type": {"none": "default"}.get(kind, kind)}
     if rotated < width:

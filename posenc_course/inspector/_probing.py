@@ -13,7 +13,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from unittest.mock import patch
 
@@ -53,6 +53,7 @@ ELSEWHERE = (
     "transformers_version",
     "_name_or_path",
 )
+FUNCTIONS = {"rotate": r"apply_(multimodal_)?rot", "attend": r"eager_attention_forward$", "penalize": r".*alibi"}
 ALIBI = ("build_alibi_tensor", "build_mpt_alibi_tensor")
 LAYER = re.compile(r"\b(?:layers?|h|blocks?)\.(\d+)\.")
 
@@ -182,7 +183,6 @@ def _read_tables(model: nn.Module, found: Probe) -> None:
 
 
 def _run(model: Any, asked: Any, found: Probe) -> None:
-    code = importlib.import_module(type(model).__module__)
     forward = inspect.signature(model.forward).parameters
     if "input_ids" not in forward:
         return
@@ -191,9 +191,8 @@ def _run(model: Any, asked: Any, found: Probe) -> None:
     runs = [near] + ([torch.cat((near[:-1], torch.tensor([far])))] if far else [])
     outputs = []
     for number, positions in enumerate(runs):
-        with ExitStack() as stack, torch.no_grad():
-            for hook in _recorders(model, code, found, stack, second=number > 0):
-                stack.callback(hook.remove)
+        chunked = getattr(model.config, "attention_chunk_size", None) is not None
+        with watching(model, _recorder(found, chunked, second=number > 0)), torch.no_grad():
             outputs.append(_forward(model, positions if "position_ids" in forward else None))
     if "position_ids" in forward and outputs:
         with torch.no_grad():
@@ -221,94 +220,95 @@ def _far(config: Any) -> int:
     return 0
 
 
-def _recorders(model: Any, code: Any, found: Probe, stack: ExitStack, *, second: bool) -> list[Any]:
-    at = -1
+@contextmanager
+def watching(model: nn.Module, tell: Callable[..., None]) -> Iterator[None]:
+    """While this lasts, call `tell(what, layer, …)` when a layer is entered, rotates, or attends, or a penalty is made.
 
-    def layer() -> Done:
-        return found.layers.setdefault(at, Done())
+    But for "enter", it also gets the function that did it, its arguments, its options, and its result.
+    """
+    at, code = -1, importlib.import_module(type(model).__module__)
 
-    def rotating(function: Callable[..., Any]) -> Callable[..., Any]:
-        def record(*tensors: Any, **options: Any) -> Any:
-            out = function(*tensors, **options)
-            swap = tensors[0].shape[1] == TOKENS  # heads come after tokens
-            rotation = _read(function, tensors, options, swap, known)
-            turned = out[0] if isinstance(out, tuple) else out
-            if second:
-                layer().far = rotation
-            elif layer().rotation is None:
-                layer().rotation = rotation
-                at_once[at] = turned.transpose(1, 2) if swap else turned
+    def watched(what: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **options: Any) -> Any:
+            out = function(*arguments, **options)
+            tell(what, at, function, arguments, options, out)
             return out
 
-        return record
+        return call
 
-    def attending(function: Callable[..., Any]) -> Callable[..., Any]:
-        def record(module: Any, q: Tensor, k: Tensor, v: Tensor, attention_mask: Tensor | None, **options: Any) -> Any:
-            done = layer()
-            done.width = q.shape[-1]
-            done.score = options.get("scaling", q.shape[-1] ** -0.5) * math.sqrt(q.shape[-1])
-            done.sinks = options.get("s_aux") is not None
-            seen = TOKENS
-            if attention_mask is not None and attention_mask.ndim == 4:
-                seen = int((attention_mask[0, 0, -1, :TOKENS] == 0).sum())
-                done.two_sided = bool((attention_mask[0, 0, 0, 1:TOKENS] == 0).any())
-            chunk = getattr(model.config, "attention_chunk_size", None) is not None
-            done.windowed = seen < TOKENS
-            done.excess = 0 if chunk or not done.windowed else seen - WINDOW
-            if done.rotation and at in at_once:
-                part = at_once.pop(at)
-                r, width = part.shape[-1], q.shape[-1]
-                if r < width and torch.equal(q[..., width - r :], part.expand_as(q[..., width - r :])):
-                    moved = tuple(width - r + channel for channel in done.rotation.channels)
-                    done.rotation = Rotation(moved, *_rest(done.rotation))
-            return function(module, q, k, v, attention_mask, **options)
-
-        return record
-
-    def penalizing(function: Callable[..., Any]) -> Callable[..., Any]:
-        def record(*tensors: Any, **options: Any) -> Any:
-            found.alibi = True
-            return function(*tensors, **options)
-
-        return record
-
-    at_once: dict[int, Tensor] = {}
-    known: list[tuple[Any, Rotation | None]] = []  # all layers of a kind get the same tables
-    for name in dir(code):
-        value = getattr(code, name)
-        if re.match(r"apply_(multimodal_)?rot", name):
-            stack.enter_context(patch.object(code, name, rotating(value)))
-        elif "alibi" in name and inspect.isfunction(value):
-            stack.enter_context(patch.object(code, name, penalizing(value)))
-    if hasattr(code, "eager_attention_forward"):
-        stack.enter_context(patch.object(code, "eager_attention_forward", attending(code.eager_attention_forward)))
-    for part in model.modules():
-        for name in ALIBI:
-            if hasattr(part, name):
-                stack.enter_context(patch.object(part, name, penalizing(getattr(part, name))))
-
-    def enter(number: int) -> Callable[..., None]:
+    def entering(number: int) -> Callable[..., None]:
         def hook(*_: Any) -> None:
             nonlocal at
             at = number
-            layer()
+            tell("enter", at)
 
         return hook
 
-    hooks = []
-    for name, module in model.named_modules():
-        number = LAYER.search(f"{name}.")
-        if number and type(module).__name__.endswith("Attention"):
-            hooks.append(module.register_forward_pre_hook(enter(int(number[1]))))
-    return hooks
+    with ExitStack() as stack:
+        for name, value in [*vars(code).items()]:
+            for what, pattern in FUNCTIONS.items():
+                if inspect.isfunction(value) and re.match(pattern, name):
+                    stack.enter_context(patch.object(code, name, watched(what, value)))
+        for name, module in model.named_modules():
+            for own in ALIBI:
+                if hasattr(module, own):
+                    stack.enter_context(patch.object(module, own, watched("penalize", getattr(module, own))))
+            number = LAYER.search(f"{name}.")
+            if number and type(module).__name__.endswith("Attention"):
+                stack.callback(module.register_forward_pre_hook(entering(int(number[1]))).remove)
+        yield
 
 
-def _rest(rotation: Rotation) -> tuple[bool, tuple[float, ...], float]:
-    return rotation.interleaved, rotation.frequencies, rotation.factor
+def heads_first(x: Tensor) -> Tensor:
+    """Queries or keys as (batch, heads, L, width); some functions that rotate get tokens before heads."""
+    return x.transpose(1, 2) if x.shape[1] == TOKENS else x
+
+
+def _recorder(found: Probe, chunked: bool, *, second: bool) -> Callable[..., None]:
+    """What `watching` tells, into the layers of `found`."""
+    rotated: dict[int, Tensor] = {}
+    known: list[tuple[Any, Rotation | None]] = []  # all layers of a kind get the same tables
+
+    def tell(what: str, at: int, *call: Any) -> None:
+        if what == "penalize":
+            found.alibi = True
+            return
+        layer = found.layers.setdefault(at, Done())
+        if what == "rotate":
+            function, tensors, options, out = call
+            rotation = _read(function, tensors, options, known)
+            if second:
+                layer.far = rotation
+            elif layer.rotation is None:
+                layer.rotation = rotation
+                rotated[at] = heads_first(out[0] if isinstance(out, tuple) else out)
+        elif what == "attend":
+            _, (_, q, _, _, mask), options, _ = call
+            _record_attention(layer, q, mask, options, chunked)
+            if layer.rotation and at in rotated:
+                part = rotated.pop(at)
+                rest = q.shape[-1] - part.shape[-1]
+                if rest and torch.equal(q[..., rest:], part.expand_as(q[..., rest:])):
+                    channels = tuple(rest + channel for channel in layer.rotation.channels)
+                    layer.rotation = replace(layer.rotation, channels=channels)
+
+    return tell
+
+
+def _record_attention(layer: Done, q: Tensor, mask: Tensor | None, options: Mapping[str, Any], chunked: bool) -> None:
+    layer.width = q.shape[-1]
+    layer.score = options.get("scaling", q.shape[-1] ** -0.5) * math.sqrt(q.shape[-1])
+    layer.sinks = options.get("s_aux") is not None
+    seen = TOKENS
+    if mask is not None and mask.ndim == 4:
+        seen = int((mask[0, 0, -1, :TOKENS] == 0).sum())
+        layer.two_sided = bool((mask[0, 0, 0, 1:TOKENS] == 0).any())
+    layer.windowed = seen < TOKENS
+    layer.excess = 0 if chunked or not layer.windowed else seen - WINDOW
 
 
 def _read(
-    function: Callable[..., Any], tensors: tuple[Any, ...], options: dict[str, Any], swap: bool, known: list[tuple[Any, Any]]
+    function: Callable[..., Any], tensors: tuple[Any, ...], options: dict[str, Any], known: list[tuple[Any, Any]]
 ) -> Rotation | None:
     """Give the function every unit vector in place of its queries and keys, and read what becomes of it at position 1."""
     width = tensors[0].shape[-1]
@@ -318,10 +318,9 @@ def _read(
         if len(before) == len(tables) and all(a is b for a, b in zip(before, tables, strict=True)):
             return rotation
     x = torch.eye(width).view(width, 1, 1, width).repeat(1, 1, TOKENS, 1)
-    x = x.transpose(1, 2) if swap else x
+    x = x.transpose(1, 2) if tensors[0].shape[1] == TOKENS else x
     out = function(*(x.clone() for _ in range(vectors)), *tables, **options)
-    turned = out[0] if isinstance(out, tuple) else out
-    turned = (turned.transpose(1, 2) if swap else turned)[:, 0].double()
+    turned = heads_first(out[0] if isinstance(out, tuple) else out)[:, 0].double()
     start, images = turned[:, 0], turned[:, 1]  # row j: what channel j becomes at positions 0 and 1
     scale = start.norm(dim=1)
     images = images @ start.T / scale.square()  # some classes change the order of channels, too, which isn't a rotation

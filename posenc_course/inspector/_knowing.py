@@ -1,0 +1,192 @@
+"""What a layer knows about position, as a configuration has it, as its class does it, or as the table of models has it."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+from posenc_course.inspector._probing import Probe
+from posenc_course.inspector._reading import NARROW, WIDE, longest, rope_settings, type_of
+from posenc_course.models import LayerKind, Model, Scaling, Settings, load_models
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """What a layer knows about position; a value is None if nothing says it, or if the encoding doesn't have it.
+
+    Args:
+        encoding: "RoPE", "learned table", "sinusoids", "ALiBi", "T5's bias" or "none".
+        base: the base of the frequencies.
+        rotated: how many channels of a query and a key rotate, and how many there are.
+        first_channel: the first channel that rotates.
+        layout: "interleaved" or "halves", as in `models.LayerKind`.
+        frequencies: in radians per token, one for each pair that rotates, as the layer uses them in a short text.
+        trained: the same without the stretching.
+        far: the frequencies beyond the length at which they switch.
+        stretch: the kind of stretching, its factor, and the length that it starts from; "none" without one.
+        attention_factor: multiplies both query and key.
+        window: how many tokens a query can see, itself included; 0 if there is no limit.
+        rows: of a table, or the buckets of T5's bias.
+        sinks: whether heads have a learned score that belongs to no token.
+        score: what scores are multiplied by beside 1/√d.
+    """
+
+    encoding: str | None = None
+    base: float | None = None
+    rotated: tuple[int, int] | None = None
+    first_channel: int | None = None
+    layout: str | None = None
+    frequencies: tuple[float, ...] = ()
+    trained: tuple[float, ...] = ()
+    far: tuple[float, ...] = ()
+    stretch: tuple[str, float, int | None] = ("none", 1.0, None)
+    attention_factor: float = 1.0
+    window: int | None = None
+    rows: int | None = None
+    sinks: bool | None = None
+    score: float | None = None
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Layers that are alike: what the configuration says of them, and what the class does, if it was run.
+
+    `layers` are their numbers, or empty if only their `count` is known.
+    """
+
+    layers: tuple[int, ...]
+    count: int
+    written: Knowledge
+    done: Knowledge | None
+
+    @property
+    def known(self) -> Knowledge:
+        """What holds: what the class does, and otherwise what is written."""
+        return self.done or self.written
+
+
+def _of_settings(encoding: str, settings: Settings, **rest: Any) -> Knowledge:
+    scaling = settings.scaling or Scaling("none")
+    switches = scaling.original_length if scaling.kind in ("dynamic", "longrope") else None
+    now, trained, far = list[float](), list[float](), list[float]()
+    try:
+        now = settings.frequencies().tolist()
+        trained = replace(settings, scaling=Scaling("none")).frequencies().tolist()
+        far = settings.frequencies(4 * switches).tolist() if switches else []
+    except ValueError:  # no formula, or no base
+        pass
+    return Knowledge(
+        encoding,
+        settings.base,
+        settings.rotated,
+        frequencies=tuple(now),
+        trained=tuple(trained),
+        far=tuple(far),
+        stretch=scaling[:3],
+        attention_factor=scaling.attention_factor,
+        window=settings.window,
+        rows=settings.rows,
+        **rest,
+    )
+
+
+def of_table(kind: LayerKind) -> Knowledge:
+    """The released values, and the class's default where these weren't looked up."""
+    released = {name: value for name, value in vars(kind.released).items() if value is not None}
+    return _of_settings(kind.encoding, replace(kind.default, **released), layout=kind.layout, sinks=kind.sinks)
+
+
+def like(config: Mapping[str, Any]) -> Model | None:
+    """The model of the table with the same class: gpt_neox is GPTNeoXConfig."""
+    kind = re.sub(r"[_-]|text$", "", str(config.get("model_type", "")).lower())
+    for model in load_models():
+        if kind and kind == re.sub(r"(Text)?Config$|_", "", model.config).lower():
+            return model
+    return None
+
+
+def written(config: Mapping[str, Any], at: int) -> Knowledge:
+    """What a reader of the configuration would expect of layer `at`."""
+    kind, model = type_of(config, at), like(config)
+    kinds = model.attention if model else ()
+    window = config.get("sliding_window") or config.get("attention_chunk_size")
+    if not window or config.get("use_sliding_window") is False or kind in WIDE:
+        window = 0
+    elif kind not in NARROW and len({bool(each.default.window) for each in kinds}) > 1:
+        window = None  # some layers have it, and the configuration doesn't say which
+    position, attention = config.get("position_embedding_type"), config.get("attn_config")
+    if position == "nope":
+        return Knowledge("none", window=window)
+    if config.get("alibi") or (isinstance(attention, Mapping) and attention.get("alibi")):
+        return Knowledge("ALiBi", window=window)
+    if config.get("relative_attention_num_buckets"):
+        return Knowledge("T5's bias", rows=config["relative_attention_num_buckets"], window=window)
+    settings = rope_settings(config, kind)
+    if settings:
+        listed = config.get("no_rope_layers")
+        if isinstance(listed, Sequence) and at < len(listed) and not listed[at]:
+            return Knowledge("none", window=window)
+        return _of_settings("RoPE", replace(settings, window=window))
+    if position == "absolute" or "n_positions" in config:
+        return Knowledge("learned table", rows=longest(config), window=window)
+    encodings = {each.encoding for each in kinds}
+    return Knowledge("RoPE" if "RoPE" in encodings else encodings.pop() if len(encodings) == 1 else None, window=window)
+
+
+def done(found: Probe, at: int, written: Knowledge) -> Knowledge | None:
+    """What layer `at` did, in the words of what is written; None if it has no attention."""
+    whole = by_parts(found)
+    if not any(each.width for each in found.layers.values()):
+        return whole
+    did = found.layers.get(at)
+    if did is None or not did.width:
+        return None
+    size = getattr(found.config, "attention_chunk_size", None) or getattr(found.config, "sliding_window", None)
+    window = 0
+    if did.windowed and size:
+        window = 2 * (size + did.excess) - 1 if did.two_sided else size + did.excess
+    rest: dict[str, Any] = {"window": window, "sinks": did.sinks, "score": round(did.score, 6)}
+    if did.rotation is None:
+        return replace(whole or Knowledge("none"), **rest)
+    channels, omega = did.rotation.channels, did.rotation.frequencies
+    return Knowledge(
+        "RoPE",
+        written.base if close(omega, written.frequencies) else base_of(omega),
+        (len(channels), did.width),
+        channels[0],
+        "interleaved" if did.rotation.interleaved else "halves",
+        omega,
+        written.trained if len(written.trained) == len(omega) else (),
+        did.far.frequencies if did.far else (),
+        written.stretch,
+        round(did.rotation.factor, 6),
+        **rest,
+    )
+
+
+def by_parts(found: Probe) -> Knowledge | None:
+    """The encodings that aren't rotations, from the parts of the class."""
+    if found.alibi:
+        return Knowledge("ALiBi")
+    if found.buckets:
+        return Knowledge("T5's bias", rows=found.buckets)
+    if found.tables:
+        return Knowledge("learned table", rows=min(found.tables.values()))
+    return None
+
+
+def base_of(omega: Sequence[float]) -> float | None:
+    """The base of frequencies that fall geometrically, to four digits; None if they don't."""
+    if len(omega) < 3 or min(omega) <= 0:
+        return None
+    steps = [math.log(a / b) for a, b in pairwise(omega)]
+    if max(steps) - min(steps) > 1e-3 * max(steps):
+        return None
+    return float(f"{math.exp(math.log(omega[0] / omega[-1]) * len(omega) / (len(omega) - 1)):.4g}")
+
+
+def close(a: Sequence[float], b: Sequence[float]) -> bool:
+    """Equal but for the rounding of single precision."""
+    return len(a) == len(b) and all(math.isclose(x, y, rel_tol=1e-4, abs_tol=1e-12) for x, y in zip(a, b, strict=True))
