@@ -15,7 +15,7 @@ CATALOGUE = {
     "base": (
         "short texts read well, and after a thousand tokens or more the model stops making sense",
         "07_base",
-        "https://github.com/deepspeedai/DeepSpeed/pull/8341",
+        "https://github.com/deepspeedai/DeepSpeed/pull/8345",
     ),
     "base-missing": (
         "a program with a different default reads short texts well, and long ones badly",
