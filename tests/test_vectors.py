@@ -140,7 +140,7 @@ def test_package_rotates_and_scores(name: str) -> None:
     torch.testing.assert_close(turned[0] @ turned[1].T / math.sqrt(width), exact(vector["scores"]), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", BIASES)
+@pytest.mark.parametrize("name", [name for name, vector in BIASES.items() if vector["given"]["type"] != "inkling"])
 def test_package_computes_biases_and_windows(name: str) -> None:
     vector = BIASES[name]
     given = vector["given"]
@@ -160,7 +160,8 @@ def test_package_computes_biases_and_windows(name: str) -> None:
         m = torch.arange(given["tokens"])
         x = torch.zeros(1, 1, given["tokens"], 2)
         near = WindowedPositions(NoPositions(), given["window"]).bias(x, m, m)[0, 0] == 0
-        assert (near & (m <= m[:, None])).tolist() == vector["seen"]
+        seen = near & (m <= m[:, None]) if given["causal"] else near
+        assert seen.tolist() == vector["seen"]
 
 
 # ── the libraries ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -223,17 +224,128 @@ def test_libraries_compute_the_frequencies(library: str, compute: Any, name: str
     assert factor == pytest.approx(float(vector["attention_factor"]["exact"]), rel=1e-6)
 
 
+def halves_of_transformers(x: Tensor, angles: Tensor) -> Tensor:
+    from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
+
+    whole = torch.cat((angles, angles), dim=-1)[None]
+    return apply_rotary_pos_emb(x, x, whole.cos(), whole.sin())[0]
+
+
+def neighbours_of_transformers(x: Tensor, angles: Tensor) -> Tensor:
+    from transformers.models.gptj.modeling_gptj import apply_rotary_pos_emb
+
+    return apply_rotary_pos_emb(x.transpose(1, 2), angles.sin()[None], angles.cos()[None]).transpose(1, 2)
+
+
+def neighbours_of_x_transformers(x: Tensor, angles: Tensor) -> Tensor:
+    from x_transformers.x_transformers import apply_rotary_pos_emb
+
+    return apply_rotary_pos_emb(x, angles.repeat_interleave(2, dim=-1)[None])
+
+
+def neighbours_of_rotary_embedding_torch(x: Tensor, angles: Tensor) -> Tensor:
+    from rotary_embedding_torch import apply_rotary_emb
+
+    return apply_rotary_emb(angles.repeat_interleave(2, dim=-1), x)
+
+
+def mrope_angles(given: dict[str, Any]) -> Tensor:
+    """By the classes of Qwen2-VL and Qwen3-VL, which choose each pair's axis."""
+    from transformers import Qwen2VLConfig, Qwen3VLTextConfig
+    from transformers.models.qwen2_vl.modeling_qwen2_vl import Qwen2VLRotaryEmbedding
+    from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLTextRotaryEmbedding
+
+    rope = {"rope_type": "default", "rope_theta": given["base"], "mrope_section": given["sections"]}
+    if given["mrope"] == "interleaved":
+        module: Any = Qwen3VLTextRotaryEmbedding(Qwen3VLTextConfig(head_dim=given["head_width"], rope_parameters=rope))
+    else:
+        text = {"hidden_size": given["head_width"], "num_attention_heads": 1, "rope_parameters": rope}
+        module = Qwen2VLRotaryEmbedding(Qwen2VLConfig(text_config=text).text_config)
+    cos, sin = module(torch.zeros(1), torch.tensor(given["positions"])[:, None])
+    return torch.atan2(sin, cos)[0, :, : given["rotary_width"] // 2]
+
+
+ROTATE: dict[str, dict[str, Any]] = {
+    "transformers": {"halves": halves_of_transformers, "interleaved": neighbours_of_transformers},
+    "x-transformers": {"interleaved": neighbours_of_x_transformers},
+    "rotary-embedding-torch": {"interleaved": neighbours_of_rotary_embedding_torch},
+}
+ROTATED = [
+    (library, name) for library, can in ROTATE.items() for name in ROTATIONS if ROTATIONS[name]["given"]["layout"] in can
+]
+
+
+@pytest.mark.parametrize(("library", "name"), ROTATED, ids=[": ".join(case) for case in ROTATED])
+def test_libraries_rotate(library: str, name: str) -> None:
+    """In single precision; where only some channels rotate, the library gets these."""
+    vector = ROTATIONS[name]
+    given = vector["given"]
+    if "mrope" in given:
+        angles = mrope_angles(given)
+    else:
+        angles = (torch.tensor(given["positions"])[:, None] * frequencies(given["rotary_width"], given["base"])).float()
+    start = 0 if given["side"] == "first" else given["head_width"] - given["rotary_width"]
+    turned = []
+    for letter in "qk":
+        x = torch.tensor(vector[letter])[None, None]
+        part = ROTATE[library][given["layout"]](x[..., start : start + given["rotary_width"]], angles)
+        x[..., start : start + given["rotary_width"]] = part
+        torch.testing.assert_close(x[0, 0].double(), exact(vector[f"rotated_{letter}"]), rtol=0, atol=1e-5)
+        turned.append(x[0, 0].double())
+    scores = turned[0] @ turned[1].T / math.sqrt(given["head_width"])
+    torch.testing.assert_close(scores, exact(vector["scores"]), rtol=0, atol=1e-5)
+
+
+def test_transformers_computes_inkling_s_bias() -> None:
+    from transformers.models.inkling.modeling_inkling import InklingRelativeLogits
+
+    (vector,) = (vector for vector in BIASES.values() if vector["given"]["type"] == "inkling")
+    given = vector["given"]
+    theirs = InklingRelativeLogits(len(given["table"]), given["extent"])
+    theirs.proj.data = torch.tensor(given["table"])
+    m = torch.arange(len(given["r"]))
+    bias = theirs(torch.tensor(given["r"])[None, :, None], m, m)[0, 0]
+    torch.testing.assert_close(bias.detach().double(), exact(vector["bias"]), rtol=0, atol=1e-5)
+
+
+def test_transformers_counts_a_window_in_two_ways() -> None:
+    """A causal one contains the query's own token; one in both directions doesn't count it."""
+    from transformers.masking_utils import sliding_window_bidirectional_overlay, sliding_window_causal_mask_function
+
+    m = torch.arange(6)
+    for vector in BIASES.values():
+        if vector["given"]["type"] == "window":
+            window, causal = vector["given"]["window"], vector["given"]["causal"]
+            masks = {w: sliding_window_bidirectional_overlay(w) for w in (window, window - 1)}
+            see = sliding_window_causal_mask_function(window) if causal else masks[window - 1]
+            assert see(0, 0, m[:, None], m).tolist() == vector["seen"]
+            assert causal or masks[window](0, 0, m[:, None], m).tolist() != vector["seen"]
+
+
 def test_readme_says_who_passes() -> None:
-    """Each of these is a test above; the README has their numbers, and the versions."""
-    rows = re.findall(r"^\| ([\w-]+) (\S+?)(?: precision\))? \| (.*?) \| (.*?) \| (.*?) \|$", README, re.MULTILINE)
-    found = {library: (version_there, *numbers) for library, version_there, *numbers in rows if library != "posenc_course"}
-    assert {*found} == {library for library, *_ in CASES}
-    slopes = sum(vector["given"]["type"] == "alibi" for vector in BIASES.values())
-    for library, (written, omega, biases, _) in found.items():
-        assert written == version(library)
-        passed = sum(name == library for name, *_ in CASES)
-        assert omega.startswith(f"all {passed}" if passed == len(ROPE) else f"the {passed} without")
-        assert biases in (f"all {slopes}", "it has none")
+    """Each number is that of tests above, or of vectors; the README has them, and the versions."""
+    rows = [
+        line.strip("| ").split(" | ") for line in README.partition("## Who differs")[2].splitlines() if line.startswith("|")
+    ]
+    (_, _, *libraries), _, *lines = rows
+    assert [library.split() for library in libraries] == [[library, version(library)] for library in ROTATE]
+    table = {what: [int((re.findall(r"\d+", cell) or [0])[0]) for cell in cells] for what, *cells in lines}
+    kinds = [vector["given"]["type"] for vector in BIASES.values()]
+    names = {"ALiBi": "alibi", "T5": "t5", "Inkling": "inkling", "Shaw": "shaw", "windows": "window"}
+    assert {*names} < {*table}
+    for what, kind in names.items():
+        assert table[what][0] == (0 if what == "Inkling" else kinds.count(kind))
+    assert table["frequencies, attention factors"] == [
+        len(ROPE),
+        *(sum(name == library for name, *_ in CASES) for library in ROTATE),
+    ]
+    assert table["rotations and scores"] == [
+        len(ROTATIONS),
+        *(sum(name == library for name, _ in ROTATED) for library in ROTATE),
+    ]
+    causal = sum(vector["given"].get("type") == "window" and vector["given"]["causal"] for vector in BIASES.values())
+    assert table["windows"][1] == causal
+    assert [table[what][1:] for what in ("ALiBi", "T5", "Inkling", "Shaw")] == [[6, 6, 0], [2, 2, 0], [1, 0, 0], [0, 0, 0]]
 
 
 def differing_buckets(bucket: Callable[..., Tensor], *, causal: bool) -> list[int]:

@@ -258,6 +258,15 @@ def bucket(offset: int, number: int, farthest: int, causal: bool) -> int:
     return start + min(near + int(mp.floor(share * (number - near) + mpf(10) ** -50)), number - 1)  # whole numbers stay whole
 
 
+def inkling(r: Sequence[Sequence[mpf]], table: Sequence[Sequence[mpf]]) -> list[list[mpf]]:
+    """Each query's row r, times the column of the table for the distance; 0 from the table's width on, and for later keys."""
+    columns = [*zip(*table, strict=True)]
+    return [
+        [mp.fdot(row, columns[m - n]) if m - n in range(len(columns)) else mpf(0) for n in range(len(r))]
+        for m, row in enumerate(r)
+    ]
+
+
 def bias_vectors() -> list[dict[str, Any]]:
     vectors: list[dict[str, Any]] = [
         {
@@ -274,13 +283,17 @@ def bias_vectors() -> list[dict[str, Any]]:
         vectors.append(
             {"name": f"T5, {'causal' if causal else 'both directions'}", "given": given, "offsets": offsets, "buckets": found}
         )
+    table, r = sample(3, 4, 5), sample(6, 3, 11)
+    given = {"type": "inkling", "extent": 4, "r": rounded(r), "table": rounded(table)}
+    vectors.append({"name": "Inkling, up to 3 tokens back", "given": given, "bias": both(inkling(r, table))})
     shaw = {"type": "shaw", "max_distance": 4}
     rows = [min(max(offset, -4), 4) + 4 for offset in range(-7, 8)]
     vectors.append({"name": "Shaw, clipped at 4", "given": shaw, "offsets": [*range(-7, 8)], "rows": rows})
-    for window in (1, 3, 4):
-        seen = [[m - n in range(window) for n in range(6)] for m in range(6)]
-        given = {"type": "window", "window": window, "tokens": 6}
-        vectors.append({"name": f"window of {window}, its own token included", "given": given, "seen": seen})
+    for window, causal in ((1, True), (3, True), (4, True), (3, False)):
+        seen = [[(m - n if causal else abs(m - n)) in range(window) for n in range(6)] for m in range(6)]
+        given = {"type": "window", "window": window, "causal": causal, "tokens": 6}
+        where = "its own token included" if causal else "its own token included, both directions"
+        vectors.append({"name": f"window of {window}, {where}", "given": given, "seen": seen})
     return vectors
 
 
