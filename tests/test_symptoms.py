@@ -1,5 +1,6 @@
 """The page of symptoms: its tests pass on something healthy and fail on something that's ill, and its recipe is one."""
 
+import json
 import math
 import re
 from collections.abc import Callable
@@ -240,15 +241,12 @@ def test_recipe_is_what_transformers_reads() -> None:
         "num_attention_heads": 2,
         "max_position_embeddings": 131_072,
     }
-    (row,) = re.findall(
-        r"^\| \[transformers 5\].*? in `(\w+)`.*? \| `(\w+)` \| `(\w+)` \| `(\w+)`.*? \| `(\w+)` \|$", PAGE, re.MULTILINE
-    )
-    where, trained, factor, wanted, base = row
-    values = {"rope_type": "yarn", factor: 4.0, trained: 32_768, base: 1e6}
+    (values,) = (json.loads(block) for block in re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL))
+    ((where, wanted),) = re.findall(r"^\| \[transformers 5\]\S+ \| `(\w+)`.*? \| `(\w+)`", PAGE, re.MULTILINE)
     report = inspect(config | {where: values, wanted: 131_072})
     assert not report.findings, report.text()
     (kind,) = report.kinds
     assert kind.done
     assert kind.known.stretch == ("yarn", 4.0, 32_768)
-    report = inspect(config | {where: values | {trained: 131_072}, wanted: 131_072})
+    report = inspect(config | {where: values | {"original_max_position_embeddings": 131_072}, wanted: 131_072})
     assert [finding.code for finding in report.findings] == ["lengths"]
