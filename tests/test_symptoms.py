@@ -242,7 +242,7 @@ def test_recipe_is_what_transformers_reads() -> None:
         "max_position_embeddings": 131_072,
     }
     (values,) = (json.loads(block) for block in re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL))
-    ((where, wanted),) = re.findall(r"^\| \[transformers 5\]\S+ \| `(\w+)`.*? \| `(\w+)`", PAGE, re.MULTILINE)
+    ((where, wanted),) = re.findall(r"^- \[transformers 5\].*? `(\w+)`.*? `(\w+)`\.$", PAGE, re.MULTILINE)
     report = inspect(config | {where: values, wanted: 131_072})
     assert not report.findings, report.text()
     (kind,) = report.kinds

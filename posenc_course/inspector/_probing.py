@@ -230,6 +230,8 @@ def watching(model: nn.Module, tell: Callable[..., None]) -> Iterator[None]:
 
     def watched(what: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **options: Any) -> Any:
+            if what == "attend" and "attention_mask" in options:  # most classes give it by its place
+                arguments = (*arguments, options.pop("attention_mask"))
             out = function(*arguments, **options)
             tell(what, at, function, arguments, options, out)
             return out
