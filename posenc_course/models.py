@@ -47,7 +47,7 @@ class Settings:
             highest of these; "axial" if half of them rotate by a row and half by a column, each half with the whole spectrum.
         window: how many tokens a query can see, itself included; 0 if there is no limit.
         scaling: how the frequencies are stretched.
-        rows: the number of rows of a table, or of T5's buckets.
+        rows: the number of rows of a table, of T5's buckets, or of the offsets that Inkling's bias knows.
     """
 
     layers: tuple[int, int] | None = None
@@ -118,7 +118,7 @@ class Recurrent(NamedTuple):
     """Layers that read one token after another: their kind, how many layers have one, and how many layers there are."""
 
     kind: str
-    default: tuple[int, int]
+    default: tuple[int, int] | None
     released: tuple[int, int] | None
 
 
@@ -134,7 +134,8 @@ class Model:
     """An architecture: its configuration class in transformers, and the checkpoint whose values are called released.
 
     `purpose` is "language", "vision and language", "images", "sound" or "encoder"; `year` is that of the first
-    released weights.
+    released weights; `looked` is the date on which somebody last looked its released values up. `config` is empty if
+    transformers has no class for it; then there are no default values either.
     """
 
     name: str
@@ -143,6 +144,7 @@ class Model:
     purpose: str
     config: str
     checkpoint: str | None
+    looked: str
     attention: tuple[LayerKind, ...]
     recurrent: Recurrent | None
     note: str
@@ -150,12 +152,15 @@ class Model:
 
 
 class Look(NamedTuple):
-    """When the table was last compared with transformers, with which version, and what that version had."""
+    """When the table was last compared with transformers, with which version, and its types of RoPE.
+
+    `left_out` has the folders of models that aren't in the table, by the reason.
+    """
 
     date: str
     version: str
     rope_types: tuple[str, ...]
-    folders: tuple[str, ...]
+    left_out: dict[str, tuple[str, ...]]
 
 
 def load_models() -> list[Model]:
@@ -174,7 +179,8 @@ def find_model(name: str) -> Model:
 def last_look() -> Look:
     """When the table was last compared with transformers, and with what."""
     look = _stored()["look"]
-    return Look(look["date"], look["transformers"], tuple(look["rope_types"]), tuple(look["folders"]))
+    left_out = {reason: tuple(names) for reason, names in look["left_out"].items()}
+    return Look(look["date"], look["transformers"], tuple(look["rope_types"]), left_out)
 
 
 @cache
@@ -191,8 +197,9 @@ def _model(row: dict[str, Any]) -> Model:
         row["organization"],
         row["year"],
         row["purpose"],
-        row["config"],
+        row["config"] or "",
         row.get("checkpoint"),
+        row["looked"],
         tuple(_kind(kind) for kind in row["attention"]),
         recurrent and Recurrent(recurrent["kind"], _pair(recurrent["default"]), _pair(recurrent["released"])),
         row.get("note", ""),

@@ -60,11 +60,8 @@ def test_configurations_have_sources_and_are_many() -> None:
 
 
 # Whisper has two tables, Granite's class has no attention by default, and the others don't read texts or can't be run so small.
-TABLE = [
-    model.name
-    for model in load_models()
-    if model.purpose != "images" and model.name not in ("Whisper", "DeepSeek-V4", "Granite 4.0-H")
-]
+SPECIAL = ("Whisper", "DeepSeek-V4", "Granite 4.0-H", "MiMo-V2-Flash")
+TABLE = [model.name for model in load_models() if model.config and model.purpose != "images" and model.name not in SPECIAL]
 
 
 @pytest.mark.slow
@@ -90,7 +87,8 @@ def test_probe_finds_what_the_table_of_models_says(name: str) -> None:
             sinks=kind.sinks,
         )
         assert default.layers
-        expected.append((default.layers[0], *essence(knowledge)))
+        if default.layers[0]:
+            expected.append((default.layers[0], *essence(knowledge)))
     assert found == sorted(expected)
 
 

@@ -268,6 +268,8 @@ def limits(config: Mapping[str, Any], kinds: Sequence[Kind], length: int | None)
             yield known.window, f"the window of {where} is full: keys farther away are out of sight there"
         if known.encoding == "T5's bias" and config.get("relative_attention_max_distance"):
             yield int(config["relative_attention_max_distance"]), "all larger distances share the last bucket"
+        if known.encoding == "Inkling's bias" and known.rows and not known.window:
+            yield known.rows, f"from this distance on, the bias of {where} is 0"
         if known.encoding != "RoPE" or not known.frequencies or 0 < (known.window or 0) <= (length or 0):
             continue
         if known.far and known.stretch[2]:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from posenc_course.inspector._probing import Probe
-from posenc_course.inspector._reading import NARROW, WIDE, longest, rope_settings, type_of
+from posenc_course.inspector._reading import NARROW, WIDE, longest, rope_settings, turned_off, type_of
 from posenc_course.models import LayerKind, Model, Scaling, Settings, load_models
 
 
@@ -17,7 +17,7 @@ class Knowledge:
     """What a layer knows about position; a value is None if nothing says it, or if the encoding doesn't have it.
 
     Args:
-        encoding: "RoPE", "learned table", "sinusoids", "ALiBi", "T5's bias" or "none".
+        encoding: "RoPE", "learned table", "sinusoids", "ALiBi", "T5's bias", "Inkling's bias" or "none".
         base: the base of the frequencies.
         rotated: how many channels of a query and a key rotate, and how many there are.
         first_channel: the first channel that rotates.
@@ -28,7 +28,7 @@ class Knowledge:
         stretch: the kind of stretching, its factor, and the length that it starts from; "none" without one.
         attention_factor: multiplies both query and key.
         window: how many tokens a query can see, itself included; 0 if there is no limit.
-        rows: of a table, or the buckets of T5's bias.
+        rows: of a table, or the buckets of T5's bias, or the offsets of Inkling's.
         sinks: whether heads have a learned score that belongs to no token.
         score: what scores are multiplied by beside 1/√d.
     """
@@ -123,11 +123,10 @@ def written(config: Mapping[str, Any], at: int) -> Knowledge:
         return Knowledge("ALiBi", window=window)
     if config.get("relative_attention_num_buckets"):
         return Knowledge("T5's bias", rows=config["relative_attention_num_buckets"], window=window)
-    settings = rope_settings(config, kind)
+    if turned_off(config, at, kind):
+        return Knowledge("none", window=window)
+    settings = rope_settings(config, at, kind)
     if settings:
-        listed = config.get("no_rope_layers")
-        if isinstance(listed, Sequence) and at < len(listed) and not listed[at]:
-            return Knowledge("none", window=window)
         return _of_settings("RoPE", replace(settings, window=window))
     if position == "absolute" or "n_positions" in config:
         return Knowledge("learned table", rows=longest(config), window=window)
@@ -148,6 +147,8 @@ def done(found: Probe, at: int, written: Knowledge) -> Knowledge | None:
     if did.windowed and size:
         window = 2 * (size + did.excess) - 1 if did.two_sided else size + did.excess
     rest: dict[str, Any] = {"window": window, "sinks": did.sinks, "score": round(did.score, 6)}
+    if did.offsets:
+        return Knowledge("Inkling's bias", rows=window or did.offsets, **rest)
     if did.rotation is None:
         return replace(whole or Knowledge("none"), **rest)
     channels, omega = did.rotation.channels, did.rotation.frequencies

@@ -74,7 +74,9 @@ class Rotation:
 
 @dataclass
 class Done:
-    """What one attention layer did. `excess` is how many tokens a query sees beyond the window that the class was given."""
+    """What one attention layer did. `excess` is how many tokens a query sees beyond the window that the class was given, and
+    `offsets` is how many offsets its bias knows, if the query chooses one.
+    """
 
     rotation: Rotation | None = None
     far: Rotation | None = None
@@ -84,6 +86,7 @@ class Done:
     two_sided: bool = False
     sinks: bool = False
     score: float = 1.0
+    offsets: int = 0
 
 
 @dataclass
@@ -285,8 +288,9 @@ def _recorder(found: Probe, chunked: bool, *, second: bool) -> Callable[..., Non
                 layer.rotation = rotation
                 rotated[at] = heads_first(out[0] if isinstance(out, tuple) else out)
         elif what == "attend":
-            _, (_, q, _, _, mask), options, _ = call
+            _, (module, q, _, _, mask), options, _ = call
             _record_attention(layer, q, mask, options, chunked)
+            layer.offsets = module.rel_extent if options.get("position_bias") is not None else 0
             if layer.rotation and at in rotated:
                 part = rotated.pop(at)
                 rest = q.shape[-1] - part.shape[-1]

@@ -142,9 +142,18 @@ def type_of(config: Mapping[str, Any], at: int) -> str | None:
     return None if narrow is None else "sliding_attention" if narrow else "full_attention"
 
 
-def rope_settings(config: Mapping[str, Any], kind: str | None) -> Settings | None:
-    """RoPE in layers of this type; None if nothing speaks of it."""
+def turned_off(config: Mapping[str, Any], at: int, kind: str | None) -> bool:
+    """Whether layer `at` has no RoPE, in one of three spellings: a flag or a base of 0 in a list, or null for its type."""
+    lists = [config.get(name) for name in ("no_rope_layers", "layer_rope_theta")]
+    zero = any(isinstance(listed, Sequence) and at < len(listed) and not listed[at] for listed in lists)
+    return zero or (config.get("rope_parameters") or {}).get(kind, ...) is None
+
+
+def rope_settings(config: Mapping[str, Any], at: int, kind: str | None) -> Settings | None:
+    """RoPE in layer `at`, which is of this type; None if nothing speaks of it."""
     parameters, base = _rope_of(config, kind)
+    bases = config.get("layer_rope_theta")
+    base = float(bases[at]) if isinstance(bases, Sequence) and at < len(bases) else base
     if base is None and not parameters:
         return None
     rotated, width = _channels(config, parameters, kind)
@@ -165,7 +174,7 @@ def _rope_of(config: Mapping[str, Any], kind: str | None) -> tuple[Mapping[str, 
     if nested:
         label = {"sliding_attention": ("sliding_attention", "main"), "full_attention": ("full_attention", "compress")}
         names = [name for name in label.get(kind or "", (kind,)) if name in parameters]
-        parameters = parameters[str(names[0])] if names else parameters[nested[-1]] or {}
+        parameters = parameters[str(names[0]) if names else nested[-1]]
     scaling = config.get("rope_scaling") or {}
     if not parameters and local and kind in NARROW:
         return {"rope_type": "default"}, float(local)

@@ -78,7 +78,7 @@ def _lines(report: Report) -> Iterator[str]:
 def _of_kind(kind: Kind, report: Report) -> Iterator[str]:
     known = kind.known
     total = max(report.layers, sum(each.count for each in report.kinds))
-    doors = {"RoPE": "query and key", "ALiBi": "score", "T5's bias": "score", "none": ""}
+    doors = {"RoPE": "query and key", "ALiBi": "score", "T5's bias": "score", "Inkling's bias": "score", "none": ""}
     door = doors.get(known.encoding or "none", "embedding")
     what = {None: "encoding not written down", "none": "no encoding"}.get(known.encoding, str(known.encoding))
     yield f"{which(kind, total)}: {what}" + (f", at the {door}" if door else "")
@@ -86,7 +86,8 @@ def _of_kind(kind: Kind, report: Report) -> Iterator[str]:
         yield "  " + "; ".join(_rotation_words(known))
         yield from (f"  {line}" for line in _pair_words(known, report.training_length))
     if known.rows:
-        yield f"  {known.rows:,} {'buckets' if door == 'score' else 'rows'}"
+        what = {"T5's bias": "buckets", "Inkling's bias": "offsets"}.get(known.encoding or "", "rows")
+        yield f"  {known.rows:,} {what}"
     if known.window is not None:
         yield "  " + (f"window of {known.window:,} tokens, its own included" if known.window else "no window")
     if known.sinks:
