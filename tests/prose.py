@@ -544,6 +544,28 @@ def sources_are_those_of_what_is_named(page: Page) -> Iterator[str]:
                     yield f"{where} cites {sorted(keys)} for {address}, and the glossary {sorted(known)}: correct one of them"
 
 
+# What newer models can overtake …
+_KIND = r"(?:(?:large|language|released|recent|new|known|current|modern|other|such)\ )*"
+FIELD = rf"""(?ix) \b (?: no\ {_KIND}(?:model|library|LLM)s? | (?:most|few|many)\ {_KIND}(?:models|libraries|LLMs)
+    | (?:recent|newest|modern|current|latest)\ (?:language\ )?(?:models|schemes|LLMs)
+    | nobody\ (?:has\ (?!told)|knows|uses|does) | today(?:['’]s)? | nowadays | to\ date ) \b"""
+# … and what says which models are meant, or up to when it holds.
+SCOPE = r"""(?ix) \b (?: (?:19|20)\d\d | (?:in|of|on)\ \[?(?:the|our|this)\ \[?(?:\w+\ )?(?:table|page) | our | here
+    | of\ the\ (?:\w+\ )?\d+ ) \b"""
+
+
+def claims_about_the_field_name_their_scope(page: Page) -> Iterator[str]:
+    """ "No model …" may be false next month, so the sentence says which models it means, or as of which month and year."""
+    for where, text in [("the prose", page.text), *page.captions]:
+        said = re.sub(r"<!--.*?-->|\]\([^)\n]*\)|^\([\w-]+\)=$", "", without_code(text), flags=re.MULTILINE)
+        for sentence in sentences(said):
+            if (found := re.search(FIELD, sentence)) and not re.search(SCOPE, sentence):
+                yield (
+                    f"{where} has {found[0]!r} without a scope ({' '.join(sentence.split())[:90]}): name the models, "
+                    "such as the N of the table, or the month and year of which it is true"
+                )
+
+
 RULES: list[Rule] = [
     numbers_are_held,
     ties_hold,
@@ -559,5 +581,6 @@ RULES: list[Rule] = [
     citations_come_from_the_bibliography,
     quotations_are_in_the_file,
     sources_are_those_of_what_is_named,
+    claims_about_the_field_name_their_scope,
 ]
 PAGES = [*NOTEBOOKS, *(name for name in TEXTS if name not in ("api", "bibliography"))]
