@@ -290,7 +290,7 @@ def _recorder(found: Probe, chunked: bool, *, second: bool) -> Callable[..., Non
         elif what == "attend":
             _, (module, q, _, _, mask), options, _ = call
             _record_attention(layer, q, mask, options, chunked)
-            layer.offsets = module.rel_extent if options.get("position_bias") is not None else 0
+            layer.offsets = getattr(module, "rel_extent", 0) if options.get("position_bias") is not None else 0
             if layer.rotation and at in rotated:
                 part = rotated.pop(at)
                 rest = q.shape[-1] - part.shape[-1]
