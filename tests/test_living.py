@@ -27,7 +27,7 @@ from tests.test_site import SOURCES, Site, site
 __all__ = ["site"]
 living = SimpleNamespace(**run_path(str(ROOT / "tools/sphinx/living.py")))
 figures = SimpleNamespace(**run_path(str(ROOT / "tools/sphinx/figures.py")))
-ELEMENT = re.compile(r'<living-figure for="([\w-]+)" figure="(\w+)" try="([^"]+)">')
+ELEMENT = re.compile(r'<living-figure for="([\w-]+)" figure="(\w+)" (?:state="[^"]+" )?try="([^"]+)">')
 
 
 def placed(element: re.Pattern[str] = ELEMENT) -> dict[str, str]:

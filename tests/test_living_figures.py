@@ -28,7 +28,7 @@ from posenc_course.sinusoidal import SinusoidalPositions, frequencies, sinusoida
 from posenc_course.temperature import llama4_factor, log_factor
 from posenc_course.transformer import Decoder
 from tests.commands import ROOT
-from tests.test_living import chosen, close, living, numbers, recorded, started
+from tests.test_living import chosen, living, numbers, recorded, started
 from tests.test_site import Site, site
 from tools.sphinx import living_data
 
@@ -253,30 +253,67 @@ def test_only_a_word_that_grows_with_the_width_keeps_its_direction(browser: Brow
 
 def test_one_matrix_rotates_every_hand_wherever_it_starts(browser: Browser, site: Site) -> None:
     """Chapter 6: the matrix under a clock changes with the shift only, and takes each start to its end."""
-    plain, omega = "fig-one-turn", np.array([0.3, 0.1])
+    plain, omega = "fig-one-turn", frequencies(8).numpy()
+    with started(browser, site, plain) as tab:
+        figure = tab.locator(f"#{plain} living-figure")
+        for m, delta, moved in ((13, 3, ""), (43, 3, "Move both to"), (43, 5, "Tokens apart")):
+            if moved:
+                press(tab, figure.get_by_label(moved), "ArrowRight", 30 if delta == 3 else delta - 3)
+            words = f"From position {m} to position {m + delta}, the four hands"
+            assert says(tab, plain, words) == [m, m + delta, *np.degrees(omega * delta).round(1), 1, 1 + delta]
+            cos, sin = np.cos(omega * delta), np.sin(omega * delta)
+            blocks = np.array([[cos, sin], [-sin, cos]]).transpose(2, 0, 1)
+            texts = figure.locator("svg text.number", has_text=re.compile(r"^\W?\d\.\d\d$")).all_text_contents()
+            assert [float(text.replace("−", "-")) for text in texts] == [*blocks.round(2).ravel()]
+            cells = figure.locator("svg text:is(.on-dark, .on-light)").all_text_contents()
+            rows = np.array([float(text.replace("−", "-")) for text in cells]).reshape(2, 4, 2)
+            assert np.allclose(rows.reshape(2, 8), sinusoidal_table([m, m + delta], 8).round(decimals=1))
+            assert np.allclose(np.einsum("prc,pc->pr", blocks, rows[0]), rows[1], atol=0.13), "to one decimal"
 
-    def matrices(delta: int) -> NDArray[np.float64]:
-        cos, sin = np.cos(omega * delta), np.sin(omega * delta)
-        return np.array([[cos, sin], [-sin, cos]]).transpose(2, 0, 1)
+
+def test_one_switch_leads_from_the_table_to_rope(browser: Browser, site: Site) -> None:
+    """Chapter 10: whatever is rotated, its product depends on the distance; row 0 gives the similarity of two positions."""
+    plain = "fig-switch"
+    pairs = {"key": [(0.9, 0.7), (0.6, 2.2), (1, -0.8), (0.7, 1.5)], "query": [(0.7, 1.9), (1, 1.4), (0.8, -2), (0.9, 0.5)]}
+    key, query = (torch.view_as_real(torch.polar(*torch.tensor(pairs[name]).double().T)) for name in ("key", "query"))
+
+    def score(k: Tensor, q: Tensor, m: int, distance: int) -> float:
+        cos, sin = rope_tables([m, m + distance], frequencies(8), dtype=torch.float64)
+        k, q = apply_rope(torch.stack((k, q)).flatten(1)[None, None], cos, sin, interleaved=True)[0, 0]
+        return round(float(k @ q), 2)
 
     with started(browser, site, plain) as tab:
         figure = tab.locator(f"#{plain} living-figure")
-        for by, delta, moved in ((0, 3, ""), (30, 3, "Move all starts by"), (30, 8, "Tokens later")):
-            if moved:
-                press(tab, figure.get_by_label(moved), "ArrowRight", 30 if delta == 3 else delta - 3)
-            starts = [start + by for start in (1, 7, 13)]
-            degrees = np.degrees(omega * delta).round()
-            assert says(tab, plain, f"start at positions {starts[0]}, {starts[1]} and {starts[2]}. Over {delta} tokens") == [
-                *starts, delta, *degrees,
-            ]  # fmt: skip
-            dots = [np.array([point["x"][0], point["y"][0]]) for point in figure.evaluate("e => e.drawn.points")]
-            texts = figure.locator("svg text.number", has_text=".").all_text_contents()
-            shown = [float(text.replace("−", "-")) for text in texts]
-            for pair, matrix in enumerate(matrices(delta)):
-                hands = dots[6 * pair : 6 * pair + 6]
-                for here, there in zip(hands[::2], hands[1::2], strict=True):
-                    assert close(matrix @ here, there)
-                assert shown[4 * pair : 4 * pair + 4] == matrix.round(2).ravel().tolist()
+        m = 13
+        row_0 = torch.tensor([[1.0, 0.0]] * 4, dtype=torch.float64)
+        for words, vectors in (("The dot product of the two rows", (row_0, row_0)), ("The score of this query", (key, query))):
+            expected = score(*vectors, m, 3)
+            assert says(tab, plain, words)[:4] == [expected, m + 3, m, 3]
+            press(tab, figure.get_by_label("Move both to"), "ArrowRight", 9)
+            m += 9
+            assert says(tab, plain, f"at positions {m + 3} and {m}")[0] == expected == score(*vectors, m, 3)
+            products = figure.locator("svg text.words").all_text_contents()
+            assert sum(float(text.replace("−", "-")) for text in products) == pytest.approx(expected, abs=0.021)
+            if vectors[0] is row_0:
+                rows = sinusoidal_table([m, m + 3], 8)
+                assert round(float(rows[0] @ rows[1]), 2) == expected
+                chosen(figure, "Rotated").press("ArrowDown")
+
+
+def test_position_has_digits_waves_clocks_and_a_row(browser: Browser, site: Site) -> None:
+    """Chapter 4: all of them follow when a hand is dragged."""
+    plain = "fig-clocks"
+    with started(browser, site, plain) as tab:
+        figure = tab.locator(f"#{plain} living-figure")
+        for key in ("", "ArrowRight", "ArrowRight"):
+            if key:
+                press(tab, figure.get_by_label("hundreds"), key, 3)
+            m = figure.evaluate("e => e.state.m")
+            says(tab, plain, f"{m:,}, the four hands")
+            assert "".join(reversed(figure.locator("svg text.digit").all_text_contents())) == f"{m:04}"
+            cells = figure.locator("svg text:is(.on-dark, .on-light)").all_text_contents()
+            shown = [float(text.replace("−", "-")) for text in cells]
+            assert np.allclose(shown, sinusoidal_table([m, 37], 8).round(decimals=1).flatten())
 
 
 def test_causal_mask_leaks_the_order_layer_by_layer(browser: Browser, site: Site) -> None:

@@ -251,7 +251,7 @@ def test_bob_is_pulled_to_the_moment_at_which_it_is_there(browser: Browser, site
 # ── what moves by itself ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(("plain", "part", "rest"), [("fig-one-turn", "by", 0), ("fig-leak", "at", 8)])
+@pytest.mark.parametrize(("plain", "part", "rest"), [("fig-one-turn", "m", 13), ("fig-leak", "at", 8)])
 def test_it_moves_once_and_then_waits(browser: Browser, site: Site, plain: str, part: str, rest: int) -> None:
     value = f"{STATE.format(plain)}.{part}"
     with phone(browser, motion=True) as tab:

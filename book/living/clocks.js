@@ -1,100 +1,187 @@
-// Chapter 4: two rows of clocks, whose hands show two positions; the upper row may hide its position, so that readers work it out.
+// Chapters 4, 6 and 10: one position as digits, waves, clocks and a row of the table, and another one beside it, which may be hidden,
+// so that readers work it out. Where both move together, all hands rotate alike, wherever they begin.
 import { frequencies } from "./formulas.js";
 import { listed, shade, shortest, written } from "./draw.js";
 
 const OMEGA = frequencies(8);
 const NAMES = ["first", "second", "third", "fourth"];
+const DIGITS = ["ones", "tens", "hundreds", "thousands"];
 const AGREE = 10; // degrees
-const hands = (at) => `The ${listed(at.map((i) => NAMES[i]).reverse())} hand${at.length > 1 ? "s" : ""}`;
-// What the upper row shows: first 37, then the chapter's row, 2024.
+const AROUND = 15; // positions to each side, of which the waves are shown
+const LAST = 6299; // position
+const MOVED = 100; // the last one for two that move together
+const APART = 6; // tokens between these two, at most
+const FIRST = 1; // where the hands in grey stay
+const RIM = 1.15; // where their arcs are
+const LOOKS = { read: ["vermillion hand", "thin dashed"], shift: ["vermillion hand", "vermillion thin"], score: ["blue hand", "vermillion hand"] };
+// The lengths of each pair's arrow, and its angle at position 0: of row 0, and of a key and a query that we made up.
+const ROW = NAMES.map(() => [1, 0]);
+const KEY = [[0.9, 0.7], [0.6, 2.2], [1, -0.8], [0.7, 1.5]];
+const QUERY = [[0.7, 1.9], [1, 1.4], [0.8, -2], [0.9, 0.5]];
+// What the hidden row shows: first 37, then the chapter's row, 2024.
 const shown = (round) => (round ? 300 + ((3541 * round + 3883) % 5700) : 37);
-// The first 100 positions in 20 shades, each of which is drawn as one path: lines of no length with round ends.
-const POSITIONS = Array.from({ length: 100 }, (_, m) => m);
-const SHADES = Array.from({ length: 20 }, (_, at) => [POSITIONS.slice(5 * at, 5 * at + 5), shade((0.85 * (5 * at + 2)) / 99)]);
 
-// By how many degrees the upper hand is ahead of the lower, from -180 to 180.
-function ahead(speed, tokens) {
-  const turns = (speed * tokens) / (2 * Math.PI);
-  return Math.round(360 * (turns - Math.round(turns)));
-}
+const tip = (angle, length = 1) => [length * Math.sin(angle), length * Math.cos(angle)];
+const rotated = (vector, position) => vector.map(([length, angle], i) => tip(angle + OMEGA[i] * position, length));
+const degrees = (angle) => `${written((angle * 180) / Math.PI, 1)}°`;
+const tokens = (count) => `${count} token${count === 1 ? "" : "s"}`;
+const hands = (at) => `The ${listed(at.map((i) => NAMES[i]).reverse())} hand${at.length > 1 ? "s" : ""}`;
+const reads = ({ view }) => view === "read";
 
-function says(above, below, hidden) {
-  const off = [...OMEGA].map((speed) => ahead(speed, above - below));
+// By how many degrees the other hand is ahead of the reader's, from -180 to 180.
+const ahead = (speed, tokens) => Math.round((180 / Math.PI) * shortest(speed * tokens));
+
+function comparison(other, m, hidden) {
+  const off = [...OMEGA].map((speed) => ahead(speed, other - m));
   const same = [3, 2, 1, 0].filter((i) => Math.abs(off[i]) <= AGREE);
   const apart = [3, 2, 1, 0].filter((i) => !same.includes(i));
   const agree = `${hands(same)} agree${same.length > 1 ? "" : "s"}`;
   if (!hidden) {
-    if (above === below) return `Both rows show position ${written(above)}.`;
-    const turns = [...OMEGA].map((speed) => ((speed * Math.abs(above - below)) / (2 * Math.PI)).toFixed(1));
-    const made = `Between positions ${written(above)} and ${written(below)}, the four hands make ${listed(turns)} turns.`;
-    if (!same.length) return `${made} No hand points the same way in both rows.`;
+    if (other === m) return `Both positions are ${written(m)}.`;
+    const turns = [...OMEGA].map((speed) => ((speed * Math.abs(other - m)) / (2 * Math.PI)).toFixed(1));
+    const made = `Between positions ${written(other)} and ${written(m)}, the four hands make ${listed(turns)} turns.`;
+    if (!same.length) return `${made} No hand points the same way at both.`;
     if (!apart.length) return `${made} All hands nearly agree.`;
     return `${made} ${agree} to within ${AGREE}°. At that precision, only the ${listed(apart.map((i) => NAMES[i]))} can tell the two positions apart.`;
   }
-  if (!apart.length) return `All four hands agree: you have read the row. It shows position ${written(above)}.`;
+  if (!apart.length) return `All four hands agree: you have read the row. It shows position ${written(other)}.`;
   const next = apart[0];
-  const by = next === 3 ? Math.round((180 / Math.PI) * OMEGA[3] * (above - below)) : off[next]; // the slowest never comes round here
+  const by = next === 3 ? Math.round((180 / Math.PI) * OMEGA[3] * (other - m)) : off[next]; // the slowest never comes round here
   const way = `is ${Math.abs(by)}° ${by > 0 ? "ahead of" : "behind"} yours`;
   if (next === 3) {
-    const chance = same.length ? ` ${agree}, but that tells you little yet, because a fast hand comes back to the same angle again and again.` : "";
+    const chance = same.length ? ` ${agree}, but that tells you little yet: fast hands often come round.` : "";
     return `The hidden row's fourth hand, the slowest, ${way}. Begin with this hand, because it can tell distant positions apart.${chance}`;
   }
   const reach = Math.floor(((AGREE + 0.5) * Math.PI) / 180 / OMEGA[next + 1]);
   const sure = same.filter((i) => i > next);
-  return `${hands(sure)} agree${sure.length > 1 ? "" : "s"}, so you are at most ${reach} position${reach > 1 ? "s" : ""} off. `
-    + `The ${NAMES[next]} hand ${way}. Because it is faster, it can tell apart positions as close as these.`;
+  return `${hands(sure)} agree${sure.length > 1 ? "" : "s"}, so you are at most ${reach} position${reach > 1 ? "s" : ""} off. The ${NAMES[next]} hand ${way}.`;
+}
+
+function together(m, { by, view, of }, score) {
+  const turns = listed([...OMEGA].map((speed) => degrees(speed * by)));
+  if (view === "shift") {
+    return `From position ${m} to position ${m + by}, the four hands rotate by ${turns}, as they do from position ${FIRST} to position ${FIRST + by}. `
+      + "The matrix below a clock makes this rotation, and no number in it depends on where a hand starts.";
+  }
+  const where = `at positions ${m + by} and ${m}, and wherever else they are ${tokens(by)} apart`;
+  return of === "row"
+    ? `The dot product of the two rows is ${score} ${where}. No word comes into it: row 0 is the same for every token.`
+    : `The score of this query and this key is ${score} ${where}. With another query or key, it would be another number.`;
+}
+
+// Above the clocks: the position's digits, and a short part of each pair's waves, in whose middle the position is.
+function drawAbove(stage, exact) {
+  const cell = stage.width / 4;
+  stage.text(0, 80, `waves, ${AROUND} positions each way; cosines dashed`, "number", "start");
+  OMEGA.forEach((speed, i) => {
+    const middle = (i + 0.5) * cell;
+    stage.text(middle, 36, DIGITS[i], "number");
+    stage.text(middle, 58, Math.floor(Math.round(exact) / 10 ** i) % 10, "digit");
+    const waves = stage.plot({ left: i * cell, top: 78, width: cell - 4, height: 56, right: 0 }, { x: [-AROUND, AROUND], y: [-1.2, 1.2] });
+    const steps = Array.from({ length: 121 }, (_, at) => AROUND * (at / 60 - 1));
+    waves.rule({ x: 0 }, "faint");
+    [Math.sin, Math.cos].forEach((wave, odd) => {
+      waves.line(steps, steps.map((step) => wave(speed * (exact + step))), `blue ${odd ? "thin dashed" : ""}`, false);
+      waves.dots([0], [wave(speed * exact)], "vermillion", 4, false);
+    });
+  });
+  return 136;
+}
+
+// The numbers of both, in colours: the tip of each hand, to the right and up.
+function drawRows(stage, top, rows, title) {
+  stage.text(0, top - 6, title, "number", "start");
+  const cell = stage.width / 8;
+  rows.forEach((pairs, row) => pairs.flat().forEach((value, column) => {
+    const [x, y] = [cell * column + (column % 2 ? 0 : 3), top + 24 * row];
+    stage.add(`<rect x="${x}" y="${y}" width="${cell - 3}" height="21" fill="rgb(${shade((value + 1) / 2, true)})"/>`);
+    stage.text(x + (cell - 3) / 2, y + 15, written(value, 1), value < -0.9 ? "on-dark" : "on-light");
+  }));
+  return top + 24 * rows.length;
 }
 
 export const figure = {
-  label: "Two rows of four clocks, whose hands show two positions",
+  label: "Four clocks, whose hands show two positions",
   controls: {
-    hundreds: { label: "Lower row, hundreds", min: 0, max: 6200, step: 100, get: ({ m }) => 100 * Math.floor(m / 100), put: (value, { m }) => ({ m: value + (m % 100) }) },
-    ones: { label: "Lower row, tens and ones", min: 0, max: 99, get: ({ m }) => Math.round(m) % 100, put: (value, { m }) => ({ m: m - (m % 100) + value }) },
-    m: { value: 1922, min: 0, max: 6299, read: (text) => (/^\d{1,4}$/.test(text) && text <= 6299 ? Number(text) : undefined) },
+    hundreds: { label: "Position, hundreds", min: 0, max: 6200, step: 100, get: ({ m }) => 100 * Math.floor(m / 100), put: (value, { m }) => ({ m: value + (m % 100) }), when: reads },
+    ones: { label: "Position, tens and ones", min: 0, max: 99, get: ({ m }) => Math.round(m) % 100, put: (value, { m }) => ({ m: m - (m % 100) + value }), when: reads },
+    start: { label: "Move both to", min: 0, max: MOVED, get: ({ m }) => Math.round(m), put: (m) => ({ m }), when: (state) => !reads(state) },
+    by: { label: "Tokens apart", min: 0, max: APART, value: 3, when: (state) => !reads(state) },
+    of: { label: "Rotated", value: "row", options: { row: "row 0 of the table", own: "a query and a key" }, when: ({ view }) => view === "score" },
+    m: { value: 1922, min: 0, max: LAST, read: (text) => (/^\d{1,4}$/.test(text) && text <= LAST ? Number(text) : undefined) },
     round: { value: 0, read: (text) => (/^\d{1,4}$/.test(text) ? Number(text) : undefined) },
-    play: { label: "Play", plays: "m", perSecond: 8 },
-    hide: { label: "Read a hidden row", press: ({ round }) => ({ round: round + 1, m: 0 }) },
+    view: { value: "read" },
+    play: { label: "Play", plays: "m", perSecond: 8, to: (state) => (reads(state) ? LAST : MOVED) },
+    hide: { label: "Read a hidden row", press: ({ round }) => ({ round: round + 1, m: 0 }), when: reads },
     tell: { label: "Show its position", press: ({ round }) => ({ m: shown(round) }), when: ({ round }) => round > 0 },
   },
-  enters: { plays: "m", from: () => 1882, to: 1922, perSecond: 8, step: 0.05 },
-  draw(stage, { m: exact, round }, own) {
-    const above = shown(round);
+  enters: { plays: "m", from: (_, state) => (reads(state) ? 1882 : FIRST), perSecond: 8, step: 0.05 },
+  draw(stage, state) {
+    const { m: exact, round, view, by, of } = state;
     const m = Math.round(exact);
+    const read = reads(state);
+    const other = read ? shown(round) : exact + by;
+    const hidden = round > 0 && other !== m;
+    const vectors = of === "own" ? [KEY, QUERY] : [ROW, ROW];
+    const rows = [rotated(vectors[0], exact), rotated(vectors[1], other)];
     const cell = stage.width / 4;
     const side = Math.min(cell - 4, 150);
-    if (own.side !== side) Object.assign(own, { side, dots: null });
-    own.dots ??= [...OMEGA].map((speed) => SHADES.map(([tokens, color]) => {
-      const path = tokens.map((token) => [Math.sin(speed * token), -Math.cos(speed * token)].map((value) => ((value * side) / 2.3).toFixed(2)));
-      return `<path stroke="rgb(${color})" d="M${path.map((at) => at.join(" ")).join("h0M")}h0"/>`;
-    }).join(""));
-    const pens = `stroke-width="${side < 100 ? 3 : 4.4}" stroke-linecap="round"`;
-    [above, m].forEach((position, row) => {
-      const top = row * (side + 36);
-      const name = round && !row ? (above === m ? `Hidden position: ${written(above)}` : "Hidden position: ?") : `Position ${written(position)}`;
-      stage.text(0, top + 14, name, "strong", "start");
-      OMEGA.forEach((speed, i) => {
-        const plane = stage.plot({ left: i * cell + (cell - side) / 2, top: top + 14, width: side, height: side + 12, right: 0 }, { x: [-1.15, 1.15], y: [-1.15, 1.15] });
-        const [x, y] = [Math.sin, Math.cos].map((wave) => wave(speed * (row ? exact : above)));
-        stage.add(`<circle class="line faint" cx="${plane.x(0)}" cy="${plane.y(0)}" r="${side / 2.3}"/><g ${pens} transform="translate(${plane.x(0)} ${plane.y(0)})">${own.dots[i]}</g>`);
-        stage.drawn.points.push({ x: POSITIONS.map((token) => Math.sin(speed * token)), y: POSITIONS.map((token) => Math.cos(speed * token)) });
-        if (row) plane.line([0, Math.sin(speed * above)], [0, Math.cos(speed * above)], "thin dashed", false);
-        plane.line([0, x], [0, y], "vermillion hand");
-        stage.add(`<circle cx="${plane.x(0)}" cy="${plane.y(0)}" r="4" class="vermillion" fill="currentColor"/>`);
-        if (!row) return;
-        stage.handle(`hand${i}`, plane.x(x), plane.y(y), (toX, toY) => {
-          const turned = shortest(Math.atan2(toX - plane.x(0), plane.y(0) - toY) - speed * m);
-          return { m: Math.min(Math.max(Math.round(m + turned / speed), 0), 6299) };
-        });
-        const off = Math.abs(ahead(speed, above - m));
-        const bottom = top + side + 40;
-        stage.text(plane.x(0), bottom, off <= AGREE ? "✓ agrees" : `${off}°${side < 76 ? "" : " apart"}`, off <= AGREE ? "green words" : "");
-        const turn = (2 * Math.PI) / speed;
-        stage.text(plane.x(0), bottom + 26, turn.toLocaleString("en", { maximumFractionDigits: 1, minimumFractionDigits: 1 }), "number");
+    const there = hidden ? "?" : written(Math.round(other));
+    const named = { read: `Position ${written(m)}, and dashed, ${there}`, shift: `From position ${m} to ${there}`, score: of === "row" ? `Positions ${m} and ${there}` : `Key at ${m}, query at ${there}` };
+    stage.text(0, 14, named[view], "strong", "start");
+    const top = read ? drawAbove(stage, exact) : 20;
+    OMEGA.forEach((speed, i) => {
+      const plane = stage.plot({ left: i * cell + (cell - side) / 2, top, width: side, height: side + 12, right: 0 }, { x: [-1.3, 1.3], y: [-1.3, 1.3] });
+      const middle = [plane.x(0), plane.y(0)];
+      stage.add(`<circle class="line faint" cx="${middle[0]}" cy="${middle[1]}" r="${side / 2.6}"/>`);
+      const [mine, its] = rows.map((row) => row[i]);
+      const arc = (from, color, radius) => {
+        const way = Array.from({ length: 40 }, (_, at) => tip(from + (speed * by * at) / 39, radius));
+        plane.line(way.map(([right]) => right), way.map(([, up]) => up), color);
+      };
+      const hand = ([right, up], look) => plane.line([0, right], [0, up], look);
+      if (view === "shift") {
+        hand(tip(speed * FIRST), "old hand");
+        hand(tip(speed * (FIRST + by)), "old thin");
+        arc(speed * FIRST, "old", RIM);
+        arc(speed * exact, "vermillion", RIM + 0.1);
+      }
+      hand(its, LOOKS[view][1]);
+      hand(mine, LOOKS[view][0]);
+      stage.add(`<circle cx="${middle[0]}" cy="${middle[1]}" r="4" class="${LOOKS[view][0].split(" ")[0]}" fill="currentColor"/>`);
+      const ring = (name, [right, up], position, put) => stage.handle(`${name}${i}`, plane.x(right), plane.y(up), (toX, toY) => {
+        const turned = shortest(Math.atan2(toX - middle[0], middle[1] - toY) - Math.atan2(right, up));
+        return put(Math.round(position + turned / speed));
       });
+      const last = read ? LAST : MOVED;
+      if (read || i < 2) ring("hand", mine, m, (to) => ({ m: Math.min(Math.max(to, 0), last) }));
+      if (!read && i < 2) ring("other", view === "shift" ? tip(speed * other, RIM + 0.1) : its, by, (to) => ({ by: Math.min(Math.max(to, 0), APART) }));
     });
-    const bottom = 2 * (side + 36) + 56;
-    stage.text(stage.width / 2, bottom - 6, "positions per turn", "number");
-    stage.height = bottom;
-    return says(above, m, round > 0);
+
+    const title = of === "own" ? "the key’s numbers, and below them, the query’s" : "the rows of the table at these two positions";
+    const bottom = drawRows(stage, top + side + 28, rows, title);
+    const products = OMEGA.map((_, i) => rows[0][i][0] * rows[1][i][0] + rows[0][i][1] * rows[1][i][1]);
+    OMEGA.forEach((speed, i) => {
+      const middle = (i + 0.5) * cell;
+      if (read) {
+        const off = Math.abs(ahead(speed, other - m));
+        stage.text(middle, bottom + 16, off <= AGREE ? "✓ agrees" : `${off}°${side < 76 ? "" : " apart"}`, off <= AGREE ? "green words" : "");
+        stage.text(middle, bottom + 36, ((2 * Math.PI) / speed).toLocaleString("en", { maximumFractionDigits: 1, minimumFractionDigits: 1 }), "number");
+      } else if (view === "score") {
+        stage.text(middle, bottom + 16, `${products[i] < 0 ? "" : "+"}${written(products[i], 2)}`, "words");
+      } else {
+        const [sin, cos] = tip(speed * by);
+        const [half, digits] = [Math.min(48, cell / 2 - 4), cell < 86 ? 1 : 2];
+        stage.text(middle, bottom + 16, degrees(speed * by), "words");
+        [[cos, sin], [-sin, cos]].forEach((row, line) => row.forEach((number, column) => (
+          stage.text(middle + column * (half - 2), bottom + 40 + 20 * line, written(number, digits), "number", "end")
+        )));
+        stage.add(`<path class="line thin" d="M${middle - half + 4} ${bottom + 26}h-4v40h4M${middle + half - 2} ${bottom + 26}h4v40h-4"/>`);
+      }
+    });
+    const score = written(products.reduce((sum, product) => sum + product), 2);
+    if (view !== "shift") stage.text(stage.width / 2, bottom + (read ? 54 : 38), read ? "positions per turn" : `sum of the products: ${score}`, "number");
+    stage.height = bottom + { read: 60, shift: 74, score: 44 }[view];
+    return read ? comparison(other, m, round > 0) : together(m, state, score);
   },
 };

@@ -102,11 +102,11 @@ function made(name, control, change, id) {
  * - asks: {label, always, only}: it has models to ask. Any change that the reader makes asks them, unless it is `only` the button of
  *   this label that does; that button is there `always`, or where data are to be saved, or after a failure;
  * - needs: names of data to load before the first frame; "{for}" stands for what a cell gave to the plain figure;
- * - enters: {plays, from, to, perSecond, step}: what it moves by itself, once;
+ * - enters: {plays, from, to, perSecond, step}: what it moves by itself, once, to its value in the first state if there is no `to`;
  * - point(x, y, state, own): where the pointer is pressed, in pixels of the stage, -> what of the state changes.
  *
- * An element that repeats a figure of another page says so (`of`), and may begin with another `state` and show only some controls
- * (`shows`).
+ * An element may begin with another `state`, and so show another view; if it repeats a figure of another page, it says so (`of`), and
+ * may show only some controls (`shows`).
  */
 export async function start(host, figure) {
   const id = host.getAttribute("for");
@@ -118,7 +118,9 @@ export async function start(host, figure) {
     label: asks.label, press: () => ask() && {}, when: () => !own.asked && Boolean(asks.always || saves || own.failed),
   } } };
   const defaults = Object.fromEntries(Object.entries(controls).map(([name, { value }]) => [name, value]));
-  Object.assign(defaults, Object.fromEntries(new URLSearchParams(host.getAttribute("state") ?? "")));
+  for (const [name, text] of new URLSearchParams(host.getAttribute("state") ?? "")) {
+    defaults[name] = typeof defaults[name] === "number" ? Number(text) : text;
+  }
   const shown = host.getAttribute("shows")?.split(" ");
   const shows = (name) => !shown || shown.includes(name);
   const unknown = shown?.find((name) => !(name in controls));
@@ -187,12 +189,13 @@ export async function start(host, figure) {
     const { plays, perSecond = 1 } = control;
     const { min, max, step = 1 } = controls[plays];
     const speed = () => (typeof perSecond === "function" ? perSecond(state) : perSecond);
-    if (state[plays] >= max) state[plays] = enters?.plays === plays ? enters.from(stageBox.clientWidth) : min;
+    const to = control.to?.(state) ?? max;
+    if (state[plays] >= to) state[plays] = enters?.plays === plays ? enters.from(stageBox.clientWidth, state) : min;
     if (still.matches) {
       state[plays] = Math.min(state[plays] + Math.max(step, speed()), max); // a step for each press
       return changed();
     }
-    run({ plays, speed, step, to: control.to?.(state) ?? max, button });
+    run({ plays, speed, step, to, button });
   }
   // Moves a part of the state on to `to`, a frame at a time, and then calls `ended`.
   function run({ plays, speed, step, to, button, ended = () => { stop(); changed(); } }) {
@@ -339,8 +342,8 @@ export async function start(host, figure) {
     const play = Object.keys(controls).find((name) => controls[name].plays === enters.plays);
     const one = { seen: false, begin() {
       leave();
-      state[enters.plays] = enters.from(stageBox.clientWidth);
-      const { step = controls[enters.plays].step ?? 1, to, perSecond } = enters;
+      state[enters.plays] = enters.from(stageBox.clientWidth, state);
+      const { step = controls[enters.plays].step ?? 1, to = defaults[enters.plays], perSecond } = enters;
       run({ plays: enters.plays, speed: () => perSecond, step, to, button: parts[play]?.element, ended() {
         stop();
         Object.assign(state, defaults);
