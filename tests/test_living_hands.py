@@ -248,6 +248,20 @@ def test_bob_is_pulled_to_the_moment_at_which_it_is_there(browser: Browser, site
         assert tab.evaluate(sine) - before == pytest.approx(12 / (0.24 * share), abs=0.02)
 
 
+def test_ball_is_dragged_back_to_the_swap_before(browser: Browser, site: Site) -> None:
+    """Chapter 15: up its column, swap by swap, and down again as far as the game goes."""
+    plain = "fig-cups"
+    with phone(browser) as tab:
+        open_in(tab, site.address(FIGURES[plain]), plain)
+        centre(tab, plain)
+        steps = f"{STATE.format(plain)}.steps"
+        for by, left in ((-40, 1), (-200, 0), (300, 2)):
+            ring = tab.locator(f"#{plain} .handle").bounding_box()
+            assert ring
+            swipe(tab, ring["x"] + ring["width"] / 2, ring["y"] + ring["height"] / 2, 0, by)
+            assert tab.evaluate(steps) == left
+
+
 # ── what moves by itself ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -126,6 +126,10 @@ export const figure = {
       table.dots([0, 1, 2].filter((one) => one !== at), [row, row], "hollow", 6, false);
       table.dots([at], [row], "vermillion", 6, false);
     });
+    const pitch = table.y(1) - table.y(0);
+    stage.handle("steps", table.x(cup), table.y(rows - 1), (_, y) => (
+      { steps: Math.min(Math.max(swaps.length + Math.round((y - table.y(rows - 1)) / pitch), 0), state.game.length) }
+    ));
     const bottom = table.bottom + 20;
     [0, 1, 2].forEach((one) => stage.text(table.x(one), bottom, `cup ${one}`, one === cup ? "vermillion words" : "number"));
     stage.height = Math.max(0.92 * side, top + 20 * most + 68); // as for the longest game, so that nothing below jumps
