@@ -7,10 +7,12 @@ import { drop, run } from "./models.js";
 const WIDTH = 16; // positions averaged in each point of the loss
 const HIGH = 0.5; // nats: the cliff is where the loss first rises above this
 const TEXTS = 16;
+const FIRST = 256; // bytes of the first text, which are asked for before all of it
 const PATIENCE = 8000; // milliseconds for one text; where it takes longer, the recorded curve stays
 const DEEP = -14; // where the axis of the score ends
+const [LOW, HIGHEST] = [-0.4, 2.2]; // and that of the loss
 const NEAR = 3; // distances to each side, whose highest score is shown
-const LOUDER = 0.05; // of a score: by less, nothing counts as more than in training
+const LOUDER = 0.5; // of a score: by less, no pair counts as one that adds more than in training
 const OCTAVE = Math.PI / 4; // how far a ring goes round its clock for half or twice the speed
 const [SLOWEST, FASTEST] = [-3, 1]; // in octaves
 const RECIPES = {
@@ -50,6 +52,7 @@ const named = (list) => {
 const capital = (words) => words[0].toUpperCase() + words.slice(1);
 
 const smooth = (curve) => Array.from({ length: curve.length - WIDTH + 1 }, (_, m) => mean(curve.slice(m, m + WIDTH)));
+const shownFrom = (low, high = Infinity) => (y) => (y < low || y > high ? NaN : y); // no line where the axis has ended
 const middle = (at) => at + (WIDTH - 1) / 2;
 // A curve that is high from the beginning has no cliff.
 const cliffOf = (smoothed) => {
@@ -98,7 +101,7 @@ function compute({ seed, omega, key }, own) {
     near = losses;
     return texts;
   };
-  return run({ model: `text-rope-${seed}`, texts: load(), changes: { frequencies: omega }, slot: "hands" }, ({ done, ms, each }) => {
+  return run({ model: `text-rope-${seed}`, texts: load(), changes: { frequencies: omega }, first: FIRST, slot: "hands" }, ({ done, ms, each }) => {
     own.slow ||= done === 1 && ms > PATIENCE;
     if (own.slow) drop("hands");
     const added = (_, m) => mean(each.map(({ losses }, text) => losses[m] - near[text][m]));
@@ -115,16 +118,17 @@ function described(state) {
   return `${capital(named(moved))} ${speed}`;
 }
 
-function handsInWords(distance, hands, score, [pull, other, unit]) {
+function handsInWords(distance, hands, score, first, [pull, other, unit]) {
   const those = (test) => [...hands.keys()].filter((i) => test(hands[i]));
   const outside = those(({ known }) => !known);
   const louder = those(({ adds, most }) => adds - most > LOUDER);
   const where = outside.length ? `${capital(named(outside))} ${outside.length > 1 ? "are" : "is"} at angles that training never showed` : "All eight pairs are at angles that they had in training";
-  const none = ["", ", but it adds no more than it did there"][outside.length] ?? ", but none of them adds more than it ever did there";
+  const none = ["", ", but it adds hardly more than it did there"][outside.length] ?? ", but none of them adds much more than it did there";
   const more = louder.length ? `, and ${named(louder)} (filled) ${louder.length > 1 ? "add" : "adds"} more than ever there` : none;
   const over = `${written(Math.abs(score), 1)} ${score > 0 ? "above" : "below"} the highest in training`;
   const far = Math.round(distance);
-  return `The ${other} is ${far} ${unit}${far === 1 ? "" : "s"} back. ${where}${more}. Its ${pull} is ${over}.`;
+  const nearer = score <= 0 && first >= 0 && first < far ? ` But at position ${far}, ${other}s from distance ${first} on are in sight, too, some of them with higher scores than any in training.` : "";
+  return `The ${other} is ${far} ${unit}${far === 1 ? "" : "s"} back. ${where}${more}. Its ${pull} is ${over}.${nearer}`;
 }
 
 // A row of clocks (on a phone, two), with a ring at each that makes it slower; returns where they end.
@@ -134,21 +138,22 @@ function drawClocks(stage, state, hands, waves, to) {
   const R = Math.min(cell / 2 - 15, 40);
   const tall = 2 * R + 60;
   const highest = Math.max(...waves.map(({ height }) => height));
-  stage.text(stage.width / 2, 12, stage.width < 480 ? "height of a hand: what it adds; grey: met in training" : `height of a thick hand: what its pair adds to the ${to}; grey: its angles in training`, "number");
+  stage.text(stage.width / 2, 12, stage.width < 480 ? "grey: met in training; filled: adds more than ever there"
+    : `height of a thick hand: what its pair adds to the ${to}; grey: its angles in training; filled: adds more than ever there`, "number");
   hands.forEach(({ angle, adds, most, reach, known }, i) => {
     const [x, y] = [cell * (i % columns + 0.5), 16 + tall * Math.floor(i / columns) + R + 34];
     const at = (turned, r) => `${(x + r * Math.sin(turned)).toFixed(2)} ${(y - r * Math.cos(turned)).toFixed(2)}`;
     const { phase, height } = waves[i];
-    const color = known ? "" : "vermillion";
     const more = Math.max(adds - most, 0);
+    const guilty = more > LOUDER ? "vermillion" : "";
     const sector = reach < TURN ? `<path class="band" d="M${x} ${y}L${at(phase, R)}A${R} ${R} 0 ${reach > Math.PI ? 1 : 0} 1 ${at(phase + reach, R)}Z"/>`
       : `<circle class="band" cx="${x}" cy="${y}" r="${R}"/>`;
     stage.add(`<circle class="vermillion" cx="${x}" cy="${y}" r="${R}" fill="currentColor" opacity="${Math.min(more / highest, 0.8).toFixed(3)}"/>${sector}`
-      + `<circle class="line faint" cx="${x}" cy="${y}" r="${R}"/><path class="line thin ${color}" d="M${x} ${y}L${at(angle, R)}"/>`
-      + `<path class="line hand ${color}" d="M${x} ${y}L${at(angle, (R * height) / highest)}"/>`);
+      + `<circle class="line faint" cx="${x}" cy="${y}" r="${R}"/><path class="line thin ${known ? "" : "vermillion"}" d="M${x} ${y}L${at(angle, R)}"/>`
+      + `<path class="line hand ${guilty}" d="M${x} ${y}L${at(angle, (R * height) / highest)}"/>`);
     const octaves = state[`p${i}`];
-    stage.text(x, y - R - 20, octaves ? `${i}: ${times(octaves)}` : `pair ${i}`, known ? "" : "vermillion words");
-    stage.text(x, y + R + 20, `${adds > 0 ? "+" : ""}${written(adds, 1)}`, more > LOUDER ? "vermillion words" : "number");
+    stage.text(x, y - R - 20, octaves ? `${i}: ${times(octaves)}` : `pair ${i}`, guilty && "vermillion words");
+    stage.text(x, y + R + 20, `${adds > 0 ? "+" : ""}${written(adds, 1)}`, guilty ? "vermillion words" : "number");
     const dial = octaves * OCTAVE;
     const arc = `A${R + 5} ${R + 5} 0 0 ${dial > 0 ? 1 : 0} ${at(dial, R + 5)}`;
     if (octaves) stage.add(`<path class="line blue" d="M${at(0, R + 5)}${arc}"/>`);
@@ -212,16 +217,17 @@ export const figure = {
     });
     above.band(0, TRAINED);
     above.rule({ y: 0 });
-    above.line(distances, scores.map((more) => Math.max(more, DEEP)), "green faint", false);
-    const peaks = scores.map((_, at) => Math.max(DEEP, ...scores.slice(Math.max(at - NEAR, 0), at + NEAR + 1)));
-    above.line(distances, peaks, "green", false);
-    above.line(distances, peaks.map((peak) => (peak > 0 ? peak : NaN)), "vermillion over", false);
+    above.line(distances, scores.map((more) => Math.max(more, DEEP)), "green faint", false); // in pieces, it would be slow to draw
+    const peaks = scores.map((_, at) => Math.max(...scores.slice(Math.max(at - NEAR, 0), at + NEAR + 1)));
+    above.line(distances, peaks.map(shownFrom(DEEP)), "green", false);
+    const inSight = (peak, distance) => (peak > 0 && distance <= state.d + NEAR ? peak : NaN); // of a query at this position
+    above.line(distances, peaks.map(inSight), "vermillion over", false);
     above.rule({ x: state.d }, "dashed");
     above.dots([state.d], [Math.max(score, DEEP)], score > 0 ? "vermillion" : "black", 4, false);
     above.handle("d", state.d, DEEP, distances);
 
     const below = stage.plot({ left: 0, top: above.bottom + 12, width, height: phone ? 178 : 216 }, {
-      x, y: [-0.4, 2.2], xTicks: [0, 1, 2, 4, ...phone ? [] : [6], 8].map((lengths) => lengths * TRAINED), yTicks: [0, 1, 2],
+      x, y: [LOW, HIGHEST], xTicks: [0, 1, 2, 4, ...phone ? [] : [6], 8].map((lengths) => lengths * TRAINED), yTicks: [0, 1, 2],
       xLabel: apart, yLabel: own.repeated ? "harm" : "nats",
       title: own.repeated ? "harm done by what is far" : `loss above that of a window of ${TRAINED}`,
     });
@@ -234,17 +240,17 @@ export const figure = {
       below.line(middles, record.smoothed, "dashed thin", false);
       below.text(112, 0.9, "as trained", "number", "end");
     }
-    below.line(middles, smoothed.map((loss) => Math.min(Math.max(loss, -0.4), 2.2)), running && !found ? "old" : "green");
+    below.line(middles, smoothed.map(shownFrom(LOW, HIGHEST)), running && !found ? "old" : "green");
     below.rule({ x: state.d }, "faint");
     const [was, cliff] = [record.smoothed, smoothed].map(cliffOf);
     if (cliff !== undefined) {
       below.rule({ x: cliff }, "dashed");
-      below.text(cliff, 2.2, `cliff at ${Math.round(cliff)}`, "", cliff > 400 ? "end" : "start", [cliff > 400 ? -6 : 6, 12]);
+      below.text(cliff, HIGHEST, `cliff at ${Math.round(cliff)}`, "", cliff > 400 ? "end" : "start", [cliff > 400 ? -6 : 6, 12]);
     }
     Object.assign(stage.drawn, { hands, scores });
     Object.assign(own, { axes: below, top });
 
-    const hand = handsInWords(state.d, hands, score, [pull, other, unit]);
+    const hand = handsInWords(state.d, hands, score, firstAbove(scores), [pull, other, unit]);
     const { bar } = record;
     const level = (losses) => (bar + mean(losses.slice(0, 4 * TRAINED))).toFixed(2);
     const [rose, rises] = [record.scores, scores].map(firstAbove).map(rising);
@@ -253,7 +259,8 @@ export const figure = {
     if (!changed) return `${hand} ${before}`;
     if (!running) return `${described(state)}: run the model to see what this changes. The curve is still the recorded one. ${before}`;
     if (!found) return `${described(state)}: the model is reading the first text. The curve in grey is the one before.`;
-    if (found.done < TEXTS) return `${described(state)}: so far, the curve is the mean over ${found.done} of ${TEXTS} texts.`;
+    const read = found.done ? `is the mean over ${found.done} of ${TEXTS} texts` : `shows the first ${FIRST} bytes of one text`;
+    if (found.done < TEXTS) return `${described(state)}: so far, the curve ${read}.`;
     const cost = mean(curve.slice(0, TRAINED)) - mean(record.curve.slice(0, TRAINED));
     const within = Math.abs(cost) < 0.0005 ? "it doesn't change" : `it ${cost > 0 ? "rises" : "falls"} by ${Math.abs(cost).toFixed(3)} nats`;
     const far = `${level(curve)} nats instead of ${level(record.curve)} (with only the last ${TRAINED} bytes in sight, it is ${bar.toFixed(2)})`;
