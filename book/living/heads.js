@@ -35,7 +35,7 @@ export const figure = {
     });
     plot.heat(own.maps[map], [0, 100]);
     own.plot = plot;
-    const ramp = 80; // pixels of the key to the colours
+    const ramp = width < 300 ? 48 : 80; // pixels of the key to the colours
     stage.heats.push({ rows: [range(81).map((at) => at / 0.8)], low: 0, high: 100, left: width - ramp - 44, top: 6, width: ramp, height: 10 });
     stage.text(width - ramp - 50, 15, "0 %", "number", "end");
     stage.text(width, 15, "100 %", "number", "end");
