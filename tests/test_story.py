@@ -10,7 +10,7 @@ from tests.test_site import SOURCES
 
 STORY = (ROOT / "book/story.md").read_text(encoding="utf-8")
 _, *SCENES = re.split(r"^## ", STORY, flags=re.MULTILINE)
-REPEATED = re.compile(r'<living-figure for="fig-story-[\w-]+" of="([\w-]+)" figure="(\w+)" [^>]*\btry="[^"]+">')
+REPEATED = re.compile(r'<living-figure for="fig-[\w-]+" of="([\w-]+)" figure="(\w+)" [^>]*\btry="[^"]+">')
 
 
 def words(text: str) -> int:

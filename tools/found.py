@@ -31,13 +31,15 @@ LICENCE = "https://creativecommons.org/licenses/by/4.0/"
 KINDS = {
     "book/index": "Course",
     "book/story": "Story",
+    "book/eight": "Game",
     r"book/\d\d_": "Chapter",
     "exercises/": "Assignment",
     "book/teaching/": "Teaching guide",
     "book/reference/": "Reference",
     "": "Guide",
 }
-CARDS = {"Chapter", "Story"}
+# The line above the title on a card.
+CARDS = {"Chapter": "Chapter {}", "Story": "The story on one page", "Game": "A game of ninety seconds"}
 
 
 def plain(markup: str) -> str:
@@ -63,7 +65,7 @@ class Page:
 
     @property
     def card(self) -> str:
-        """The path of its card: the story and each chapter have their own, and all other pages share the course's."""
+        """The path of its card: the story, the game and each chapter have their own, and all other pages share the course's."""
         return f"cards/{Path(self.path).stem if self.kind in CARDS else 'course'}.png"
 
 
@@ -173,10 +175,10 @@ class Course:
         """The text of a card: a small line and a large one."""
         if page == self.first:
             return f"{len(self.chapters)} chapters", page.description
-        return f"Chapter {page.number}" if page.number else "The story on one page", page.title
+        return CARDS[page.kind].format(page.number), page.title
 
     def draw(self) -> None:
-        """Draw a card for the story and each chapter, and one for the course, which all other pages share."""
+        """Draw a card for the story, the game and each chapter, and one for the course, which all other pages share."""
         (self.html / "cards").mkdir()
         for page in [self.first, *(page for page in self.pages if page.kind in CARDS)]:
             figure = self.html / "_images" / page.figure if page.figure else None

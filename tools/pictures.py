@@ -1,4 +1,4 @@
-"""Draws the first page's pictures in book/pictures, one for each chapter and one above them, with the package itself.
+"""Draws the pictures in book/pictures with the package itself: one for each chapter, one above them, and two of the game.
 
 Run it after a change to a chapter's result, the style of the figures or a scheme: `python tools/pictures.py`.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from posenc_course.experiment.corpus import DATA, load_corpus
 from posenc_course.experiment.recital import recital
 from posenc_course.geometry import wavelengths
 from posenc_course.naive import normalized
-from posenc_course.plotting import COLORS, DIVERGING, STYLE, position_colors, scheme_style
+from posenc_course.plotting import COLORS, DIVERGING, SEQUENTIAL, STYLE, position_colors, scheme_style
 from posenc_course.relative import t5_buckets
 from posenc_course.rope import RotaryPositions
 from posenc_course.rope_scaling import ntk_aware
@@ -235,6 +236,21 @@ def heads(ax: Axes) -> None:
     ax.bar(range(len(most)), most, color=[RED if one > 500 else "0.75" for one in most])
 
 
+def peak(ax: Axes) -> None:
+    """With RoPE, the score of a query and the key that is made for it at distance 300, by the distance between the two."""
+    distances = np.arange(401)
+    score = np.cos(np.outer(distances - 300, frequencies(64).numpy())).mean(axis=1)
+    ax.plot(distances, score, color=BLUE)
+    ax.plot(300, 1, "o", color=RED, markersize=8)
+
+
+def first_token(ax: Axes) -> None:
+    """How much attention each head of a released model has on the first token: a row for each head, a column for each layer."""
+    stored = json.loads((DATA / "released/heads.json").read_text(encoding="utf-8"))["runs"]
+    layers = [[head["first"] for head in run["heads"]] for run in stored if "layer" in run["setting"]]
+    ax.imshow(np.transpose(layers), cmap=SEQUENTIAL, vmin=0, vmax=1000, aspect="auto")
+
+
 def loses_its_place(ax: Axes) -> None:
     """The picture above the others: what four models write after being trained to count to twenty, on 64 letters at a time."""
     line = 64  # letters
@@ -278,10 +294,10 @@ CHAPTERS = (
 )
 
 
-def picture(number: int) -> Figure:
-    """The picture of a chapter, without words: 240 by 144 pixels."""
+def picture(of: Callable[[Axes], None]) -> Figure:
+    """A picture without words: 240 by 144 pixels."""
     fig, ax = plt.subplots(figsize=(2.5, 1.5))
-    CHAPTERS[number - 1](ax)
+    of(ax)
     ax.set_axis_off()
     return fig
 
@@ -300,8 +316,10 @@ def draw() -> dict[str, str]:
         fig.set_layout_engine("none")
         ax.set_position((0.01, 0, 0.98, 1))  # as wide as 64 letters are
         loses_its_place(ax)
-        pictures = {"loses_its_place.svg": svg(fig)}
-        return pictures | {f"{number:02d}.svg": svg(picture(number)) for number in range(1, len(CHAPTERS) + 1)}
+        named = {"peak": peak, "first_token": first_token} | {
+            f"{number:02d}": of for number, of in enumerate(CHAPTERS, start=1)
+        }
+        return {"loses_its_place.svg": svg(fig)} | {f"{name}.svg": svg(picture(of)) for name, of in named.items()}
 
 
 if __name__ == "__main__":

@@ -74,8 +74,9 @@ predictions.forEach((box, at) => {
   }
   box.classList.add("ready");
 });
+const linked = () => location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
 const uncover = () => {
-  const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const target = linked();
   const closed = target && target.closest(".result[hidden]");
   if (!closed) return;
   predictions.filter((box) => resultOf(box).includes(closed)).forEach(open);
@@ -83,7 +84,88 @@ const uncover = () => {
 };
 addEventListener("hashchange", uncover);
 uncover();
-if (new URLSearchParams(location.search).has("all")) predictions.forEach(open);
+
+// The game: its claims come one at a time, and each answer waits for a choice. At the end all of them are there, as on paper and
+// without scripts, and a link holds the score in its fragment. An address that leads to an answer shows them all, too.
+const game = document.querySelector(".claims");
+const answers = [...document.querySelectorAll(".claims ~ section figure")];
+const reveal = () => {
+  game?.classList.add("all");
+  for (const answer of answers) answer.hidden = false;
+};
+if (game) {
+  const claims = [...game.querySelectorAll("li")];
+  const count = claims.length;
+  const [, sent] = location.hash.match(new RegExp(`^#([0-${count}])-of-${count}$`)) ?? [];
+  game.insertAdjacentHTML("beforeend", '<p class="choice"><button type="button">True</button> <button type="button">False</button>'
+    + ' <button type="button" class="quiet">Show me all</button></p><p class="score"><span role="status"></span>'
+    + ' <button type="button" class="next"></button> <button type="button" hidden>Copy the link</button></p>');
+  const [yes, no, all] = game.querySelectorAll(".choice button");
+  const [status, next, copy] = game.querySelector(".score").children;
+  if (sent) status.textContent = `Whoever sent you here got ${sent} of ${count}.`;
+
+  const truths = answers.map((answer) => answer.querySelector("figcaption strong").textContent.includes("True"));
+  const said = [];
+  const right = () => said.filter((is, at) => is === truths[at]).length;
+  const choose = (is) => { for (const button of [yes, no]) Object.assign(button, { disabled: is !== null, ariaPressed: (button === yes) === is }); };
+  const ask = () => {
+    for (const parts of [claims, answers]) parts.forEach((part, at) => part.classList.toggle("now", at === said.length));
+    answers[said.length].hidden = "until-found"; // its figure gets ready meanwhile
+    choose(null);
+    next.hidden = true;
+  };
+  const tell = (is) => {
+    const at = said.push(is) - 1;
+    answers[at].hidden = false;
+    choose(is);
+    status.textContent = `${is === truths[at] ? "Right" : "Wrong"}: it’s ${truths[at]}. ${right()} of ${at + 1} so far.`;
+    Object.assign(next, { hidden: false, textContent: at + 1 < count ? "Next" : "Your score" });
+    next.focus({ preventScroll: true });
+    game.scrollIntoView(); // and the picture with it
+  };
+  const end = () => {
+    reveal();
+    claims.forEach((claim, at) => {
+      const found = said[at] === truths[at] ? "and it is" : `but it’s ${truths[at]}`;
+      claim.insertAdjacentHTML("beforeend", `<small>You said it’s ${said[at]}, ${found}.</small>`);
+    });
+    const link = `${location.href.split(/[?#]/)[0]}#${right()}-of-${count}`;
+    status.innerHTML = `You got ${right()} of ${count}; a coin gets ${count / 2} on average. <a href="${link}">This link</a> holds your score and nothing else.`;
+    copy.hidden = false;
+    copy.focus({ preventScroll: true });
+    game.scrollIntoView();
+  };
+  yes.addEventListener("click", () => tell(true));
+  no.addEventListener("click", () => tell(false));
+  all.addEventListener("click", () => {
+    reveal();
+    claims[0].focus();
+  });
+  next.addEventListener("click", () => {
+    if (said.length === count) return end();
+    ask();
+    claims[said.length].focus({ preventScroll: true });
+  });
+  copy.addEventListener("click", async () => {
+    const { href, hash } = status.querySelector("a");
+    try {
+      await navigator.clipboard.writeText(href);
+      copy.textContent = "Copied";
+    } catch {
+      location.hash = hash;
+      copy.textContent = "It’s in the address bar now";
+    }
+  });
+  for (const [at, claim] of claims.entries()) Object.assign(claim, { value: at + 1, tabIndex: -1 }); // numbered though the others are hidden
+  for (const answer of answers) answer.classList.add("result");
+  ask();
+  if (linked()) reveal();
+  addEventListener("hashchange", () => linked() && reveal());
+}
+if (new URLSearchParams(location.search).has("all")) {
+  predictions.forEach(open);
+  reveal();
+}
 
 // Which chapters have been read, what was predicted, and which goals are reached: marked in the sidebar, counted at each chapter's
 // end and on the first page, ticked in the summary. It is kept in one entry of this browser's storage and goes nowhere; where
@@ -186,7 +268,10 @@ if (storage && readable.length) {
   }
   const showAll = () => {
     const all = kept().all === true;
-    if (all) predictions.forEach(open);
+    if (all) {
+      predictions.forEach(open);
+      reveal();
+    }
     for (const box of predictions) {
       box.classList.toggle("always", all);
       box.querySelector(".always").textContent = all ? "Let me guess first again" : "Always show everything";

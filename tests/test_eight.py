@@ -1,0 +1,167 @@
+"""The game: eight claims, each settled by what a chapter prints and by its figure, however readers play it."""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.resources import files
+from itertools import pairwise
+from typing import Any, Literal
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.commands import ROOT
+from tests.pages import NUMBER, lines_of, printed, value
+from tests.test_living import FIGURES
+from tests.test_site import AXE, WCAG, Site, site, violations
+from tests.test_story import REPEATED, words
+
+__all__ = ["site"]
+PAGE = "book/eight.html"
+TEXT = (ROOT / "book/eight.md").read_text(encoding="utf-8")
+CLAIMS = re.findall(r"^\d\. (.*)$", TEXT, re.MULTILINE)
+ANSWERS = [
+    (figure, int(number), verdict, caption, *REPEATED.findall(element))
+    for figure, caption, element in re.findall(
+        r"^:name: fig-eight-(\w+)$.*?\n\n(.*?)^```$\n\n(.*?)$", TEXT, re.MULTILINE | re.DOTALL
+    )
+    for number, verdict in re.findall(r"^\*\*(\d)\. (True|False)\.\*\*", caption)
+]
+TRUE = [verdict == "True" for _, _, verdict, *_ in ANSWERS]
+
+
+def numbers(page: str, key: str) -> list[float]:
+    (line,) = lines_of(key, printed(page))
+    return [value(number) for number in re.findall(NUMBER, line.removeprefix(key))]
+
+
+def highest(offset: str) -> float:
+    return numbers("10_rope", f"key made for {offset}")[0]
+
+
+# Whether each claim holds, by what the chapters print.
+HOLDS: dict[str, Callable[[], bool]] = {
+    "mask": lambda: max(numbers("01_order", "layers 2")) < 60,  # percent, where a coin has 50
+    "arrows": lambda: numbers("10_rope", "query at 3, key 3 before") == numbers("10_rope", "query at 1,000,003, key 3 before"),
+    "relative": lambda: numbers("06_shift", "d = 128: median")[0] < 0.1,  # at one offset, of the spread of all scores
+    "peak": lambda: [highest(offset) for offset in ("7", "100", "10,000")] == [0, 0, 0],
+    "first": lambda: numbers("19_heads", "on the first token, layers 12 to 29")[0] > 100 * 100 / 1024,  # times an equal share
+    "limit": lambda: numbers("12_lengths", "rope, mean")[6] < numbers("12_lengths", "rope, mean")[0] + 0.1,
+    "longer": lambda: numbers("18_released", "NTK-aware")[1] < 0.1 < 1 < numbers("18_released", "as released")[1],
+    "shuffle": lambda: "equivariant, f(PX) = P f(X): yes" in printed("deeper/01_order"),
+}
+# And what its figure says when it has come to rest.
+SHOWS = {
+    "mask": "Between the two sentences, the vector of the full stop differs",
+    "arrows": "The angle between the arrows is",
+    "relative": "The score is not the same",
+    "peak": "the score is largest there",
+    "first": "of its attention on the first token",
+    "limit": "RoPE at letter",
+    "longer": "there is no cliff up to token 14,336",
+    "shuffle": "the weights have moved with their words, and none has changed",
+}
+
+
+@pytest.mark.parametrize(("figure", "number", "verdict", "caption", "repeated"), ANSWERS)
+def test_answer_is_what_its_chapter_prints_and_shows(
+    figure: str, number: int, verdict: str, caption: str, repeated: tuple[str, str]
+) -> None:
+    assert verdict == str(HOLDS[figure]()), f"{CLAIMS[number - 1]} It's {HOLDS[figure]()}."
+    assert "<!--" in caption.replace("<!--given-->", ""), f"answer {number} hangs on no line"
+    (chapter,) = re.findall(r"\[Chapter \d+\]\((\w+)\.ipynb#", caption)
+    page = FIGURES[repeated[0]]
+    assert page in (f"book/{chapter}.html", "book/index.html"), f"{repeated[0]} is in {page}, and readers are sent to {chapter}"
+
+
+def test_eight_claims_have_eight_answers_that_nothing_gives_away() -> None:
+    assert [number for _, number, *_ in ANSWERS] == [*range(1, len(CLAIMS) + 1)] == [*range(1, 9)]
+    assert 3 <= sum(TRUE) <= 5
+    assert not any(TRUE[at] == TRUE[at + 1] == TRUE[at + 2] for at in range(6)), "three in a row"
+    assert sum(one != other for one, other in pairwise(TRUE)) < 7, "they alternate"
+    by_length = [true for _, true in sorted(zip(map(len, CLAIMS), TRUE, strict=True))]
+    assert all(1 <= sum(half) <= 3 for half in (by_length[:4], by_length[4:])), "length gives them away"
+
+
+def test_game_takes_ninety_seconds() -> None:
+    assert words(re.sub(r"^```.*?$|^:.*$", "", TEXT, flags=re.MULTILINE)) <= 330  # with the answers, at 220 a minute
+
+
+@contextmanager
+def playing(browser: Browser, site: Site, fragment: str = "", **options: Any) -> Iterator[Page]:
+    problems: list[str] = []
+    with browser.new_page(reduced_motion="reduce", **options) as tab:
+        tab.on("pageerror", lambda error: problems.append(str(error)))
+        tab.goto(site.address(PAGE) + fragment)
+        yield tab
+    assert not problems
+
+
+@pytest.mark.parametrize("width", [320, 390, 1280])
+def test_it_is_played_by_keyboard_and_the_score_is_passed_on(browser: Browser, site: Site, width: int) -> None:
+    wrong = {2, 5}
+    with playing(browser, site, viewport={"width": width, "height": 844}) as tab:
+        status = tab.locator(".score [role=status]")
+        tab.locator(".claims button").first.focus()
+        for at, (figure, _, verdict, *_) in enumerate(ANSWERS):
+            expect(tab.locator(".claims li:visible")).to_have_text(CLAIMS[at].replace("'", "’"))
+            assert not tab.locator("figcaption:visible").count(), "the answer is there before the choice"
+            guess = str((verdict == "True") != (at in wrong))
+            before = tab.get_by_role("button", name=guess, exact=True).bounding_box()
+            tab.get_by_role("button", name=guess, exact=True).press("Enter")
+            expect(status).to_contain_text(f"{'Wrong' if at in wrong else 'Right'}: it’s {verdict.lower()}.")
+            tab.locator(f"#fig-eight-{figure} .says", has_text=SHOWS[figure]).wait_for()
+            expect(tab.locator("article figure:visible")).to_have_count(1)
+            assert tab.evaluate("document.scrollingElement.scrollWidth") <= width
+            after = tab.get_by_role("button", name=guess, exact=True).bounding_box()
+            assert before
+            assert after
+            assert (before["x"], before["width"]) == (after["x"], after["width"])
+            assert min(after["height"], after["width"]) >= 24
+            tab.keyboard.press("Enter")  # the focus is on the button that goes on
+        expect(status).to_contain_text("You got 6 of 8")
+        expect(tab.locator(".claims li:visible")).to_have_count(8)
+        expect(tab.locator("article figure:visible")).to_have_count(8)
+        expect(tab.locator(".claims li").nth(2)).to_contain_text("You said it’s true, but it’s false.")
+        link = status.locator("a").get_attribute("href")
+    assert link == f"{site.address(PAGE)}#6-of-8", "the link holds more than the score"
+    with playing(browser, site, "#6-of-8") as tab:
+        expect(tab.locator(".score")).to_contain_text("Whoever sent you here got 6 of 8.")
+        expect(tab.locator(".claims li:visible")).to_have_count(1)
+
+
+@pytest.mark.parametrize("fragment", ["#9-of-8", "#6-of-9", "#%3Cb%3E-of-8", "#-of-8"])
+def test_a_made_up_score_is_not_believed(browser: Browser, site: Site, fragment: str) -> None:
+    with playing(browser, site, fragment) as tab:
+        expect(tab.locator(".claims li:visible")).to_have_count(1)
+        expect(tab.locator(".score [role=status]")).to_be_empty()
+
+
+@pytest.mark.parametrize("way", ["no scripts", "on paper", "after a choice, on paper", "a link to an answer", "?all"])
+def test_all_claims_come_before_all_answers(browser: Browser, site: Site, way: str) -> None:
+    address = {"a link to an answer": "#fig-eight-first", "?all": "?all"}.get(way, "")
+    with playing(browser, site, address, java_script_enabled=way != "no scripts") as tab:
+        if way.startswith("after"):
+            tab.get_by_role("button", name="True", exact=True).click()
+        if "paper" in way:
+            tab.emulate_media(media="print")
+            assert not tab.locator(".claims button:visible").count()
+        tops = [
+            [part.bounding_box()["y"] for part in tab.locator(parts).all() if part.is_visible()]  # type: ignore[index]
+            for parts in (".claims li", "figcaption")
+        ]
+        assert [len(some) for some in tops] == [8, 8]
+        assert max(tops[0]) < min(tops[1]), "a claim stands below an answer"
+        assert tab.locator("figcaption").evaluate_all("all => all.every(one => one.checkVisibility())")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_game_has_no_barriers_while_it_is_played(browser: Browser, site: Site, scheme: Literal["light", "dark"]) -> None:
+    with playing(browser, site, color_scheme=scheme, viewport={"width": 390, "height": 844}) as tab:
+        tab.add_style_tag(content="* { transition: none !important; }")
+        tab.evaluate((files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8"))
+        found = [*violations(tab.evaluate(AXE, [".claims", {"runOnly": WCAG}]), "before a choice")]
+        tab.get_by_role("button", name="False", exact=True).click()
+        tab.locator(".lives .says:visible").wait_for()
+        found += violations(tab.evaluate(AXE, ["article", {"runOnly": WCAG}]), "after it")
+    assert not found, "\n".join(found)
