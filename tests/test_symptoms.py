@@ -57,8 +57,8 @@ def last(scheme: Any) -> Callable[..., Tensor]:
 
     def output(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         m = torch.arange(len(q))
-        turned = scheme.rotate(q[None, None], k[None, None], m, m)
-        return attention(*turned, v[None, None], mask=causal_mask(m, m))[0, 0, -1]
+        q, k = scheme.rotate(q[None, None], k[None, None], m, m)
+        return attention(q, k, v[None, None], mask=causal_mask(m, m))[0, 0, -1]
 
     return output
 
