@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from posenc_course.checks._kinds import kind
-from posenc_course.checks._sandbox import UNTRIED, Wrong, in_a_line, run
+from posenc_course.checks._sandbox import UNTRIED, Nothing, Wrong, in_a_line, run
 
 
 class NotYet(AssertionError):
@@ -161,7 +161,7 @@ class Check:
         calls = _Calls(self, answers)
         try:
             said = list(exercise.said(calls))
-        except _Nothing:
+        except Nothing:
             calls.explain_none(exercise)
             raise
         fault = exercise.fault(said) if exercise.fault else self._difference(exercise, said)
@@ -228,10 +228,6 @@ class _Exchanged:
         return self.right(*given)
 
 
-class _Nothing(Wrong):
-    """Raised for a call that returned None."""
-
-
 class _Calls:
     """Makes the calls of a case: to each of a student's answers, on copies of the arguments."""
 
@@ -248,26 +244,11 @@ class _Calls:
         def call(*arguments: Any, wanted: Any, shown: str = "") -> Any:
             shown = shown or called(name, arguments, case, self._check._parameters)
             _LAST[:] = arguments
-            none = False
-
-            def tried(*given: Any) -> Any:
-                nonlocal none
-                result = answer(*given)
-                none = result is None
-                # `run` notices changes in tensors; a list of numbers is the same if it looks the same.
-                if any(isinstance(old, list) and repr(old) != repr(new) for old, new in zip(arguments, given, strict=True)):
-                    raise Wrong(
-                        f"{shown} writes into its arguments, so the caller loses the original values. Make a copy first."
-                    )
-                return result
-
             try:
-                result = run(tried if callable(answer) else answer, *arguments, call=shown, answers=self._check._answers)
-            except Wrong as wrong:
-                if not none:
-                    raise
+                result = run(answer, *arguments, call=shown, answers=self._check._answers)
+            except Nothing:
                 self._none.setdefault(name, []).append((shown, arguments))
-                raise _Nothing(str(wrong)) from wrong
+                raise
             self._returned[name] += 1
             return read(result, wanted, call=shown)
 
@@ -280,7 +261,7 @@ class _Calls:
         self._returned.clear()
         with suppress(Exception):
             for number in range(len(exercise.cases)):
-                with suppress(_Nothing):
+                with suppress(Nothing):
                     exercise._asked(self, number)
         _LAST[:] = arguments
         if self._returned[name] > len(self._none.get(name, [])):
