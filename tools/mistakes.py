@@ -1,0 +1,310 @@
+"""What did the class get wrong? Makes a page and a table from the notebooks that nbgrader has graded.
+
+    python ../tools/mistakes.py 01_order        # in exercises/, after nbgrader autograde 01_order
+
+The page, mistakes/01_order.html, shows for each exercise how many got it right, made a mistake that the check knows, or didn't
+try; the section to go back to; and what to do with it in the next lecture. mistakes/01_order.csv holds the same as a table.
+Neither names a student, unless you add --names.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import re
+import sys
+import tomllib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import matplotlib.pyplot as plt
+import nbformat
+
+from posenc_course import checks, plotting
+from posenc_course._system import write_whole
+from posenc_course.checks._exercise import Check
+from posenc_course.checks._sandbox import UNTRIED
+
+ROOT = Path(__file__).resolve().parent.parent
+# What became of an exercise: in the picture's order, with its colour.
+KINDS = {
+    "right": plotting.COLORS["green"],
+    "a known mistake": plotting.COLORS["vermillion"],
+    "another wrong result": plotting.COLORS["orange"],
+    "no usable result": plotting.COLORS["black"],
+    "not tried": "#B0B0B0",
+}
+# What a verdict says instead of judging a result.
+NO_RESULT = {
+    r"raised (\w+)": "raises {}",
+    r"didn't return within": "doesn't return in time",
+    r"calls the package's own ([\w.]+\w)": "calls the package's {}",
+    r"writes into its arguments": "writes into its arguments",
+    r"needs a function": "isn't a function",
+    r"((?:returned|has shape) .*)": "{}",
+    r"(can't read your answer.*)": "{}",
+}
+
+
+class Finding(NamedTuple):
+    """What one student's answer to one exercise amounts to."""
+
+    kind: str
+    label: str = ""
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """An exercise of the assignment: its heading, its points, and its check."""
+
+    number: int
+    title: str
+    grade_id: str
+    points: int
+    name: str  # of the check: order.kind
+
+    @cached_property
+    def check(self) -> Check:
+        topic, _, name = self.name.partition(".")
+        return getattr(getattr(checks, topic), name)
+
+    @property
+    def section(self) -> tuple[str, str]:
+        """The page to go back to, and the heading there."""
+        topic, _, name = self.name.partition(".")
+        page, heading = tomllib.loads((ROOT / "book/reread.toml").read_text(encoding="utf-8"))[topic][name]
+        number = int(page.removeprefix("deeper/")[:2])
+        return f"the page below chapter {number}" if page.startswith("deeper/") else f"chapter {number}", heading
+
+    def finding(self, cell: Any) -> Finding:
+        """Read off a graded cell what the answer amounts to; None stands for a cell that isn't there."""
+        if cell is None:
+            return Finding("no usable result", "the graded cell is missing")
+        errors = [output for output in cell.outputs if output.output_type == "error"]
+        if not errors:
+            return Finding("right")
+        lines = "".join(output.get("text", "") for output in cell.outputs).strip().splitlines()
+        if errors[-1].ename != "NotYet" or not lines:
+            said = errors[-1].evalue if errors[-1].ename == "Not run" else f"the graded cell raises {errors[-1].ename}"
+            return Finding("no usable result", said)
+        return self.read(lines[-1])
+
+    def read(self, verdict: str) -> Finding:
+        """Sort a verdict that doesn't begin with "Right"."""
+        text, seed = re.findall(r"^(.*?)(?: \(seed (\d+)\))?$", verdict)[0]
+        if text.startswith(UNTRIED):
+            return Finding("not tried")
+        for label, (_, hint) in self.check.exercise(int(seed or 0)).mistakes.items():
+            if hint == text:
+                return Finding("a known mistake", label, hint)
+        common = re.split(rf"(?:part \d+ of )?\b(?:{'|'.join(self.check._names)})\(", text)[0].strip()
+        if not common or text.startswith("This check"):
+            for pattern, label in NO_RESULT.items():
+                if found := re.search(pattern, text):
+                    return Finding("no usable result", label.format(*found.groups()))
+        return Finding("another wrong result", common or "nothing in common with a known mistake")
+
+
+def exercises(notebook: Any) -> list[Exercise]:
+    """The exercises of an assignment that checks grade, in order."""
+    found, number, title = [], 0, ""
+    for cell in notebook.cells:
+        if heading := re.search(r"^## Exercise (\d+): (.*) \(", cell.source, re.MULTILINE):
+            number, title = int(heading[1]), heading[2]
+        about = cell.metadata.get("nbgrader", {})
+        if cell.cell_type == "code" and about.get("grade"):
+            (name,) = re.findall(r"^checks\.grade\(checks\.([\w.]+)\(", cell.source)
+            found.append(Exercise(number, title, about["grade_id"], about["points"], name))
+    return found
+
+
+@dataclass(frozen=True)
+class Class:
+    """Who found what: a row per exercise, a column per student, from the most points to the fewest."""
+
+    assignment: str
+    title: str
+    exercises: list[Exercise]
+    students: list[str]
+    findings: list[list[Finding]]
+
+    def tally(self, row: int) -> list[tuple[Finding, int]]:
+        """The findings of an exercise that aren't right, the most frequent first, by kind."""
+        order = [*KINDS]
+        counts = Counter(finding for finding in self.findings[row] if finding.kind != "right")
+        return sorted(counts.items(), key=lambda each: (order.index(each[0].kind), -each[1], each[0].label))
+
+
+def read(course: Path, assignment: str) -> Class:
+    """Read the graded notebooks of an assignment. Raises ValueError if there are none."""
+    source = course / "source" / assignment / f"{assignment}.ipynb"
+    graded = sorted((course / "autograded").glob(f"*/{assignment}/{assignment}.ipynb"))
+    if not source.is_file():
+        known = ", ".join(path.name for path in sorted((course / "source").glob("*_*")))
+        raise ValueError(f"no assignment is called {assignment} in {course}: {known or 'run this in exercises/'}")
+    if not graded:
+        raise ValueError(f"nobody's {assignment} has been graded yet: run nbgrader autograde {assignment} first")
+    notebook = nbformat.read(source, as_version=4)
+    title, of_assignment = notebook.cells[0].source.splitlines()[0].removeprefix("# "), exercises(notebook)
+    columns = {}
+    for path in graded:
+        cells = {cell.metadata.get("nbgrader", {}).get("grade_id"): cell for cell in nbformat.read(path, as_version=4).cells}
+        columns[path.parents[1].name] = [each.finding(cells.get(each.grade_id)) for each in of_assignment]
+
+    def place(student: str) -> tuple[Any, ...]:
+        pairs = zip(of_assignment, columns[student], strict=True)
+        return -sum(each.points for each, finding in pairs if finding.kind == "right"), columns[student], student
+
+    students = sorted(columns, key=place)
+    rows = [[columns[student][row] for student in students] for row in range(len(of_assignment))]
+    return Class(assignment, title, of_assignment, students, rows)
+
+
+# ── what to do with it ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def suggestion(tally: Sequence[tuple[Finding, int]], students: int) -> str:
+    """What to do about an exercise in the next lecture."""
+    wrong = sum(count for _, count in tally)
+    if 5 * wrong < students:
+        return "Leave it at the feedback: fewer than one in five still need it." if wrong else "Everybody has it: go on."
+    finding, most = max(tally, key=lambda each: each[1])
+    if 3 * most < wrong or most == 1:
+        return "No single mistake stands out, so go through the section again instead of through the mistakes."
+    if finding.kind == "a known mistake":
+        return f"Show this mistake, and let the class explain it before you give the check's hint: “{finding.hint}”"
+    if finding.kind == "not tried":
+        return "Do the first step together: most of those without points haven't begun."
+    return f"Show what most of the others got, and ask what's wrong with it: {finding.label.removesuffix('.')}."
+
+
+def first(found: Class) -> int:
+    """The exercise to begin with: the one that has cost the class most points."""
+    lost = [each.points * sum(count for _, count in found.tally(row)) for row, each in enumerate(found.exercises)]
+    return lost.index(max(lost))
+
+
+# ── the files ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def table(found: Class, *, names: bool = False) -> str:
+    """The table as CSV: a row per exercise and finding, a column per student, and 1 where they meet."""
+    text = io.StringIO()
+    write = csv.writer(text, lineterminator="\n").writerow
+    write(["exercise", "check", "kind", "finding", "hint", "students", *_columns(found, names)])
+    for row, each in enumerate(found.exercises):
+        for finding, count in [*found.tally(row), (Finding("right"), sum(f.kind == "right" for f in found.findings[row]))]:
+            marks = [int(finding == other) for other in found.findings[row]]
+            write([each.number, each.name, finding.kind, finding.label, finding.hint, count, *marks])
+    return text.getvalue()
+
+
+def _columns(found: Class, names: bool) -> list[str]:
+    return found.students if names else [str(number) for number in range(1, len(found.students) + 1)]
+
+
+def picture(found: Class) -> str:
+    """A bar per exercise, as SVG."""
+    plotting.use_style()
+    labels = [f"{each.number}. {each.title}" for each in found.exercises]
+    fig, ax = plt.subplots(figsize=(7, 0.9 + 0.36 * len(labels)), layout="constrained")
+    begun = [0] * len(labels)
+    for kind, color in KINDS.items():
+        counts = [sum(finding.kind == kind for finding in row) for row in found.findings]
+        bars = ax.barh(labels, counts, left=begun, color=color, label=kind)
+        ax.bar_label(bars, [str(count) if count else "" for count in counts], label_type="center", color="white", fontsize=9)
+        begun = [a + b for a, b in zip(begun, counts, strict=True)]
+    ax.invert_yaxis()
+    ax.set(xlim=(0, len(found.students)), xlabel="students")
+    ax.tick_params(labelsize=9)
+    fig.legend(loc="outside upper left", ncols=len(KINDS), fontsize=9, handlelength=1, columnspacing=1)
+    drawn = io.StringIO()
+    with plt.rc_context({"svg.hashsalt": found.assignment}):
+        fig.savefig(drawn, format="svg", metadata={"Date": None})
+    plt.close(fig)
+    return drawn.getvalue()[drawn.getvalue().index("<svg") :]
+
+
+STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif;
+       margin: 2em auto; max-width: 72em; padding: 0 1em; color: #1a1a1a; background: #fff }
+svg { width: 100%; height: auto }
+.wide { overflow-x: auto }
+table { border-collapse: collapse; font-size: 14px }
+th, td { border-bottom: 1px solid #ccc; padding: .2em .3em; text-align: center; font-weight: normal }
+th:first-child { text-align: left; min-width: 17em }
+td { color: var(--kind) }
+small { display: block; color: #555 }
+"""
+
+
+def page(found: Class, *, names: bool = False) -> str:
+    """The page: what to begin with, the picture, and the exercises one by one."""
+    students, worst = len(found.students), first(found)
+    title = "What did the class get wrong?"
+    parts = [f"<h1>{title}</h1>", f"<p>{escape(found.title)} · {students} graded notebooks</p>"]
+    parts += [f"<p>{_begin(found, worst)}</p>", picture(found)]
+    heads = "".join(f"<th>{escape(head)}</th>" for head in _columns(found, names))
+    for row, each in enumerate(found.exercises):
+        tally, (where, heading) = found.tally(row), each.section
+        right = students - sum(count for _, count in tally)
+        parts.append(
+            f"<h2>Exercise {each.number}: {escape(each.title)}</h2>"
+            f"<p>{right} of {students} have it right. To reread: <em>{escape(heading)}</em> ({where}).<br>"
+            f"<strong>{escape(suggestion(tally, students))}</strong></p>"
+        )
+        lines = ""
+        for finding, count in tally:
+            marks = "".join(f"<td>{'●' if finding == other else ''}</td>" for other in found.findings[row])
+            hint = f"<small>{escape(finding.hint)}</small>" if finding.hint else ""
+            label = f'<th scope="row">{escape(finding.label or finding.kind)}{hint}</th><td>{count}</td>'
+            lines += f'<tr style="--kind: {KINDS[finding.kind]}">{label}{marks}</tr>'
+        if lines:
+            parts.append(
+                f'<div class="wide"><table><thead><tr><th>mistake</th><th>all</th>{heads}</tr></thead>{lines}</table></div>'
+            )
+    order = "" if names else " Students are numbered from the most points to the fewest."
+    parts.append(f"<p>A dot is a student whose answer this is.{order}</p>")
+    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title} {found.assignment}</title>'
+    return f'<!DOCTYPE html><html lang="en"><head>{head}<style>{STYLE}</style></head><body>{"".join(parts)}</body></html>\n'
+
+
+def _begin(found: Class, row: int) -> str:
+    """The suggestion for the whole assignment."""
+    tally, each = found.tally(row), found.exercises[row]
+    if not tally:
+        return "Everybody has everything right."
+    where, heading = each.section
+    return (
+        f"In the next lecture, begin with exercise {each.number}, which cost the class most points, "
+        f"and with <em>{escape(heading)}</em> ({where})."
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("assignment", help="for example 01_order")
+    parser.add_argument("--course", type=Path, default=Path(), help="the folder that nbgrader works in (default: this one)")
+    parser.add_argument("--names", action="store_true", help="name the students, as their folders are named")
+    given = parser.parse_args(arguments)
+    try:
+        found = read(given.course, given.assignment)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 1
+    for suffix, make in {".html": page, ".csv": table}.items():
+        path = given.course / "mistakes" / f"{given.assignment}{suffix}"
+        write_whole(path, make(found, names=given.names).encode())
+        print(path)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
