@@ -49,7 +49,8 @@ bench: .venv/complete  ## compare the speed and errors of the package with its p
 	.venv/bin/python tools/bench.py
 
 exercises: .venv/complete  ## make exercises/release (the students' version) from exercises/source
-	cd exercises && PATH="$(CURDIR)/.venv/bin:$$PATH" nbgrader generate_assignment --assignment="*" --force --no-db
+	cd exercises && PATH="$(CURDIR)/.venv/bin:$$PATH" nbgrader generate_assignment --assignment="*" --force --no-db \
+	    --CourseDirectory.release_directory=release --StandAlone.enabled=False
 
 experiment: .venv/complete  ## train every scheme and test it beyond the training length: PRESET=quick (minutes), full or gpu
 	.venv/bin/python -m posenc_course.experiment run --preset $(PRESET) --folder _experiment/$(PRESET) $(OPTIONS)

@@ -1,8 +1,72 @@
 """The course's settings for nbgrader; every nbgrader command that runs in this folder reads them."""
 
+import os
+import re
+from pathlib import Path
+
+from nbclient.exceptions import DeadKernelError
+from nbformat.v4 import new_output
 from nbgrader.converters.autograde import Autograde
-from nbgrader.preprocessors import LimitOutput, NbGraderPreprocessor
-from traitlets.config import get_config
+from nbgrader.converters.generate_assignment import GenerateAssignment
+from nbgrader.converters.generate_feedback import GenerateFeedback
+from nbgrader.preprocessors import ClearHiddenTests, Execute, GetGrades, LimitOutput, NbGraderPreprocessor
+from traitlets import Unicode
+
+# nbgrader gives this function to the file; the one of the same name in traitlets makes settings that some commands don't read.
+c = get_config()  # noqa: F821
+
+
+class StandAlone(NbGraderPreprocessor):
+    """Make a notebook readable outside the book: plain Markdown, and links to the course's site or none."""
+
+    site = Unicode("", help="the address of the course's site, such as https://example.org/course").tag(config=True)
+
+    def preprocess_cell(self, cell, resources, index):
+        site = self.site.rstrip("/")
+        if cell.cell_type == "markdown":
+            text = re.sub(r":::\{admonition\} (.*)\n:class: .*\n\n(.*?)\n:::", r"**\1**\n\n\2", cell.source, flags=re.DOTALL)
+            page = rf"[\1]({site}/\2.html\3)" if site else r"\1"
+            cell.source = re.sub(r"\[([^\]]+)\]\((?:\.\./)+(book/[\w/]+)\.ipynb(#[\w-]+)?\)", page, text)
+        elif site:
+            cell.source = re.sub(r"(# %pip install .*)(?=posenc_course-)", rf"\1{site}/", cell.source)
+        return cell, resources
+
+
+def fail(cell, sentence):
+    """Give a cell that wasn't run to its end the output of an error, which gets no points."""
+    cell.outputs = [new_output("error", ename="Not run", evalue=sentence, traceback=[sentence])]
+
+
+class Patient(Execute):
+    """Go on if a cell ends Python, and don't wait again for a function that hasn't returned."""
+
+    def preprocess(self, nb, resources, **kwargs):
+        self.ended, self.checked, self.stuck = False, set(), set()
+        return super().preprocess(nb, resources, **kwargs)
+
+    def preprocess_cell(self, cell, resources, index):
+        about, names = cell.metadata.get("nbgrader", {}), {*re.findall(r"\w+", cell.source)}
+        shows = about.get("locked") and not about.get("grade")
+        if cell.cell_type != "code":
+            return cell, resources
+        if self.ended:
+            fail(cell, "Not run, because a cell above has ended Python.")
+        elif shows and self.stuck & names:
+            fail(cell, f"Not run, because {min(self.stuck & names)} didn't return in time in a cell above.")
+        else:
+            try:
+                super().preprocess_cell(cell, resources, index)
+            except DeadKernelError:
+                self.ended = True
+                fail(cell, "This cell has ended Python. Does it call something like os._exit, or use too much memory?")
+        if about.get("grade"):
+            answers = {*re.findall(r"\w+", re.search(r"\(checks\.[\w.]+\((.*)\)\)", cell.source)[1])}
+            self.checked |= answers
+            if any("didn't return within" in output.get("text", "") for output in cell.outputs):
+                self.stuck |= answers
+        elif shows and any(output.get("ename") == "CellTimeoutError" for output in cell.outputs):
+            self.stuck |= self.checked & names
+        return cell, resources
 
 
 class LimitCharacters(NbGraderPreprocessor):
@@ -15,17 +79,47 @@ class LimitCharacters(NbGraderPreprocessor):
         return cell, resources
 
 
-c = get_config()
+class Readable(NbGraderPreprocessor):
+    """Give a student's page the assignment's title instead of the file's name, and lines that don't end outside it."""
 
+    def preprocess(self, nb, resources):
+        title = re.search(r"^# (.*)", nb.cells[0].source if nb.cells else "")
+        if title:
+            resources["nbgrader"]["notebook"] = title[1]
+        resources["inlining"]["css"] += [
+            "pre { white-space: pre-wrap !important }",
+            "summary { display: list-item !important }",
+        ]
+        return nb, resources
+
+
+def replaced(steps, old, *new):
+    return [each for step in steps for each in (new if step is old else [step])]
+
+
+# The kernels inherit this: a notebook that is being graded can't read the folder.
+os.environ["POSENC_COURSE_ANSWERS"] = str(Path(__file__).resolve().parent / "source")
 c.CourseDirectory.course_id = "where-is-a-token"
+# Not the folder `release`, whose notebooks are pages of the book.
+c.CourseDirectory.release_directory = "handout"
 c.ClearSolutions.code_stub = {"python": "raise NotImplementedError  # your turn"}
 c.ClearSolutions.text_stub = "*Your answer.*"
+c.GenerateAssignment.preprocessors = [StandAlone, *GenerateAssignment.preprocessors.default_args[0]]
 
-# Otherwise, a posenc_course.py that a student hands in beside the notebook would replace the package.
-c.Execute.extra_arguments = ["--HistoryManager.hist_file=:memory:", "--InteractiveShellApp.ignore_cwd=True"]
+c.Execute.extra_arguments = [
+    "--HistoryManager.hist_file=:memory:",
+    # Otherwise, a posenc_course.py that a student hands in beside the notebook would replace the package.
+    "--InteractiveShellApp.ignore_cwd=True",
+    # Checks run in a process of their own, so that a student's function can't call the right answers.
+    "--ext=posenc_course.checks._judge",
+]
 c.Execute.timeout = 60  # seconds per cell: a loop that never ends costs only its author, and only this cell
+c.Execute.iopub_timeout = 30  # on a busy machine, the last words of a cell can take a while,
+c.Execute.raise_on_iopub_timeout = False  # and without them, a notebook is still graded
 c.LimitOutput.max_lines = 500
 c.LimitOutput.max_traceback = 20
-steps = list(Autograde.autograde_preprocessors.default_args[0])
-steps.insert(steps.index(LimitOutput), LimitCharacters)
-c.Autograde.autograde_preprocessors = steps
+steps = replaced(Autograde.autograde_preprocessors.default_args[0], Execute, Patient)
+c.Autograde.autograde_preprocessors = replaced(steps, LimitOutput, LimitCharacters, LimitOutput)
+# The page shows what students have been given, and not the tests that are hidden from them.
+steps = GenerateFeedback.preprocessors.default_args[0]
+c.GenerateFeedback.preprocessors = [*replaced(steps, GetGrades, GetGrades, ClearHiddenTests), Readable]

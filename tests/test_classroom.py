@@ -1,27 +1,44 @@
-"""A class with the real nbgrader: an assignment is generated and released, students hand in, and it is graded, with feedback.
+"""A class with the real nbgrader, on a fresh copy of the repository: every command of the guide runs as the page has it.
 
-One student is right, one is wrong, one hands in broken notebooks. No student may get another's results, and grading continues.
+One student is right, one is wrong, others hand in broken notebooks. No student gets another's results, and grading continues.
 """
 
 from __future__ import annotations
 
 import csv
+import os
+import re
 import shutil
+import subprocess
+import sys
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from getpass import getuser
 from pathlib import Path
 from typing import Any
+from urllib.error import URLError
+from urllib.request import urlopen
 
 import nbformat
 import pytest
+from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell
 
 ROOT = Path(__file__).resolve().parent.parent
+GUIDE = ROOT / "book/teaching/classroom.md"
 pytestmark = pytest.mark.slow
 ASSIGNMENT = "01_order"
-PATIENCE = "2"  # seconds for one call; the default has more, for a class that shares a machine
+PATIENCE = "5"  # seconds for one call; the default has more, for a class that shares a machine
 Notebook = Any
 Nbgrader = Callable[..., str]
+
+
+def commands(heading: str) -> list[str]:
+    """The commands of the first block below a heading of the guide, without their comments."""
+    block = re.findall(rf"^##+ With {heading}\n.*?^```\n(.*?)^```", GUIDE.read_text("utf-8"), re.DOTALL | re.MULTILINE)[0]
+    return [line for each in block.splitlines() if (line := re.sub(r"(^| +)# .*", "", each))]
 
 
 @dataclass
@@ -43,7 +60,7 @@ def by_id(notebook: Notebook) -> dict[str, Any]:
 
 def hand_in(course: Path, student: str, change: Callable[[Notebook], None], *, name: str = ASSIGNMENT) -> Path:
     """Puts the released notebook, as the student has changed it, where nbgrader collects it."""
-    notebook = nbformat.read(course / "release" / ASSIGNMENT / f"{ASSIGNMENT}.ipynb", as_version=4)
+    notebook = nbformat.read(course / "handout" / ASSIGNMENT / f"{ASSIGNMENT}.ipynb", as_version=4)
     change(notebook)
     folder = course / "submitted" / student / ASSIGNMENT
     folder.mkdir(parents=True, exist_ok=True)
@@ -66,20 +83,33 @@ def mistaken(notebook: Notebook) -> None:
 
 def hostile(notebook: Notebook) -> None:
     cells = by_id(notebook)
-    cells[
-        "permutation"
-    ].source = "def permutation_matrix(order):\n    while True:\n        try: pass\n        except Exception: pass"
-    cells["kind"].source = "import sys\ndef kind(f, x):\n    sys.exit()"
-    cells["who-sees-whom"].source = (
+    cells["permutation"].source = (
         "checks.grade = lambda *_: None\n"
-        "checks.order.who_sees_whom = lambda f, **_: 'Right: as I say.'\n"
+        "checks.order = type('order', (), {'__getattr__': lambda *_: lambda *_, **__: 'Right: as I say.'})()\n"
         "checks._exercise.grade = checks.grade\n"
-        "who_sees_whom = None"
+        "type(checks._judge.sealed()).verdict = lambda *_, **__: 'Right: as I say.'\n"
+        "permutation_matrix = None"
     )
+    cells["kind"].source = "import sys\ndef kind(f, x):\n    sys.exit()"
+    cells[
+        "who-sees-whom"
+    ].source = "def who_sees_whom(f, x):\n    while True:\n        try: pass\n        except Exception: pass"
     cells["orders-apart"].source = (
         "print('a long line of nothing ' * 450_000)\nfor _ in range(20_000): print('and more')\n"
         "def orders_apart(f, x):\n    return 24"
     )
+
+
+def deadly(notebook: Notebook) -> None:
+    """One function calls the right answer, the next one is right, and the third ends the kernel."""
+    solve(notebook)
+    cells = by_id(notebook)
+    cells["permutation"].source = (
+        "def permutation_matrix(order):\n"
+        "    from posenc_course import checks\n"
+        "    return checks.order.permutation.exercise(0).rights[0](order)"
+    )
+    cells["who-sees-whom"].source = "import os\ndef who_sees_whom(f, x):\n    os._exit(0)"
 
 
 ENDLESS = "while True: pass"
@@ -107,32 +137,93 @@ import sys; sys.modules["posenc_course.checks"] = checks
 
 
 @pytest.fixture(scope="module")
-def course(tmp_path_factory: pytest.TempPathFactory, nbgrader: Nbgrader) -> Course:
-    root = tmp_path_factory.mktemp("class")
-    shutil.copy(ROOT / "exercises/nbgrader_config.py", root)
-    shutil.copytree(ROOT / "exercises/source" / ASSIGNMENT, root / "source" / ASSIGNMENT)
+def exercises(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in a copy of what a clone would have, after the first two commands of the guide."""
+    clone = tmp_path_factory.mktemp("clone")
+    listed = subprocess.check_output(["git", "ls-files", "-coz", "--exclude-standard"], cwd=ROOT, text=True)
+    for name in filter(None, listed.split("\0")):
+        if re.match(r"(exercises|posenc_course|tools|book/reread)|[^/]*$", name) and (ROOT / name).is_file():
+            (clone / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, clone / name)
+    (clone / ".venv").symlink_to(sys.prefix)
+    root = clone / "exercises"
     config = root / "nbgrader_config.py"
     # A short wait for the cell that never ends, and for no other: each kernel's first one imports torch.
-    config.write_text(config.read_text() + f"\nc.Execute.timeout_func = lambda cell: 2 if {ENDLESS!r} in cell.source else 60\n")
-    nbgrader(root, "generate_assignment", ASSIGNMENT)
+    waits = f"c.Execute.timeout_func = lambda cell: 2 if {ENDLESS!r} in cell.source else 60"
+    exchange = clone / "exchange"
+    exchange.mkdir()
+    exchange.chmod(0o777)
+    config.write_text(f"{config.read_text()}\n{waits}\nc.Exchange.root = {str(exchange)!r}\n")
+    return root
+
+
+@dataclass
+class Shell:
+    """Runs the guide's commands; those before the first one that is no setting are repeated each time."""
+
+    folder: Path
+    prepare: list[str]
+
+    def __call__(self, command: str, *, returns: int = 0) -> str:
+        environment = {name: value for name, value in os.environ.items() if name != "POSENC_COURSE_SEED"}
+        environment |= {"POSENC_COURSE_PATIENCE": PATIENCE, "PYTHONPATH": str(ROOT)}
+        lines = "\n".join(["set -e", *self.prepare, command])
+        done = subprocess.run(["bash", "-c", lines], cwd=self.folder, env=environment, capture_output=True, text=True)
+        assert done.returncode == returns, f"{command}:\n{done.stdout}{done.stderr}"
+        return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def guide(exercises: Path) -> list[str]:
+    return commands("nbgrader")
+
+
+@pytest.fixture(scope="module")
+def shell(exercises: Path, guide: list[str]) -> Shell:
+    return Shell(exercises.parent, guide[:2])
+
+
+@pytest.fixture(scope="module")
+def course(exercises: Path, guide: list[str], shell: Shell) -> Course:
+    """The guide's commands, one after the other; only the grading tab is opened elsewhere."""
+    root, log = exercises, ""
+    promised = {
+        "nbgrader generate_assignment": ["handout/01_order/01_order.ipynb", "gradebook.db"],
+        "pip wheel": ["handout/01_order/posenc_course-0.1.0-py3-none-any.whl"],
+        "nbgrader autograde": ["autograded/wrong/01_order/01_order.ipynb"],
+        "nbgrader generate_feedback": ["feedback/wrong/01_order/01_order.html"],
+        "nbgrader export": ["grades.csv"],
+        "python ../tools/mistakes.py": ["mistakes/01_order.html", "mistakes/01_order.csv"],
+    }
+    assert guide[:2] == ["cd exercises", 'export PATH="$PWD/../.venv/bin:$PATH"']
+    rest = [command for command in guide[2:] if command != "jupyter lab"]
+    assert len(rest) == len(guide) - 3
+    for command, (start, files) in zip(rest, promised.items(), strict=True):
+        assert command.startswith(start)
+        assert not any((root / file).exists() for file in files), "a fresh clone has none of these"
+        if start == "nbgrader autograde":
+            all_hand_in(root)
+            log = shell(command, returns=1)  # for the renamed notebook, after all others were graded
+        else:
+            shell(command)
+        assert all((root / file).exists() for file in files), command
+    with (root / "grades.csv").open() as grades:
+        points = {row["student_id"]: float(row["score"]) for row in csv.DictReader(grades)}
+    return Course(root, points, log)
+
+
+def all_hand_in(root: Path) -> None:
     hand_in(root, "right", solve)
     hand_in(root, "wrong", mistaken)
     hand_in(root, "hostile", hostile)
     hand_in(root, "stuck", stuck)
     hand_in(root, "bare", bare)
     hand_in(root, "renamed", solve, name="my homework")
-    impostor = hand_in(root, "impostor", lambda _: None)
-    (impostor / "posenc_course.py").write_text(IMPOSTOR)
-    (impostor / "torch.py").write_text("raise SystemExit")
-    (impostor / "posenc_course").mkdir()
-    (impostor / "posenc_course/__init__.py").write_text(IMPOSTOR)
-    # It returns 1 for the renamed notebook, after all others were graded.
-    log = nbgrader(root, "autograde", ASSIGNMENT, returns=1, POSENC_COURSE_PATIENCE=PATIENCE)
-    nbgrader(root, "generate_feedback", ASSIGNMENT)
-    nbgrader(root, "export")
-    with (root / "grades.csv").open() as grades:
-        points = {row["student_id"]: float(row["score"]) for row in csv.DictReader(grades)}
-    return Course(root, points, log)
+    deadly_one = hand_in(root, "deadly", deadly)
+    (deadly_one / "posenc_course.py").write_text(IMPOSTOR)
+    (deadly_one / "torch.py").write_text("raise SystemExit")
+    (deadly_one / "posenc_course").mkdir()
+    (deadly_one / "posenc_course/__init__.py").write_text(IMPOSTOR)
 
 
 def test_every_student_gets_the_points_that_are_due(course: Course) -> None:
@@ -144,7 +235,7 @@ def test_every_student_gets_the_points_that_are_due(course: Course) -> None:
         "stuck": 8,  # the cell that never ends is interrupted, after what it had defined
         "bare": 0,  # no cell, no points
         "renamed": 0,
-        "impostor": 0,
+        "deadly": 2,  # for what was right before Python ended
     }
 
 
@@ -158,12 +249,16 @@ def said(course: Course, student: str, grade_id: str) -> str:
     [
         ("right", "kind-test", "Right: all 16 functions"),
         ("wrong", "permutation-test", "Your P is the transpose"),
-        ("hostile", "permutation-test", f"return within {PATIENCE} seconds"),
+        ("hostile", "permutation-test", "This check needs a function, not a NoneType"),
         ("hostile", "kind-test", "raised SystemExit"),
-        ("hostile", "who-sees-whom-test", "This check needs a function, not a NoneType"),
+        ("hostile", "who-sees-whom-test", f"return within {PATIENCE} seconds"),
+        ("hostile", "ex3-figure", "Not run, because who_sees_whom didn't return in time in a cell above."),
         ("hostile", "orders-apart-test", "You count the orders"),
         ("stuck", "kind", "No reply from kernel before timeout"),
-        ("impostor", "permutation-test", "Not tried yet"),
+        ("deadly", "permutation-test", "raised AttributeError"),
+        ("deadly", "kind-test", "Right: all 16 functions"),
+        ("deadly", "who-sees-whom-test", "This cell has ended Python."),
+        ("deadly", "orders-apart-test", "Not run, because a cell above has ended Python."),
     ],
 )
 def test_feedback_says_in_a_line_what_was_wrong(course: Course, student: str, cell: str, line: str) -> None:
@@ -180,6 +275,117 @@ def test_the_teacher_is_told_of_a_notebook_under_another_name(course: Course) ->
 def test_ten_megabytes_of_prints_do_not_reach_the_gradebook(course: Course) -> None:
     size = (course.root / "autograded/hostile" / ASSIGNMENT / f"{ASSIGNMENT}.ipynb").stat().st_size
     assert size < 1_000_000
+
+
+def test_the_log_warns_only_of_what_the_guide_calls_normal(course: Course) -> None:
+    (of_right,) = re.findall(r"student with ID 'right'.*?(?=student with ID)", course.log, re.DOTALL)
+    warnings = [line for line in of_right.splitlines() if re.search(r"WARNING|ERROR", line)]
+    normal = [line for line in warnings if re.search(r"Attribute 'checksum' for cell [\w-]+ has changed!", line)]
+    assert len(normal) == 4, "one for each graded cell"
+    assert {line.partition("WARNING")[2][:34] for line in warnings if line not in normal} <= {
+        " | Kernel is running over TCP with"
+    }
+
+
+def test_students_get_a_page_that_they_can_read(course: Course) -> None:
+    """No hidden tests, no directives of the book's, no links to pages that they don't have, and a title."""
+    page = BeautifulSoup(course.feedback("wrong"), "html.parser")
+    assert page.title
+    assert page.title.get_text() == "Assignment 1: Which layers see the order?"
+    text = page.get_text()
+    assert "Your P is the transpose" in text
+    assert not re.search(r"HIDDEN TESTS|fresh\.grade|:::|:class:", text)
+    links = [str(link["href"]) for link in page.select("a[href]")]
+    assert not [link for link in links if not re.match(r"#|https?://", link)]
+    anchors = {str(anchor.get("name") or anchor.get("id")) for anchor in page.select("[name], [id]")}
+    assert {link[1:] for link in links if link[0] == "#"} <= anchors | {"top"}
+
+
+def test_a_handout_stands_alone(course: Course) -> None:
+    folder = course.root / "handout" / ASSIGNMENT
+    notebook = nbformat.read(folder / f"{ASSIGNMENT}.ipynb", as_version=4)
+    text = "\n".join(cell.source for cell in notebook.cells)
+    assert "**What this assignment asks**\n\nThis assignment has" in text
+    assert not re.search(r":::|\]\(\.\.|HIDDEN", text)
+    (wheel,) = re.findall(r"^# %pip install .*?(\S+\.whl)$", text, re.MULTILINE)
+    assert (folder / wheel).is_file(), "the line that installs the package finds it beside the notebook"
+
+
+def test_the_sites_address_goes_into_the_links(course: Course, nbgrader: Nbgrader, tmp_path: Path) -> None:
+    shutil.copy(ROOT / "exercises/nbgrader_config.py", tmp_path)
+    shutil.copytree(ROOT / "exercises/source" / ASSIGNMENT, tmp_path / "source" / ASSIGNMENT)
+    nbgrader(tmp_path, "generate_assignment", ASSIGNMENT, "--no-db", "--StandAlone.site=https://example.org/course/")
+    text = (tmp_path / "handout" / ASSIGNMENT / f"{ASSIGNMENT}.ipynb").read_text("utf-8")
+    assert "[chapter 1](https://example.org/course/book/01_order.html)" in text
+    assert "# %pip install matplotlib https://example.org/course/posenc_course-" in text
+
+
+def test_what_a_class_hands_in_cannot_be_committed(course: Course) -> None:
+    subprocess.run(["git", "init", "--quiet"], cwd=course.root.parent, check=True)
+    seen = subprocess.check_output(
+        ["git", "status", "--porcelain", "-uall", "exercises"], cwd=course.root.parent, text=True
+    ).splitlines()
+    kept = {Path(line[3:]).parts[1] for line in seen}
+    assert kept == {"README.md", "nbgrader_config.py", "release", "source"}
+
+
+def test_the_class_is_summed_up(course: Course) -> None:
+    """Five of the six graded notebooks lack the matrix, in as many different ways."""
+    with (course.root / "mistakes" / f"{ASSIGNMENT}.csv").open() as file:
+        rows = {(row["check"], row["finding"] or row["kind"]): int(row["students"]) for row in csv.DictReader(file)}
+    assert rows["order.permutation", "transposed"] == 1
+    assert rows["order.permutation", "isn't a function"] == 1
+    assert rows["order.permutation", "raises AttributeError"] == 1
+    assert rows["order.permutation", "the graded cell is missing"] == 1
+    assert rows["order.permutation", "right"] == 2
+    assert rows["order.who_sees_whom", "doesn't return in time"] == 1
+    assert sum(count for (check, _), count in rows.items() if check == "order.kind") == 6
+
+
+def answered(address: str) -> str:
+    """What a server says that may only just be starting."""
+    for _ in range(100):
+        with suppress(URLError):
+            return str(urlopen(address).read().decode())
+        time.sleep(0.3)
+    raise AssertionError(f"{address} doesn't answer")
+
+
+def test_the_grading_tab_opens(course: Course, guide: list[str], shell: Shell) -> None:
+    """`jupyter lab` has nbgrader's extension, and its page knows the course."""
+    assert "jupyter lab" in guide
+    lines = "\n".join([*shell.prepare, "exec jupyter lab --no-browser --port=0 --ServerApp.port_retries=0 --allow-root"])
+    server = subprocess.Popen(["bash", "-c", lines], cwd=shell.folder, stderr=subprocess.PIPE, text=True)
+    try:
+        assert server.stderr
+        addresses = (re.search(r"(http://127\.0\.0\.1:\d+/)lab\?token=(\w+)", line) for line in server.stderr)
+        address, token = next(found.groups() for found in addresses if found)
+        assert ASSIGNMENT in answered(f"{address}formgrader/api/assignments?token={token}")
+        assert "nbgrader formgrade" in answered(f"{address}formgrader/manage_assignments?token={token}")
+    finally:
+        server.terminate()
+        server.communicate()
+
+
+@pytest.fixture
+def student(tmp_path: Path, course: Course) -> Shell:
+    """A student's own folder and settings."""
+    settings = f"c = get_config()\nc.Exchange.root = {str(course.root.parent / 'exchange')!r}\n"
+    (tmp_path / "nbgrader_config.py").write_text(settings)
+    path = f'export PATH="{Path(sys.executable).parent}:$PATH"'
+    return Shell(tmp_path, [path])
+
+
+def test_the_exchange_hands_out_and_collects(course: Course, shell: Shell, student: Shell) -> None:
+    release, fetch, submit, collect = commands("the exchange")
+    shell(release)
+    student(fetch)
+    shutil.copy(course.root / "submitted/right" / ASSIGNMENT / f"{ASSIGNMENT}.ipynb", student.folder / ASSIGNMENT)
+    said = student(f"nbgrader validate {ASSIGNMENT}/{ASSIGNMENT}.ipynb")
+    assert "Success! Your notebook passes all the tests." in said
+    student(submit)
+    shell(collect)
+    assert (course.root / "submitted" / getuser() / ASSIGNMENT / f"{ASSIGNMENT}.ipynb").is_file()
 
 
 def test_a_regrade_agrees(course: Course, nbgrader: Nbgrader) -> None:
