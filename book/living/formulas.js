@@ -63,24 +63,30 @@ export function ntkAware(omega, factor) {
   return pairs(omega.length, (i) => omega[i] * factor ** (-i / (omega.length - 1)));
 }
 
+// As above, with a factor that grows with the length: 1 + factor (length / originalLength - 1), but at least 1.
+export function dynamicNtk(omega, length, originalLength, factor = 1) {
+  return ntkAware(omega, 1 + factor * Math.max(0, length / originalLength - 1));
+}
+
 const clip = (value, low, high) => Math.min(Math.max(value, low), high);
 
-// Keeps pairs that make 32 rotations within originalLength, divides by factor those that make one, and blends in between.
-export function yarn(omega, factor, originalLength) {
+// Keeps pairs that make `fast` rotations within originalLength, divides by factor those that make `slow`, and blends in between;
+// `truncate` rounds both ends to whole pairs.
+export function yarn(omega, factor, originalLength, { slow = 1, fast = 32, truncate = true } = {}) {
   const step = Math.log(omega[0] / omega[omega.length - 1]) / (omega.length - 1);
   const pairOf = (turns) => Math.log(omega[0] * originalLength / (2 * Math.PI * turns)) / step;
-  const first = Math.max(Math.floor(pairOf(32)), 0);
-  const last = Math.min(Math.ceil(pairOf(1)), 2 * omega.length - 1);
+  const [low, high] = truncate ? [Math.floor(pairOf(fast)), Math.ceil(pairOf(slow))] : [pairOf(fast), pairOf(slow)];
+  const [first, last] = [Math.max(low, 0), Math.min(high, 2 * omega.length - 1)];
   return pairs(omega.length, (i) => {
     const slowed = clip((i - first) / Math.max(last - first, 1e-3), 0, 1);
     return (1 - slowed) * omega[i] + slowed * omega[i] / factor;
   });
 }
 
-// Keeps pairs that make four rotations within originalLength, divides by factor those that make one, and blends in between.
-export function llama3(omega, factor, originalLength) {
+// Keeps pairs that make `fast` rotations within originalLength, divides by factor those that make `slow`, and blends in between.
+export function llama3(omega, factor, originalLength, { slow = 1, fast = 4 } = {}) {
   return pairs(omega.length, (i) => {
-    const kept = clip(((originalLength * omega[i]) / (2 * Math.PI) - 1) / 3, 0, 1);
+    const kept = clip(((originalLength * omega[i]) / (2 * Math.PI) - slow) / (fast - slow), 0, 1);
     return kept * omega[i] + (1 - kept) * omega[i] / factor;
   });
 }
