@@ -26,7 +26,7 @@ const create = (tag, properties, ...children) => {
 
 /** A control: its element, set(value, state), and read(text), the value that an address gives. Buttons apart, it has two lines: its
  *  name and its value above, and what is moved below. Kinds: a button, a choice, a switch, a text, a slider. */
-function made(name, control, change, id) {
+function made(name, control, change, id, own) {
   if (control.press || control.plays) {
     const button = create("button", { type: "button", textContent: control.label });
     button.addEventListener("click", () => change(name, true));
@@ -34,16 +34,20 @@ function made(name, control, change, id) {
   }
   const title = create("span", { textContent: control.label });
   if (control.options) {
-    const keys = Object.keys(control.options);
+    const options = typeof control.options === "function" ? control.options(own.data) : control.options;
+    const keys = Object.keys(options);
     const read = (text) => (keys.includes(text) ? text : undefined);
     if (keys.length > FEW) {
-      const select = create("select", {}, ...keys.map((key) => new Option(control.options[key], key)));
+      const select = create("select", {}, ...keys.map((key) => new Option(options[key], key)));
+      for (const [label, within] of Object.entries(control.groups?.(own.data) ?? {})) {
+        select.append(create("optgroup", { label }, ...[...select.options].filter(({ value }) => within.includes(value))));
+      }
       select.addEventListener("change", () => change(name, select.value));
       return { element: create("label", { className: "control" }, title, select), set(value) { select.value = value; }, read };
     }
     const group = `${id}.${name}`;
     const radios = keys.map((key) => create("input", { type: "radio", name: group, value: key }));
-    const words = keys.map((key) => create("span", { textContent: control.options[key] }));
+    const words = keys.map((key) => create("span", { textContent: options[key] }));
     const segments = create("div", { className: "segments" }, ...radios.map((radio, at) => create("label", {}, radio, words[at])));
     const element = create("div", { className: `control${segments.textContent.length + 3 * keys.length > ROOM ? " wide" : ""}` }, title, segments);
     title.id = group;
@@ -64,6 +68,7 @@ function made(name, control, change, id) {
     Object.assign(input, control.rows ? { rows: control.rows } : { type: "text" }, { maxLength: control.most, spellcheck: false, autocomplete: "off" });
     input.addEventListener("input", () => change(name, input.value));
     element.classList.add("wide");
+    if (control.file) return withFile(element, control, (text) => change(name, text), (value) => { if (input.value !== value) input.value = value; });
     return { element, set(value) { if (input.value !== value) input.value = value; }, read: (text) => text.slice(0, control.most) };
   }
   // A slider over `values` runs over their indices, so that each key press moves to the next value.
@@ -81,17 +86,34 @@ function made(name, control, change, id) {
     set(value, state) {
       if (movable) input.max = max(state);
       input.value = values ? values.indexOf(value) : value;
-      shown.textContent = show(value, state);
+      shown.textContent = show(value, state, own);
       input.setAttribute("aria-valuetext", shown.textContent);
     },
     read: (text) => (text.trim() && inside(Number(text)) ? Number(text) : undefined),
   };
 }
 
+/** A text that may also come from a file, which is chosen, or dropped on it. */
+function withFile(label, control, change, set) {
+  const file = create("input", { type: "file", accept: control.file });
+  file.setAttribute("aria-label", `${label.textContent}: a file`);
+  const element = create("div", { className: "wide file" }, label, file);
+  const read = async (one) => one && change(await one.slice(0, control.most).text());
+  file.addEventListener("change", () => { read(file.files[0]); file.value = ""; }); // so that the same file can be chosen again
+  element.addEventListener("dragover", (event) => event.preventDefault());
+  element.addEventListener("drop", (event) => {
+    if (!event.dataTransfer.files.length) return; // a text that is dropped goes where it is dropped
+    event.preventDefault();
+    read(event.dataTransfer.files[0]);
+  });
+  return { element, set };
+}
+
 /**
  * Start a living figure instead of the plain one. `figure` has
  * - label: what a screen reader calls it; controls: name -> {label, value, …}, by name in the state and in the address
- *   (a slider's max may be a function of the state; one that shows only a part of the state has get(state) and put(value, state); those
+ *   (a slider's max may be a function of the state; one that shows only a part of the state has get(state, own) and
+ *   put(value, state, own); options may be a function of own.data, and many of them have groups; a text may come from a `file`; those
  *   that are `compact` stand close together, those that are `more` are folded under the figure's `more`, those that are `placed` stand in
  *   the picture, a text with `rows` may have several lines; a button with `named(state, own)` is called so, and told(state) tells a
  *   screen reader more; pressed(state) tells whether it is);
@@ -99,6 +121,8 @@ function made(name, control, change, id) {
  *   figure keeps there what it has computed; own.data is what `needs` names, own.redraw() asks for another frame, own.asked tells
  *   whether models are to be asked, own.still whether nothing may move, own.repeated whether the page repeats the figure for
  *   readers who know no nats, and own.wait(promise, undo) says what went wrong with the models, until the reader tries again;
+ * - reports: whether it sets own.finding, a sentence that stands above the picture, and own.report, HTML that stands below the words;
+ * - unsent: whether the address keeps the state in its fragment, which no server gets;
  * - asks: {label, always, only}: it has models to ask. Any change that the reader makes asks them, unless it is `only` the button of
  *   this label that does; that button is there `always`, or where data are to be saved, or after a failure;
  * - needs: names of data to load before the first frame; "{for}" stands for what a cell gave to the plain figure;
@@ -146,6 +170,10 @@ export async function start(host, figure) {
   const [svg] = stageBox.children;
   const some = (kind) => Object.entries(controls).some(([name, control]) => control[kind] && shows(name));
   const compact = create("div", { className: "compact" });
+  const finding = create("p", { className: "finding" });
+  const report = create("div", { className: "report" });
+  finding.setAttribute("aria-live", "polite");
+  if (figure.reports) { stageBox.before(finding); says.after(report); }
   const more = create("div", { className: "controls" });
   if (some("compact")) panel.append(compact);
   if (some("more")) buttons.after(create("details", {}, create("summary", { textContent: figure.more }), more));
@@ -156,8 +184,8 @@ export async function start(host, figure) {
     if (!control.label || !shows(name)) continue; // part of the state, moved by other controls, or by none
     parts[name] = made(name, control, (which, value) => {
       if (control.plays) return play(control, parts[name].element);
-      move(control.press ? control.press(state, own) ?? {} : control.put ? control.put(value, state) : { [which]: value });
-    }, id);
+      move(control.press ? control.press(state, own) ?? {} : control.put ? control.put(value, state, own) : { [which]: value });
+    }, id, own);
     const button = control.press || control.plays;
     const box = control.placed ? stageBox : control.more ? more : button ? buttons : control.compact ? compact : panel;
     parts[name].element.classList.toggle("placed", Boolean(control.placed));
@@ -235,19 +263,32 @@ export async function start(host, figure) {
   }
   function keep() {
     const url = new URL(location);
+    const kept = figure.unsent ? new URLSearchParams() : url.searchParams;
     for (const [name, value] of Object.entries(state)) {
-      if (value === defaults[name] || value === undefined) url.searchParams.delete(`${address}.${name}`);
-      else url.searchParams.set(`${address}.${name}`, value);
+      if (value === defaults[name] || value === undefined) kept.delete(`${address}.${name}`);
+      else kept.set(`${address}.${name}`, value);
     }
-    if (url.search !== location.search) url.hash = id; // a link to the setting leads to the figure
+    if (figure.unsent) url.hash = kept;
+    else if (url.search !== location.search) url.hash = id; // a link to the setting leads to the figure
     try { history.replaceState(history.state, "", url); } catch { /* some browsers keep the address of a file as it is */ }
   }
   let sent = false; // a link led to this state
-  for (const [key, text] of new URLSearchParams(location.search)) {
-    const name = key.startsWith(`${address}.`) && key.slice(address.length + 1);
-    if (!name || !(name in controls)) continue;
-    const value = (parts[name]?.read ?? controls[name].read)?.(text);
-    if (value !== undefined) { state[name] = value; sent = true; }
+  function takeUp() {
+    for (const [key, text] of new URLSearchParams(figure.unsent ? location.hash.slice(1) : location.search)) {
+      const name = key.startsWith(`${address}.`) && key.slice(address.length + 1);
+      if (!name || !(name in controls)) continue;
+      const value = (parts[name]?.read ?? controls[name].read)?.(text);
+      if (value !== undefined) { state[name] = value; sent = true; }
+    }
+  }
+  takeUp();
+  if (figure.unsent) {
+    addEventListener("hashchange", () => {
+      if (!location.hash.startsWith(`#${address}.`)) return;
+      Object.assign(state, defaults);
+      takeUp();
+      changed();
+    });
   }
 
   let asked = false;
@@ -265,7 +306,7 @@ export async function start(host, figure) {
     const words = figure.draw(stage, state, own);
     for (const [name, part] of Object.entries(parts)) {
       const { get, named, told, when, label } = controls[name];
-      part.set(get ? get(state) : state[name], state);
+      part.set(get ? get(state, own) : state[name], state);
       if (part.element === playing?.button) part.element.textContent = "Pause";
       else if (part.element.type === "button") part.element.textContent = named?.(state, own) ?? label;
       if (told) part.element.setAttribute("aria-label", told(state));
@@ -288,6 +329,8 @@ export async function start(host, figure) {
     });
     canvases.slice(stage.heats.length).forEach((canvas) => canvas.remove());
     says.textContent = own.failed || words;
+    if (figure.reports && finding.textContent !== own.finding) finding.textContent = own.finding;
+    if (figure.reports && own.reported !== own.report) report.innerHTML = own.reported = own.report; // else a focus in it would be lost
     host.classList.toggle("sticks", stage.height < STICKS * innerHeight);
     host.style.setProperty("--stage", `${stage.height}px`);
     ({ handles } = stage);

@@ -82,6 +82,7 @@ export function take(menu, host, plain) {
   const asSet = (address) => { // with what the reader has set
     const url = new URL(address, location);
     url.search = new URLSearchParams([...new URLSearchParams(location.search)].filter(([key]) => key.startsWith(`${name}.`)));
+    if (location.hash.startsWith(`#${name}.`)) url.hash = location.hash; // where it is kept by a figure that is `unsent`
     return url.href;
   };
   const alone = () => asSet(`${document.documentElement.dataset.content_root}embed/${name}.html`);
