@@ -108,7 +108,7 @@ def test_structured_data_says_what_the_page_says(published: Path, page: str) -> 
         "book/t": "Teaching guide",
         "book/r": "Reference",
     }
-    assert said["learningResourceType"] == kinds.get(page[:6], "Guide")
+    assert said["learningResourceType"] == ("Tool" if page.endswith("inspector.html") else kinds.get(page[:6], "Guide"))
     assert said.get("position") == (int(number) if number else None)
     listed = parsed(published / page).select("article :is(.goals li, .task-list-item)")
     goals = [" ".join(goal.get_text().split()).rstrip(",.") for goal in listed]
@@ -131,7 +131,7 @@ def test_first_page_is_a_course_of_the_chapters(published: Path) -> None:
     assert course["offers"]["category"] == "Free"
 
 
-OWN_CARDS = [*CHAPTERS, "book/story.html", "book/eight.html"]
+OWN_CARDS = [*CHAPTERS, "book/reference/inspector.html", "book/story.html", "book/eight.html"]
 
 
 def test_cards_can_be_read_and_told_apart(published: Path) -> None:

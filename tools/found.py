@@ -35,11 +35,12 @@ KINDS = {
     r"book/\d\d_": "Chapter",
     "exercises/": "Assignment",
     "book/teaching/": "Teaching guide",
+    "book/reference/inspector": "Tool",
     "book/reference/": "Reference",
     "": "Guide",
 }
 # The line above the title on a card.
-CARDS = {"Chapter": "Chapter {}", "Story": "The story on one page", "Game": "A game of ninety seconds"}
+CARDS = {"Chapter": "Chapter {}", "Story": "The story on one page", "Game": "A game of ninety seconds", "Tool": "Paste your config.json"}
 
 
 def plain(markup: str) -> str:
@@ -65,7 +66,7 @@ class Page:
 
     @property
     def card(self) -> str:
-        """The path of its card: the story, the game and each chapter have their own, and all other pages share the course's."""
+        """The path of its card: all pages that have none of their own share the course's."""
         return f"cards/{Path(self.path).stem if self.kind in CARDS else 'course'}.png"
 
 
@@ -178,7 +179,7 @@ class Course:
         return CARDS[page.kind].format(page.number), page.title
 
     def draw(self) -> None:
-        """Draw a card for the story, the game and each chapter, and one for the course, which all other pages share."""
+        """Draw the cards: one for the course, and one for each page that has its own."""
         (self.html / "cards").mkdir()
         for page in [self.first, *(page for page in self.pages if page.kind in CARDS)]:
             figure = self.html / "_images" / page.figure if page.figure else None

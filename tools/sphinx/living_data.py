@@ -21,8 +21,12 @@ from posenc_course.experiment.config import Config, build_scheme
 from posenc_course.experiment.corpus import DATA
 from posenc_course.experiment.evaluation import _pieces
 from posenc_course.experiment.recital import NUMBERS
+from posenc_course.inspector import ALWAYS, BASES, CATALOGUE, KEYS, LOCAL_BASES, NARROW, WIDE, inspect_model
+from posenc_course.models import Model, load_models
 from posenc_course.relative import T5Positions, WindowedPositions
 from posenc_course.rope import RotaryPositions
+
+CONFIGURATIONS = Path(__file__).resolve().parents[2] / "tests/configurations.json"
 
 
 def scripts() -> dict[str, object]:
@@ -30,7 +34,7 @@ def scripts() -> dict[str, object]:
     models = {path.stem: model(path) for path in sorted((DATA / "models").glob("*.npz"))}
     texts = {"windows": windows(), "windows-16": windows(16), "words": words(), "recited": recited()}
     near = {f"near-rope-{seed}": near_losses(seed) for seed in range(3)}
-    return {**models, **texts, **near, "learned-rows": learned_rows()}
+    return {**models, **texts, **near, "learned-rows": learned_rows(), "inspector": inspector_tables()}
 
 
 def model(path: Path) -> dict[str, Any]:
@@ -97,3 +101,56 @@ def learned_rows() -> str:
     """Twice as many rows of the learned table as training reached: float16, little-endian, in base64."""
     rows = load_model("learned").scheme.get_parameter("table")[: 2 * Config(**load_results("quick")["config"]).length]
     return b64encode(rows.detach().numpy().astype("<f2").tobytes()).decode()
+
+
+def inspector_tables() -> dict[str, Any]:
+    """What the inspector in the page knows: the package's names, findings and table of models, and released configurations."""
+    models = load_models()
+    return {
+        "catalogue": {code: dict(zip(("symptom", "page", "thread"), words, strict=True)) for code, words in CATALOGUE.items()},
+        "keys": KEYS,
+        "always": sorted(ALWAYS),
+        "bases": BASES,
+        "localBases": LOCAL_BASES,
+        "wide": WIDE,
+        "narrow": NARROW,
+        "classes": {re.sub(r"(Text)?Config$|_", "", each.config).lower(): _class(each) for each in reversed(models)},
+        "table": {model.name: _row(model) for model in models},
+        "released": json.loads(CONFIGURATIONS.read_text(encoding="utf-8")),
+    }
+
+
+def _class(model: Model) -> dict[str, Any]:
+    """What is known of a class: the encodings of its layers, and whether only some of them have a window."""
+    encodings = sorted({kind.encoding for kind in model.attention})
+    return {
+        "name": model.config.removesuffix("Config"),
+        "encodings": encodings,
+        "encoding": "RoPE" if "RoPE" in encodings else encodings[0] if len(encodings) == 1 else None,
+        "mixed": len({bool(kind.default.window) for kind in model.attention}) > 1,
+    }
+
+
+def _row(model: Model) -> dict[str, Any]:
+    """The report on a model of the table, without its frequencies, which the page computes."""
+    report = inspect_model(model.name)
+    kinds = []
+    for kind, of_table in zip(report.kinds, model.attention, strict=True):
+        known, scaling = kind.written, of_table.released.scaling or of_table.default.scaling
+        kinds.append(
+            {
+                "count": kind.count,
+                "encoding": known.encoding,
+                "base": known.base,
+                "rotated": known.rotated,
+                "layout": known.layout,
+                "stretch": known.stretch,
+                "attentionFactor": known.attention_factor,
+                "window": known.window,
+                "rows": known.rows,
+                "sinks": known.sinks,
+                "spectrum": of_table.released.spectrum,
+                "truncate": scaling.truncate if scaling else True,
+            }
+        )
+    return {"layers": report.layers, "length": report.training_length, "kinds": kinds}

@@ -1,0 +1,240 @@
+"""The inspector in the page: it reads a configuration as the package does, in the same words, and sends it nowhere."""
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page
+
+from posenc_course.inspector import Report, inspect, inspect_model, pairs
+from posenc_course.models import load_models
+from tests.test_inspector import BROKEN, LLAMA, QWEN, STORED
+from tests.test_living import FIGURES
+from tests.test_living_engine import folder, page
+from tests.test_living_hands import phone
+from tests.test_site import Site, site
+
+__all__ = ["folder", "page", "site"]
+PLAIN = "fig-inspector"
+CONFIGURATIONS = {name: each["config"] for name, each in STORED.items()}
+CONFIGURATIONS |= {name: config for name, (config, *_) in BROKEN.items()}
+# Each report with what it says of each kind of layers, and of their pairs.
+READ = """async ([kind, given]) => {
+    const [made, known] = [await living.load("configuration"), await living.load("data/inspector")];
+    const read = ([name, value]) => {
+        if (kind === "table") return made.inspectModel(name, known);
+        return made.inspect(kind === "reduced" ? made.reduced(value, known) : value, known, { name });
+    };
+    const report = (each) => ({
+        ...each, worst: made.worst(each), lines: each.kinds.flatMap((kind) => made.described(kind, each)),
+        pairs: each.kinds.map(({ known }) => known.frequencies.length && each.length ? made.pairs(known, each.length) : null),
+    });
+    return plain(given.map((one) => report(read(one))));
+}"""
+SAME = ("encoding", "base", "rotated", "layout", "stretch", "window", "rows", "sinks")  # other values are the probe's
+
+
+def close(found: list[float], expected: tuple[float, ...]) -> bool:
+    return len(found) == len(expected) and all(math.isclose(a, b, rel_tol=1e-12) for a, b in zip(found, expected, strict=True))
+
+
+def assert_same(found: dict[str, Any], report: Report) -> None:
+    """What the page read, against the package's report without a class."""
+    assert (found["name"], found["layers"], found["length"]) == (report.name, report.layers, report.training_length)
+    for kind, spectrum, expected in zip(found["kinds"], found["pairs"], report.kinds, strict=True):
+        assert (tuple(kind["layers"]), kind["count"]) == (expected.layers, expected.count)
+        known, written = kind["known"], expected.written
+        assert {name: known[name] for name in SAME} == json.loads(json.dumps({name: getattr(written, name) for name in SAME}))
+        assert math.isclose(known["attentionFactor"], written.attention_factor, rel_tol=1e-12)
+        for name in ("frequencies", "trained", "far"):
+            assert close(known[name], getattr(written, name)), name
+        if spectrum:
+            wanted = pairs(written, report.training_length or 1)
+            assert [tuple(spectrum[name]) for name in ("incomplete", "brakes")] == [*wanted[:2]]
+            assert [spectrum[name] for name in ("kept", "divided", "firstNew")] == [*wanted[2:]]
+    assert found["findings"] == [finding._asdict() for finding in report.findings]
+    assert [tuple(limit) for limit in found["limits"]] == list(report.limits)
+    worst = any(finding.level != "note" for finding in report.findings)
+    assert found["worst"] == (report.headline() if worst else "")
+    text = " ".join(report.text().split())
+    assert not [line for line in found["lines"] if " ".join(line.split()) not in text]
+
+
+@pytest.mark.parametrize("kind", ["whole", "reduced"])
+def test_a_configuration_is_read_as_the_package_reads_it(page: Page, kind: str) -> None:
+    """Released and broken ones, whole and as a link holds them."""
+    found = page.evaluate(READ, [kind, list(CONFIGURATIONS.items())])
+    for each, (name, config) in zip(found, CONFIGURATIONS.items(), strict=True):
+        assert_same(each, inspect(config, name=name, run=False))
+
+
+def test_models_of_the_table_are_those_of_the_package(page: Page) -> None:
+    names = [model.name for model in load_models()]
+    for each, name in zip(page.evaluate(READ, ["table", [[name, 0] for name in names]]), names, strict=True):
+        assert_same(each, inspect_model(name))
+
+
+def test_a_link_holds_only_what_is_read(page: Page) -> None:
+    """Not the name, which may be a private folder, and nothing that says how the weights are stored."""
+    script = """async (config) => {
+        const [{ reduced }, known] = [await living.load("configuration"), await living.load("data/inspector")];
+        return Object.keys(reduced(config, known));
+    }"""
+    kept = page.evaluate(script, LLAMA | {"_name_or_path": "/home/somebody/secret", "vocab_size": 9, "quantization_config": {}})
+    assert {*kept} <= {*LLAMA} - {"vocab_size", "intermediate_size", "num_key_value_heads"}
+    assert {"rope_theta", "rope_scaling", "hidden_size"} <= {*kept}
+
+
+@pytest.mark.parametrize("config", [{}, {"num_hidden_layers": 0}, LLAMA | {"num_attention_heads": "many"}], ids=str)
+def test_both_refuse_in_the_same_words(page: Page, config: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r": (give|correct) the") as refused:
+        inspect(config, run=False)
+    assert said_of(page, json.dumps(config)) == f"This can’t be read: {refused.value}."
+
+
+def said_of(page: Page, text: str) -> str:
+    """The page's sentence about a text that it can't read; what it showed stays."""
+    script = """async (text) => {
+        const [{ figure }, inspector] = [await living.load("inspector"), await living.load("data/inspector")];
+        const own = { data: { inspector } };
+        const changed = figure.controls.text.put(text, { model: "gpt-oss", config: "{}" }, own);
+        if (changed.config !== "{}" || figure.controls.text.get(changed, own) !== text) throw new Error("something is lost");
+        return own.pasted.problem;
+    }"""
+    return str(page.evaluate(script, text))
+
+
+DEEP = '{"text_config":' * 40_000 + "{}" + "}" * 40_000
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "This isn’t JSON"),
+        ("{'num_hidden_layers': 2}", "This isn’t JSON"),
+        (json.dumps(LLAMA)[:-5], "paste the whole config.json, from { to }"),
+        ("[1]", "it holds a list: a configuration is a JSON object with keys"),
+        ("null", "it holds None"),
+        ("GGUF\x03\x00", "python -m posenc_course inspect model.gguf"),
+        ("[" * 1_000_000, "more than 1,000,000 characters"),
+        (json.dumps(LLAMA | {"num_hidden_layers": 10**9}), "num_hidden_layers is 1,000,000,000"),
+        (json.dumps(LLAMA | {"head_dim": 10**9}), "a head has 1,000,000,000 channels"),
+        (json.dumps(LLAMA | {"rope_theta": 1e300}), "rope_theta must be a number between 0 and 10^15"),
+        (json.dumps(LLAMA | {"rope_theta": "high"}), "rope_theta must be a number, got 'high'"),
+        (json.dumps(LLAMA | {"max_position_embeddings": [1], "rope_scaling": {}}), "max_position_embeddings must be a number"),
+        (json.dumps(QWEN | {"rope_scaling": {"type": "yarn", "factor": 0.5}}), "factor must be a number >= 1, got 0.5"),
+        (
+            json.dumps(QWEN | {"head_dim": 2, "rope_scaling": {"type": "yarn", "factor": 4}}),
+            "frequencies that no pair can",
+        ),
+        (DEEP, "."),
+    ],
+    ids=lambda text: text[:40],
+)
+def test_a_text_that_cannot_be_read_gets_one_sentence(page: Page, text: str, words: str) -> None:
+    said = said_of(page, text)
+    assert words in said
+    assert len(said) < 300
+    assert said.endswith((".", ".gguf"))
+
+
+# ── the built page ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def opened(browser: Browser, site: Site, link: str = "", **options: Any) -> Iterator[tuple[Page, Locator]]:
+    """The page with its figure started, and no request but for the site's own files; `link` is the fragment."""
+    with browser.new_page(offline=True, reduced_motion="reduce", **options) as tab:
+        failed: list[str] = []
+        tab.on("pageerror", lambda error: failed.append(str(error)))
+        tab.on("request", lambda request: failed.extend({request.url} - {*re.findall("^(?:file|data):.*", request.url)}))
+        tab.goto(site.address(FIGURES[PLAIN]) + link)
+        tab.wait_for_selector(f"#{PLAIN}.lives")
+        yield tab, tab.locator(f"#{PLAIN} living-figure")
+        assert not failed
+
+
+def test_a_pasted_configuration_says_its_finding_first_and_fits_in_a_link(browser: Browser, site: Site) -> None:
+    config, _, _ = BROKEN["YaRN's length after stretching in the place of the one before"]
+    expected = inspect(config | {"_name_or_path": "qwen2"}, run=False).headline()
+    with opened(browser, site) as (tab, figure):
+        assert "Llama 3.1 8B: its stretching moves" in figure.locator(".finding").inner_text()
+        field = figure.get_by_role("textbox")
+        assert json.loads(field.input_value()) == LLAMA
+        field.fill(json.dumps(config))
+        figure.locator(".finding", has_text=expected).wait_for()
+        assert figure.get_by_role("combobox").input_value() == "your own"
+        finding = inspect(config, run=False).findings[0]
+        assert finding.symptom in figure.locator(".report").inner_text()
+        page_of = site.target(FIGURES[PLAIN], str(figure.get_by_role("link", name="why").get_attribute("href")))[0]
+        assert page_of == f"book/{finding.page}.html"
+        tab.wait_for_function("location.hash.includes('inspector.config')")
+        link = tab.evaluate("location.hash")
+        assert not tab.evaluate("location.search"), "a server would get it"
+        assert "vocab_size" not in link
+        # What can't be read leaves the text, and the picture before it.
+        drawn = figure.evaluate("e => e.drawn.lines")
+        field.fill("{")
+        figure.locator(".finding", has_text="This isn’t JSON").wait_for()
+        assert field.input_value() == "{"
+        assert figure.evaluate("e => e.drawn.lines") == drawn
+        figure.get_by_role("combobox").select_option("Gemma 3 4B")
+        figure.locator(".finding", has_text="Gemma 3 4B").wait_for()
+        tab.wait_for_function("!location.hash.includes('inspector.config')")  # a link to this model doesn't hold the other one
+        figure.get_by_role("combobox").select_option("your own")
+        figure.locator(".finding", has_text="This isn’t JSON").wait_for()
+        assert field.input_value() == "{", "a text is lost by a look at another model"
+    with opened(browser, site, link) as (_, figure):
+        figure.locator(".finding", has_text=expected).wait_for()
+        assert figure.evaluate("e => e.drawn.lines") == drawn
+
+
+def test_a_dropped_file_is_read(browser: Browser, site: Site) -> None:
+    drop = """([element, text]) => {
+        const dataTransfer = new DataTransfer();
+        dataTransfer.items.add(new File([text], "config.json"));
+        element.dispatchEvent(new DragEvent("drop", { dataTransfer, bubbles: true, cancelable: true }));
+    }"""
+    with opened(browser, site) as (tab, figure):
+        field = figure.get_by_role("textbox")
+        tab.evaluate(drop, [field.element_handle(), json.dumps(STORED["GPT-2"]["config"])])
+        figure.locator(".finding", has_text="gpt2: at 1,024 tokens, the table ends").wait_for()
+        files = [{"name": "config.json", "mimeType": "application/json", "buffer": json.dumps(QWEN).encode()}]
+        figure.get_by_label("a file").set_input_files(files)  # type: ignore[arg-type]
+        figure.locator(".finding", has_text="qwen2: beyond").wait_for()
+
+
+def test_words_under_the_picture_count_as_the_package_does(browser: Browser, site: Site) -> None:
+    """Before and after stretching, at a length between the two."""
+    (kind,) = inspect(LLAMA, run=False).kinds
+    found = pairs(kind.known, 8192)
+    slow = len(found.incomplete)
+    with opened(browser, site, "#inspector.n=32768") as (_, figure):
+        figure.locator(".says", has_text="None reaches an angle that training didn’t show").wait_for()
+        figure.get_by_role("radio", name="as trained").press("Space")
+        range_ = f"{found.incomplete[0]} to {found.incomplete[-1]}"
+        figure.locator(".says", has_text=f"{slow} ({range_}) reach angles that training didn’t show").wait_for()
+        figure.get_by_role("combobox").select_option("Qwen3")
+        figure.locator(".finding", has_text="how long its training texts were isn’t known here").wait_for()
+        figure.get_by_role("slider", name="Training length").press("ArrowRight")
+        figure.locator(".finding", has_text="Qwen3: beyond 512 tokens, its training length,").wait_for()
+
+
+@pytest.mark.parametrize("name", ["GPT-2", "BLOOM", "Gemma 3 4B", "Phi-4-mini", "Whisper tiny", "DeepSeek-V4", "gpt-oss 20B"])
+def test_each_model_fits_on_a_phone(browser: Browser, site: Site, name: str) -> None:
+    with phone(browser) as tab:
+        tab.goto(f"{site.address(FIGURES[PLAIN])}#inspector.model={name.replace(' ', '+')}")
+        tab.wait_for_selector(f"#{PLAIN}.lives")
+        figure = tab.locator(f"#{PLAIN} living-figure")
+        figure.locator(".finding", has_text=f"{name}: ").wait_for()
+        assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        finding, stage = figure.locator(".finding").bounding_box(), figure.locator(".stage").bounding_box()
+        assert finding
+        assert stage
+        assert finding["y"] + finding["height"] < stage["y"]
+        assert finding["y"] + finding["height"] < 844, "the finding isn't on the first screen"
+        assert re.search("[.)]$|training$", figure.locator(".finding").inner_text())
