@@ -40,6 +40,25 @@ def codes(report: Report) -> list[str]:
     return sorted({finding.code for finding in report.findings if finding.level != "note"})
 
 
+# Two layers, of which the second has no RoPE.
+HALF = without(LLAMA, "rope_theta", "rope_scaling", "rope_parameters", num_hidden_layers=2)
+TYPES = {"layer_types": ["sliding_attention", "full_attention"]}
+SPELLINGS = {
+    "a flag for each layer": HALF | {"rope_theta": 500_000, "no_rope_layers": [1, 0]},
+    "a base for each layer, or 0": HALF | {"layer_rope_theta": [500_000, 0]},
+    "values for each type, or null": HALF | TYPES | {
+        "rope_parameters": {"sliding_attention": {"rope_type": "default", "rope_theta": 500_000}, "full_attention": None}
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("config", SPELLINGS.values(), ids=SPELLINGS)
+def test_a_layer_without_rope_is_known_however_it_is_written(config: dict[str, Any]) -> None:
+    rotary, plain = inspect(config, run=False).kinds
+    assert (rotary.layers, rotary.written.encoding, rotary.written.base) == ((0,), "RoPE", 500_000)
+    assert (plain.layers, plain.written.encoding) == ((1,), "none")
+
+
 # ── real configurations ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from playwright.sync_api import Browser, Locator, Page
 
 from posenc_course.inspector import Report, inspect, inspect_model, pairs
 from posenc_course.models import load_models
-from tests.test_inspector import BROKEN, LLAMA, QWEN, STORED
+from tests.test_inspector import BROKEN, LLAMA, QWEN, SPELLINGS, STORED
 from tests.test_living import FIGURES
 from tests.test_living_engine import folder, page
 from tests.test_living_hands import phone
@@ -21,7 +22,7 @@ from tests.test_site import Site, site
 __all__ = ["folder", "page", "site"]
 PLAIN = "fig-inspector"
 CONFIGURATIONS = {name: each["config"] for name, each in STORED.items()}
-CONFIGURATIONS |= {name: config for name, (config, *_) in BROKEN.items()}
+CONFIGURATIONS |= {name: config for name, (config, *_) in BROKEN.items()} | SPELLINGS
 # Each report with what it says of each kind of layers, and of their pairs.
 READ = """async ([kind, given]) => {
     const [made, known] = [await living.load("configuration"), await living.load("data/inspector")];
@@ -56,7 +57,7 @@ def assert_same(found: dict[str, Any], report: Report) -> None:
             wanted = pairs(written, report.training_length or 1)
             assert [tuple(spectrum[name]) for name in ("incomplete", "brakes")] == [*wanted[:2]]
             assert [spectrum[name] for name in ("kept", "divided", "firstNew")] == [*wanted[2:]]
-    assert found["findings"] == [finding._asdict() for finding in report.findings]
+    assert found["findings"] == [asdict(finding) for finding in report.findings]
     assert [tuple(limit) for limit in found["limits"]] == list(report.limits)
     worst = any(finding.level != "note" for finding in report.findings)
     assert found["worst"] == (report.headline() if worst else "")

@@ -40,7 +40,12 @@ KINDS = {
     "": "Guide",
 }
 # The line above the title on a card.
-CARDS = {"Chapter": "Chapter {}", "Story": "The story on one page", "Game": "A game of ninety seconds", "Tool": "Paste your config.json"}
+CARDS = {
+    "Chapter": "Chapter {}",
+    "Story": "The story on one page",
+    "Game": "A game of ninety seconds",
+    "Tool": "Paste your config.json",
+}
 
 
 def plain(markup: str) -> str:

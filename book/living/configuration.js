@@ -82,12 +82,18 @@ function ropeOf(config, type, known) {
   const nested = Object.keys(parameters).filter((name) => isMap(parameters[name]));
   if (nested.length) {
     const names = { sliding_attention: ["sliding_attention", "main"], full_attention: ["full_attention", "compress"] }[type] ?? [type];
-    parameters = parameters[names.find((name) => name in parameters) ?? nested.at(-1)] ?? {};
+    parameters = parameters[names.find((name) => name in parameters) ?? nested.at(-1)];
   }
   if (!given(parameters) && local && known.narrow.includes(type)) return [{ rope_type: "default" }, local];
   const scaling = Object.entries(isMap(config.rope_scaling) ? config.rope_scaling : {}).filter(([, value]) => !isMap(value));
   const merged = { ...parameters, ...Object.fromEntries(scaling) };
   return [merged, number(merged, "rope_theta") || first(config, known.bases)];
+}
+
+/** Whether this layer has no RoPE, in one of three spellings: a flag or a base of 0 in a list, or null for its type. */
+function turnedOff(config, at, type) {
+  const lists = [config.no_rope_layers, config.layer_rope_theta].filter(Array.isArray);
+  return lists.some((listed) => at < listed.length && !listed[at]) || (isMap(config.rope_parameters) && config.rope_parameters[type] === null);
 }
 
 /** What a reader of the configuration would expect of this layer. */
@@ -103,13 +109,13 @@ function written(config, at, like, known) {
   if (given(config.alibi) || given(config.attn_config?.alibi)) return { ...plain, encoding: "ALiBi" };
   const buckets = number(config, "relative_attention_num_buckets");
   if (buckets) return { ...plain, encoding: "T5's bias", rows: buckets };
-  const [parameters, base] = ropeOf(config, type, known);
+  if (turnedOff(config, at, type)) return { ...plain, encoding: "none" };
+  const [parameters, theirs] = ropeOf(config, type, known);
+  const base = Array.isArray(config.layer_rope_theta) ? config.layer_rope_theta[at] ?? theirs : theirs;
   if (base === null && !given(parameters)) {
     const learned = position === "absolute" || "n_positions" in config;
     return learned ? { ...plain, encoding: "learned table", rows: first(config, LENGTHS) } : plain;
   }
-  const listed = config.no_rope_layers;
-  if (Array.isArray(listed) && at < listed.length && !listed[at]) return { ...plain, encoding: "none" };
   return { ...plain, ...rope(config, parameters, base, wide) };
 }
 
@@ -130,15 +136,15 @@ function rope(config, parameters, base, wide) {
   const factor = number(parameters, "factor") ?? (["longrope", "yarn"].includes(kind) && longest && original ? longest / original : null);
   if (factor !== null && factor < 1) throw new Error(`factor must be a number >= 1, got ${factor}: ${ENDING}`);
   const plain = ["default", "none", "mrope", "axial", "proportional"].includes(kind);
-  const stretch = plain ? NOTHING.stretch : [kind, factor || 1, original ? Math.trunc(original) : null];
+  const length = kind === "dynamic" ? longest : original || (kind === "linear" ? null : longest);
+  const stretch = plain ? NOTHING.stretch : [kind, factor || 1, length ? Math.trunc(length) : null];
   const found = { encoding: "RoPE", base, rotated: rotated && width ? [rotated, width] : null, stretch };
   if (!(base && rotated && width)) return found;
 
   const omega = frequencies(kind === "proportional" ? width : rotated, base).slice(0, Math.floor(rotated / 2));
-  const length = original || longest;
   const divided = (divisors) => omega.map((speed, i) => speed / divisors[i]);
   const fits = (key) => Array.isArray(parameters[key]) && parameters[key].length === omega.length;
-  let [now, far, attention] = [omega, [], number(parameters, "attention_factor")];
+  let [now, far, attention] = [plain ? omega : null, [], number(parameters, "attention_factor")];
   if (kind === "linear") now = positionInterpolation(omega, factor || 1);
   else if (kind === "llama3" && length) {
     const turns = { slow: number(parameters, "low_freq_factor") ?? 1, fast: number(parameters, "high_freq_factor") ?? 4 };
@@ -147,11 +153,12 @@ function rope(config, parameters, base, wide) {
     const turns = { slow: number(parameters, "beta_slow") || 1, fast: number(parameters, "beta_fast") || 32 };
     now = yarn(omega, factor || 1, length, { ...turns, truncate: parameters.truncate ?? true });
     attention ||= yarnFactor(factor || 1, parameters);
-  } else if (kind === "dynamic" && longest) far = dynamicNtk(omega, 4 * longest, longest, factor || 1);
+  } else if (kind === "dynamic" && length) [now, far] = [omega, dynamicNtk(omega, 4 * length, length, factor || 1)];
   else if (kind === "longrope" && fits("short_factor") && fits("long_factor")) {
     [now, far] = [divided(parameters.short_factor), divided(parameters.long_factor)];
     if (!attention && factor > 1 && length) attention = Math.sqrt(1 + Math.log(factor) / Math.log(length));
   } else if (kind === "divisors" && fits("divisors")) now = divided(parameters.divisors);
+  if (!now) return { ...found, attentionFactor: attention || 1 }; // the page has no formula for this kind, or lacks a number
   if (![...now, ...far].every((speed) => speed > 0 && speed < Infinity)) {
     throw new Error(`the scaling (${kind}) gives frequencies that no pair can have: correct its numbers`);
   }
@@ -244,9 +251,9 @@ function limits(config, kinds, length) {
     if (known.window) add(known.window, `the window of ${where} is full: keys farther away are out of sight there`);
     const far = known.encoding === "T5's bias" && number(config, "relative_attention_max_distance");
     if (far) add(Math.trunc(far), "all larger distances share the last bucket");
+    if (known.encoding === "Inkling's bias" && known.rows && !known.window) add(known.rows, `from this distance on, the bias of ${where} is 0`);
     if (known.encoding !== "RoPE" || !known.frequencies.length || (known.window && known.window <= length)) continue;
-    const at = ["longrope", "dynamic"].includes(known.stretch[0]) && known.far.length ? known.stretch[2] || first(config, LENGTHS) : null;
-    if (at) add(at, "the frequencies switch: cached keys keep the old angles");
+    if (known.far.length && known.stretch[2]) add(known.stretch[2], "the frequencies switch: cached keys keep the old angles");
     if (!length) continue;
     const { firstNew, brakes } = pairs(known, length);
     if (firstNew) add(firstNew, `the first distance with an angle that training didn't show, in ${where}`);
@@ -322,11 +329,11 @@ export function worst({ name, findings: found }) {
 export function described(kind, report) {
   const { known } = kind;
   const total = Math.max(report.layers, report.kinds.reduce((sum, { count }) => sum + count, 0));
-  const door = { RoPE: "query and key", ALiBi: "score", "T5's bias": "score", none: "" }[known.encoding ?? "none"] ?? "embedding";
+  const door = { RoPE: "query and key", ALiBi: "score", "T5's bias": "score", "Inkling's bias": "score", none: "" }[known.encoding ?? "none"] ?? "embedding";
   const what = { null: "encoding not written down", none: "no encoding" }[known.encoding] ?? known.encoding;
   const lines = [`${named(kind, total)}: ${what}` + (door && `, at the ${door}`)];
   if (known.encoding === "RoPE") lines.push(rotationWords(known), ...pairWords(known, report.length));
-  if (known.rows) lines.push(`${whole(known.rows)} ${door === "score" ? "buckets" : "rows"}`);
+  if (known.rows) lines.push(`${whole(known.rows)} ${{ "T5's bias": "buckets", "Inkling's bias": "offsets" }[known.encoding] ?? "rows"}`);
   if (known.window !== null) lines.push(known.window ? `window of ${whole(known.window)} tokens, its own included` : "no window");
   if (known.sinks) lines.push("sinks: each head has a score that belongs to no token");
   return lines;

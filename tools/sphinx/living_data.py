@@ -21,7 +21,8 @@ from posenc_course.experiment.config import Config, build_scheme
 from posenc_course.experiment.corpus import DATA
 from posenc_course.experiment.evaluation import _pieces
 from posenc_course.experiment.recital import NUMBERS
-from posenc_course.inspector import ALWAYS, BASES, CATALOGUE, KEYS, LOCAL_BASES, NARROW, WIDE, inspect_model
+from posenc_course.inspector import CATALOGUE, inspect_model
+from posenc_course.inspector._reading import ALWAYS, BASES, KEYS, LOCAL_BASES, NARROW, WIDE
 from posenc_course.models import Model, load_models
 from posenc_course.relative import T5Positions, WindowedPositions
 from posenc_course.rope import RotaryPositions
