@@ -82,6 +82,7 @@ IGNORED_CELLS = {
     "claims": 1,
     "conventions": 0,
     "errata": 0,
+    "inspector": 0,
     "models": 0,
     "newer": 1,
     "sheet": 0,
