@@ -46,13 +46,16 @@ def tokens(text: str) -> list[str]:
 def equations(formula: str) -> Iterator[str]:
     """The equations of a display, separated by rows and wide spaces; a row that begins with = or + continues the one above."""
     body = re.sub(r"\\(?:begin|end)\{aligned\}", "", formula)
-    protected = re.sub(r"\\begin\{(pmatrix|cases)\}.*?\\end\{\1\}", lambda m: m[0].replace("\\\\", "\0"), body, flags=re.DOTALL)
-    protected = re.sub(r"\\\\\s*&\s*(?=[=+])", " ", protected)
-    for part in re.split(r"\\\\|\\qquad(?:\s*\\Longrightarrow\s*\\qquad)?|\\quad\s*\\Rightarrow\s*\\quad", protected):
-        text = part.replace("\0", "\\\\")
-        if "pmatrix" not in text:
-            text = text.replace("&", "")
-        text = re.sub(r"\\q?quad\s*\\text\{for every \}.*", "", text).strip().rstrip(",.; \n")
+
+    def inner(found: re.Match[str]) -> str:
+        return found[0].replace("\\\\", "\0").replace("&", "\1")
+
+    protected = re.sub(r"\\begin\{(pmatrix|cases)\}.*?\\end\{\1\}", inner, body, flags=re.DOTALL)
+    protected = re.sub(r"\\\\\s*&\s*(?=[=+])", " ", protected).replace("&", "")
+    apart = r"\\\\|,\s*(?:\\quad|\\;\\;)|\\qquad(?:\s*\\Longrightarrow\s*\\qquad)?|\\quad\s*\\Rightarrow\s*\\quad"
+    for part in re.split(apart, protected):
+        text = part.replace("\0", "\\\\").replace("\1", "&")
+        text = re.sub(r"\\q?quad\s*\\text\{for every \}.*|^\s*\\text\{with \}", "", text).strip().rstrip(",.; \n")
         if text:
             yield text
 

@@ -298,7 +298,7 @@ class Formula(NamedTuple):
 
 
 FORMULAS = [
-    Formula("01_order", r"\frac{Q K^{\mathsf T}}{\sqrt", ATTENTION, equations=(1,)),
+    Formula("01_order", r"\frac{Q K^{\mathsf T}}{\sqrt", ATTENTION, equations=(3,)),
     Formula("01_order", r"\operatorname{attention}(PX)", ATTENTION),
     Formula("03_sinusoidal", r"\mathrm{PE}(m)_{2i} &= ", TABLE),
     Formula("03_sinusoidal", r"\omega_i = 10000^{-2i/d} = \left(", TABLE, equations=(0,)),
@@ -315,7 +315,7 @@ FORMULAS = [
     Formula("06_shift", r"\begin{pmatrix} \sin \omega(m+\Delta)", ANGLES),
     Formula("06_shift", r"\mathrm{PE}(m + \Delta) = R(\Delta)", TABLE),
     Formula("deeper/06_shift", r"\mathrm{PE}(256a + b)", TABLE | {"a": 3.0, "b": 77.0}, equations=(0,)),
-    Formula("06_shift", r"\sin(\omega m + \varphi) =", ANGLES),
+    Formula("06_shift", r"\sin(\omega m + \varphi)", ANGLES),
     Formula("06_shift", r"\sin\omega m\,\cos\omega n - ", ANGLES),
     Formula("06_shift", r"\underbrace{x_m^{\mathsf T} M x_n}", SUMMED | {"score": summed_score}),
     Formula("06_shift", r"M = W_q^{\mathsf T} W_k .", SUMMED | {"score": summed_score}),
@@ -330,14 +330,14 @@ FORMULAS = [
     Formula("09_relative", r"a_{\text{clip}(m-n)}", SHAW | {"m": 2.0, "n": 15.0, "Delta": -9.0}),
     Formula(
         "09_relative",
-        r"\left\lfloor S \cdot",
+        r"\left\lfloor S\,",
         T5 | {"Delta": 37.0},
         int(t5_buckets([37], causal=False)[0]),
         harmless=("S + 1", "S - 2"),
     ),
     Formula(
         "09_relative",
-        r"\left\lfloor S \cdot",
+        r"\left\lfloor S\,",
         T5 | {"Delta": 900.0},
         int(t5_buckets([900], causal=False)[0]),
         harmless=(r"\Delta \cdot",),
@@ -566,6 +566,7 @@ EXCUSED_DISPLAYS = {
     r"\max_i |h_{i+1} - h_i|": "a paper's bound, which the page computes",
     r"\sigma(q_m \cdot k_j)": "a paper's definition",
     r"e^{-(p_m - p_n) A}": "a paper's definition",
+    r"b_{mn} = r_m^{\mathsf T} p_{m-n}": "a released model's bias, which test_models.py computes",
     r"f(\Delta_r) + g(\Delta_c)": "what it would be, for any f and g",
     r"\text{after} - \text{before}": "a definition",
 }
