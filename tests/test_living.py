@@ -218,7 +218,7 @@ def test_scripts_are_light() -> None:
         source = (ROOT / SOURCES[page.removesuffix(".html")]).read_text(encoding="utf-8").replace('\\"', '"')
         names = set().union(*(needed(figure) for _, figure, _ in ELEMENT.findall(source)), needed("element") - {"take"})
         size = sum(sizes[name] for name in names) + len(gzip.compress(loader, 9))
-        assert size <= 22_000, f"{page}: {[(name, sizes[name]) for name in sorted(names)]}"
+        assert size <= 22 * 1024, f"{page}: {[(name, sizes[name]) for name in sorted(names)]}"
 
 
 @pytest.mark.parametrize(
