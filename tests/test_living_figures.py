@@ -711,9 +711,10 @@ def test_a_head_that_looks_back_is_found_on_the_map(browser: Browser, site: Site
         press(tab, head, "ArrowRight", 3)
         agrees(17, 3)
         figure.get_by_label("Attention").press("ArrowDown")
-        box = figure.locator("canvas").first.bounding_box()
+        head_map = figure.locator("canvas").first
+        box = head_map.bounding_box()
         assert box
-        tab.mouse.click(box["x"] + 11.5 / 30 * box["width"], box["y"] + 1.5 / 9 * box["height"])
+        head_map.click(position={"x": 11.5 / 30 * box["width"], "y": 1.5 / 9 * box["height"]}, force=True)
         agrees(11, 1)
 
 
