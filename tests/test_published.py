@@ -104,6 +104,7 @@ def test_structured_data_says_what_the_page_says(published: Path, page: str) -> 
         "book/0": "Chapter",
         "book/1": "Chapter",
         "exerci": "Assignment",
+        "book/e": "Game",
         "book/s": "Story",
         "book/t": "Teaching guide",
         "book/r": "Reference",
