@@ -3,7 +3,7 @@
     python tools/vectors.py
 
 Every number comes from a formula in this file, which shares no code with the package, in arithmetic with 60 digits, and is
-written with 50. The README beside the vectors says what the fields mean.
+written with up to 50. The README beside the vectors says what the fields mean.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ mp.mp.dps = 60
 
 
 def exact(values: Any) -> Any:
-    """Numbers as text with 50 digits, in lists as they are nested."""
+    """Numbers as text with up to 50 digits, in lists as they are nested."""
     return [exact(value) for value in values] if isinstance(values, list) else mp.nstr(values, 50, strip_zeros=True)
 
 
@@ -102,7 +102,7 @@ def rope_cases() -> Iterable[tuple[dict[str, Any], list[mpf], mpf]]:
         yield {"type": "default", "base": base, "rotary_width": width}, plain(base, width), one
     start: dict[str, Any] = {"base": 10_000, "rotary_width": 32}
     yield {"type": "linear", **start, "factor": 4}, [w / 4 for w in plain(10_000, 32)], one
-    for length in (2048, 4096, 16_384):
+    for length in (1536, 4096, 16_384):
         given: dict[str, Any] = {"type": "dynamic", **start, "factor": 2, "original_length": 2048, "length": length}
         yield given, dynamic(10_000, 32, 2, 2048, length), one
     long: dict[str, Any] = {"type": "yarn", **start, "factor": 8, "original_length": 4096}
@@ -113,6 +113,8 @@ def rope_cases() -> Iterable[tuple[dict[str, Any], list[mpf], mpf]]:
     yield given, yarn(10_000, 32, 8, 4096, 16, 2), mpf("1.5")
     given = {**long, "beta_fast": 32, "beta_slow": 1, "truncate": True, "mscale": 0.707, "mscale_all_dim": 1.0}
     yield given, yarn(10_000, 32, 8, 4096), yarn_factor(8, 0.707, 1.0)
+    given = {**long, "base": 4, "rotary_width": 8, "original_length": 128, "beta_fast": 32, "beta_slow": 1, "truncate": True}
+    yield given, yarn(4, 8, 8, 128), yarn_factor(8)  # the ramp would begin at -2 and end at 9
     given = {"type": "llama3", "base": 500_000, "rotary_width": 128, "factor": 8, "original_length": 8192}
     given |= {"low_freq_factor": 1, "high_freq_factor": 4}
     yield given, llama3(500_000, 128, 8, 8192, 1, 4), one
@@ -153,16 +155,19 @@ def frequency_vectors() -> list[dict[str, Any]]:
 # ── rotations ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def rotate(x: Sequence[mpf], angles: Sequence[mpf], layout: str, side: str) -> list[mpf]:
-    """Rotate pairs of x counterclockwise, neighbours or halves of its first or last channels, one pair for each angle."""
+def rotate(x: Sequence[mpf], angles: Sequence[mpf], factor: mpf, layout: str, side: str) -> list[mpf]:
+    """Rotate pairs of x counterclockwise, neighbours or halves of its first or last channels, one pair for each angle.
+
+    The attention factor multiplies these channels, and the others stay as they are.
+    """
     number = len(angles)
     start = 0 if side == "first" else len(x) - 2 * number
     out = list(x)
     for i, angle in enumerate(angles):
         a, b = (2 * i, 2 * i + 1) if layout == "interleaved" else (i, i + number)
         a, b = start + a, start + b
-        out[a] = x[a] * mp.cos(angle) - x[b] * mp.sin(angle)
-        out[b] = x[a] * mp.sin(angle) + x[b] * mp.cos(angle)
+        out[a] = factor * (x[a] * mp.cos(angle) - x[b] * mp.sin(angle))
+        out[b] = factor * (x[a] * mp.sin(angle) + x[b] * mp.cos(angle))
     return out
 
 
@@ -182,48 +187,52 @@ def mrope_axes(sections: Sequence[int], how: str) -> list[int]:
     return axes
 
 
+def rotation_cases() -> Iterable[tuple[dict[str, Any], list[Any], list[mpf], mpf]]:
+    """What a program is given, the positions, the frequencies, and the attention factor."""
+    one = mpf(1)
+    few = [0, 1, 5, 300]
+    for rotary, sides in ((8, ["first"]), (4, ["first", "last"])):
+        for layout in ("interleaved", "halves"):
+            for side in sides:
+                given = {"type": "default", "base": 10_000, "head_width": 8, "rotary_width": rotary}
+                yield {**given, "layout": layout, "side": side}, few, plain(10_000, rotary), one
+    half: dict[str, Any] = {"base": 10_000, "head_width": 16, "rotary_width": 8, "layout": "halves", "side": "first"}
+    stretched = {"factor": 8, "original_length": 4096, "beta_fast": 32, "beta_slow": 1, "truncate": True}
+    yield {"type": "yarn", **half, **stretched}, few, yarn(10_000, 8, 8, 4096), yarn_factor(8)
+    yield {"type": "proportional", **half}, few, [*plain(10_000, 16)[:4], *[mpf(0)] * 4], one
+    text_then_picture = [[0, 1, 2, 2, 2, 2, 4], [0, 1, 2, 2, 3, 3, 4], [0, 1, 2, 3, 2, 3, 4]]  # time, row, column
+    whole = {"type": "default", "base": 10_000, "head_width": 16, "rotary_width": 16}
+    for layout, how, sections in (
+        ("halves", "contiguous", [2, 3, 3]),
+        ("halves", "interleaved", [3, 3, 2]),
+        ("interleaved", "interleaved", [4, 2, 2]),
+    ):
+        given = {**whole, "layout": layout, "side": "first", "mrope": how, "sections": sections}
+        yield given, text_then_picture, plain(10_000, 16), one
+
+
 def rotation_vectors() -> list[dict[str, Any]]:
     vectors = []
-    cases: list[dict[str, Any]] = [
-        {"layout": layout, "side": "first", "rotary_width": 8, "positions": [0, 1, 5, 300]}
-        for layout in ("interleaved", "halves")
-    ]
-    cases += [
-        {"layout": layout, "side": side, "rotary_width": 4, "positions": [0, 1, 5, 300]}
-        for layout in ("interleaved", "halves")
-        for side in ("first", "last")
-    ]
-    text_then_picture = [[0, 1, 2, 2, 2, 2, 4], [0, 1, 2, 2, 3, 3, 4], [0, 1, 2, 3, 2, 3, 4]]  # time, row, column
-    cases += [
-        {
-            "layout": "halves",
-            "side": "first",
-            "rotary_width": 16,
-            "positions": text_then_picture,
-            "sections": sections,
-            "mrope": how,
-        }
-        for sections, how in (([2, 3, 3], "contiguous"), ([3, 3, 2], "interleaved"))
-    ]
-    for case in cases:
-        width = max(8, case["rotary_width"])
-        omega = plain(10_000, case["rotary_width"])
-        at = case["positions"]
-        if "mrope" in case:
-            axes = mrope_axes(case["sections"], case["mrope"])
-            case = case | {"axes": axes}
-            rows = [[w * at[axis][m] for w, axis in zip(omega, axes, strict=True)] for m in range(len(at[0]))]
+    for given, positions, omega, factor in rotation_cases():
+        width, layout, side = given["head_width"], given["layout"], given["side"]
+        words = [layout, f"{side} {given['rotary_width']} of {width} channels"]
+        axes = {}
+        if "mrope" in given:
+            words.append(f"M-RoPE with {given['mrope']} sections {given['sections']}")
+            axes["axes"] = mrope_axes(given["sections"], given["mrope"])
+            angles = [[w * m[axis] for w, axis in zip(omega, axes["axes"], strict=True)] for m in zip(*positions, strict=True)]
         else:
-            rows = [[w * m for w in omega] for m in at]
-        q, k = sample(len(rows), width, 3), sample(len(rows), width, 20)
-        turned = [[rotate(x, row, case["layout"], case["side"]) for x, row in zip(each, rows, strict=True)] for each in (q, k)]
+            words += [given["type"]] if given["type"] != "default" else []
+            angles = [[w * m for w in omega] for m in positions]
+        q, k = sample(len(angles), width, 3), sample(len(angles), width, 20)
+        turned = [[rotate(x, row, factor, layout, side) for x, row in zip(each, angles, strict=True)] for each in (q, k)]
         scores = [[mp.fdot(a, b) / mp.sqrt(width) for b in turned[1]] for a in turned[0]]
-        words = [case["layout"], f"{case['side']} {case['rotary_width']} of {width} channels"]
-        words += [f"M-RoPE, {case['mrope']}"] if "mrope" in case else []
         vectors.append(
             {
                 "name": ", ".join(words),
-                "given": {"base": 10_000, "head_width": width, **case},
+                "given": given,
+                "positions": positions,
+                **axes,
                 "q": rounded(q),
                 "k": rounded(k),
                 "rotated_q": both(turned[0]),
