@@ -124,10 +124,11 @@ def findings(
 def _in_the_file(config: Mapping[str, Any], kinds: Sequence[Kind]) -> Iterator[Finding]:
     """What the configuration alone gives away."""
     tops = {name: float(config[name]) for name in BASES if isinstance(config.get(name), int | float)}
+    nested = any(isinstance(each, Mapping) for each in (config.get("rope_parameters") or {}).values())
+    most = longest(config)
     for part in rope_parts(config):
         kind = str(part.get("rope_type") or part.get("type") or "default")
         inside = part.get("rope_theta")
-        nested = any(isinstance(each, Mapping) for each in (config.get("rope_parameters") or {}).values())
         if inside and tops and not nested and float(inside) not in tops.values():
             name, value = next(iter(tops.items()))
             yield _found("wrong", "two-bases", f"the base is {value:,.0f} under {name}, and {inside:,.0f} with the scaling")
@@ -138,8 +139,7 @@ def _in_the_file(config: Mapping[str, Any], kinds: Sequence[Kind]) -> Iterator[F
         for key in unknown:
             instead = "; attention_factor is" if key.startswith("attn") else ""
             yield _found("wrong", "unread-key", f"{key} isn't read for {kind}{instead}")
-        factor, most = part.get("factor"), longest(config)
-        original = part.get("original_max_position_embeddings")
+        factor, original = part.get("factor"), part.get("original_max_position_embeddings")
         if kind == "yarn" and factor and most and original and not math.isclose(original * factor, most, rel_tol=0.01):
             if original == most:
                 text = (
