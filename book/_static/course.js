@@ -162,10 +162,11 @@ if (game) {
   if (linked()) reveal();
   addEventListener("hashchange", () => linked() && reveal());
 }
-if (new URLSearchParams(location.search).has("all")) {
+const openAll = () => {
   predictions.forEach(open);
   reveal();
-}
+};
+if (new URLSearchParams(location.search).has("all")) openAll();
 
 // Which chapters have been read, what was predicted, and which goals are reached: marked in the sidebar, counted at each chapter's
 // end and on the first page, ticked in the summary. It is kept in one entry of this browser's storage and goes nowhere; where
@@ -268,10 +269,7 @@ if (storage && readable.length) {
   }
   const showAll = () => {
     const all = kept().all === true;
-    if (all) {
-      predictions.forEach(open);
-      reveal();
-    }
+    if (all) openAll();
     for (const box of predictions) {
       box.classList.toggle("always", all);
       box.querySelector(".always").textContent = all ? "Let me guess first again" : "Always show everything";
