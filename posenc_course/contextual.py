@@ -57,7 +57,7 @@ class RecurrentPositions(ForgettingPositions):
 
 
 class SelectiveRotaryPositions(PositionScheme):
-    """RoPE with steps that depend on the token: pair i of a head moves on by ω_i + rate·w_i·x_l radians at token l, not by ω_i.
+    """RoPE with steps that depend on the token: pair i of a head advances by ω_i + rate·w_i·x_l radians at token l, not by ω_i.
 
     The w_i are learned, and begin at 0 as plain RoPE. With AdamW, a `rate` of 0.1 makes the steps learn ten times more slowly
     than the rest of the model. The layout is interleaved. Rotations by content are the core of Selective RoPE (Movahedi et al.
