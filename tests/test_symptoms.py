@@ -101,6 +101,20 @@ def stepper(shift: int) -> Callable[[Tensor], Tensor]:
     return step
 
 
+# The mean of one channel is large.
+KEYS = torch.randn(64, 16, generator=torch.Generator().manual_seed(0)) + 30 * torch.eye(16)[2]
+
+
+def in_16_steps(dim: int) -> Callable[[Tensor], Tensor]:
+    """Round to 16 values from the smallest to the largest number along a dimension: 0 is for each channel, 1 for each token."""
+
+    def quantized(x: Tensor) -> Tensor:
+        low, high = x.amin(dim, keepdim=True), x.amax(dim, keepdim=True)
+        return low + ((x - low) * 15 / (high - low)).round() * (high - low) / 15
+
+    return quantized
+
+
 def bias(positions_of: Callable[[int, int], Tensor]) -> Callable[..., Tensor]:
     return lambda queries, keys: alibi_bias(positions_of(queries, keys), torch.arange(keys), alibi_slopes(4))[0]
 
@@ -198,6 +212,14 @@ PATIENTS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
         {"cache": CACHE},
         {"next_position": lambda cache: 12},
         {"next_position": lambda cache: len(cache.positions)},
+    ),
+    "With a quantized cache, the text gets worse": (
+        {
+            "keys": KEYS,
+            "rotate": lambda keys: apply_rope(keys[None, None], *rope_tables(torch.arange(64), OMEGA), interleaved=True)[0, 0],
+        },
+        {"quantized": in_16_steps(1)},
+        {"quantized": in_16_steps(0)},
     ),
     "Generated text forgets what was just said": (
         {"n": 6},
