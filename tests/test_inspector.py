@@ -1,26 +1,35 @@
-"""The inspector: real configurations against what their classes do, and configurations that are broken in known ways.
+"""The inspector: real configurations against what their classes do, and others that are broken in known ways or at random."""
 
-The configurations in `configurations.json` are those of released models, as three public repositories store them, without the
-keys that have nothing to do with positions.
-"""
-
+import copy
 import json
+import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 import transformers
 
 from posenc_course.__main__ import main
-from posenc_course.inspector import CATALOGUE, Knowledge, Report, inspect, inspect_model, pairs, read_config
+from posenc_course.inspector import (
+    CATALOGUE,
+    Knowledge,
+    Report,
+    inspect,
+    inspect_model,
+    load_configurations,
+    pairs,
+    read_config,
+)
 from posenc_course.inspector._probing import NotProbed, probe
+from posenc_course.inspector._reading import RULES
 from posenc_course.models import find_model, load_models
 from posenc_course.sinusoidal import frequencies
 from tests.commands import ROOT
 
-STORED = json.loads((ROOT / "tests/configurations.json").read_text(encoding="utf-8"))
+STORED = load_configurations()
 # What isn't as it seems: the codes of all findings that aren't notes. Every other configuration has none.
 FOUND = {
     "Llama 2 7B": ["base-missing"],
@@ -248,10 +257,12 @@ def test_a_class_that_refuses_or_is_unknown_is_no_crash() -> None:
     assert "has no class for model_type 'parrot'" in report.headline()
     report = inspect(LLAMA | {"rope_scaling": {"rope_type": "yarn"}})
     assert codes(report) == ["refused"]
-    with pytest.raises(ValueError, match=r"factor must be a number >= 1, got 0\.5: correct"):
-        inspect(LLAMA | {"rope_scaling": {"rope_type": "linear", "factor": 0.5}})
-    with pytest.raises(ValueError, match="num_attention_heads must be a whole number >= 1, got 'many': correct"):
-        inspect(LLAMA | {"num_attention_heads": "many"})
+
+
+def test_a_class_that_would_fill_the_memory_is_not_built() -> None:
+    report = inspect(STORED["GPT-2"]["config"] | {"n_positions": 10**9})
+    assert re.match(r"GPT2Model would take [1-9][0-9,]* GB even in small$", report.unprobed)
+    assert not report.findings
 
 
 def test_a_gguf_header_is_read_in_the_same_words(tmp_path: Path) -> None:
@@ -277,6 +288,79 @@ def test_a_gguf_header_is_read_in_the_same_words(tmp_path: Path) -> None:
     assert kind.known.base == 5e6
     assert kind.known.rotated == (128, 128)
     assert len(kind.layers) == 36
+
+
+# ── configurations that are damaged at random ──────────────────────────────────────────────────────────────────────────────
+
+
+JUNK: list[Any] = [None, "", "many", "8", "constructor", "yarn", "longrope", "llama3", "dynamic", True, False]
+JUNK += [-1, -0.5, 0, 0.5, 1, 2.75, 10**9, 10**18, 1e300]
+JUNK += [[], [1], ["a"], [None], [[1]], {}, {"a": 1}, {"factor": {}}, {"full_attention": None, "b": {}}]
+UNREADABLE = {
+    'num_attention_heads must be a whole number from 1 to 65,536, got "many"': {"num_attention_heads": "many"},
+    "num_hidden_layers must be a whole number from 1 to 1,000, got 1000000000": {"num_hidden_layers": 10**9},
+    "max_position_embeddings must be a whole number from 1 to 10^15, got 0.5": {"max_position_embeddings": 0.5},
+    "rope_theta must be a number from 2 to 10^15, got NaN": {"rope_theta": math.nan},
+    "rope_theta must be a number from 2 to 10^15, got true": {"rope_theta": True},
+    'alibi must be true or false, got "yes"': {"alibi": "yes"},
+    "rope_scaling must be an object with keys, got [1,2,": {"rope_scaling": [*range(1, 100)]},
+    "rope_scaling.factor must be a number from 1 to 10^15, got 0.5": {"rope_scaling": {"rope_type": "linear", "factor": 0.5}},
+    "rope_scaling.short_factor[1] must be a number from": {"rope_scaling": {"type": "longrope", "short_factor": [1, None]}},
+    "rope_parameters.full_attention must be an object": {"rope_parameters": {"full_attention": 1, "sliding_attention": {}}},
+    "layer_rope_theta[0] must be 0 or a number from 2": {"layer_rope_theta": [-1]},
+    "sliding_window_pattern must be a string or a whole number from 1": {"sliding_window_pattern": []},
+    "beta_slow must be less than beta_fast, got 40 and 32": {"rope_scaling": {"type": "yarn", "factor": 4, "beta_slow": 40}},
+    "200 channels can't rotate in a head that has 128": {"rotary_dim": 200},
+    "must be at least original_max_position_embeddings, 262,144": {
+        "rope_scaling": {"type": "yarn", "original_max_position_embeddings": 262_144}
+    },
+}
+
+
+@pytest.mark.parametrize("words", UNREADABLE)
+def test_a_value_that_cannot_be_is_named_with_what_it_may_be(words: str) -> None:
+    with pytest.raises(ValueError, match=f"{re.escape(words)}.*: correct the configuration$"):
+        inspect(LLAMA | UNREADABLE[words])
+
+
+def damaged(seed: int) -> dict[str, Any]:
+    """A released configuration in which up to three values are lost or replaced, or stand where there was none."""
+    random = Random(seed)
+    config = copy.deepcopy(random.choice([*SPELLINGS.values(), *(each["config"] for each in STORED.values())]))
+    for _ in range(random.randint(1, 3)):
+        part = config
+        while (inner := [value for value in part.values() if isinstance(value, dict) and value]) and random.random() < 0.8:
+            part = random.choice(inner)
+        key = random.choice([*part, *RULES] if random.random() < 0.3 else [*part])
+        if random.random() < 0.2:
+            part.pop(key, None)
+        else:
+            part[key] = copy.deepcopy(random.choice(JUNK))
+    return config
+
+
+def read_or_refused(config: dict[str, Any], **options: Any) -> Report | str:
+    """The report, or the words in which it's refused; nothing else may happen."""
+    try:
+        return inspect(config, **options)
+    except ValueError as error:
+        return str(error)
+
+
+def test_a_damaged_configuration_ends_in_a_report_or_in_one_line() -> None:
+    ends = [read_or_refused(damaged(seed), run=False) for seed in range(500)]
+    refused = [end for end in ends if isinstance(end, str)]
+    assert 100 < len(refused) < 400
+    for words in refused:
+        assert re.fullmatch(r".{,200}: (correct the configuration|give the config\.json of a model)", words)
+    assert all(end.text() for end in ends if isinstance(end, Report))
+
+
+@pytest.mark.slow
+def test_a_class_does_what_it_likes_with_a_damaged_configuration() -> None:
+    reports = [end for seed in range(100) if isinstance(end := read_or_refused(damaged(seed)), Report)]
+    assert all(report.text() for report in reports)
+    assert sum(not report.unprobed for report in reports) > 5
 
 
 # ── lengths ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -354,6 +438,8 @@ def test_a_model_of_the_table_is_known_by_its_name(capsys: pytest.CaptureFixture
     assert "stretched: yarn, by 32 from 4,096 tokens" in out
     assert "sinks" in out
     assert "12 of 24 layers: RoPE" in out  # the table doesn't say which
+    assert main(["inspect", "Gemma 3 4B", "--no-run"]) == 0
+    assert capsys.readouterr().out.startswith("Gemma 3 4B: ")
 
 
 @pytest.mark.parametrize(
@@ -361,7 +447,12 @@ def test_a_model_of_the_table_is_known_by_its_name(capsys: pytest.CaptureFixture
     [
         ("no json", "isn't JSON"),
         ("[1]", "holds a list: a configuration is a JSON object"),
-        ("{}", "the configuration has None layers, under num_hidden_layers: give the config.json"),
+        ("{}", "no key says how many layers there are, such as num_hidden_layers: give the config.json"),
+        (
+            '{"num_hidden_layers": -2}',
+            "num_hidden_layers must be a whole number from 1 to 1,000, got -2: correct the configuration",
+        ),
+        ("[" * 100_000, "isn't JSON"),
     ],
 )
 def test_an_error_is_one_line(text: str, message: str, write: Any, capsys: pytest.CaptureFixture[str]) -> None:

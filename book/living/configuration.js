@@ -2,9 +2,7 @@
 // the same words. `known` are the package's tables of names, classes and findings: data/inspector.
 import { dynamicNtk, frequencies, llama3, positionInterpolation, yarn, yarnAttentionFactor } from "./formulas.js";
 
-const MANY = { layers: 10_000, channels: 65_536, number: 1e15 }; // more than any model has; more could stop the browser
-const LENGTHS = ["max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "n_ctx", "max_sequence_length"];
-const ENDING = "correct the configuration";
+const ORIGINAL = "original_max_position_embeddings";
 const NOTHING = {
   encoding: null, base: null, rotated: null, layout: null, frequencies: [], trained: [], far: [],
   stretch: ["none", 1, null], attentionFactor: 1, window: null, rows: null, sinks: null,
@@ -12,179 +10,201 @@ const NOTHING = {
 
 const isMap = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
 const given = (value) => (isMap(value) || Array.isArray(value) ? Object.keys(value).length > 0 : Boolean(value)); // as in Python
-const python = (value) => (value === null || value === undefined ? "None" : typeof value === "string" ? `'${value}'` : String(value));
+const own = (map, key) => (Object.hasOwn(map, key) ? map[key] : undefined); // a key may be "constructor"
 const whole = (number) => number.toLocaleString("en", { maximumFractionDigits: 0 });
 const close = (a, b, tolerance = 1e-4) => Math.abs(a - b) <= Math.max(tolerance * Math.max(Math.abs(a), Math.abs(b)), 1e-12);
 // Python's format g.
 function short(number, digits = 6) {
-  const text = number.toPrecision(digits).replace(/e([+-])(\d)$/, "e$10$2");
+  const text = (Math.abs(number) < 1e-4 ? number.toExponential(digits - 1) : number.toPrecision(digits)).replace(/e([+-])(\d)$/, "e$10$2");
   return text.includes(".") ? text.replace(/\.?0+(?=e|$)/, "") : text;
 }
 
-/** The number under a name, or null. */
-function number(part, name) {
-  const value = part[name];
-  if (value === null || value === undefined || value === false) return null;
-  if (typeof value !== "number") throw new Error(`${name} must be a number, got ${python(value)}: ${ENDING}`);
-  if (value < 0 || value > MANY.number) throw new Error(`${name} must be a number between 0 and 10^15, got ${value}: ${ENDING}`);
-  return value;
+const wrong = (what) => new Error(`${what}: correct the configuration`);
+
+function ruleInWords([kind, least, most, listed]) {
+  const to = `from ${least} to ${most === 1e15 ? "10^15" : whole(most)}`;
+  const spoken = { whole: `a whole number ${to}`, number: `a number ${to}`, zero: "0", flag: "true or false", text: "a string", object: "an object with keys" };
+  const words = kind.split(" or ").map((each) => spoken[each]).join(" or ");
+  return listed ? `a list, each item ${words}` : words;
 }
-const first = (part, names) => names.map((name) => number(part, name)).find(Boolean) ?? null;
-function counted(part, names) {
-  const name = names.find((each) => part[each] !== null && part[each] !== undefined);
-  if (name && !(Number.isInteger(part[name]) && part[name] > 0)) {
-    throw new Error(`${name} must be a whole number >= 1, got ${python(part[name])}: ${ENDING}`);
+
+function checkedValue(rule, value, path, known) {
+  const [kind, least, most, listed] = rule;
+  if (listed && Array.isArray(value)) return value.map((each, at) => checkedValue([kind, least, most], each, `${path}[${at}]`, known));
+  if (!listed) {
+    if (kind === "object" && isMap(value)) return checked(value, known, `${path}.`);
+    if (kind.startsWith("text") && typeof value === "string") return value;
+    if (kind === "flag" && [true, false, 0, 1].includes(value)) return Boolean(value);
+    const fits = typeof value === "number" && ((value >= least && value <= most) || (kind.startsWith("zero") && value === 0));
+    if (fits && (kind.endsWith("number") || (kind.endsWith("whole") && Number.isInteger(value)))) return value;
   }
-  return name ? number(part, name) : null;
+  const text = JSON.stringify(value);
+  throw wrong(`${path} must be ${ruleInWords(rule)}, got ${text.length > 40 ? `${text.slice(0, 39)}…` : text}`);
 }
+
+/** The configuration with values as the package's rules have them, without what is null; raises an Error for the first one that isn't. */
+function checked(config, known, path = "") {
+  const entries = Object.entries(config);
+  const values = entries.filter(([key, value]) => own(known.rules, key) && value !== null)
+    .map(([key, value]) => [key, checkedValue(known.rules[key], value, path + key, known)]);
+  let rest = entries.filter(([key]) => !own(known.rules, key));
+  if (/rope_(parameters|scaling)\.$/.test(path) && rest.some(([, value]) => isMap(value))) {
+    // One part for each type of layer; null turns RoPE off.
+    const part = known.rules.rope_parameters;
+    rest = rest.map(([key, value]) => [key, value === null ? null : checkedValue(part, value, path + key, known)]);
+  }
+  return Object.fromEntries([...values, ...rest]);
+}
+
+/** The first of these that is given, and isn't 0. */
+const first = (parts, names) => parts.flatMap((part) => names.map((name) => own(part, name))).find(Boolean) ?? null;
 
 /** The dictionaries that describe RoPE: one, or one for each type of layer. */
 function parts(config) {
-  return ["rope_parameters", "rope_scaling"].map((name) => config[name]).filter(isMap).flatMap((all) => {
+  return [config.rope_parameters ?? {}, config.rope_scaling ?? {}].flatMap((all) => {
     const nested = Object.values(all).filter(isMap);
     return nested.length ? nested : [all];
   });
 }
-const kindOf = (part) => String(part.rope_type || part.type || "default");
+const kindOf = (part) => first([part], ["rope_type", "type"]) ?? "default";
 
-function layersOf(config) {
-  const name = ["num_hidden_layers", "n_layer", "n_layers", "num_layers", "encoder_layers"].find((each) => each in config);
-  const list = ["layers_block_type", "layer_types", "hybrid_override_pattern"].map((each) => config[each]).find(given);
-  const count = name ? config[name] : list?.length;
-  if (!Number.isInteger(count) || count < 1) {
-    throw new Error(`the configuration has ${python(count)} layers, under num_hidden_layers: give the config.json of a model that has layers`);
-  }
-  if (count > MANY.layers) throw new Error(`${name} is ${whole(count)}: no model has more than ${whole(MANY.layers)} layers, so ${ENDING}`);
-  return count;
+function layersOf(config, known) {
+  const found = first([config], [...known.layers, "layers_block_type", "layer_types", "hybrid_override_pattern"].filter((name) => given(own(config, name))));
+  if (found === null) throw new Error(`no key says how many layers there are, such as ${known.layers[0]}: give the config.json of a model`);
+  return typeof found === "number" ? found : checkedValue(known.rules[known.layers[0]], found.length, known.layers[0], known);
 }
 
-function trainingLength(config) {
-  const name = "original_max_position_embeddings";
-  return [...parts(config), config].map((part) => number(part, name)).find(Boolean) || first(config, LENGTHS);
-}
+const trainingLength = (config, known) => first([...parts(config), config], [ORIGINAL]) ?? first([config], known.lengths);
 
 /** What the configuration calls this layer, or null if it doesn't say. */
 function typeOf(config, at) {
-  for (const types of [config.layer_types, config.layers_block_type]) {
-    if (Array.isArray(types) && at < types.length) return String(types[at]);
-  }
+  const types = [config.layer_types, config.layers_block_type].find((each) => at < each?.length);
+  if (types) return types[at];
   const pattern = config.sliding_window_pattern;
-  if (typeof pattern === "number" && pattern > 0) return (at + 1) % pattern ? "sliding_attention" : "full_attention";
-  if (typeof pattern === "string" && pattern) return pattern[at % pattern.length] === "L" ? "sliding_attention" : "full_attention";
-  const narrow = config.use_sliding_window ? number(config, "max_window_layers") : null;
-  return narrow === null ? null : at >= narrow ? "sliding_attention" : "full_attention";
+  let narrow = null;
+  if (typeof pattern === "number") narrow = (at + 1) % pattern > 0;
+  else if (pattern) narrow = pattern[at % pattern.length] === "L";
+  else if (config.use_sliding_window && "max_window_layers" in config) narrow = at >= config.max_window_layers;
+  return narrow === null ? null : narrow ? "sliding_attention" : "full_attention";
 }
 
 /** What describes RoPE in layers of this type, and its base. */
 function ropeOf(config, type, known) {
-  const local = first(config, known.localBases);
-  let parameters = isMap(config.rope_parameters) ? config.rope_parameters : {};
+  const local = first([config], known.localBases);
+  let parameters = config.rope_parameters ?? {};
   const nested = Object.keys(parameters).filter((name) => isMap(parameters[name]));
   if (nested.length) {
-    const names = { sliding_attention: ["sliding_attention", "main"], full_attention: ["full_attention", "compress"] }[type] ?? [type];
-    parameters = parameters[names.find((name) => name in parameters) ?? nested.at(-1)];
+    const names = own({ sliding_attention: ["sliding_attention", "main"], full_attention: ["full_attention", "compress"] }, type) ?? [type];
+    parameters = parameters[names.find((name) => nested.includes(name)) ?? nested.at(-1)];
   }
   if (!given(parameters) && local && known.narrow.includes(type)) return [{ rope_type: "default" }, local];
-  const scaling = Object.entries(isMap(config.rope_scaling) ? config.rope_scaling : {}).filter(([, value]) => !isMap(value));
+  const scaling = Object.entries(config.rope_scaling ?? {}).filter(([, value]) => !isMap(value));
   const merged = { ...parameters, ...Object.fromEntries(scaling) };
-  return [merged, number(merged, "rope_theta") || first(config, known.bases)];
+  return [merged, first([merged], ["rope_theta"]) ?? first([config], known.bases)];
 }
 
 /** Whether this layer has no RoPE, in one of three spellings: a flag or a base of 0 in a list, or null for its type. */
 function turnedOff(config, at, type) {
-  const lists = [config.no_rope_layers, config.layer_rope_theta].filter(Array.isArray);
-  return lists.some((listed) => at < listed.length && !listed[at]) || (isMap(config.rope_parameters) && config.rope_parameters[type] === null);
+  const lists = [config.no_rope_layers ?? [], config.layer_rope_theta ?? []];
+  return lists.some((listed) => at < listed.length && !listed[at]) || own(config.rope_parameters ?? {}, type) === null;
 }
 
 /** What a reader of the configuration would expect of this layer. */
 function written(config, at, like, known) {
   const type = typeOf(config, at);
   const wide = known.wide.includes(type);
-  let window = first(config, ["sliding_window", "attention_chunk_size"]);
+  let window = first([config], ["sliding_window", "attention_chunk_size"]);
   if (!window || config.use_sliding_window === false || wide) window = 0;
   else if (!known.narrow.includes(type) && like?.mixed) window = null;
   const plain = { ...NOTHING, window };
   const position = config.position_embedding_type;
   if (position === "nope") return { ...plain, encoding: "none" };
-  if (given(config.alibi) || given(config.attn_config?.alibi)) return { ...plain, encoding: "ALiBi" };
-  const buckets = number(config, "relative_attention_num_buckets");
+  if (config.alibi || config.attn_config?.alibi) return { ...plain, encoding: "ALiBi" };
+  const buckets = config.relative_attention_num_buckets;
   if (buckets) return { ...plain, encoding: "T5's bias", rows: buckets };
   if (turnedOff(config, at, type)) return { ...plain, encoding: "none" };
   const [parameters, theirs] = ropeOf(config, type, known);
-  const base = Array.isArray(config.layer_rope_theta) ? config.layer_rope_theta[at] ?? theirs : theirs;
+  const base = config.layer_rope_theta?.[at] ?? theirs;
   if (base === null && !given(parameters)) {
     const learned = position === "absolute" || "n_positions" in config;
-    return learned ? { ...plain, encoding: "learned table", rows: first(config, LENGTHS) } : plain;
+    return learned ? { ...plain, encoding: "learned table", rows: first([config], known.lengths) } : plain;
   }
-  return { ...plain, ...rope(config, parameters, base, wide) };
+  const layout = "gguf" in config ? null : like?.layout ?? null;
+  return { ...plain, ...rope(config, parameters, base, wide, known), layout };
 }
 
-function rope(config, parameters, base, wide) {
-  const [heads, hidden] = [["num_attention_heads", "n_head", "n_heads"], ["hidden_size", "n_embd", "d_model"]].map((names) => counted(config, names));
+function rope(config, parameters, base, wide, known) {
+  const [heads, hidden] = [known.heads, known.hidden].map((names) => first([config], names));
   const kind = kindOf(parameters);
-  const share = [parameters, config].find((part) => "partial_rotary_factor" in part)?.partial_rotary_factor ?? config.rotary_pct ?? null;
-  let width = (wide && number(config, "global_head_dim")) || number(config, "head_dim") || (hidden && heads && Math.floor(hidden / heads));
-  let rotated = number(config, "rotary_dim") || (width && share !== null ? Math.trunc(width * share) : width);
-  if (number(config, "qk_rope_head_dim")) {
+  const share = first([parameters, config], ["partial_rotary_factor", "rotary_pct"]);
+  let width = (wide && config.global_head_dim) || config.head_dim || (hidden && heads && Math.floor(hidden / heads));
+  let rotated = config.rotary_dim || (width && share ? Math.trunc(width * share) : width);
+  if (config.qk_rope_head_dim) {
     rotated = config.qk_rope_head_dim;
-    width = number(config, "qk_nope_head_dim") ? rotated + config.qk_nope_head_dim : width;
+    width = config.qk_nope_head_dim ? rotated + config.qk_nope_head_dim : width;
   }
-  if (Math.max(width, rotated) > MANY.channels) throw new Error(`a head has ${whole(Math.max(width, rotated))} channels: no model has more than ${whole(MANY.channels)}, so ${ENDING}`);
-  const longest = first(config, LENGTHS);
-  const name = "original_max_position_embeddings";
-  const original = number(parameters, name) || number(config, name);
-  const factor = number(parameters, "factor") ?? (["longrope", "yarn"].includes(kind) && longest && original ? longest / original : null);
-  if (factor !== null && factor < 1) throw new Error(`factor must be a number >= 1, got ${factor}: ${ENDING}`);
+  if (width && rotated > width) throw wrong(`${whole(rotated)} channels can't rotate in a head that has ${whole(width)}`);
+  const longest = first([config], known.lengths);
+  const original = first([parameters, config], [ORIGINAL]);
+  let factor = parameters.factor ?? null;
+  if (factor === null && ["longrope", "yarn"].includes(kind) && longest && original) {
+    factor = longest / original;
+    if (factor < 1) throw wrong(`the longest text, ${whole(longest)} tokens, must be at least ${ORIGINAL}, ${whole(original)}`);
+  }
   const plain = ["default", "none", "mrope", "axial", "proportional"].includes(kind);
   const length = kind === "dynamic" ? longest : original || (kind === "linear" ? null : longest);
-  const stretch = plain ? NOTHING.stretch : [kind, factor || 1, length ? Math.trunc(length) : null];
+  const stretch = plain ? NOTHING.stretch : [kind, factor || 1, length];
+  const turns = kind === "llama3" ? turnsOf(parameters, { low_freq_factor: 1, high_freq_factor: 4 })
+    : kind === "yarn" ? turnsOf(parameters, { beta_slow: 1, beta_fast: 32 }) : null;
   const found = { encoding: "RoPE", base, rotated: rotated && width ? [rotated, width] : null, stretch };
+  let attention = parameters.attention_factor || null;
+  if (kind === "yarn") attention ??= yarnFactor(factor || 1, parameters);
+  if (kind === "longrope" && length > 1) attention ??= Math.sqrt(1 + Math.log(factor || 1) / Math.log(length));
+  if (attention && !plain) found.attentionFactor = attention;
   if (!(base && rotated && width)) return found;
 
   const omega = frequencies(kind === "proportional" ? width : rotated, base).slice(0, Math.floor(rotated / 2));
   const divided = (divisors) => omega.map((speed, i) => speed / divisors[i]);
   const fits = (key) => Array.isArray(parameters[key]) && parameters[key].length === omega.length;
-  let [now, far, attention] = [plain ? omega : null, [], number(parameters, "attention_factor")];
+  let [now, far] = [plain ? omega : null, []];
+  const many = omega.length > 1; // of a single pair, nobody can say how fast frequencies fall
   if (kind === "linear") now = positionInterpolation(omega, factor || 1);
-  else if (kind === "llama3" && length) {
-    const turns = { slow: number(parameters, "low_freq_factor") ?? 1, fast: number(parameters, "high_freq_factor") ?? 4 };
-    now = llama3(omega, factor || 1, length, turns);
-  } else if (kind === "yarn" && length) {
-    const turns = { slow: number(parameters, "beta_slow") || 1, fast: number(parameters, "beta_fast") || 32 };
-    now = yarn(omega, factor || 1, length, { ...turns, truncate: parameters.truncate ?? true });
-    attention ||= yarnFactor(factor || 1, parameters);
-  } else if (kind === "dynamic" && length) [now, far] = [omega, dynamicNtk(omega, 4 * length, length, factor || 1)];
+  else if (kind === "llama3" && length) now = llama3(omega, factor || 1, length, turns);
+  else if (kind === "yarn" && length && many) now = yarn(omega, factor || 1, length, { ...turns, truncate: parameters.truncate ?? true });
+  else if (kind === "dynamic" && length && many) [now, far] = [omega, dynamicNtk(omega, 4 * length, length, factor || 1)];
   else if (kind === "longrope" && fits("short_factor") && fits("long_factor")) {
-    [now, far] = [divided(parameters.short_factor), divided(parameters.long_factor)];
-    if (!attention && factor > 1 && length) attention = Math.sqrt(1 + Math.log(factor) / Math.log(length));
+    [now, far] = [divided(parameters.short_factor), length ? divided(parameters.long_factor) : []];
   } else if (kind === "divisors" && fits("divisors")) now = divided(parameters.divisors);
-  if (!now) return { ...found, attentionFactor: attention || 1 }; // the page has no formula for this kind, or lacks a number
-  if (![...now, ...far].every((speed) => speed > 0 && speed < Infinity)) {
-    throw new Error(`the scaling (${kind}) gives frequencies that no pair can have: correct its numbers`);
-  }
-  return { ...found, frequencies: [...now], trained: [...omega], far: [...far], attentionFactor: attention || 1 };
+  return now ? { ...found, frequencies: [...now], trained: [...omega], far: [...far] } : found; // the page has no formula for other kinds
+}
+
+/** Between how many rotations a stretching blends. */
+function turnsOf(parameters, defaults) {
+  const [[low, slow], [high, fast]] = Object.entries(defaults).map(([name, value]) => [name, parameters[name] ?? value]);
+  if (slow >= fast) throw wrong(`${low} must be less than ${high}, got ${short(slow)} and ${short(fast)}`);
+  return { slow, fast };
 }
 
 /** DeepSeek's two settings multiply the logarithm, and divide one factor by the other. */
 function yarnFactor(factor, parameters) {
-  const [one, allDim] = [number(parameters, "mscale"), number(parameters, "mscale_all_dim")];
+  const { mscale: one, mscale_all_dim: allDim } = parameters;
   return one && allDim ? (0.1 * one * Math.log(factor) + 1) / (0.1 * allDim * Math.log(factor) + 1) : yarnAttentionFactor(factor);
 }
 
 /** What the configuration alone gives away: [level, code, text]. */
 function* findings(config, kinds, like, known) {
-  const tops = known.bases.filter((name) => typeof config[name] === "number").map((name) => [name, config[name]]);
-  const nested = Object.values(isMap(config.rope_parameters) ? config.rope_parameters : {}).some(isMap);
-  const longest = first(config, LENGTHS);
+  const tops = known.bases.filter((name) => name in config).map((name) => [name, config[name]]);
+  const nested = Object.values(config.rope_parameters ?? {}).some(isMap);
+  const longest = first([config], known.lengths);
   for (const part of parts(config)) {
     const kind = kindOf(part);
-    const [inside, factor, original] = ["rope_theta", "factor", "original_max_position_embeddings"].map((name) => number(part, name));
+    const { rope_theta: inside, factor, [ORIGINAL]: original } = part;
     if (inside && tops.length && !nested && !tops.some(([, value]) => value === inside)) {
       yield ["wrong", "two-bases", `the base is ${whole(tops[0][1])} under ${tops[0][0]}, and ${whole(inside)} with the scaling`];
     }
-    const reads = known.keys[kind];
+    const reads = own(known.keys, kind);
     if (!reads && kind !== "divisors" && kind !== "none") {
-      yield ["wrong", "unread-key", `the type of scaling is ${python(kind)}, and transformers knows ${Object.keys(known.keys).join(", ")}`];
+      yield ["wrong", "unread-key", `the type of scaling is '${kind}', and transformers knows ${Object.keys(known.keys).join(", ")}`];
     }
     for (const key of Object.keys(part)) {
       if (!reads || reads.includes(key) || known.always.includes(key) || key.endsWith("_theta")) continue;
@@ -192,23 +212,25 @@ function* findings(config, kinds, like, known) {
     }
     if (kind === "yarn" && factor && longest && original && !close(original * factor, longest, 0.01)) {
       if (original === longest) {
-        yield ["warning", "lengths", `original_max_position_embeddings and max_position_embeddings are both ${whole(longest)}: the first is the length before stretching by ${short(factor)}, and the second the one after it`];
+        yield ["warning", "lengths", `${ORIGINAL} and max_position_embeddings are both ${whole(longest)}, but stretched by ${short(factor)}, the second should be ${whole(original * factor)}, or the first ${whole(longest / factor)}`];
       } else {
         const text = `${whole(original)} tokens stretched by ${short(factor)} are ${whole(original * factor)}, not ${whole(longest)}`;
-        yield ["wrong", "lengths", `${text}: original_max_position_embeddings is the length before stretching`];
+        yield ["wrong", "lengths", `${text}: ${ORIGINAL} is the length before stretching`];
       }
     }
   }
   if (given(config.rope_scaling) && given(config.rope_parameters)) {
     yield ["warning", "scaling", "there are both rope_scaling and rope_parameters, and transformers reads the first"];
   }
-  const listed = config.no_rope_layers;
-  const off = Array.isArray(listed) ? listed.filter((rotates) => !given(rotates)).length : 0;
-  if (off && 2 * off > listed.length) {
+  const listed = config.no_rope_layers ?? [];
+  const off = listed.filter((rotates) => !rotates).length;
+  if (2 * off > listed.length) {
     yield ["warning", "nope-list", `no_rope_layers leaves ${off} of ${listed.length} layers without RoPE: in this list, 1 means that a layer rotates`];
   }
   const rotary = kinds.filter((kind) => kind.known.encoding === "RoPE");
-  if (rotary.some((kind) => kind.known.base === null)) yield ["warning", "base-missing", "no base is written down"];
+  if (rotary.some((kind) => kind.known.base === null)) {
+    yield ["warning", "base-missing", "no base is written down" + (like?.bases ? `, and the class takes ${like.bases}` : "")];
+  }
   if (like && like.encodings.join() === "none" && rotary.length) {
     yield ["warning", "no-rope", `the configuration has a base, but ${like.name} has no RoPE in any layer`];
   } else if (like && like.encodings.includes("none") && !kinds.some((kind) => kind.known.encoding === "none")) {
@@ -249,8 +271,8 @@ function limits(config, kinds, length) {
     const where = named(kind, total);
     if (["learned table", "sinusoids"].includes(known.encoding) && known.rows) add(known.rows, "the table ends: the next position has no row");
     if (known.window) add(known.window, `the window of ${where} is full: keys farther away are out of sight there`);
-    const far = known.encoding === "T5's bias" && number(config, "relative_attention_max_distance");
-    if (far) add(Math.trunc(far), "all larger distances share the last bucket");
+    const far = known.encoding === "T5's bias" && config.relative_attention_max_distance;
+    if (far) add(far, "all larger distances share the last bucket");
     if (known.encoding === "Inkling's bias" && known.rows && !known.window) add(known.rows, `from this distance on, the bias of ${where} is 0`);
     if (known.encoding !== "RoPE" || !known.frequencies.length || (known.window && known.window <= length)) continue;
     if (known.far.length && known.stretch[2]) add(known.stretch[2], "the frequencies switch: cached keys keep the old angles");
@@ -267,13 +289,19 @@ function limits(config, kinds, length) {
 
 const ORDER = ["wrong", "warning", "note"];
 
+/** What can be read of a configuration, or of its part about text. */
+function read(config, known) {
+  if (!isMap(config)) throw new Error(`it holds ${Array.isArray(config) ? "a list" : JSON.stringify(config)}: a configuration is a JSON object with keys`);
+  const all = checked(config, known);
+  return all.text_config ?? all;
+}
+
 /** The report on a configuration. Raises an Error of one sentence if it doesn't say what the model is. */
 export function inspect(config, known, { name, length } = {}) {
-  if (!isMap(config)) throw new Error(`it holds ${Array.isArray(config) ? "a list" : python(config)}: a configuration is a JSON object with keys`);
-  if (isMap(config.text_config)) config = config.text_config;
-  const count = layersOf(config);
-  const like = known.classes[String(config.model_type ?? "").toLowerCase().replace(/[_-]|text$/g, "")];
-  const trained = length || trainingLength(config);
+  config = read(config, known);
+  const count = layersOf(config, known);
+  const like = own(known.classes, (config.model_type ?? "").toLowerCase().replace(/[_-]|text$/g, ""));
+  const trained = length || trainingLength(config, known);
   const kinds = new Map();
   for (let at = 0; at < count; at++) {
     const layer = written(config, at, like, known);
@@ -288,7 +316,7 @@ export function inspect(config, known, { name, length } = {}) {
   const found = [...findings(config, made, like, known)].map(([level, code, text]) => ({ level, code, text, ...known.catalogue[code] }));
   found.sort((a, b) => ORDER.indexOf(a.level) - ORDER.indexOf(b.level));
   return {
-    name: name || String(config._name_or_path || config.model_type || "this model"),
+    name: name || (first([config], ["gguf", "_name_or_path", "model_type"]) ?? "this model"),
     layers: count, length: trained, kinds: made, findings: found, limits: limits(config, made, trained),
   };
 }
@@ -309,13 +337,10 @@ export function inspectModel(name, known, { length } = {}) {
   return { name, layers: row.layers, length: trained, kinds, findings: [], limits: limits({}, kinds, trained) };
 }
 
-/** The configuration with only the numbers and names that `inspect` reads. */
+/** The configuration with only the numbers and names that `inspect` reads, but for one that may be a private folder. */
 export function reduced(config, known) {
-  const [source, read] = [isMap(config?.text_config) ? config.text_config : config, new Set()];
-  const note = (kept, key) => { read.add(key); return Reflect.get(kept, key); };
-  inspect(isMap(source) ? new Proxy(source, { get: note, has: (kept, key) => note(kept, key) !== undefined }) : source, known);
-  read.delete("_name_or_path"); // it may be a private folder
-  return Object.fromEntries(Object.entries(source).filter(([key]) => read.has(key)));
+  inspect(config, known);
+  return Object.fromEntries(Object.entries(read(config, known)).filter(([key]) => own(known.rules, key) && key !== "_name_or_path"));
 }
 
 /** What is found, if anything is wrong or likely to be built wrongly, in one sentence. */
@@ -349,7 +374,8 @@ function rotationWords({ base, rotated, layout }) {
 function pairWords(known, length) {
   const count = known.frequencies.length;
   if (!count) return [];
-  const lines = [];
+  const shown = [...known.frequencies.slice(0, 3), ...known.frequencies.slice(3).slice(-1)].map((omega) => short(omega, 4));
+  const lines = [`frequencies ${[...shown.slice(0, 3), ...shown.slice(3).map((last) => `…, ${last}`)].join(", ")}`];
   const found = pairs(known, length || 1);
   if (length) {
     lines.push(`within ${whole(length)} tokens, ${found.incomplete.length} of ${count} pairs complete no rotation`);

@@ -13,7 +13,7 @@ from typing import Any
 from posenc_course.inspector._breaking import CATALOGUE, Finding, Pairs, findings, limits, pairs
 from posenc_course.inspector._knowing import Kind, Knowledge, by_parts, done, like, of_table, written
 from posenc_course.inspector._probing import NotProbed, Probe, probe
-from posenc_course.inspector._reading import number_of_layers, read_config, training_length
+from posenc_course.inspector._reading import checked, first, load_configurations, number_of_layers, read_config, training_length
 from posenc_course.inspector._saying import FROM_TABLE, Report
 from posenc_course.models import find_model
 
@@ -26,6 +26,7 @@ __all__ = [
     "Report",
     "inspect",
     "inspect_model",
+    "load_configurations",
     "pairs",
     "read_config",
 ]
@@ -40,14 +41,15 @@ def inspect(config: Mapping[str, Any], *, name: str = "", length: int | None = N
         length: the training length in tokens, if you know better than the configuration.
         run: whether to build and run the class.
 
-    Raises ValueError if the configuration doesn't say what the model is.
+    Raises ValueError if the configuration doesn't say what the model is, or if a value can't be what it says.
     """
     if not isinstance(config, Mapping):
         raise ValueError(f"config must be a mapping, got {config!r}: give what is in a config.json")
-    if isinstance(config.get("text_config"), Mapping):
-        config = dict(config["text_config"])
+    as_given, config = config, checked(config)
+    if "text_config" in config:
+        as_given, config = as_given["text_config"], config["text_config"]
     number = number_of_layers(config)
-    found, unprobed = _probed(config, number, run)
+    found, unprobed = _probed(as_given, number, run)  # what a class thinks of other values is a finding
     trained_on = length or training_length(config)
     kinds: dict[tuple[Knowledge, Knowledge | None], list[int]] = {}
     for at in range(number):
@@ -59,7 +61,7 @@ def inspect(config: Mapping[str, Any], *, name: str = "", length: int | None = N
     found_here = findings(config, made, found, unprobed, like(config))
     order = ("wrong", "warning", "note")
     return Report(
-        name or str(config.get("gguf") or config.get("_name_or_path") or config.get("model_type") or "this model"),
+        name or first([config], "gguf", "_name_or_path", "model_type") or "this model",
         found.name if found else "",
         number,
         trained_on,

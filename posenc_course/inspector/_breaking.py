@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from posenc_course.inspector._knowing import Kind, Knowledge, base_of, close
+from posenc_course.inspector._knowing import Kind, Knowledge, base_of, close, default_bases
 from posenc_course.inspector._probing import Probe
-from posenc_course.inspector._reading import ALWAYS, BASES, KEYS, longest, rope_parts
+from posenc_course.inspector._reading import ALWAYS, BASES, KEYS, longest, rope_parts, type_of_rope
 from posenc_course.models import Model
 
 # What a finding looks like to the people who meet it, where the course explains it, and who reported it.
@@ -105,7 +105,7 @@ def findings(
     config: Mapping[str, Any], kinds: Sequence[Kind], found: Probe | None, unprobed: str, like: Model | None
 ) -> Iterator[Finding]:
     """Where the configuration contradicts itself or its class; `like` is the class's entry in the table of models."""
-    yield from _in_the_file(config, kinds)
+    yield from _in_the_file(config, kinds, like)
     for kind in kinds:
         if kind.done and found:
             yield from _differences(kind.written, kind.done, which(kind, len(found.layers)), found)
@@ -121,15 +121,14 @@ def findings(
             yield _found("warning", "no-rope", text)
 
 
-def _in_the_file(config: Mapping[str, Any], kinds: Sequence[Kind]) -> Iterator[Finding]:
+def _in_the_file(config: Mapping[str, Any], kinds: Sequence[Kind], like: Model | None) -> Iterator[Finding]:
     """What the configuration alone gives away."""
-    tops = {name: float(config[name]) for name in BASES if isinstance(config.get(name), int | float)}
-    nested = any(isinstance(each, Mapping) for each in (config.get("rope_parameters") or {}).values())
+    tops = {name: config[name] for name in BASES if name in config}
+    nested = any(isinstance(each, Mapping) for each in config.get("rope_parameters", {}).values())
     most = longest(config)
     for part in rope_parts(config):
-        kind = str(part.get("rope_type") or part.get("type") or "default")
-        inside = part.get("rope_theta")
-        if inside and tops and not nested and float(inside) not in tops.values():
+        kind, inside = type_of_rope(part), part.get("rope_theta")
+        if inside and tops and not nested and inside not in tops.values():
             name, value = next(iter(tops.items()))
             yield _found("wrong", "two-bases", f"the base is {value:,.0f} under {name}, and {inside:,.0f} with the scaling")
         if kind not in {*KEYS, "divisors", "none"}:
@@ -142,25 +141,27 @@ def _in_the_file(config: Mapping[str, Any], kinds: Sequence[Kind]) -> Iterator[F
         factor, original = part.get("factor"), part.get("original_max_position_embeddings")
         if kind == "yarn" and factor and most and original and not math.isclose(original * factor, most, rel_tol=0.01):
             if original == most:
-                text = (
-                    f"original_max_position_embeddings and max_position_embeddings are both {most:,}: the first is the "
-                    f"length before stretching by {factor:g}, and the second the one after it"
-                )
+                text = f"original_max_position_embeddings and max_position_embeddings are both {most:,}"
+                text += f", but stretched by {factor:g}, the second should be {original * factor:,.0f}"
+                text += f", or the first {most / factor:,.0f}"
                 yield _found("warning", "lengths", text)
             else:
                 text = f"{original:,} tokens stretched by {factor:g} are {original * factor:,.0f}, not {most:,}"
                 yield _found("wrong", "lengths", f"{text}: original_max_position_embeddings is the length before stretching")
     if config.get("rope_scaling") and config.get("rope_parameters"):
         yield _found("warning", "scaling", "there are both rope_scaling and rope_parameters, and transformers reads the first")
-    listed = config.get("no_rope_layers")
-    if isinstance(listed, Sequence) and listed and 2 * sum(map(bool, listed)) < len(listed):
-        off = len(listed) - sum(map(bool, listed))
+    listed = config.get("no_rope_layers", ())
+    off = len(listed) - sum(listed)
+    if 2 * off > len(listed):
         text = f"no_rope_layers leaves {off} of {len(listed)} layers without RoPE: in this list, 1 means that a layer rotates"
         yield _found("warning", "nope-list", text)
     rotary = [kind for kind in kinds if kind.known.encoding == "RoPE"]
+    total = sum(kind.count for kind in kinds)
     if any(kind.written.encoding == "RoPE" and kind.written.base is None for kind in kinds) and rotary:
-        base = next((kind.done.base for kind in rotary if kind.done and kind.done.base), None)
-        text = "no base is written down" + (f", and the class takes {base:,.0f}" if base else "")
+        taken = [f"{kind.done.base:,.0f} in {which(kind, total)}" for kind in rotary if kind.done and kind.done.base]
+        if not taken and like and default_bases(like):
+            taken = [default_bases(like)]
+        text = "no base is written down" + (f", and the class takes {' and '.join(taken)}" if taken else "")
         yield _found("warning", "base-missing", text)
 
 
@@ -267,7 +268,7 @@ def limits(config: Mapping[str, Any], kinds: Sequence[Kind], length: int | None)
         if known.window:
             yield known.window, f"the window of {where} is full: keys farther away are out of sight there"
         if known.encoding == "T5's bias" and config.get("relative_attention_max_distance"):
-            yield int(config["relative_attention_max_distance"]), "all larger distances share the last bucket"
+            yield config["relative_attention_max_distance"], "all larger distances share the last bucket"
         if known.encoding == "Inkling's bias" and known.rows and not known.window:
             yield known.rows, f"from this distance on, the bias of {where} is 0"
         if known.encoding != "RoPE" or not known.frequencies or 0 < (known.window or 0) <= (length or 0):

@@ -8,8 +8,9 @@ from itertools import pairwise
 from typing import Any
 
 from posenc_course.inspector._probing import Probe
-from posenc_course.inspector._reading import NARROW, WIDE, longest, rope_settings, turned_off, type_of
+from posenc_course.inspector._reading import NARROW, WIDE, first, longest, rope_settings, turned_off, type_of
 from posenc_course.models import LayerKind, Model, Scaling, Settings, load_models
+from posenc_course.sinusoidal import frequencies
 
 
 @dataclass(frozen=True)
@@ -100,26 +101,41 @@ def of_table(kind: LayerKind) -> Knowledge:
 
 def like(config: Mapping[str, Any]) -> Model | None:
     """The model of the table with the same class: gpt_neox is GPTNeoXConfig."""
-    kind = re.sub(r"[_-]|text$", "", str(config.get("model_type", "")).lower())
+    kind = re.sub(r"[_-]|text$", "", config.get("model_type", "").lower())
     for model in load_models():
         if kind and kind == re.sub(r"(Text)?Config$|_", "", model.config).lower():
             return model
     return None
 
 
+def default_bases(model: Model) -> str:
+    """The bases that a class takes if the configuration has none, in words; empty if they weren't looked up."""
+    bases = {bool(kind.default.window): kind.default.base for kind in model.attention if kind.default.base}
+    words = [f"{base:,.0f}" for base in dict.fromkeys(bases.values()) if base]
+    if len(words) == 2 and set(bases) == {False, True}:
+        return f"{bases[False]:,.0f} by default, and {bases[True]:,.0f} in layers with a window"
+    return f"{' or '.join(words)} by default" if words else ""
+
+
+def layout_of(model: Model) -> str | None:
+    """How a class pairs the channels, if all its layers do it alike."""
+    layouts = {kind.layout for kind in model.attention if kind.encoding == "RoPE"}
+    return layouts.pop() if len(layouts) == 1 else None
+
+
 def written(config: Mapping[str, Any], at: int) -> Knowledge:
     """What a reader of the configuration would expect of layer `at`."""
     kind, model = type_of(config, at), like(config)
     kinds = model.attention if model else ()
-    window = config.get("sliding_window") or config.get("attention_chunk_size")
+    window = first([config], "sliding_window", "attention_chunk_size")
     if not window or config.get("use_sliding_window") is False or kind in WIDE:
         window = 0
     elif kind not in NARROW and len({bool(each.default.window) for each in kinds}) > 1:
         window = None  # some layers have it, and the configuration doesn't say which
-    position, attention = config.get("position_embedding_type"), config.get("attn_config")
+    position = config.get("position_embedding_type")
     if position == "nope":
         return Knowledge("none", window=window)
-    if config.get("alibi") or (isinstance(attention, Mapping) and attention.get("alibi")):
+    if config.get("alibi") or config.get("attn_config", {}).get("alibi"):
         return Knowledge("ALiBi", window=window)
     if config.get("relative_attention_num_buckets"):
         return Knowledge("T5's bias", rows=config["relative_attention_num_buckets"], window=window)
@@ -127,7 +143,8 @@ def written(config: Mapping[str, Any], at: int) -> Knowledge:
         return Knowledge("none", window=window)
     settings = rope_settings(config, at, kind)
     if settings:
-        return _of_settings("RoPE", replace(settings, window=window))
+        layout = layout_of(model) if model and "gguf" not in config else None  # llama.cpp permutes some models' channels
+        return _of_settings("RoPE", replace(settings, window=window), layout=layout)
     if position == "absolute" or "n_positions" in config:
         return Knowledge("learned table", rows=longest(config), window=window)
     encodings = {each.encoding for each in kinds}
@@ -152,16 +169,20 @@ def done(found: Probe, at: int, written: Knowledge) -> Knowledge | None:
     if did.rotation is None:
         return replace(whole or Knowledge("none"), **rest)
     channels, omega = did.rotation.channels, did.rotation.frequencies
+    base = written.base if close(omega, written.frequencies) else base_of(omega)
+    trained = written.trained
+    if len(trained) != len(omega):
+        trained = tuple(frequencies(2 * len(omega), base).tolist()) if base else ()
     return Knowledge(
         "RoPE",
-        written.base if close(omega, written.frequencies) else base_of(omega),
+        base,
         (len(channels), did.width),
         channels[0],
         "interleaved" if did.rotation.interleaved else "halves",
         omega,
-        written.trained if len(written.trained) == len(omega) else (),
+        trained,
         did.far.frequencies if did.far else (),
-        written.stretch,
+        ("none", 1.0, None) if close(omega, trained) and not did.far else written.stretch,
         round(did.rotation.factor, 6),
         **rest,
     )

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 
 TOKENS, WINDOW = 12, 5
+MOST_BYTES = 2**31
 # What a configuration may call its widths and numbers; each class takes those that it has.
 SMALL = {
     **dict.fromkeys(("vocab_size", "index_topk", "type_vocab_size"), 64),
@@ -120,8 +121,15 @@ def probe(config: Mapping[str, Any]) -> Probe:
         try:
             asked = made.from_dict(copy.deepcopy(values))
             small = made.from_dict(values | _small(asked))
+            with torch.device("meta"):  # takes no memory
+                planned = transformers.AutoModel.from_config(small, attn_implementation="eager")
+            size = sum(tensor.nbytes for tensor in (*planned.parameters(), *planned.buffers()))
+            if size > MOST_BYTES:  # a table or a mask grows with the lengths, which stay as they are
+                raise NotProbed(f"{type(planned).__name__} would take {size / 1e9:,.0f} GB even in small")
             torch.manual_seed(0)
             model = transformers.AutoModel.from_config(small, attn_implementation="eager").eval()
+        except NotProbed:
+            raise
         except Exception as error:  # whatever a class thinks of a configuration is a finding
             raise NotProbed(f"transformers {transformers.__version__} refuses it: {_line(error)}") from error
         found = Probe(type(model).__name__, asked, {}, said=said)

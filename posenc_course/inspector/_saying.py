@@ -110,6 +110,8 @@ def _pair_words(known: Knowledge, length: int | None) -> Iterator[str]:
     if not known.frequencies:
         return
     number = len(known.frequencies)
+    shown = [*known.frequencies[:3], *known.frequencies[3:][-1:]]
+    yield "frequencies " + ", ".join([*(f"{omega:.4g}" for omega in shown[:3]), *(f"…, {omega:.4g}" for omega in shown[3:])])
     if length:
         found = pairs(known, length)
         slow = len(found.incomplete)

@@ -21,13 +21,11 @@ from posenc_course.experiment.config import Config, build_scheme
 from posenc_course.experiment.corpus import DATA
 from posenc_course.experiment.evaluation import _pieces
 from posenc_course.experiment.recital import NUMBERS
-from posenc_course.inspector import CATALOGUE, inspect_model
-from posenc_course.inspector._reading import ALWAYS, BASES, KEYS, LOCAL_BASES, NARROW, WIDE
+from posenc_course.inspector import CATALOGUE, _reading, inspect_model, load_configurations
+from posenc_course.inspector._knowing import default_bases, layout_of
 from posenc_course.models import Model, load_models
 from posenc_course.relative import T5Positions, WindowedPositions
 from posenc_course.rope import RotaryPositions
-
-CONFIGURATIONS = Path(__file__).resolve().parents[2] / "tests/configurations.json"
 
 
 def scripts() -> dict[str, object]:
@@ -109,25 +107,34 @@ def inspector_tables() -> dict[str, Any]:
     models = load_models()
     return {
         "catalogue": {code: dict(zip(("symptom", "page", "thread"), words, strict=True)) for code, words in CATALOGUE.items()},
-        "keys": KEYS,
-        "always": sorted(ALWAYS),
-        "bases": BASES,
-        "localBases": LOCAL_BASES,
-        "wide": WIDE,
-        "narrow": NARROW,
-        "classes": {re.sub(r"(Text)?Config$|_", "", each.config).lower(): _class(each) for each in reversed(models)},
+        "rules": _reading.RULES,
+        "layers": _reading.LAYERS,
+        "heads": _reading.HEADS,
+        "hidden": _reading.HIDDEN,
+        "lengths": _reading.LENGTHS,
+        "keys": _reading.KEYS,
+        "always": sorted(_reading.ALWAYS),
+        "bases": _reading.BASES,
+        "localBases": _reading.LOCAL_BASES,
+        "wide": _reading.WIDE,
+        "narrow": _reading.NARROW,
+        "classes": {
+            re.sub(r"(Text)?Config$|_", "", each.config).lower(): _class(each) for each in reversed(models) if each.config
+        },
         "table": {model.name: _row(model) for model in models},
-        "released": json.loads(CONFIGURATIONS.read_text(encoding="utf-8")),
+        "released": load_configurations(),
     }
 
 
 def _class(model: Model) -> dict[str, Any]:
-    """What is known of a class: the encodings of its layers, and whether only some of them have a window."""
+    """What is known of a class: its layers' encodings, layout and default bases, and whether only some of them have windows."""
     encodings = sorted({kind.encoding for kind in model.attention})
     return {
         "name": model.config.removesuffix("Config"),
         "encodings": encodings,
         "encoding": "RoPE" if "RoPE" in encodings else encodings[0] if len(encodings) == 1 else None,
+        "layout": layout_of(model),
+        "bases": default_bases(model),
         "mixed": len({bool(kind.default.window) for kind in model.attention}) > 1,
     }
 
