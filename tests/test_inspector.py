@@ -232,7 +232,10 @@ def test_the_worst_finding_is_the_first_line() -> None:
 
 def test_pages_exist_and_threads_are_addresses() -> None:
     for _, page, thread in CATALOGUE.values():
-        assert (ROOT / f"text/{page}.md").exists()
+        name, _, heading = page.partition("#")
+        (source,) = (path for path in (ROOT / f"text/{name}.md", ROOT / f"book/{name}.md") if path.exists())
+        headings = re.findall("^#+ (.+)", source.read_text(encoding="utf-8"), re.MULTILINE)
+        assert not heading or heading in {re.sub(r"\W+", "-", each.lower()) for each in headings}
         assert thread.startswith("https://github.com/")
 
 
@@ -288,6 +291,9 @@ def test_a_gguf_header_is_read_in_the_same_words(tmp_path: Path) -> None:
     assert kind.known.base == 5e6
     assert kind.known.rotated == (128, 128)
     assert len(kind.layers) == 36
+    file.write_bytes(file.read_bytes()[:-9])
+    with pytest.raises(ValueError, match=r"isn't a whole GGUF file \(.*\): download it again$"):
+        read_config(file)
 
 
 # ── configurations that are damaged at random ──────────────────────────────────────────────────────────────────────────────

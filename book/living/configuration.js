@@ -5,7 +5,7 @@ import { dynamicNtk, frequencies, llama3, positionInterpolation, yarn, yarnAtten
 const ORIGINAL = "original_max_position_embeddings";
 const NOTHING = {
   encoding: null, base: null, rotated: null, layout: null, frequencies: [], trained: [], far: [],
-  stretch: ["none", 1, null], attentionFactor: 1, window: null, rows: null, sinks: null,
+  stretch: ["none", 1, null], attentionFactor: 1, window: null, rows: null, sinks: null, firstChannel: null, score: null,
 };
 
 const isMap = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
@@ -22,7 +22,7 @@ function short(number, digits = 6) {
 const wrong = (what) => new Error(`${what}: correct the configuration`);
 
 function ruleInWords([kind, least, most, listed]) {
-  const to = `from ${least} to ${most === 1e15 ? "10^15" : whole(most)}`;
+  const to = `from ${least} to ${most < 1e15 ? whole(most) : "10^" + Math.round(Math.log10(most))}`;
   const spoken = { whole: `a whole number ${to}`, number: `a number ${to}`, zero: "0", flag: "true or false", text: "a string", object: "an object with keys" };
   const words = kind.split(" or ").map((each) => spoken[each]).join(" or ");
   return listed ? `a list, each item ${words}` : words;
@@ -39,7 +39,7 @@ function checkedValue(rule, value, path, known) {
     if (fits && (kind.endsWith("number") || (kind.endsWith("whole") && Number.isInteger(value)))) return value;
   }
   const text = JSON.stringify(value);
-  throw wrong(`${path} must be ${ruleInWords(rule)}, got ${text.length > 40 ? `${text.slice(0, 39)}…` : text}`);
+  throw wrong(`${path} must be ${ruleInWords(rule)}, got ${text.length > 40 ? text.slice(0, 39) + "…" : text}`);
 }
 
 /** The configuration with values as the package's rules have them, without what is null; raises an Error for the first one that isn't. */
@@ -161,6 +161,11 @@ function rope(config, parameters, base, wide, known) {
   if (kind === "yarn") attention ??= yarnFactor(factor || 1, parameters);
   if (kind === "longrope" && length > 1) attention ??= Math.sqrt(1 + Math.log(factor || 1) / Math.log(length));
   if (attention && !plain) found.attentionFactor = attention;
+  if (config.qk_rope_head_dim) { // DeepSeek's kind of attention: the last channels rotate, and YaRN may multiply the scores, too
+    found.firstChannel = config.qk_nope_head_dim ?? null;
+    const { mscale_all_dim: allDim } = parameters;
+    if (allDim && kind === "yarn") found.score = (0.1 * allDim * Math.log(factor || 1) + 1) ** 2;
+  } else found.firstChannel = 0;
   if (!(base && rotated && width)) return found;
 
   const omega = frequencies(kind === "proportional" ? width : rotated, base).slice(0, Math.floor(rotated / 2));
@@ -317,7 +322,7 @@ export function inspect(config, known, { name, length } = {}) {
   found.sort((a, b) => ORDER.indexOf(a.level) - ORDER.indexOf(b.level));
   return {
     name: name || (first([config], ["gguf", "_name_or_path", "model_type"]) ?? "this model"),
-    layers: count, length: trained, kinds: made, findings: found, limits: limits(config, made, trained),
+    layers: count, length: trained, kinds: made, findings: found, limits: limits(config, made, trained), read: true,
   };
 }
 
@@ -361,12 +366,14 @@ export function described(kind, report) {
   if (known.rows) lines.push(`${whole(known.rows)} ${{ "T5's bias": "buckets", "Inkling's bias": "offsets" }[known.encoding] ?? "rows"}`);
   if (known.window !== null) lines.push(known.window ? `window of ${whole(known.window)} tokens, its own included` : "no window");
   if (known.sinks) lines.push("sinks: each head has a score that belongs to no token");
+  if (known.score && !close(known.score, 1)) lines.push(`scores are multiplied by ${short(known.score, 4)} in addition to 1/√d`);
   return lines;
 }
 
-function rotationWords({ base, rotated, layout }) {
+function rotationWords({ base, rotated, firstChannel, layout }) {
   const words = [base ? `base ${whole(base)}` : "base not written down"];
-  if (rotated) words.push(rotated[0] === rotated[1] ? `all ${rotated[1]} channels` : `${rotated[0]} of ${rotated[1]} channels, the first`);
+  const side = { null: "", 0: ", the first" }[firstChannel] ?? `, from channel ${firstChannel}`;
+  if (rotated) words.push(rotated[0] === rotated[1] ? `all ${rotated[1]} channels` : `${rotated[0]} of ${rotated[1]} channels${side}`);
   if (layout) words.push(layout === "interleaved" ? "pairs of neighbours" : "pairs of halves");
   return words.join("; ");
 }
@@ -375,7 +382,8 @@ function pairWords(known, length) {
   const count = known.frequencies.length;
   if (!count) return [];
   const shown = [...known.frequencies.slice(0, 3), ...known.frequencies.slice(3).slice(-1)].map((omega) => short(omega, 4));
-  const lines = [`frequencies ${[...shown.slice(0, 3), ...shown.slice(3).map((last) => `…, ${last}`)].join(", ")}`];
+  if (count > 3) shown.splice(3, 0, "…");
+  const lines = [`frequencies ${shown.join(", ")}`];
   const found = pairs(known, length || 1);
   if (length) {
     lines.push(`within ${whole(length)} tokens, ${found.incomplete.length} of ${count} pairs complete no rotation`);

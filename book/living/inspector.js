@@ -45,10 +45,11 @@ function reportOf({ model, config, trained }, own) {
   return own.last;
 }
 
-/** The main finding, in one sentence. */
+/** The main finding, in one sentence, and whether anything else is wrong. */
 function finding(report) {
-  const bad = worst(report);
-  if (bad) return bad;
+  return worst(report) || lengthsOf(report) + (report.read ? " No value contradicts another." : "");
+}
+function lengthsOf(report) {
   const { name, length } = report;
   const rotary = rotaryOf(report);
   const [limit] = report.limits;
@@ -89,7 +90,7 @@ function reportInHtml(report, { model }, own) {
   const root = document.documentElement.dataset.content_root ?? "";
   const link = (address, words) => `<a href="${escaped(address)}">${words}</a>`;
   const found = report.findings.map(({ level, text, symptom, page, thread }) => {
-    const links = [link(`${root}book/${page}.html`, "why"), link(thread, "a report of it")].join(", ");
+    const links = [link(`${root}book/${page.replace(/(?=#|$)/, ".html")}`, "why"), link(thread, "a report of it")].join(", ");
     return `<p><strong>${level === "wrong" ? "Wrong" : "Careful"}:</strong> ${escaped(text)}. What you’d see: ${escaped(symptom)} (${links}).</p>`;
   });
   const kinds = report.kinds.map((kind) => {

@@ -39,7 +39,7 @@ CATALOGUE = {
     ),
     "lengths": (
         "long texts are worse than they should be, and short texts suffer, too",
-        "deeper/13_stretching",
+        "reference/symptoms#yarn-which-number-goes-where",
         "https://github.com/vllm-project/vllm/issues/37886",
     ),
     "short-texts-pay": (

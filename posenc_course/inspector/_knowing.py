@@ -8,7 +8,16 @@ from itertools import pairwise
 from typing import Any
 
 from posenc_course.inspector._probing import Probe
-from posenc_course.inspector._reading import NARROW, WIDE, first, longest, rope_settings, turned_off, type_of
+from posenc_course.inspector._reading import (
+    NARROW,
+    WIDE,
+    first,
+    longest,
+    of_latent_attention,
+    rope_settings,
+    turned_off,
+    type_of,
+)
 from posenc_course.models import LayerKind, Model, Scaling, Settings, load_models
 from posenc_course.sinusoidal import frequencies
 
@@ -144,7 +153,8 @@ def written(config: Mapping[str, Any], at: int) -> Knowledge:
     settings = rope_settings(config, at, kind)
     if settings:
         layout = layout_of(model) if model and "gguf" not in config else None  # llama.cpp permutes some models' channels
-        return _of_settings("RoPE", replace(settings, window=window), layout=layout)
+        own = of_latent_attention(config, kind, settings.scaling)
+        return _of_settings("RoPE", replace(settings, window=window), layout=layout, **own)
     if position == "absolute" or "n_positions" in config:
         return Knowledge("learned table", rows=longest(config), window=window)
     encodings = {each.encoding for each in kinds}

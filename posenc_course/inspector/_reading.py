@@ -42,7 +42,7 @@ class Rule(NamedTuple):
     listed: bool = False
 
     def words(self) -> str:
-        most = "10^15" if self.most == MOST else f"{self.most:,}"
+        most = f"{self.most:,}" if self.most < MOST else f"10^{math.log10(self.most):.0f}"
         spoken = {
             "whole": f"a whole number from {self.least:g} to {most}",
             "number": f"a number from {self.least:g} to {most}",
@@ -69,7 +69,8 @@ RULES = {
     **dict.fromkeys(("partial_rotary_factor", "rotary_pct"), Rule("number", 0.001, 1)),
     **dict.fromkeys(("attention_factor", "beta_fast", "beta_slow"), Rule("number", 0.001, MOST)),
     **dict.fromkeys(("low_freq_factor", "high_freq_factor"), Rule("number", 0.001, MOST)),
-    **dict.fromkeys(("short_factor", "long_factor", "divisors"), Rule("number", 0.001, MOST, listed=True)),
+    # llama.cpp stops a pair with a divisor of 10^30.
+    **dict.fromkeys(("short_factor", "long_factor", "divisors"), Rule("number", 0.001, 10**38, listed=True)),
     **dict.fromkeys(("mscale", "mscale_all_dim"), Rule("number", 0, MOST)),
     **dict.fromkeys(("alibi", "use_sliding_window", "truncate"), Rule("flag")),
     **dict.fromkeys(("model_type", "_name_or_path", "gguf", "position_embedding_type", "rope_type", "type"), Rule("text")),
@@ -159,8 +160,11 @@ def _read_gguf(path: Path) -> dict[str, Any]:
         from gguf import GGUFReader
     except ImportError:
         raise ValueError(f"{str(path)!r} is a GGUF file: to read it, pip install gguf") from None
-    reader = GGUFReader(path)
-    values = {name: value.contents() for name, value in reader.fields.items() if not name.startswith("tokenizer.")}
+    try:
+        reader = GGUFReader(path)
+        values = {name: value.contents() for name, value in reader.fields.items() if not name.startswith("tokenizer.")}
+    except Exception as error:  # of many kinds, from NumPy
+        raise ValueError(f"{str(path)!r} isn't a whole GGUF file ({error}): download it again") from None
     name = values.get("general.architecture", "")
 
     def get(key: str) -> Any:
@@ -175,7 +179,7 @@ def _read_gguf(path: Path) -> dict[str, Any]:
         "beta_fast": get("rope.scaling.yarn_beta_fast"),
         "beta_slow": get("rope.scaling.yarn_beta_slow"),
     }
-    scaling = {key: value for key, value in scaling.items() if value is not None}
+    scaling = {key: value for key, value in scaling.items() if value}  # 0 is another way to leave it out
     divisors = next((tensor.data for tensor in reader.tensors if tensor.name == "rope_freqs.weight"), None)
     if divisors is not None:  # Llama 3's stretching is stored as a tensor
         scaling |= {"rope_type": "divisors", "divisors": [float(value) for value in divisors]}
@@ -192,7 +196,7 @@ def _read_gguf(path: Path) -> dict[str, Any]:
         "rotary_dim": get("rope.dimension_count"),
         "rope_scaling": scaling if scaling.get("rope_type", "none") != "none" else None,
     }
-    return {key: value for key, value in config.items() if value is not None}
+    return {key: value for key, value in config.items() if value}
 
 
 def number_of_layers(config: Mapping[str, Any]) -> int:
@@ -299,6 +303,15 @@ def _channels(config: Mapping[str, Any], parameters: Mapping[str, Any], kind: st
     if rotated and width and rotated > width:
         raise _wrong(f"{rotated:,} channels can't rotate in a head that has {width:,}")
     return rotated, width
+
+
+def of_latent_attention(config: Mapping[str, Any], kind: str | None, scaling: Scaling | None) -> dict[str, Any]:
+    """What DeepSeek's kind of attention has of its own: the last channels rotate, and YaRN may multiply the scores, too."""
+    if not config.get("qk_rope_head_dim"):
+        return {"first_channel": 0}
+    all_dim = _rope_of(config, kind)[0].get("mscale_all_dim")
+    score = (0.1 * all_dim * math.log(scaling.factor) + 1) ** 2 if all_dim and scaling and scaling.kind == "yarn" else None
+    return {"first_channel": config.get("qk_nope_head_dim"), "score": score}
 
 
 def _scaling(config: Mapping[str, Any], kind: str, parameters: Mapping[str, Any], pairs: int) -> Scaling:

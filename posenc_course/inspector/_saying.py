@@ -100,7 +100,8 @@ def _rotation_words(known: Knowledge) -> Iterator[str]:
     yield f"base {known.base:,.0f}" if known.base else "base not written down"
     if known.rotated:
         rotated, width = known.rotated
-        side = "" if rotated == width else ", the first" if not known.first_channel else f", from channel {known.first_channel}"
+        sides = {None: "", 0: ", the first"}
+        side = sides.get(known.first_channel, f", from channel {known.first_channel}")
         yield f"all {width} channels" if rotated == width else f"{rotated} of {width} channels{side}"
     if known.layout:
         yield "pairs of neighbours" if known.layout == "interleaved" else "pairs of halves"
@@ -110,8 +111,8 @@ def _pair_words(known: Knowledge, length: int | None) -> Iterator[str]:
     if not known.frequencies:
         return
     number = len(known.frequencies)
-    shown = [*known.frequencies[:3], *known.frequencies[3:][-1:]]
-    yield "frequencies " + ", ".join([*(f"{omega:.4g}" for omega in shown[:3]), *(f"…, {omega:.4g}" for omega in shown[3:])])
+    shown = [f"{omega:.4g}" for omega in (*known.frequencies[:3], *known.frequencies[3:][-1:])]
+    yield "frequencies " + ", ".join([*shown[:3], *(["…"] if number > 3 else []), *shown[3:]])
     if length:
         found = pairs(known, length)
         slow = len(found.incomplete)
