@@ -137,7 +137,7 @@ DEEP = '{"text_config":' * 40_000 + "{}" + "}" * 40_000
         ("GGUF\x03\x00", "python -m posenc_course inspect model.gguf"),
         ("[" * 1_000_000, "more than 1,000,000 characters"),
         (json.dumps(LLAMA | {"num_hidden_layers": 10**9}), "num_hidden_layers must be a whole number from 1 to 1,000"),
-        (json.dumps(LLAMA | {"head_dim": 10**9}), "head_dim must be a whole number from 1 to 65,536"),
+        (json.dumps(LLAMA | {"head_dim": 10**9}), "head_dim must be a whole number from 0 to 65,536"),
         (json.dumps(LLAMA | {"rope_theta": 1e300}), "rope_theta must be a number from 2 to 10^15, got 1e+300"),
         (json.dumps(LLAMA | {"rope_theta": "high"}), 'rope_theta must be a number from 2 to 10^15, got "high"'),
         (

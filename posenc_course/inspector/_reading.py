@@ -60,8 +60,10 @@ MOST, MOST_LAYERS, MOST_CHANNELS = 10**15, 1000, 65_536
 # What is read, and what it may be; null is the same as a key that's missing. The page reads the same rules.
 RULES = {
     **dict.fromkeys(LAYERS, Rule("whole", 1, MOST_LAYERS)),
-    **dict.fromkeys((*HEADS, *HIDDEN, "head_dim", "global_head_dim", "rotary_dim"), Rule("whole", 1, MOST_CHANNELS)),
-    **dict.fromkeys(("qk_rope_head_dim", "qk_nope_head_dim"), Rule("whole", 0, MOST_CHANNELS)),
+    **dict.fromkeys((*HEADS, *HIDDEN), Rule("whole", 1, MOST_CHANNELS)),
+    # Some models write 0 for what they don't have.
+    **dict.fromkeys(("head_dim", "global_head_dim", "qk_rope_head_dim", "qk_nope_head_dim"), Rule("whole", 0, MOST_CHANNELS)),
+    "rotary_dim": Rule("whole", 0, MOST_CHANNELS),
     **dict.fromkeys((*LENGTHS, "original_max_position_embeddings"), Rule("whole", 1, MOST)),
     **dict.fromkeys(("relative_attention_num_buckets", "relative_attention_max_distance"), Rule("whole", 1, MOST)),
     **dict.fromkeys(("sliding_window", "attention_chunk_size", "max_window_layers"), Rule("whole", 0, MOST)),
