@@ -78,6 +78,30 @@ def test_a_real_configuration_says_what_its_class_does(name: str) -> None:
     assert codes(report) == FOUND.get(name, []), report.text()
     assert bool(report.unprobed) == (name in UNPROBED)
     assert report.text().startswith(report.headline())
+    for kind in report.kinds:
+        if kind.done and kind.done.encoding == kind.written.encoding == "RoPE":
+            assert kind.written.layout in (None, kind.done.layout)
+            assert kind.written.first_channel in (None, kind.done.first_channel)
+            assert kind.written.score is None or kind.done.score == pytest.approx(kind.written.score, rel=1e-5)
+
+
+def test_the_last_channels_of_latent_attention_rotate_and_its_scores_have_a_factor() -> None:
+    report = inspect(STORED["DeepSeek-V3"]["config"], run=False)
+    assert "base 10,000; 64 of 192 channels, from channel 128; pairs of neighbours" in report.text()
+    assert "scores are multiplied by 1.874 in addition" in report.text()
+
+
+def test_what_a_configuration_leaves_to_its_class_is_said_for_each_kind_of_layer() -> None:
+    """Gemma 3's own file has no base, and its class stretches only the layers that see everything."""
+    text = {"hidden_size": 2560, "num_hidden_layers": 34, "sliding_window": 1024, "model_type": "gemma3_text"}
+    config = {"model_type": "gemma3", "text_config": text | {"rope_scaling": {"factor": 8.0, "rope_type": "linear"}}}
+    report = inspect(config)
+    narrow, wide = report.kinds
+    assert [kind.known.stretch[0] for kind in (narrow, wide)] == ["none", "linear"]
+    some = "10,000 in 29 of 34 layers (0, 1, 2, …) and 1,000,000 in 5 of 34 layers (5, 11, 17, …)"
+    assert report.headline() == f"gemma3_text: no base is written down, and the class takes {some}"
+    by_default = "1,000,000 by default, and 10,000 in layers with a window"
+    assert inspect(config, run=False).headline().endswith(f"and the class takes {by_default}")
 
 
 def test_configurations_have_sources_and_are_many() -> None:

@@ -322,7 +322,7 @@ export function inspect(config, known, { name, length } = {}) {
   found.sort((a, b) => ORDER.indexOf(a.level) - ORDER.indexOf(b.level));
   return {
     name: name || (first([config], ["gguf", "_name_or_path", "model_type"]) ?? "this model"),
-    layers: count, length: trained, kinds: made, findings: found, limits: limits(config, made, trained), read: true,
+    layers: count, length: trained, kinds: made, findings: found, limits: limits(config, made, trained), read: true, like: like?.model,
   };
 }
 

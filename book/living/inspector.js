@@ -209,7 +209,8 @@ export const figure = {
     axes.rule({ x: state.n });
     axes.handle("n", state.n, last + 0.5, LENGTHS);
 
-    if (!rows.length) return problem ? `${problem} The picture is still that of ${report.name}.` : "There are no pairs to draw.";
+    const like = report.like && isRotary(report) ? `; choose ${report.like} above for those of a model of this class` : "";
+    if (!rows.length) return problem ? `${problem} The picture is still that of ${report.name}.` : `There are no pairs to draw${like}.`;
     const which = (test) => [...rows.keys()].filter((i) => test(rows[i]));
     const farthest = Math.min(state.n, reach);
     const full = which((row) => row.fresh === Infinity && row.full <= farthest);

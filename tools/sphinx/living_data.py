@@ -130,6 +130,7 @@ def _class(model: Model) -> dict[str, Any]:
     """What is known of a class: its layers' encodings, layout and default bases, and whether only some of them have windows."""
     encodings = sorted({kind.encoding for kind in model.attention})
     return {
+        "model": model.name,
         "name": model.config.removesuffix("Config"),
         "encodings": encodings,
         "encoding": "RoPE" if "RoPE" in encodings else encodings[0] if len(encodings) == 1 else None,
