@@ -191,7 +191,7 @@ export const figure = {
     const last = Math.max(rows.length - 1, 1);
     const axes = stage.plot({ left: 0, top, width, height: phone ? 330 : 380 }, {
       x: [FROM, TO], y: [last + 0.5, -0.5], log: "x", xTicks: TICKS, yTicks: rows.length ? [0, Math.round(last / 2), last] : [],
-      xLabel: "length of the text, in tokens", yLabel: "pair, from the fastest",
+      xLabel: "length of the text, in tokens", yLabel: rows.length ? "pair, from the fastest" : "",
     });
     const reach = Math.min(known?.window || TO, TO); // beyond it, all keys are out of sight
     axes.line(...bars(rows, reach, ({ full, fresh }) => [FROM, Math.min(full, fresh)]), "old");
@@ -201,7 +201,7 @@ export const figure = {
     const suspects = length && known ? pairs(known, length).brakes : [];
     if (suspects.length && reach === TO) axes.text(TO, (suspects[0] + suspects.at(-1)) / 2, `suspects: ${range(suspects)}`, "halo strong", "end", [-6, 4]);
     const none = isRotary(report) ? "frequencies not known" : "no pair rotates";
-    if (!rows.length) axes.text(64, 0.5, none, "", "middle", [0, 4]);
+    if (!rows.length) axes.text(1024, 0.5, none, "", "middle", [0, 4]);
     if (length && rows.length) {
       axes.rule({ x: length }, "dashed");
       axes.text(length, last + 0.5, "training length", "halo number", "end", [-5, -6]);
