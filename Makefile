@@ -64,6 +64,9 @@ lint: .venv/complete  ## check style and types
 lab: .venv/complete  ## open the chapters in JupyterLab
 	.venv/bin/jupyter-lab --LabApp.default_url=/lab/tree/book
 
+quizzes: .venv/complete  ## write the quizzes and inventories for Moodle and Canvas to _quizzes; with links: make quizzes SITE_URL=https://…
+	.venv/bin/python -m tools.quizzes _quizzes $(SITE_URL)
+
 models: .venv/complete  ## list what transformers has gained since the table of models was last compared with it
 	.venv/bin/python -m tools.models
 
@@ -98,7 +101,7 @@ lock: .venv/complete  ## pin the newest allowed packages in requirements.lock
 	.venv/bin/uv pip compile --quiet --upgrade --extra plot --extra teach --extra test requirements.txt pyproject.toml
 
 clean:  ## remove everything that was built, but keep the environment .venv
-	rm -rf _build _colab _links _paper _site _solutions
+	rm -rf _build _colab _links _paper _quizzes _site _solutions
 
 .venv/complete: requirements.lock pyproject.toml tools/setup_env.py
 	@$(PYTHON) tools/setup_env.py
@@ -118,4 +121,4 @@ _solutions/complete: .venv/complete $(SOURCES)
 	.venv/bin/jupyter-book build . --path-output _solutions --toc _solutions/_toc.yml -W -n --keep-going
 	@touch $@
 
-.PHONY: help book check fix test test-elsewhere coverage audit bench exercises experiment lint lab models execute serve site pdf archive clips links lock notebooks text clean
+.PHONY: help book check fix test test-elsewhere coverage audit bench exercises experiment lint lab models execute serve site quizzes pdf archive clips links lock notebooks text clean

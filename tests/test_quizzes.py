@@ -1,15 +1,29 @@
-"""Quizzes and predictions: that neither the place nor the length of an option gives the right one away."""
+"""Quizzes and predictions: that neither the place nor the length of an option gives the right one away.
+
+And their files for learning systems: read back, they have the words, formulas and keys of the pages.
+"""
 
 from __future__ import annotations
 
+import io
 import re
 from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urldefrag
+from xml.etree import ElementTree as ET
+from zipfile import ZipFile
 
 import pytest
+from bs4 import BeautifulSoup
 
-from tests.pages import CHAPTERS, markdown, read
+from tests.pages import BOOK, CHAPTERS, markdown, read
 from tests.prose import options, page_named
 from tests.test_docs import SHORT_ROUTE
+from tests.test_inventory import PAGE, TESTS, key
+from tests.test_inventory import questions as asked
+from tools.quizzes import main, moodle, qti, quizzes
 
 
 def questions() -> dict[str, list[tuple[int, bool]]]:
@@ -56,3 +70,145 @@ def test_the_right_option_of_a_prediction_cannot_be_guessed_by_its_place(route: 
 
 def test_no_chapter_has_all_right_options_in_one_place() -> None:
     assert not [name for name, them in places().items() if len({*them}) == 1]
+
+
+# ── for learning systems ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Question(NamedTuple):
+    """A question as a learning system reads it, in HTML."""
+
+    text: str
+    options: list[str]
+    right: list[bool]
+    reasons: list[str]
+
+    @property
+    def html(self) -> str:
+        pairs = zip(self.options, self.reasons, strict=True)
+        return self.text + "".join(option + reason for option, reason in pairs)
+
+
+def from_moodle(file: bytes) -> list[Question]:
+    found = []
+    for question in ET.fromstring(file).iterfind("question[@type='multichoice']"):
+        answers = question.findall("answer")
+        assert question.findtext("single") == "true"
+        found.append(
+            Question(
+                question.findtext("questiontext/text") or "",
+                [answer.findtext("text") or "" for answer in answers],
+                [answer.get("fraction") == "100" for answer in answers],
+                [answer.findtext("feedback/text") or "" for answer in answers],
+            )
+        )
+    return found
+
+
+def from_qti(file: bytes) -> list[Question]:
+    found = []
+    with ZipFile(io.BytesIO(file)) as package:
+        (of_manifest,) = ET.fromstring(package.read("imsmanifest.xml")).iterfind(".//{*}file")
+        questions = ET.fromstring(package.read(of_manifest.attrib["href"]))
+    for item in questions.iterfind(".//{*}item"):
+        labels = {each.attrib["ident"]: each for each in item.iterfind(".//{*}response_label")}
+        feedback = {each.attrib["ident"]: each.findtext(".//{*}mattext") for each in item.iterfind("{*}itemfeedback")}
+        points, shown = {}, {}
+        for condition in item.iterfind(".//{*}respcondition"):
+            chosen = condition.findtext("{*}conditionvar/{*}varequal") or ""
+            points[chosen] = condition.findtext("{*}setvar")
+            if (shows := condition.find("{*}displayfeedback")) is not None:
+                shown[chosen] = feedback.pop(shows.attrib["linkrefid"])
+        assert not feedback, "feedback that is never shown"
+        found.append(
+            Question(
+                item.findtext("{*}presentation/{*}material/{*}mattext") or "",
+                [each.findtext(".//{*}mattext") or "" for each in labels.values()],
+                [points.get(label) == "100" for label in labels],
+                [shown.get(label) or "" for label in labels],
+            )
+        )
+    return found
+
+
+Reader = Callable[[], dict[str, list[Question]]]
+FILES: dict[str, Reader] = {
+    "Moodle": lambda: {quiz.name: from_moodle(moodle(quiz)) for quiz in quizzes()},
+    "QTI": lambda: {quiz.name: from_qti(qti(quiz)) for quiz in quizzes()},
+}
+
+
+@pytest.fixture(scope="module", params=FILES)
+def files(request: pytest.FixtureRequest) -> dict[str, list[Question]]:
+    return FILES[request.param]()
+
+
+def text_of(html: str) -> str:
+    return BeautifulSoup(html, "html.parser").get_text()
+
+
+def bare(text: str) -> str:
+    """Words, numbers and formulas without the marks of Markdown and HTML, so that a page and a file can be compared."""
+    text = re.sub(
+        r"<!--.*?-->|<[^>]+>|^#+ [^\n]*|\(\w+ et al\., \d+\)|\{cite:p\}`\w+`", "", text, flags=re.DOTALL | re.MULTILINE
+    )
+    return re.sub(r"[*`$\s]|\\[()]", "", re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", text))
+
+
+def formulas(text: str) -> list[str]:
+    return re.findall(r"\$(.+?)\$", re.sub(r"<!--.*?-->|`.*?`", "", text))
+
+
+def drawn(questions: list[Question]) -> list[str]:
+    return re.findall(r"\\\((.+?)\\\)", text_of("".join(question.html for question in questions)))
+
+
+def test_a_chapters_quiz_is_in_its_file_word_for_word(files: dict[str, list[Question]]) -> None:
+    for name in CHAPTERS:
+        text = page_named(name).text
+        (section,) = re.findall(r"^## Quiz$(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+        section = re.sub(r"^\*\*\d+\. ", "", section, flags=re.MULTILINE)
+        assert bare(text_of("".join(question.html for question in files[name]))) == bare(section), name
+        assert drawn(files[name]) == formulas(section), name
+        right = [right for question in files[name] for right in question.right]
+        assert right == [answer == "Yes" for _, _, answer, _ in options(text)], name
+
+
+def test_the_inventory_is_in_its_files_with_its_key(files: dict[str, list[Question]]) -> None:
+    """The first test has no reasons, because they belong to both tests; those of the second one name the misconception."""
+    reasons = dict(re.findall(r"^\*\*(\d+)\.\*\* (.*?)\n\n", PAGE.partition("\n## The key\n")[2], re.MULTILINE | re.DOTALL))
+    for place, test in enumerate(TESTS):
+        (section,) = re.findall(rf"^## The {test} test$(.*?)^## ", PAGE, re.MULTILINE | re.DOTALL)
+        section = re.sub(r"^\*\*\d+\.\*\* |^- \*\*[A-Z]\.\*\* |^\([\w-]+\)=$", "", section, flags=re.MULTILINE)
+        there = files[f"inventory_{test}"]
+        asks = [question._replace(reasons=[""] * 3) for question in there]
+        assert bare(text_of("".join(question.html for question in asks))) == bare(section)
+        assert drawn(asks) == formulas(section)
+        for (number, letters), question in zip(asked(test).items(), there, strict=True):
+            right, believed = key()[number][place], key()[number][place + 2]
+            assert question.right == [letter == right for letter in letters]
+            for letter, reason in zip(letters, question.reasons, strict=True):
+                word = "Yes." if letter == right else "No. This is the misconception." if letter in believed else "No."
+                assert bare(text_of(reason)) == ("" if test == "first" else bare(f"{word} {reasons[str(number)]}")), number
+
+
+def test_reasons_link_to_pages_that_exist(tmp_path: Path) -> None:
+    site = "https://example.org/course"
+    links = set()
+    for quiz in quizzes(site):
+        for question in from_moodle(moodle(quiz)):
+            links |= {str(link["href"]) for link in BeautifulSoup(question.html, "html.parser").select("a")}
+    assert len(links) > 30
+    for link in links:
+        page = BOOK / urldefrag(link).url.removeprefix(f"{site}/book/")
+        assert page.with_suffix(".ipynb").is_file() or page.with_suffix(".md").is_file(), link
+    assert not any("<a" in question.html for quiz in quizzes() for question in from_moodle(moodle(quiz))), "links to nowhere"
+
+
+def test_one_command_writes_all_files(tmp_path: Path) -> None:
+    names = {*CHAPTERS, *(f"inventory_{test}" for test in TESTS)}
+    for _ in range(2):  # the second time, over the first files
+        assert main(tmp_path) == 0
+    assert {path.name for path in tmp_path.iterdir()} == {f"{name}{suffix}" for name in names for suffix in (".xml", ".zip")}
+    category = ET.parse(tmp_path / "01_order.xml").findtext("question[@type='category']/category/text")
+    assert category == "$course$/top/Chapter 1: Why doesn't a Transformer know word order?"
