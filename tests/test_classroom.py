@@ -6,6 +6,7 @@ One student is right, one is wrong, others hand in broken notebooks. No student 
 from __future__ import annotations
 
 import csv
+import json
 import os
 import re
 import shutil
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
+from zipfile import ZipFile
 
 import nbformat
 import pytest
@@ -340,6 +342,99 @@ def test_the_class_is_summed_up(course: Course) -> None:
     assert rows["order.permutation", "right"] == 2
     assert rows["order.who_sees_whom", "doesn't return in time"] == 1
     assert sum(count for (check, _), count in rows.items() if check == "order.kind") == 6
+
+
+# ── other graders ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def graders(course: Course, shell: Shell) -> Path:
+    """What the guide's command packs, with Gradescope's file unpacked as Gradescope does it."""
+    (command,) = commands("Gradescope")
+    shell(command)
+    folder = course.root / "graders" / ASSIGNMENT
+    with ZipFile(folder / "gradescope.zip") as archive:
+        assert all(archive.getinfo(script).external_attr >> 16 & 0o100 for script in ("run_autograder", "setup.sh"))
+        archive.extractall(folder / "source")
+    return folder
+
+
+def grade(grader: Path, submission: Path, results: Path, **environment: str) -> Any:
+    """Run a grader's program, in the tests' environment instead of the one that setup.sh makes."""
+    command = [sys.executable, str(grader / "grade.py"), str(submission), str(results)]
+    inherited = {name: value for name, value in os.environ.items() if name != "POSENC_COURSE_SEED"}
+    inherited |= {"POSENC_COURSE_PATIENCE": PATIENCE, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, env=inherited | environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(results.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("student", ["right", "wrong", "hostile", "bare", "deadly"])
+def test_gradescope_gives_the_points_that_nbgrader_gives(course: Course, graders: Path, tmp_path: Path, student: str) -> None:
+    results = grade(graders / "source", course.root / "submitted" / student, tmp_path / "results.json")
+    assert sum(test["score"] for test in results["tests"]) == course.points[student]
+    assert [test["max_score"] for test in results["tests"]] == [1, 2, 3, 2]
+    for test in results["tests"]:
+        assert (test["status"] == "passed") == (test["score"] == test["max_score"])
+        if student != "bare":
+            assert test["output"], test["name"]
+            assert test["output"] in said(course, student, test["name"]), "the verdict that nbgrader's feedback has"
+
+
+def test_classroom50_gets_the_same_points(course: Course, graders: Path, tmp_path: Path) -> None:
+    given = {"CLASSROOM": "nlp", "ASSIGNMENT": "order", "ASSIGNMENT_TYPE": "individual", "OWNER": "ada"}
+    given |= {"SUBMISSION_TAG": "submit/1", "COMMIT_URL": "c", "RELEASE_URL": "r", "REVIEW_URL": "v"}
+    results = grade(graders / "classroom50", course.root / "submitted/wrong", tmp_path / "result.json", **given)
+    assert results["score"] == course.points["wrong"]
+    assert results["max-score"] == 8
+    assert {test["test-name"]: test["passed"] for test in results["tests"]} == {
+        "permutation-test": False,
+        "kind-test": True,
+        "who-sees-whom-test": True,
+        "orders-apart-test": True,
+    }
+    assert (results["owner"], results["assignment_type"], results["submission"]) == ("ada", "individual", "submit/1")
+    required = "schema classroom assignment assignment_type owner submission commit release review datetime score tests".split()
+    assert results.keys() == {*required, "max-score"}, "its schema allows no others"
+
+
+@pytest.mark.parametrize(
+    ("notebooks", "says"),
+    [
+        ([], "Hand in a single notebook, 01_order.ipynb; there are 0."),
+        (["a.ipynb", "b.ipynb"], "Hand in a single notebook, 01_order.ipynb; there are 2."),
+        (["01_order.ipynb"], "nbgrader couldn't grade this notebook."),
+    ],
+)
+def test_a_grader_says_what_is_wrong_with_a_submission(graders: Path, tmp_path: Path, notebooks: list[str], says: str) -> None:
+    for name in notebooks:
+        (tmp_path / name).write_text("no notebook")
+    results = grade(graders / "source", tmp_path, tmp_path / "results.json")
+    assert [(test["score"], test["output"].startswith(says)) for test in results["tests"]] == [(0, True)] * 4
+
+
+def test_an_untouched_notebook_gets_no_points(course: Course, graders: Path, tmp_path: Path) -> None:
+    results = grade(graders / "source", course.root / "handout" / ASSIGNMENT, tmp_path / "results.json")
+    assert {(test["score"], test["output"]) for test in results["tests"]} == {
+        (0, "Not tried yet: your function returned None.")
+    }
+
+
+def test_no_solution_is_packed(graders: Path) -> None:
+    solved = by_id(nbformat.read(ROOT / "exercises/source" / ASSIGNMENT / f"{ASSIGNMENT}.ipynb", as_version=4))
+    lines = {line for cell in solved.values() if cell.metadata.nbgrader.solution for line in cell.source.splitlines()}
+    secret = {line.strip() for line in lines if len(line) > 20 and not line.startswith("def ")}
+    assert len(secret) > 20
+    for grader in ("source", "classroom50"):
+        for path in (graders / grader).rglob("*"):
+            if path.is_file() and path.suffix != ".whl":
+                text = path.read_text("utf-8")
+                assert not [line for line in secret if line in text], path
+
+
+def test_a_grader_that_cannot_be_packed_says_why(exercises: Path, course: Course, shell: Shell) -> None:
+    assert "no assignment is called 01 in ." in shell("python ../tools/graders.py 01", returns=1)
+    assert "handout/02_naive has 0 wheels of the package" in shell("python ../tools/graders.py 02_naive", returns=1)
 
 
 def answered(address: str) -> str:

@@ -28,6 +28,7 @@ from playwright.sync_api import TimeoutError as TooSlow
 from tests.commands import WEEKLY
 from tools.audit import BYTES, parts
 from tools.browser import DRAWN
+from tools.quizzes import quizzes
 
 ROOT = Path(__file__).parent.parent
 SOURCES = {
@@ -399,6 +400,13 @@ def test_no_solution_of_an_assignment_is_on_the_site(site: Site) -> None:
         told = {line, json.dumps(line)[1:-1], escape(line)}
         found = [path.name for path, text in texts.items() if any(form in text for form in told)]
         assert not found, f"{found} hold a line of a solution: {line}"
+
+
+def test_no_file_with_the_key_of_a_quiz_is_on_the_site(site: Site) -> None:
+    ignored = subprocess.run(["git", "check-ignore", "--quiet", "_quizzes/01_order.zip"], cwd=ROOT)
+    assert ignored.returncode == 0, "what make quizzes writes could be committed"
+    keys = {f"{quiz.name}{suffix}" for quiz in quizzes() for suffix in (".xml", ".zip")}
+    assert not [path for path in site.html.rglob("*") if path.name in keys]
 
 
 # --- What a reader sees ---

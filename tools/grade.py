@@ -1,0 +1,129 @@
+"""Grades one student's notebook with nbgrader and the course's settings, where there is no gradebook.
+
+    python grade.py SUBMISSION RESULTS
+
+`tools/graders.py` puts this file beside the assignment and the settings, for Gradescope and Classroom 50. SUBMISSION is the
+folder with what the student has handed in. RESULTS is the file to write, in Gradescope's format; if its name is result.json, in
+Classroom 50's. Both say the points of each exercise that a check grades, and Gradescope's also says the verdict.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import nbformat
+from nbgrader.utils import determine_grade  # type: ignore[import-untyped]
+
+HERE = Path(__file__).resolve().parent
+Notebook = Any  # nbformat's NotebookNode: attributes for keys
+
+
+class Result(NamedTuple):
+    """What an exercise has earned, and why."""
+
+    exercise: str
+    points: float
+    possible: float
+    says: str
+
+
+def graded(submission: Path, course: Path) -> list[Result]:
+    """The results of the notebook in a folder; `course` is a folder that nbgrader may fill."""
+    (source,) = HERE.glob("source/*/*.ipynb")
+    name = source.stem
+    exercises = _graded_cells(nbformat.read(source, as_version=4))
+    found = sorted(submission.rglob("*.ipynb"))
+    notebooks = [path for path in found if path.stem == name] or found
+    says = "No verdict, because this exercise's cell is missing."
+    autograded: dict[str, Any] = {}
+    if len(notebooks) != 1:
+        says = f"Hand in a single notebook, {name}.ipynb; there are {len(notebooks)}."
+    else:
+        shutil.copy(HERE / "nbgrader_config.py", course)
+        shutil.copytree(HERE / "source", course / "source")
+        handed_in = course / "submitted/student" / name / f"{name}.ipynb"
+        handed_in.parent.mkdir(parents=True)
+        shutil.copy(notebooks[0], handed_in)
+        programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # nbgrader calls others of its environment
+        for command in ("generate_assignment", "autograde"):
+            subprocess.run(["nbgrader", command, name], cwd=course, env=os.environ | {"PATH": programs}, check=False)
+        path = course / "autograded/student" / name / handed_in.name
+        if path.is_file():
+            autograded = _graded_cells(nbformat.read(path, as_version=4))
+        else:
+            says = "nbgrader couldn't grade this notebook. Was it saved by Jupyter?"
+    return [_result(cell, autograded.get(grade_id), says) for grade_id, cell in exercises.items()]
+
+
+def _graded_cells(notebook: Notebook) -> dict[str, Any]:
+    code = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.metadata.get("nbgrader", {}).get("grade")]
+    return {cell.metadata.nbgrader.grade_id: cell for cell in code}
+
+
+def _result(exercise: Any, cell: Any, says: str) -> Result:
+    about = exercise.metadata.nbgrader
+    if cell is None:
+        return Result(about.grade_id, 0, about.points, says)
+    printed = "".join(output.get("text", "") for output in cell.outputs).strip().splitlines()
+    errors = [output.evalue for output in cell.outputs if output.output_type == "error"]
+    return Result(about.grade_id, determine_grade(cell)[0], about.points, (printed or errors or [""])[-1])
+
+
+def gradescope(results: list[Result]) -> dict[str, Any]:
+    return {
+        "tests": [
+            {
+                "name": each.exercise,
+                "score": each.points,
+                "max_score": each.possible,
+                "status": "passed" if each.points == each.possible else "failed",
+                "output": each.says,
+            }
+            for each in results
+        ]
+    }
+
+
+def classroom50(results: list[Result]) -> dict[str, Any]:
+    given = {"classroom": "CLASSROOM", "assignment": "ASSIGNMENT", "assignment_type": "ASSIGNMENT_TYPE", "owner": "OWNER"}
+    given |= {"submission": "SUBMISSION_TAG", "commit": "COMMIT_URL", "release": "RELEASE_URL", "review": "REVIEW_URL"}
+    tests = [
+        {
+            "test-name": each.exercise,
+            "passed": each.points == each.possible,
+            "score": round(each.points),
+            "max-score": round(each.possible),
+            "verdict": each.says,
+        }
+        for each in results
+    ]
+    return {
+        "schema": "classroom50/result/v1",
+        **{field: os.environ.get(variable, "") for field, variable in given.items()},
+        "datetime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "score": sum(round(each.points) for each in results),
+        "max-score": sum(round(each.possible) for each in results),
+        "tests": tests,
+    }
+
+
+def main(submission: Path, results: Path) -> int:
+    with TemporaryDirectory() as course:
+        found = graded(submission, Path(course))
+    for each in found:
+        print(f"{each.points:g} of {each.possible:g}  {each.exercise}: {each.says}")
+    form = classroom50 if results.name == "result.json" else gradescope
+    results.write_text(json.dumps(form(found), indent=2), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2])))

@@ -1,0 +1,102 @@
+"""Packs an assignment for Gradescope and for Classroom 50, where nbgrader grades it with the course's settings.
+
+    python ../tools/graders.py 01_order      # in exercises/, after the package's wheel was put into handout/01_order
+
+Writes graders/01_order/gradescope.zip, which Gradescope takes as an autograder, and the folder graders/01_order/classroom50,
+which belongs into a class's classroom50 repository, as CLASSROOM/autograders/01_order. Both have the exercises and the package
+with its checks, but not the solutions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import sys
+from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+import nbformat
+
+from posenc_course._system import write_whole
+
+ROOT = Path(__file__).resolve().parent.parent
+SETUP = """#!/usr/bin/env bash
+# Makes the environment in which notebooks are graded, with the versions that the course was tested with.
+set -e
+cd "$(dirname "$0")"
+python3 -m pip --version > /dev/null 2>&1 || (apt-get update && apt-get install --yes python3-pip)
+python3 -m pip install --quiet --target uv uv
+PYTHONPATH=uv python3 -m uv venv --quiet --python ">=3.11,<3.15" venv
+PYTHONPATH=uv python3 -m uv pip install --quiet --python venv --torch-backend cpu --constraint requirements.lock \\
+    "posenc_course[plot,teach] @ file://$PWD/{wheel}"
+"""
+RUN = """#!/usr/bin/env bash
+/autograder/source/venv/bin/python /autograder/source/grade.py /autograder/submission /autograder/results/results.json
+"""
+AUTOGRADER = '''"""Classroom 50 runs this file in the folder with what a student has handed in."""
+
+import subprocess
+from pathlib import Path
+
+here = Path(__file__).resolve().parent
+subprocess.run(["bash", here / "setup.sh"], check=True)
+subprocess.run([here / "venv/bin/python", here / "grade.py", ".", "result.json"], check=True)
+'''
+
+
+def without_solutions(source: Path) -> bytes:
+    """The source of an assignment, without anything between the marks of a solution and without answers in words."""
+    notebook = nbformat.read(source, as_version=4)
+    for cell in notebook.cells:
+        if cell.metadata.get("nbgrader", {}).get("solution"):
+            cell.source = "raise NotImplementedError  # your turn" if cell.cell_type == "code" else "*Your answer.*"
+        if cell.cell_type == "code":
+            cell.update(outputs=[], execution_count=None)
+    return nbformat.writes(notebook).encode()
+
+
+def grader(exercises: Path, assignment: str) -> dict[str, bytes]:
+    """The files that both graders need, by name. Raises ValueError if one is missing."""
+    source = exercises / "source" / assignment / f"{assignment}.ipynb"
+    if not source.is_file():
+        known = ", ".join(path.name for path in sorted((exercises / "source").glob("*_*")))
+        raise ValueError(f"no assignment is called {assignment} in {exercises}: {known or 'run this in exercises/'}")
+    wheels = sorted((exercises / "handout" / assignment).glob("posenc_course-*.whl"))
+    if len(wheels) != 1:
+        raise ValueError(f"handout/{assignment} has {len(wheels)} wheels of the package: put one there with pip wheel")
+    (wheel,) = wheels
+    return {
+        "setup.sh": SETUP.format(wheel=wheel.name).encode(),
+        "grade.py": (ROOT / "tools/grade.py").read_bytes(),
+        "nbgrader_config.py": (exercises / "nbgrader_config.py").read_bytes(),
+        "requirements.lock": (ROOT / "requirements.lock").read_bytes(),
+        f"source/{assignment}/{assignment}.ipynb": without_solutions(source),
+        wheel.name: wheel.read_bytes(),
+    }
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("assignment", help="for example 01_order")
+    given = parser.parse_args(arguments)
+    try:
+        files = grader(Path(), given.assignment)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 1
+    folder = Path("graders") / given.assignment
+    package = io.BytesIO()
+    with ZipFile(package, "w") as archive:
+        for name, content in {**files, "run_autograder": RUN.encode()}.items():
+            entry = ZipInfo(name)
+            entry.external_attr = 0o755 << 16  # scripts must be executable
+            archive.writestr(entry, content, ZIP_DEFLATED)
+    write_whole(folder / "gradescope.zip", package.getvalue())
+    for name, content in {**files, "autograder.py": AUTOGRADER.encode()}.items():
+        write_whole(folder / "classroom50" / name, content)
+    print(folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
