@@ -28,6 +28,8 @@ import pytest
 from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell
 
+from tools.grade import Result, classroom50
+
 ROOT = Path(__file__).resolve().parent.parent
 GUIDE = ROOT / "book/teaching/classroom.md"
 pytestmark = pytest.mark.slow
@@ -359,19 +361,19 @@ def graders(course: Course, shell: Shell) -> Path:
     return folder
 
 
-def grade(grader: Path, submission: Path, results: Path, **environment: str) -> Any:
-    """Run a grader's program, in the tests' environment instead of the one that setup.sh makes."""
-    command = [sys.executable, str(grader / "grade.py"), str(submission), str(results)]
+def grade(graders: Path, submission: Path, results: Path) -> Any:
+    """Run Gradescope's program, in the tests' environment instead of the one that setup.sh makes."""
+    command = [sys.executable, str(graders / "source/grade.py"), str(submission), str(results)]
     inherited = {name: value for name, value in os.environ.items() if name != "POSENC_COURSE_SEED"}
     inherited |= {"POSENC_COURSE_PATIENCE": PATIENCE, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, env=inherited | environment, capture_output=True, text=True)
+    done = subprocess.run(command, env=inherited, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return json.loads(results.read_text("utf-8"))
 
 
 @pytest.mark.parametrize("student", ["right", "wrong", "hostile", "bare", "deadly"])
 def test_gradescope_gives_the_points_that_nbgrader_gives(course: Course, graders: Path, tmp_path: Path, student: str) -> None:
-    results = grade(graders / "source", course.root / "submitted" / student, tmp_path / "results.json")
+    results = grade(graders, course.root / "submitted" / student, tmp_path / "results.json")
     assert sum(test["score"] for test in results["tests"]) == course.points[student]
     assert [test["max_score"] for test in results["tests"]] == [1, 2, 3, 2]
     for test in results["tests"]:
@@ -381,21 +383,37 @@ def test_gradescope_gives_the_points_that_nbgrader_gives(course: Course, graders
             assert test["output"] in said(course, student, test["name"]), "the verdict that nbgrader's feedback has"
 
 
-def test_classroom50_gets_the_same_points(course: Course, graders: Path, tmp_path: Path) -> None:
+def test_classroom50_gets_the_same_points_in_its_own_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its schema allows these fields and no others."""
     given = {"CLASSROOM": "nlp", "ASSIGNMENT": "order", "ASSIGNMENT_TYPE": "individual", "OWNER": "ada"}
     given |= {"SUBMISSION_TAG": "submit/1", "COMMIT_URL": "c", "RELEASE_URL": "r", "REVIEW_URL": "v"}
-    results = grade(graders / "classroom50", course.root / "submitted/wrong", tmp_path / "result.json", **given)
-    assert results["score"] == course.points["wrong"]
-    assert results["max-score"] == 8
-    assert {test["test-name"]: test["passed"] for test in results["tests"]} == {
-        "permutation-test": False,
-        "kind-test": True,
-        "who-sees-whom-test": True,
-        "orders-apart-test": True,
+    for variable, value in given.items():
+        monkeypatch.setenv(variable, value)
+    results = classroom50([Result("permutation-test", 0, 1, "Your P is the transpose."), Result("kind-test", 2.0, 2, "Right.")])
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", results.pop("datetime"))
+    assert results == {
+        "schema": "classroom50/result/v1",
+        "classroom": "nlp",
+        "assignment": "order",
+        "assignment_type": "individual",
+        "owner": "ada",
+        "submission": "submit/1",
+        "commit": "c",
+        "release": "r",
+        "review": "v",
+        "score": 2,
+        "max-score": 3,
+        "tests": [
+            {
+                "test-name": "permutation-test",
+                "passed": False,
+                "score": 0,
+                "max-score": 1,
+                "verdict": "Your P is the transpose.",
+            },
+            {"test-name": "kind-test", "passed": True, "score": 2, "max-score": 2, "verdict": "Right."},
+        ],
     }
-    assert (results["owner"], results["assignment_type"], results["submission"]) == ("ada", "individual", "submit/1")
-    required = "schema classroom assignment assignment_type owner submission commit release review datetime score tests".split()
-    assert results.keys() == {*required, "max-score"}, "its schema allows no others"
 
 
 @pytest.mark.parametrize(
@@ -409,12 +427,12 @@ def test_classroom50_gets_the_same_points(course: Course, graders: Path, tmp_pat
 def test_a_grader_says_what_is_wrong_with_a_submission(graders: Path, tmp_path: Path, notebooks: list[str], says: str) -> None:
     for name in notebooks:
         (tmp_path / name).write_text("no notebook")
-    results = grade(graders / "source", tmp_path, tmp_path / "results.json")
+    results = grade(graders, tmp_path, tmp_path / "results.json")
     assert [(test["score"], test["output"].startswith(says)) for test in results["tests"]] == [(0, True)] * 4
 
 
 def test_an_untouched_notebook_gets_no_points(course: Course, graders: Path, tmp_path: Path) -> None:
-    results = grade(graders / "source", course.root / "handout" / ASSIGNMENT, tmp_path / "results.json")
+    results = grade(graders, course.root / "handout" / ASSIGNMENT, tmp_path / "results.json")
     assert {(test["score"], test["output"]) for test in results["tests"]} == {
         (0, "Not tried yet: your function returned None.")
     }
