@@ -358,6 +358,10 @@ def graders(course: Course, shell: Shell) -> Path:
     with ZipFile(folder / "gradescope.zip") as archive:
         assert all(archive.getinfo(script).external_attr >> 16 & 0o100 for script in ("run_autograder", "setup.sh"))
         archive.extractall(folder / "source")
+    (wheel,) = (path.name for path in (folder / "source").glob("*.whl"))
+    assert f"\nrm {wheel}  #" in (folder / "source/setup.sh").read_text(), (
+        "in the wheel, a notebook could read the right answers"
+    )
     return folder
 
 

@@ -29,6 +29,7 @@ python3 -m pip install --quiet --target uv uv
 PYTHONPATH=uv python3 -m uv venv --quiet --python ">=3.11,<3.15" venv
 PYTHONPATH=uv python3 -m uv pip install --quiet --python venv --torch-backend cpu --constraint requirements.lock \\
     "posenc_course[plot,teach] @ file://$PWD/{wheel}"
+rm {wheel}  # a notebook could read the right answers in it; those of an installed package are sealed off
 """
 RUN = """#!/usr/bin/env bash
 /autograder/source/venv/bin/python /autograder/source/grade.py /autograder/submission /autograder/results/results.json
