@@ -91,6 +91,9 @@ pdf: _build/complete  ## print the whole course to _paper/where-is-a-token.pdf w
 archive: _build/complete  ## pack the site for reading without a host, in _paper/where-is-a-token.zip
 	.venv/bin/python tools/site.py _build/html _paper/where-is-a-token.zip
 
+decks: _build/complete  ## print the decks of slides to _paper/decks with Chromium; to show them, open _build/html/book/decks
+	.venv/bin/python -m tools.decks _build/html _paper/decks
+
 clips: _build/complete  ## film the race of the first page with Chromium and ffmpeg, for the README and lectures
 	.venv/bin/python -m tools.clips
 
@@ -121,4 +124,4 @@ _solutions/complete: .venv/complete $(SOURCES)
 	.venv/bin/jupyter-book build . --path-output _solutions --toc _solutions/_toc.yml -W -n --keep-going
 	@touch $@
 
-.PHONY: help book check fix test test-elsewhere coverage audit bench exercises experiment lint lab models execute serve site quizzes pdf archive clips links lock notebooks text clean
+.PHONY: help book check fix test test-elsewhere coverage audit bench exercises experiment lint lab models execute serve site quizzes pdf archive decks clips links lock notebooks text clean

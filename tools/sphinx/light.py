@@ -26,21 +26,26 @@ MEASURES = {
 }
 
 
+def mathml(source: str, *, display: bool) -> str:
+    made = MATHML.convert_with_local_state(source, displaystyle=display)
+    for found, measured in MEASURES.items():
+        made = re.sub(found, measured, made)
+    return str(made)
+
+
 def formula(page: HTML5Translator, node: nodes.math | nodes.math_block) -> None:
     """Writes a formula as MathML. One that can't be converted is reported with its page; the build continues, and fails."""
     display, source = isinstance(node, nodes.math_block), node.astext()
     try:
-        mathml = MATHML.convert_with_local_state(source, displaystyle=display)
-        for found, measured in MEASURES.items():
-            mathml = re.sub(found, measured, mathml)
+        made = mathml(source, display=display)
     except LatexError as error:
         where = (page.builder.current_docname, node.line)
         logging.getLogger(__name__).warning("no MathML for the formula %s: %s", source, error, location=where)
-        mathml = escape(source)
+        made = escape(source)
     # A long formula scrolls in its box, which the keyboard must reach; course.js removes the stops that aren't needed.
     attributes = {"CLASS": "math notranslate nohighlight"} | ({"tabindex": "0"} if display else {})
     tag = "div" if display else "span"
-    page.body.append(page.starttag(node, tag, "", **attributes) + mathml + f"</{tag}>")
+    page.body.append(page.starttag(node, tag, "", **attributes) + made + f"</{tag}>")
     raise nodes.SkipNode
 
 

@@ -1,0 +1,43 @@
+"""Prints the decks of the built book with Chromium, each with its speaker's notes: `make decks` calls it."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from playwright.sync_api import Page
+
+from tools.browser import NO_CHROMIUM, chromium, launched
+
+
+def printed(tab: Page, deck: str, pdf: Path) -> None:
+    """Prints the deck at this address, as soon as all of its figures have come to life."""
+    tab.goto(f"{deck}?print-pdf")
+    tab.wait_for_selector("html.printable")
+    unfinished = pdf.with_suffix(".unfinished")
+    tab.pdf(path=unfinished, prefer_css_page_size=True, print_background=True, outline=True, tagged=True)
+    unfinished.replace(pdf)
+
+
+def main(html: Path, folder: Path) -> None:
+    decks = sorted((html / "book/decks").glob("*.html"))
+    if not decks:
+        sys.exit(f"{html} has no decks: run make book, which builds them in _build/html/book/decks")
+    try:
+        path = chromium()
+    except ValueError as error:
+        sys.exit(str(error))
+    if not path:
+        sys.exit(f"The decks can be shown, but not printed: {NO_CHROMIUM}")
+    folder.mkdir(parents=True, exist_ok=True)
+    with launched(path) as browser:
+        tab = browser.new_page(offline=True, reduced_motion="reduce")
+        for deck in decks:
+            printed(tab, deck.resolve().as_uri(), folder / f"{deck.stem}.pdf")
+            print(f"to show: {deck}, on paper: {folder / deck.stem}.pdf")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("html", type=Path, help="the built pages, e.g. _build/html")
+    parser.add_argument("folder", type=Path, help="the folder for the PDFs, e.g. _paper/decks")
+    main(**vars(parser.parse_args()))
