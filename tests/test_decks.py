@@ -125,7 +125,7 @@ def test_every_slide_is_seen_whole(browser: Browser, site: Site, name: str, sche
                     what = setting.partition(".")[2]
                     if what and str(state[what]).lower() != text:
                         faults.append(f"{title}: {setting} is {state[what]}, not {text}")
-                if size < 13:
+                if size < 11:
                     faults.append(f"{title}: the letters of the figure are {size:.1f} pixels high")
             if tab.evaluate("Reveal.isLastSlide() && !Reveal.availableFragments().next"):
                 break
