@@ -1,27 +1,34 @@
 """The decks of slides: as long as the plans say, few words, true to their chapters; and every slide is seen in a browser."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from bs4 import Tag
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, ElementHandle, Page
 from pypdf import PdfReader
 
 from tests import pages
-from tests.commands import ROOT
+from tests.commands import ROOT, WEEKLY
 from tests.test_site import AXE, WCAG, Scheme, Site, opened, site, violations
 from tools.decks import printed
 
 __all__ = ["site"]
 PLANS = (ROOT / "book/teaching/plans.md").read_text(encoding="utf-8")
 DECKS = [path.stem for path in sorted((ROOT / "book/decks").glob("*.md"))]
+IN_DARK = DECKS if WEEKLY else ["lecture"]
 SLIDE = ".slides section.present:not(.stack)"
+PLACES = """() => Reveal.getSlides().map(slide => {
+    const {h, v} = Reveal.getIndices(slide);
+    return [slide.querySelector('h1, h2').textContent, h, v ?? 0];
+})"""
+SMALLEST = 11  # of 720 pixels that a projector has at least
 FITS = """() => {
     const slide = Reveal.getCurrentSlide().querySelector('.slide'), edge = slide.getBoundingClientRect();
     return [...slide.querySelectorAll('h1, h2, .words, .words *, .step')].filter(part => {
@@ -58,11 +65,11 @@ def test_slides_have_few_words_and_titles_of_their_own(site: Site, name: str) ->
     titles = [one.select_one("h1, h2").get_text() for one in slides]  # type: ignore[union-attr]
     assert len({*titles}) == len(titles)
     for title, one in zip(titles, slides, strict=True):
-        words = " ".join(part.get_text(" ") for part in one.select(".words") if not part.select("math"))
+        words = " ".join(part.get_text(" ") for part in one.select(".words :is(p, li)") if not part.select("math"))
         most = 45 if one.select(".vote") else 25  # a vote has its options
         assert len(words.split()) <= most, f"{title!r} has {len(words.split())} words: what is said belongs in the note"
         assert bool(one.select(".vote ol")) == bool(one.select(".vote")), f"{title!r}: a vote has numbered options"
-        assert re.match(r"\d+ minutes?\. \S", one.select_one(".notes").get_text(strip=True)), title  # type: ignore[union-attr]
+        assert one.select(".notes a, .notes p"), f"{title!r} has no note"
 
 
 @pytest.mark.parametrize("name", DECKS)
@@ -86,62 +93,72 @@ def shown(browser: Browser, site: Site, name: str, scheme: Scheme) -> Iterator[P
         tab.emulate_media(reduced_motion="reduce")
         tab.wait_for_selector(".reveal.ready")
         yield tab
+    problems = [problem for problem in problems if not problem.startswith("asks for blob:")]  # a model runs in a worker
     assert not problems, "\n".join(problems)
 
 
-def figure_of(frame: Any) -> tuple[dict[str, Any], float]:
+def figure_of(frame: ElementHandle) -> tuple[dict[str, Any], float]:
     """The setting of a living figure in this frame, and how many pixels of the projector's 720 its letters are high."""
-    inside = frame.content_frame()
+    inside, deck = frame.content_frame(), frame.owner_frame()
+    assert inside
+    assert deck
     inside.wait_for_selector("figure.lives")
     inside.wait_for_function("document.querySelector('living-figure').state")
-    frame.owner_frame().wait_for_function("frame => frame.style.transform", arg=frame)
+    deck.wait_for_function("frame => frame.style.transform", arg=frame)
     state = inside.evaluate("document.querySelector('living-figure').state")
     size = inside.evaluate("parseFloat(getComputedStyle(document.querySelector('living-figure')).fontSize)")
     return state, size * frame.evaluate("frame => frame.getBoundingClientRect().width / frame.clientWidth")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", DECKS)
+def slides(tab: Page, seen: Container[str] = ()) -> Iterator[str]:
+    """Goes through the slides, without those with a title in `seen`."""
+    for title, h, v in tab.evaluate(PLACES):
+        if title not in seen:
+            tab.evaluate("([h, v]) => Reveal.slide(h, v)", [h, v])
+            yield title
+
+
+SEEN: set[tuple[Scheme, str]] = set()  # decks share slides
+
+
+@pytest.mark.parametrize(("name", "scheme"), [*((name, "light") for name in DECKS), *((name, "dark") for name in IN_DARK)])
 def test_every_slide_is_seen_whole(browser: Browser, site: Site, name: str, scheme: Scheme) -> None:
-    faults, seen = [], 0
+    """Nothing is cut off, and each step of a figure shows the setting that it is for, in letters that can be read."""
+    faults = []
     with shown(browser, site, name, scheme) as tab:
-        while True:
-            title = tab.evaluate("Reveal.getCurrentSlide().querySelector('h1, h2').innerText")
+        for title in slides(tab, {title for seen, title in SEEN if seen == scheme}):
+            SEEN.add((scheme, title))
             faults += [f"{title}: {part} is outside of the slide" for part in tab.evaluate(FITS)]
-            for step in tab.query_selector_all(
-                ".slides section.present:not(.stack) .step:is(:not(.fragment), .current-fragment)"
-            ):
-                seen += 1
-                if image := step.query_selector("img"):
-                    faults += (
-                        [] if image.evaluate("image => image.complete && image.naturalWidth") else [f"{title}: no picture"]
-                    )
-                    continue
-                frame = step.query_selector("iframe")
-                assert frame
-                state, size = figure_of(frame)
-                query = dict(parse_qsl(urlsplit(frame.get_attribute("src") or "").query, keep_blank_values=True))
-                for setting, text in query.items():
-                    what = setting.partition(".")[2]
-                    if what and str(state[what]).lower() != text:
-                        faults.append(f"{title}: {setting} is {state[what]}, not {text}")
-                if size < 11:
-                    faults.append(f"{title}: the letters of the figure are {size:.1f} pixels high")
-            if tab.evaluate("Reveal.isLastSlide() && !Reveal.availableFragments().next"):
-                break
-            tab.keyboard.press("PageDown")
+            for step in tab.query_selector_all(f"{SLIDE} .step"):
+                if "fragment" in (step.get_attribute("class") or ""):
+                    tab.keyboard.press("PageDown")
+                if image := step.query_selector("img:visible"):
+                    tab.wait_for_function("image => image.complete && image.naturalWidth", arg=image)
+                elif frame := step.query_selector("iframe"):
+                    faults += [f"{title}: {fault}" for fault in wrong_with(frame)]
+                else:
+                    faults.append(f"{title}: there is no picture for a {scheme} slide")
     assert not faults, "\n".join(faults)
-    assert seen >= len(site.soup(deck(name)).select(".step"))
+
+
+def wrong_with(frame: ElementHandle) -> Iterator[str]:
+    state, size = figure_of(frame)
+    for setting, text in parse_qsl(urlsplit(frame.get_attribute("src") or "").query):
+        _, _, name = setting.partition(".")
+        if name and str(state[name]).lower() != text:
+            yield f"{setting} is {state[name]}, not {text}"
+    if size < SMALLEST:
+        yield f"the figure's letters are {size:.1f} pixels high, of 720"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_slides_have_no_barriers(browser: Browser, site: Site, scheme: Scheme) -> None:
-    with shown(browser, site, DECKS[0], scheme) as tab:
+    found: list[str] = []
+    with shown(browser, site, "lecture", scheme) as tab:
         tab.evaluate((files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8"))
-        found: list[str] = []
-        while not tab.evaluate("Reveal.isLastSlide()"):
-            tab.keyboard.press("PageDown")
-            title = tab.evaluate("Reveal.getCurrentSlide().querySelector('h1, h2').innerText")
+        for title in slides(tab):
+            for frame in tab.query_selector_all(f"{SLIDE} .step:not(.fragment) iframe"):
+                figure_of(frame)
             found += violations(tab.evaluate(AXE, ["html", {"runOnly": WCAG, "iframes": False}]), title)
     assert not found, "\n".join(found)
 
@@ -150,15 +167,16 @@ def test_remote_control_goes_on_while_a_figure_has_the_focus(browser: Browser, s
     with shown(browser, site, "lecture", "light") as tab:
         while not (frame := tab.query_selector(f"{SLIDE} iframe")):
             tab.keyboard.press("PageDown")
-        state, _ = figure_of(frame)
-        before = tab.evaluate("Reveal.getState()")
+        before = figure_of(frame)[0]
+        slide = tab.evaluate("Reveal.getIndices()")
         inside = frame.content_frame()
         assert inside
         slider = inside.locator("input[type=range]").first
         slider.press("Home")
-        inside.wait_for_function(f"JSON.stringify(document.querySelector('living-figure').state) !== {state!r}")
+        inside.wait_for_function("before => document.querySelector('living-figure').state.to !== before", arg=before["to"])
+        assert tab.evaluate("Reveal.getIndices()") == slide
         slider.press("PageDown")
-        tab.wait_for_function("before => JSON.stringify(Reveal.getState()) !== JSON.stringify(before)", arg=before)
+        tab.wait_for_function("v => Reveal.getIndices().v === v + 1", arg=slide["v"])
 
 
 def test_printed_deck_has_all_steps_and_notes(browser: Browser, site: Site, tmp_path: Path) -> None:
@@ -166,8 +184,13 @@ def test_printed_deck_has_all_steps_and_notes(browser: Browser, site: Site, tmp_
     with browser.new_page(offline=True, reduced_motion="reduce") as tab:
         printed(tab, site.address(deck("lecture")), tmp_path / "lecture.pdf")
     paper = PdfReader(tmp_path / "lecture.pdf").pages
-    slides = soup.select("section[data-timing]")
-    assert len(paper) == 2 * len(slides) + len(soup.select(".fragment"))
-    text = "".join("".join(page.extract_text() for page in paper).split())
-    for part in soup.select("section[data-timing] :is(h1, h2, .notes p):not(:has(math))"):
-        assert "".join(part.get_text().split()) in text
+    assert len(paper) == len(soup.select("section[data-timing], .fragment"))
+    text = unspaced("".join(page.extract_text() for page in paper))
+    for part in soup.select("section[data-timing] :is(h1, h2, .notes p):not(:has(math, a))"):
+        assert unspaced(part.get_text()) in text
+    assert unspaced("Tokens in your text 12") in text, "the figure that scales positions isn't on paper"
+
+
+def unspaced(text: str) -> str:
+    """Also without ligatures, as a printer sets them."""
+    return "".join(normalize("NFKC", text).split())
