@@ -6,13 +6,21 @@ from pathlib import Path
 
 from playwright.sync_api import Page
 
-from tools.browser import NO_CHROMIUM, chromium, launched
+from tools.browser import DRAWN, NO_CHROMIUM, chromium, launched
 
 
 def printed(tab: Page, deck: str, pdf: Path) -> None:
-    """Prints the deck at this address, as soon as all of its figures have come to life."""
+    """Prints the deck at this address, when all of its figures have come to life, each in a frame of its height."""
     tab.goto(f"{deck}?print-pdf")
-    tab.wait_for_selector("html.printable")
+    tab.wait_for_selector("html.printable", timeout=120_000)
+    for frame in tab.query_selector_all("iframe"):
+        frame.scroll_into_view_if_needed()
+        inside = frame.content_frame()
+        assert inside
+        inside.wait_for_selector("figure.lives")
+        inside.evaluate(DRAWN)
+        high = inside.evaluate("document.documentElement.offsetHeight")
+        tab.wait_for_function("([frame, high]) => frame.clientHeight === high", arg=[frame, high])
     unfinished = pdf.with_suffix(".unfinished")
     tab.pdf(path=unfinished, prefer_css_page_size=True, print_background=True, outline=True, tagged=True)
     unfinished.replace(pdf)
