@@ -16,7 +16,7 @@ from pypdf import PdfReader
 
 from tests import pages
 from tests.commands import ROOT, WEEKLY
-from tests.test_site import AXE, WCAG, Scheme, Site, opened, site, violations
+from tests.test_site import AXE, WCAG, Scheme, Site, anchors, opened, site, violations
 from tools.decks import printed
 
 __all__ = ["site"]
@@ -82,6 +82,15 @@ def test_formulas_are_those_of_the_chapters(name: str) -> None:
     chapters = unspaced("".join(path.read_text(encoding="utf-8") for path in (ROOT / "text").rglob("*.md")))
     for formula in re.findall(r"(?<!\$)\$([^$\n]+)\$(?!\$)", pages.TEXTS[name].read_text(encoding="utf-8")):
         assert unspaced(formula) in chapters, f"{formula} is in no chapter: copy it from there"
+
+
+@pytest.mark.parametrize("name", DECKS)
+def test_links_lead_somewhere(site: Site, name: str) -> None:
+    for element in site.soup(deck(name)).select("[href], [src]"):
+        link = str(element.get("href") or element.get("src"))
+        file, fragment = site.target(deck(name), link)
+        assert (site.html / file).is_file(), f"{name}: {link} leads to no file"
+        assert not fragment or fragment in anchors(site.html / file), f"{name}: {link} leads to no place"
 
 
 @contextmanager

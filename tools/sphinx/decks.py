@@ -3,7 +3,8 @@
 A text is Markdown: a heading begins a slide, and a line `---` the slides of the next row of the plan. A line with nothing but
 an image is a figure, a living one by its name and setting (`story-arrows?m=5&n=2`), a plain one by its page and name
 (`../02_naive.ipynb#fig-places`); each further figure is a step. What follows `Note: 3 minutes.` is for the speaker. A heading
-that links to another deck (`## [Title](lecture.md)`) takes its slide of this title.
+that links to another deck (`## [Title](lecture.md)`) takes its slide of this title. Other links name ids of the
+built pages.
 """
 
 import re
