@@ -270,6 +270,8 @@ def test_rope_breaks_at_twice_the_length_and_recovers_with_64_bytes_in_sight(bro
         return f"{abs(found):.2f} nats {'below' if found < 0 else 'above'}"
 
     with started(browser, site, "fig-small") as tab:
+        for scheme in sorted({*small["config"]["schemes"]} - {"alibi"}):
+            assert tab.locator("#fig-small").get_by_label(SCHEME_STYLES[scheme].label, exact=True).is_checked()
         tab.locator("#fig-small").get_by_role("button", name="Only ALiBi").press("Enter")
         for scheme in ("rope", "shaw"):
             press(tab, "fig-small", SCHEME_STYLES[scheme].label, "Space")

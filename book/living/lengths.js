@@ -71,7 +71,7 @@ export const figure = {
     length: { label: "Length", min: TRAINED, max: 512, step: SPAN, value: 512, show: (value) => `${value} bytes` },
     text: { label: "Text", options: { lab: "32 recorded texts", own: "your own text" }, value: "lab" },
     sight: { label: "In sight", values: [4, 8, 16, 32, 64, 128, 256, ALL], value: ALL, show: (bytes) => (bytes < ALL ? `the last ${bytes} bytes` : "all bytes") },
-    none: { label: "Only ALiBi", press: () => Object.fromEntries(NAMES.map((name) => [name, name === "alibi"])) },
+    clear: { label: "Only ALiBi", press: () => Object.fromEntries(NAMES.map((name) => [name, name === "alibi"])) },
     all: { label: "All models", press: () => Object.fromEntries(NAMES.map((name) => [name, true])) },
     own: { label: "Your text, at most 513 characters", value: SAMPLE, most: 513, rows: 8, when: ({ text }) => text === "own" },
     run: {
