@@ -44,6 +44,13 @@ OF_CLASS: dict[str, dict[str, Any]] = {
     "KimiLinearConfig": {"num_local_experts": 2, "num_experts_per_tok": 1},
     "BailingHybridConfig": {"n_group": 1, "topk_group": 1, "num_experts_per_tok": 1},
     "MiMoV2FlashConfig": {"num_attention_heads": 4},  # layers with a window have twice as many keys and values
+    "GraniteSWAConfig": {"attention_multiplier": 1 / 128},  # as in the released configuration; by default, scores are large
+    "OlmoHybridConfig": {"rope_parameters": {"rope_theta": None}},  # as in the released configuration; by default, it has RoPE
+    # Its indexer has no values by default; a budget of 64 tokens, and it picks them all.
+    "Qwen4ExpTextConfig": {
+        **dict.fromkeys(("indexer_n_heads", "indexer_kv_heads", "indexer_compress_ratio"), 1),
+        **{"indexer_head_dim": 256, "indexer_budget": 64},
+    },
     # By their defaults, these two have no layer with a window.
     "LagunaConfig": {"num_hidden_layers": 4, "layer_types": ["full_attention"] + 3 * ["sliding_attention"]},
     "MellumConfig": {"num_hidden_layers": 4, "layer_types": ["full_attention"] + 3 * ["sliding_attention"]},
@@ -138,7 +145,9 @@ def by_the_package(model: Model, kind: LayerKind, settings: Settings, layer: dic
             omega = torch.cat((omega, torch.zeros(width // 2 - len(omega), dtype=torch.float64)))
         factor = settings.scaling.attention_factor
         scheme = RotaryPositions(omega, interleaved=kind.layout == "interleaved", attention_factor=factor)
-        raw_q, raw_k = (raw.contiguous() for raw in layer["raw"][:2])
+        # In Qwen3.8-Flash-Next, the indexer rotates first.
+        raws = layer["raw"][-2:] if model.name == "Qwen3.8-Flash-Next" else layer["raw"][:2]
+        raw_q, raw_k = (raw.contiguous() for raw in raws)
         turned = scheme.rotate(raw_q, raw_k, positions, positions)
         # With MLA, the channels that rotate are separate, and come last.
         q, k = (
@@ -323,6 +332,7 @@ def test_sections_are_those_of_released_configurations() -> None:
     for name, config in (
         ("Qwen3-VL", "Qwen3VLTextConfig"),
         ("Qwen3.5", "Qwen3_5TextConfig"),
+        ("Qwen3.8-Flash-Next", "Qwen4ExpTextConfig"),
         ("Qwen2.5-VL", "Qwen2_5_VLTextConfig"),
     ):
         (kind,) = find_model(name).attention
