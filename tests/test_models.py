@@ -49,7 +49,8 @@ OF_CLASS: dict[str, dict[str, Any]] = {
     # Its indexer has no values by default; a budget of 64 tokens, and it picks them all.
     "Qwen4ExpTextConfig": {
         **dict.fromkeys(("indexer_n_heads", "indexer_kv_heads", "indexer_compress_ratio"), 1),
-        **{"indexer_head_dim": 256, "indexer_budget": 64},
+        "indexer_head_dim": 256,
+        "indexer_budget": 64,
     },
     # By their defaults, these two have no layer with a window.
     "LagunaConfig": {"num_hidden_layers": 4, "layer_types": ["full_attention"] + 3 * ["sliding_attention"]},
@@ -528,6 +529,29 @@ def test_inkling_s_query_chooses_a_bias_for_each_offset() -> None:
     of_offset = features[0].transpose(0, 1) @ table.data.view(config.d_rel, 4)  # (heads, L, offsets)
     expected = of_offset.gather(-1, offsets.clamp(0, 3).expand(2, -1, -1)) * ((offsets >= 0) & (offsets < 4))
     torch.testing.assert_close(biases.tril(), expected)
+
+
+def test_scores_of_inkling_grow_beyond_a_length() -> None:
+    """By 1 + 0.1 ln(n/length), the bias included, and not in layers with a window. Released: beyond 128,000 tokens; here, 4."""
+    from transformers.models.inkling.modeling_inkling import InklingAttention
+
+    windowed, whole = find_model("Inkling").attention
+    assert "1 + 0.1 ln(n / 128,000)" in find_model("Inkling").note
+    for kind, which in ((windowed, "hybrid_sliding"), (whole, "hybrid")):
+        logs = []
+        for length in (None, 4):
+            config = small("InklingTextConfig", log_scaling_n_floor=length)
+            torch.manual_seed(0)
+            layer = InklingAttention(config, config.layer_types.index(which)).eval()
+            for parameter in layer.parameters():
+                parameter.data.normal_(std=0.3)  # larger, and some weights would be 0
+            weights = layer(torch.randn(1, 9, config.hidden_size), attention_mask=None)[1]
+            logs.append(weights[0].detach().double().log())
+        before, after = (each - each[..., :1] for each in logs)  # differences of scores from the first key's
+        n = torch.arange(9) + 1
+        factor = 1 + 0.1 * (n / 4).clamp(min=1).log() if kind is whole else torch.ones(9)
+        torch.testing.assert_close(after, before * factor[:, None], rtol=1e-3, atol=1e-3)
+        assert before.abs().max() > 0.1
 
 
 def test_mistral_large_4_learns_frequencies_and_a_logarithm() -> None:

@@ -71,7 +71,7 @@ IGNORED_CELLS = {
     "15_contextual": 0,
     "deeper/15_contextual": 0,
     "16_reach": 1,
-    "deeper/16_reach": 4,
+    "deeper/16_reach": 5,
     "17_choosing": 0,
     "deeper/17_choosing": 0,
     "18_released": 0,
