@@ -17,11 +17,11 @@ from playwright.sync_api import Browser, Download, Locator, Page
 from posenc_course.experiment.corpus import DATA
 from tests.test_living import open_in, placed
 from tests.test_recite import wrong
-from tests.test_site import Site, barriers, opened, parsed, site
+from tests.test_site import Site, barriers, open_alone, parsed, shared, site
 from tools import clips
 from tools.audit import served
 
-__all__ = ["site"]
+__all__ = ["shared", "site"]
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -72,10 +72,9 @@ def test_no_other_page_is_embedded(site: Site) -> None:
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_page_of_a_figure_has_no_barriers(browser: Browser, site: Site, name: str) -> None:
-    problems: list[str] = []
-    with opened(browser, site.address(f"embed/{name}.html"), problems=problems) as tab:
-        found = [*barriers(tab, with_axe=name in AXED), *problems]
+def test_page_of_a_figure_has_no_barriers(shared: tuple[Page, list[str]], site: Site, name: str) -> None:
+    tab = open_alone(shared, site.address(f"embed/{name}.html"))
+    found = [*barriers(tab, with_axe=name in AXED), *shared[1]]
     assert not found, "\n".join(found)
 
 

@@ -1,4 +1,4 @@
-"""Living figures in the built pages: each begins with its plain figure's numbers, moves by keyboard, and keeps its setting.
+"""Living figures in the built pages: each begins with its plain figure's numbers, moves by keyboard, keeps its state, and fits.
 
 What each of them shows of its chapter's claims is in test_living_figures.py.
 """
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import cache
 from runpy import run_path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pytest
@@ -23,6 +23,7 @@ from posenc_course.experiment.config import SCHEMES
 from posenc_course.plotting import COLORS, DIVERGING, SCHEME_STYLES, SEQUENTIAL
 from tests.commands import ROOT
 from tests.test_site import SOURCES, Site, site
+from tools.browser import DRAWN
 
 __all__ = ["site"]
 living = SimpleNamespace(**run_path(str(ROOT / "tools/sphinx/living.py")))
@@ -42,12 +43,25 @@ def placed(element: re.Pattern[str] = ELEMENT) -> dict[str, str]:
 
 
 FIGURES = placed()
+# A phone on which data are to be saved, so that no model is loaded.
+SAVES = "Object.defineProperty(navigator, 'connection', { value: { saveData: true } })"
 CHOOSE = "document.querySelectorAll('.guess').forEach(guess => guess.open = true)"  # what follows a prediction waits for that
 SPOKEN = """([plain, before]) => {
     const [says, spoken] = ['.says', '[role=status]'].map(part => document.querySelector(`#${plain} ${part}`).innerText);
     return spoken === says && says !== before;
 }"""
 KEPT: dict[str, tuple[str, dict[str, Any]]] = {}  # addresses of changed figures, and their states
+
+
+@contextmanager
+def phone(browser: Browser, *, motion: bool = False) -> Iterator[Page]:
+    reduced: Literal["no-preference", "reduce"] = "no-preference" if motion else "reduce"
+    context = browser.new_context(
+        viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True, offline=True, reduced_motion=reduced
+    )
+    context.add_init_script(SAVES)
+    yield context.new_page()
+    context.close()
 
 
 @cache
@@ -164,15 +178,110 @@ def test_it_moves_by_keyboard_and_keeps_its_state_in_the_address(browser: Browse
     KEPT[plain] = (query, changed)
 
 
-@pytest.mark.parametrize("page", sorted({*FIGURES.values()}))
-def test_address_brings_the_states_back(browser: Browser, site: Site, page: str) -> None:
-    kept = {plain: KEPT[plain] for plain in FIGURES if FIGURES[plain] == page and plain in KEPT}
-    assert kept, "run the test before this one, too: it changes the figures and keeps their addresses"
-    query = "&".join(query.removeprefix("?") for query, _ in kept.values())
-    tab, _ = shared(browser)
-    open_in(tab, f"{site.address(page)}?{query}", *kept)  # one that is kept in the fragment is alone on its page
-    for plain, (_, state) in kept.items():
-        assert tab.locator(f"#{plain} living-figure").evaluate("e => e.state") == state, f"{plain}: {query} is not taken up"
+class OnPhone(NamedTuple):
+    tab: Page
+    plains: list[str]
+    query: str
+
+
+@pytest.fixture(scope="module", params=sorted({*FIGURES.values()}))
+def on_phone(browser: Browser, site: Site, request: pytest.FixtureRequest) -> Iterator[OnPhone]:
+    """A page on a phone, opened once for the three tests below, at the address that it had on a desktop."""
+    plains = [plain for plain in FIGURES if FIGURES[plain] == request.param]
+    query = "&".join(KEPT[plain][0].removeprefix("?") for plain in plains if plain in KEPT)
+    with phone(browser) as tab:
+        open_in(tab, f"{site.address(request.param)}?{query}", *plains)  # one that is kept in the fragment is alone on its page
+        yield OnPhone(tab, plains, query)
+
+
+def test_address_brings_the_states_back(on_phone: OnPhone) -> None:
+    tab, plains, query = on_phone
+    assert query, "run the test before this one, too: it changes the figures and keeps their addresses"
+    for plain in plains:
+        figure = tab.locator(f"#{plain} living-figure")
+        if plain in KEPT:
+            assert figure.evaluate("e => e.state") == KEPT[plain][1], f"{plain}: {query} is not taken up"
+        figure.get_by_role("button", name="Start again").press("Enter")
+
+
+SWEEP = (
+    f"async (plain) => {{ const drawn = {DRAWN};"
+    """
+    const host = document.querySelector(`#${plain} living-figure`);
+    const stage = host.querySelector(".stage");
+    const moved = [];
+    for (const slider of host.querySelectorAll("input[type=range]")) {
+        if (!slider.checkVisibility()) continue;
+        const [low, high, value] = [slider.min, slider.max, slider.value].map(Number);
+        const tops = [];
+        for (let part = 0; part <= 4; part++) {
+            slider.value = low + ((high - low) * part) / 4;
+            slider.dispatchEvent(new Event("input", { bubbles: true }));
+            await drawn();
+            tops.push(slider.getBoundingClientRect().top - host.getBoundingClientRect().top);
+        }
+        slider.value = value;
+        slider.dispatchEvent(new Event("input", { bubbles: true }));
+        await drawn();
+        if (Math.max(...tops) > Math.min(...tops)) moved.push([slider.closest("label").textContent, tops]);
+    }
+    const parts = ["stage", "controls", "buttons", "says"].map((name) => host.querySelector(`:scope > .${name}`));
+    const order = parts.map((part) => [...host.children].indexOf(part));
+    const out = [...stage.querySelectorAll("text")].filter((words) => {
+        const [box, inside] = [words, stage].map((part) => part.getBoundingClientRect());
+        return words.textContent.length > 1 && (box.left < inside.left - 4 || box.right > inside.right + 4);
+    }).map((words) => words.textContent);
+    return { moved, order, out };
+}"""
+)
+GRID = """(plain) => {
+    const host = document.querySelector(`#${plain} living-figure`);
+    const seen = (part) => part.checkVisibility({ visibilityProperty: true });
+    const box = (part) => part.getBoundingClientRect();
+    const all = [...host.querySelectorAll(".control, button, select, [type=checkbox], .segments label")].filter(seen);
+    const cells = all.filter((part) => part.matches(".control:not(.compact *)") && !part.querySelector("textarea"));
+    const name = (part) => part.textContent || part.ariaLabel;
+    const outside = (part) => box(part).left < box(host).left - 1 || box(part).right > box(host).right + 1;
+    const middle = ({ top, height }) => top + height / 2;
+    const small = (part) => !part.matches(".control") && box(part).height < 24;
+    return {
+        heights: cells.map((cell) => [name(cell), box(cell).height]),
+        lower: cells.map((cell) => [name(cell), box(cell).top, Math.round(middle(box(cell.lastElementChild)))]),
+        out: all.filter(outside).map(name),
+        small: all.filter(small).map(name),
+        folded: [...host.querySelectorAll("select")].filter((select) => select.options.length <= 4).map(name),
+    };
+}"""
+
+
+def test_controls_stand_in_one_grid(on_phone: OnPhone) -> None:
+    """Of one height and on common lines; few options are seen at once, and nothing is cut off on the narrowest phone."""
+    tab, plains, _ = on_phone
+    for width in (1280, 320, 390):  # the last is the phone's own, for the next test
+        tab.set_viewport_size({"width": width, "height": 844})
+        tab.evaluate(DRAWN)
+        for plain in plains:
+            found = tab.evaluate(GRID, plain)
+            assert not found["out"], f"{plain} at {width} pixels"
+            assert not found["small"], f"{plain} at {width} pixels"
+            assert not found["folded"], f"{plain}: options that would have room"
+            if width == 320:  # where options may need a second line
+                continue
+            assert len({height for _, height in found["heights"]}) <= 1, f"{plain} at {width} pixels: {found['heights']}"
+            lines = {top: lower for _, top, lower in found["lower"]}
+            uneven = [name for name, top, lower in found["lower"] if lower != lines[top]]
+            assert not uneven, f"{plain} at {width} pixels"
+
+
+def test_no_slider_moves_away_under_a_finger(on_phone: OnPhone) -> None:
+    """Nor is a label cut off; and no model is loaded where data are to be saved."""
+    tab, plains, _ = on_phone
+    for plain in plains:
+        found = tab.evaluate(SWEEP, plain)
+        assert not found["moved"], plain
+        assert not found["out"], plain
+        assert found["order"] == sorted(found["order"]), f"{plain}: the picture, its controls, the words"
+    assert not tab.locator('script[src*="data/text-"], script[src*="data/recite-"]').count()
 
 
 def test_without_scripts_and_on_paper_the_plain_figure_stands(browser: Browser, site: Site) -> None:

@@ -1,39 +1,23 @@
-"""Living figures under a hand: scrolling changes nothing, no control moves away, and a touch stops what moves unasked."""
+"""Living figures under a hand: scrolling changes nothing, rings are dragged, and a touch stops what moves unasked."""
 
 import math
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import pairwise
-from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser, Page
 
 from posenc_course.experiment import load_results
 from posenc_course.experiment.corpus import DATA
-from tests.test_living import FIGURES, open_in
+from tests.test_living import FIGURES, SAVES, open_in, phone
 from tests.test_recite import wrong
 from tests.test_site import Site, site
 from tools.browser import DRAWN
 
 __all__ = ["site"]
 STATE = "document.querySelector('#{} living-figure').state"
-# A phone on which data are to be saved, so that no model is loaded.
-SAVES = "Object.defineProperty(navigator, 'connection', { value: { saveData: true } })"
 # A page whose figures move at a tenth of their speed until `slower` is 1, so that a busy processor is in time to touch them.
 SLOW = "window.slower = 10; const real = requestAnimationFrame; requestAnimationFrame = (f) => real((now) => f(now / slower));"
-
-
-@contextmanager
-def phone(browser: Browser, *, motion: bool = False) -> Iterator[Page]:
-    reduced: Literal["no-preference", "reduce"] = "no-preference" if motion else "reduce"
-    context = browser.new_context(
-        viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True, offline=True, reduced_motion=reduced
-    )
-    context.add_init_script(SAVES)
-    yield context.new_page()
-    context.close()
 
 
 def centre(tab: Page, plain: str) -> None:
@@ -112,52 +96,6 @@ def test_slider_takes_over_from_its_own_animation(browser: Browser, site: Site) 
         assert tab.evaluate(state)["both"] == 0
 
 
-SWEEP = (
-    f"async (plain) => {{ const drawn = {DRAWN};"
-    """
-    const host = document.querySelector(`#${plain} living-figure`);
-    const stage = host.querySelector(".stage");
-    const moved = [];
-    for (const slider of host.querySelectorAll("input[type=range]")) {
-        if (!slider.checkVisibility()) continue;
-        const [low, high, value] = [slider.min, slider.max, slider.value].map(Number);
-        const tops = [];
-        for (let part = 0; part <= 4; part++) {
-            slider.value = low + ((high - low) * part) / 4;
-            slider.dispatchEvent(new Event("input", { bubbles: true }));
-            await drawn();
-            tops.push(slider.getBoundingClientRect().top - host.getBoundingClientRect().top);
-        }
-        slider.value = value;
-        slider.dispatchEvent(new Event("input", { bubbles: true }));
-        await drawn();
-        if (Math.max(...tops) > Math.min(...tops)) moved.push([slider.closest("label").textContent, tops]);
-    }
-    const parts = ["stage", "controls", "buttons", "says"].map((name) => host.querySelector(`:scope > .${name}`));
-    const order = parts.map((part) => [...host.children].indexOf(part));
-    const out = [...stage.querySelectorAll("text")].filter((words) => {
-        const [box, inside] = [words, stage].map((part) => part.getBoundingClientRect());
-        return words.textContent.length > 1 && (box.left < inside.left - 4 || box.right > inside.right + 4);
-    }).map((words) => words.textContent);
-    return { moved, order, out };
-}"""
-)
-
-
-@pytest.mark.parametrize("page", sorted({*FIGURES.values()}))
-def test_no_slider_moves_away_under_a_finger(browser: Browser, site: Site, page: str) -> None:
-    """Nor is a label cut off; and no model is loaded where data are to be saved."""
-    plains = [plain for plain in FIGURES if FIGURES[plain] == page]
-    with phone(browser) as tab:
-        open_in(tab, site.address(page), *plains)
-        for plain in plains:
-            found = tab.evaluate(SWEEP, plain)
-            assert not found["moved"], plain
-            assert not found["out"], plain
-            assert found["order"] == sorted(found["order"]), f"{plain}: the picture, its controls, the words"
-        assert not tab.locator('script[src*="data/text-"], script[src*="data/recite-"]').count()
-
-
 def test_nothing_moves_when_a_figure_begins_to_move(browser: Browser, site: Site) -> None:
     """The button that plays is named "Pause" then, which is a longer word."""
     for plain, button in (("fig-clocks", "Play"), ("fig-two-turned", "Play"), (RACE, "Go on")):
@@ -184,48 +122,6 @@ def test_picture_stays_in_sight_while_its_controls_are_used(browser: Browser, si
     assert stage
     assert slider
     assert 0 < stage["y"] < stage["y"] + stage["height"] <= slider["y"] < 844
-
-
-GRID = """(plain) => {
-    const host = document.querySelector(`#${plain} living-figure`);
-    const seen = (part) => part.checkVisibility({ visibilityProperty: true });
-    const box = (part) => part.getBoundingClientRect();
-    const all = [...host.querySelectorAll(".control, button, select, [type=checkbox], .segments label")].filter(seen);
-    const cells = all.filter((part) => part.matches(".control:not(.compact *)") && !part.querySelector("textarea"));
-    const name = (part) => part.textContent || part.ariaLabel;
-    const outside = (part) => box(part).left < box(host).left - 1 || box(part).right > box(host).right + 1;
-    const middle = ({ top, height }) => top + height / 2;
-    const small = (part) => !part.matches(".control") && box(part).height < 24;
-    return {
-        heights: cells.map((cell) => [name(cell), box(cell).height]),
-        lower: cells.map((cell) => [name(cell), box(cell).top, Math.round(middle(box(cell.lastElementChild)))]),
-        out: all.filter(outside).map(name),
-        small: all.filter(small).map(name),
-        folded: [...host.querySelectorAll("select")].filter((select) => select.options.length <= 4).map(name),
-    };
-}"""
-
-
-@pytest.mark.parametrize("page", sorted({*FIGURES.values()}))
-def test_controls_stand_in_one_grid(browser: Browser, site: Site, page: str) -> None:
-    """Of one height and on common lines; few options are seen at once, and nothing is cut off on the narrowest phone."""
-    plains = [plain for plain in FIGURES if FIGURES[plain] == page]
-    with phone(browser) as tab:
-        open_in(tab, site.address(page), *plains)
-        for width in (1280, 390, 320):
-            tab.set_viewport_size({"width": width, "height": 844})
-            tab.evaluate(DRAWN)
-            for plain in plains:
-                found = tab.evaluate(GRID, plain)
-                assert not found["out"], f"{plain} at {width} pixels"
-                assert not found["small"], f"{plain} at {width} pixels"
-                assert not found["folded"], f"{plain}: options that would have room"
-                if width == 320:  # where options may need a second line
-                    continue
-                assert len({height for _, height in found["heights"]}) <= 1, f"{plain} at {width} pixels: {found['heights']}"
-                lines = {top: lower for _, top, lower in found["lower"]}
-                uneven = [name for name, top, lower in found["lower"] if lower != lines[top]]
-                assert not uneven, f"{plain} at {width} pixels"
 
 
 def test_bob_is_pulled_to_the_moment_at_which_it_is_there(browser: Browser, site: Site) -> None:

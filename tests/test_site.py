@@ -17,11 +17,13 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
+from xml.etree import ElementTree as ET
 
 import pytest
 from bs4 import BeautifulSoup, Tag
 from filelock import FileLock
 from fontTools.ttLib import TTFont  # type: ignore[import-untyped]
+from PIL import Image
 from playwright.sync_api import Browser, Page
 from playwright.sync_api import TimeoutError as TooSlow
 
@@ -259,6 +261,24 @@ def test_images_say_what_they_show(site: Site, page: str) -> None:
             assert caption, f"{page}: the figure {alt!r} has no caption: {advice}"
 
 
+def test_pictures_can_be_shown(site: Site) -> None:
+    """Browsers show nothing for a file that isn't there, an SVG that isn't well-formed or has no size, and half a PNG."""
+    alone = [path.relative_to(site.html).as_posix() for path in site.html.glob("embed/*.html")]
+    shown = {site.target(page, str(image["src"]))[0] for page in [*PAGES, *alone] for image in site.soup(page).select("img")}
+    assert len(shown) > len(CHAPTERS)
+    for file in sorted(shown):
+        if file.endswith(".svg"):
+            try:
+                picture = ET.parse(site.html / file).getroot()
+            except ET.ParseError as error:
+                pytest.fail(f"{file} is no whole SVG: {error}")
+            assert picture.tag == "{http://www.w3.org/2000/svg}svg", f"{file} begins with {picture.tag}"
+            assert picture.get("viewBox") or {"width", "height"} <= {*picture.attrib}, f"{file} has no size"
+            continue
+        with Image.open(site.html / file) as pixels:
+            pixels.load()
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_no_markup_is_left_raw(site: Site, page: str) -> None:
     article = copy(site.article(page))
@@ -415,11 +435,6 @@ def test_no_file_with_the_key_of_a_quiz_is_on_the_site(site: Site) -> None:
 def barriers(tab: Page, *, with_axe: bool = True) -> Iterator[str]:
     tab.evaluate("() => document.querySelectorAll('article details').forEach(answer => answer.open = true)")
     tab.evaluate("() => document.querySelector('.claims .quiet')?.click()")  # the game's answers
-    # Figures further down are not loaded before a reader comes near.
-    tab.evaluate("() => document.querySelectorAll('img').forEach(image => image.loading = 'eager')")
-    tab.wait_for_function("() => [...document.images].every(image => image.complete)")
-    for source in tab.evaluate("() => [...document.images].filter(i => i.complete && !i.naturalWidth).map(i => i.src)"):
-        yield f"shows no picture for {source}"
     for figure in tab.locator("living-figure").evaluate_all("figures => figures.map(figure => figure.getAttribute('for'))"):
         tab.evaluate("name => document.getElementById(name).scrollIntoView()", figure)
         tab.wait_for_selector(f"#{figure}.lives")
@@ -442,9 +457,9 @@ def barriers(tab: Page, *, with_axe: bool = True) -> Iterator[str]:
                 tab.wait_for_function(KEYBOARD_IS_LET_IN, timeout=15_000, polling=100)
             yield from violations(tab.evaluate(AXE, ["html", STRUCTURE[device]]), f"on a {device}")
     tab.set_viewport_size({"width": WIDTHS["desktop"], "height": 900})
-    # Else the colours of the last scheme are still on their way.
-    tab.add_style_tag(content="* { transition: none !important; }")
-    schemes: tuple[Scheme, ...] = ("light", "dark")
+    if with_axe:  # else the colours of the last scheme are still on their way
+        tab.add_style_tag(content="* { transition: none !important; }")
+    schemes: tuple[Scheme, ...] = ("dark", "light")
     for scheme in schemes:
         tab.emulate_media(color_scheme=scheme)
         try:
@@ -479,24 +494,28 @@ def shared(browser: Browser) -> Iterator[tuple[Page, list[str]]]:
         yield tab, problems
 
 
-@pytest.fixture(scope="class", params=PAGES)
-def open_page(shared: tuple[Page, list[str]], site: Site, request: pytest.FixtureRequest) -> Opened:
-    """A page for all tests of the class below, as if no other had been open in the tab."""
+def open_alone(shared: tuple[Page, list[str]], address: str, media: Literal["screen", "print"] = "screen") -> Page:
+    """Open a page in the dark, as if no other had been open in the tab, and forget what went wrong in that."""
     tab, problems = shared
     if tab.url != "about:blank":
         tab.evaluate("localStorage.clear()")
         tab.goto("about:blank")  # which breaks off what the last page still loads
     problems.clear()
-    tab.emulate_media(media="screen", color_scheme="light")
+    tab.emulate_media(media=media, color_scheme="dark")
     tab.set_viewport_size({"width": WIDTHS["desktop"], "height": 900})
-    tab.goto(site.address(request.param))
-    return Opened(request.param, tab, problems)
+    tab.goto(address)
+    return tab
+
+
+@pytest.fixture(scope="class", params=PAGES)
+def open_page(shared: tuple[Page, list[str]], site: Site, request: pytest.FixtureRequest) -> Opened:
+    """A page for all tests of the class below, as the first wants it: to lay it out anew takes longer than to open it."""
+    return Opened(request.param, open_alone(shared, site.address(request.param), "print"), shared[1])
 
 
 class TestPageInTheBrowser:
     def test_paper_is_light_and_shows_the_answers(self, open_page: Opened) -> None:
         page, tab = open_page.page, open_page.tab
-        tab.emulate_media(media="print", color_scheme="dark")
         tab.wait_for_function("document.documentElement.dataset.theme === 'dark'", timeout=5000)
         tab.evaluate("dispatchEvent(new Event('beforeprint'))")
         hidden = (
@@ -512,7 +531,7 @@ class TestPageInTheBrowser:
 
     def test_nothing_fails_and_axe_finds_no_barrier(self, open_page: Opened) -> None:
         """Offline, from file://: everything shows, nothing overflows, and axe finds no barrier on those in AXED (WCAG AA)."""
-        open_page.tab.emulate_media(media="screen", color_scheme="light")
+        open_page.tab.emulate_media(media="screen")
         found = barriers(open_page.tab, with_axe=open_page.page in AXED)
         problems = [*found, *open_page.problems]
         # said while it is open: closing a page breaks off what it still loads
