@@ -252,7 +252,8 @@ def inputs(heads: int, length: int, d_head: int, dtype: torch.dtype, batch: int 
     ("dtype", "length"),
     [
         *((torch.float64, length) for length in (1, 2, 17, 1024)),
-        *((torch.float32, length) for length in (1, 2, 17, 1024, 4096)),
+        *((torch.float32, length) for length in (1, 2, 17, 1024)),
+        pytest.param(torch.float32, 4096, marks=pytest.mark.slow),
     ],
     ids=str,
 )

@@ -310,6 +310,7 @@ def test_nothing_is_loaded_before_it_comes_near(browser: Browser, site: Site) ->
     assert [url for url in asked if "/living/" in url]
 
 
+@pytest.mark.slow  # the data are made with the models
 def test_scripts_are_light() -> None:
     """All of them compressed together, and those of each page one by one, but for the menu that few readers open."""
     texts = {name: text.encode() for name, text in living.scripts(ROOT).items() if "/" not in name}

@@ -7,6 +7,7 @@ to show that each rule reports.
 from __future__ import annotations
 
 import copy
+import functools
 import re
 import tomllib
 from collections import Counter
@@ -414,13 +415,18 @@ def rules_of(name: str) -> list[Rule]:
     return [*RULES, *CHAPTER_RULES, *arranged] if name in CHAPTERS else RULES
 
 
+@functools.lru_cache(maxsize=1)  # one after the other, each has some ten rules
+def stored(name: str) -> Notebook:
+    return read(NOTEBOOKS[name])
+
+
 @pytest.mark.parametrize(
     ("name", "rule"),
     [(name, rule) for name in NOTEBOOKS for rule in rules_of(name)],
     ids=lambda part: part if isinstance(part, str) else part.__name__,
 )
 def test_notebook(name: str, rule: Rule) -> None:
-    problems = [problem.replace("CHAPTER=…", f"CHAPTER={name}") for problem in rule(read(NOTEBOOKS[name]))]
+    problems = [problem.replace("CHAPTER=…", f"CHAPTER={name}") for problem in rule(stored(name))]
     assert not problems, "\n".join(f"{name}: {problem}" for problem in problems)
 
 

@@ -52,6 +52,7 @@ def test_every_run_is_stored_once_and_the_models_are_small() -> None:
     assert {*stretched} == {(seed, change) for seed in recite.CONFIG.seeds for change in recite.CHANGES}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scheme", "seed"), recite.SHIPPED)
 def test_models_read_and_write_as_stored(scheme: str, seed: int) -> None:
     """To 2T, from the beginning of every number; on another machine a byte between two may fall the other way."""
@@ -109,6 +110,7 @@ def wrong(text: str, start: int = 0) -> int | None:
     return next((at for at, (one, other) in enumerate(zip(text, correct, strict=True), 1) if one != other), None)
 
 
+@pytest.mark.slow
 def test_the_first_page_s_letters_are_the_models_and_glasses_save_rope() -> None:
     """Up to the first mistake; what follows it may be different on another machine."""
     for near, texts in ((False, STORED["written"]), (True, STORED["near"])):
