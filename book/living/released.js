@@ -1,7 +1,7 @@
 // Chapter 18: what a released model's loss does beyond its training length, in every setting that was measured.
 import { mean, written } from "./draw.js";
 
-const TRAINED = 8192; // tokens, the length for which it was made
+const TRAINED = 8192; // tokens, the length in its file
 const WIDTH = 256; // tokens in each point of a curve
 const HIGH = 0.5; // nats: the cliff is where a curve first rises above this
 const AT = Array.from({ length: 56 }, (_, n) => WIDTH * n + WIDTH / 2);
@@ -65,7 +65,7 @@ export const figure = {
     plot.band(0, TRAINED);
     plot.rule({ y: 0 });
     plot.rule({ y: HIGH }, "dotted faint"); // where the cliff is measured
-    plot.text(TRAINED / 2, 4.2, width < 480 ? "made for these" : "made for these lengths", "number", "middle", [0, 12]);
+    plot.text(TRAINED / 2, 4.2, "training length", "number", "middle", [0, 12]);
     if (name) {
       plot.line(AT.slice(beyond), plain.slice(beyond), "dashed thin", false);
       plot.line(AT.slice(0, curve.length), curve, "green");
