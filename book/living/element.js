@@ -27,6 +27,7 @@ const create = (tag, properties, ...children) => {
 /** A control: its element, set(value, state), and read(text), the value that an address gives. Buttons apart, it has two lines: its
  *  name and its value above, and what is moved below. Kinds: a button, a choice, a switch, a text, a slider. */
 function made(name, control, change, id, own) {
+  if (control.leads) return { element: create("span", { textContent: control.label }), set() {} };
   if (control.press || control.plays) {
     const button = create("button", { type: "button", textContent: control.label });
     button.addEventListener("click", () => change(name, true));
@@ -116,7 +117,7 @@ function withFile(label, control, change, set) {
  *   put(value, state, own); options may be a function of own.data, and many of them have groups; a text may come from a `file`; those
  *   that are `compact` stand close together, those that are `more` are folded under the figure's `more`, those that are `placed` stand in
  *   the picture, a text with `rows` may have several lines; a button with `named(state, own)` is called so, and told(state) tells a
- *   screen reader more; pressed(state) tells whether it is);
+ *   screen reader more; pressed(state) tells whether it is; what only `leads` is a label before the buttons that follow);
  * - draw(stage, state, own): draws a frame on the stage and returns what it shows in words. `own` is one object for all frames: the
  *   figure keeps there what it has computed; own.data is what `needs` names, own.redraw() asks for another frame, own.asked tells
  *   whether models are to be asked, own.still whether nothing may move, own.repeated whether the page repeats the figure for
@@ -186,7 +187,7 @@ export async function start(host, figure) {
       if (control.plays) return play(control, parts[name].element);
       move(control.press ? control.press(state, own) ?? {} : control.put ? control.put(value, state, own) : { [which]: value });
     }, id, own);
-    const button = control.press || control.plays;
+    const button = control.press || control.plays || control.leads;
     const box = control.placed ? stageBox : control.more ? more : button ? buttons : control.compact ? compact : panel;
     parts[name].element.classList.toggle("placed", Boolean(control.placed));
     box.append(parts[name].element);

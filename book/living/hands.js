@@ -9,7 +9,7 @@ const HIGH = 0.5; // nats: the cliff is where the loss first rises above this
 const TEXTS = 16;
 const FIRST = 256; // bytes of the first text, which are asked for before all of it
 const PATIENCE = 8000; // milliseconds for one text; where it takes longer, the recorded curve stays
-const DEEP = -14; // where the axis of the score ends
+const DEEP = -20; // where the axis of the score ends: below what is as trained, so that the ring there hides no dot
 const [LOW, HIGHEST] = [-0.4, 2.2]; // and that of the loss
 const NEAR = 3; // distances to each side, whose highest score is shown
 const LOUDER = 0.5; // of a score: by less, no pair counts as one that adds more than in training
@@ -31,8 +31,10 @@ const LONGEST = 8 * TRAINED;
 
 const pairs = (make) => Object.fromEntries(Array.from(OMEGA, (_, i) => [`p${i}`, make(i)]));
 const times = (octaves) => {
-  if (octaves % 1) return `×${(2 ** octaves).toFixed(2)}`;
-  return octaves < 0 ? `×1/${2 ** -octaves}` : `×${2 ** octaves}`;
+  const whole = Math.round(octaves);
+  const speed = (2 ** octaves).toFixed(2);
+  if (speed !== (2 ** whole).toFixed(2)) return `×${speed}`; // a recipe may nearly halve one
+  return whole < 0 ? `×1/${2 ** -whole}` : `×${2 ** whole}`;
 };
 // The state of a recipe: where the rings are, in octaves.
 function placed({ method, by }) {
@@ -59,9 +61,10 @@ const cliffOf = (smoothed) => {
   const at = middle(smoothed.findIndex((added) => added > HIGH));
   return at < TRAINED / 2 ? undefined : at;
 };
-const standing = (cliff, high) => {
-  if (cliff !== undefined) return `the cliff is at position ${Math.round(cliff)}`;
-  return high ? "there is no cliff, but the loss is higher from the beginning" : `there is no cliff up to position ${LONGEST}`;
+const standing = (cliff, was, high) => {
+  const [now, before] = [cliff, was].map(Math.round);
+  if (cliff !== undefined) return now === before ? `the cliff stays at position ${now}` : `the cliff moves from position ${before} to ${now}`;
+  return `the cliff at position ${before} is gone${high ? ", but the loss is higher from the beginning" : ""}`;
 };
 // The first distance beyond training whose score is higher than all in training.
 const firstAbove = (scores) => scores.findIndex((more, distance) => distance >= TRAINED && more > 0);
@@ -110,25 +113,29 @@ function compute({ seed, omega, key }, own) {
   });
 }
 
+const changedPairs = (state) => [...OMEGA.keys()].filter((i) => state[`p${i}`] !== 0);
 function described(state) {
   if (state.method in RECIPES) return `${RECIPES[state.method][0]} with factor ${state.by}`;
-  const moved = [...OMEGA.keys()].filter((i) => state[`p${i}`] !== 0);
+  const moved = changedPairs(state);
   const [first] = moved.map((i) => times(state[`p${i}`]));
   const speed = moved.length === 1 ? `at ${first}` : "changed";
   return `${capital(named(moved))} ${speed}`;
 }
 
-function handsInWords(distance, hands, score, first, [pull, other, unit]) {
+function handsInWords(state, hands, score, first, [pull, other, unit]) {
   const those = (test) => [...hands.keys()].filter((i) => test(hands[i]));
   const outside = those(({ known }) => !known);
   const louder = those(({ adds, most }) => adds - most > LOUDER);
   const where = outside.length ? `${capital(named(outside))} ${outside.length > 1 ? "are" : "is"} at angles that training never showed` : "All eight pairs are at angles that they had in training";
-  const none = ["", ", but it adds hardly more than it did there"][outside.length] ?? ", but none of them adds much more than it did there";
-  const more = louder.length ? `, and ${named(louder)} (filled) ${louder.length > 1 ? "add" : "adds"} more than ever there` : none;
+  const none = ["", ", but it adds hardly more than it did then"][outside.length] ?? ", but none of them adds much more than it did then";
+  const more = louder.length ? `, and ${named(louder)} (filled) ${louder.length > 1 ? "add" : "adds"} more than in training` : none;
   const over = `${written(Math.abs(score), 1)} ${score > 0 ? "above" : "below"} the highest in training`;
-  const far = Math.round(distance);
+  const far = Math.round(state.d);
+  const moved = changedPairs(state);
+  const same = Math.round(far * 2 ** state[`p${moved[0]}`]); // a slower clock shows the same angle farther away
+  const alike = moved.length === 1 ? ` There, pair ${moved[0]} points where it pointed at ${same} before.` : "";
   const nearer = score <= 0 && first >= 0 && first < far ? ` But at position ${far}, ${other}s from distance ${first} on are in sight, too, some of them with higher scores than any in training.` : "";
-  return `The ${other} is ${far} ${unit}${far === 1 ? "" : "s"} back. ${where}${more}. Its ${pull} is ${over}.${nearer}`;
+  return `The ${other} is ${far} ${unit}${far === 1 ? "" : "s"} back.${alike} ${where}${more}. The eight add up to a ${pull} ${over}.${nearer}`;
 }
 
 // A row of clocks (on a phone, two), with a ring at each that makes it slower; returns where they end.
@@ -138,22 +145,25 @@ function drawClocks(stage, state, hands, waves, to) {
   const R = Math.min(cell / 2 - 15, 40);
   const tall = 2 * R + 60;
   const highest = Math.max(...waves.map(({ height }) => height));
-  stage.text(stage.width / 2, 12, stage.width < 480 ? "grey: met in training; filled: adds more than ever there"
-    : `height of a thick hand: what its pair adds to the ${to}; grey: its angles in training; filled: adds more than ever there`, "number");
+  const [thick, thin] = [`heights of thick hands add up to the ${to}`, "grey: met in training; orange: not; filled: adds more"];
+  const keys = columns < 8 ? [thick, thin] : [`${thick}; ${thin} than in training`];
+  keys.forEach((words, line) => stage.text(stage.width / 2, 12 + 15 * line, words, "number"));
+  const top = 1 + 15 * keys.length;
   hands.forEach(({ angle, adds, most, reach, known }, i) => {
-    const [x, y] = [cell * (i % columns + 0.5), 16 + tall * Math.floor(i / columns) + R + 34];
+    const [x, y] = [cell * (i % columns + 0.5), top + tall * Math.floor(i / columns) + R + 34];
     const at = (turned, r) => `${(x + r * Math.sin(turned)).toFixed(2)} ${(y - r * Math.cos(turned)).toFixed(2)}`;
     const { phase, height } = waves[i];
-    const more = Math.max(adds - most, 0);
-    const guilty = more > LOUDER ? "vermillion" : "";
+    const more = adds - most;
+    const guilty = more > LOUDER ? "vermillion words" : "";
+    const color = known ? "" : "vermillion";
     const sector = reach < TURN ? `<path class="band" d="M${x} ${y}L${at(phase, R)}A${R} ${R} 0 ${reach > Math.PI ? 1 : 0} 1 ${at(phase + reach, R)}Z"/>`
       : `<circle class="band" cx="${x}" cy="${y}" r="${R}"/>`;
-    stage.add(`<circle class="vermillion" cx="${x}" cy="${y}" r="${R}" fill="currentColor" opacity="${Math.min(more / highest, 0.8).toFixed(3)}"/>${sector}`
-      + `<circle class="line faint" cx="${x}" cy="${y}" r="${R}"/><path class="line thin ${known ? "" : "vermillion"}" d="M${x} ${y}L${at(angle, R)}"/>`
-      + `<path class="line hand ${guilty}" d="M${x} ${y}L${at(angle, (R * height) / highest)}"/>`);
+    stage.add(`<circle class="vermillion" cx="${x}" cy="${y}" r="${R}" fill="currentColor" opacity="${guilty ? Math.min(more / highest, 0.8).toFixed(3) : 0}"/>${sector}`
+      + `<circle class="line faint" cx="${x}" cy="${y}" r="${R}"/><path class="line thin ${color}" d="M${x} ${y}L${at(angle, R)}"/>`
+      + `<path class="line hand ${color}" d="M${x} ${y}L${at(angle, (R * height) / highest)}"/>`);
     const octaves = state[`p${i}`];
-    stage.text(x, y - R - 20, octaves ? `${i}: ${times(octaves)}` : `pair ${i}`, guilty && "vermillion words");
-    stage.text(x, y + R + 20, `${adds > 0 ? "+" : ""}${written(adds, 1)}`, guilty ? "vermillion words" : "number");
+    stage.text(x, y - R - 20, octaves ? `${i}: ${times(octaves)}` : `pair ${i}`, guilty);
+    stage.text(x, y + R + 20, `${adds > 0 ? "+" : ""}${written(adds, 1)}`, guilty || "number");
     const dial = octaves * OCTAVE;
     const arc = `A${R + 5} ${R + 5} 0 0 ${dial > 0 ? 1 : 0} ${at(dial, R + 5)}`;
     if (octaves) stage.add(`<path class="line blue" d="M${at(0, R + 5)}${arc}"/>`);
@@ -163,7 +173,7 @@ function drawClocks(stage, state, hands, waves, to) {
       return { [`p${i}`]: Math.min(Math.max(Math.round(4 * (octaves + by)) / 4, SLOWEST), FASTEST), method: "own" };
     });
   });
-  return 16 + tall * (waves.length / columns);
+  return top + tall * (waves.length / columns);
 }
 
 export const figure = {
@@ -171,16 +181,17 @@ export const figure = {
   needs: ["{for}"],
   more: "The speeds as sliders",
   controls: {
-    d: { label: "How far back", min: 0, max: LONGEST - 1, step: 1, value: 120, show: (value) => written(Math.round(value)) },
+    d: { label: "How far back", min: 0, max: LONGEST - 1, step: 1, value: 56, show: (value) => written(Math.round(value)) },
     seed: { label: "Model", options: { 0: "seed 0", 1: "seed 1", 2: "seed 2" }, value: "0", compact: true },
     by: { label: "Factor", options: { 2: "2", 4: "4", 8: "8" }, value: "4", compact: true, put: (by, { method }) => placed({ method, by }), when: ({ method }) => method in RECIPES },
     play: { label: "Play", plays: "d", perSecond: 20 },
     method: { value: "trained", read: (text) => (text === "own" || text in RECIPES ? text : undefined) },
+    recipes: { label: "Slow by:", leads: true },
     ...Object.fromEntries(Object.keys(RECIPES).map((name) => [name, recipe(name)])),
     ...pairs((i) => ({ label: `Pair ${i}`, min: SLOWEST, max: FASTEST, step: 0.25, value: 0, show: times, more: true, put: (value) => ({ [`p${i}`]: value, method: "own" }) })),
   },
   asks: { label: "Run the model here (loads 260 kB)" },
-  enters: { plays: "d", from: () => 0, to: 120, perSecond: 20, step: 0.05 },
+  enters: { plays: "d", from: () => 0, perSecond: 20, step: 0.05 }, // as far as pair 3 brakes; what comes then is the reader's
   draw(stage, state, own) {
     if (state.method !== "own") Object.assign(state, placed(state)); // an address may give only the method
     const { seed } = state;
@@ -206,14 +217,15 @@ export const figure = {
     if (own.scored?.key !== key) own.scored = { key, scores: distances.map((distance) => scoreAt(distance, waves, omega) - most) };
     const { scores } = own.scored;
     const score = total(hands) - most;
-    const [pull, other, unit] = own.repeated ? ["pull", "other word", "letter"] : ["score", "key", "byte"];
+    const [pull, other, unit] = own.repeated ? ["pull", "other letter", "letter"] : ["score", "key", "byte"];
     const top = drawClocks(stage, state, hands, waves, pull);
     const x = [0, LONGEST];
+    const of = phone ? "" : own.repeated ? " of the other letter" : " of mean query and key";
     const apart = phone ? `distance, and position, in ${unit}s` : `distance of the ${other}, and position in the text, in ${unit}s`;
 
     const above = stage.plot({ left: 0, top, width, height: phone ? 130 : 176 }, {
       x, y: [DEEP, 6], yTicks: [-10, 0], yLabel: pull,
-      title: own.repeated ? "how strongly it is drawn there (0: most in training)" : "score of mean query and key (0: highest in training)",
+      title: `${pull}${of} (0: highest in training, thick: ${phone ? "" : "highest "}nearby)`,
     });
     above.band(0, TRAINED);
     above.rule({ y: 0 });
@@ -225,48 +237,52 @@ export const figure = {
     above.rule({ x: state.d }, "dashed");
     above.dots([state.d], [Math.max(score, DEEP)], score > 0 ? "vermillion" : "black", 4, false);
     above.handle("d", state.d, DEEP, distances);
+    const left = state.d > LONGEST / 2;
+    above.text(state.d, DEEP, other, "number halo", left ? "end" : "start", [left ? -15 : 15, -3]);
 
-    const below = stage.plot({ left: 0, top: above.bottom + 12, width, height: phone ? 178 : 216 }, {
-      x, y: [LOW, HIGHEST], xTicks: [0, 1, 2, 4, ...phone ? [] : [6], 8].map((lengths) => lengths * TRAINED), yTicks: [0, 1, 2],
+    const below = stage.plot({ left: 0, top: above.bottom + 12, width, height: phone ? 164 : 216 }, {
+      x, y: [LOW, HIGHEST], xTicks: [0, 1, 2, 4, ...phone ? [] : [6], 8].map((lengths) => lengths * TRAINED), yTicks: [0, [HIGH, "cliff"], 1, 2],
       xLabel: apart, yLabel: own.repeated ? "harm" : "nats",
-      title: own.repeated ? "harm done by what is far" : `loss above that of a window of ${TRAINED}`,
+      title: own.repeated ? "harm done by what is far" : `loss (0: only the last ${TRAINED} bytes in sight)`,
     });
     below.band(0, TRAINED);
     below.rule({ y: 0 });
     below.rule({ y: HIGH }, "dotted faint"); // where the cliff is measured
-    below.text(x[1], 0, `only the last ${TRAINED} ${unit}s in sight`, "number", "end", [0, 16]);
     const middles = smoothed.map((_, at) => middle(at));
     if (curve !== record.curve) {
       below.line(middles, record.smoothed, "dashed thin", false);
-      below.text(112, 0.9, "as trained", "number", "end");
+      below.text(TRAINED, 1.3, "as trained", "number", "start", [4, 0]);
     }
     below.line(middles, smoothed.map(shownFrom(LOW, HIGHEST)), running && !found ? "old" : "green");
     below.rule({ x: state.d }, "faint");
     const [was, cliff] = [record.smoothed, smoothed].map(cliffOf);
+    const cost = mean(curve.slice(0, TRAINED)) - mean(record.curve.slice(0, TRAINED));
+    const high = smoothed[0] > HIGH || cost > 0.3;
+    const final = !running || found?.done === TEXTS; // more texts may move the cliff
     if (cliff !== undefined) {
-      below.rule({ x: cliff }, "dashed");
-      below.text(cliff, HIGHEST, `cliff at ${Math.round(cliff)}`, "", cliff > 400 ? "end" : "start", [cliff > 400 ? -6 : 6, 12]);
-    }
+      const far = cliff > LONGEST / 2;
+      const soFar = final ? "" : ` so far (${found?.done ?? 0} of ${TEXTS} texts)`;
+      below.rule({ x: cliff }, soFar ? "dashed faint" : "dashed");
+      below.text(cliff, HIGHEST, `cliff at ${Math.round(cliff)}${soFar}`, soFar && "number halo", far ? "end" : "start", [far ? -6 : 6, 12]);
+    } else if (final) below.text(x[1], HIGHEST, high ? "no cliff, but higher from the beginning" : "no cliff", "", "end", [0, 12]);
     Object.assign(stage.drawn, { hands, scores });
     Object.assign(own, { axes: below, top });
 
-    const hand = handsInWords(state.d, hands, score, firstAbove(scores), [pull, other, unit]);
+    const hand = handsInWords(state, hands, score, firstAbove(scores), [pull, other, unit]);
     const { bar } = record;
     const level = (losses) => (bar + mean(losses.slice(0, 4 * TRAINED))).toFixed(2);
-    const [rose, rises] = [record.scores, scores].map(firstAbove).map(rising);
-    const before = own.repeated ? `As trained, ${standing(was)}.` : `As trained, ${rose}, and ${standing(was)}.`;
+    const rose = own.repeated ? "" : `${rising(firstAbove(record.scores))}, and `;
+    const before = `As trained, ${rose}the cliff is at position ${Math.round(was)}.`;
     if (own.slow) return `This browser is too slow to run the model, so the curve is still the recorded one. ${before}`;
     if (!changed) return `${hand} ${before}`;
     if (!running) return `${described(state)}: run the model to see what this changes. The curve is still the recorded one. ${before}`;
     if (!found) return `${described(state)}: the model is reading the first text. The curve in grey is the one before.`;
     const read = found.done ? `is the mean over ${found.done} of ${TEXTS} texts` : `shows the first ${FIRST} bytes of one text`;
     if (found.done < TEXTS) return `${described(state)}: so far, the curve ${read}.`;
-    const cost = mean(curve.slice(0, TRAINED)) - mean(record.curve.slice(0, TRAINED));
     const within = Math.abs(cost) < 0.0005 ? "it doesn't change" : `it ${cost > 0 ? "rises" : "falls"} by ${Math.abs(cost).toFixed(3)} nats`;
-    const far = `${level(curve)} nats instead of ${level(record.curve)} (with only the last ${TRAINED} bytes in sight, it is ${bar.toFixed(2)})`;
-    const stands = standing(cliff, smoothed[0] > HIGH || cost > 0.3);
-    if (own.repeated) return `${described(state)}: ${stands}. ${before} ${hand}`;
-    return `${described(state)}: ${rises}, and ${stands}. ${before} The mean loss over ${4 * TRAINED} bytes is ${far}; over the first ${TRAINED} bytes, ${within}. ${hand}`;
+    const finding = `${described(state)}: ${standing(cliff, was, high)}. ${hand}`;
+    if (own.repeated) return finding;
+    return `${finding} The mean loss over ${4 * TRAINED} bytes is ${level(curve)} nats instead of ${level(record.curve)}; over the first ${TRAINED} bytes, ${within}.`;
   },
   point: (x, y, state, own) => (y > own.top ? { d: Math.min(Math.round(LONGEST * own.axes.share(x)), LONGEST - 1) } : undefined),
 };
