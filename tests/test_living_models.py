@@ -117,6 +117,18 @@ def smooth(losses: np.ndarray) -> np.ndarray:
     return np.convolve(losses, np.ones(16) / 16, "valid")
 
 
+def cliff_of(added: np.ndarray) -> int | None:
+    """Where the loss first rises by half a nat, above its mean within the training length."""
+    high = np.flatnonzero(smooth(added) > added[:64].mean() + 0.5)
+    return int(high[0]) + 8 if len(high) else None
+
+
+def first_above(scores: np.ndarray, trained: np.ndarray) -> int | None:
+    """The first distance whose score is by 0.5 higher than all in training."""
+    high = np.flatnonzero(scores.sum(axis=1) > trained.sum(axis=1)[:64].max() + 0.5)
+    return int(high[0]) if len(high) else None
+
+
 AS_TRAINED = RotaryPositions(OMEGA)
 # What is changed (a pair and its speed, or a recipe and its factor), the model's seed, and the key's distance.
 SETTINGS: list[tuple[tuple[int, float] | tuple[str, int] | None, int, int]] = [
@@ -124,11 +136,13 @@ SETTINGS: list[tuple[tuple[int, float] | tuple[str, int] | None, int, int]] = [
     (None, 1, 120),
     ((3, 0.5), 0, 120),
     ((3, 2), 0, 64),
+    ((3, 0.125), 1, 200),
     ((0, 0.5), 2, 200),
     (("Position interpolation", 2), 1, 128),
     (("NTK-aware", 4), 0, 300),
     (("NTK-aware", 8), 2, 150),
     (("YaRN", 8), 0, 256),
+    (("Llama 3", 8), 1, 48),
     (("Llama 3", 4), 1, 511),
 ]
 
@@ -171,22 +185,24 @@ def test_hands_sums_and_cliff_are_the_packages(
         assert hand["known"] == bool(apart <= trained / 2 + 1e-6) or 63 * trained < turned < 64 * trained
         assert bool(re.search(rf"[Pp]airs? [^.]*\b{i}\b[^.]* at angles that training never", spread(says))) != hand["known"]
 
-    curve = smooth(added_by_far_keys(seed, scheme))
+    added = added_by_far_keys(seed, scheme)
+    curve = smooth(added)
     line, shown = np.array(drawn["lines"][0]["y"]), (curve > -0.4) & (curve < 2.2)
     assert np.abs(line - curve)[shown].max() < 1e-4
     assert np.isnan(line[~shown]).all(), "no line where the axis has ended"
-    cliff = int((curve > 0.5).argmax()) + 8 if (curve > 0.5).any() else 0
-    above = np.flatnonzero(after.sum(axis=1)[64:] > most)
-    first = above[0] + 64 if len(above) else None
-    if not change:
-        assert f"As trained, scores first exceed those in training at distance {first}, and the cliff is at position" in says
+    cliff, first = cliff_of(added), first_above(after, before)
+    tells = "no score clearly exceeds" if first is None else "scores first clearly exceed"
+    tells += " those in training" + ("" if first is None else f" at distance {first}")
     found = re.search(r"the cliff (?:is at position|stays at position|moves from position \d+ to) (\d+)", says)
-    then = int(found[1]) if found else None
-    assert then == (cliff if cliff > 32 else None)
-    assert then or re.search(r"the cliff at position \d+ is gone", says)
-    near_keys = change == ("Position interpolation", 2)  # do its harm, which no new angle explains
-    if first and then and not near_keys:
-        assert abs(first - then) < 0.2 * then, "the mean score nearly tells where the cliff is"
+    assert (int(found[1]) if found else None) == cliff
+    if not change:
+        assert f"As trained, the cliff is at position {cliff}, and {tells}." in says
+        return
+    assert found or "the cliff at position" in says and "is gone" in says
+    assert ("but the loss is higher from the beginning" in says) == (added[:64].mean() > 0.1)
+    apart = cliff is not None and (first is None or abs(first - cliff + 0.5) > 16)
+    assert (f" {tells[0].upper()}{tells[1:]}: individual bytes differ from the mean." in says) == apart
+    assert apart or "clearly" not in says
 
 
 def spread(says: str) -> str:
@@ -215,7 +231,7 @@ def test_first_bytes_are_asked_for_first(browser: Browser, site: Site) -> None:
 def test_half_as_fast_pair_3_puts_the_cliff_twice_as_far(browser: Browser, site: Site, seed: int) -> None:
     slower = RotaryPositions(OMEGA * torch.where(torch.arange(8) == 3, 0.5, 1.0))
     before, after = (added_by_far_keys(seed, scheme) for scheme in (AS_TRAINED, slower))
-    first, then = (int((smooth(losses) > 0.5).argmax()) + 8 for losses in (before, after))
+    first, then = (cliff_of(losses) or 0 for losses in (before, after))
     masked = WindowedPositions(AS_TRAINED, 64)
     near = token_losses(with_positions(load_model("rope", seed), masked), texts_of_the_chapter())[:, :256].double().mean()
     with started(browser, site, "fig-break") as tab:

@@ -5,15 +5,18 @@ import { frequencies, llama3, ntkAware, positionInterpolation, yarn } from "./fo
 import { drop, run } from "./models.js";
 
 const WIDTH = 16; // positions averaged in each point of the loss
-const HIGH = 0.5; // nats: the cliff is where the loss first rises above this
+const HIGH = 0.5; // nats: the cliff is where the loss first rises by this, above its mean within the training length
+const SLIGHT = 0.1; // nats: by less, a loss doesn't count as higher from the beginning
+const APART = 16; // positions: by more, the scores don't tell where the cliff is
 const TEXTS = 16;
 const FIRST = 256; // bytes of the first text, which are asked for before all of it
 const PATIENCE = 8000; // milliseconds for one text; where it takes longer, the recorded curve stays
 const DEEP = -20; // where the axis of the score ends: below what is as trained, so that the ring there hides no dot
 const [LOW, HIGHEST] = [-0.4, 2.2]; // and that of the loss
 const NEAR = 3; // distances to each side, whose highest score is shown
-const LOUDER = 0.5; // of a score: by less, no pair counts as one that adds more than in training
+const LOUDER = 0.5; // of a score: by less, neither it nor what a pair adds to it counts as more than in training
 const OCTAVE = Math.PI / 4; // how far a ring goes round its clock for half or twice the speed
+const HOLDS = 0.2; // octaves to each side of a half, a quarter or twice the speed, where a ring stays at it
 const [SLOWEST, FASTEST] = [-3, 1]; // in octaves
 const RECIPES = {
   pi: ["Position interpolation", positionInterpolation],
@@ -30,6 +33,7 @@ const TRAINED = 64; // bytes
 const LONGEST = 8 * TRAINED;
 
 const pairs = (make) => Object.fromEntries(Array.from(OMEGA, (_, i) => [`p${i}`, make(i)]));
+const held = (octaves) => (Math.abs(octaves - Math.round(octaves)) < HOLDS ? Math.round(octaves) : Math.round(4 * octaves) / 4);
 const times = (octaves) => {
   const whole = Math.round(octaves);
   const speed = (2 ** octaves).toFixed(2);
@@ -56,19 +60,21 @@ const capital = (words) => words[0].toUpperCase() + words.slice(1);
 const smooth = (curve) => Array.from({ length: curve.length - WIDTH + 1 }, (_, m) => mean(curve.slice(m, m + WIDTH)));
 const shownFrom = (low, high = Infinity) => (y) => (y < low || y > high ? NaN : y); // no line where the axis has ended
 const middle = (at) => at + (WIDTH - 1) / 2;
-// A curve that is high from the beginning has no cliff.
-const cliffOf = (smoothed) => {
-  const at = middle(smoothed.findIndex((added) => added > HIGH));
-  return at < TRAINED / 2 ? undefined : at;
+const level = (curve) => mean(curve.slice(0, TRAINED)); // a curve that is high from the beginning needn't have a cliff
+const cliffOf = (smoothed, curve) => {
+  const line = level(curve) + HIGH;
+  const at = smoothed.findIndex((added) => added > line);
+  return at < 0 ? undefined : middle(at);
 };
 const standing = (cliff, was, high) => {
   const [now, before] = [cliff, was].map(Math.round);
-  if (cliff !== undefined) return now === before ? `the cliff stays at position ${now}` : `the cliff moves from position ${before} to ${now}`;
-  return `the cliff at position ${before} is gone${high ? ", but the loss is higher from the beginning" : ""}`;
+  const where = cliff === undefined ? `the cliff at position ${before} is gone`
+    : now === before ? `the cliff stays at position ${now}` : `the cliff moves from position ${before} to ${now}`;
+  return where + (high ? ", but the loss is higher from the beginning" : "");
 };
-// The first distance beyond training whose score is higher than all in training.
-const firstAbove = (scores) => scores.findIndex((more, distance) => distance >= TRAINED && more > 0);
-const rising = (first) => (first < 0 ? "no score of a farther key exceeds those in training" : `scores first exceed those in training at distance ${first}`);
+// The first distance whose score is clearly higher than all in training.
+const firstAbove = (scores) => scores.findIndex((more) => more > LOUDER);
+const rising = (first, pull) => (first < 0 ? `no ${pull} clearly exceeds those in training` : `${pull}s first clearly exceed those in training at distance ${first}`);
 
 // What was recorded of a seed: its waves, the means over the heads of its last layer, and by how much its losses exceed those of the
 // same model with only TRAINED bytes in sight.
@@ -129,7 +135,8 @@ function handsInWords(state, hands, score, first, [pull, other, unit]) {
   const where = outside.length ? `${capital(named(outside))} ${outside.length > 1 ? "are" : "is"} at angles that training never showed` : "All eight pairs are at angles that they had in training";
   const none = ["", ", but it adds hardly more than it did then"][outside.length] ?? ", but none of them adds much more than it did then";
   const more = louder.length ? `, and ${named(louder)} (filled) ${louder.length > 1 ? "add" : "adds"} more than in training` : none;
-  const over = `${written(Math.abs(score), 1)} ${score > 0 ? "above" : "below"} the highest in training`;
+  const by = written(Math.abs(score), 1);
+  const over = by === "0.0" ? "as high as the highest in training" : `${by} ${score > 0 ? "above" : "below"} the highest in training`;
   const far = Math.round(state.d);
   const moved = changedPairs(state);
   const same = Math.round(far * 2 ** state[`p${moved[0]}`]); // a slower clock shows the same angle farther away
@@ -170,7 +177,7 @@ function drawClocks(stage, state, hands, waves, to) {
     stage.handle(`p${i}`, x + (R + 5) * Math.sin(dial), y - (R + 5) * Math.cos(dial), (toX, toY) => {
       const to = Math.atan2(toX - x, y - toY);
       const by = shortest(to - dial) / OCTAVE;
-      return { [`p${i}`]: Math.min(Math.max(Math.round(4 * (octaves + by)) / 4, SLOWEST), FASTEST), method: "own" };
+      return { [`p${i}`]: Math.min(Math.max(held(octaves + by), SLOWEST), FASTEST), method: "own" };
     });
   });
   return top + tall * (waves.length / columns);
@@ -193,7 +200,8 @@ export const figure = {
   asks: { label: "Run the model here (loads 260 kB)" },
   enters: { plays: "d", from: () => 0, perSecond: 20, step: 0.05 }, // as far as pair 3 brakes; what comes then is the reader's
   draw(stage, state, own) {
-    if (state.method !== "own") Object.assign(state, placed(state)); // an address may give only the method
+    if (state.method === "trained" && changedPairs(state).length) state.method = "own"; // an address may give only a speed,
+    if (state.method !== "own") Object.assign(state, placed(state)); // or only the method
     const { seed } = state;
     own.records ??= {};
     const record = own.records[seed] ??= recordOf(own.data["{for}"], Number(seed));
@@ -240,14 +248,16 @@ export const figure = {
     const left = state.d > LONGEST / 2;
     above.text(state.d, DEEP, other, "number halo", left ? "end" : "start", [left ? -15 : 15, -3]);
 
+    const over = phone ? "" : ` of ${TEXTS} texts and ${WIDTH} positions`;
+    const line = level(curve) + HIGH; // where the cliff is measured
     const below = stage.plot({ left: 0, top: above.bottom + 12, width, height: phone ? 164 : 216 }, {
-      x, y: [LOW, HIGHEST], xTicks: [0, 1, 2, 4, ...phone ? [] : [6], 8].map((lengths) => lengths * TRAINED), yTicks: [0, [HIGH, "cliff"], 1, 2],
+      x, y: [LOW, HIGHEST], xTicks: [0, 1, 2, 4, ...phone ? [] : [6], 8].map((lengths) => lengths * TRAINED), yTicks: [[line, "cliff"], ...[0, 1, 2].filter((tick) => Math.abs(tick - line) > 0.2)],
       xLabel: apart, yLabel: own.repeated ? "harm" : "nats",
-      title: own.repeated ? "harm done by what is far" : `loss (0: only the last ${TRAINED} bytes in sight)`,
+      title: own.repeated ? "harm done by what is far" : `mean loss${over} (0: as trained, with ${TRAINED} bytes in sight)`,
     });
     below.band(0, TRAINED);
     below.rule({ y: 0 });
-    below.rule({ y: HIGH }, "dotted faint"); // where the cliff is measured
+    below.rule({ y: line }, "dotted faint");
     const middles = smoothed.map((_, at) => middle(at));
     if (curve !== record.curve) {
       below.line(middles, record.smoothed, "dashed thin", false);
@@ -255,9 +265,9 @@ export const figure = {
     }
     below.line(middles, smoothed.map(shownFrom(LOW, HIGHEST)), running && !found ? "old" : "green");
     below.rule({ x: state.d }, "faint");
-    const [was, cliff] = [record.smoothed, smoothed].map(cliffOf);
-    const cost = mean(curve.slice(0, TRAINED)) - mean(record.curve.slice(0, TRAINED));
-    const high = smoothed[0] > HIGH || cost > 0.3;
+    const [was, cliff] = [cliffOf(record.smoothed, record.curve), cliffOf(smoothed, curve)];
+    const cost = level(curve) - level(record.curve);
+    const high = cost > SLIGHT;
     const final = !running || found?.done === TEXTS; // more texts may move the cliff
     if (cliff !== undefined) {
       const far = cliff > LONGEST / 2;
@@ -268,11 +278,12 @@ export const figure = {
     Object.assign(stage.drawn, { hands, scores });
     Object.assign(own, { axes: below, top });
 
-    const hand = handsInWords(state, hands, score, firstAbove(scores), [pull, other, unit]);
+    const first = firstAbove(scores);
+    const hand = handsInWords(state, hands, score, first, [pull, other, unit]);
     const { bar } = record;
-    const level = (losses) => (bar + mean(losses.slice(0, 4 * TRAINED))).toFixed(2);
-    const rose = own.repeated ? "" : `${rising(firstAbove(record.scores))}, and `;
-    const before = `As trained, ${rose}the cliff is at position ${Math.round(was)}.`;
+    const nats = (losses) => (bar + mean(losses.slice(0, 4 * TRAINED))).toFixed(2);
+    const rose = own.repeated ? "" : `, and ${rising(firstAbove(record.scores), pull)}`;
+    const before = `As trained, the cliff is at position ${Math.round(was)}${rose}.`;
     if (own.slow) return `This browser is too slow to run the model, so the curve is still the recorded one. ${before}`;
     if (!changed) return `${hand} ${before}`;
     if (!running) return `${described(state)}: run the model to see what this changes. The curve is still the recorded one. ${before}`;
@@ -280,9 +291,11 @@ export const figure = {
     const read = found.done ? `is the mean over ${found.done} of ${TEXTS} texts` : `shows the first ${FIRST} bytes of one text`;
     if (found.done < TEXTS) return `${described(state)}: so far, the curve ${read}.`;
     const within = Math.abs(cost) < 0.0005 ? "it doesn't change" : `it ${cost > 0 ? "rises" : "falls"} by ${Math.abs(cost).toFixed(3)} nats`;
-    const finding = `${described(state)}: ${standing(cliff, was, high)}. ${hand}`;
+    const tells = cliff === undefined || (first >= 0 && Math.abs(first - cliff) <= APART);
+    const apart = tells ? "" : ` ${capital(rising(first, pull))}: individual ${unit}s differ from the mean.`;
+    const finding = `${described(state)}: ${standing(cliff, was, high)}.${apart} ${hand}`;
     if (own.repeated) return finding;
-    return `${finding} The mean loss over ${4 * TRAINED} bytes is ${level(curve)} nats instead of ${level(record.curve)}; over the first ${TRAINED} bytes, ${within}.`;
+    return `${finding} The mean loss over ${4 * TRAINED} bytes is ${nats(curve)} nats instead of ${nats(record.curve)}; over the first ${TRAINED} bytes, ${within}.`;
   },
   point: (x, y, state, own) => (y > own.top ? { d: Math.min(Math.round(LONGEST * own.axes.share(x)), LONGEST - 1) } : undefined),
 };
