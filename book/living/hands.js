@@ -248,12 +248,12 @@ export const figure = {
     const left = state.d > LONGEST / 2;
     above.text(state.d, DEEP, other, "number halo", left ? "end" : "start", [left ? -15 : 15, -3]);
 
-    const over = phone ? "" : ` of ${TEXTS} texts and ${WIDTH} positions`;
+    const over = phone ? "" : ` over ${TEXTS} texts and ${WIDTH} positions`;
     const line = level(curve) + HIGH; // where the cliff is measured
     const below = stage.plot({ left: 0, top: above.bottom + 12, width, height: phone ? 164 : 216 }, {
       x, y: [LOW, HIGHEST], xTicks: [0, 1, 2, 4, ...phone ? [] : [6], 8].map((lengths) => lengths * TRAINED), yTicks: [[line, "cliff"], ...[0, 1, 2].filter((tick) => Math.abs(tick - line) > 0.2)],
       xLabel: apart, yLabel: own.repeated ? "harm" : "nats",
-      title: own.repeated ? "harm done by what is far" : `mean loss${over} (0: as trained, with ${TRAINED} bytes in sight)`,
+      title: own.repeated ? "harm done by what is far" : `mean loss${over} (0: as trained, ${TRAINED} bytes in sight)`,
     });
     below.band(0, TRAINED);
     below.rule({ y: 0 });
@@ -292,8 +292,8 @@ export const figure = {
     if (found.done < TEXTS) return `${described(state)}: so far, the curve ${read}.`;
     const within = Math.abs(cost) < 0.0005 ? "it doesn't change" : `it ${cost > 0 ? "rises" : "falls"} by ${Math.abs(cost).toFixed(3)} nats`;
     const tells = cliff === undefined || (first >= 0 && Math.abs(first - cliff) <= APART);
-    const apart = tells ? "" : ` ${capital(rising(first, pull))}: individual ${unit}s differ from the mean.`;
-    const finding = `${described(state)}: ${standing(cliff, was, high)}.${apart} ${hand}`;
+    const differs = tells ? "" : ` ${capital(rising(first, pull))}: individual ${unit}s differ from the mean.`;
+    const finding = `${described(state)}: ${standing(cliff, was, high)}.${differs} ${hand}`;
     if (own.repeated) return finding;
     return `${finding} The mean loss over ${4 * TRAINED} bytes is ${nats(curve)} nats instead of ${nats(record.curve)}; over the first ${TRAINED} bytes, ${within}.`;
   },
