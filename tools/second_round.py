@@ -34,7 +34,7 @@ from posenc_course._system import write_whole
 from posenc_course.contextual import RecurrentPositions, SelectiveRotaryPositions
 from posenc_course.experiment import changed, load_corpus, load_model, preset, runs
 from posenc_course.experiment._files import provenance, write_runs
-from posenc_course.experiment.config import Config
+from posenc_course.experiment.config import Config, build_model
 from posenc_course.experiment.config import Run as Trained
 from posenc_course.experiment.corpus import DATA
 from posenc_course.experiment.evaluation import evaluate_text
@@ -88,10 +88,24 @@ def short(sizes: Config) -> list[PositionScheme]:
     return [ShortPositions(sizes.d_model, sizes.num_heads), *rest]
 
 
-def trained(part: str, scheme: str, seed: int, build: Callable[[Config], list[PositionScheme]]) -> tuple[Decoder, list[float]]:
-    """A model of the preset newer, whose scheme is built by `build` in place of the usual one, and what it reaches."""
-    with patch.dict("posenc_course.experiment.config.ALL_SCHEMES", {scheme: build}):
-        model, record = runs.train_run(CONFIG, Trained(part, scheme, seed))
+def trained(
+    part: str,
+    scheme: str,
+    seed: int,
+    build: Callable[[Config], PositionScheme | list[PositionScheme]],
+    config: Config = CONFIG,
+    change: Callable[[Decoder], Decoder] = lambda model: model,
+) -> tuple[Decoder, list[float]]:
+    """A model of the preset newer, whose scheme is built by `build` in place of the usual one, and what it reaches.
+
+    Before it is trained, it's passed through `change`.
+    """
+    with (
+        patch.dict("posenc_course.experiment.config.ALL_SCHEMES", {scheme: build}),
+        patch.object(runs, "build_model", lambda *of: change(build_model(*of))),
+        patch.object(runs, "changes_of", lambda model: ()),  # nothing but the model itself is measured
+    ):
+        model, record = runs.train_run(config, Trained(part, scheme, seed))
     table = record["evaluation"]
     return model, [*(table["plain"]["nonoverlapping"] if part == "text" else table["accuracy"]).values()]
 
@@ -221,15 +235,20 @@ def measure(run: Run) -> dict[str, Any]:
     return run._asdict() | {"found": MEASURE[run.prediction](run.what, run.seed)}
 
 
-def main(folder: Path = FOLDER, table: Path = TABLE) -> None:
+def carry_out(command: str, plan: list[Run], measure: Callable[[Run], dict[str, Any]], folder: Path, table: Path) -> None:
+    """Make the runs that the folder doesn't have yet, and write the table of all."""
     torch.set_num_threads(1)  # with small tensors, one thread is fastest
-    for run in plan():
+    for number, run in enumerate(plan, start=1):
         if not (folder / run.name).exists():
             record = measure(run)
             write_whole(folder / run.name, json.dumps(record).encode())
-            print(record, flush=True)
-    found = [json.loads((folder / run.name).read_text("utf-8")) for run in plan()]
-    write_runs(table, {"command": "python tools/second_round.py", "config": CONFIG.as_json(), "made": [provenance()]}, found)
+            print(f"{number} of {len(plan)}", record, flush=True)
+    found = [json.loads((folder / run.name).read_text("utf-8")) for run in plan]
+    write_runs(table, {"command": command, "config": CONFIG.as_json(), "made": [provenance()]}, found)
+
+
+def main(folder: Path = FOLDER, table: Path = TABLE) -> None:
+    carry_out("python tools/second_round.py", plan(), measure, folder, table)
 
 
 if __name__ == "__main__":
