@@ -12,7 +12,7 @@ from torch import Tensor
 from posenc_course.experiment import tasks
 from posenc_course.experiment._possible import require_possible
 from posenc_course.experiment._require import require_device, require_type
-from posenc_course.experiment.config import ANSWERED, RECITE, Config, Run, build_model
+from posenc_course.experiment.config import ANSWERED, RECITE, Config, Run, ScaledTokens, build_model
 from posenc_course.experiment.corpus import Corpus, load_corpus
 from posenc_course.experiment.evaluation import changes_of, evaluate_task, evaluate_text
 from posenc_course.experiment.recital import NUMBERS, evaluate_recital, recital
@@ -151,4 +151,5 @@ def _task_batches(task: str, sizes: Config, device: torch.device) -> Callable[[t
 
 def _token_rms(model: Decoder) -> float:
     """The root mean square of the channels of the token vectors, just before positions are added."""
-    return model.embedding.weight.square().mean().sqrt().item() * getattr(model.scheme, "factor", 1.0)
+    factor = model.scheme.factor if isinstance(model.scheme, ScaledTokens) else 1.0
+    return model.embedding.weight.square().mean().sqrt().item() * factor
