@@ -22,6 +22,9 @@ WRITTEN = {
     "N8": "polar", "N9": "fixed", "N10": "forgetting", "N11": "selective", "N12": "reflected", "N13": "separation",
     "N14": "temperature", "N15": "recurrent-none recurrent-rope", "N16": "recurrent", "N17": "t5-trained",
     "N18": "cache-positions", "N19": "mask-three", "N20": "recurrent-short", "N21": "sink", "N22": "selective-slow",
+    "N23": "inkling-far", "N24": "inkling-near", "N25": "inkling-convolved", "N26": "convolution-none",
+    "N27": "convolution-rope", "N28": "key-offset", "N29": "key-offset-text", "N30": "learned-frequencies",
+    "N31": "learned-log", "N32": "recurrent-rotated", "N33": "stick-breaking",
 }  # fmt: skip
 
 
