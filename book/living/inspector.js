@@ -101,7 +101,7 @@ function reportInHtml(report, { model }, own) {
   const grows = limits.length ? ["<p>As texts grow:</p><ul>", ...limits, "</ul>"].join("") : "";
   const source = own.data.inspector.released[model]?.source;
   const from = source ? `Its configuration is ${link(source, "a published one")}. ` : "";
-  return `${found.join("")}<ul>${kinds.join("")}</ul>${grows}<p>${from}A browser can’t build the model’s class, which may do something else than its configuration says. This can: <code>${COMMAND}</code></p>`;
+  return `${found.join("")}<ul>${kinds.join("")}</ul>${grows}<p>${from}The model’s class may do something else than its configuration says. This builds it: <code>${COMMAND}</code></p>`;
 }
 
 /** The kinds of layers that rotate, those first that see farthest. */
@@ -209,7 +209,7 @@ export const figure = {
     axes.rule({ x: state.n });
     axes.handle("n", state.n, last + 0.5, LENGTHS);
 
-    const like = report.like && isRotary(report) ? `; choose ${report.like} above for those of a model of this class` : "";
+    const like = report.like && isRotary(report) ? `; choose ${report.like} to see its class’s pairs` : "";
     if (!rows.length) return problem ? `${problem} The picture is still that of ${report.name}.` : `There are no pairs to draw${like}.`;
     const which = (test) => [...rows.keys()].filter((i) => test(rows[i]));
     const farthest = Math.min(state.n, reach);
