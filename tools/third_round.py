@@ -1,6 +1,6 @@
 """The experiments behind the last claims on the page on newer claims: what released models of 2025 and 2026 have begun to do.
 
-    python -m tools.third_round
+    python tools/third_round.py
 
 Each run is stored in its own file in _experiment/third_round, so that an interrupted call can continue; the table of all runs
 goes to posenc_course/data/third_round.json. Together, they take 40 minutes on one core.
@@ -233,7 +233,7 @@ def measure(run: Run) -> dict[str, Any]:
 
 
 def main(folder: Path = FOLDER, table: Path = TABLE) -> None:
-    carry_out("python -m tools.third_round", plan(), measure, folder, table)
+    carry_out("python tools/third_round.py", plan(), measure, folder, table)
 
 
 if __name__ == "__main__":
