@@ -235,7 +235,7 @@ def test_words_under_the_picture_count_as_the_package_does(browser: Browser, sit
         range_ = f"{found.incomplete[0]} to {found.incomplete[-1]}"
         figure.locator(".says", has_text=f"{slow} ({range_}) reach angles that training didn’t show").wait_for()
         figure.get_by_role("combobox").select_option("Qwen3")
-        figure.locator(".finding", has_text="how long its training texts were isn’t known here").wait_for()
+        figure.locator(".finding", has_text="its training length isn’t known here").wait_for()
         figure.get_by_role("slider", name="Training length").press("ArrowRight")
         figure.locator(".finding", has_text="Qwen3: beyond 512 tokens, its training length,").wait_for()
 

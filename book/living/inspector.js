@@ -55,7 +55,7 @@ function lengthsOf(report) {
   const [limit] = report.limits;
   if (!rotary.length && isRotary(report)) return `${name}: its frequencies don’t follow from what is written here, so no pair is drawn.`;
   if (!rotary.length) return limit ? `${name}: at ${tokens(limit[0])}, ${limit[1]}.` : `${name}: no layer rotates, so there are no pairs to draw.`;
-  if (!length) return `${name}: how long its training texts were isn’t known here, so set the training length to see which angles it has met.`;
+  if (!length) return `${name}: its training length isn’t known here: set it to see which angles it has met.`;
   const [first] = rotary.filter(({ known }) => !(known.window && known.window <= length)).map(({ known }) => pairs(known, length))
     .sort((a, b) => (a.firstNew ?? Infinity) - (b.firstNew ?? Infinity));
   if (!first) return `${name}: no query sees farther than training did, because every layer that rotates has a window.`;
@@ -210,7 +210,7 @@ export const figure = {
     axes.handle("n", state.n, last + 0.5, LENGTHS);
 
     const like = report.like && isRotary(report) ? `; choose ${report.like} to see its class’s pairs` : "";
-    if (!rows.length) return problem ? `${problem} The picture is still that of ${report.name}.` : `There are no pairs to draw${like}.`;
+    if (!rows.length) return problem ? `${problem} The picture still shows ${report.name}.` : `There are no pairs to draw${like}.`;
     const which = (test) => [...rows.keys()].filter((i) => test(rows[i]));
     const farthest = Math.min(state.n, reach);
     const full = which((row) => row.fresh === Infinity && row.full <= farthest);
@@ -220,7 +220,7 @@ export const figure = {
     const how = stretched ? `, stretched (${kind.known.stretch[0]}${switched}),` : isStretched(state, own) ? ", as they were trained," : "";
     const unseen = !length ? "" : fresh.length
       ? ` ${fresh.length} (${range(fresh)}) reach angles that training didn’t show.` : " None reaches an angle that training didn’t show.";
-    const kept = problem ? `The picture is still that of ${report.name}. ` : "";
+    const kept = problem ? `The picture still shows ${report.name}. ` : "";
     return `${kept}In a text of ${tokens(state.n)}, ${full.length} of ${many(rows.length)}${where}${how} complete a circle${length ? ", and training showed all their angles" : ""}.${unseen}`;
   },
 };
