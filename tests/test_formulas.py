@@ -566,6 +566,7 @@ EXCUSED_DISPLAYS = {
     r"\max_i |h_{i+1} - h_i|": "a paper's bound, which the page computes",
     r"\sigma(q_m \cdot k_j)": "a paper's definition",
     r"e^{-(p_m - p_n) A}": "a paper's definition",
+    r"I_{mn} = \sum_h w_m^{(h)}": "a paper's definition",
     r"b_{mn} = r_m^{\mathsf T} p_{m-n}": "a released model's bias, which test_models.py computes",
     r"f(\Delta_r) + g(\Delta_c)": "what it would be, for any f and g",
     r"\text{after} - \text{before}": "a definition",
