@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from playwright.sync_api import Page
 
-from tools.browser import DRAWN, NO_CHROMIUM, chromium, launched
+from tools.browser import DRAWN, launched, needed
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "book/pictures"
@@ -64,9 +64,7 @@ def commented(gif: Path, words: str) -> None:
 
 
 def main() -> None:
-    browser = chromium()
-    if not browser:
-        sys.exit(NO_CHROMIUM)
+    browser = needed()
     if not shutil.which("ffmpeg"):
         sys.exit("no ffmpeg found: apt-get install ffmpeg, or install it from https://ffmpeg.org")
     with launched(browser) as opened:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page
 
-from tools.browser import DRAWN, NO_CHROMIUM, chromium, launched
+from tools.browser import DRAWN, launched, needed
 
 
 def printed(tab: Page, deck: str, pdf: Path) -> None:
@@ -30,12 +30,7 @@ def main(html: Path, folder: Path) -> None:
     decks = sorted((html / "book/decks").glob("*.html"))
     if not decks:
         sys.exit(f"{html} has no decks: run make book, which builds them in _build/html/book/decks")
-    try:
-        path = chromium()
-    except ValueError as error:
-        sys.exit(str(error))
-    if not path:
-        sys.exit(f"The decks can be shown, but not printed: {NO_CHROMIUM}")
+    path = needed("The decks can be shown, but not printed: ")
     folder.mkdir(parents=True, exist_ok=True)
     with launched(path) as browser:
         tab = browser.new_page(offline=True, reduced_motion="reduce")

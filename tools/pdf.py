@@ -25,7 +25,7 @@ from pypdf import PdfReader, PdfWriter
 from pypdf.generic import Destination, NameObject, TextStringObject
 from sphinx_external_toc.parsing import parse_toc_yaml
 
-from tools.browser import NO_CHROMIUM, chromium, launched
+from tools.browser import launched, needed
 
 logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns about objects that it has added itself
 STYLES = Path(__file__).with_suffix(".css")
@@ -216,12 +216,7 @@ def flat(outline: list[Any]) -> Iterator[Destination]:
 
 
 def main(course: Path, pdf: Path) -> None:
-    try:
-        path = chromium()
-    except ValueError as error:
-        sys.exit(str(error))
-    if not path:
-        sys.exit(f"The course can't be printed: {NO_CHROMIUM}")
+    path = needed("The course can't be printed: ")
     document = whole(course)
     numbered = document.select("b[data-page]")
     pdf.parent.mkdir(parents=True, exist_ok=True)
