@@ -22,6 +22,8 @@ from typing import Any, NamedTuple
 import nbformat
 from nbgrader.utils import determine_grade  # type: ignore[import-untyped]
 
+from posenc_course._system import write_whole
+
 HERE = Path(__file__).resolve().parent
 Notebook = Any  # nbformat's NotebookNode: attributes for keys
 
@@ -121,7 +123,7 @@ def main(submission: Path, results: Path) -> int:
     for each in found:
         print(f"{each.points:g} of {each.possible:g}  {each.exercise}: {each.says}")
     form = classroom50 if results.name == "result.json" else gradescope
-    results.write_text(json.dumps(form(found), indent=2), encoding="utf-8")
+    write_whole(results, json.dumps(form(found), indent=2).encode())
     return 0
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import nbformat
+from nbgrader.preprocessors import ClearOutput, ClearSolutions  # type: ignore[import-untyped]
 
 from posenc_course._system import write_whole
 
@@ -46,13 +47,10 @@ subprocess.run([here / "venv/bin/python", here / "grade.py", ".", "result.json"]
 
 
 def without_solutions(source: Path) -> bytes:
-    """The source of an assignment, without anything between the marks of a solution and without answers in words."""
+    """The source of an assignment as nbgrader hands it out, but with the hidden tests, which the grader needs."""
     notebook = nbformat.read(source, as_version=4)
-    for cell in notebook.cells:
-        if cell.metadata.get("nbgrader", {}).get("solution"):
-            cell.source = "raise NotImplementedError  # your turn" if cell.cell_type == "code" else "*Your answer.*"
-        if cell.cell_type == "code":
-            cell.update(outputs=[], execution_count=None)
+    for step in (ClearSolutions(), ClearOutput()):
+        notebook, _ = step.preprocess(notebook, {})
     return nbformat.writes(notebook).encode()
 
 
@@ -60,7 +58,7 @@ def grader(exercises: Path, assignment: str) -> dict[str, bytes]:
     """The files that both graders need, by name. Raises ValueError if one is missing."""
     source = exercises / "source" / assignment / f"{assignment}.ipynb"
     if not source.is_file():
-        known = ", ".join(path.name for path in sorted((exercises / "source").glob("*_*")))
+        known = ", ".join(path.stem for path in sorted((exercises / "source").glob("*/*.ipynb")))
         raise ValueError(f"no assignment is called {assignment} in {exercises}: {known or 'run this in exercises/'}")
     wheels = sorted((exercises / "handout" / assignment).glob("posenc_course-*.whl"))
     if len(wheels) != 1:

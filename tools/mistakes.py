@@ -147,7 +147,7 @@ def read(course: Path, assignment: str) -> Class:
     source = course / "source" / assignment / f"{assignment}.ipynb"
     graded = sorted((course / "autograded").glob(f"*/{assignment}/{assignment}.ipynb"))
     if not source.is_file():
-        known = ", ".join(path.name for path in sorted((course / "source").glob("*_*")))
+        known = ", ".join(path.stem for path in sorted((course / "source").glob("*/*.ipynb")))
         raise ValueError(f"no assignment is called {assignment} in {course}: {known or 'run this in exercises/'}")
     if not graded:
         raise ValueError(f"nobody's {assignment} has been graded yet: run nbgrader autograde {assignment} first")
