@@ -165,10 +165,6 @@ def convolved(model: Decoder) -> Decoder:
     return model
 
 
-def rotary(sizes: Config) -> RotaryPositions:
-    return RotaryPositions(frequencies(sizes.d_head))
-
-
 def inkling(sizes: Config) -> list[PositionScheme]:
     width = sizes.d_model, sizes.num_heads
     return [InklingPositions(*width, sizes.d_head // 4, sizes.length // 2) for _ in range(sizes.num_layers)]
@@ -185,7 +181,7 @@ def rotary_recurrent(sizes: Config) -> list[PositionScheme]:
 
 BUILD: dict[str, Callable[[Config], PositionScheme | list[PositionScheme]]] = {
     "none": SCHEMES["none"],
-    "rope": rotary,
+    "rope": SCHEMES["rope"],
     "shaw": SCHEMES["shaw"],
     "inkling": inkling,
     "learned-rope": lambda sizes: LearnedRotaryPositions(frequencies(sizes.d_head)),
@@ -193,7 +189,7 @@ BUILD: dict[str, Callable[[Config], PositionScheme | list[PositionScheme]]] = {
     "offset-rope": lambda sizes: OffsetRotaryPositions(frequencies(sizes.d_head // 2)),
     "none-log": lambda sizes: ScaledPositions(NoPositions(), lambda m: torch.log1p(m) / math.log(sizes.length)),
     "none-learned-log": lambda sizes: logarithmic(NoPositions(), sizes),
-    "rope-learned-log": lambda sizes: logarithmic(rotary(sizes), sizes),
+    "rope-learned-log": lambda sizes: logarithmic(SCHEMES["rope"](sizes), sizes),
     "recurrent-rope-none": rotary_recurrent,
     "stick": lambda sizes: [StickPositions() for _ in range(sizes.num_layers)],
 }

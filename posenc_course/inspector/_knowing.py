@@ -111,10 +111,12 @@ def of_table(kind: LayerKind) -> Knowledge:
 def like(config: Mapping[str, Any]) -> Model | None:
     """The model of the table with the same class: gpt_neox is GPTNeoXConfig."""
     kind = re.sub(r"[_-]|text$", "", config.get("model_type", "").lower())
-    for model in load_models():
-        if kind and kind == re.sub(r"(Text)?Config$|_", "", model.config).lower():
-            return model
-    return None
+    return next((model for model in load_models() if kind and kind == class_key(model)), None)
+
+
+def class_key(model: Model) -> str:
+    """The name of a model's class as `like` compares it: gptneox for GPTNeoXConfig. Empty if transformers has none."""
+    return re.sub(r"(Text)?Config$|_", "", model.config).lower()
 
 
 def default_bases(model: Model) -> str:

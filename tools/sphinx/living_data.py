@@ -22,7 +22,7 @@ from posenc_course.experiment.corpus import DATA
 from posenc_course.experiment.evaluation import _pieces
 from posenc_course.experiment.recital import NUMBERS
 from posenc_course.inspector import CATALOGUE, _reading, inspect_model, load_configurations
-from posenc_course.inspector._knowing import default_bases, layout_of
+from posenc_course.inspector._knowing import class_key, default_bases, layout_of
 from posenc_course.models import Model, load_models
 from posenc_course.relative import T5Positions, WindowedPositions
 from posenc_course.rope import RotaryPositions
@@ -118,9 +118,7 @@ def inspector_tables() -> dict[str, Any]:
         "localBases": _reading.LOCAL_BASES,
         "wide": _reading.WIDE,
         "narrow": _reading.NARROW,
-        "classes": {
-            re.sub(r"(Text)?Config$|_", "", each.config).lower(): _class(each) for each in reversed(models) if each.config
-        },
+        "classes": {class_key(each): _class(each) for each in reversed(models) if each.config},
         "table": {model.name: _row(model) for model in models},
         "released": load_configurations(),
     }
