@@ -31,7 +31,7 @@ check: lint  ## check style and types, and run the fast tests (a few minutes); t
 fix: notebooks  ## correct the style as far as ruff can
 	.venv/bin/ruff check --fix --exit-zero
 	.venv/bin/ruff format
-	.venv/bin/python -m tools.text --from-notebooks
+	.venv/bin/python -m tools.book.text --from-notebooks
 
 test: .venv/complete  ## run all tests; for one chapter, assignment or topic: make test ONLY=10_rope
 	.venv/bin/pytest $(SELECTED)
@@ -43,10 +43,10 @@ coverage: .venv/complete  ## run the package's own tests and show which lines th
 	.venv/bin/pytest tests $(patsubst %,--ignore=tests/test_%.py,style packaging setup docs notebooks execute site) --cov=posenc_course --cov-report=term-missing --cov-fail-under=95
 
 audit: _build/complete  ## test every page with Lighthouse (half an hour); to select pages: make audit ONLY=10_rope
-	.venv/bin/python tools/audit.py _build/html $(ONLY)
+	.venv/bin/python tools/book/audit.py _build/html $(ONLY)
 
 bench: .venv/complete  ## compare the speed and errors of the package with its peers, and store both (a few minutes on idle cores)
-	.venv/bin/python tools/bench.py
+	.venv/bin/python tools/lab/bench.py
 
 exercises: .venv/complete  ## make exercises/release (the students' version) from exercises/source
 	cd exercises && PATH="$(CURDIR)/.venv/bin:$$PATH" nbgrader generate_assignment --assignment="*" --force --no-db \
@@ -65,37 +65,37 @@ lab: .venv/complete  ## open the chapters in JupyterLab
 	.venv/bin/jupyter-lab --LabApp.default_url=/lab/tree/book
 
 quizzes: .venv/complete  ## write the quizzes and inventories for Moodle and Canvas to _quizzes; with links: make quizzes SITE_URL=https://…
-	.venv/bin/python -m tools.quizzes _quizzes $(SITE_URL)
+	.venv/bin/python -m tools.teaching.quizzes _quizzes $(SITE_URL)
 
 models: .venv/complete  ## list what transformers has gained since the table of models was last compared with it
-	.venv/bin/python -m tools.models
+	.venv/bin/python -m tools.lab.models
 
 notebooks: .venv/complete  ## take changed texts over into the notebooks, without running them
-	.venv/bin/python -m tools.text $(CHAPTER)
+	.venv/bin/python -m tools.book.text $(CHAPTER)
 
 text: .venv/complete  ## take over into the texts what was edited in JupyterLab
-	.venv/bin/python -m tools.text --from-notebooks $(CHAPTER)
+	.venv/bin/python -m tools.book.text --from-notebooks $(CHAPTER)
 
 execute: .venv/complete  ## run the chapters and store their outputs; to run one: make execute CHAPTER=01_order
-	.venv/bin/python -m tools.execute $(CHAPTER)
+	.venv/bin/python -m tools.book.execute $(CHAPTER)
 
 serve: _build/complete  ## serve the built course on this machine at port 8000; to choose a port: make serve PORT=8001
 	.venv/bin/python -m http.server --bind 127.0.0.1 --directory _build/html $(or $(PORT),8000)
 
 site: _build/complete  ## make _site for any static host; with full addresses: make site SITE_URL=https://… REPOSITORY=owner/name
-	.venv/bin/python tools/site.py _build/html _site $(SITE_URL) $(if $(REPOSITORY),--repository=$(REPOSITORY))
+	.venv/bin/python tools/book/site.py _build/html _site $(SITE_URL) $(if $(REPOSITORY),--repository=$(REPOSITORY))
 
 pdf: _build/complete  ## print the whole course to _paper/where-is-a-token.pdf with Chromium
-	.venv/bin/python -m tools.pdf . _paper/where-is-a-token.pdf
+	.venv/bin/python -m tools.book.pdf . _paper/where-is-a-token.pdf
 
 archive: _build/complete  ## pack the site for reading without a host, in _paper/where-is-a-token.zip
-	.venv/bin/python tools/site.py _build/html _paper/where-is-a-token.zip
+	.venv/bin/python tools/book/site.py _build/html _paper/where-is-a-token.zip
 
 decks: _build/complete  ## print the decks of slides to _paper/decks with Chromium; to show them, open _build/html/book/decks
-	.venv/bin/python -m tools.decks _build/html _paper/decks
+	.venv/bin/python -m tools.book.decks _build/html _paper/decks
 
 clips: _build/complete  ## film the race of the first page with Chromium and ffmpeg, for the README and lectures
-	.venv/bin/python -m tools.clips
+	.venv/bin/python -m tools.book.clips
 
 links: .venv/complete  ## check all links to other sites; broken ones are listed in _links/_build/html/output.txt
 	.venv/bin/jupyter-book build . --builder linkcheck --path-output _links
@@ -111,14 +111,14 @@ clean:  ## remove everything that was built, but keep the environment .venv
 
 # Always from scratch, because leftovers from a failure or a rename could hide errors.
 _build/complete: .venv/complete $(SOURCES)
-	.venv/bin/python -m tools.text
+	.venv/bin/python -m tools.book.text
 	rm -rf _build
 	.venv/bin/jupyter-book build . -W -n --keep-going
 	@touch $@
 
 # A separate site, so that the public one never contains the solutions.
 _solutions/complete: .venv/complete $(SOURCES)
-	.venv/bin/python -m tools.text
+	.venv/bin/python -m tools.book.text
 	rm -rf _solutions && mkdir _solutions
 	(cat _toc.yml; printf '  - caption: Solutions\n    chapters:\n'; sed -n 's:exercises/release:exercises/source:p' _toc.yml) > _solutions/_toc.yml
 	.venv/bin/jupyter-book build . --path-output _solutions --toc _solutions/_toc.yml -W -n --keep-going

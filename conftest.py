@@ -12,7 +12,7 @@ from collections.abc import Generator
 import pytest
 from nbval.plugin import IPyNbCell  # type: ignore[import-untyped]
 
-os.environ["POSENC_COURSE_SEED"] = "0"  # as tools/execute.py, which stored what the checks say
+os.environ["POSENC_COURSE_SEED"] = "0"  # as tools/book/execute.py, which stored what the checks say
 # Before anything imports torch, and for the notebooks' kernels too: on small tensors two threads only wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 

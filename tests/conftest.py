@@ -17,8 +17,8 @@ from nbval.plugin import IPyNbCell  # type: ignore[import-untyped]
 from playwright.sync_api import Browser, expect
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
-from tools.browser import NO_CHROMIUM, launched
-from tools.browser import chromium as find_chromium
+from tools.book.browser import NO_CHROMIUM, launched
+from tools.book.browser import chromium as find_chromium
 
 if sys.platform == "linux":  # elsewhere, a process that has imported torch can't be forked safely
     from tests.kernels import Forked

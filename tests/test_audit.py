@@ -9,7 +9,7 @@ from urllib.request import urlopen
 import pytest
 
 from tests.commands import ROOT, run
-from tools.audit import BYTES, parts, served
+from tools.book.audit import BYTES, parts, served
 
 # Its score is the next one of the file `scores` beside it; where that ends, it fails as Lighthouse does.
 NPX = f"""#!{sys.executable}
@@ -63,7 +63,7 @@ def audit(folder: Path, only: str = "", scores: str = "", **environment: str) ->
     (folder / "bin/scores").write_text(scores)
     settings = {"PATH": str(folder / "bin"), "CHROMIUM": "", **environment}
     store = f"--store={folder / 'store'}"
-    return run(sys.executable, "tools/audit.py", str(folder / "html"), only, store, cwd=ROOT, **settings)
+    return run(sys.executable, "tools/book/audit.py", str(folder / "html"), only, store, cwd=ROOT, **settings)
 
 
 @pytest.mark.parametrize(

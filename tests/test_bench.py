@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tools import bench
+from tools.lab import bench
 
 # x-transformers and rotary-embedding-torch call it when they are imported.
 pytestmark = [

@@ -28,7 +28,7 @@ import pytest
 from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell
 
-from tools.grade import Result, classroom50
+from tools.teaching.grade import Result, classroom50
 
 ROOT = Path(__file__).resolve().parent.parent
 GUIDE = ROOT / "book/teaching/classroom.md"
@@ -197,7 +197,7 @@ def course(exercises: Path, guide: list[str], shell: Shell) -> Course:
         "nbgrader autograde": ["autograded/wrong/01_order/01_order.ipynb"],
         "nbgrader generate_feedback": ["feedback/wrong/01_order/01_order.html"],
         "nbgrader export": ["grades.csv"],
-        "python ../tools/mistakes.py": ["mistakes/01_order.html", "mistakes/01_order.csv"],
+        "python ../tools/teaching/mistakes.py": ["mistakes/01_order.html", "mistakes/01_order.csv"],
     }
     assert guide[:2] == ["cd exercises", 'export PATH="$PWD/../.venv/bin:$PATH"']
     rest = [command for command in guide[2:] if command != "jupyter lab"]
@@ -455,8 +455,8 @@ def test_no_solution_is_packed(graders: Path) -> None:
 
 
 def test_a_grader_that_cannot_be_packed_says_why(exercises: Path, course: Course, shell: Shell) -> None:
-    assert "no assignment is called 01 in ." in shell("python ../tools/graders.py 01", returns=1)
-    assert "handout/02_naive has 0 wheels of the package" in shell("python ../tools/graders.py 02_naive", returns=1)
+    assert "no assignment is called 01 in ." in shell("python ../tools/teaching/graders.py 01", returns=1)
+    assert "handout/02_naive has 0 wheels of the package" in shell("python ../tools/teaching/graders.py 02_naive", returns=1)
 
 
 def answered(address: str) -> str:

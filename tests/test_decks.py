@@ -17,7 +17,7 @@ from pypdf import PdfReader
 from tests import pages
 from tests.commands import ROOT, WEEKLY
 from tests.test_site import AXE, WCAG, Scheme, Site, anchors, opened, site, violations
-from tools.decks import printed
+from tools.book.decks import printed
 
 __all__ = ["site"]
 PLANS = (ROOT / "book/teaching/plans.md").read_text(encoding="utf-8")

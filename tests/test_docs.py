@@ -145,7 +145,7 @@ def minutes(name: str) -> int:
 
 def chapters_that_read_trainings() -> list[int]:
     """Those whose cells, or those of the page below, read what a tool has trained."""
-    tools = {path.stem for path in (ROOT / "tools").glob("*.py")} - {"corpus"}
+    tools = {path.stem for path in (ROOT / "tools/lab").glob("*.py")} - {"corpus"}
     stored = [path.name for path in (ROOT / "posenc_course/data").glob("*.json") if path.stem in tools]
     pages_of = {
         name: pages.read(path).cells for name, path in pages.NOTEBOOKS.items() if name.removeprefix("deeper/") in CHAPTERS
@@ -161,7 +161,7 @@ def chapters_that_read_trainings() -> list[int]:
 
 def digits() -> int:
     """The precision of the benchmark, and of every test that takes more digits than float64 has."""
-    files = [ROOT / "tools/bench.py", *(ROOT / "tests").glob("test_*.py")]
+    files = [ROOT / "tools/lab/bench.py", *(ROOT / "tests").glob("test_*.py")]
     (found,) = {found for path in files for found in re.findall(r"workdps\((\d+)\)", path.read_text("utf-8"))}
     return int(found)
 

@@ -18,8 +18,8 @@ from posenc_course.experiment.corpus import DATA
 from tests.test_living import open_in, placed
 from tests.test_recite import wrong
 from tests.test_site import Site, barriers, open_alone, parsed, shared, site
-from tools import clips
-from tools.audit import served
+from tools.book import clips
+from tools.book.audit import served
 
 __all__ = ["shared", "site"]
 SVG = "{http://www.w3.org/2000/svg}"

@@ -1,4 +1,4 @@
-"""Notebooks are run, in a folder of their own: by tools/execute.py, and by nbval with what both conftest.py add to it."""
+"""Notebooks are run, in a folder of their own: by tools/book/execute.py, and by nbval with what both conftest.py add to it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from tests.pages import read
 from tests.test_notebooks import executed, metadata, outputs, valid
-from tools import execute, text
-from tools.browser import chromium
+from tools.book import execute, text
+from tools.book.browser import chromium
 
 ROOT = Path(__file__).resolve().parent.parent
 pytestmark = pytest.mark.slow

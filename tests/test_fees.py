@@ -9,7 +9,7 @@ import torch
 
 from posenc_course.experiment import load_results, scores
 from posenc_course.experiment.config import Run, build_model
-from tools import fees
+from tools.lab import fees
 
 STORED = json.loads(fees.TABLE.read_text(encoding="utf-8"))
 

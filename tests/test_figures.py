@@ -15,7 +15,7 @@ from tests.test_site import CHAPTERS, NOTEBOOKS, SOURCES, Site, anchors, site
 __all__ = ["site"]
 
 
-figures, pictures = (SimpleNamespace(**run_path(str(ROOT / f"tools/{name}.py"))) for name in ("sphinx/figures", "pictures"))
+figures, pictures = (SimpleNamespace(**run_path(str(ROOT / f"tools/{name}.py"))) for name in ("sphinx/figures", "book/pictures"))
 SHEET = ROOT / "book/_static/course.css"
 DARK = figures.dark_palette(SHEET)
 GROUNDS = {theme: figures.tokens(SHEET, theme)["ground"] for theme in ("light", "dark")}
@@ -91,9 +91,9 @@ def test_pictures_of_the_first_page_are_what_the_package_draws() -> None:
         file = ROOT / "book/pictures" / name
         stored = file.read_text(encoding="utf-8") if file.exists() else ""
         numbers, words = re.compile(r"-?\d+\.\d+"), re.compile(r"base64,[^\"]*|[mp][0-9a-f]{10}\b|-?\d+\.\d+")
-        assert words.sub("", stored) == words.sub("", drawn), f"{file} is not what tools/pictures.py draws: run it"
+        assert words.sub("", stored) == words.sub("", drawn), f"{file} is not what tools/book/pictures.py draws: run it"
         pairs = zip(numbers.findall(stored), numbers.findall(drawn), strict=True)
-        assert all(abs(float(a) - float(b)) < 0.1 for a, b in pairs), f"{file} is not what tools/pictures.py draws: run it"
+        assert all(abs(float(a) - float(b)) < 0.1 for a, b in pairs), f"{file} is not what tools/book/pictures.py draws: run it"
 
 
 @pytest.mark.parametrize("page", NOTEBOOKS)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from posenc_course.experiment import load_results, scores
-from tools import half_turns
+from tools.lab import half_turns
 
 STORED = json.loads(half_turns.TABLE.read_text(encoding="utf-8"))
 

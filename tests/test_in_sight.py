@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from posenc_course.experiment import SCHEMES, curve, load_results
-from tools import in_sight
+from tools.lab import in_sight
 
 STORED = json.loads(in_sight.TABLE.read_text(encoding="utf-8"))
 LOSSES = {run["window"]: run["losses"] for run in STORED["runs"]}

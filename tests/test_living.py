@@ -23,7 +23,7 @@ from posenc_course.experiment.config import SCHEMES
 from posenc_course.plotting import COLORS, DIVERGING, SCHEME_STYLES, SEQUENTIAL
 from tests.commands import ROOT
 from tests.test_site import SOURCES, Site, site
-from tools.browser import DRAWN
+from tools.book.browser import DRAWN
 
 __all__ = ["site"]
 living = SimpleNamespace(**run_path(str(ROOT / "tools/sphinx/living.py")))

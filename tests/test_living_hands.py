@@ -12,7 +12,7 @@ from posenc_course.experiment.corpus import DATA
 from tests.test_living import FIGURES, SAVES, open_in, phone
 from tests.test_recite import wrong
 from tests.test_site import Site, site
-from tools.browser import DRAWN
+from tools.book.browser import DRAWN
 
 __all__ = ["site"]
 STATE = "document.querySelector('#{} living-figure').state"

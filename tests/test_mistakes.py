@@ -13,8 +13,8 @@ from nbformat.v4 import new_output
 from posenc_course.checks._exercise import NotYet
 from tests.answers import CHECKS, RIGHT, WRONG
 from tests.test_exercises import SOURCES, graded
-from tools import mistakes
-from tools.mistakes import Finding
+from tools.teaching import mistakes
+from tools.teaching.mistakes import Finding
 
 ROOT = Path(__file__).resolve().parent.parent
 ASSIGNMENT, STUDENTS, SEED = "01_order", 30, 0

@@ -27,7 +27,7 @@ from posenc_course.models import LayerKind, Model, Settings, find_model, last_lo
 from posenc_course.rope import RotaryPositions
 from posenc_course.rope_scaling import yarn_attention_factor
 from posenc_course.sinusoidal import sinusoidal_table
-from tools import models as tool
+from tools.lab import models as tool
 
 ALL = {model.name: model for model in load_models()}
 MODELS = {name: model for name, model in ALL.items() if model.config}  # those with a class, so that something can be built

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from posenc_course.naive import BinaryPositions, LinearPositions, NormalizedPositions, binary, linear, modulo, normalized
-from tools import word_before
+from tools.lab import word_before
 
 far = st.integers(0, 2**52 - 1)
 some_positions = st.lists(far, min_size=1, max_size=9)
@@ -112,7 +112,7 @@ def test_integers_drown_the_token() -> None:
 def test_the_stored_trainings_are_whole_and_say_where_they_come_from() -> None:
     stored = json.loads(word_before.DATA.read_text(encoding="utf-8"))
     assert set(stored["made"]) == {"command", "date", "machine", "versions"}
-    assert stored["made"]["command"] == "python tools/word_before.py"
+    assert stored["made"]["command"] == "python tools/lab/word_before.py"
     assert date.fromisoformat(stored["made"]["date"])
     lengths, codes = stored["results"]["lengths"], stored["results"]["codes"]
     assert [(r["trained_at"], r["seed"], r["steps"]) for r in lengths] == [

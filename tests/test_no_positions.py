@@ -1,7 +1,7 @@
 """The stored reference of chapters 8 and 12: complete, and in the lab's form."""
 
 from posenc_course.experiment import load_results
-from tools import no_positions
+from tools.lab import no_positions
 
 STORED = load_results(no_positions.TABLE)
 

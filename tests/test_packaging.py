@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 from tests.commands import ROOT, run
-from tools.stored import CHECKSUMS, checksums
+from tools.lab.stored import CHECKSUMS, checksums
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
@@ -93,7 +93,9 @@ def test_package_works_without_the_book(tmp_path: Path) -> None:
 def test_stored_results_are_as_they_were_written() -> None:
     changed = {*CHECKSUMS.read_text(encoding="utf-8").splitlines()} ^ {*checksums().splitlines()}
     names = sorted({line.split()[1] for line in changed})
-    assert not names, f"{names} in posenc_course/data: restore them, or, if a tool has made them again, python -m tools.stored"
+    assert not names, (
+        f"{names} in posenc_course/data: restore them, or, if a tool has made them again, python -m tools.lab.stored"
+    )
 
 
 STORED = [line.split()[1] for line in checksums().splitlines()]
@@ -102,6 +104,6 @@ STORED = [line.split()[1] for line in checksums().splitlines()]
 @pytest.mark.parametrize("name", sorted({*STORED} - {"configurations.json", "corpus.json"}))
 def test_stored_results_say_where_they_come_from_and_name_no_place(name: str) -> None:
     text = (CHECKSUMS.parent / name).read_text(encoding="utf-8")
-    (command,) = re.findall(r'"command": "python (tools/\w+\.py|-m posenc_course\.experiment run --preset \w+)', text)
+    (command,) = re.findall(r'"command": "python (tools/lab/\w+\.py|-m posenc_course\.experiment run --preset \w+)', text)
     assert command.startswith("-m") or (ROOT / command).exists()
     assert not re.search(r"[/\\](home|root|tmp|work|usr|Users)\b", text)

@@ -14,8 +14,8 @@ from pypdf import PageObject, PdfReader
 
 from tests.commands import ROOT, WEEKLY, run
 from tests.test_site import PAGES, SOURCES, Site, opened, site
-from tools import pdf
-from tools.site import pack
+from tools.book import pdf
+from tools.book.site import pack
 
 __all__ = ["site"]  # a fixture
 pytestmark = pytest.mark.slow
@@ -67,7 +67,7 @@ def paper(site: Site, chromium: str, tmp_path_factory: pytest.TempPathFactory) -
         (course / "_toc.yml").write_text(SHORT, encoding="utf-8")
     (course / "_build").mkdir()
     (course / "_build/html").symlink_to(site.html)
-    printed = run(sys.executable, "-m", "tools.pdf", str(course), str(course / "new/course.pdf"))
+    printed = run(sys.executable, "-m", "tools.book.pdf", str(course), str(course / "new/course.pdf"))
     assert printed.returncode == 0, printed.stdout + printed.stderr
     assert [file.name for file in (course / "new").iterdir()] == ["course.pdf"]
     made = PdfReader(course / "new/course.pdf")
@@ -189,7 +189,7 @@ def test_sheet_is_one_page_of_paper(browser: Browser, site: Site, tmp_path: Path
 def test_what_is_missing_is_said_in_a_line(tmp_path: Path) -> None:
     (tmp_path / "_toc.yml").write_text(SHORT, encoding="utf-8")
     (tmp_path / "_config.yml").write_text((ROOT / "_config.yml").read_text(encoding="utf-8"), encoding="utf-8")
-    command = [sys.executable, "-m", "tools.pdf", str(tmp_path), str(tmp_path / "course.pdf")]
+    command = [sys.executable, "-m", "tools.book.pdf", str(tmp_path), str(tmp_path / "course.pdf")]
     without = run(*command, PATH="", CHROMIUM="")
     assert without.returncode == 1
     assert without.stderr.startswith(
@@ -208,7 +208,7 @@ def test_what_is_missing_is_said_in_a_line(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def archive(site: Site) -> Path:
-    made = run(sys.executable, "tools/site.py", str(site.html), str(site.root / "_paper/course.zip"), cwd=site.root)
+    made = run(sys.executable, "tools/book/site.py", str(site.html), str(site.root / "_paper/course.zip"), cwd=site.root)
     assert made.returncode == 0, made.stderr
     return site.root / "_paper/course.zip"
 

@@ -20,9 +20,9 @@ from playwright.sync_api import Browser
 
 from tests.commands import ROOT, run
 from tests.test_site import CHAPTERS, NOTEBOOKS, PAGES, SOURCES, Site, opened, parsed, site
-from tools import cards
-from tools import site as publishing
-from tools.found import Course, changed
+from tools.book import cards
+from tools.book import site as publishing
+from tools.book.found import Course, changed
 
 __all__ = ["site"]  # a fixture; each of the files finds what another has built
 pytestmark = pytest.mark.slow
@@ -34,9 +34,9 @@ FIRST = f"{ADDRESS}/{PAGES[0]}"
 def published(site: Site) -> Path:
     """The folder that `make site` makes for a host at ADDRESS."""
     folder = site.root / "_site"
-    command = [sys.executable, "tools/site.py", str(site.html), str(folder), ADDRESS, "--repository=owner/course"]
+    command = [sys.executable, "tools/book/site.py", str(site.html), str(folder), ADDRESS, "--repository=owner/course"]
     made = subprocess.run(command, cwd=site.root, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    assert made.returncode == 0, f"tools/site.py failed:\n{made.stdout}"
+    assert made.returncode == 0, f"tools/book/site.py failed:\n{made.stdout}"
     return folder
 
 
@@ -323,7 +323,7 @@ def test_notebook_names_the_wheel_in_full(published: Path, page: str) -> None:
     first = next("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code")
     assert line.search(first), f"{page}: the first cell of the download must %pip install {address}; it is:\n{first}"
     text = parsed(published / page).get_text()
-    assert line.search(text), f"the published {page} does not show %pip install {address}: see tools/site.py"
+    assert line.search(text), f"the published {page} does not show %pip install {address}: see tools/book/site.py"
 
 
 @pytest.mark.parametrize("page", ["book/01_order.html", "search.html?q=token"])
@@ -335,7 +335,7 @@ def test_page_lacks_nothing(browser: Browser, published: Path, page: str) -> Non
     static = [file for file in (published / "_static").rglob("*") if file.is_file()]
     assert {"bootstrap.js", "bootstrap.js.LICENSE.txt", "searchtools.js"} <= {file.name for file in static}
     needless = [file.name for file in static if re.search(r"fontawesome\.js|^fa-|basic\.css|\.mo$", file.name)]
-    assert not needless, f"no page asks for {needless}: see tools/site.py"
+    assert not needless, f"no page asks for {needless}: see tools/book/site.py"
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -355,7 +355,7 @@ def test_colab_opens_a_notebook_that_installs_the_wheel(published: Path, page: s
 
 @pytest.mark.parametrize("given", [["--repository=owner/course"], [ADDRESS, "--repository=course"]])
 def test_colab_needs_an_address_and_a_repository(tmp_path: Path, given: list[str]) -> None:
-    done = run(sys.executable, "tools/site.py", str(tmp_path), str(tmp_path / "site"), *given)
+    done = run(sys.executable, "tools/book/site.py", str(tmp_path), str(tmp_path / "site"), *given)
     assert done.returncode == 2
     assert "notebooks that Colab opens need both a repository of the form owner/name and the site's address" in done.stderr
 

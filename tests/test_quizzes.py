@@ -23,7 +23,7 @@ from tests.prose import options, page_named
 from tests.test_docs import SHORT_ROUTE
 from tests.test_inventory import PAGE, TESTS, key
 from tests.test_inventory import questions as asked
-from tools.quizzes import main, moodle, qti, quizzes
+from tools.teaching.quizzes import main, moodle, qti, quizzes
 
 
 def questions() -> dict[str, list[tuple[int, bool]]]:

@@ -15,7 +15,7 @@ from posenc_course.experiment.config import RECITE, Config
 from posenc_course.experiment.corpus import DATA
 from posenc_course.experiment.recital import NUMBERS, PROMPT, STARTS, evaluate_recital, recital, write
 from posenc_course.experiment.runs import NOISE, _recital_batches, train_run
-from tools import recite
+from tools.lab import recite
 
 TABLE = DATA / "recite.json"
 STORED = load_results(TABLE)

@@ -1,4 +1,4 @@
-"""The released model: its scores, and what tools/released.py has measured of it."""
+"""The released model: its scores, and what tools/lab/released.py has measured of it."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from posenc_course.sinusoidal import frequencies
 from tests.pages import BOOK, NOTEBOOKS, markdown, printed, read
 from tests.tensors import normal
 from tests.test_llama import peer
-from tools import released
-from tools.released import (
+from tools.lab import released
+from tools.lab.released import (
     FOLDER,
     PLAIN,
     TOKENS,
@@ -119,7 +119,7 @@ def test_everything_stored_is_small() -> None:
 @pytest.mark.parametrize("group", sorted(released.GROUPS.keys() - {"guilty"}))
 def test_a_group_is_whole_and_says_where_it_comes_from(group: str, sha256: str) -> None:
     stored = STORED[group]
-    assert stored["command"] == "python tools/released.py"
+    assert stored["command"] == "python tools/lab/released.py"
     assert not re.search(r"[/\\](home|root|tmp|work|usr|Users)\b", json.dumps(stored["made"]))
     for made in stored["made"]:
         assert made["weights"]["sha256"] == sha256

@@ -11,8 +11,8 @@ from posenc_course.rope import RotaryPositions
 from posenc_course.sinusoidal import frequencies
 from posenc_course.transformer import Decoder
 from tests.pages import BOOK
-from tools import second_round
-from tools.second_round import Run
+from tools.lab import second_round
+from tools.lab.second_round import Run
 
 STORED = json.loads(second_round.TABLE.read_text(encoding="utf-8"))
 FOUND = {Run(record["prediction"], record["what"], record["seed"]): record["found"] for record in STORED["runs"]}

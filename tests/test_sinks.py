@@ -10,7 +10,7 @@ from torch import nn
 
 from posenc_course.experiment import load_results, scores
 from posenc_course.experiment.config import Run, build_model
-from tools import sinks
+from tools.lab import sinks
 
 STORED = json.loads(sinks.TABLE.read_text(encoding="utf-8"))
 RUN = Run("text", "rope", 0)

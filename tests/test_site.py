@@ -28,9 +28,9 @@ from playwright.sync_api import Browser, Page
 from playwright.sync_api import TimeoutError as TooSlow
 
 from tests.commands import WEEKLY
-from tools.audit import BYTES, parts
-from tools.browser import DRAWN
-from tools.quizzes import quizzes
+from tools.book.audit import BYTES, parts
+from tools.book.browser import DRAWN
+from tools.teaching.quizzes import quizzes
 
 ROOT = Path(__file__).parent.parent
 SOURCES = {
@@ -320,7 +320,7 @@ def test_formulas_are_mathml_in_the_book_s_font(site: Site, page: str) -> None:
             signs |= set(slanted(part))
     unseen = "\N{FUNCTION APPLICATION}\N{INVISIBLE TIMES}\N{INVISIBLE SEPARATOR}"
     missing = sorted(signs - set(map(chr, TTFont(site.html / "_static/cut-math.woff2").getBestCmap())) - set(unseen))
-    assert not missing, f"{page}: the font of the formulas lacks {missing}: add them in tools/fonts.py, and run it"
+    assert not missing, f"{page}: the font of the formulas lacks {missing}: add them in tools/book/fonts.py, and run it"
 
 
 def slanted(part: Tag) -> str:

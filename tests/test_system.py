@@ -16,7 +16,8 @@ from posenc_course._system import processor, write_whole
 from posenc_course.experiment._files import save_run
 from posenc_course.experiment.config import Config, Run, build_model
 from posenc_course.experiment.folder import run_experiment, save_report
-from tools import bench, execute, text, word_size
+from tools.book import execute, text
+from tools.lab import bench, word_size
 
 TINY = Config("tiny", length=16, d_model=16, num_heads=2, num_layers=1, steps=1, batch_size=2, evaluation_bytes=128, spans=1)
 

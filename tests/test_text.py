@@ -9,7 +9,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from tools import text
+from tools.book import text
 
 SENTENCE = "A sentence.\n\nAnother one."
 

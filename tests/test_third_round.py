@@ -14,8 +14,8 @@ from posenc_course.rope import RotaryPositions
 from posenc_course.sinusoidal import frequencies
 from posenc_course.transformer import Decoder
 from tests.pages import BOOK
-from tools import third_round
-from tools.second_round import CONFIG, Run, trained
+from tools.lab import third_round
+from tools.lab.second_round import CONFIG, Run, trained
 
 STORED = json.loads(third_round.TABLE.read_text(encoding="utf-8"))
 FOUND = {Run(record["prediction"], record["what"], record["seed"]): record["found"] for record in STORED["runs"]}

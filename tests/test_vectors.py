@@ -18,7 +18,7 @@ from posenc_course.relative import WindowedPositions, shaw_bias, t5_buckets
 from posenc_course.rope import apply_rope, mrope_axes, mrope_tables, proportional_frequencies, rope_tables
 from posenc_course.rope_scaling import dynamic_ntk, llama3, position_interpolation, yarn, yarn_attention_factor
 from posenc_course.sinusoidal import frequencies
-from tools import vectors as tool
+from tools.lab import vectors as tool
 
 README = (tool.FOLDER / "README.md").read_text(encoding="utf-8")
 FILES = {name: json.loads((tool.FOLDER / f"{name}.json").read_text()) for name in ("rope", "rotations", "biases")}

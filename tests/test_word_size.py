@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tools import word_size
-from tools.word_size import Run
+from tools.lab import word_size
+from tools.lab.word_size import Run
 
 pytestmark = pytest.mark.slow
 STORED = json.loads(word_size.TABLE.read_text(encoding="utf-8"))

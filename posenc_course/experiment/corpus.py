@@ -1,7 +1,7 @@
 """The lab's text: a frozen part of the Python standard library's source code, the same bytes everywhere.
 
 The text comes with the package, together with its PSF licence, so nothing is downloaded and a seed means the same run on every
-machine. It was made by `tools/corpus.py`. We can't use the library of the local Python, which differs between versions.
+machine. It was made by `tools/lab/corpus.py`. We can't use the library of the local Python, which differs between versions.
 """
 
 import hashlib

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from playwright.sync_api import Page
 
-from tools.browser import DRAWN, launched, needed
+from tools.book.browser import DRAWN, launched, needed
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "book/pictures"
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page
 
-from tools.browser import DRAWN, launched, needed
+from tools.book.browser import DRAWN, launched, needed
 
 
 def printed(tab: Page, deck: str, pdf: Path) -> None:

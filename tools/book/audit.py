@@ -24,9 +24,9 @@ from statistics import median
 from threading import Thread
 from typing import Any, BinaryIO, NoReturn
 
-from tools.browser import NO_CHROMIUM, chromium
+from tools.book.browser import NO_CHROMIUM, chromium
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 LIGHTHOUSE = "lighthouse@12.8.2"  # the last version that runs on Node 20
 RUNS = 3
 SCORE, BYTES = 95, 250_000  # the score that every page must reach, and its maximum size

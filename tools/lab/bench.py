@@ -29,7 +29,7 @@ from torch import Tensor
 import posenc_course
 from posenc_course import alibi, attention, naive, relative, rope, rope_scaling, sinusoidal, training, transformer
 from posenc_course.experiment.config import SCHEMES, Config, build_scheme
-from tools.stored import provenance, write_results
+from tools.lab.stored import provenance, write_results
 
 DATA = Path(posenc_course.__file__).parent / "data"
 PACKAGES = ["torch", "numpy", "transformers", "x-transformers", "rotary-embedding-torch", "mpmath"]
@@ -469,7 +469,7 @@ def verdicts(results: dict[str, list[Record]]) -> list[Record]:
 
 def store(name: str, results: dict[str, list[Record]]) -> None:
     to_four_digits = {group: [rounded(record) for record in records] for group, records in results.items()}
-    write_results(DATA / f"{name}.json", provenance(f"python tools/bench.py {name}", *PACKAGES), to_four_digits)
+    write_results(DATA / f"{name}.json", provenance(f"python tools/lab/bench.py {name}", *PACKAGES), to_four_digits)
 
 
 def rounded(record: Record) -> Record:

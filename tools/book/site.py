@@ -20,9 +20,9 @@ from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-from tools.found import Course
+from tools.book.found import Course
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 COLAB = "https://colab.research.google.com/github"
 MOVED = """<!DOCTYPE html>
 <html lang="en">

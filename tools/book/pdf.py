@@ -25,7 +25,7 @@ from pypdf import PdfReader, PdfWriter
 from pypdf.generic import Destination, NameObject, TextStringObject
 from sphinx_external_toc.parsing import parse_toc_yaml
 
-from tools.browser import launched, needed
+from tools.book.browser import launched, needed
 
 logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns about objects that it has added itself
 STYLES = Path(__file__).with_suffix(".css")
@@ -235,7 +235,7 @@ def main(course: Path, pdf: Path) -> None:
             for number, text in zip(numbered, known, strict=True):
                 number.string = text
         else:
-            sys.exit("The page numbers in the contents don't settle: give <b> a width in tools/pdf.css")
+            sys.exit("The page numbers in the contents don't settle: give <b> a width in tools/book/pdf.css")
         finish(made, document)
         made.replace(pdf)
     print(pdf)

@@ -1,6 +1,6 @@
 """Stores the tools' measurements: first where they come from, then one record per line.
 
-    python -m tools.stored
+    python -m tools.lab.stored
 
 writes the checksums of all stored results, so that a test notices a digit that was changed by hand or by accident.
 """

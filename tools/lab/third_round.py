@@ -1,6 +1,6 @@
 """The experiments behind the last claims on the page on newer claims: what released models of 2025 and 2026 have begun to do.
 
-    python tools/third_round.py
+    python tools/lab/third_round.py
 
 Each run is stored in its own file in _experiment/third_round, so that an interrupted call can continue; the table of all runs
 goes to posenc_course/data/third_round.json. Together, they take 40 minutes on one core.
@@ -35,7 +35,7 @@ from posenc_course.schemes import PositionScheme
 from posenc_course.sinusoidal import frequencies
 from posenc_course.temperature import ScaledPositions
 from posenc_course.transformer import Decoder
-from tools.second_round import CONFIG, Run, carry_out, trained
+from tools.lab.second_round import CONFIG, Run, carry_out, trained
 
 FOLDER = Path("_experiment/third_round")
 TABLE = DATA / "third_round.json"
@@ -229,7 +229,7 @@ def measure(run: Run) -> dict[str, Any]:
 
 
 def main(folder: Path = FOLDER, table: Path = TABLE) -> None:
-    carry_out("python tools/third_round.py", plan(), measure, folder, table)
+    carry_out("python tools/lab/third_round.py", plan(), measure, folder, table)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Draws the pictures in book/pictures with the package itself: one for each chapter, one above them, and two of the game.
 
-Run it after a change to a chapter's result, the style of the figures or a scheme: `python tools/pictures.py`.
+Run it after a change to a chapter's result, the style of the figures or a scheme: `python tools/book/pictures.py`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from posenc_course.rope_scaling import ntk_aware
 from posenc_course.sinusoidal import frequencies, sinusoidal_table
 from posenc_course.temperature import log_factor
 
-FOLDER = Path(__file__).resolve().parent.parent / "book/pictures"
+FOLDER = Path(__file__).resolve().parents[2] / "book/pictures"
 BLUE, RED = COLORS["blue"], COLORS["vermillion"]
 GREY = "#808080"
 

@@ -1,6 +1,6 @@
 """What did the class get wrong? Makes a page and a table from the notebooks that nbgrader has graded.
 
-    python ../tools/mistakes.py 01_order        # in exercises/, after nbgrader autograde 01_order
+    python ../tools/teaching/mistakes.py 01_order        # in exercises/, after nbgrader autograde 01_order
 
 The page, mistakes/01_order.html, shows for each exercise how many got it right, made a mistake that the check knows, or didn't
 try; the section to go back to; and what to do with it in the next lecture. mistakes/01_order.csv holds the same as a table.
@@ -31,7 +31,7 @@ from posenc_course._system import write_whole
 from posenc_course.checks._exercise import Check
 from posenc_course.checks._sandbox import UNTRIED
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 # What became of an exercise: in the picture's order, with its colour.
 KINDS = {
     "right": plotting.COLORS["green"],

@@ -1,6 +1,6 @@
 """How far back the small models have to look: their losses with only the last bytes in sight, for chapter 12's living figure.
 
-    python tools/in_sight.py
+    python tools/lab/in_sight.py
 
 It runs every model of text that comes with the package (seed 0) with windows of 4 to 256 bytes, on the texts of the
 experiment's curves, which takes half a minute. The means over 8 positions go to posenc_course/data/in_sight.json.
@@ -32,7 +32,7 @@ def losses(scheme: str, window: int) -> list[float]:
 
 def main(table: Path = TABLE) -> None:
     runs = [{"window": window, "losses": {scheme: losses(scheme, window) for scheme in SCHEMES}} for window in WINDOWS]
-    write_runs(table, {"command": "python tools/in_sight.py", "made": [provenance()]}, runs)
+    write_runs(table, {"command": "python tools/lab/in_sight.py", "made": [provenance()]}, runs)
 
 
 if __name__ == "__main__":

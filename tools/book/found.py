@@ -1,4 +1,4 @@
-"""Metadata of the published pages for search engines, social networks and feed readers; tools/site.py adds it.
+"""Metadata of the published pages for search engines, social networks and feed readers; tools/book/site.py adds it.
 
 It contains full addresses, so it can be made only when the site's address is known. Everything in it comes from the built
 pages.
@@ -24,7 +24,7 @@ from xml.etree import ElementTree as ET
 import yaml  # type: ignore[import-untyped]
 from markdown_it import MarkdownIt
 
-from tools.cards import HEIGHT, WIDTH, card
+from tools.book.cards import HEIGHT, WIDTH, card
 
 LICENCE = "https://creativecommons.org/licenses/by/4.0/"
 # What a page is, by its path: the first pattern that matches.

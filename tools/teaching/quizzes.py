@@ -1,6 +1,6 @@
 """Writes the quizzes of all chapters, and both tests of the concept inventory, as files for learning systems.
 
-    python -m tools.quizzes _quizzes [https://example.org/course]
+    python -m tools.teaching.quizzes _quizzes [https://example.org/course]
 
 Each quiz becomes two files: NAME.xml, which Moodle imports into its question bank, and NAME.zip, a package in the standard
 format QTI 1.2, which Canvas imports. Both hold the key and the reason for every option. The first test of the inventory has no
@@ -29,7 +29,7 @@ from pybtex.database import parse_file  # type: ignore[import-untyped]
 
 from posenc_course._system import write_whole
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 INVENTORY = ROOT / "book/teaching/inventory.md"
 
 

@@ -1,6 +1,6 @@
 """Packs an assignment for Gradescope and for Classroom 50, where nbgrader grades it with the course's settings.
 
-    python ../tools/graders.py 01_order      # in exercises/, after the package's wheel was put into handout/01_order
+    python ../tools/teaching/graders.py 01_order      # in exercises/, after the package's wheel was put into handout/01_order
 
 Writes graders/01_order/gradescope.zip, which Gradescope takes as an autograder, and the folder graders/01_order/classroom50,
 which belongs into a class's classroom50 repository, as CLASSROOM/autograders/01_order. Both have the exercises and the package
@@ -20,7 +20,7 @@ from nbgrader.preprocessors import ClearOutput, ClearSolutions  # type: ignore[i
 
 from posenc_course._system import write_whole
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 SETUP = """#!/usr/bin/env bash
 # Makes the environment in which notebooks are graded, with the versions that the course was tested with.
 set -e
@@ -66,7 +66,7 @@ def grader(exercises: Path, assignment: str) -> dict[str, bytes]:
     (wheel,) = wheels
     return {
         "setup.sh": SETUP.format(wheel=wheel.name).encode(),
-        "grade.py": (ROOT / "tools/grade.py").read_bytes(),
+        "grade.py": (ROOT / "tools/teaching/grade.py").read_bytes(),
         "nbgrader_config.py": (exercises / "nbgrader_config.py").read_bytes(),
         "requirements.lock": (ROOT / "requirements.lock").read_bytes(),
         f"source/{assignment}/{assignment}.ipynb": without_solutions(source),

@@ -1,6 +1,6 @@
 """How soon a model learns if its word vectors start small or large, at four widths: chapter 5's training, repeated.
 
-    python tools/word_size.py
+    python tools/lab/word_size.py
 
 Each run is stored in its own file in _experiment/word_size, so that an interrupted call can continue; the table of all runs
 goes to posenc_course/data/word_size.json. `--widths 256` trains only a part of them.
@@ -25,7 +25,7 @@ from posenc_course.schemes import PositionScheme
 from posenc_course.sinusoidal import sinusoidal_table
 from posenc_course.training import train
 from posenc_course.transformer import Encoder
-from tools.stored import provenance
+from tools.lab.stored import provenance
 
 FOLDER = Path("_experiment/word_size")
 TABLE = Path(posenc_course.__file__).parent / "data" / "word_size.json"
@@ -144,7 +144,7 @@ def plan() -> list[Run]:
 
 def merge(folder: Path, table: Path) -> None:
     sizes = {"vocabulary": VOCABULARY, "length": LENGTH, "batch": BATCH, "heads": HEADS, "layers": 1, "steps": STEPS}
-    made = provenance("python tools/word_size.py", "torch", "numpy")
+    made = provenance("python tools/lab/word_size.py", "torch", "numpy")
     write_runs(table, {"made": made, "config": sizes}, [json.loads((folder / run.name).read_text("utf-8")) for run in plan()])
 
 

@@ -1,6 +1,6 @@
 """The models that recite: they count to twenty, over and over, until they lose their place.
 
-    python tools/recite.py
+    python tools/lab/recite.py
 
 Seven schemes, three seeds and two layers of width 48 take about seven minutes on one core. Each run is stored in its own file
 in _experiment/recite, so that an interrupted call can continue. The table of all runs goes to posenc_course/data/recite.json,
@@ -97,7 +97,7 @@ def main(config: Config = CONFIG, folder: Path = FOLDER, data: Path = DATA, jobs
         (data / "models" / name).write_bytes((folder / name).read_bytes())
     table |= {"written": written(config, data), "near": written(config, data, near=True), "sliced": sliced(config, data)}
     table |= {"stretched": stretch(folder, config)}
-    write_runs(data / "recite.json", {"command": "python tools/recite.py", **table}, runs)
+    write_runs(data / "recite.json", {"command": "python tools/lab/recite.py", **table}, runs)
 
 
 if __name__ == "__main__":

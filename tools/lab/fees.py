@@ -1,6 +1,6 @@
 """What models with forget gates charge for each byte, for chapter 15 and the page below it.
 
-    python tools/fees.py
+    python tools/lab/fees.py
 
 Three seeds of the preset newer are trained on text, with gates that begin at 0.95, as in the package, and at 0.5, as in the
 paper's code; the latter learn the task recall, too. This takes eight minutes on one core. A fee is the number -ln f that a byte
@@ -100,7 +100,7 @@ def main(table: Path = TABLE) -> None:
             if begins != 0.95:  # the preset's own recall is in newer.json
                 run["recall"] = [*trained("recall", seed, bias)[1]["evaluation"]["accuracy"].values()]
             found.append(run)
-    write_runs(table, {"command": "python tools/fees.py", "made": [provenance()]}, found)
+    write_runs(table, {"command": "python tools/lab/fees.py", "made": [provenance()]}, found)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Trainings for chapter 2 that take longer than a chapter may: python tools/word_before.py, about ten minutes.
+"""Trainings for chapter 2 that take longer than a chapter may: python tools/lab/word_before.py, about ten minutes.
 
 The model and the task are the chapter's: name the previous word, with 16 kinds of token and an encoder of two layers, width 32.
 The results go to posenc_course/data/word_before.json.
@@ -20,7 +20,7 @@ from posenc_course.naive import NormalizedPositions, binary
 from posenc_course.schemes import PositionScheme
 from posenc_course.training import train
 from posenc_course.transformer import Encoder
-from tools.stored import provenance, write_results
+from tools.lab.stored import provenance, write_results
 
 DATA = Path(posenc_course.__file__).parent / "data" / "word_before.json"
 VOCABULARY, D_MODEL, LEARNING_RATE = 16, 32, 6e-3
@@ -111,7 +111,7 @@ def main(*, quick: bool) -> None:
         "codes": measure_codes(1 if quick else 6, 2 if quick else 400),
     }
     if not quick:
-        write_results(DATA, provenance("python tools/word_before.py", "torch"), results)
+        write_results(DATA, provenance("python tools/lab/word_before.py", "torch"), results)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Makes the test vectors for positional encodings, in posenc_course/data/vectors.
 
-    python tools/vectors.py
+    python tools/lab/vectors.py
 
 Every number comes from a formula in this file, which shares no code with the package, in arithmetic with 60 digits, and is
 written with up to 50. The README beside the vectors says what the fields mean.
@@ -18,9 +18,9 @@ import mpmath as mp  # type: ignore[import-untyped]
 import numpy as np
 from mpmath import mpf
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "posenc_course" / "data" / "vectors"
-MADE = {"command": "python tools/vectors.py", "digits": 50, "licence": "MIT"}
+MADE = {"command": "python tools/lab/vectors.py", "digits": 50, "licence": "MIT"}
 POSITIONS = [0, 1, 2, 63, 4095, 131_071]
 mp.mp.dps = 60
 

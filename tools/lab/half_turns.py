@@ -1,6 +1,6 @@
 """The angles by which models that learned parity rotate for each token, for chapter 15's second page.
 
-    python tools/half_turns.py
+    python tools/lab/half_turns.py
 
 Three seeds of the preset newer learn parity with selective rotations, which takes a minute on one core. posenc_course/data/
 half_turns.json has the steps of the tokens 0 and 1 in each pair, in radians, and the right answers: as trained, and with exact
@@ -71,7 +71,7 @@ def main() -> None:
                 "repaired": [*runs.measure(model, CONFIG, run)["accuracy"].values()],
             }
         )
-    write_runs(TABLE, {"command": "python tools/half_turns.py", "made": [provenance()]}, made)
+    write_runs(TABLE, {"command": "python tools/lab/half_turns.py", "made": [provenance()]}, made)
 
 
 if __name__ == "__main__":

@@ -5,9 +5,9 @@
 A line names each new type of RoPE, and each model with attention that is neither in the table nor left out for a reason. The
 exit status is 1 if there are any. Add those that matter to the table, and give the others a reason, which the page shows:
 
-    .venv/bin/python -m tools.models --leave-out "older than 2024" gptj opt
+    .venv/bin/python -m tools.lab.models --leave-out "older than 2024" gptj opt
 
-Then `.venv/bin/python -m tools.models --looked` stores the date, the version, and its types of RoPE.
+Then `.venv/bin/python -m tools.lab.models --looked` stores the date, the version, and its types of RoPE.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any
 from posenc_course._system import write_whole
 from posenc_course.models import last_look, load_models
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 STORED = ROOT / "posenc_course" / "data" / "models.json"
 ATTENTION = re.compile(r"^class \w*Attention\w*\(", re.MULTILINE)
 CLASS = re.compile(r"^class (\w+Config)\(", re.MULTILINE)

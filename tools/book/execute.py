@@ -17,7 +17,7 @@ from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbval.kernel import CURRENT_ENV_KERNEL_NAME, NbvalKernelspecManager  # type: ignore[import-untyped]
 from tqdm import tqdm  # type: ignore[import-untyped]
 
-from tools import text
+from tools.book import text
 
 
 def main(names: list[str]) -> int:

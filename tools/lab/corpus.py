@@ -1,6 +1,6 @@
 """Freezes the experiment's text, a part of Python's standard library, in posenc_course/data; done once, with Python 3.11.7.
 
-    python tools/corpus.py
+    python tools/lab/corpus.py
 
 The same Python version gives the same bytes. Other versions have different libraries, so the text is stored with the package
 instead of being read from the Python that runs it; posenc_course/experiment/corpus.py reads it.
@@ -13,7 +13,7 @@ import platform
 import sysconfig
 from pathlib import Path
 
-DATA = Path(__file__).resolve().parent.parent / "posenc_course/data"
+DATA = Path(__file__).resolve().parents[2] / "posenc_course/data"
 # Tests are repetitive, tables of code points and help topics aren't code, and site-packages isn't part of the library.
 LEFT_OUT = {"test", "tests", "idle_test", "encodings", "pydoc_data", "site-packages", "__pycache__"}
 BYTES = 8_000_000

@@ -19,7 +19,7 @@ from jupytext.combine import combine_inputs_with_outputs  # type: ignore[import-
 
 from posenc_course._system import write_whole
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 FORMAT = {"extension": ".md", "format_name": "myst"}
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},

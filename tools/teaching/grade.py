@@ -2,7 +2,7 @@
 
     python grade.py SUBMISSION RESULTS
 
-`tools/graders.py` puts this file beside the assignment and the settings, for Gradescope and Classroom 50. SUBMISSION is the
+`graders.py` puts this file beside the assignment and the settings, for Gradescope and Classroom 50. SUBMISSION is the
 folder with what the student has handed in. RESULTS is the file to write, in Gradescope's format; if its name is result.json, in
 Classroom 50's. Both say the points of each exercise that a check grades, and Gradescope's also says the verdict.
 """

@@ -1,6 +1,6 @@
 """Trains the experiment's small decoder without positions at five learning rates, as a reference for chapters 8 and 12.
 
-    python tools/no_positions.py
+    python tools/lab/no_positions.py
 
 The experiment's parts "rate" and "scale" train a small decoder with two schemes; this trains it in the same way without
 positions, and writes posenc_course/data/no_positions.json, which `load_results` reads.
@@ -31,7 +31,7 @@ def main(table: Path = TABLE) -> None:
         _, record = train_run(CONFIG, run)
         runs.append(record)
         print(run.name, record["evaluation"]["plain"]["nonoverlapping"], flush=True)
-    head = {"command": "python tools/no_positions.py", "config": CONFIG.as_json(), "made": [provenance()]}
+    head = {"command": "python tools/lab/no_positions.py", "config": CONFIG.as_json(), "made": [provenance()]}
     write_runs(table, head, runs)
 
 

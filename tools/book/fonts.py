@@ -1,4 +1,4 @@
-"""Makes the site's fonts in book/_static as subsets of complete fonts: `python tools/fonts.py FILE...`.
+"""Makes the site's fonts in book/_static as subsets of complete fonts: `python tools/book/fonts.py FILE...`.
 
 Run it when a test says that a character is missing, after adding the character below. From latinmodern-math.otf (in Debian's
 package fonts-lmodern) it makes the font for formulas, and from newsreader-latin-400-normal.woff2, -400-italic and -600-normal
@@ -16,7 +16,7 @@ from fontTools.pens.transformPen import TransformPen  # type: ignore[import-unty
 from fontTools.subset import Options, Subsetter  # type: ignore[import-untyped]
 from fontTools.ttLib import TTFont  # type: ignore[import-untyped]
 
-STATIC = Path(__file__).resolve().parent.parent / "book/_static"
+STATIC = Path(__file__).resolve().parents[2] / "book/_static"
 NAME = "Book Math"
 # In hexadecimal: Latin letters and digits; ± × and accents; Greek; dashes, bars, dots, primes, and invisible characters;
 # ℂ ℓ ℕ ℝ ℤ, and the h that the italics lack; arrows; operators and relations; floor, ceiling and braces; bold, italic,

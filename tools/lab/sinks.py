@@ -1,6 +1,6 @@
 """Whether a small model needs a sink: RoPE models that learn text, without sinks and with a learned one in each head.
 
-    python tools/sinks.py
+    python tools/lab/sinks.py
 
 Three seeds of the preset newer are trained both ways, which takes five minutes on one core. posenc_course/data/sinks.json has
 their losses, and what the sink of each layer and head gets of the attention, on average over the experiment's unseen texts.
@@ -87,7 +87,7 @@ def main(table: Path = TABLE) -> None:
         without = trained(seed, build_model)[1]
         model, losses = trained(seed, sunk)
         found.append({"seed": seed, "without": without, "with": losses, "to_sinks": to_sinks(model)})
-    write_runs(table, {"command": "python tools/sinks.py", "made": [provenance()]}, found)
+    write_runs(table, {"command": "python tools/lab/sinks.py", "made": [provenance()]}, found)
 
 
 if __name__ == "__main__":

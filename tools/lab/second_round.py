@@ -1,6 +1,6 @@
 """The experiments behind the second round of predictions, for the page on newer claims and the chapters that it links to.
 
-    python tools/second_round.py
+    python tools/lab/second_round.py
 
 Each run is stored in its own file in _experiment/second_round, so that an interrupted call can continue; the table of all runs
 goes to posenc_course/data/second_round.json. Together, they take ten minutes on one core. A run is named after its
@@ -248,7 +248,7 @@ def carry_out(command: str, plan: list[Run], measure: Callable[[Run], dict[str, 
 
 
 def main(folder: Path = FOLDER, table: Path = TABLE) -> None:
-    carry_out("python tools/second_round.py", plan(), measure, folder, table)
+    carry_out("python tools/lab/second_round.py", plan(), measure, folder, table)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """What a released model, SmolLM2-135M-Instruct, does beyond its training length, and what its heads do with their pairs.
 
-    python tools/released.py                       # takes a day on two cores
-    python tools/released.py --device cuda         # takes some minutes
-    python tools/released.py --tokens 448 --layers 2 --texts 2 --folder /tmp/trial
+    python tools/lab/released.py                       # takes a day on two cores
+    python tools/lab/released.py --device cuda         # takes some minutes
+    python tools/lab/released.py --tokens 448 --layers 2 --texts 2 --folder /tmp/trial
 
 Each group of measurements has its own file in posenc_course/data/released, and an interrupted call continues with the next
 one. Ten texts of 14,336 tokens are read, five pieces of the course's held-out code and five of prose (prose.xz says whose);
@@ -722,7 +722,7 @@ def main() -> None:
         path = options.folder / f"{group}.json"
         stored = json.loads(path.read_text("utf-8")) if path.exists() else {"made": [], "runs": []}
         made, done = stored["made"] if now in stored["made"] else [*stored["made"], now], stored["runs"]
-        head = {"command": "python tools/released.py", "made": made}  # each run has the index of its entry in `made`
+        head = {"command": "python tools/lab/released.py", "made": made}  # each run has the index of its entry in `made`
         with torch.inference_mode():
             for setting, measure in GROUPS[group](bench, done):
                 if setting in [run["setting"] for run in done]:
