@@ -15,7 +15,7 @@ from tests.test_site import CHAPTERS, NOTEBOOKS, SOURCES, Site, anchors, site
 __all__ = ["site"]
 
 
-figures, pictures = (SimpleNamespace(**run_path(str(ROOT / f"tools/{name}.py"))) for name in ("sphinx/figures", "book/pictures"))
+figures, pictures = (SimpleNamespace(**run_path(str(ROOT / f"tools/{at}.py"))) for at in ("sphinx/figures", "book/pictures"))
 SHEET = ROOT / "book/_static/course.css"
 DARK = figures.dark_palette(SHEET)
 GROUNDS = {theme: figures.tokens(SHEET, theme)["ground"] for theme in ("light", "dark")}
