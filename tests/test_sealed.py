@@ -23,6 +23,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
@@ -108,6 +109,12 @@ def by_bytecode() -> Answer:
     own: dict[str, Any] = {"__name__": "own"}
     exec(marshal.loads(Path(importlib.util.cache_from_source(FILE)).read_bytes()[16:]), own)
     return right(own["rotate"])
+
+
+@attempt
+def by_wheel() -> str:
+    with zipfile.ZipFile(Path(os.environ["HANDOUT"]) / "posenc_course.whl") as wheel:
+        return wheel.read("rope.py").decode()
 
 
 @attempt
@@ -236,12 +243,21 @@ def try_all(*, sealed: bool) -> None:
 
 
 @pytest.fixture(scope="module", params=["open", "sealed"])
-def verdicts(request: pytest.FixtureRequest) -> tuple[bool, dict[str, str]]:
+def verdicts(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[bool, dict[str, str]]:
     sealed = request.param == "sealed"
     py_compile.compile(FILE)
+    handout = tmp_path_factory.mktemp("handout")
+    with zipfile.ZipFile(handout / "posenc_course.whl", "w") as wheel:
+        wheel.write(FILE, "rope.py")
     code = f"from tests import test_sealed\ntest_sealed.try_all(sealed={sealed})"
     # A process that has imported torch warns when it is forked.
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"HANDOUT": str(handout)},
+    )
     assert done.returncode == 0, done.stderr
     return sealed, json.loads(done.stdout.splitlines()[-1])
 

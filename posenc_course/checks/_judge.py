@@ -130,7 +130,8 @@ def seal() -> None:
             return False
         real = os.path.realpath(os.fsdecode(path))
         memory = real.startswith("/proc/") and real.endswith("/mem")
-        return real.startswith(closed) or real in leading or memory
+        # The package's wheel may lie in the folder from which the assignment was handed out.
+        return real.startswith(closed) or real in leading or memory or real.endswith(".whl")
 
     def guard(event: str, arguments: tuple[Any, ...]) -> None:
         if event == ASKS:
