@@ -105,7 +105,7 @@ def test_the_page_begins_where_most_points_were_lost(found: mistakes.Class, chos
     assert page.count("<h2>") == len(found.exercises)
     for row, each in enumerate(found.exercises):
         (finding, count), *_ = found.tally(row)
-        assert f'<th scope="row">{escape(finding.label or finding.kind)}' in page
+        assert f'<th scope="row">{escape(finding.hint or finding.label or finding.kind)}' in page
         assert count == Counter(found.findings[row])[finding]
         assert each.section[1] in page
 
@@ -133,6 +133,7 @@ def test_the_suggestion_follows_the_counts(tally: list[tuple[Finding, int]], say
         ("This check needs a function, not a NoneType. Pass the function itself, without calling it.", "isn't a function"),
         ("kind(f, x of shape (5, 4)) writes into its arguments, so the caller loses them.", "writes into its arguments"),
         ("kind(f, x of shape (5, 4)) returned 2, but it should return a word.", "returned 2, but it should return a word."),
+        ("step with 7 new tokens writes into its arguments, so the caller loses them.", "writes into its arguments"),
     ],
 )
 def test_an_answer_without_a_result_is_told_apart(found: mistakes.Class, verdict: str, finding: str) -> None:

@@ -105,7 +105,7 @@ class Exercise:
             if hint == text:
                 return Finding("a known mistake", label, hint)
         common = re.split(rf"(?:part \d+ of )?\b(?:{'|'.join(self.check._names)})\(", text)[0].strip()
-        if not common or text.startswith("This check"):
+        if common in ("", text):  # nothing is said about a result, before the call or without one
             for pattern, label in NO_RESULT.items():
                 if found := re.search(pattern, text):
                     return Finding("no usable result", label.format(*found.groups()))
@@ -239,9 +239,8 @@ svg { width: 100%; height: auto }
 .wide { overflow-x: auto }
 table { border-collapse: collapse; font-size: 14px }
 th, td { border-bottom: 1px solid #ccc; padding: .2em .3em; text-align: center; font-weight: normal }
-th:first-child { text-align: left; min-width: 17em }
+th:first-child { text-align: left; min-width: 20em }
 td { color: var(--kind) }
-small { display: block; color: #555 }
 """
 
 
@@ -258,13 +257,12 @@ def page(found: Class, *, names: bool = False) -> str:
         parts.append(
             f"<h2>Exercise {each.number}: {escape(each.title)}</h2>"
             f"<p>{right} of {students} have it right. To reread: <em>{escape(heading)}</em> ({where}).<br>"
-            f"<strong>{escape(suggestion(tally, students))}</strong></p>"
+            f"<strong>{_said(suggestion(tally, students))}</strong></p>"
         )
         lines = ""
         for finding, count in tally:
             marks = "".join(f"<td>{'●' if finding == other else ''}</td>" for other in found.findings[row])
-            hint = f"<small>{escape(finding.hint)}</small>" if finding.hint else ""
-            label = f'<th scope="row">{escape(finding.label or finding.kind)}{hint}</th><td>{count}</td>'
+            label = f'<th scope="row">{_said(finding.hint or finding.label or finding.kind)}</th><td>{count}</td>'
             lines += f'<tr style="--kind: {KINDS[finding.kind]}">{label}{marks}</tr>'
         if lines:
             parts.append(
@@ -274,6 +272,11 @@ def page(found: Class, *, names: bool = False) -> str:
     parts.append(f"<p>A dot is a student whose answer this is.{order}</p>")
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title} {found.assignment}</title>'
     return f'<!DOCTYPE html><html lang="en"><head>{head}<style>{STYLE}</style></head><body>{"".join(parts)}</body></html>\n'
+
+
+def _said(verdict: str) -> str:
+    """A verdict's words, with its code as code."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(verdict))
 
 
 def _begin(found: Class, row: int) -> str:
