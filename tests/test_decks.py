@@ -60,6 +60,13 @@ def test_rows_take_as_long_as_planned(site: Site, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DECKS)
+def test_the_last_note_says_what_is_assigned_and_no_other_does(site: Site, name: str) -> None:
+    """A slide that another deck takes doesn't bring along what is assigned there."""
+    notes = [note.get_text() for note in site.soup(deck(name)).select("aside.notes")]
+    assert [at for at, note in enumerate(notes) if "Assigned: " in note] == [len(notes) - 1]
+
+
+@pytest.mark.parametrize("name", DECKS)
 def test_slides_have_few_words_and_titles_of_their_own(site: Site, name: str) -> None:
     slides = site.soup(deck(name)).select("section[data-timing]")
     titles = [one.select_one("h1, h2").get_text() for one in slides]  # type: ignore[union-attr]

@@ -3,8 +3,8 @@
 A text is Markdown: a heading begins a slide, and a line `---` the slides of the next row of the plan. A line with nothing but
 an image is a figure, a living one by its name and setting (`story-arrows?m=5&n=2`), a plain one by its page and name
 (`../02_naive.ipynb#fig-places`); each further figure is a step. What follows `Note: 3 minutes.` is for the speaker. A heading
-that links to another deck (`## [Title](lecture.md)`) takes its slide of this title. Other links name ids of the
-built pages.
+that links to another deck (`## [Title](lecture.md)`) takes its slide of this title, without what its note says is assigned, and
+adds what stands below to the note. Other links name ids of the built pages.
 """
 
 import re
@@ -53,7 +53,8 @@ def slide(text: str, file: Path) -> Slide:
             raise ExtensionError(
                 f"{file.name}: {taken[2]}.md has {len(found)} slides called {taken[1]!r}: take one by its title"
             )
-        return found[0]
+        note = found[0].note.partition(" Assigned: ")[0]
+        return found[0]._replace(note=f"{note} {text[taken.end() :].strip()}")
     heading, _, rest = text.partition("\n")
     body, _, note = rest.partition("\nNote: ")
     timed = re.match(r"(\d+) minutes?\. ", note)
