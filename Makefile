@@ -60,6 +60,7 @@ lint: .venv/complete  ## check style and types
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
+	.venv/bin/deno check --quiet book
 
 lab: .venv/complete  ## open the chapters in JupyterLab
 	.venv/bin/jupyter-lab --LabApp.default_url=/lab/tree/book

@@ -108,10 +108,13 @@ def test_workflow_checks_pull_requests_and_tests_the_rest() -> None:
     assert "\nCI=true make test\n" in (ROOT / ".ci/run").read_text()
 
 
+LINT = ["ruff check", "ruff format --check", "mypy", "deno check --quiet book"]
+
+
 @pytest.fixture
 def loop(bare: Path) -> Path:
     """A clone in which the tools only print how they are called."""
-    for tool in ["pytest", "ruff", "mypy"]:
+    for tool in ["pytest", "ruff", "mypy", "deno"]:
         program(bare / ".venv/bin" / tool, f'echo {tool} "$@"')
     shutil.copy(ROOT / "requirements.lock", bare / ".venv/complete")
     for name in [
@@ -133,12 +136,8 @@ def loop(bare: Path) -> Path:
         ("test", "", ["pytest"]),
         ("test", "10_rope", ["pytest book/10_rope.ipynb exercises/source/10_rope/10_rope.ipynb tests/test_site.py -k 10_rope"]),
         ("test", "test_alibi", ["pytest tests/test_alibi.py tests/test_site.py -k test_alibi"]),
-        ("check", "", ["ruff check", "ruff format --check", "mypy", "pytest -m not slow tests"]),
-        (
-            "check",
-            "rope",
-            ["ruff check", "ruff format --check", "mypy", "pytest -m not slow tests/test_rope.py tests/test_site.py -k rope"],
-        ),
+        ("check", "", [*LINT, "pytest -m not slow tests"]),
+        ("check", "rope", [*LINT, "pytest -m not slow tests/test_rope.py tests/test_site.py -k rope"]),
     ],
 )
 def test_only_names_files_and_what_the_others_say_of_them(loop: Path, target: str, only: str, called: list[str]) -> None:

@@ -11,7 +11,7 @@ WORKFLOWS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / ".githu
 
 
 @pytest.mark.slow  # make check runs them as make lint
-@pytest.mark.parametrize("tool", ["ruff check", "ruff format --check --diff", "mypy"])
+@pytest.mark.parametrize("tool", ["ruff check", "ruff format --check --diff", "mypy", "deno check --quiet book"])
 def test_style_and_types(tool: str) -> None:
     done = run(sys.executable, "-m", *tool.split())
     if done.returncode:

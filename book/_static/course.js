@@ -1,3 +1,5 @@
+/** @typedef {NodeListOf<HTMLElement>} Found elements of the page, all of which are HTML's */
+
 // On paper the page is light: without its background the dark theme's text would be pale on white.
 const page = document.documentElement.dataset;
 let theme;
@@ -11,7 +13,7 @@ document.querySelectorAll('[role="doc-biblioentry"]').forEach((entry) => entry.s
 document.querySelectorAll("[class*='fa-']").forEach((icon) => icon.setAttribute("aria-hidden", "true"));
 
 // A long formula scrolls in its box, which the keyboard must reach; the others are no stop on its way.
-const reach = () => document.querySelectorAll(".math").forEach((formula) => {
+const reach = () => /** @type {Found} */ (document.querySelectorAll(".math")).forEach((formula) => {
   if (formula.scrollWidth > formula.clientWidth) formula.tabIndex = 0;
   else formula.removeAttribute("tabindex");
 });
@@ -19,19 +21,20 @@ addEventListener("load", reach);
 addEventListener("resize", reach);
 
 // To copy takes the focus off the button: it comes back, so that the keyboard goes on from there.
-addEventListener("click", ({ target }) => target.closest(".copybtn")?.focus());
+addEventListener("click", ({ target }) => /** @type {HTMLElement} */ (/** @type {Element} */ (target).closest(".copybtn"))?.focus());
 
 // The glossary shows the terms that contain what is typed, in their names or in what they mean.
-const terms = [...document.querySelectorAll("#glossary section section")];
+const terms = [.../** @type {Found} */ (document.querySelectorAll("#glossary section section"))];
 if (terms.length) {
+  /** @type {HTMLElement} */
   const list = document.querySelector("#glossary > p:has(> a + a + a)"); // from A to Z
   list.insertAdjacentHTML("beforebegin", '<p class="filter"><label>Find a term: <input type="search"></label> <span role="status"></span></p>');
-  const [label, count] = list.previousElementSibling.children;
-  const field = label.lastChild;
+  const field = list.previousElementSibling.querySelector("input");
+  const count = list.previousElementSibling.querySelector("span");
   const filter = () => {
     const typed = field.value.trim().toLowerCase();
     for (const term of terms) term.hidden = !term.textContent.toLowerCase().includes(typed);
-    for (const part of document.querySelectorAll("#glossary > section")) part.hidden = !part.querySelector("section:not([hidden])");
+    for (const part of /** @type {Found} */ (document.querySelectorAll("#glossary > section"))) part.hidden = !part.querySelector("section:not([hidden])");
     list.hidden = typed !== "";
     const found = terms.filter((term) => !term.hidden).length;
     count.textContent = typed && (found === 1 ? "1 term" : `${found} terms`);
@@ -88,7 +91,7 @@ uncover();
 // The game: its claims come one at a time, and each answer waits for a choice. At the end all of them are there, as on paper and
 // without scripts, and a link holds the score in its fragment. An address that leads to an answer shows them all, too.
 const game = document.querySelector(".claims");
-const answers = [...document.querySelectorAll(".claims ~ section figure")];
+const answers = [.../** @type {Found} */ (document.querySelectorAll(".claims ~ section figure"))];
 const reveal = () => {
   game?.classList.add("all");
   for (const answer of answers) answer.hidden = false;
@@ -100,8 +103,8 @@ if (game) {
   game.insertAdjacentHTML("beforeend", '<p class="choice"><button type="button">True</button> <button type="button">False</button>'
     + ' <button type="button" class="quiet">Show me all</button></p><p class="score"><span role="status"></span>'
     + ' <button type="button" class="next"></button> <button type="button" hidden>Copy the link</button></p>');
-  const [yes, no, all] = game.querySelectorAll(".choice button");
-  const [status, next, copy] = game.querySelector(".score").children;
+  const [yes, no, all, next, copy] = game.querySelectorAll("button");
+  const status = game.querySelector("[role=status]");
   if (sent) status.textContent = `Whoever sent you here got ${sent} of ${count}.`;
 
   const truths = answers.map((answer) => answer.querySelector("figcaption strong").textContent.includes("True"));
@@ -171,12 +174,12 @@ if (new URLSearchParams(location.search).has("all")) openAll();
 // Which chapters have been read, what was predicted, and which goals are reached: marked in the sidebar, counted at each chapter's
 // end and on the first page, ticked in the summary. It is kept in one entry of this browser's storage and goes nowhere; where
 // storage is refused, none of this is there.
-const readable = [...document.querySelectorAll(".chapters a")]; // chapters, and the pages below them
+const readable = [.../** @type {NodeListOf<HTMLAnchorElement>} */ (document.querySelectorAll(".chapters a"))]; // chapters, and the pages below them
 let storage;
 try { storage = localStorage; } catch { /* refused */ }
 if (storage && readable.length) {
   const ENTRY = "where-is-a-token";
-  const root = new URL(page.content_root, location).pathname;
+  const root = new URL(page.content_root, location.href).pathname;
   const nameOf = ({ pathname }) => pathname.slice(root.length).replace(/\.html$/, "");
   const here = nameOf(location);
   const chapters = readable.filter((link) => link.matches(".chapters > ul > li > a"));
@@ -201,9 +204,8 @@ if (storage && readable.length) {
   progress.className = "progress-so-far";
   progress.innerHTML = '<label><input type="checkbox"> I have read this page</label>'
     + '<p><span></span> <a></a> <button type="button">Forget</button></p>';
-  const [tick, line] = progress.children;
-  const [count, next, forget] = line.children;
-  const box = tick.firstChild;
+  const [tick, line, box] = [progress.querySelector("label"), progress.querySelector("p"), progress.querySelector("input")];
+  const [count, next, forget] = [line.querySelector("span"), line.querySelector("a"), line.querySelector("button")];
   box.addEventListener("change", () => keep("read", box.checked));
   forget.addEventListener("click", () => {
     if (!confirm("Forget which chapters you have read, what you predicted, and which goals you have reached?")) return;
@@ -211,7 +213,7 @@ if (storage && readable.length) {
     show();
   });
 
-  const goals = [...document.querySelectorAll(".task-list-item-checkbox")];
+  const goals = [.../** @type {NodeListOf<HTMLInputElement>} */ (document.querySelectorAll(".task-list-item-checkbox"))];
   for (const goal of goals) goal.addEventListener("change", () => keep("reached", [...goals.keys()].filter((at) => goals[at].checked)));
 
   const show = () => {

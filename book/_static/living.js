@@ -1,7 +1,7 @@
 // Loads what living figures need, when the first of them comes near: figures are modules of book/living, which the site's build
 // (tools/sphinx/living.py) has written as calls of `living.define`, since a page opened from a folder may load no modules.
 const living = (() => {
-  const { src, dataset } = document.currentScript;
+  const { src, dataset } = /** @type {HTMLScriptElement} */ (document.currentScript);
   const wanted = new Map(); // name -> a promise of what the module exports, or of the data
   const found = new Map(); // name -> what resolves that promise
   const factories = new Map(); // name -> [what it needs, the function that makes it]
@@ -11,7 +11,7 @@ const living = (() => {
       wanted.set(name, new Promise((resolve, reject) => {
         found.set(name, resolve);
         const script = document.createElement("script");
-        script.src = new URL(`living/${name}.js?v=${dataset.version}`, src);
+        script.src = new URL(`living/${name}.js?v=${dataset.version}`, src).href;
         script.onerror = () => {
           wanted.delete(name); // to be asked for again when the network is back
           script.remove();

@@ -7,10 +7,12 @@ const KEY = 1.25;
 const AHEAD = (25 * Math.PI) / 180; // at position 0, the query's arrow points to the right, and the key's is ahead of it by this angle
 const REACH = 2.9;
 
+/** @type {(length: number, angle: number) => [x: number, y: number]} */
 const tip = (length, angle) => [length * Math.cos(angle), length * Math.sin(angle)];
 const score = (offset) => QUERY * KEY * Math.cos(SPEED * offset - AHEAD);
 const OFFSETS = Array.from({ length: 161 }, (_, at) => (at - 80) / 4);
 
+/** @type {import("./element.js").Figure} */
 export const figure = {
   label: "A query and a key as two arrows, each rotated by its position",
   controls: {

@@ -8,6 +8,7 @@ const OFFSETS = Array.from({ length: 2 * FARTHEST + 1 }, (_, at) => at - FARTHES
 const BUCKETS = t5Buckets(OFFSETS, 32, 128, false);
 const COLORS = ["raspberry", "wine", "rose", "mauve"];
 
+/** @type {import("./element.js").Figure} */
 export const figure = {
   label: "What four trained heads add to the score at each offset",
   needs: ["{for}"],
@@ -32,8 +33,8 @@ export const figure = {
     const chosen = curves[head - 1];
     const at = offset + FARTHEST;
     chart.dots([offset], [chosen[at]], "black", 5, false);
-    const [anchor, right] = offset > 30 ? ["end", 4] : ["start", -4];
-    chart.text(offset, chosen[at], `head ${head}`, `${COLORS[head - 1]} words`, anchor, [right, -12]);
+    const far = offset > 30;
+    chart.text(offset, chosen[at], `head ${head}`, `${COLORS[head - 1]} words`, far ? "end" : "start", [far ? 4 : -4, -12]);
     chart.handle("offset", offset, chosen[at], OFFSETS);
     own.chart = chart;
 

@@ -21,6 +21,7 @@ const QUERY = [[0.7, 1.9], [1, 1.4], [0.8, -2], [0.9, 0.5]];
 // What the hidden row shows: first 37, then the chapter's row, 2024.
 const shown = (round) => (round ? 300 + ((3541 * round + 3883) % 5700) : 37);
 
+/** @type {(angle: number, length?: number) => [right: number, up: number]} */
 const tip = (angle, length = 1) => [length * Math.sin(angle), length * Math.cos(angle)];
 const rotated = (vector, position) => vector.map(([length, angle], i) => tip(angle + OMEGA[i] * position, length));
 const degrees = (angle) => `${written((angle * 180) / Math.PI, 1)}°`;
@@ -100,6 +101,7 @@ function drawRows(stage, top, rows, title) {
   return top + 24 * rows.length;
 }
 
+/** @type {import("./element.js").Figure} */
 export const figure = {
   label: "Four clocks, whose hands show two positions",
   controls: {
@@ -108,7 +110,7 @@ export const figure = {
     start: { label: "Move both to", min: 0, max: MOVED, get: ({ m }) => Math.round(m), put: (m) => ({ m }), when: (state) => !reads(state) },
     by: { label: "Tokens apart", min: 0, max: APART, value: 3, when: (state) => !reads(state) },
     of: { label: "Rotated", value: "row", options: { row: "row 0 of the table", own: "a query and a key" }, when: ({ view }) => view === "score" },
-    m: { value: 1922, min: 0, max: LAST, read: (text) => (/^\d{1,4}$/.test(text) && text <= LAST ? Number(text) : undefined) },
+    m: { value: 1922, min: 0, max: LAST, read: (text) => (/^\d{1,4}$/.test(text) && Number(text) <= LAST ? Number(text) : undefined) },
     round: { value: 0, read: (text) => (/^\d{1,4}$/.test(text) ? Number(text) : undefined) },
     view: { value: "read" },
     play: { label: "Play", plays: "m", perSecond: 8, to: (state) => (reads(state) ? LAST : MOVED) },

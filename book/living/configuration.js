@@ -3,6 +3,16 @@
 import { dynamicNtk, frequencies, llama3, positionInterpolation, yarn, yarnAttentionFactor } from "./formulas.js";
 
 const ORIGINAL = "original_max_position_embeddings";
+/** @typedef {Record<string, any>} Json an object of a configuration, by its keys */
+/** @typedef {[kind: string, factor: number, original: number]} Stretch */
+/** @typedef {{ encoding: string, base: number, rotated: number[], layout: string, frequencies: number[], trained: number[], far: number[],
+ *    stretch: Stretch, attentionFactor: number, window: number, rows: number, sinks: boolean, firstChannel: number, score: number }} Layer */
+/** @typedef {{ layers: number[], count: number, known: Layer }} Kind layers that are alike */
+/** @typedef {{ level: string, code: string, text: string, symptom?: string, page?: string, thread?: string }} Finding */
+/** @typedef {{ name: string, layers: number, length: number, kinds: Kind[], findings: Finding[], limits: [at: number, what: string][],
+ *    read?: boolean, like?: string }} Report */
+
+/** @type {Layer} */
 const NOTHING = {
   encoding: null, base: null, rotated: null, layout: null, frequencies: [], trained: [], far: [],
   stretch: ["none", 1, null], attentionFactor: 1, window: null, rows: null, sinks: null, firstChannel: null, score: null,
@@ -133,6 +143,7 @@ function written(config, at, like, known) {
   return { ...plain, ...rope(config, parameters, base, wide, known), layout };
 }
 
+/** @param {Json} config @param {Json} parameters @param {number} base @param {boolean} wide @param {any} known @returns {Partial<Layer>} */
 function rope(config, parameters, base, wide, known) {
   const [heads, hidden] = [known.heads, known.hidden].map((names) => first([config], names));
   const kind = kindOf(parameters);
@@ -153,9 +164,11 @@ function rope(config, parameters, base, wide, known) {
   }
   const plain = ["default", "none", "mrope", "axial", "proportional"].includes(kind);
   const length = kind === "dynamic" ? longest : original || (kind === "linear" ? null : longest);
+  /** @type {Stretch} */
   const stretch = plain ? NOTHING.stretch : [kind, factor || 1, length];
   const turns = kind === "llama3" ? turnsOf(parameters, { low_freq_factor: 1, high_freq_factor: 4 })
     : kind === "yarn" ? turnsOf(parameters, { beta_slow: 1, beta_fast: 32 }) : null;
+  /** @type {Partial<Layer>} */
   const found = { encoding: "RoPE", base, rotated: rotated && width ? [rotated, width] : null, stretch };
   let attention = parameters.attention_factor || null;
   if (kind === "yarn") attention ??= yarnFactor(factor || 1, parameters);
@@ -171,6 +184,7 @@ function rope(config, parameters, base, wide, known) {
   const omega = frequencies(kind === "proportional" ? width : rotated, base).slice(0, Math.floor(rotated / 2));
   const divided = (divisors) => omega.map((speed, i) => speed / divisors[i]);
   const fits = (key) => Array.isArray(parameters[key]) && parameters[key].length === omega.length;
+  /** @type {(number[] | Float64Array)[]} */
   let [now, far] = [plain ? omega : null, []];
   const many = omega.length > 1; // of a single pair, nobody can say how fast frequencies fall
   if (kind === "linear") now = positionInterpolation(omega, factor || 1);
@@ -249,7 +263,8 @@ function named(kind, number) {
   return `${kind.count} of ${number} layers` + (some && ` (${some})`);
 }
 
-/** The pairs of a rotation against the training length, as `inspector.pairs` has them; `slowed` is by how much each is slowed. */
+/** The pairs of a rotation against the training length, as `inspector.pairs` has them; `slowed` is by how much each is slowed.
+ *  @param {Pick<Layer, "frequencies" | "trained" | "far">} known @param {number} length */
 export function pairs({ frequencies: now, trained, far }, length) {
   const [used, before] = [far.length ? far : now, trained.length ? trained : far.length ? far : now];
   const circles = before.map((omega) => (omega * length) / (2 * Math.PI));
@@ -266,7 +281,8 @@ export function pairs({ frequencies: now, trained, far }, length) {
   };
 }
 
-/** What happens as texts grow: lengths in tokens, and what is there. */
+/** What happens as texts grow: lengths in tokens, and what is there.
+ *  @param {Json} config @param {Kind[]} kinds @param {number} length @returns {[at: number, what: string][]} */
 function limits(config, kinds, length) {
   const found = new Map();
   const add = (at, what) => found.set(`${at} ${what}`, [at, what]);
@@ -301,7 +317,8 @@ function read(config, known) {
   return all.text_config ?? all;
 }
 
-/** The report on a configuration. Raises an Error of one sentence if it doesn't say what the model is. */
+/** The report on a configuration. Raises an Error of one sentence if it doesn't say what the model is.
+ *  @param {Json} config @param {any} known @param {{ name?: string, length?: number }} [asked] @returns {Report} */
 export function inspect(config, known, { name, length } = {}) {
   config = read(config, known);
   const count = layersOf(config, known);
@@ -326,7 +343,8 @@ export function inspect(config, known, { name, length } = {}) {
   };
 }
 
-/** The report on a model of the table. */
+/** The report on a model of the table.
+ *  @param {string} name @param {any} known @param {{ length?: number }} [asked] @returns {Report} */
 export function inspectModel(name, known, { length } = {}) {
   const row = known.table[name];
   const kinds = row.kinds.map(({ spectrum, truncate, count, ...rest }) => {
@@ -342,20 +360,23 @@ export function inspectModel(name, known, { length } = {}) {
   return { name, layers: row.layers, length: trained, kinds, findings: [], limits: limits({}, kinds, trained) };
 }
 
-/** The configuration with only the numbers and names that `inspect` reads, but for one that may be a private folder. */
+/** The configuration with only the numbers and names that `inspect` reads, but for one that may be a private folder.
+ *  @param {Json} config @param {any} known */
 export function reduced(config, known) {
   inspect(config, known);
   return Object.fromEntries(Object.entries(read(config, known)).filter(([key]) => own(known.rules, key) && key !== "_name_or_path"));
 }
 
-/** What is found, if anything is wrong or likely to be built wrongly, in one sentence. */
+/** What is found, if anything is wrong or likely to be built wrongly, in one sentence.
+ *  @param {Report} report */
 export function worst({ name, findings: found }) {
   const bad = found.filter(({ level }) => level !== "note");
   const more = bad.length > 1 ? ` (${bad.length - 1} more below)` : "";
   return bad.length ? `${name}: ${bad[0].text}${more}` : "";
 }
 
-/** Kinds of layers in words: a heading, and lines below it. */
+/** Kinds of layers in words: a heading, and lines below it.
+ *  @param {Kind} kind @param {Report} report */
 export function described(kind, report) {
   const { known } = kind;
   const total = Math.max(report.layers, report.kinds.reduce((sum, { count }) => sum + count, 0));
@@ -370,6 +391,7 @@ export function described(kind, report) {
   return lines;
 }
 
+/** @param {Layer} known */
 function rotationWords({ base, rotated, firstChannel, layout }) {
   const words = [base ? `base ${whole(base)}` : "base not written down"];
   const side = { null: "", 0: ", the first" }[firstChannel] ?? `, from channel ${firstChannel}`;
@@ -378,6 +400,7 @@ function rotationWords({ base, rotated, firstChannel, layout }) {
   return words.join("; ");
 }
 
+/** @param {Layer} known @param {number} length */
 function pairWords(known, length) {
   const count = known.frequencies.length;
   if (!count) return [];

@@ -14,6 +14,7 @@ function cosines(rows) {
 const lastRow = ({ beyond }) => (beyond ? 2 : 1) * TRAINED - 1;
 const rowOf = (state) => Math.min(state.row, lastRow(state));
 
+/** @type {import("./element.js").Figure} */
 export const figure = {
   label: "Cosines between the rows of a learned table and between those of the sinusoidal one",
   needs: ["learned-rows"],
@@ -27,7 +28,7 @@ export const figure = {
     if (!own.cosines) {
       const numbers = unpackHalf(own.data["learned-rows"]);
       const rows = Array.from({ length: 2 * TRAINED }, (_, m) => Float64Array.from(numbers.slice(m * WIDTH, (m + 1) * WIDTH)));
-      own.cosines = [cosines(rows), cosines(sinusoidalTable(rows.keys(), WIDTH))];
+      own.cosines = [cosines(rows), cosines(sinusoidalTable([...rows.keys()], WIDTH))];
     }
     const count = lastRow(state) + 1;
     const places = Array.from({ length: count }, (_, m) => m);

@@ -3,6 +3,7 @@ import { listed } from "./draw.js";
 import { reflect } from "./formulas.js";
 
 const THIRD = (2 * Math.PI) / 3;
+/** @type {[x: number, y: number][]} */
 const CUPS = [0, 1, 2].map((cup) => [Math.cos(Math.PI / 2 + cup * THIRD), Math.sin(Math.PI / 2 + cup * THIRD)]);
 const SWAPS = { A: [0, 1], B: [1, 2], C: [0, 2] };
 const MOST = 12; // swaps in a game
@@ -15,12 +16,14 @@ const angle = (name) => (SWAPS[name][1] - SWAPS[name][0]) * THIRD;
 
 /** The arrow after each swap, first that to cup 0. */
 function arrows(swaps, mode) {
+  /** @type {[x: number, y: number][]} */
   const found = [CUPS[0]];
   for (const name of swaps) {
     const [x, y] = found.at(-1);
     const [a, b] = SWAPS[name].map((cup) => CUPS[cup]);
     const [cos, sin] = [Math.cos(angle(name)), Math.sin(angle(name))];
-    found.push(mode === "mirrors" ? reflect([x, y], [a[0] - b[0], a[1] - b[1]]) : [x * cos - y * sin, x * sin + y * cos]);
+    const [right, up] = mode === "mirrors" ? reflect([x, y], [a[0] - b[0], a[1] - b[1]]) : [x * cos - y * sin, x * sin + y * cos];
+    found.push([right, up]);
   }
   return found;
 }
@@ -43,6 +46,7 @@ const add = (name) => ({
   press: ({ game }) => (game.length < MOST ? { game: game + name, steps: game.length + 1 } : {}),
 });
 
+/** @type {import("./element.js").Figure} */
 export const figure = {
   label: "The shell game as arrows that are reflected or rotated, beside the game with three cups",
   controls: {
@@ -77,8 +81,7 @@ export const figure = {
     if (mode === "mirrors") {
       for (const name of Object.keys(SWAPS)) {
         const [x, y] = third(name);
-        const ends = [[-0.95 * x, x], [-0.95 * y, y]];
-        plane.line(...ends, `dashed ${name === last ? "" : "faint"}`, name === last);
+        plane.line([-0.95 * x, x], [-0.95 * y, y], `dashed ${name === last ? "" : "faint"}`, name === last);
         plane.text(-1.1 * x, -1.1 * y, name, name === last ? "words" : "pale", "middle", [0, 4]);
       }
     } else if (last) {

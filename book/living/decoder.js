@@ -2,7 +2,15 @@
 // kept in single. Nothing here touches the page, so that a worker can run it.
 import { alibiSlopes, applyRope, linear, normalized, ropeTables, shawRow, sinusoidalTable, t5Buckets } from "./formulas.js";
 
-// float16, little-endian, in base64 -> Float32Array; every value is exact, those too small for the exponent included.
+/** @typedef {import("./formulas.js").Numbers} Numbers */
+/** @typedef {{ name: string, frequencies?: Numbers, attentionFactor?: number, maxDistance?: number }} Scheme */
+/** @typedef {{ config: { num_heads: number }, scheme: Scheme, shapes: Record<string, number[]>, weights: string }} Stored weights in base64 */
+/** @typedef {ReturnType<typeof unpackModel>} Model */
+/** @typedef {[numbers: Numbers, first: number, apart: number]} Rows numbers, where the first row stands, how far apart rows stand */
+/** @typedef {(layer: number, head: number, query: number, first: number, weights: Float32Array) => void} Watch */
+
+/** float16, little-endian, in base64 -> Float32Array; every value is exact, those too small for the exponent included.
+ *  @param {string} base64 */
 export function unpackHalf(base64) {
   const bytes = atob(base64);
   const numbers = new Float32Array(bytes.length / 2);
@@ -16,9 +24,11 @@ export function unpackHalf(base64) {
   return numbers;
 }
 
-// A stored model, {config, scheme, shapes: {name: [rows, columns]}, weights: base64}, made ready: the sizes and each array.
+/** A stored model made ready: the sizes and each array.
+ *  @param {Stored} stored */
 export function unpackModel({ config, scheme, shapes, weights }) {
   const numbers = unpackHalf(weights);
+  /** @type {Record<string, Float32Array>} */
   const arrays = {};
   let at = 0;
   for (const [name, shape] of Object.entries(shapes)) {
@@ -30,9 +40,10 @@ export function unpackModel({ config, scheme, shapes, weights }) {
   return { scheme, arrays, width, layers, vocabulary, hidden: shapes["blocks.0.mlp.0.weight"][0], heads: config.num_heads };
 }
 
-// y[r, c] = Σ_i x[r, i] · w[c, i] for `rows` of x and `columns` rows of w, of n numbers each. Arrays are [numbers, where the
-// first stands, how far apart rows stand]. Blocks of 2 × 4 sums stay in the processor's registers; at an edge some are taken
-// twice. Each sum is taken in the order of i, whatever the block, so that a token alone gives what it gives among others.
+/** y[r, c] = Σ_i x[r, i] · w[c, i] for `rows` of x and `columns` rows of w, of n numbers each. Blocks of 2 × 4 sums stay in the
+ *  processor's registers; at an edge some are taken twice. Each sum is taken in the order of i, whatever the block, so that a token
+ *  alone gives what it gives among others.
+ *  @type {(x: Rows, rows: number, w: Rows, columns: number, n: number, y: Rows) => void} */
 function multiply([x, xAt, xStep], rows, [w, wAt, wStep], columns, n, [y, yAt, yStep]) {
   for (let r = 0; r < rows; r += 2) {
     const r1 = Math.min(r + 1, rows - 1);
@@ -77,7 +88,8 @@ function multiply([x, xAt, xStep], rows, [w, wAt, wStep], columns, n, [y, yAt, y
   }
 }
 
-// Each row of x, brought to mean 0 and variance 1, times weight plus bias.
+/** Each row of x, brought to mean 0 and variance 1, times weight plus bias.
+ *  @type {(x: Numbers, weight: Numbers, bias: Numbers, y: Numbers) => void} */
 function layerNorm(x, weight, bias, y) {
   const width = weight.length;
   for (let at = 0; at < x.length; at += width) {
@@ -112,7 +124,8 @@ function gelu(x) {
   return GELU[i] + d * (after - before + d * (before - 2 * GELU[i] + after)) / 2;
 }
 
-// The first door: adds to the rows of x what the scheme has for their positions.
+/** The first door: adds to the rows of x what the scheme has for their positions.
+ *  @type {(x: Numbers, positions: number[], scheme: Scheme, width: number, table?: Float32Array) => void} */
 function embed(x, positions, scheme, width, table) {
   const add = (row) => positions.forEach((m, t) => {
     for (let i = 0; i < width; i++) x[t * width + i] += row(t, i);
@@ -135,8 +148,10 @@ function embed(x, positions, scheme, width, table) {
   }
 }
 
-// The third door: what it adds to a head's score by the offset from key to query, or null. Shaw's depends on the query, and is
-// added in `attend`.
+/** The third door: what it adds to a head's score by the offset from key to query, or null. Shaw's depends on the query, and is
+ *  added in `attend`.
+ *  @param {Scheme} scheme @param {number} heads @param {Float32Array} [table]
+ *  @returns {((head: number, offset: number) => number) | null} */
 function biases(scheme, heads, table) {
   if (scheme.name === "alibi") {
     const slopes = alibiSlopes(heads);
@@ -154,10 +169,16 @@ function biases(scheme, heads, table) {
 // exactly the numbers of one pass (but for the scheme "normalized", which divides by what comes at once). Who may look at whom
 // goes by the order of the tokens, whatever their positions.
 export class Decoding {
-  // changes: what is different from the trained scheme, e.g. {frequencies, attentionFactor}; window: how many
-  // keys a query sees, itself included; capacity: how many tokens there may be.
+  /** changes: what is different from the trained scheme; window: how many keys a query sees, itself included; capacity: how many
+   *  tokens there may be.
+   *  @param {Model} model @param {{ changes?: Partial<Scheme>, window?: number, capacity?: number }} [options] */
   constructor(model, { changes = {}, window = Infinity, capacity = 512 } = {}) {
-    Object.assign(this, { model, window, capacity, length: 0, positions: [] });
+    this.model = model;
+    this.window = window;
+    this.capacity = capacity;
+    this.length = 0;
+    /** @type {number[]} */
+    this.positions = [];
     this.scheme = { ...model.scheme, ...changes };
     this.table = model.arrays["scheme.table"];
     this.bias = biases(this.scheme, model.heads, this.table);
@@ -166,8 +187,9 @@ export class Decoding {
     this.values = store(); // (width, capacity), so that they are mixed along rows
   }
 
-  // The scores of the next byte after each of these tokens, (tokens, vocabulary). `watch(layer, head, query, first, weights)`
-  // is told how much each query attends to the keys from `first` on, in numbers that hold during the call.
+  /** The scores of the next byte after each of these tokens, (tokens, vocabulary). `watch` is told how much each query attends to the
+   *  keys from `first` on, in numbers that hold during the call.
+   *  @param {number[]} tokens @param {number[]} [positions] @param {Watch | null} [watch] */
   extend(tokens, positions = Array.from(tokens, (_, t) => this.length + t), watch = null) {
     const { model, scheme, length: start } = this;
     const { arrays, width, hidden } = model;
@@ -190,7 +212,9 @@ export class Decoding {
     const mixed = new Float32Array(count * width);
     const wide = new Float32Array(count * hidden);
     for (let layer = 0; layer < model.layers; layer++) {
+      /** @type {(name: string) => Float32Array} */
       const of = (name) => arrays[`blocks.${layer}.${name}`];
+      /** @type {(from: Numbers, inner: number, name: string, outer: number, to: Numbers) => void} */
       const times = (from, inner, name, outer, to) => {
         multiply([from, 0, inner], count, [of(`${name}.weight`), 0, inner], outer, inner, [to, 0, outer]);
       };
@@ -198,8 +222,7 @@ export class Decoding {
       times(y, width, "attention.query", width, wide);
       const keys = this.keys[layer].subarray(start * width, (start + count) * width);
       times(y, width, "attention.key", width, keys);
-      const values = [this.values[layer], start, this.capacity];
-      multiply([of("attention.value.weight"), 0, width], width, [y, 0, width], count, width, values);
+      multiply([of("attention.value.weight"), 0, width], width, [y, 0, width], count, width, [this.values[layer], start, this.capacity]);
       if (turns) {
         this.turn(wide, turns, count);
         this.turn(keys, turns, count);
@@ -224,7 +247,8 @@ export class Decoding {
     return logits;
   }
 
-  // The second door.
+  /** The second door.
+   *  @param {Float32Array} x @param {{ cos: Float64Array[], sin: Float64Array[] }} turns @param {number} count */
   turn(x, { cos, sin }, count) {
     const { width, heads } = this.model;
     const size = width / heads;
@@ -236,7 +260,8 @@ export class Decoding {
     }
   }
 
-  // Mixes the values that each query sees. A block of queries meets all keys that any of them sees; the others get no weight.
+  /** Mixes the values that each query sees. A block of queries meets all keys that any of them sees; the others get no weight.
+   *  @param {number} layer @param {Numbers} queries @param {number} count @param {Numbers} mixed @param {Watch | null} watch */
   attend(layer, queries, count, mixed, watch) {
     const { model: { width, heads }, length: start, positions, scheme, bias, window, capacity } = this;
     const size = width / heads;
@@ -250,6 +275,7 @@ export class Decoding {
       const first = Math.max(0, start + begin - window + 1); // of the keys that the block sees
       const seen = start + begin + rows - first;
       for (let h = 0; h < heads; h++) {
+        /** @type {Rows} */
         const block = [queries, begin * width + h * size, width];
         multiply(block, rows, [this.keys[layer], first * width + h * size, width], seen, size, [weights, 0, seen]);
         if (shaw) multiply(block, rows, [this.table, 0, size], shaw, size, [products, 0, shaw]);
@@ -275,6 +301,7 @@ export class Decoding {
           row.fill(0, high + 1);
           if (watch) watch(layer, h, query, first + low, row.subarray(low, high + 1));
         }
+        /** @type {Rows} */
         const values = [this.values[layer], h * size * capacity + first, capacity];
         multiply([weights, 0, seen], rows, values, size, seen, [mixed, begin * width + h * size, width]);
       }
@@ -282,7 +309,8 @@ export class Decoding {
   }
 }
 
-// −ln of the probability of the target after each row of scores, in nats.
+/** −ln of the probability of the target after each row of scores, in nats.
+ *  @param {Float32Array} logits @param {number[]} targets */
 function lossesOf(logits, targets) {
   const outputs = logits.length / targets.length;
   return Float64Array.from(targets, (target, t) => {
@@ -292,7 +320,8 @@ function lossesOf(logits, targets) {
   });
 }
 
-// Random numbers from 0 to 1, the same for the same seed in every browser (mulberry32).
+/** Random numbers from 0 to 1, the same for the same seed in every browser (mulberry32).
+ *  @param {number} seed */
 export function mulberry32(seed) {
   return () => {
     seed = seed + 0x6d2b79f5 | 0;
@@ -302,7 +331,8 @@ export function mulberry32(seed) {
   };
 }
 
-// A byte sampled by its scores; at temperature 0, the likeliest byte.
+/** A byte sampled by its scores; at temperature 0, the likeliest byte.
+ *  @param {Float32Array} logits @param {number} temperature @param {() => number} random */
 function drawn(logits, temperature, random) {
   const most = Math.max(...logits);
   if (!temperature) return logits.indexOf(most);
@@ -312,13 +342,21 @@ function drawn(logits, temperature, random) {
   return found < 0 ? logits.indexOf(most) : found; // rounding may leave a tiny rest
 }
 
-// What a model computes for one text of byte ids: {losses of text[1], text[2], …; attention, [layer][head][one row per query of
-// `queries`], over all keys so far; written, the ids that follow the text}. positions: one per token, those written included.
+/** What is asked about one text of byte ids, with a position for each token, those written included:
+ *  @typedef {{ text: number[], changes?: Partial<Scheme>, positions?: number[], window?: number, queries?: number[],
+ *    write?: { bytes: number, temperature?: number, seed?: number } }} Question */
+/** The losses of text[1], text[2], …; the attention, [layer][head][one row per query of `queries`], over all keys so far; and the ids
+ *  that follow the text:
+ *  @typedef {{ losses: Float64Array, attention: Float32Array[][][], written: number[] }} Answer */
+/** What a model computes for one text.
+ *  @param {Model} model @param {Question} question @returns {Answer} */
 export function answer(model, { text, changes, positions, window, queries = [], write = { bytes: 0 } }) {
   const { bytes, temperature = 0, seed = 0 } = write;
   const decoding = new Decoding(model, { changes, window, capacity: text.length + bytes });
   const at = (from, to) => positions?.slice(from, to) ?? Array.from({ length: to - from }, (_, t) => from + t);
+  /** @type {Float32Array[][][]} */
   const attention = Array.from({ length: model.layers }, () => Array.from({ length: model.heads }, () => []));
+  /** @type {Watch} */
   const watch = (layer, head, query, first, weights) => {
     queries.forEach((wanted, q) => {
       if (wanted === query) (attention[layer][head][q] = new Float32Array(query + 1)).set(weights, first);
@@ -335,8 +373,10 @@ export function answer(model, { text, changes, positions, window, queries = [], 
   return { losses, attention, written };
 }
 
-// The worker's side: it keeps the models that it was sent, and answers one question at a time.
+/** The worker's side: it keeps the models that it was sent, and answers one question at a time.
+ *  @param {MessagePort} scope */
 export function serve(scope) {
+  /** @type {Record<string, Model>} */
   const models = {};
   scope.onmessage = ({ data: { name, model, question } }) => {
     try {

@@ -10,7 +10,10 @@ const ROOM = 28; // letters that have room in a third of the width, where each o
 const STICKS = 0.68; // of the window's height: a picture that is lower stays in sight on a phone while its controls are used
 
 // What moves by itself does so once, when most of it is in view, and one figure at a time.
+/** @typedef {{ seen: boolean, begin(): void }} Entrance */
+/** @type {Set<Entrance>} */
 const waiting = new Set();
+/** @type {Entrance | null} */
 let entering = null;
 function enter() {
   if (entering) return;
@@ -18,6 +21,7 @@ function enter() {
   entering?.begin();
 }
 
+/** @type {<Tag extends keyof HTMLElementTagNameMap>(tag: Tag, properties: object, ...children: (Node | string)[]) => HTMLElementTagNameMap[Tag]} */
 const create = (tag, properties, ...children) => {
   const element = Object.assign(document.createElement(tag), properties);
   element.append(...children);
@@ -25,13 +29,16 @@ const create = (tag, properties, ...children) => {
 };
 
 /** A control: its element, set(value, state), and read(text), the value that an address gives. Buttons apart, it has two lines: its
- *  name and its value above, and what is moved below. Kinds: a button, a choice, a switch, a text, a slider. */
+ *  name and its value above, and what is moved below. Kinds: a button, a choice, a switch, a text, a slider.
+ *  @typedef {{ element: HTMLElement, set(value: any, state?: State): void, read?(text: string): any }} Part
+ *  @param {string} name @param {Control} control @param {(name: string, value: any) => void} change @param {string} id @param {Own} own
+ *  @returns {Part} */
 function made(name, control, change, id, own) {
   if (control.leads) return { element: create("span", { textContent: control.label }), set() {} };
   if (control.press || control.plays) {
     const button = create("button", { type: "button", textContent: control.label });
     button.addEventListener("click", () => change(name, true));
-    return { element: button, set(value, state) { if (control.pressed) button.setAttribute("aria-pressed", control.pressed(state)); } };
+    return { element: button, set(value, state) { if (control.pressed) button.ariaPressed = `${control.pressed(state)}`; } };
   }
   const title = create("span", { textContent: control.label });
   if (control.options) {
@@ -54,10 +61,10 @@ function made(name, control, change, id, own) {
     title.id = group;
     element.setAttribute("role", "radiogroup");
     element.setAttribute("aria-labelledby", group);
-    element.addEventListener("change", ({ target }) => change(name, target.value));
+    for (const radio of radios) radio.addEventListener("change", () => change(name, radio.value));
     return { element, set(value) { for (const radio of radios) radio.checked = radio.value === value; }, read };
   }
-  const input = create(control.rows ? "textarea" : "input", {});
+  const input = /** @type {HTMLInputElement} */ (create(control.rows ? "textarea" : "input", {}));
   const element = create("label", { className: "control" }, title, input);
   if (typeof control.value === "boolean") {
     input.type = "checkbox";
@@ -75,7 +82,7 @@ function made(name, control, change, id, own) {
   // A slider over `values` runs over their indices, so that each key press moves to the next value.
   const { values, show = (value) => written(value) } = control;
   const shown = create("span", {}); // an output would take the label for itself
-  shown.setAttribute("aria-hidden", true); // the slider says it as its value
+  shown.setAttribute("aria-hidden", "true"); // the slider says it as its value
   title.after(shown);
   const { min = 0, max = values?.length - 1, step = 1 } = control;
   const movable = typeof max === "function"; // an end that depends on the state
@@ -85,7 +92,7 @@ function made(name, control, change, id, own) {
   return {
     element,
     set(value, state) {
-      if (movable) input.max = max(state);
+      if (movable) input.max = `${max(state)}`;
       input.value = values ? values.indexOf(value) : value;
       shown.textContent = show(value, state, own);
       input.setAttribute("aria-valuetext", shown.textContent);
@@ -94,7 +101,8 @@ function made(name, control, change, id, own) {
   };
 }
 
-/** A text that may also come from a file, which is chosen, or dropped on it. */
+/** A text that may also come from a file, which is chosen, or dropped on it.
+ *  @param {HTMLElement} label @param {Control} control @param {(text: string) => void} change @param {(value: string) => void} set */
 function withFile(label, control, change, set) {
   const file = create("input", { type: "file", accept: control.file });
   file.setAttribute("aria-label", `${label.textContent}: a file`);
@@ -111,27 +119,66 @@ function withFile(label, control, change, set) {
 }
 
 /**
- * Start a living figure instead of the plain one. `figure` has
- * - label: what a screen reader calls it; controls: name -> {label, value, …}, by name in the state and in the address
- *   (a slider's max may be a function of the state; one that shows only a part of the state has get(state, own) and
- *   put(value, state, own); options may be a function of own.data, and many of them have groups; a text may come from a `file`; those
- *   that are `compact` stand close together, those that are `more` are folded under the figure's `more`, those that are `placed` stand in
- *   the picture, a text with `rows` may have several lines; a button with `named(state, own)` is called so, and told(state) tells a
- *   screen reader more; pressed(state) tells whether it is; what only `leads` is a label before the buttons that follow);
- * - draw(stage, state, own): draws a frame on the stage and returns what it shows in words. `own` is one object for all frames: the
- *   figure keeps there what it has computed; own.data is what `needs` names, own.redraw() asks for another frame, own.asked tells
- *   whether models are to be asked, own.still whether nothing may move, own.repeated whether the page repeats the figure for
- *   readers who know no nats, and own.wait(promise, undo) says what went wrong with the models, until the reader tries again;
- * - reports: whether it sets own.finding, a sentence that stands above the picture, and own.report, HTML that stands below the words;
- * - unsent: whether the address keeps the state in its fragment, which no server gets;
- * - asks: {label, always, only}: it has models to ask. Any change that the reader makes asks them, unless it is `only` the button of
- *   this label that does; that button is there `always`, or where data are to be saved, or after a failure;
- * - needs: names of data to load before the first frame; "{for}" stands for what a cell gave to the plain figure;
- * - enters: {plays, from, to, perSecond, step}: what it moves by itself, once, to its value in the first state if there is no `to`;
- * - point(x, y, state, own): where the pointer is pressed, in pixels of the stage, -> what of the state changes.
- *
- * An element may begin with another `state`, and so show another view; if it repeats a figure of another page, it says so (`of`), and
- * may show only some controls (`shows`).
+ * The form of a figure's module, which exports `figure`:
+ * @typedef {object} Figure
+ * @property {string} label what a screen reader calls it
+ * @property {Record<string, Control>} controls by their names in the state and in the address
+ * @property {(stage: Stage, state: State, own: Own) => string} draw draws a frame on the stage and returns what it shows in words
+ * @property {(x: number, y: number, state: State, own: Own) => State | void} [point] what of the state changes where the pointer is
+ *   pressed, in pixels of the stage
+ * @property {string[]} [needs] data to load before the first frame; "{for}" stands for what a cell gave to the plain figure
+ * @property {{ label: string, always?: boolean, only?: boolean }} [asks] it has models to ask. Any change that the reader makes asks
+ *   them, unless it is `only` the button of this label that does; that button is there `always`, or where data are to be saved, or
+ *   after a failure
+ * @property {{ plays: string, from(width: number, state: State): number, to?: number, perSecond: number, step?: number }} [enters] what
+ *   it moves by itself, once, to its value in the first state if there is no `to`
+ * @property {boolean} [reports] whether it sets own.finding and own.report
+ * @property {boolean} [unsent] whether the address keeps the state in its fragment, which no server gets
+ * @property {string} [more] the name of what folds the controls that are `more`
+ */
+/** @typedef {any} State the controls' values, by name */
+/**
+ * A control is a button (`press` or `plays`), a choice (`options`), a switch, a text, or a slider, by its value. Without a label it is
+ * part of the state, moved by other controls, or by none.
+ * @typedef {object} Control
+ * @property {string} [label]
+ * @property {boolean | string | number} [value] in the first state
+ * @property {number} [min] of a slider @property {number | ((state: State) => number)} [max] @property {number} [step]
+ * @property {number[]} [values] of a slider that has only these @property {(value: any, state: State, own: Own) => string} [show]
+ * @property {Record<string, string> | ((data: any) => Record<string, string>)} [options] value -> name
+ * @property {(data: any) => Record<string, string[]>} [groups] of many options
+ * @property {number} [rows] of a text with several lines @property {number} [most] letters @property {string} [file] kinds that may hold it
+ * @property {(state: State, own: Own) => State | void} [press] what of the state changes
+ * @property {string} [plays] what a button moves @property {number | ((state: State) => number)} [perSecond]
+ * @property {(state: State) => number} [to] where it ends
+ * @property {(state: State, own: Own) => string} [named] what a button is called now
+ * @property {(state: State) => string} [told] what a screen reader calls it @property {(state: State) => boolean} [pressed]
+ * @property {boolean} [leads] a label before the buttons that follow
+ * @property {(state: State, own: Own) => any} [get] what it shows @property {(value: any, state: State, own: Own) => State} [put]
+ * @property {(text: string) => any} [read] the value that an address gives
+ * @property {(state: State, own: Own) => unknown} [when] whether it is there
+ * @property {boolean} [compact] close to others @property {boolean} [more] folded @property {boolean} [placed] in the picture
+ */
+/**
+ * One object for all frames, where the figure keeps what it has computed.
+ * @typedef {Record<string, any> & Shared} Own
+ * @typedef {object} Shared
+ * @property {Record<string, any>} data what the figure `needs`, by these names
+ * @property {() => void} redraw asks for another frame
+ * @property {boolean} [asked] whether models are to be asked
+ * @property {(answer: Promise<unknown>, undo?: () => void) => void} wait says what went wrong with the models, until the reader tries again
+ * @property {string} [failed] what went wrong
+ * @property {boolean} still whether nothing may move
+ * @property {string} [moves] what moves by itself now
+ * @property {boolean} repeated whether the page repeats the figure for readers who know no nats
+ * @property {string} [finding] a sentence that stands above the picture
+ * @property {string} [report] HTML that stands below the words
+ */
+
+/**
+ * Start a living figure instead of the plain one. An element may begin with another `state`, and so show another view; if it repeats
+ * a figure of another page, it says so (`of`), and may show only some controls (`shows`).
+ * @param {HTMLElement & { drawn?: object, state?: State }} host @param {Figure} figure
  */
 export async function start(host, figure) {
   const id = host.getAttribute("for");
@@ -139,6 +186,7 @@ export async function start(host, figure) {
   const address = id.replace("fig-", "");
   const { asks, enters } = figure;
   const saves = navigator.connection?.saveData;
+  /** @type {Record<string, Control>} */
   const controls = { ...figure.controls, ...asks && { asks: {
     label: asks.label, press: () => ask() && {}, when: () => !own.asked && Boolean(asks.always || saves || own.failed),
   } } };
@@ -150,16 +198,19 @@ export async function start(host, figure) {
   const shows = (name) => !shown || shown.includes(name);
   const unknown = shown?.find((name) => !(name in controls));
   if (unknown) throw new Error(`${id} shows ${unknown}, which is none of ${Object.keys(controls)}`);
+  /** @type {State} */
   const state = { ...defaults };
-  const own = { redraw, still: still.matches, repeated: host.hasAttribute("of"), data: {} };
+  /** @type {Own} */
+  const own = { redraw, wait, still: still.matches, repeated: host.hasAttribute("of"), data: {} };
   const ask = () => Object.assign(own, { asked: true, failed: "" });
-  own.wait = async (answer, undo) => {
+  /** @param {Promise<unknown>} answer @param {() => void} [undo] */
+  async function wait(answer, undo) {
     try { await answer; } catch (error) {
       undo?.();
       Object.assign(own, { asked: false, failed: error.message });
     }
     changed(); // the change is complete, and is to be spoken
-  };
+  }
   for (const name of figure.needs ?? []) own.data[name] = await living.load(`data/${name.replace("{for}", host.getAttribute("of") ?? id)}`);
 
   host.setAttribute("role", "group");
@@ -167,8 +218,8 @@ export async function start(host, figure) {
   // What is drawn is said in words below; the picture is hidden from screen readers.
   host.innerHTML = `<p class="try">${escaped(host.getAttribute("try"))}</p><div class="stage"><svg aria-hidden="true"></svg></div>`
     + '<div class="controls"></div><div class="buttons"></div><p class="says"></p><p role="status"></p>';
-  const [, stageBox, panel, buttons, says, spoken] = host.children;
-  const [svg] = stageBox.children;
+  const [, stageBox, panel, buttons, says, spoken] = /** @type {HTMLCollectionOf<HTMLElement>} */ (host.children);
+  const svg = stageBox.querySelector("svg");
   const some = (kind) => Object.entries(controls).some(([name, control]) => control[kind] && shows(name));
   const compact = create("div", { className: "compact" });
   const finding = create("p", { className: "finding" });
@@ -179,7 +230,9 @@ export async function start(host, figure) {
   if (some("compact")) panel.append(compact);
   if (some("more")) buttons.after(create("details", {}, create("summary", { textContent: figure.more }), more));
 
+  /** @type {Record<string, Part>} */
   const parts = {};
+  /** @type {{ plays: string, button: HTMLElement, frame: number } | null} */
   let playing = null;
   for (const [name, control] of Object.entries(controls)) {
     if (!control.label || !shows(name)) continue; // part of the state, moved by other controls, or by none
@@ -216,12 +269,12 @@ export async function start(host, figure) {
   function play(control, button) {
     if (playing) { stop(); return changed(); }
     const { plays, perSecond = 1 } = control;
-    const { min, max, step = 1 } = controls[plays];
+    const { min, max, step = 1 } = /** @type {Control & { max: number }} */ (controls[plays]);
     const speed = () => (typeof perSecond === "function" ? perSecond(state) : perSecond);
     const to = control.to?.(state) ?? max;
     if (state[plays] >= to) state[plays] = enters?.plays === plays ? enters.from(stageBox.clientWidth, state) : min;
     if (still.matches) {
-      state[plays] = Math.min(state[plays] + Math.max(step, speed()), max); // a step for each press
+      state[plays] = Math.min(state[plays] + Math.max(step, speed()), to); // a step for each press
       return changed();
     }
     run({ plays, speed, step, to, button });
@@ -263,13 +316,13 @@ export async function start(host, figure) {
     if (!playing) settling = setTimeout(() => { spoken.textContent = says.textContent; keep(); }, SETTLED);
   }
   function keep() {
-    const url = new URL(location);
+    const url = new URL(location.href);
     const kept = figure.unsent ? new URLSearchParams() : url.searchParams;
     for (const [name, value] of Object.entries(state)) {
       if (value === defaults[name] || value === undefined) kept.delete(`${address}.${name}`);
       else kept.set(`${address}.${name}`, value);
     }
-    if (figure.unsent) url.hash = kept;
+    if (figure.unsent) url.hash = `${kept}`;
     else if (url.search !== location.search) url.hash = id; // a link to the setting leads to the figure
     try { history.replaceState(history.state, "", url); } catch { /* some browsers keep the address of a file as it is */ }
   }
@@ -293,6 +346,7 @@ export async function start(host, figure) {
   }
 
   let asked = false;
+  /** @type {Stage["handles"]} */
   let handles = [];
   function redraw() {
     if (asked) return;
@@ -309,7 +363,7 @@ export async function start(host, figure) {
       const { get, named, told, when, label } = controls[name];
       part.set(get ? get(state, own) : state[name], state);
       if (part.element === playing?.button) part.element.textContent = "Pause";
-      else if (part.element.type === "button") part.element.textContent = named?.(state, own) ?? label;
+      else if (part.element.matches("button")) part.element.textContent = named?.(state, own) ?? label;
       if (told) part.element.setAttribute("aria-label", told(state));
       const gone = when ? !when(state, own) : false;
       if (gone && part.element.contains(document.activeElement)) back.focus({ preventScroll: true }); // else it would be nowhere
@@ -318,8 +372,8 @@ export async function start(host, figure) {
     }
     // As many columns as leave no control alone in its row.
     for (const box of [panel, more]) {
-      const cells = [...box.children].filter((cell) => !cell.hidden && !cell.matches(".wide, .compact")).length;
-      box.style.setProperty("--columns", cells % 3 && cells < 5 ? Math.min(cells, 2) : 3);
+      const cells = [.../** @type {HTMLCollectionOf<HTMLElement>} */ (box.children)].filter((cell) => !cell.hidden && !cell.matches(".wide, .compact")).length;
+      box.style.setProperty("--columns", cells % 3 && cells < 5 ? `${Math.min(cells, 2)}` : "3");
     }
     svg.setAttribute("viewBox", `0 0 ${width} ${stage.height}`);
     svg.innerHTML = stage.parts.join("");
@@ -341,6 +395,7 @@ export async function start(host, figure) {
 
   // A ring is dragged whichever way the pointer goes. Elsewhere, a finger that moves up or down scrolls the page, and changes
   // nothing: what it means is known only when it has moved a little, or has been lifted.
+  /** @type {{ x: number, y: number, ring: string, acts: boolean } | null} */
   let held = null; // the pointer that is down: where it came down, whether it acts, and the ring that it holds
   const place = ({ clientX, clientY }) => {
     const box = svg.getBoundingClientRect();

@@ -75,7 +75,8 @@ function drawnOf(known, length) {
   }));
 }
 
-/** Lines of several pairs as one: from and to, in tokens, or nothing where the first isn't below the second. */
+/** Lines of several pairs as one: from and to, in tokens, or nothing where the first isn't below the second.
+ *  @returns {[xs: number[], ys: number[]]} */
 function bars(rows, reach, ends) {
   const [xs, ys] = [[], []];
   rows.forEach((row, i) => {
@@ -117,6 +118,7 @@ const isStretched = (state, own) => {
   return kind && kind.known.stretch[0] !== "none" && kind.known.trained.length > 0;
 };
 
+/** @type {import("./element.js").Figure} */
 export const figure = {
   label: "The pairs of a model as lines over the length of a text: where each completes a circle, and where its angles are new",
   needs: ["inspector"],

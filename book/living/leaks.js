@@ -12,6 +12,7 @@ const layerOf = (at) => Math.ceil(at / COUNT);
 const tokenOf = (at) => (at - 1) % COUNT;
 const named = (word) => (word === "." ? "the full stop" : `“${word}”`);
 
+/** @type {import("./element.js").Figure} */
 export const figure = {
   label: "Two sentences in two layers of attention, and the vectors that differ between them",
   needs: ["{for}"],
@@ -38,7 +39,9 @@ export const figure = {
       });
       if (columns === 1 || !which) LEVELS.forEach((name, level) => stage.text(edge, plot.y(level) + 4, name, "number", "start"));
       const nodes = LEVELS.flatMap((_, level) => tokens.map((t) => [t, level]));
+      /** @type {(node: number[]) => boolean} */
       const known = ([t, level]) => COUNT * (level - 1) + t < at;
+      /** @type {(node: number[]) => boolean} */
       const off = ([t, level]) => by(words[t], level) > SAME;
       for (const [t, level] of nodes.filter((node) => node[1] && known(node))) {
         const chosen = t === token && level === layer;

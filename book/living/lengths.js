@@ -34,6 +34,7 @@ const isApart = (name, { sight }) => name !== "alibi" || sight < ALL; // else it
 const shownOf = (state) => NAMES.filter((name) => state[name] && isApart(name, state));
 const called = (name) => (name === "none" ? "the model without positions" : SCHEMES[name][0]);
 const beside = (more) => `${Math.abs(more).toFixed(2)} nats ${more < 0 ? "below" : "above"}`;
+/** @type {(state: import("./element.js").State, own: import("./element.js").Own) => string[]} */
 const missing = (state, { asked, runs }) => [...new Set(["alibi", ...shownOf(state)])].filter((name) => !(asked && runs?.[name]));
 const keyOf = ({ length }, scheme, sight) => `${scheme} ${sight} ${scheme === "normalized" ? length : ""}`;
 
@@ -63,6 +64,7 @@ function ask(state, own) {
   if (jobs.length) own.wait(Promise.all(jobs));
 }
 
+/** @type {import("./element.js").Figure} */
 export const figure = {
   label: "Loss of the schemes beyond the training length, minus ALiBi's, by position",
   needs: ["{for}"],
@@ -141,7 +143,9 @@ export const figure = {
     if (live && !Object.keys(curves).length) {
       return own.asked && shown.some((name) => own.runs[name]) ? "The models are reading your text." : `Run the models to see what they make of your ${bytes} bytes.${odd}`;
     }
-    const last = Object.entries(curves).map(([name, curve]) => [called(name), mean(curve.slice(-SPAN / bin))]).sort((a, b) => a[1] - b[1]);
+    /** @type {[name: string, more: number][]} */
+    const means = Object.entries(curves).map(([name, curve]) => [called(name), mean(curve.slice(-SPAN / bin))]);
+    const last = means.sort((a, b) => a[1] - b[1]);
     if (!last.length) return "The losses of the normalized model were recorded only at 512 bytes.";
     const end = Math.floor(length / SPAN) * SPAN;
     const narrow = sight < ALL && `, with only the last ${sight} bytes in sight,`;

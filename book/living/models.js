@@ -3,6 +3,7 @@ import { serve } from "./decoder.js";
 
 // The schemes of the nine models by their names in the package: what they are called, and how their lines look in the plain
 // figures. The first four are added to the embedding.
+/** @type {Record<string, [name: string, look: string]>} */
 export const SCHEMES = {
   linear: ["linear", "slate dash-dotted"],
   normalized: ["normalized", "azure"],
@@ -15,36 +16,51 @@ export const SCHEMES = {
   alibi: ["ALiBi", "raspberry"],
 };
 
-// A text's byte ids; the models know ASCII only, and read anything else as a question mark.
+/** A text's byte ids; the models know ASCII only, and read anything else as a question mark.
+ *  @param {string | number[]} text */
 export function bytesOf(text) {
   return typeof text === "string" ? Array.from(text, (sign) => (sign < "\x80" ? sign.charCodeAt(0) : 63)) : Array.from(text);
 }
 
-// The texts of ids that a model wrote.
+/** The text of ids that a model wrote.
+ *  @param {number[]} bytes */
 export function textOf(bytes) {
   return String.fromCharCode(...bytes);
 }
 
+/**
+ * @typedef {object} Job
+ * @property {string} model name of its data, e.g. "text-rope-0", the same as of its file in posenc_course/data/models
+ * @property {Texts | Promise<Texts>} texts a text of n + 1 bytes has n losses, since its first is given
+ * @property {Question["changes"]} [changes] what differs from the scheme as trained: {frequencies, attentionFactor}, {name: "none"}, …
+ * @property {number[]} [positions] one real number per byte instead of 0, 1, 2, …; the mask still follows the order
+ * @property {number} [window] how many bytes a query sees, itself included
+ * @property {number[]} [queries] the bytes, by their order, whose attention is wanted
+ * @property {Question["write"]} [write] go on after each text
+ * @property {number} [first] how many bytes of the first text are asked for before all of it, so that a first curve is soon there
+ * @property {string} [slot] a job replaces an unfinished one in the same slot, whose promise then resolves to null
+ *
+ * @typedef {object} Result
+ * @property {number} done how many texts; 0 after the first bytes of the first one
+ * @property {number} ms what the last one took; if that is much too long, show what was recorded and call `drop(slot)`
+ * @property {Answer[]} each of each text
+ *
+ * @typedef {(string | number[])[]} Texts as strings, or as byte ids
+ * @typedef {import("./decoder.js").Question} Question
+ * @typedef {import("./decoder.js").Answer} Answer
+ */
+
+/** @type {{ job: Job, result: Result, begun?: boolean, onProgress: (result: Result) => void, resolve: (result: Result | null) => void, reject: (error: Error) => void }[]} */
 const queue = [];
 let working = false;
 
-// Asks a model, and promises what came of all texts. A job is
-//   model      name of its data, e.g. "text-rope-0", the same as of its file in posenc_course/data/models
-//   texts      strings or arrays of byte ids, or a promise of them; a text of n + 1 bytes has n losses, since its first is given
-//   changes    what differs from the scheme as trained: {frequencies, attentionFactor}, {name: "none"}, …
-//   positions  one real number per byte instead of 0, 1, 2, …; the mask still follows the order
-//   window     how many bytes a query sees, itself included
-//   queries    the bytes, by their order, whose attention is wanted
-//   write      {bytes, temperature, seed}: go on after each text
-//   first      how many bytes of the first text are asked for before all of it, so that a first curve is soon there
-//   slot       a job replaces an unfinished one in the same slot, whose promise then resolves to null
-// onProgress is called after each text, with the same that the promise gives in the end:
-//   done       how many texts; 0 after the first bytes of the first one
-//   ms         what the last one took; if that is much too long, show what was recorded and call `drop(slot)`
-//   each       of each text {losses, attention: [layer][head][query] over keys from the first, written: ids}
-// Texts of several jobs take turns. Up to any position, the losses don't depend on what follows, so one pass over a long text
-// serves all shorter ones. Only the scheme "normalized" divides by the length, and must be asked for each length.
-// The model, the texts and the worker are loaded at the same time; if one of them fails, the error is reported when its turn comes.
+/**
+ * Asks a model, and promises what came of all texts. onProgress is called after each text, with the same that the promise gives in the
+ * end. Texts of several jobs take turns. Up to any position, the losses don't depend on what follows, so one pass over a long text
+ * serves all shorter ones. Only the scheme "normalized" divides by the length, and must be asked for each length.
+ * The model, the texts and the worker are loaded at the same time; if one of them fails, the error is reported when its turn comes.
+ * @param {Job} job @param {(result: Result) => void} [onProgress] @returns {Promise<Result | null>}
+ */
 export function run(job, onProgress = () => {}) {
   return new Promise((resolve, reject) => {
     if (job.slot !== undefined) drop(job.slot);
@@ -56,7 +72,8 @@ export function run(job, onProgress = () => {}) {
   });
 }
 
-// Gives up unfinished jobs in all slots whose names begin with `slot`.
+/** Gives up unfinished jobs in all slots whose names begin with `slot`.
+ *  @param {string} slot */
 export function drop(slot) {
   for (const task of queue.filter((one) => one.job.slot?.startsWith(slot))) {
     queue.splice(queue.indexOf(task), 1);
@@ -96,7 +113,9 @@ async function work() {
 
 const REFUSED = "The model can't run here, because this browser doesn't let the page start a worker (a script that runs in the background).";
 const sent = new Set();
+/** @type {Worker} */
 let worker;
+/** @type {(answered: any) => void} */
 let give; // takes the answer that is waited for
 
 // A page opened as a file may not start a worker from an address, but it may from a text: the modules' own source.
@@ -112,7 +131,8 @@ function start() {
   };
 }
 
-// One question at a time, so that the next message is its answer.
+/** One question at a time, so that the next message is its answer.
+ *  @param {string} name @param {Question} question @returns {Promise<Answer & { ms: number }>} */
 async function ask(name, question) {
   const model = sent.has(name) ? undefined : await living.load(`data/${name}`);
   const answered = await new Promise((resolve) => {

@@ -16,6 +16,7 @@ function shuffled(seed) {
 }
 
 // The positions that the schemes are given, and their description.
+/** @returns {[positions: number[], told: string]} */
 function toldOf({ change, n, seed }) {
   if (change === "shuffled") return [shuffled(seed), `With the positions shuffled (shuffle ${seed})`];
   if (change === "backwards") return [[...ORDER].reverse(), "With positions that run backwards from 63 to 0"];
@@ -24,6 +25,7 @@ function toldOf({ change, n, seed }) {
 }
 
 // Asks all nine models; each text's loss is compared with its loss at its own positions.
+/** @param {import("./element.js").Own} own */
 async function ask({ answers, data, redraw }, told, positions) {
   const found = answers[told] = { done: 0, by: {}, moved: {} };
   const texts = living.load("data/windows").then((all) => all.map((text) => text.slice(0, LENGTH + 1)));
@@ -47,6 +49,7 @@ async function ask({ answers, data, redraw }, told, positions) {
 
 const SAME = 5e-4; // nats: rounding is less
 
+/** @type {import("./element.js").Figure} */
 export const figure = {
   label: "Loss of nine models that are given wrong positions for their bytes",
   needs: ["{for}"],

@@ -7,7 +7,7 @@ const LENGTH = 512;
 const WIDTH = 16;
 const CLOCKS = 4; // the pairs shown
 const COLORS = { none: "blue", first: "black", second: "vermillion" };
-const TABLE = sinusoidalTable(Array(LENGTH).keys(), WIDTH);
+const TABLE = sinusoidalTable([...Array(LENGTH).keys()], WIDTH);
 const CHANNELS = Array.from({ length: WIDTH }, (_, at) => at);
 const IDENTITY = CHANNELS.map((row) => CHANNELS.map((column) => Number(row === column)));
 const dot = (a, b) => a.reduce((sum, part, at) => sum + part * b[at], 0);
@@ -25,6 +25,7 @@ function standardized(M) {
   return (m, n) => (dot(queries[m], TABLE[n]) - mean) / spread;
 }
 
+/** @type {import("./element.js").Figure} */
 export const figure = {
   label: "A query and a key, moved along a text together, and their score",
   needs: ["{for}"],
@@ -53,14 +54,17 @@ export const figure = {
     frequencies(WIDTH).slice(0, CLOCKS).forEach((speed, pair) => {
       const box = { left: pair * (side + apart), top: 0, width: side, height: side + 12, right: 0 };
       const plane = stage.plot(box, { x: [-1.5, 1.5], y: [-1.5, 1.5] });
-      const along = (angles, radius, names) => (
-        plane.line(...[Math.sin, Math.cos].map((wave) => angles.map((angle) => radius * wave(angle))), names, false)
-      );
+      const along = (angles, radius, names) => {
+        const [across, up] = [Math.sin, Math.cos].map((wave) => angles.map((angle) => radius * wave(angle)));
+        plane.line(across, up, names, false);
+      };
       along(circle, 1, "faint");
       const turn = shortest(speed * offset);
       along(circle.map((part) => speed * n + (turn * part) / (2 * Math.PI)), 0.4);
       const aside = Math.abs(turn) < 0.5 ? 0.2 * (Math.sign(turn) || 1) : 0; // of the letters
-      for (const [angle, name, color, by] of [[speed * n, "n", "orange", -aside], [speed * m, "m", "green", aside]]) {
+      /** @type {[angle: number, name: string, color: string, by: number][]} */
+      const hands = [[speed * n, "n", "orange", -aside], [speed * m, "m", "green", aside]];
+      for (const [angle, name, color, by] of hands) {
         plane.arrow(Math.sin(angle), Math.cos(angle), color, false);
         plane.text(1.27 * Math.sin(angle + by), 1.27 * Math.cos(angle + by), name, `${color} words`, "middle", [0, 4]);
       }

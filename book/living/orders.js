@@ -57,6 +57,7 @@ function shuffled(own) {
   return order;
 }
 
+/** @type {import("./element.js").Figure} */
 export const figure = {
   label: "Attention weights of a sentence, and of the same words in another order",
   needs: ["{for}"],

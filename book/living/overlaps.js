@@ -13,6 +13,7 @@ const shared = (m, n, width) => Math.max(n - first(m, width) + 1, 0);
 const cosine = (m, n, width) => shared(m, n, width) / Math.sqrt(count(m, width) * count(n, width));
 const tokens = (number) => `${written(number)} token${number === 1 ? "" : "s"}`;
 
+/** @type {import("./element.js").Figure} */
 export const figure = {
   label: "The tokens that two tokens average, and the cosine of the two averages as a function of the distance",
   needs: ["{for}"],

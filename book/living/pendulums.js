@@ -17,11 +17,12 @@ function moment(omega, sine, t) {
 }
 const seconds = (t, digits) => `${Number(t.toFixed(digits))} second${t === 1 ? "" : "s"}`;
 
+/** @type {import("./element.js").Figure} */
 export const figure = {
   label: "Four pendulums, each ten times slower than the one to its left",
   controls: {
     seconds: { label: "Seconds", min: 0, max: LONGEST, get: ({ t }) => t, put: (t) => ({ t }), show: (t) => `${Number(t.toFixed(1))}` },
-    t: { value: 10, min: 0, max: LONGEST, step: 0.01, read: (text) => (/^\d+\.?\d*$/.test(text) && text <= LONGEST ? Number(text) : undefined) },
+    t: { value: 10, min: 0, max: LONGEST, step: 0.01, read: (text) => (/^\d+\.?\d*$/.test(text) && Number(text) <= LONGEST ? Number(text) : undefined) },
     speed: { label: "Play at", options: { 1: "real speed", 10: "ten times that speed" }, value: "1" },
     photograph: { label: "Photograph (no velocity)", value: false },
     play: { label: "Play", plays: "t", perSecond: ({ speed }) => Number(speed) },

@@ -25,7 +25,7 @@ function right({ numbers }, begin, count) {
 }
 
 // What a model writes when it starts from another number is computed here; what it writes from "one" on is recorded.
-async function compute(own, key, [name, begin, near]) {
+async function compute(own, key, name, begin, near) {
   own.found[key] = null;
   const { run } = await living.load("models");
   const prompt = right(own.data.recited, begin, GIVEN);
@@ -36,11 +36,10 @@ async function compute(own, key, [name, begin, near]) {
 }
 
 /** All that a model writes, or undefined as long as it isn't known. */
-function textOf(own, ...question) {
-  const [name, begin, near] = question;
+function textOf(own, name, begin, near) {
   if (begin === 1) return own.data.recited[near ? "near" : "written"][name];
-  const key = question.join();
-  if (own.asked && !(key in own.found)) own.wait(compute(own, key, question), () => { delete own.found[key]; });
+  const key = `${name},${begin},${near}`;
+  if (own.asked && !(key in own.found)) own.wait(compute(own, key, name, begin, near), () => { delete own.found[key]; });
   return own.found[key] ?? undefined;
 }
 
@@ -56,6 +55,7 @@ const glasses = (lane) => ({
   },
 });
 
+/** @type {import("./element.js").Figure} */
 export const figure = {
   label: "What four models write that were trained to count to twenty, and where they lose their place",
   needs: ["recited"],

@@ -38,6 +38,7 @@ function standing(curve) {
   return at < 0 ? `there is no cliff up to token ${written(WIDTH * curve.length)}` : `the cliff is at about token ${written(WIDTH * at)}`;
 }
 
+/** @type {import("./element.js").Figure} */
 export const figure = {
   label: "The loss of a released model beyond its training length, with other speeds of its pairs",
   needs: ["{for}"],

@@ -4,6 +4,7 @@ import { written } from "./draw.js";
 import { frequencies } from "./formulas.js";
 
 const COLORS = { 100: "orange", 10000: "blue", 1000000: "green", 100000000: "vermillion" };
+/** @type {[base: number, name: string, x: number, y: number][]} */
 const COMPARED = [[100, "10²", 7, 84], [10000, "10⁴", 700, 90], [100000000, "10⁸", 7000, 50]];
 const AT_FIRST = 50; // tokens
 const ANGLES = [2 * Math.PI, 0.1]; // what may count as use
@@ -14,6 +15,7 @@ const steps = (from, to) => Array.from({ length: 3 * (to - from) + 1 }, (_, at) 
 const BASES = steps(1, 8);
 const used = (omega, length, angle) => omega.filter((frequency) => frequency * (length - 1) > angle * (1 + 1e-12)).length;
 
+/** @type {import("./element.js").Figure} */
 export const figure = {
   label: "The frequencies of a table's pairs, and how many of these pairs a text uses",
   controls: {
@@ -48,7 +50,7 @@ export const figure = {
       if (count < pairs / 2) one.text(pairs - 0.5, limit, words, "", "end", [0, -5]);
       else one.text(-0.5, limit, words, "", "start", [8, 16]);
     }
-    one.dots(omega.keys(), omega, color, pairs > 100 ? 1.5 : 2.5, false);
+    one.dots([...omega.keys()], omega, color, pairs > 100 ? 1.5 : 2.5, false);
     // The slowest pair, which the base makes as slow as it is.
     const slowest = (of) => one.y(frequencies(Number(d), of).at(-1));
     stage.handle("base", one.x(pairs - 1), slowest(base), (_, y) => ({

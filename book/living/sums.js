@@ -2,6 +2,7 @@
 // their lengths, and the lengths depend on the width and on how large the word's numbers are.
 
 const MEASURED = [8, 32, 128, 512, 2048]; // the widths of the plain figure
+/** @type {[name: string, down: number, color: string][]} */
 const LINES = [["words of length d", 18, "vermillion"], ["length √d", 18, "blue"], ["length 1", -10, "orange"]];
 const WIDTHS = Array.from({ length: 9 }, (_, at) => 2 ** (at + 3));
 
@@ -11,6 +12,7 @@ function lengths(d, sigma, factor) {
   return { word, position, sum: Math.hypot(word, position) };
 }
 
+/** @type {import("./element.js").Figure} */
 export const figure = {
   label: "A word and a position as two arrows, their sum, and the cosine between the sum and the word",
   needs: ["{for}"],

@@ -15,7 +15,8 @@ const plainly = (value) => value.replace(/color\(srgb ([^)]*)\)/, (_, parts) => 
   `rgb(${parts.split(" ").slice(0, 3).map((part) => Math.round(255 * part))})`
 ));
 
-/** Writes what the style sheet says into a copy's own attributes. */
+/** Writes what the style sheet says into a copy's own attributes.
+ *  @param {Element} copy @param {Element} original @param {Record<string, string>} [above] */
 function dress(copy, original, above = {}) {
   if (original.matches(".handle")) return copy.remove(); // there is nothing to drag in a picture
   const style = getComputedStyle(original);
@@ -36,12 +37,13 @@ function broken(text, width) {
   return lines;
 }
 
-/** What the figure shows, as an SVG file that needs no other: with its caption, and where it comes from. */
+/** What the figure shows, as an SVG file that needs no other: with its caption, and where it comes from.
+ *  @param {HTMLElement} host @param {HTMLElement} plain @param {string} address */
 export function picture(host, plain, address) {
   const stage = host.querySelector(".stage");
   const shown = stage.querySelector("svg");
   const [width, height] = shown.getAttribute("viewBox").split(" ").slice(2).map(Number);
-  const copy = shown.cloneNode(true);
+  const copy = /** @type {Element} */ (shown.cloneNode(true));
   dress(copy, shown);
   const heats = [...stage.querySelectorAll("canvas")].map((canvas) => {
     const [x, y, wide, high] = ["Left", "Top", "Width", "Height"].map((side) => canvas[`offset${side}`]);
@@ -58,7 +60,7 @@ export function picture(host, plain, address) {
   const written = lines.map((line, at) => `<tspan x="0" y="${height + (at + 2) * HIGH}">${escaped(line.trim())}</tspan>`);
   const [wide, high] = [width + 2 * EDGE, Math.ceil(height) + (lines.length + 1) * HIGH + 2 * EDGE];
   const box = { viewBox: `${-EDGE} ${-EDGE} ${wide} ${high}`, width: wide, height: high };
-  for (const [name, value] of Object.entries(box)) copy.setAttribute(name, value);
+  for (const [name, value] of Object.entries(box)) copy.setAttribute(name, `${value}`);
   copy.innerHTML = `<title>${escaped(host.getAttribute("aria-label"))}</title><desc>${escaped(host.querySelector(".says").textContent)}</desc>`
     + `<rect x="${-EDGE}" y="${-EDGE}" width="${wide}" height="${high}" fill="${getComputedStyle(stage).backgroundColor}" stroke="none"/>`
     + `${heats.join("")}${copy.innerHTML}`
@@ -66,7 +68,8 @@ export function picture(host, plain, address) {
   return new XMLSerializer().serializeToString(copy);
 }
 
-/** A picture in pixels, as a PNG file. */
+/** A picture in pixels, as a PNG file.
+ *  @param {string} svg @returns {Promise<Blob>} */
 async function developed(svg) {
   const image = new Image();
   image.src = `data:image/svg+xml,${encodeURIComponent(svg)}`;
@@ -76,12 +79,13 @@ async function developed(svg) {
   return new Promise((resolve) => canvas.toBlob(resolve));
 }
 
-/** Fills the menu of a figure. */
+/** Fills the menu of a figure.
+ *  @param {HTMLElement} menu @param {HTMLElement} host @param {HTMLElement} plain */
 export function take(menu, host, plain) {
   const name = plain.id.replace("fig-", "");
   const asSet = (address) => { // with what the reader has set
-    const url = new URL(address, location);
-    url.search = new URLSearchParams([...new URLSearchParams(location.search)].filter(([key]) => key.startsWith(`${name}.`)));
+    const url = new URL(address, location.href);
+    url.search = String(new URLSearchParams([...new URLSearchParams(location.search)].filter(([key]) => key.startsWith(`${name}.`))));
     if (location.hash.startsWith(`#${name}.`)) url.hash = location.hash; // where it is kept by a figure that is `unsent`
     return url.href;
   };
@@ -102,7 +106,8 @@ export function take(menu, host, plain) {
   box.innerHTML = '<div class="buttons"><button type="button">Copy the code to embed it</button><button type="button">Save as SVG</button>'
     + '<button type="button">Save as PNG</button><a target="_blank">On a page of its own</a></div>'
     + '<textarea readonly hidden rows="6" aria-label="The code that embeds this figure"></textarea>';
-  const [[copy, svg, png, link], text] = [box.firstChild.children, box.lastChild];
+  const [copy, svg, png] = box.querySelectorAll("button");
+  const [link, text] = [box.querySelector("a"), box.querySelector("textarea")];
   copy.addEventListener("click", async () => {
     Object.assign(text, { hidden: false, value: code() });
     text.select();

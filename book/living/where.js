@@ -15,6 +15,7 @@ function bySteps(weights) {
   return steps;
 }
 
+/** @param {import("./element.js").Own} own */
 async function ask({ answers, redraw }, key, { position, slow }) {
   const found = answers[key] = { done: 0, layers: null };
   const omega = [...frequencies(16)];
@@ -33,6 +34,7 @@ async function ask({ answers, redraw }, key, { position, slow }) {
   if (!await run(job, part)) delete answers[key]; // a newer question replaced it
 }
 
+/** @type {import("./element.js").Figure} */
 export const figure = {
   label: "How a query's attention is distributed over distances, in two layers of four heads",
   needs: ["{for}"],

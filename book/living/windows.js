@@ -16,6 +16,7 @@ function among(heads, state) {
   return { heads, head: off.indexOf(Math.min(...off)) + 1 };
 }
 
+/** @type {import("./element.js").Figure} */
 export const figure = {
   label: "Each head's share of attention on its nearest keys, and its bias as a function of the distance",
   controls: {
@@ -30,7 +31,7 @@ export const figure = {
     const power = 2 ** Math.floor(Math.log2(heads));
     const own = slopes[head - 1];
     const style = (h) => (h === head - 1 ? "vermillion" : `blue ${heads > 16 ? "faint" : "thin"}${h < power ? "" : " dashed"}`);
-    const inOrder = [...slopes.keys()].sort((a, b) => (a === head - 1) - (b === head - 1)); // the chosen one on top
+    const inOrder = [...slopes.keys()].sort((a, b) => Number(a === head - 1) - Number(b === head - 1)); // the chosen one on top
 
     const below = stage.width < 480;
     const wide = below ? stage.width : 0.6 * stage.width;

@@ -32,6 +32,7 @@ async function write(own, key, { sample, temperature }) {
   })]);
 }
 
+/** @type {(own: import("./element.js").Own, sample: number) => string} */
 const promptOf = ({ data: { windows } }, sample) => windows[(sample - 1) % windows.length].slice(0, PROMPT);
 
 const narrow = ({ width }) => width < 560;
@@ -61,6 +62,7 @@ function lay(stage, top, text, { name, color }, known) {
   return words;
 }
 
+/** @type {import("./element.js").Figure} */
 export const figure = {
   label: "What RoPE, RoPE with a window and ALiBi write, byte by byte, beyond the training length",
   needs: ["{for}", "windows"],
@@ -114,6 +116,7 @@ export const figure = {
     const whole = (at) => at.startsWith(`${temperature}/`) && own.texts[at].filter(Boolean).length === WRITERS.length;
     const same = Object.keys(own.texts).filter(whole);
     const over = WRITERS.map((_, at) => score(same.map((one) => wordsOf(own.texts[one][at], own.known))));
+    /** @type {(counts: string[]) => string} */
     const told = ([rope, windowed, alibi]) =>
       `${rope} words are known with RoPE, ${windowed} with RoPE and the window, and ${alibi} with ALiBi`;
     const sum = same.length > 1 ? ` Over the ${same.length} prompts so far at this temperature, ${told(over)}.` : "";
