@@ -96,6 +96,18 @@ def test_slider_takes_over_from_its_own_animation(browser: Browser, site: Site) 
         assert tab.evaluate(state)["both"] == 0
 
 
+def test_steps_of_a_reader_who_wants_no_motion_end_where_the_motion_would(browser: Browser, site: Site) -> None:
+    """The race ends at letter 128, and goes on from there with the next press."""
+    with phone(browser) as tab:
+        open_in(tab, f"{site.address(FIGURES[RACE])}?{RACE.removeprefix('fig-')}.length=120", RACE)
+        reached = []
+        for _ in range(2):
+            tab.locator(f"#{RACE} living-figure").get_by_role("button", name="Go on", exact=True).press("Enter")
+            tab.evaluate(DRAWN)
+            reached.append(tab.evaluate(STATE.format(RACE))["length"])
+        assert reached == [128, 140]
+
+
 def test_nothing_moves_when_a_figure_begins_to_move(browser: Browser, site: Site) -> None:
     """The button that plays is named "Pause" then, which is a longer word."""
     for plain, button in (("fig-clocks", "Play"), ("fig-two-turned", "Play"), (RACE, "Go on")):
