@@ -12,7 +12,7 @@ const tip = (length, angle) => [length * Math.cos(angle), length * Math.sin(angl
 const score = (offset) => QUERY * KEY * Math.cos(SPEED * offset - AHEAD);
 const OFFSETS = Array.from({ length: 161 }, (_, at) => (at - 80) / 4);
 
-/** @type {import("./element.js").Figure} */
+/** @type {import("./element.js").Figure<{ m: number, n: number, both: number }>} */
 export const figure = {
   label: "A query and a key as two arrows, each rotated by its position",
   controls: {
@@ -28,7 +28,9 @@ export const figure = {
     const side = width < 480 ? Math.min(width, 300) : Math.min(0.46 * width, 300);
     const plane = stage.plot({ left: width < 480 ? (width - side) / 2 : 0, top: 0, width: side, height: side, right: 0 }, { x: [-REACH, REACH], y: [-REACH, REACH] });
     const circle = Array.from({ length: 100 }, (_, at) => (2 * Math.PI * at) / 99);
-    for (const [length, start, position, name, color] of [[QUERY, 0, m, "q", "vermillion"], [KEY, AHEAD, n, "k", "blue"]]) {
+    /** @type {[length: number, start: number, position: number, name: string, color: string][]} */
+    const arrows = [[QUERY, 0, m, "q", "vermillion"], [KEY, AHEAD, n, "k", "blue"]];
+    for (const [length, start, position, name, color] of arrows) {
       const angle = start + SPEED * (position + both);
       plane.line(circle.map((at) => length * Math.cos(at)), circle.map((at) => length * Math.sin(at)), "faint");
       if (both) plane.arrow(...tip(length, start + SPEED * position), `${color} faint`, false);

@@ -8,7 +8,7 @@ const OFFSETS = Array.from({ length: 2 * FARTHEST + 1 }, (_, at) => at - FARTHES
 const BUCKETS = t5Buckets(OFFSETS, 32, 128, false);
 const COLORS = ["raspberry", "wine", "rose", "mauve"];
 
-/** @type {import("./element.js").Figure} */
+/** @type {import("./element.js").Figure<{ offset: number, head: string }>} */
 export const figure = {
   label: "What four trained heads add to the score at each offset",
   needs: ["{for}"],
@@ -30,11 +30,12 @@ export const figure = {
     chart.text(-LENGTH - 1, 0.6, "grey: seen", "", "end");
     chart.text(-LENGTH - 1, 0.6, "in training", "", "end", [0, 18]);
     curves.forEach((curve, h) => chart.line(OFFSETS, curve, `${COLORS[h]} stairs ${h + 1 === Number(head) ? "" : "thin"}`));
-    const chosen = curves[head - 1];
+    const color = COLORS[Number(head) - 1];
+    const chosen = curves[Number(head) - 1];
     const at = offset + FARTHEST;
     chart.dots([offset], [chosen[at]], "black", 5, false);
     const far = offset > 30;
-    chart.text(offset, chosen[at], `head ${head}`, `${COLORS[head - 1]} words`, far ? "end" : "start", [far ? 4 : -4, -12]);
+    chart.text(offset, chosen[at], `head ${head}`, `${color} words`, far ? "end" : "start", [far ? 4 : -4, -12]);
     chart.handle("offset", offset, chosen[at], OFFSETS);
     own.chart = chart;
 

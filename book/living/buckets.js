@@ -4,7 +4,7 @@ import { t5Buckets } from "./formulas.js";
 
 const FARTHEST = 300;
 
-/** @type {import("./element.js").Figure} */
+/** @type {import("./element.js").Figure<{ distance: number, side: string, buckets: number, reach: number }>} */
 export const figure = {
   label: "T5's bucket of each offset",
   controls: {

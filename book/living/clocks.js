@@ -101,7 +101,7 @@ function drawRows(stage, top, rows, title) {
   return top + 24 * rows.length;
 }
 
-/** @type {import("./element.js").Figure} */
+/** @type {import("./element.js").Figure<{ by: number, of: string, m: number, round: number, view: string }>} */
 export const figure = {
   label: "Four clocks, whose hands show two positions",
   controls: {

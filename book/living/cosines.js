@@ -14,7 +14,7 @@ function cosines(rows) {
 const lastRow = ({ beyond }) => (beyond ? 2 : 1) * TRAINED - 1;
 const rowOf = (state) => Math.min(state.row, lastRow(state));
 
-/** @type {import("./element.js").Figure} */
+/** @type {import("./element.js").Figure<{ row: number, beyond: boolean }>} */
 export const figure = {
   label: "Cosines between the rows of a learned table and between those of the sinusoidal one",
   needs: ["learned-rows"],

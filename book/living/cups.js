@@ -46,7 +46,7 @@ const add = (name) => ({
   press: ({ game }) => (game.length < MOST ? { game: game + name, steps: game.length + 1 } : {}),
 });
 
-/** @type {import("./element.js").Figure} */
+/** @type {import("./element.js").Figure<{ game: string, mode: string, steps: number }>} */
 export const figure = {
   label: "The shell game as arrows that are reflected or rotated, beside the game with three cups",
   controls: {

@@ -25,7 +25,7 @@ function percent(value) {
   return `${written(value, value > 99 || value < 1 ? 2 : 1)}\u00a0%`;
 }
 
-/** @type {import("./element.js").Figure} */
+/** @type {import("./element.js").Figure<{ lead: number, keys: number, factor: string, trained: number }>} */
 export const figure = {
   label: "The share of one key that matches best, as a function of the number of keys, with and without a factor for the scores",
   controls: {

@@ -30,7 +30,7 @@ const create = (tag, properties, ...children) => {
 
 /** A control: its element, set(value, state), and read(text), the value that an address gives. Buttons apart, it has two lines: its
  *  name and its value above, and what is moved below. Kinds: a button, a choice, a switch, a text, a slider.
- *  @typedef {{ element: HTMLElement, set(value: any, state?: State): void, read?(text: string): any }} Part
+ *  @typedef {{ element: HTMLElement, set(value: any, state?: any): void, read?(text: string): any }} Part
  *  @param {string} name @param {Control} control @param {(name: string, value: any) => void} change @param {string} id @param {Own} own
  *  @returns {Part} */
 function made(name, control, change, id, own) {
@@ -119,27 +119,28 @@ function withFile(label, control, change, set) {
 }
 
 /**
- * The form of a figure's module, which exports `figure`:
+ * The form of a figure's module, which exports `figure`. The state holds the controls' values, by name.
+ * @template {Record<string, any>} [State=any]
  * @typedef {object} Figure
  * @property {string} label what a screen reader calls it
- * @property {Record<string, Control>} controls by their names in the state and in the address
+ * @property {Record<string, Control<State>>} controls by their names in the state and in the address
  * @property {(stage: Stage, state: State, own: Own) => string} draw draws a frame on the stage and returns what it shows in words
- * @property {(x: number, y: number, state: State, own: Own) => State | void} [point] what of the state changes where the pointer is
+ * @property {(x: number, y: number, state: State, own: Own) => Partial<State> | void} [point] what of the state changes where the pointer is
  *   pressed, in pixels of the stage
  * @property {string[]} [needs] data to load before the first frame; "{for}" stands for what a cell gave to the plain figure
  * @property {{ label: string, always?: boolean, only?: boolean }} [asks] it has models to ask. Any change that the reader makes asks
  *   them, unless it is `only` the button of this label that does; that button is there `always`, or where data are to be saved, or
  *   after a failure
- * @property {{ plays: string, from(width: number, state: State): number, to?: number, perSecond: number, step?: number }} [enters] what
+ * @property {{ plays: keyof State & string, from(width: number, state: State): number, to?: number, perSecond: number, step?: number }} [enters] what
  *   it moves by itself, once, to its value in the first state if there is no `to`
  * @property {boolean} [reports] whether it sets own.finding and own.report
  * @property {boolean} [unsent] whether the address keeps the state in its fragment, which no server gets
  * @property {string} [more] the name of what folds the controls that are `more`
  */
-/** @typedef {any} State the controls' values, by name */
 /**
  * A control is a button (`press` or `plays`), a choice (`options`), a switch, a text, or a slider, by its value. Without a label it is
  * part of the state, moved by other controls, or by none.
+ * @template {Record<string, any>} [State=any]
  * @typedef {object} Control
  * @property {string} [label]
  * @property {boolean | string | number} [value] in the first state
@@ -148,13 +149,13 @@ function withFile(label, control, change, set) {
  * @property {Record<string, string> | ((data: any) => Record<string, string>)} [options] value -> name
  * @property {(data: any) => Record<string, string[]>} [groups] of many options
  * @property {number} [rows] of a text with several lines @property {number} [most] letters @property {string} [file] kinds that may hold it
- * @property {(state: State, own: Own) => State | void} [press] what of the state changes
- * @property {string} [plays] what a button moves @property {number | ((state: State) => number)} [perSecond]
+ * @property {(state: State, own: Own) => Partial<State> | void} [press] what of the state changes
+ * @property {keyof State & string} [plays] what a button moves @property {number | ((state: State) => number)} [perSecond]
  * @property {(state: State) => number} [to] where it ends
  * @property {(state: State, own: Own) => string} [named] what a button is called now
  * @property {(state: State) => string} [told] what a screen reader calls it @property {(state: State) => boolean} [pressed]
  * @property {boolean} [leads] a label before the buttons that follow
- * @property {(state: State, own: Own) => any} [get] what it shows @property {(value: any, state: State, own: Own) => State} [put]
+ * @property {(state: State, own: Own) => any} [get] what it shows @property {(value: any, state: State, own: Own) => Partial<State>} [put]
  * @property {(text: string) => any} [read] the value that an address gives
  * @property {(state: State, own: Own) => unknown} [when] whether it is there
  * @property {boolean} [compact] close to others @property {boolean} [more] folded @property {boolean} [placed] in the picture
@@ -178,7 +179,7 @@ function withFile(label, control, change, set) {
 /**
  * Start a living figure instead of the plain one. An element may begin with another `state`, and so show another view; if it repeats
  * a figure of another page, it says so (`of`), and may show only some controls (`shows`).
- * @param {HTMLElement & { drawn?: object, state?: State }} host @param {Figure} figure
+ * @param {HTMLElement & { drawn?: object, state?: object }} host @param {Figure} figure
  */
 export async function start(host, figure) {
   const id = host.getAttribute("for");
@@ -198,7 +199,7 @@ export async function start(host, figure) {
   const shows = (name) => !shown || shown.includes(name);
   const unknown = shown?.find((name) => !(name in controls));
   if (unknown) throw new Error(`${id} shows ${unknown}, which is none of ${Object.keys(controls)}`);
-  /** @type {State} */
+  /** @type {any} */
   const state = { ...defaults };
   /** @type {Own} */
   const own = { redraw, wait, still: still.matches, repeated: host.hasAttribute("of"), data: {} };

@@ -9,7 +9,7 @@ const followsValue = ({ follow }) => follow === "value";
 const ROW = 52; // pixels
 const VALUES = range(21).map((step) => step / 20);
 
-/** @type {import("./element.js").Figure} */
+/** @type {import("./element.js").Figure<{ follow: string, token: number, value: number, length: number }>} */
 export const figure = {
   label: "The positions of the tokens in texts of five lengths, one line for each text",
   controls: {

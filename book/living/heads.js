@@ -13,7 +13,7 @@ function bars(stage, plot, at, heights, color) {
   stage.add(`<path class="dot ${color}" d="${each.join("")}"/>`);
 }
 
-/** @type {import("./element.js").Figure} */
+/** @type {import("./element.js").Figure<{ map: string, layer: number, head: number }>} */
 export const figure = {
   label: "A map of all heads of a released model, with the attention of one of them by distance, and the shares of its pairs",
   needs: ["{for}"],

@@ -118,7 +118,7 @@ const isStretched = (state, own) => {
   return kind && kind.known.stretch[0] !== "none" && kind.known.trained.length > 0;
 };
 
-/** @type {import("./element.js").Figure} */
+/** @type {import("./element.js").Figure<{ model: string, n: number, trained: number, before: string, text: string, config: string, kind: number }>} */
 export const figure = {
   label: "The pairs of a model as lines over the length of a text: where each completes a circle, and where its angles are new",
   needs: ["inspector"],

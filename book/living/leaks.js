@@ -12,7 +12,7 @@ const layerOf = (at) => Math.ceil(at / COUNT);
 const tokenOf = (at) => (at - 1) % COUNT;
 const named = (word) => (word === "." ? "the full stop" : `“${word}”`);
 
-/** @type {import("./element.js").Figure} */
+/** @type {import("./element.js").Figure<{ mask: string, at: number }>} */
 export const figure = {
   label: "Two sentences in two layers of attention, and the vectors that differ between them",
   needs: ["{for}"],

@@ -34,7 +34,7 @@ const isApart = (name, { sight }) => name !== "alibi" || sight < ALL; // else it
 const shownOf = (state) => NAMES.filter((name) => state[name] && isApart(name, state));
 const called = (name) => (name === "none" ? "the model without positions" : SCHEMES[name][0]);
 const beside = (more) => `${Math.abs(more).toFixed(2)} nats ${more < 0 ? "below" : "above"}`;
-/** @type {(state: import("./element.js").State, own: import("./element.js").Own) => string[]} */
+/** @type {(state: any, own: import("./element.js").Own) => string[]} */
 const missing = (state, { asked, runs }) => [...new Set(["alibi", ...shownOf(state)])].filter((name) => !(asked && runs?.[name]));
 const keyOf = ({ length }, scheme, sight) => `${scheme} ${sight} ${scheme === "normalized" ? length : ""}`;
 
@@ -64,7 +64,7 @@ function ask(state, own) {
   if (jobs.length) own.wait(Promise.all(jobs));
 }
 
-/** @type {import("./element.js").Figure} */
+/** @type {import("./element.js").Figure<{ length: number, text: string, sight: number, own: string, [scheme: string]: any }>} */
 export const figure = {
   label: "Loss of the schemes beyond the training length, minus ALiBi's, by position",
   needs: ["{for}"],

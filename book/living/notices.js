@@ -49,7 +49,7 @@ async function ask({ answers, data, redraw }, told, positions) {
 
 const SAME = 5e-4; // nats: rounding is less
 
-/** @type {import("./element.js").Figure} */
+/** @type {import("./element.js").Figure<{ change: string, n: number, seed: number }>} */
 export const figure = {
   label: "Loss of nine models that are given wrong positions for their bytes",
   needs: ["{for}"],

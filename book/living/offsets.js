@@ -25,7 +25,7 @@ function standardized(M) {
   return (m, n) => (dot(queries[m], TABLE[n]) - mean) / spread;
 }
 
-/** @type {import("./element.js").Figure} */
+/** @type {import("./element.js").Figure<{ n: number, offset: number, M: string }>} */
 export const figure = {
   label: "A query and a key, moved along a text together, and their score",
   needs: ["{for}"],

@@ -57,7 +57,7 @@ function shuffled(own) {
   return order;
 }
 
-/** @type {import("./element.js").Figure} */
+/** @type {import("./element.js").Figure<{ word: string, to: number, door: string, order: string }>} */
 export const figure = {
   label: "Attention weights of a sentence, and of the same words in another order",
   needs: ["{for}"],

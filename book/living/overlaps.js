@@ -13,7 +13,7 @@ const shared = (m, n, width) => Math.max(n - first(m, width) + 1, 0);
 const cosine = (m, n, width) => shared(m, n, width) / Math.sqrt(count(m, width) * count(n, width));
 const tokens = (number) => `${written(number)} token${number === 1 ? "" : "s"}`;
 
-/** @type {import("./element.js").Figure} */
+/** @type {import("./element.js").Figure<{ kind: string, w: number, m: number, d: number }>} */
 export const figure = {
   label: "The tokens that two tokens average, and the cosine of the two averages as a function of the distance",
   needs: ["{for}"],
@@ -40,7 +40,9 @@ export const figure = {
     const before = Math.max(m - SHOWN + 1, 0);
     const all = Array.from({ length: m - before + 1 }, (_, at) => before + at);
     row.dots(all, all.map(() => 0), "faint", 1.75, false);
-    for (const [at, y, color, held] of [[n, -1.15, "blue", earlier], [m, 1.15, "vermillion", later]]) {
+    /** @type {[at: number, y: number, color: string, held: number][]} */
+    const rows = [[n, -1.15, "blue", earlier], [m, 1.15, "vermillion", later]];
+    for (const [at, y, color, held] of rows) {
       const [from, to] = ends(at);
       const [x, top] = [row.x(from), row.y(y)];
       stage.add(`<path class="hand line ${color}" style="stroke-width: 8; stroke-linecap: butt" d="M${x} ${top}H${row.x(to)}"/>`);

@@ -17,7 +17,7 @@ function moment(omega, sine, t) {
 }
 const seconds = (t, digits) => `${Number(t.toFixed(digits))} second${t === 1 ? "" : "s"}`;
 
-/** @type {import("./element.js").Figure} */
+/** @type {import("./element.js").Figure<{ t: number, speed: string, photograph: boolean }>} */
 export const figure = {
   label: "Four pendulums, each ten times slower than the one to its left",
   controls: {
@@ -37,7 +37,7 @@ export const figure = {
     const paper = plot.y(-0.8);
     const narrow = stage.width < 480;
     stage.add(`<path class="line beam" d="M${plot.x(-0.45)} ${plot.y(0)}H${plot.x(3.45)}"/>`);
-    const past = PAPER * speed;
+    const past = PAPER * Number(speed);
     OMEGA.forEach((omega, i) => {
       const [sine, cosine] = [Math.sin(omega * t), Math.cos(omega * t)];
       const [x, y] = [i + 0.24 * sine, -Math.sqrt(0.36 - (0.24 * sine) ** 2)];

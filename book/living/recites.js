@@ -55,7 +55,7 @@ const glasses = (lane) => ({
   },
 });
 
-/** @type {import("./element.js").Figure} */
+/** @type {import("./element.js").Figure<{ length: number, begin: number, lanes: string, glasses: string }>} */
 export const figure = {
   label: "What four models write that were trained to count to twenty, and where they lose their place",
   needs: ["recited"],

@@ -38,7 +38,7 @@ function standing(curve) {
   return at < 0 ? `there is no cliff up to token ${written(WIDTH * curve.length)}` : `the cliff is at about token ${written(WIDTH * at)}`;
 }
 
-/** @type {import("./element.js").Figure} */
+/** @type {import("./element.js").Figure<{ what: string, pair: number, speed: string, together: string, recipe: string, factor: string }>} */
 export const figure = {
   label: "The loss of a released model beyond its training length, with other speeds of its pairs",
   needs: ["{for}"],

@@ -15,7 +15,7 @@ const steps = (from, to) => Array.from({ length: 3 * (to - from) + 1 }, (_, at) 
 const BASES = steps(1, 8);
 const used = (omega, length, angle) => omega.filter((frequency) => frequency * (length - 1) > angle * (1 + 1e-12)).length;
 
-/** @type {import("./element.js").Figure} */
+/** @type {import("./element.js").Figure<{ length: number, base: number, width: string }>} */
 export const figure = {
   label: "The frequencies of a table's pairs, and how many of these pairs a text uses",
   controls: {

@@ -12,7 +12,7 @@ function lengths(d, sigma, factor) {
   return { word, position, sum: Math.hypot(word, position) };
 }
 
-/** @type {import("./element.js").Figure} */
+/** @type {import("./element.js").Figure<{ d: number, sigma: string, factor: boolean }>} */
 export const figure = {
   label: "A word and a position as two arrows, their sum, and the cosine between the sum and the word",
   needs: ["{for}"],

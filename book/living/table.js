@@ -24,7 +24,7 @@ function cellAt(x, y, { length, width }, { left, right, top, bottom }) {
   return { row: at((y - top) / (bottom - top), length), column: at((x - left) / (right - left), width) };
 }
 
-/** @type {import("./element.js").Figure} */
+/** @type {import("./element.js").Figure<{ length: number, width: number, base: number, first: number, row: number, column: number }>} */
 export const figure = {
   label: "The sinusoidal table as a heatmap, with one of its rows and one of its columns as waves",
   controls: {

@@ -4,7 +4,7 @@ import { frequencies } from "./formulas.js";
 const LONGEST = 400;
 const OFFSETS = Array.from({ length: LONGEST + 1 }, (_, offset) => offset);
 
-/** @type {import("./element.js").Figure} */
+/** @type {import("./element.js").Figure<{ made: number, pairs: number, first: string }>} */
 export const figure = {
   label: "The waves of all pairs over the offset, and the score that they sum to",
   needs: ["{for}"],

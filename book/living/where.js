@@ -34,7 +34,7 @@ async function ask({ answers, redraw }, key, { position, slow }) {
   if (!await run(job, part)) delete answers[key]; // a newer question replaced it
 }
 
-/** @type {import("./element.js").Figure} */
+/** @type {import("./element.js").Figure<{ position: number, slow: boolean }>} */
 export const figure = {
   label: "How a query's attention is distributed over distances, in two layers of four heads",
   needs: ["{for}"],

@@ -16,7 +16,7 @@ function among(heads, state) {
   return { heads, head: off.indexOf(Math.min(...off)) + 1 };
 }
 
-/** @type {import("./element.js").Figure} */
+/** @type {import("./element.js").Figure<{ heads: number, head: number, length: number }>} */
 export const figure = {
   label: "Each head's share of attention on its nearest keys, and its bias as a function of the distance",
   controls: {

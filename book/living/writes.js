@@ -62,7 +62,7 @@ function lay(stage, top, text, { name, color }, known) {
   return words;
 }
 
-/** @type {import("./element.js").Figure} */
+/** @type {import("./element.js").Figure<{ sample: number, temperature: number }>} */
 export const figure = {
   label: "What RoPE, RoPE with a window and ALiBi write, byte by byte, beyond the training length",
   needs: ["{for}", "windows"],
