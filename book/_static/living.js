@@ -1,5 +1,6 @@
 // Loads what living figures need, when the first of them comes near: figures are modules of book/living, which the site's build
 // (tools/sphinx/living.py) has written as calls of `living.define`, since a page opened from a folder may load no modules.
+// @ts-ignore: no line here reads it, but other scripts do
 const living = (() => {
   const { src, dataset } = /** @type {HTMLScriptElement} */ (document.currentScript);
   const wanted = new Map(); // name -> a promise of what the module exports, or of the data

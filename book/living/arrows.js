@@ -1,5 +1,6 @@
 // Chapter 10: one pair of a query and of a key as arrows, rotated by their positions, and their score.
-import { shortest, written } from "./draw.js";
+import { counted, shortest, written } from "./draw.js";
+import { clip } from "./formulas.js";
 
 const SPEED = Math.PI / 9; // ω, in radians per token: 20°
 const QUERY = 2; // their lengths
@@ -18,7 +19,7 @@ export const figure = {
   controls: {
     m: { label: "Query's position", min: 0, max: 20, value: 5 },
     n: { label: "Key's position", min: 0, max: 20, value: 2 },
-    both: { label: "Move both by", min: 0, max: 20, value: 0, show: (value) => `${Math.round(value)} token${Math.round(value) === 1 ? "" : "s"}` },
+    both: { label: "Move both by", min: 0, max: 20, value: 0, show: (value) => counted(Math.round(value), "token") },
     play: { label: "Play", plays: "both", perSecond: 4 },
     swap: { label: "Swap the positions", press: ({ m, n }) => ({ m: n, n: m }) },
   },
@@ -41,7 +42,7 @@ export const figure = {
       stage.handle(which, plane.x(endX), plane.y(endY), (x, y) => {
         const to = Math.atan2(plane.y(0) - y, x - plane.x(0));
         const by = Math.round(shortest(to - angle) / SPEED);
-        return { [which]: Math.min(Math.max(position + by, 0), 20) };
+        return { [which]: clip(position + by, 0, 20) };
       });
     }
     const apart = shortest(SPEED * (n - m) + AHEAD);
@@ -60,9 +61,8 @@ export const figure = {
     chart.rule({ x: m - n }, "faint");
     chart.dots([m - n], [score(m - n)], "black", 5, false);
     const still = both ? "still " : "";
-    const tokens = Math.abs(n - m);
     const now = Math.round(both);
-    const key = `${tokens} token${tokens === 1 ? "" : "s"} ${n < m ? "before" : "after"} it, at position ${n + now}`;
+    const key = `${counted(Math.abs(n - m), "token")} ${n < m ? "before" : "after"} it, at position ${n + now}`;
     const where = n === m
       ? `The query and the key are ${still}both at position ${m + now}.`
       : `The query ${both ? "has moved to" : "is at"} position ${m + now}, and the key is ${still}${key}.`;

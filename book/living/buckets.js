@@ -1,5 +1,5 @@
 // Chapter 9: T5's bucket of each offset, for different numbers of buckets, and how many offsets share a bucket.
-import { written } from "./draw.js";
+import { nearest, written } from "./draw.js";
 import { t5Buckets } from "./formulas.js";
 
 const FARTHEST = 300;
@@ -48,8 +48,8 @@ export const figure = {
     chart.dots([offset], [bucket], "black", 5, false);
     stage.handle("distance", chart.x(offset), chart.y(bucket), (x) => own.at(x));
     own.at = (x) => {
-      const nearest = offsets.reduce((best, one) => (Math.abs(chart.x(one) - x) < Math.abs(chart.x(best) - x) ? one : best));
-      return { distance: Math.abs(nearest), side: causal ? side : nearest < 0 ? "future" : "past" };
+      const to = nearest(offsets, (one) => Math.abs(chart.x(one) - x));
+      return { distance: Math.abs(to), side: causal ? side : to < 0 ? "future" : "past" };
     };
 
     const open = last === FARTHEST || first === -FARTHEST; // the outermost bucket of a side has no end

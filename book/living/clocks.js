@@ -1,7 +1,7 @@
 // Chapters 4, 6 and 10: one position as digits, waves, clocks and a row of the table, and another one beside it, which may be hidden,
 // so that readers work it out. Where both move together, all hands rotate alike, wherever they begin.
-import { frequencies } from "./formulas.js";
-import { listed, shade, shortest, written } from "./draw.js";
+import { clip, frequencies } from "./formulas.js";
+import { counted, listed, shade, shortest, written } from "./draw.js";
 
 const OMEGA = frequencies(8);
 const NAMES = ["first", "second", "third", "fourth"];
@@ -25,7 +25,6 @@ const shown = (round) => (round ? 300 + ((3541 * round + 3883) % 5700) : 37);
 const tip = (angle, length = 1) => [length * Math.sin(angle), length * Math.cos(angle)];
 const rotated = (vector, position) => vector.map(([length, angle], i) => tip(angle + OMEGA[i] * position, length));
 const degrees = (angle) => `${written((angle * 180) / Math.PI, 1)}°`;
-const tokens = (count) => `${count} token${count === 1 ? "" : "s"}`;
 const hands = (at) => `The ${listed(at.map((i) => NAMES[i]).reverse())} hand${at.length > 1 ? "s" : ""}`;
 const reads = ({ view }) => view === "read";
 
@@ -55,7 +54,7 @@ function comparison(other, m, hidden) {
   }
   const reach = Math.floor(((AGREE + 0.5) * Math.PI) / 180 / OMEGA[next + 1]);
   const sure = same.filter((i) => i > next);
-  return `${hands(sure)} agree${sure.length > 1 ? "" : "s"}, so you are at most ${reach} position${reach > 1 ? "s" : ""} off. The ${NAMES[next]} hand ${way}.`;
+  return `${hands(sure)} agree${sure.length > 1 ? "" : "s"}, so you are at most ${counted(reach, "position")} off. The ${NAMES[next]} hand ${way}.`;
 }
 
 function together(m, { by, view, of }, score) {
@@ -64,7 +63,7 @@ function together(m, { by, view, of }, score) {
     return `From position ${m} to position ${m + by}, the four hands rotate by ${turns}, as they do from position ${FIRST} to position ${FIRST + by}. `
       + "The matrix below a clock makes this rotation, and no number in it depends on where a hand starts.";
   }
-  const where = `at positions ${m + by} and ${m}, and wherever else they are ${tokens(by)} apart`;
+  const where = `at positions ${m + by} and ${m}, and wherever else they are ${counted(by, "token")} apart`;
   return of === "row"
     ? `The dot product of the two rows is ${score} ${where}. No word comes into it: row 0 is the same for every token.`
     : `The score of this query and this key is ${score} ${where}. With another query or key, it would be another number.`;
@@ -156,8 +155,8 @@ export const figure = {
         return put(Math.round(position + turned / speed));
       });
       const last = read ? LAST : MOVED;
-      if (read || i < 2) ring("hand", mine, m, (to) => ({ m: Math.min(Math.max(to, 0), last) }));
-      if (!read && i < 2) ring("other", view === "shift" ? tip(speed * other, RIM + 0.1) : its, by, (to) => ({ by: Math.min(Math.max(to, 0), APART) }));
+      if (read || i < 2) ring("hand", mine, m, (to) => ({ m: clip(to, 0, last) }));
+      if (!read && i < 2) ring("other", view === "shift" ? tip(speed * other, RIM + 0.1) : its, by, (to) => ({ by: clip(to, 0, APART) }));
     });
 
     const title = of === "own" ? "the key’s numbers, and below them, the query’s" : "the rows of the table at these two positions";

@@ -1,7 +1,7 @@
 // Chapter 8: how similar the rows of a trained table are, measured by the cosine, beside rows of sines and cosines.
 import { unpackHalf } from "./decoder.js";
 import { written } from "./draw.js";
-import { sinusoidalTable } from "./formulas.js";
+import { range, sinusoidalTable } from "./formulas.js";
 
 const TRAINED = 64; // rows that training reached
 const WIDTH = 64; // numbers in a row
@@ -28,10 +28,10 @@ export const figure = {
     if (!own.cosines) {
       const numbers = unpackHalf(own.data["learned-rows"]);
       const rows = Array.from({ length: 2 * TRAINED }, (_, m) => Float64Array.from(numbers.slice(m * WIDTH, (m + 1) * WIDTH)));
-      own.cosines = [cosines(rows), cosines(sinusoidalTable([...rows.keys()], WIDTH))];
+      own.cosines = [cosines(rows), cosines(sinusoidalTable(range(2 * TRAINED), WIDTH))];
     }
     const count = lastRow(state) + 1;
-    const places = Array.from({ length: count }, (_, m) => m);
+    const places = range(count);
     const ticks = [0, 20, 40, 60, ...(beyond ? [80, 100, 120] : [])];
     const left = 54;
     const side = (stage.width - left - 24) / 2;

@@ -1,6 +1,6 @@
 // Chapter 15: the shell game with three cups, where the ball is an arrow and each swap a mirror; and the same swaps as rotations.
 import { listed } from "./draw.js";
-import { reflect } from "./formulas.js";
+import { clip, reflect } from "./formulas.js";
 
 const THIRD = (2 * Math.PI) / 3;
 /** @type {[x: number, y: number][]} */
@@ -110,7 +110,7 @@ export const figure = {
       { left: left + 84, top, width: right - left - 84, height: 40 + (rows - from) * step, right: 0 },
       { x: [-0.5, 2.5], y: [rows - 0.5, from - 0.5], title: from ? "the cups, last six swaps" : "the cups, swap by swap" },
     );
-    real.forEach((at, row) => {
+    real.forEach((_, row) => {
       if (row < from) return;
       const name = swaps[row - 1];
       table.text(-0.5, row, row ? `${name}: ${SWAPS[name].join(" and ")}` : "start", "", "end", [-10, 4]);
@@ -131,7 +131,7 @@ export const figure = {
     });
     const pitch = table.y(1) - table.y(0);
     stage.handle("steps", table.x(cup), table.y(rows - 1), (_, y) => (
-      { steps: Math.min(Math.max(swaps.length + Math.round((y - table.y(rows - 1)) / pitch), 0), state.game.length) }
+      { steps: clip(swaps.length + Math.round((y - table.y(rows - 1)) / pitch), 0, state.game.length) }
     ));
     const bottom = table.bottom + 20;
     [0, 1, 2].forEach((one) => stage.text(table.x(one), bottom, `cup ${one}`, one === cup ? "vermillion words" : "number"));

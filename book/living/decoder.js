@@ -1,6 +1,6 @@
 // The package's decoder: it runs the weights that the book trained, as they are stored. Sums are taken in double precision and
 // kept in single. Nothing here touches the page, so that a worker can run it.
-import { alibiSlopes, applyRope, linear, normalized, ropeTables, shawRow, sinusoidalTable, t5Buckets } from "./formulas.js";
+import { alibiSlopes, applyRope, clip, linear, normalized, range, ropeTables, shawRow, sinusoidalTable, t5Buckets } from "./formulas.js";
 
 /** @typedef {import("./formulas.js").Numbers} Numbers */
 /** @typedef {{ name: string, frequencies?: Numbers, attentionFactor?: number, maxDistance?: number }} Scheme */
@@ -127,7 +127,7 @@ function gelu(x) {
 /** The first door: adds to the rows of x what the scheme has for their positions.
  *  @type {(x: Numbers, positions: number[], scheme: Scheme, width: number, table?: Float32Array) => void} */
 function embed(x, positions, scheme, width, table) {
-  const add = (row) => positions.forEach((m, t) => {
+  const add = (row) => positions.forEach((_, t) => {
     for (let i = 0; i < width; i++) x[t * width + i] += row(t, i);
   });
   const alongDirection = (numbers) => add((t, i) => (i % 2 ? -numbers[t] : numbers[t]));
@@ -159,8 +159,8 @@ function biases(scheme, heads, table) {
   }
   if (scheme.name === "t5") { // all that is farther than maxDistance shares its bucket, all in the future that of 0
     const farthest = scheme.maxDistance;
-    const buckets = t5Buckets(Array.from({ length: farthest + 1 }, (_, d) => d), table.length / heads, farthest);
-    return (h, offset) => table[buckets[Math.min(Math.max(offset, 0), farthest)] * heads + h];
+    const buckets = t5Buckets(range(farthest + 1), table.length / heads, farthest);
+    return (h, offset) => table[buckets[clip(offset, 0, farthest)] * heads + h];
   }
   return null;
 }

@@ -1,7 +1,7 @@
 // Chapter 16: the share of the attention that one key gets whose score leads those of all others, in longer and longer texts, and
 // what factors for the scores change about it.
 import { written } from "./draw.js";
-import { llama4Factor, logFactor } from "./formulas.js";
+import { clip, llama4Factor, logFactor } from "./formulas.js";
 
 const OTHERS = { 4: "blue", 12: "green" }; // leads shown for comparison
 const KEYS = Array.from({ length: 193 }, (_, at) => 2 ** (4 + at / 12));
@@ -55,7 +55,7 @@ export const figure = {
       const color = each === lead ? "vermillion" : OTHERS[each];
       chart.line(KEYS, KEYS.map((n) => share(each, n)), color);
       if (multiplied) chart.line(KEYS, KEYS.map((n) => share(each * times(n), n)), `${color} dotted`);
-      const at = Math.min(Math.max(half(each), 20), 2 ** 19);
+      const at = clip(half(each), 20, 2 ** 19);
       if (at === half(each)) chart.dots([at], [50], color);
       if (each === lead) chart.handle("lead", at, 50, LEADS.map(half), (keys) => ({ lead: LEADS.find((one) => half(one) === keys) }));
       const late = chart.x(at) + 65 > width; // its name wouldn't fit beside it

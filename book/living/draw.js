@@ -1,4 +1,5 @@
 // Pictures in the reader's own pixels, so that words keep their size on a phone. The numbers drawn are kept, too.
+import { clip } from "./formulas.js";
 
 /** @typedef {import("./formulas.js").Numbers} Numbers */
 /** @typedef {"start" | "middle" | "end"} Anchor where in a text its point is */
@@ -10,7 +11,7 @@ const STOPS = "00224e 002a5f 003170 1a386f 2a3f6d 38476c 434e6c 4d556c 575d6d 61
   .split(" ").map((color) => [0, 2, 4].map((at) => parseInt(color.slice(at, at + 2), 16)));
 const DIVERGING = [[0, 114, 178], [218, 218, 218], [213, 94, 0]];
 const between = (stops, share) => {
-  const at = Math.min(Math.max(share, 0), 1) * (stops.length - 1);
+  const at = clip(share, 0, 1) * (stops.length - 1);
   const low = Math.min(Math.floor(at), stops.length - 2);
   return stops[low].map((part, channel) => Math.round(part + (at - low) * (stops[low + 1][channel] - part)));
 };
@@ -37,6 +38,18 @@ export function written(number, digits) {
  *  @param {(string | number)[]} names */
 export function listed(names) {
   return [names.slice(0, -1).join(", "), ...names.slice(-1)].filter(Boolean).join(" and ");
+}
+
+/** How many there are, with the word in its plural unless it is one.
+ *  @param {number} count @param {string} word */
+export function counted(count, word) {
+  return `${written(count)} ${word}${count === 1 ? "" : "s"}`;
+}
+
+/** The value that is the least far.
+ *  @param {number[]} values @param {(value: number) => number} far */
+export function nearest(values, far) {
+  return values.reduce((best, value) => (far(value) < far(best) ? value : best));
 }
 
 /** @param {number[]} numbers */
@@ -187,16 +200,13 @@ class Plot {
   /** How far to the right a pixel lies, from 0 to 1.
    *  @param {number} x */
   share(x) {
-    return Math.min(Math.max((x - this.left) / (this.right - this.left), 0), 1);
+    return clip((x - this.left) / (this.right - this.left), 0, 1);
   }
 
   /** A ring at (x, y), which is dragged to the nearest of these values of x; put(value) is what of the state changes.
    *  @param {string} name @param {number} x @param {number} y @param {number[]} values @param {(value: number) => object} [put] */
   handle(name, x, y, values, put = (value) => ({ [name]: value })) {
-    const far = (value, pixel) => Math.abs(this.x(value) - pixel);
-    this.stage.handle(name, this.x(x), this.y(y), (pixel) => (
-      put(values.reduce((best, value) => (far(value, pixel) < far(best, pixel) ? value : best)))
-    ));
+    this.stage.handle(name, this.x(x), this.y(y), (pixel) => put(nearest(values, (value) => Math.abs(this.x(value) - pixel))));
   }
 
   /** @param {number} x @param {number} y @param {string | number} words @param {string} [names] @param {Anchor} [anchor] @param {number[]} [by] */
@@ -263,7 +273,7 @@ export function paint(canvas, { rows, low, high, left, top, width, height }) {
   if (canvas.rows === rows) return; // already painted
   Object.assign(canvas, { rows, width: rows[0].length, height: rows.length });
   const colors = palette(low === -high);
-  const share = (value) => Math.min(Math.max((value - low) / (high - low), 0), 1);
+  const share = (value) => clip((value - low) / (high - low), 0, 1);
   const pixels = new Uint32Array(canvas.width * canvas.height);
   rows.forEach((row, y) => row.forEach((value, x) => { pixels[y * canvas.width + x] = colors[Math.round(STEPS * share(value))]; }));
   canvas.getContext("2d").putImageData(new ImageData(new Uint8ClampedArray(pixels.buffer), canvas.width), 0, 0);

@@ -3,6 +3,13 @@
 
 /** @typedef {number[] | Float32Array | Float64Array} Numbers */
 
+/** @type {(value: number, low: number, high: number) => number} */
+export const clip = (value, low, high) => Math.min(Math.max(value, low), high);
+
+/** The whole numbers from 0 up to count, without it.
+ *  @param {number} count */
+export const range = (count) => [...Array(count).keys()];
+
 /** @type {(count: number, value: (i: number) => number) => Float64Array<ArrayBuffer>} */
 const pairs = (count, value) => Float64Array.from({ length: count }, (_, i) => value(i));
 
@@ -82,9 +89,6 @@ export function ntkAware(omega, factor) {
 export function dynamicNtk(omega, length, originalLength, factor = 1) {
   return ntkAware(omega, 1 + factor * Math.max(0, length / originalLength - 1));
 }
-
-/** @type {(value: number, low: number, high: number) => number} */
-const clip = (value, low, high) => Math.min(Math.max(value, low), high);
 
 /** Keeps pairs that make `fast` rotations within originalLength, divides by factor those that make `slow`, and blends in between;
  *  `truncate` rounds both ends to whole pairs.

@@ -1,9 +1,8 @@
 // Chapter 2: the numbers that tokens get in texts of several lengths, when positions are scaled to [0, 1] and when they are counted.
 import { listed } from "./draw.js";
-import { linear, normalized } from "./formulas.js";
+import { linear, normalized, range } from "./formulas.js";
 
 const OTHERS = [4, 6, 24, 64]; // tokens in the texts other than the reader's own, which is the third
-const range = (count) => Array.from({ length: count }, (_, m) => m);
 const rowsOf = ({ length }) => [...OTHERS.slice(0, 2), length, ...OTHERS.slice(2)];
 const followsValue = ({ follow }) => follow === "value";
 const ROW = 52; // pixels
@@ -19,7 +18,7 @@ export const figure = {
     length: { label: "Tokens in your text", min: 2, max: 81, value: 12 },
   },
   draw(stage, state, own) {
-    const { token, length } = state;
+    const { token } = state;
     const scaled = state.follow !== "counted";
     const rows = rowsOf(state);
     const tables = rows.map((tokens) => (scaled ? normalized(range(tokens), tokens) : linear(range(tokens))));

@@ -1,7 +1,7 @@
 // Chapter 13: the eight pairs of a trained model with RoPE as clocks. The height of a hand is what its pair adds to the score of a
 // key at some distance; readers move the key, and make clocks slower. The model then reads the chapter's texts with these frequencies.
-import { listed, mean, shortest, written } from "./draw.js";
-import { frequencies, llama3, ntkAware, positionInterpolation, yarn } from "./formulas.js";
+import { counted, listed, mean, shortest, written } from "./draw.js";
+import { clip, frequencies, llama3, ntkAware, positionInterpolation, yarn } from "./formulas.js";
 import { drop, run } from "./models.js";
 
 const WIDTH = 16; // positions averaged in each point of the loss
@@ -81,7 +81,7 @@ const rising = (first, pull) => (first < 0 ? `no ${pull} clearly exceeds those i
 function recordOf({ worse, window, up, right }, seed) {
   const heads = up.length / worse.length;
   const over = (rows, i) => mean(rows.slice(heads * seed, heads * (seed + 1)).map((row) => row[i]));
-  const waves = Array.from(OMEGA, (omega, i) => ({ height: Math.hypot(over(up, i), over(right, i)), phase: Math.atan2(over(right, i), over(up, i)) }));
+  const waves = Array.from(OMEGA, (_, i) => ({ height: Math.hypot(over(up, i), over(right, i)), phase: Math.atan2(over(right, i), over(up, i)) }));
   const distances = [...worse[seed].keys()];
   const scores = distances.map((distance) => scoreAt(distance, waves, OMEGA));
   const most = Math.max(...scores.slice(0, TRAINED));
@@ -142,7 +142,7 @@ function handsInWords(state, hands, score, first, [pull, other, unit]) {
   const same = Math.round(far * 2 ** state[`p${moved[0]}`]); // a slower clock shows the same angle farther away
   const alike = moved.length === 1 ? ` There, pair ${moved[0]} points where it pointed at ${same} before.` : "";
   const nearer = score <= 0 && first >= 0 && first < far ? ` But at position ${far}, ${other}s from distance ${first} on are in sight, too, some of them with higher scores than any in training.` : "";
-  return `The ${other} is ${far} ${unit}${far === 1 ? "" : "s"} back.${alike} ${where}${more}. The eight add up to a ${pull} ${over}.${nearer}`;
+  return `The ${other} is ${counted(far, unit)} back.${alike} ${where}${more}. The eight add up to a ${pull} ${over}.${nearer}`;
 }
 
 // A row of clocks (on a phone, two), with a ring at each that makes it slower; returns where they end.
@@ -177,7 +177,7 @@ function drawClocks(stage, state, hands, waves, to) {
     stage.handle(`p${i}`, x + (R + 5) * Math.sin(dial), y - (R + 5) * Math.cos(dial), (toX, toY) => {
       const to = Math.atan2(toX - x, y - toY);
       const by = shortest(to - dial) / OCTAVE;
-      return { [`p${i}`]: Math.min(Math.max(held(octaves + by), SLOWEST), FASTEST), method: "own" };
+      return { [`p${i}`]: clip(held(octaves + by), SLOWEST, FASTEST), method: "own" };
     });
   });
   return top + tall * (waves.length / columns);

@@ -1,9 +1,9 @@
 // Chapter 19: where the 270 heads of a released model look, and with which of their pairs.
 import { written } from "./draw.js";
+import { clip, range } from "./formulas.js";
 
 const LAYERS = 30;
 const HEADS = 9; // in each layer
-const range = (count) => Array.from({ length: count }, (_, at) => at);
 const MAPS = { first: "on the first token", previous: "on the token before", own: "on the token itself", equal: "on equal tokens", after: "on tokens after equal ones" };
 const rounded = (share) => `${written(share < 1 ? Math.round(10 * share) / 10 : Math.round(share))} %`;
 
@@ -41,7 +41,7 @@ export const figure = {
     stage.text(width - ramp - 50, 15, "0 %", "number", "end");
     stage.text(width, 15, "100 %", "number", "end");
     stage.text(plot.left, 15, narrow ? MAPS[map].slice(3) : `attention ${MAPS[map]}`, "", "start");
-    const near = (value, most) => Math.min(Math.max(Math.round(value), 0), most);
+    const near = (value, most) => clip(Math.round(value), 0, most);
     own.at = (x, y) => ({
       layer: near(plot.share(x) * LAYERS - 0.5, LAYERS - 1),
       head: near(((y - plot.top) / (plot.bottom - plot.top)) * HEADS - 0.5, HEADS - 1),

@@ -1,7 +1,8 @@
 // The inspector: which pairs of a model rotate fully in a text of some length, and which reach angles that training didn't show.
 // Readers choose a model or paste its configuration, which is read here and sent nowhere.
 import { described, inspect, inspectModel, pairs, reduced, worst } from "./configuration.js";
-import { escaped, written } from "./draw.js";
+import { counted, escaped, written } from "./draw.js";
+import { clip } from "./formulas.js";
 
 const [FROM, TO] = [4, 2 ** 24]; // tokens
 const TICKS = [[64, "64"], [1024, "1K"], [16_384, "16K"], [262_144, "256K"], [4_194_304, "4M"]];
@@ -14,7 +15,6 @@ const COMMAND = "python -m posenc_course inspect config.json";
 const LEGEND = [["old", "less than a circle"], ["blue", "a full circle"], ["vermillion", "angles that training didn’t show"]];
 
 const tokens = (count) => `${written(count)} tokens`;
-const many = (count, word = "pair") => `${count} ${word}${count === 1 ? "" : "s"}`;
 const range = (list) => (list.length > 1 ? `${list[0]} to ${list.at(-1)}` : `${list[0]}`);
 
 /** What a reader has pasted, as the few values that are read of it; raises an Error of one sentence. */
@@ -62,7 +62,7 @@ function lengthsOf(report) {
   const { firstNew, incomplete, slowed } = first;
   if (!firstNew) return `${name}: every pair completes a circle within ${tokens(length)}, so training showed all angles.`;
   if (firstNew > length) return `${name}: its stretching moves the first angle that training didn’t show from ${written(length)} to ${tokens(firstNew)}.`;
-  return `${name}: beyond ${tokens(length)}, its training length, ${incomplete.length} of ${many(slowed.length)} reach angles that training didn’t show.`;
+  return `${name}: beyond ${tokens(length)}, its training length, ${incomplete.length} of ${counted(slowed.length, "pair")} reach angles that training didn’t show.`;
 }
 const unstretched = (known) => ({ ...known, frequencies: known.trained.length ? known.trained : known.frequencies, trained: [], far: [] });
 
@@ -80,7 +80,7 @@ function drawnOf(known, length) {
 function bars(rows, reach, ends) {
   const [xs, ys] = [[], []];
   rows.forEach((row, i) => {
-    const [from, to] = ends(row).map((at) => Math.min(Math.max(at, FROM), reach));
+    const [from, to] = ends(row).map((at) => clip(at, FROM, reach));
     if (from < to) { xs.push(from, to, to); ys.push(i, i, NaN); }
   });
   return [xs, ys];
@@ -223,6 +223,6 @@ export const figure = {
     const unseen = !length ? "" : fresh.length
       ? ` ${fresh.length} (${range(fresh)}) reach angles that training didn’t show.` : " None reaches an angle that training didn’t show.";
     const kept = problem ? `The picture still shows ${report.name}. ` : "";
-    return `${kept}In a text of ${tokens(state.n)}, ${full.length} of ${many(rows.length)}${where}${how} complete a circle${length ? ", and training showed all their angles" : ""}.${unseen}`;
+    return `${kept}In a text of ${tokens(state.n)}, ${full.length} of ${counted(rows.length, "pair")}${where}${how} complete a circle${length ? ", and training showed all their angles" : ""}.${unseen}`;
   },
 };

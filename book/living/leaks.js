@@ -1,6 +1,7 @@
 // Chapter 1: two sentences with the same words in a decoder without positions. Layer by layer, and token by token, it shows which
 // vectors differ between the two.
 import { listed } from "./draw.js";
+import { clip } from "./formulas.js";
 
 const SENTENCES = [["John", "likes", "Jane", "."], ["Jane", "likes", "John", "."]];
 const COUNT = SENTENCES[0].length;
@@ -60,7 +61,7 @@ export const figure = {
       words.forEach((word, t) => plot.text(t, 0, word, t === token ? "strong" : "", "middle", [0, 26]));
       stage.handle(`at${which}`, plot.x(token), plot.y(layer), (x, y) => {
         const [column, row] = [(x - plot.x(0)) / (plot.x(1) - plot.x(0)), (y - plot.y(0)) / (plot.y(1) - plot.y(0))];
-        const inside = (value, low, high) => Math.min(Math.max(Math.round(value), low), high);
+        const inside = (value, low, high) => clip(Math.round(value), low, high);
         return { at: COUNT * (inside(row, 1, LAYERS) - 1) + inside(column, 0, COUNT - 1) + 1 };
       });
     });

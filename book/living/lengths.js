@@ -1,5 +1,5 @@
 // Chapter 12: the small models beyond 64 bytes, each against ALiBi's, on the recorded texts of the experiment or on a text of the reader's.
-import { listed, mean, written } from "./draw.js";
+import { counted, listed, mean, written } from "./draw.js";
 import { SCHEMES, bytesOf, drop, run } from "./models.js";
 
 const TRAINED = 64; // bytes, the training length
@@ -136,9 +136,9 @@ export const figure = {
 
     const bytes = [...state.own].length;
     const unknown = [...state.own].filter((sign) => sign > "\x7f").length;
-    const odd = live && unknown ? ` The models read ${unknown} character${unknown > 1 ? "s" : ""} outside ASCII as ${unknown > 1 ? "question marks" : "a question mark"}.` : "";
+    const odd = live && unknown ? ` The models read ${counted(unknown, "character")} outside ASCII as ${unknown > 1 ? "question marks" : "a question mark"}.` : "";
     const about = own.slow && state.text === "own" ? "This browser is too slow to run the models, so these are the recorded curves. " : "";
-    if (live && bytes <= SPAN) return `Your text has ${bytes} byte${bytes === 1 ? "" : "s"}. A curve needs at least ${SPAN + 1}, and it goes beyond the training length if there are more than ${TRAINED + SPAN}.`;
+    if (live && bytes <= SPAN) return `Your text has ${counted(bytes, "byte")}. A curve needs at least ${SPAN + 1}, and it goes beyond the training length if there are more than ${TRAINED + SPAN}.`;
     if (!shown.length) return "Choose a scheme to see its curve.";
     if (live && !Object.keys(curves).length) {
       return own.asked && shown.some((name) => own.runs[name]) ? "The models are reading your text." : `Run the models to see what they make of your ${bytes} bytes.${odd}`;

@@ -1,13 +1,14 @@
 // Chapter 17: the nine models read 64 bytes in order, but get different positions for them; which models notice?
 import { mulberry32 } from "./decoder.js";
 import { listed, mean, written } from "./draw.js";
+import { range } from "./formulas.js";
 import { SCHEMES, run } from "./models.js";
 
 const LENGTH = 64;
 const ROWS = 512; // of the learned table
 const RECORDED = "With all positions moved by 1,000";
 const MODELS = Object.entries(SCHEMES); // from top to bottom
-const ORDER = Array.from({ length: LENGTH }, (_, m) => m);
+const ORDER = range(LENGTH);
 
 function shuffled(seed) {
   const random = mulberry32(seed);

@@ -1,14 +1,14 @@
 // Chapter 6: a query and a key moved along a text together. All angles between their pairs stay the same, and so does the score,
 // unless random projections come between them.
-import { shortest, written } from "./draw.js";
-import { frequencies, sinusoidalTable } from "./formulas.js";
+import { counted, shortest, written } from "./draw.js";
+import { frequencies, range, sinusoidalTable } from "./formulas.js";
 
 const LENGTH = 512;
 const WIDTH = 16;
 const CLOCKS = 4; // the pairs shown
 const COLORS = { none: "blue", first: "black", second: "vermillion" };
-const TABLE = sinusoidalTable([...Array(LENGTH).keys()], WIDTH);
-const CHANNELS = Array.from({ length: WIDTH }, (_, at) => at);
+const TABLE = sinusoidalTable(range(LENGTH), WIDTH);
+const CHANNELS = range(WIDTH);
 const IDENTITY = CHANNELS.map((row) => CHANNELS.map((column) => Number(row === column)));
 const dot = (a, b) => a.reduce((sum, part, at) => sum + part * b[at], 0);
 
@@ -31,7 +31,7 @@ export const figure = {
   needs: ["{for}"],
   controls: {
     n: { label: "Move both", min: 0, max: 480, value: 100, show: (value) => `key at ${value}` },
-    offset: { label: "Query ahead by", min: 0, max: 30, value: 3, show: (value) => `${value} token${value === 1 ? "" : "s"}` },
+    offset: { label: "Query ahead by", min: 0, max: 30, value: 3, show: (value) => counted(value, "token") },
     M: {
       label: "Projections",
       options: { none: "none", first: "random", second: "random, second seed" },

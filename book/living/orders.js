@@ -1,5 +1,5 @@
 // Chapter 1: the attention weights of a sentence and of its words in a different order, with and without positions.
-import { alibiSlopes, applyRope, frequencies, ropeTables, sinusoidalTable } from "./formulas.js";
+import { alibiSlopes, applyRope, clip, frequencies, ropeTables, sinusoidalTable } from "./formulas.js";
 
 const WORDS = "only who can prevent forest fires".split(" ");
 const COUNT = WORDS.length;
@@ -111,7 +111,7 @@ export const figure = {
         stage.add(`<circle class="line ${inkOn(rows[row][column])}" ${ring}/>`);
       }
       if (at) { // the word in its row, up and down
-        stage.handle("to", plot.left - 8, plot.y(m), (_, to) => ({ to: Math.min(Math.max(Math.floor((to - plot.top) / cell) + 1, 1), COUNT) }));
+        stage.handle("to", plot.left - 8, plot.y(m), (_, to) => ({ to: clip(Math.floor((to - plot.top) / cell) + 1, 1, COUNT) }));
       }
       return plot;
     });

@@ -1,5 +1,6 @@
 // Chapter 14: two tokens, the tokens that each of them averages, and how similar the two averages are.
-import { written } from "./draw.js";
+import { counted, written } from "./draw.js";
+import { clip, range } from "./formulas.js";
 
 const WIDTHS = [4, 8, 16, 32];
 const FROM = [63, 255, 1023]; // positions of the later token
@@ -11,7 +12,7 @@ const count = (at, width) => at - first(at, width) + 1;
 const shared = (m, n, width) => Math.max(n - first(m, width) + 1, 0);
 /** The cosine of the averages of tokens m and n ≤ m, if all tokens are equally long and at right angles to each other. */
 const cosine = (m, n, width) => shared(m, n, width) / Math.sqrt(count(m, width) * count(n, width));
-const tokens = (number) => `${written(number)} token${number === 1 ? "" : "s"}`;
+const tokens = (count) => counted(count, "token");
 
 /** @type {import("./element.js").Figure<{ kind: string, w: number, m: number, d: number }>} */
 export const figure = {
@@ -52,7 +53,7 @@ export const figure = {
       row.text(anchor === "end" ? to : from, y, `token ${written(at)} averages ${tokens(held)}`, `${color} words`, anchor, [0, y > 0 ? -10 : 20]);
     }
 
-    stage.handle("earlier", row.x(n), row.y(0), (x) => ({ d: Math.min(Math.max(Math.round((row.x(m) - x) / (row.x(m) - row.x(m - 1))), 0), 48) }));
+    stage.handle("earlier", row.x(n), row.y(0), (x) => ({ d: clip(Math.round((row.x(m) - x) / (row.x(m) - row.x(m - 1))), 0, 48) }));
 
     const chart = stage.plot(
       { left: 0, top: 164, width: stage.width, height: 270, right: 12 },
@@ -73,7 +74,7 @@ export const figure = {
     const value = cosine(m, n, width);
     chart.rule({ x: d }, "faint");
     chart.dots([d], [value], "", 6, false);
-    chart.handle("d", d, value, Array.from({ length: 49 }, (_, by) => by));
+    chart.handle("d", d, value, range(49));
     const formula = windows ? `${both}/${w}` : `√(${earlier}/${later})`;
     chart.text(d, value, formula, "strong", d > 36 ? "end" : "start", windows || m > 63 ? [d > 36 ? -10 : 10, -8] : [d > 36 ? -4 : 2, 26]);
 

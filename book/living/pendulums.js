@@ -1,6 +1,6 @@
 // Chapter 4: four pendulums at any moment. Each bob writes its position on a strip of paper that moves down, and so draws a column of the table.
-import { written } from "./draw.js";
-import { frequencies } from "./formulas.js";
+import { nearest, written } from "./draw.js";
+import { clip, frequencies } from "./formulas.js";
 
 const OMEGA = frequencies(8);
 const LONGEST = 200; // seconds
@@ -9,11 +9,10 @@ const FLOW = 0.04; // of its length, per second, in lengths where a string is 0.
 const times = (turns) => Number(turns < 0.1 ? turns.toPrecision(1) : turns.toFixed(1));
 /** The moment nearest to t at which a pendulum of this speed is where its sine is this. */
 function moment(omega, sine, t) {
-  const half = Math.asin(Math.min(Math.max(sine, -1), 1)) / omega; // and half a swing later it passes there on its way back
+  const half = Math.asin(clip(sine, -1, 1)) / omega; // and half a swing later it passes there on its way back
   const swing = (2 * Math.PI) / omega;
   const near = [half, swing / 2 - half].map((first) => first + swing * Math.round((t - first) / swing));
-  const found = near.reduce((best, one) => (Math.abs(one - t) < Math.abs(best - t) ? one : best));
-  return Math.min(Math.max(Number(found.toFixed(2)), 0), LONGEST);
+  return clip(Number(nearest(near, (one) => Math.abs(one - t)).toFixed(2)), 0, LONGEST);
 }
 const seconds = (t, digits) => `${Number(t.toFixed(digits))} second${t === 1 ? "" : "s"}`;
 

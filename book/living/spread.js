@@ -1,7 +1,7 @@
 // Chapter 7: which pairs a text uses. The base spreads a fixed number of pairs over slower and slower frequencies; how far each
 // moves within the text depends on the text's length.
-import { written } from "./draw.js";
-import { frequencies } from "./formulas.js";
+import { nearest, written } from "./draw.js";
+import { frequencies, range } from "./formulas.js";
 
 const COLORS = { 100: "orange", 10000: "blue", 1000000: "green", 100000000: "vermillion" };
 /** @type {[base: number, name: string, x: number, y: number][]} */
@@ -50,12 +50,10 @@ export const figure = {
       if (count < pairs / 2) one.text(pairs - 0.5, limit, words, "", "end", [0, -5]);
       else one.text(-0.5, limit, words, "", "start", [8, 16]);
     }
-    one.dots([...omega.keys()], omega, color, pairs > 100 ? 1.5 : 2.5, false);
+    one.dots(range(pairs), omega, color, pairs > 100 ? 1.5 : 2.5, false);
     // The slowest pair, which the base makes as slow as it is.
     const slowest = (of) => one.y(frequencies(Number(d), of).at(-1));
-    stage.handle("base", one.x(pairs - 1), slowest(base), (_, y) => ({
-      base: BASES.reduce((best, of) => (Math.abs(slowest(of) - y) < Math.abs(slowest(best) - y) ? of : best)),
-    }));
+    stage.handle("base", one.x(pairs - 1), slowest(base), (_, y) => ({ base: nearest(BASES, (of) => Math.abs(slowest(of) - y)) }));
 
     const all = stage.plot({ left: 0, top: 256, width, height: 220, right: 24 }, {
       x: [4.5, 1e5], y: [0, 104], log: "x", xLabel: "tokens in the text", yLabel: "pairs in use, %",

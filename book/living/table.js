@@ -1,6 +1,6 @@
 // Chapter 3: the table of sines and cosines as a heatmap, with the row and the column of one cell shown as waves beside it.
 import { written } from "./draw.js";
-import { frequencies, sinusoidalTable } from "./formulas.js";
+import { clip, frequencies, sinusoidalTable } from "./formulas.js";
 
 const LINES = 240; // as many rows as can be seen; a longer table shows the means of so many positions each
 const KEY = [Array.from({ length: 81 }, (_, at) => at / 40 - 1)];
@@ -78,8 +78,7 @@ export const figure = {
     stage.add(`<path d="M${heat.left} ${y}H${heat.right}M${x} ${heat.top}V${heat.bottom}" stroke="black" opacity="0.5"/>`
       + `<rect x="${x - 6}" y="${y - 6}" width="12" height="12" fill="none" stroke="white" stroke-width="4"/>`
       + `<rect x="${x - 6}" y="${y - 6}" width="12" height="12" fill="none" stroke="black" stroke-width="2"/>`);
-    const inside = (at, low, high) => Math.min(Math.max(at, low), high);
-    stage.handle("cell", x, y, (toX, toY) => cellAt(inside(toX, heat.left, heat.right), inside(toY, heat.top, heat.bottom), state, heat));
+    stage.handle("cell", x, y, (toX, toY) => cellAt(clip(toX, heat.left, heat.right), clip(toY, heat.top, heat.bottom), state, heat));
     down.dots([own.rows[Math.floor(row / k)][column]], [row], "vermillion", 5, false);
     along.dots([column], [values[column]], "vermillion", 5, false);
 

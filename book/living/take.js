@@ -39,7 +39,7 @@ function broken(text, width) {
 
 /** What the figure shows, as an SVG file that needs no other: with its caption, and where it comes from.
  *  @param {HTMLElement} host @param {HTMLElement} plain @param {string} address */
-export function picture(host, plain, address) {
+function picture(host, plain, address) {
   const stage = host.querySelector(".stage");
   const shown = stage.querySelector("svg");
   const [width, height] = shown.getAttribute("viewBox").split(" ").slice(2).map(Number);

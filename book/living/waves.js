@@ -1,8 +1,9 @@
 // Chapter 10: a key that is its query, rotated by an offset: the wave of each pair has a crest at that offset, and so does their sum.
-import { frequencies } from "./formulas.js";
+import { counted } from "./draw.js";
+import { clip, frequencies, range } from "./formulas.js";
 
 const LONGEST = 400;
-const OFFSETS = Array.from({ length: LONGEST + 1 }, (_, offset) => offset);
+const OFFSETS = range(LONGEST + 1);
 
 /** @type {import("./element.js").Figure<{ made: number, pairs: number, first: string }>} */
 export const figure = {
@@ -34,7 +35,7 @@ export const figure = {
     waves.forEach((wave, i) => {
       if (i % step) return;
       const period = ((2 * Math.PI) / omega[from + i]) * (chart.x(1) - chart.x(0)); // in pixels
-      stage.add(`<g opacity="${Math.min(Math.max(period / 120, 0.15), 0.7)}">`); // the fast ones would cover all others
+      stage.add(`<g opacity="${clip(period / 120, 0.15, 0.7)}">`); // the fast ones would cover all others
       chart.line(OFFSETS, wave, "blue faint", false);
       stage.add("</g>");
     });
@@ -50,7 +51,7 @@ export const figure = {
     const shown = step > 1 ? ` (the figure shows every ${["second", "third", "fourth"][step - 2]} one)` : "";
     const crests = pairs > 1 ? `All ${pairs} waves${shown} have a crest` : "The only wave has a crest";
     const others = high.length
-      ? `At ${high.length} other offset${high.length > 1 ? "s" : ""}, the score reaches 0.9 of that; ${high.length > 1 ? "the farthest" : "it"} is ${farthest} token${farthest > 1 ? "s" : ""} away.`
+      ? `At ${counted(high.length, "other offset")}, the score reaches 0.9 of that; ${high.length > 1 ? "the farthest" : "it"} is ${counted(farthest, "token")} away.`
       : "At no other offset does the score reach 0.9 of that.";
     const shares = [Math.min(...part), Math.max(...part)].map((square) => ((100 * square) / largest).toPrecision(2));
     const weights = pairs > 1

@@ -1,4 +1,5 @@
 // Chapter 13: where one query of the trained RoPE looks, in each layer and head, beyond the distances of training.
+import { mean } from "./draw.js";
 import { frequencies } from "./formulas.js";
 import { run } from "./models.js";
 
@@ -69,7 +70,7 @@ export const figure = {
       heads.forEach((head, at) => plot.line(middles, head, `${layers ? "green" : "old"} ${DASHES[at]}`));
       if (!layers) return null;
       const far = layers[layer].map((head) => head.slice(TRAINED / STEP).reduce((a, b) => a + b, 0));
-      const share = Math.round(far.reduce((a, b) => a + b) / far.length);
+      const share = Math.round(mean(far));
       plot.text(TRAINED, 50, `${share} % at 64 or more`, "number", "start", [6, 29]);
       return share;
     });
