@@ -53,6 +53,7 @@ function ask(state, own) {
     if (!own.runs[scheme] || key in found) continue;
     found[key] = null;
     const texts = [scheme === "normalized" ? ids.slice(0, state.length + 1) : ids]; // the others know nothing of what follows
+    /** @type {import("./models.js").Job} */
     const job = { model: `text-${scheme}-0`, texts, window: sight, slot: `lengths-${scheme}-${sight === ALL}` };
     jobs.push(run(job, ({ each, ms }) => {
       found[key] = Array.from(each[0].losses);

@@ -36,6 +36,7 @@ async function ask({ answers, data, redraw }, told, positions) {
       found.by[name] = NaN;
       return;
     }
+    /** @type {import("./models.js").Job} */
     const job = { model: `text-${name}-0`, texts, positions, slot: `told-${name}` };
     const part = ({ done, each }) => {
       const more = each.map(({ losses }, text) => mean([...losses]) - before[row][text]);

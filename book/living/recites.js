@@ -29,6 +29,7 @@ async function compute(own, key, name, begin, near) {
   own.found[key] = null;
   const { run } = await living.load("models");
   const prompt = right(own.data.recited, begin, GIVEN);
+  /** @type {import("./models.js").Job} */
   const job = { model: `recite-${name}-0`, texts: [prompt], write: { bytes: LONGEST - GIVEN }, slot: `recites-${name}` };
   const answer = await run(near ? { ...job, window: TRAINED } : job);
   if (answer) own.found[key] = prompt + String.fromCharCode(...answer.each[0].written);

@@ -31,6 +31,7 @@ async function ask({ answers, redraw }, key, { position, slow }) {
     redraw();
   };
   const texts = living.load("data/windows").then((all) => all.slice(0, TEXTS).map((text) => text.slice(0, position + 2)));
+  /** @type {import("./models.js").Job} */
   const job = { model: "text-rope-0", texts, queries: [position], changes: { frequencies: omega }, slot: "where" };
   if (!await run(job, part)) delete answers[key]; // a newer question replaced it
 }
