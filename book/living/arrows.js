@@ -1,6 +1,5 @@
 // Chapter 10: one pair of a query and of a key as arrows, rotated by their positions, and their score.
-import { counted, shortest, written } from "./draw.js";
-import { clip } from "./formulas.js";
+import { clip, counted, shortest, written } from "./draw.js";
 
 const SPEED = Math.PI / 9; // ω, in radians per token: 20°
 const QUERY = 2; // their lengths

@@ -1,7 +1,7 @@
 // Chapters 4, 6 and 10: one position as digits, waves, clocks and a row of the table, and another one beside it, which may be hidden,
 // so that readers work it out. Where both move together, all hands rotate alike, wherever they begin.
-import { clip, frequencies } from "./formulas.js";
-import { counted, listed, shade, shortest, written } from "./draw.js";
+import { frequencies } from "./formulas.js";
+import { clip, counted, listed, shade, shortest, written } from "./draw.js";
 
 const OMEGA = frequencies(8);
 const NAMES = ["first", "second", "third", "fourth"];

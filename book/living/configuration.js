@@ -263,15 +263,18 @@ function named(kind, number) {
   return `${kind.count} of ${number} layers` + (some && ` (${some})`);
 }
 
-/** The pairs of a rotation against the training length, as `inspector.pairs` has them; `slowed` is by how much each is slowed.
+/** The pairs of a rotation against the training length, as `inspector.pairs` has them; `used` are the frequencies of
+ *  long texts, and `slowed` is by how much each is slowed.
  *  @param {Pick<Layer, "frequencies" | "trained" | "far">} known @param {number} length */
 export function pairs({ frequencies: now, trained, far }, length) {
-  const [used, before] = [far.length ? far : now, trained.length ? trained : far.length ? far : now];
+  const used = far.length ? far : now;
+  const before = trained.length ? trained : used;
   const circles = before.map((omega) => (omega * length) / (2 * Math.PI));
   const incomplete = [...circles.keys()].filter((i) => circles[i] < 1);
   const slowed = before.map((omega, i) => omega / used[i]);
   const most = Math.max(...slowed);
   return {
+    used,
     incomplete,
     brakes: incomplete.filter((i) => circles[i] >= 0.25 && circles[i] <= 0.5),
     kept: slowed.filter((by) => by < 1.001).length,
@@ -298,12 +301,9 @@ function limits(config, kinds, length) {
     if (known.encoding !== "RoPE" || !known.frequencies.length || (known.window && known.window <= length)) continue;
     if (known.far.length && known.stretch[2]) add(known.stretch[2], "the frequencies switch: cached keys keep the old angles");
     if (!length) continue;
-    const { firstNew, brakes } = pairs(known, length);
+    const { used, firstNew, brakes } = pairs(known, length);
     if (firstNew) add(firstNew, `the first distance with an angle that training didn't show, in ${where}`);
-    if (brakes.length) {
-      const back = Math.ceil((2 * Math.PI) / (known.far.length ? known.far : known.frequencies)[brakes[0]]);
-      add(back, `pair ${brakes[0]} completes its first circle in ${where}`);
-    }
+    if (brakes.length) add(Math.ceil((2 * Math.PI) / used[brakes[0]]), `pair ${brakes[0]} completes its first circle in ${where}`);
   }
   return [...found.values()].sort(([a, one], [b, other]) => a - b || (one < other ? -1 : 1));
 }

@@ -1,7 +1,7 @@
 // Chapter 8: how similar the rows of a trained table are, measured by the cosine, beside rows of sines and cosines.
 import { unpackHalf } from "./decoder.js";
-import { written } from "./draw.js";
-import { range, sinusoidalTable } from "./formulas.js";
+import { range, written } from "./draw.js";
+import { sinusoidalTable } from "./formulas.js";
 
 const TRAINED = 64; // rows that training reached
 const WIDTH = 64; // numbers in a row

@@ -1,6 +1,6 @@
 // Chapter 15: the shell game with three cups, where the ball is an arrow and each swap a mirror; and the same swaps as rotations.
-import { listed } from "./draw.js";
-import { clip, reflect } from "./formulas.js";
+import { clip, listed } from "./draw.js";
+import { reflect } from "./formulas.js";
 
 const THIRD = (2 * Math.PI) / 3;
 /** @type {[x: number, y: number][]} */

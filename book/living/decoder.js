@@ -1,6 +1,6 @@
 // The package's decoder: it runs the weights that the book trained, as they are stored. Sums are taken in double precision and
 // kept in single. Nothing here touches the page, so that a worker can run it.
-import { alibiSlopes, applyRope, clip, linear, normalized, range, ropeTables, shawRow, sinusoidalTable, t5Buckets } from "./formulas.js";
+import { alibiSlopes, applyRope, linear, normalized, ropeTables, shawRow, sinusoidalTable, t5Buckets } from "./formulas.js";
 
 /** @typedef {import("./formulas.js").Numbers} Numbers */
 /** @typedef {{ name: string, frequencies?: Numbers, attentionFactor?: number, maxDistance?: number }} Scheme */
@@ -159,8 +159,8 @@ function biases(scheme, heads, table) {
   }
   if (scheme.name === "t5") { // all that is farther than maxDistance shares its bucket, all in the future that of 0
     const farthest = scheme.maxDistance;
-    const buckets = t5Buckets(range(farthest + 1), table.length / heads, farthest);
-    return (h, offset) => table[buckets[clip(offset, 0, farthest)] * heads + h];
+    const buckets = t5Buckets([...Array(farthest + 1).keys()], table.length / heads, farthest);
+    return (h, offset) => table[buckets[Math.min(Math.max(offset, 0), farthest)] * heads + h];
   }
   return null;
 }

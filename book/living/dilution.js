@@ -1,7 +1,7 @@
 // Chapter 16: the share of the attention that one key gets whose score leads those of all others, in longer and longer texts, and
 // what factors for the scores change about it.
-import { written } from "./draw.js";
-import { clip, llama4Factor, logFactor } from "./formulas.js";
+import { clip, written } from "./draw.js";
+import { llama4Factor, logFactor } from "./formulas.js";
 
 const OTHERS = { 4: "blue", 12: "green" }; // leads shown for comparison
 const KEYS = Array.from({ length: 193 }, (_, at) => 2 ** (4 + at / 12));

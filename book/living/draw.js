@@ -1,5 +1,4 @@
 // Pictures in the reader's own pixels, so that words keep their size on a phone. The numbers drawn are kept, too.
-import { clip } from "./formulas.js";
 
 /** @typedef {import("./formulas.js").Numbers} Numbers */
 /** @typedef {"start" | "middle" | "end"} Anchor where in a text its point is */
@@ -40,17 +39,20 @@ export function listed(names) {
   return [names.slice(0, -1).join(", "), ...names.slice(-1)].filter(Boolean).join(" and ");
 }
 
+/** The whole numbers from 0 up to count, without it.
+ *  @param {number} count */
+export const range = (count) => [...Array(count).keys()];
+
+/** @type {(value: number, low: number, high: number) => number} */
+export const clip = (value, low, high) => Math.min(Math.max(value, low), high);
+
 /** How many there are, with the word in its plural unless it is one.
  *  @param {number} count @param {string} word */
-export function counted(count, word) {
-  return `${written(count)} ${word}${count === 1 ? "" : "s"}`;
-}
+export const counted = (count, word) => `${written(count)} ${word}${count === 1 ? "" : "s"}`;
 
 /** The value that is the least far.
  *  @param {number[]} values @param {(value: number) => number} far */
-export function nearest(values, far) {
-  return values.reduce((best, value) => (far(value) < far(best) ? value : best));
-}
+export const nearest = (values, far) => values.reduce((best, value) => (far(value) < far(best) ? value : best));
 
 /** @param {number[]} numbers */
 export function mean(numbers) {
@@ -69,11 +71,11 @@ const SIZE = 13; // of letters, in pixels
 /** @type {CanvasRenderingContext2D} */
 let pen;
 /** How wide words of these classes are, in pixels.
- *  @param {string | number} words @param {string} names */
+ *  @param {any} words @param {string} names */
 export function widthOf(words, names) {
   pen ??= document.createElement("canvas").getContext("2d");
   pen.font = `${/words|strong/.test(names) ? 600 : 400} ${/number/.test(names) ? 12 : SIZE}px system-ui, sans-serif`;
-  return pen.measureText(`${words}`).width;
+  return pen.measureText(words).width;
 }
 const BEFORE = { start: 0, middle: 0.5, end: 1 }; // the share of a text that stands before its anchor
 
@@ -212,21 +214,6 @@ class Plot {
   /** @param {number} x @param {number} y @param {string | number} words @param {string} [names] @param {Anchor} [anchor] @param {number[]} [by] */
   text(x, y, words, names = "", anchor = "middle", [right, down] = [0, 0]) {
     this.stage.text(this.x(x) + right, this.y(y) + down, words, names, anchor);
-  }
-
-  /** Lines' names behind their right ends, each [x, y, name, class], moved apart where they would overlap.
-   *  @param {any[][]} names */
-  ends(names) {
-    const sorted = names.map(([x, y, ...rest]) => ({ x: this.x(x), y: this.y(y), rest })).sort((a, b) => a.y - b.y);
-    for (let round = 0; round < 50; round++) {
-      for (let at = 1; at < sorted.length; at++) {
-        const overlap = SIZE + 2 - (sorted[at].y - sorted[at - 1].y);
-        if (overlap <= 0) continue;
-        sorted[at - 1].y -= overlap / 2;
-        sorted[at].y += overlap / 2;
-      }
-    }
-    for (const { x, y, rest } of sorted) this.stage.text(x + 6, y + 4, rest[0], rest[1], "start");
   }
 
   /** A straight line across, at x or at y.

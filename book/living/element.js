@@ -76,8 +76,9 @@ function made(name, control, change, id, own) {
     Object.assign(input, control.rows ? { rows: control.rows } : { type: "text" }, { maxLength: control.most, spellcheck: false, autocomplete: "off" });
     input.addEventListener("input", () => change(name, input.value));
     element.classList.add("wide");
-    if (control.file) return withFile(element, control, (text) => change(name, text), (value) => { if (input.value !== value) input.value = value; });
-    return { element, set(value) { if (input.value !== value) input.value = value; }, read: (text) => text.slice(0, control.most) };
+    const set = (value) => { if (input.value !== value) input.value = value; };
+    if (control.file) return { element: withFile(element, control, (text) => change(name, text)), set };
+    return { element, set, read: (text) => text.slice(0, control.most) };
   }
   // A slider over `values` runs over their indices, so that each key press moves to the next value.
   const { values, show = (value) => written(value) } = control;
@@ -102,8 +103,8 @@ function made(name, control, change, id, own) {
 }
 
 /** A text that may also come from a file, which is chosen, or dropped on it.
- *  @param {HTMLElement} label @param {Control} control @param {(text: string) => void} change @param {(value: string) => void} set */
-function withFile(label, control, change, set) {
+ *  @param {HTMLElement} label @param {Control} control @param {(text: string) => void} change */
+function withFile(label, control, change) {
   const file = create("input", { type: "file", accept: control.file });
   file.setAttribute("aria-label", `${label.textContent}: a file`);
   const element = create("div", { className: "wide file" }, label, file);
@@ -115,7 +116,7 @@ function withFile(label, control, change, set) {
     event.preventDefault();
     read(event.dataTransfer.files[0]);
   });
-  return { element, set };
+  return element;
 }
 
 /**
@@ -373,8 +374,8 @@ export async function start(host, figure) {
     }
     // As many columns as leave no control alone in its row.
     for (const box of [panel, more]) {
-      const cells = [.../** @type {HTMLCollectionOf<HTMLElement>} */ (box.children)].filter((cell) => !cell.hidden && !cell.matches(".wide, .compact")).length;
-      box.style.setProperty("--columns", cells % 3 && cells < 5 ? `${Math.min(cells, 2)}` : "3");
+      const cells = box.querySelectorAll(":scope > :not([hidden], .wide, .compact)").length;
+      box.style.setProperty("--columns", String(cells % 3 && cells < 5 ? Math.min(cells, 2) : 3));
     }
     svg.setAttribute("viewBox", `0 0 ${width} ${stage.height}`);
     svg.innerHTML = stage.parts.join("");

@@ -4,11 +4,7 @@
 /** @typedef {number[] | Float32Array | Float64Array} Numbers */
 
 /** @type {(value: number, low: number, high: number) => number} */
-export const clip = (value, low, high) => Math.min(Math.max(value, low), high);
-
-/** The whole numbers from 0 up to count, without it.
- *  @param {number} count */
-export const range = (count) => [...Array(count).keys()];
+const clip = (value, low, high) => Math.min(Math.max(value, low), high);
 
 /** @type {(count: number, value: (i: number) => number) => Float64Array<ArrayBuffer>} */
 const pairs = (count, value) => Float64Array.from({ length: count }, (_, i) => value(i));

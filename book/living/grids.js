@@ -1,6 +1,6 @@
 // Chapter 2: the numbers that tokens get in texts of several lengths, when positions are scaled to [0, 1] and when they are counted.
-import { listed } from "./draw.js";
-import { linear, normalized, range } from "./formulas.js";
+import { listed, range } from "./draw.js";
+import { linear, normalized } from "./formulas.js";
 
 const OTHERS = [4, 6, 24, 64]; // tokens in the texts other than the reader's own, which is the third
 const rowsOf = ({ length }) => [...OTHERS.slice(0, 2), length, ...OTHERS.slice(2)];

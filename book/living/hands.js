@@ -1,7 +1,7 @@
 // Chapter 13: the eight pairs of a trained model with RoPE as clocks. The height of a hand is what its pair adds to the score of a
 // key at some distance; readers move the key, and make clocks slower. The model then reads the chapter's texts with these frequencies.
-import { counted, listed, mean, shortest, written } from "./draw.js";
-import { clip, frequencies, llama3, ntkAware, positionInterpolation, yarn } from "./formulas.js";
+import { clip, counted, listed, mean, shortest, written } from "./draw.js";
+import { frequencies, llama3, ntkAware, positionInterpolation, yarn } from "./formulas.js";
 import { drop, run } from "./models.js";
 
 const WIDTH = 16; // positions averaged in each point of the loss

@@ -1,6 +1,5 @@
 // Chapter 19: where the 270 heads of a released model look, and with which of their pairs.
-import { written } from "./draw.js";
-import { clip, range } from "./formulas.js";
+import { clip, range, written } from "./draw.js";
 
 const LAYERS = 30;
 const HEADS = 9; // in each layer

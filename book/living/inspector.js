@@ -1,8 +1,7 @@
 // The inspector: which pairs of a model rotate fully in a text of some length, and which reach angles that training didn't show.
 // Readers choose a model or paste its configuration, which is read here and sent nowhere.
 import { described, inspect, inspectModel, pairs, reduced, worst } from "./configuration.js";
-import { counted, escaped, written } from "./draw.js";
-import { clip } from "./formulas.js";
+import { clip, counted, escaped, written } from "./draw.js";
 
 const [FROM, TO] = [4, 2 ** 24]; // tokens
 const TICKS = [[64, "64"], [1024, "1K"], [16_384, "16K"], [262_144, "256K"], [4_194_304, "4M"]];
@@ -68,11 +67,8 @@ const unstretched = (known) => ({ ...known, frequencies: known.trained.length ? 
 
 /** Where each pair completes its circle, and where its angles begin that training didn't show. */
 function drawnOf(known, length) {
-  const found = pairs(known, length || TO);
-  const used = known.far.length ? known.far : known.frequencies;
-  return Array.from(used, (omega, i) => ({
-    full: (2 * Math.PI) / omega, fresh: length && found.incomplete.includes(i) ? length * found.slowed[i] : Infinity,
-  }));
+  const { used, incomplete, slowed } = pairs(known, length || TO);
+  return used.map((omega, i) => ({ full: (2 * Math.PI) / omega, fresh: length && incomplete.includes(i) ? length * slowed[i] : Infinity }));
 }
 
 /** Lines of several pairs as one: from and to, in tokens, or nothing where the first isn't below the second.

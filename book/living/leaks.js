@@ -1,7 +1,6 @@
 // Chapter 1: two sentences with the same words in a decoder without positions. Layer by layer, and token by token, it shows which
 // vectors differ between the two.
-import { listed } from "./draw.js";
-import { clip } from "./formulas.js";
+import { clip, listed } from "./draw.js";
 
 const SENTENCES = [["John", "likes", "Jane", "."], ["Jane", "likes", "John", "."]];
 const COUNT = SENTENCES[0].length;

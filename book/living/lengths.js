@@ -7,6 +7,7 @@ const ALL = 512; // bytes in sight, when all are
 const BIN = 8; // positions averaged in each point of a recorded curve
 const SPAN = 32; // and of a curve on a single text, which scatters more; also those that the words below the figure speak of
 const PATIENCE = 3000; // milliseconds for one text; where it takes longer, the recorded curves stay
+const LINE = 15; // pixels from one name to the next
 const SIZES = { learned: 300 }; // kB that a model loads, where it isn't the others' 230; as all sizes, compressed
 const ROWS = ["none", "normalized", "linear", "sinusoidal", "learned", "shaw", "t5", "rope", "alibi"]; // of what is recorded
 const NAMES = Object.keys(SCHEMES);
@@ -63,6 +64,20 @@ function ask(state, own) {
     }).finally(() => { if (!found[key]) delete found[key]; })); // a newer question replaced it, or it failed
   }
   if (jobs.length) own.wait(Promise.all(jobs));
+}
+
+/** Lines' names behind their right ends, each [x, y, name, class], moved apart where they would overlap. */
+function nameEnds(stage, plot, names) {
+  const sorted = names.map(([x, y, ...rest]) => ({ x: plot.x(x), y: plot.y(y), rest })).sort((a, b) => a.y - b.y);
+  for (let round = 0; round < 50; round++) {
+    for (let at = 1; at < sorted.length; at++) {
+      const overlap = LINE - (sorted[at].y - sorted[at - 1].y);
+      if (overlap <= 0) continue;
+      sorted[at - 1].y -= overlap / 2;
+      sorted[at].y += overlap / 2;
+    }
+  }
+  for (const { x, y, rest: [name, look] } of sorted) stage.text(x + 6, y + 4, name, look, "start");
 }
 
 /** @type {import("./element.js").Figure<{ length: number, text: string, sight: number, own: string, [scheme: string]: any }>} */
@@ -132,7 +147,7 @@ export const figure = {
         plot.line(curve.map(middle), curve, look);
         ends.push([middle(0, curve.length - 1), curve.at(-1), label, `${look.split(" ")[0]} words`]);
       }
-      plot.ends(ends);
+      nameEnds(stage, plot, ends);
     });
 
     const bytes = [...state.own].length;

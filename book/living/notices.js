@@ -1,7 +1,6 @@
 // Chapter 17: the nine models read 64 bytes in order, but get different positions for them; which models notice?
 import { mulberry32 } from "./decoder.js";
-import { listed, mean, written } from "./draw.js";
-import { range } from "./formulas.js";
+import { listed, mean, range, written } from "./draw.js";
 import { SCHEMES, run } from "./models.js";
 
 const LENGTH = 64;

@@ -1,7 +1,7 @@
 // Chapter 6: a query and a key moved along a text together. All angles between their pairs stay the same, and so does the score,
 // unless random projections come between them.
-import { counted, shortest, written } from "./draw.js";
-import { frequencies, range, sinusoidalTable } from "./formulas.js";
+import { counted, range, shortest, written } from "./draw.js";
+import { frequencies, sinusoidalTable } from "./formulas.js";
 
 const LENGTH = 512;
 const WIDTH = 16;

@@ -1,5 +1,6 @@
 // Chapter 1: the attention weights of a sentence and of its words in a different order, with and without positions.
-import { alibiSlopes, applyRope, clip, frequencies, ropeTables, sinusoidalTable } from "./formulas.js";
+import { clip } from "./draw.js";
+import { alibiSlopes, applyRope, frequencies, ropeTables, sinusoidalTable } from "./formulas.js";
 
 const WORDS = "only who can prevent forest fires".split(" ");
 const COUNT = WORDS.length;

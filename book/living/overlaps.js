@@ -1,6 +1,5 @@
 // Chapter 14: two tokens, the tokens that each of them averages, and how similar the two averages are.
-import { counted, written } from "./draw.js";
-import { clip, range } from "./formulas.js";
+import { clip, counted, range, written } from "./draw.js";
 
 const WIDTHS = [4, 8, 16, 32];
 const FROM = [63, 255, 1023]; // positions of the later token

@@ -1,6 +1,6 @@
 // Chapter 4: four pendulums at any moment. Each bob writes its position on a strip of paper that moves down, and so draws a column of the table.
-import { nearest, written } from "./draw.js";
-import { clip, frequencies } from "./formulas.js";
+import { clip, nearest, written } from "./draw.js";
+import { frequencies } from "./formulas.js";
 
 const OMEGA = frequencies(8);
 const LONGEST = 200; // seconds

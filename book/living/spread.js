@@ -1,7 +1,7 @@
 // Chapter 7: which pairs a text uses. The base spreads a fixed number of pairs over slower and slower frequencies; how far each
 // moves within the text depends on the text's length.
-import { nearest, written } from "./draw.js";
-import { frequencies, range } from "./formulas.js";
+import { nearest, range, written } from "./draw.js";
+import { frequencies } from "./formulas.js";
 
 const COLORS = { 100: "orange", 10000: "blue", 1000000: "green", 100000000: "vermillion" };
 /** @type {[base: number, name: string, x: number, y: number][]} */

@@ -1,6 +1,6 @@
 // Chapter 3: the table of sines and cosines as a heatmap, with the row and the column of one cell shown as waves beside it.
-import { written } from "./draw.js";
-import { clip, frequencies, sinusoidalTable } from "./formulas.js";
+import { clip, written } from "./draw.js";
+import { frequencies, sinusoidalTable } from "./formulas.js";
 
 const LINES = 240; // as many rows as can be seen; a longer table shows the means of so many positions each
 const KEY = [Array.from({ length: 81 }, (_, at) => at / 40 - 1)];

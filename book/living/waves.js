@@ -1,6 +1,6 @@
 // Chapter 10: a key that is its query, rotated by an offset: the wave of each pair has a crest at that offset, and so does their sum.
-import { counted } from "./draw.js";
-import { clip, frequencies, range } from "./formulas.js";
+import { clip, counted, range } from "./draw.js";
+import { frequencies } from "./formulas.js";
 
 const LONGEST = 400;
 const OFFSETS = range(LONGEST + 1);
