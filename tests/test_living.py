@@ -21,6 +21,7 @@ from playwright.sync_api import TimeoutError as TooSlow
 
 from posenc_course.experiment.config import SCHEMES
 from posenc_course.plotting import COLORS, DIVERGING, SCHEME_STYLES, SEQUENTIAL
+from posenc_course.transformer import Decoder
 from tests.commands import ROOT
 from tests.test_site import SOURCES, Site, site
 from tools.book.browser import DRAWN
@@ -311,6 +312,11 @@ def test_nothing_is_loaded_before_it_comes_near(browser: Browser, site: Site) ->
 
 
 @pytest.mark.slow  # the data are made with the models
+def test_build_runs_no_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Decoder, "forward", lambda *given: pytest.fail("store what it gives, with a tool in tools/lab"))
+    assert {"text-rope-0", "near-rope-0"} <= run_path(str(ROOT / "tools/sphinx/living_data.py"))["scripts"]().keys()
+
+
 def test_scripts_are_light() -> None:
     """All of them compressed together, and those of each page one by one, but for the menu that few readers open."""
     texts = {name: text.encode() for name, text in living.scripts(ROOT).items() if "/" not in name}

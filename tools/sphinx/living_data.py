@@ -1,6 +1,7 @@
 """The data for the book's living figures, made from the package's models, results and validation text.
 
-Each value can be written as JSON; a page reads it with `await living.load("data/NAME")`.
+It only reads what tools have stored: a build of the book runs no model. Each value can be written as JSON; a page reads it with
+`await living.load("data/NAME")`.
 """
 
 from __future__ import annotations
@@ -13,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-from posenc_course.experiment import load_corpus, load_model, load_results, token_losses
+from posenc_course.experiment import load_corpus, load_model, load_results
 from posenc_course.experiment._files import config_from
 from posenc_course.experiment.config import Config, build_scheme
 from posenc_course.experiment.corpus import DATA
@@ -24,7 +24,7 @@ from posenc_course.experiment.recital import NUMBERS
 from posenc_course.inspector import CATALOGUE, _reading, inspect_model, load_configurations
 from posenc_course.inspector._knowing import class_key, default_bases, layout_of
 from posenc_course.models import Model, load_models
-from posenc_course.relative import T5Positions, WindowedPositions
+from posenc_course.relative import T5Positions
 from posenc_course.rope import RotaryPositions
 
 
@@ -32,8 +32,7 @@ def scripts() -> dict[str, object]:
     """All data for the pages, by name: each stored model under its file's name, and the results of the functions below."""
     models = {path.stem: model(path) for path in sorted((DATA / "models").glob("*.npz"))}
     texts = {"windows": windows(), "windows-16": windows(16), "words": words(), "recited": recited()}
-    near = {f"near-rope-{seed}": near_losses(seed) for seed in range(3)}
-    return {**models, **texts, **near, "learned-rows": learned_rows(), "inspector": inspector_tables()}
+    return {**models, **texts, **near_losses(), "learned-rows": learned_rows(), "inspector": inspector_tables()}
 
 
 def model(path: Path) -> dict[str, Any]:
@@ -81,13 +80,10 @@ def windows(number: int | None = None) -> list[str]:
     return [bytes(piece.tolist()).decode("ascii") for piece in pieces]
 
 
-def near_losses(seed: int) -> list[list[float]]:
-    """The losses of RoPE's model on chapter 13's windows with only the last 64 bytes in sight, one row per window."""
-    model = load_model("rope", seed)
-    for block in model.blocks:
-        block.attention.scheme = WindowedPositions(model.scheme, 64)  # type: ignore[union-attr]
-    texts = torch.tensor([list(text.encode()) for text in windows(16)])
-    return [[round(loss, 4) for loss in losses] for losses in token_losses(model, texts).tolist()]
+def near_losses() -> dict[str, list[list[float]]]:
+    """The losses of RoPE's models on chapter 13's windows with only the last 64 bytes in sight, one row per window."""
+    stored = json.loads((DATA / "near.json").read_text(encoding="utf-8"))
+    return {f"near-rope-{run['seed']}": run["losses"] for run in stored["runs"]}
 
 
 def words(count: int = 4000) -> list[str]:
