@@ -5,14 +5,13 @@ The layout says which channels form a pair: neighbours (interleaved) or halves (
 """
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from functools import partial
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from posenc_course import sinusoidal
+from posenc_course._fast import LastTables, Tables, by_heads, fused_halves
 from posenc_course._validation import BASE, INTERLEAVED, POSITIONS, Positions, checked, exact, refuse
 from posenc_course.schemes import PositionScheme
 
@@ -142,14 +141,14 @@ def axial_rope_tables(
     return mrope_tables(torch.stack((down, right)), frequencies.repeat(2), axes, dtype=dtype)
 
 
-_TURNED = {
+_ROTATED = {
     "x": "float batch heads L 2*pairs: rotations act on pairs of channels, so d_head must be even",
     "cos": "float [batch] L pairs: use rope_tables with the tokens' positions",
     "sin": "float [batch] L pairs: use rope_tables with the tokens' positions",
 }
 
 
-@checked(**_TURNED, interleaved=INTERLEAVED)
+@checked(**_ROTATED, interleaved=INTERLEAVED)
 def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, *, interleaved: bool) -> Tensor:
     """Rotate each pair (a, b) of channels counterclockwise by its angle θ: (a cos θ - b sin θ, a sin θ + b cos θ).
 
@@ -157,14 +156,14 @@ def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, *, interleaved: bool) -> Ten
     of channels (2i, 2i+1) if interleaved, and otherwise of (i, i + d_head/2). The result has the shape and dtype of x; the
     arithmetic uses the wider dtype of x and the tables. Raises ValueError for an odd d_head and for shapes that don't fit.
     """
-    cos, sin = _per_head(cos), _per_head(sin)
+    cos, sin = cos.unsqueeze(-3), sin.unsqueeze(-3)  # the same for all heads
     wide = x.to(torch.promote_types(x.dtype, cos.dtype))
     a, b = wide.unflatten(-1, (-1, 2)).unbind(-1) if interleaved else wide.chunk(2, dim=-1)
-    turned = [part.to(x.dtype) for part in (a * cos - b * sin, a * sin + b * cos)]
-    return torch.stack(turned, dim=-1).flatten(start_dim=-2) if interleaved else torch.cat(turned, dim=-1)
+    rotated = [part.to(x.dtype) for part in (a * cos - b * sin, a * sin + b * cos)]
+    return torch.stack(rotated, dim=-1).flatten(start_dim=-2) if interleaved else torch.cat(rotated, dim=-1)
 
 
-@checked(**_TURNED)
+@checked(**_ROTATED)
 def apply_rope_complex(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """`apply_rope` with interleaved=True as a product of complex numbers, (a + ib)·e^{iθ}: the fast implementation.
 
@@ -172,14 +171,14 @@ def apply_rope_complex(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     is in float32 or wider. Use this function in eager mode, because torch.compile generates no code for complex numbers.
     Raises ValueError for an odd d_head and for shapes that don't fit.
     """
-    cos, sin = _per_head(cos), _per_head(sin)
+    cos, sin = cos.unsqueeze(-3), sin.unsqueeze(-3)
     real = torch.promote_types(torch.promote_types(x.dtype, cos.dtype), torch.float32)  # bfloat16 has no complex form
     pairs = x.to(real).unflatten(-1, (-1, 2))
     if pairs.stride(-1) != 1 or pairs.storage_offset() % 2 or any(stride % 2 for stride in pairs.stride()[:-1]):
         # A complex number is two neighbouring numbers that begin at an even address; contiguous() would keep an odd beginning.
         pairs = pairs.clone(memory_format=torch.contiguous_format)
-    turned = torch.view_as_complex(pairs) * torch.complex(cos.to(real), sin.to(real))
-    return torch.view_as_real(turned).flatten(start_dim=-2).to(x.dtype)
+    rotated = torch.view_as_complex(pairs) * torch.complex(cos.to(real), sin.to(real))
+    return torch.view_as_real(rotated).flatten(start_dim=-2).to(x.dtype)
 
 
 @checked(d_head=_PAIRS, interleaved=INTERLEAVED)
@@ -237,20 +236,6 @@ Q_AND_K = {  # at the second door
 }
 
 
-class _Made(NamedTuple):
-    """Tables, and the values that they were computed from."""
-
-    positions: Tensor
-    frequencies: Tensor
-    factor: float
-    cos: Tensor
-    sin: Tensor
-
-    def serves(self, positions: Tensor, frequencies: Tensor, factor: float, dtype: torch.dtype) -> bool:
-        same = (self.positions.dtype, self.factor, self.cos.dtype) == (positions.dtype, factor, dtype)
-        return same and torch.equal(self.positions, positions) and torch.equal(self.frequencies, frequencies)
-
-
 class RotaryPositions(PositionScheme):
     """A scheme that rotates queries and keys by their positions; values stay as they are.
 
@@ -271,7 +256,7 @@ class RotaryPositions(PositionScheme):
         self.frequencies = frequencies.clone()
         self.interleaved = interleaved
         self.attention_factor = attention_factor
-        self._last: _Made | None = None  # all layers of a model ask for the same tables
+        self._last = LastTables()
 
     @checked(**Q_AND_K)
     def rotate(self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor) -> tuple[Tensor, Tensor]:
@@ -284,58 +269,28 @@ class RotaryPositions(PositionScheme):
         of_q = self._tables(q, q_positions, frequencies)
         one_pass = k_positions is q_positions and (k.dtype, k.device) == (q.dtype, q.device)
         of_k = of_q if one_pass else self._tables(k, k_positions, frequencies)
-        return self._turn(q, *of_q), self._turn(k, *of_k)
+        return self._rotated(q, *of_q), self._rotated(k, *of_k)
 
-    def _tables(self, x: Tensor, positions: Tensor, frequencies: Tensor) -> tuple[Tensor, Tensor]:
+    def _tables(self, x: Tensor, positions: Tensor, frequencies: Tensor) -> Tables:
         if 2 * len(frequencies) > x.shape[-1]:
             raise ValueError(
                 f"{len(frequencies)} frequencies rotate {2 * len(frequencies)} channels, but a head has {x.shape[-1]}: "
                 f"use frequencies({x.shape[-1]}), or fewer for a partial rotation"
             )
-        dtype = torch.promote_types(x.dtype, torch.float32)
-        keep = (
-            x.is_cpu and positions.is_cpu and not torch.compiler.is_compiling()
-        )  # elsewhere, comparing costs more than it saves
-        keep &= not positions.requires_grad and not frequencies.requires_grad
-        if keep and self._last is not None and self._last.serves(positions, frequencies, self.attention_factor, dtype):
-            return self._last.cos, self._last.sin
-        with torch.inference_mode(False) if keep else nullcontext():  # kept tables may be needed for a gradient later
+        factor, dtype = self.attention_factor, torch.promote_types(x.dtype, torch.float32)
+
+        def make() -> Tables:
             cos, sin = rope_tables(positions, frequencies, dtype=dtype)
-            if self.attention_factor != 1:
-                cos, sin = cos * self.attention_factor, sin * self.attention_factor
-        if keep:
-            self._last = _Made(positions.clone(), frequencies.clone(), self.attention_factor, cos, sin)
+            return (cos, sin) if factor == 1 else (cos * factor, sin * factor)
+
+        cos, sin = self._last.get(make, positions, frequencies, factor, dtype)
         return cos.to(x.device), sin.to(x.device)
 
-    def _turn(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-        turn: Callable[[Tensor, Tensor, Tensor], Tensor] = partial(apply_rope, interleaved=self.interleaved)
+    def _rotated(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        rotation: Callable[[Tensor, Tensor, Tensor], Tensor] = partial(apply_rope, interleaved=self.interleaved)
         if x.dtype in (torch.bfloat16, torch.float16) and not torch.compiler.is_compiling():
-            turn = (
-                apply_rope_complex if self.interleaved else _fused_halves
-            )  # in other precisions, these would round differently
+            # In other precisions, these would round differently.
+            rotation = apply_rope_complex if self.interleaved else fused_halves
         rotary_dim = 2 * cos.shape[-1]
-        turned = _by_heads(turn, x[..., :rotary_dim], cos, sin)
-        return turned if rotary_dim == x.shape[-1] else torch.cat((turned, x[..., rotary_dim:]), dim=-1)
-
-
-def _fused_halves(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """`apply_rope` with interleaved=False, in few passes over memory: the second products are added to the first in place."""
-    cos, sin = _per_head(cos), _per_head(sin)
-    wide = x.to(cos.dtype)
-    turned = wide * torch.cat((cos, cos), dim=-1)
-    half = cos.shape[-1]
-    turned[..., :half].addcmul_(wide[..., half:], sin, value=-1)
-    turned[..., half:].addcmul_(wide[..., :half], sin)
-    return turned.to(x.dtype)
-
-
-def _by_heads(turn: Callable[[Tensor, Tensor, Tensor], Tensor], x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Rotate a few heads at a time, so that the intermediate results fit into the processor's cache."""
-    few = max(1, 2**18 * x.shape[1] // x.numel())
-    if few >= x.shape[1] or x.device.type != "cpu" or torch.compiler.is_compiling():
-        return turn(x, cos, sin)
-    return torch.cat([turn(heads, cos, sin) for heads in x.split(few, dim=1)], dim=1)
-
-
-def _per_head(table: Tensor) -> Tensor:
-    return table if table.ndim == 2 else table.unsqueeze(1)  # the same for all heads
+        rotated = by_heads(rotation, x[..., :rotary_dim], cos, sin)
+        return rotated if rotary_dim == x.shape[-1] else torch.cat((rotated, x[..., rotary_dim:]), dim=-1)
