@@ -1,42 +1,20 @@
-"""Tests `make audit` with a stand-in for Lighthouse, which would need minutes, Node and the network."""
+"""`make audit` without Lighthouse, which would need minutes, Node and the network: what it weighs, adds up and refuses."""
 
 import gzip
-import sys
+import json
+from collections.abc import Iterator
 from pathlib import Path
-from subprocess import CompletedProcess
 from urllib.request import urlopen
 
 import pytest
 
-from tests.commands import ROOT, run
-from tools.book.audit import BYTES, parts, served
-
-# Its score is the next one of the file `scores` beside it; where that ends, it fails as Lighthouse does.
-NPX = f"""#!{sys.executable}
-import json, sys
-from pathlib import Path
-scores = Path(__file__).with_name("scores")
-score, _, rest = scores.read_text().partition(" ")
-scores.write_text(rest)
-if not score:
-    sys.exit("Unable to connect to Chrome")
-path = next(part for part in sys.argv if part.startswith("--output-path=")).partition("=")[2]
-timing = {{"score": float(score), "numericValue": 1000 * (2 - float(score))}}
-metrics = ["first-contentful-paint", "largest-contentful-paint", "total-blocking-time", "cumulative-layout-shift"]
-requests = {{"score": None, "details": {{"items": [{{"transferSize": 1500}}, {{"transferSize": 2500}}]}}}}
-whole = {{"score": 1, "auditRefs": []}}
-Path(path).write_text(json.dumps({{
-    "environment": {{"benchmarkIndex": 2000 + float(score)}},
-    "audits": dict.fromkeys(metrics, timing) | {{"network-requests": requests}},
-    "categories": dict.fromkeys(["accessibility", "best-practices", "seo"], whole) | {{
-        "performance": {{"score": float(score), "auditRefs": [{{"id": name, "weight": 25}} for name in metrics[1:3]]}}}},
-}}))
-"""
+from tools.book import audit
+from tools.book.audit import BYTES, METRICS, parts, served
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Two built pages, and a PATH with a Node and a browser."""
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two built pages, with a Node and a browser on the machine."""
     for name, content in {
         "html/_sources/book/10_rope.ipynb": "",
         "html/_sources/book/index.md": "",
@@ -48,91 +26,95 @@ def folder(tmp_path: Path) -> Path:
         "html/book/10_rope.html": '<link rel="stylesheet" href="../_static/pages.css?v=1" /><math>x</math>'
         '<img alt="A" src="../_images/a.webp" loading="lazy" /><img class="only-dark" src="../_images/b.webp" />',
         "html/book/index.html": '<link rel="stylesheet" href="../_static/pages.css?v=1" />' + 99 * "<p>A page.</p>",
-        "bin/npx": NPX,
-        "bin/node": "#!/bin/sh",
-        "bin/chromium": "#!/bin/sh",
-        "bin/scores": "",
     }.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(content, encoding="utf-8")
-        (tmp_path / name).chmod(0o755)
+    monkeypatch.setattr(audit, "chromium", lambda: "chromium")
+    monkeypatch.setattr(audit.shutil, "which", lambda program: program)
+    audit.sent.cache_clear()
     return tmp_path
 
 
-def audit(folder: Path, only: str = "", scores: str = "", **environment: str) -> CompletedProcess[str]:
-    (folder / "bin/scores").write_text(scores)
-    settings = {"PATH": str(folder / "bin"), "CHROMIUM": "", **environment}
-    store = f"--store={folder / 'store'}"
-    return run(sys.executable, "tools/book/audit.py", str(folder / "html"), only, store, cwd=ROOT, **settings)
+def scored(*scores: float) -> Iterator[dict[str, object]]:
+    """Lighthouse's reports with these scores for performance."""
+    for score in scores:
+        audits = {name: {"score": score, "numericValue": 1000 * (2 - score)} for name, *_ in METRICS.values()}
+        loaded = {"details": {"items": [{"transferSize": 1500}, {"transferSize": 2500}]}}
+        slow = {"score": score, "auditRefs": [{"id": "total-blocking-time", "weight": 25}]}
+        others = {name: {"score": 1, "auditRefs": []} for name in ("accessibility", "best-practices", "seo")}
+        yield {
+            "environment": {"benchmarkIndex": 2000 + score},
+            "audits": audits | {"network-requests": loaded},
+            "categories": {"performance": slow} | others,
+        }
 
 
-@pytest.mark.parametrize(
-    ("without", "only", "environment", "named"),
-    [
-        ("bin/npx", "", {}, ["Node is missing", "apt-get install nodejs npm"]),
-        ("bin/node", "", {}, ["Node is missing", "apt-get install nodejs npm"]),
-        ("bin/chromium", "", {}, ["no Chromium found", "apt-get install chromium"]),
-        ("", "", {"CHROMIUM": "/no/browser"}, ["CHROMIUM=/no/browser", "unset it"]),
-        ("", "rotary", {}, ["no page's name contains rotary", "book/10_rope book/index"]),
-        ("html/_sources", "", {}, ["has no built pages", "make book"]),
-    ],
-)
+def audited(monkeypatch: pytest.MonkeyPatch, folder: Path, only: str = "", *scores: float) -> int:
+    """The status of an audit in which Lighthouse gives these scores, one after the other."""
+    given = scored(*scores)
+
+    def load(address: str, report: Path, npx: str, browser: str) -> None:
+        report.parent.mkdir(parents=True, exist_ok=True)
+        report.write_text(json.dumps(next(given)))
+
+    monkeypatch.setattr(audit, "load", load)
+    status = audit.audit(folder / "html", only, folder / "store")
+    assert not [*given], "fewer runs than expected"
+    return status
+
+
 def test_what_is_missing_is_named_in_one_line(
-    folder: Path, without: str, only: str, environment: dict[str, str], named: list[str]
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if without:
-        (folder / without).rename(folder / "away")
-    done = audit(folder, only, **environment)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert done.stderr.count("\n") == 1
-    assert all(what in done.stderr for what in named), done.stderr
+    def says(only: str, *named: str) -> None:
+        with pytest.raises(SystemExit, match="2"):
+            audit.audit(folder / "html", only, folder / "store")
+        said = capsys.readouterr()
+        assert said.out == ""
+        assert said.err.count("\n") == 1
+        assert all(what in said.err for what in named), said.err
+
+    says("rotary", "no page's name contains rotary", "book/10_rope book/index")
+    monkeypatch.setattr(audit, "chromium", lambda: None)
+    says("", "no Chromium found", "apt-get install chromium")
+    monkeypatch.setattr(audit.shutil, "which", lambda program: None)
+    says("", "Node is missing", "apt-get install nodejs npm")
+    (folder / "html/_sources").rename(folder / "away")
+    says("", "has no built pages", "make book")
 
 
-def test_table_has_the_medians_of_three_runs(folder: Path) -> None:
-    done = audit(folder, "10_rope", "0.99 0.5 0.96 ")
-    assert done.returncode == 0, done.stderr
-    heading, row = (
-        line.strip("| ").split(" | ") for line in done.stdout.splitlines() if line.startswith("| page") or "rope" in line
-    )
+def test_table_has_the_medians_of_three_runs(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert audited(monkeypatch, folder, "10_rope", 0.99, 0.5, 0.96) == 0
+    said = capsys.readouterr().out
+    heading, row = (line.strip("| ").split(" | ") for line in said.splitlines() if line.startswith("| page") or "rope" in line)
     cells = dict(zip(heading, row, strict=True))
-    assert [cells[name] for name in ("page", "performance", "SEO")] == ["book/10_rope", "96", "100"]
-    assert [cells[name] for name in ("LCP s", "TBT ms", "CLS")] == ["1.0", "1040", "1040.000"]
-    assert [cells[name] for name in ("kB loaded", "requests", "kB in total", "files in total", "benchmark")] == [
-        "4",
-        "2",
-        "1",
-        "5",
-        "2001",
+    assert [cells[name] for name in ("page", "performance", "SEO", "LCP s", "TBT ms", "CLS")] == [
+        *("book/10_rope", "96", "100", "1.0", "1040", "1040.000")
     ]
-    assert done.stdout.endswith("No page is below 95, or above 250 kB in total.\n")
+    names = ("kB loaded", "requests", "kB in total", "files in total", "benchmark")
+    assert [cells[name] for name in names] == ["4", "2", "1", "5", "2001"]
+    assert said.endswith("No page is below 95, or above 250 kB in total.\n")
 
 
-def test_page_below_the_goal_is_named_with_its_audits(folder: Path) -> None:
-    done = audit(folder, "", "0.99 0.99 0.98 0.99 0.85 0.94 ")
-    assert done.returncode == 1
-    *_, count, last = done.stdout.splitlines()
-    assert count.startswith("1 ")
-    assert last == "book/index: performance 94 (largest-contentful-paint, total-blocking-time)"
-
-
-def test_heavy_figure_counts_although_no_run_loads_it(folder: Path) -> None:
+def test_page_below_a_goal_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the audits that it fails, and although no run loads a heavy figure further down."""
     (folder / "html/_images/a.webp").write_bytes(bytes(BYTES))
-    done = audit(folder, "rope", "1 1 1 ")
-    assert done.returncode == 1
-    assert done.stdout.splitlines()[-1] == "book/10_rope: 250 kB"
+    assert audited(monkeypatch, folder, "", *(0.99, 0.99, 0.98), *(0.99, 0.85, 0.94)) == 1
+    *_, count, heavy, slow = capsys.readouterr().out.splitlines()
+    assert count.startswith("2 ")
+    assert heavy == "book/10_rope: 250 kB"
+    assert slow == "book/index: performance 94 (total-blocking-time)"
 
 
-@pytest.mark.slow
-def test_audit_goes_on_where_it_stopped_and_repeats_what_has_changed(folder: Path) -> None:
-    stopped = audit(folder, "", "1 1 1 1 ")
-    assert stopped.returncode == 2
-    assert "book/index.html: Unable to connect to Chrome" in stopped.stderr
-    assert audit(folder, "", "1 1 ").returncode == 0, "it made other runs than the two that were missing"
-    assert audit(folder).returncode == 0, "it repeated runs that it had"
+def test_audit_repeats_only_what_has_changed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(StopIteration):
+        audited(monkeypatch, folder, "", 1, 1, 1, 1)
+    assert audited(monkeypatch, folder, "", 1, 1) == 0, "it made other runs than the two that were missing"
     (folder / "html/_images/a.webp").write_text("another")
-    assert audit(folder, "index").returncode == 0, "it repeated a page that hasn't changed"
-    assert audit(folder, "rope").returncode == 2, "it reused the runs of a page whose figure has changed"
+    audit.sent.cache_clear()
+    assert audited(monkeypatch, folder, "", 1, 1, 1) == 0, "it made other runs than those of the page with this figure"
 
 
 def test_parts_are_what_a_reader_in_the_light_loads(folder: Path) -> None:
