@@ -30,7 +30,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(content, encoding="utf-8")
     monkeypatch.setattr(audit, "chromium", lambda: "chromium")
-    monkeypatch.setattr(audit.shutil, "which", lambda program: program)
+    monkeypatch.setattr("shutil.which", lambda program: program)
     audit.sent.cache_clear()
     return tmp_path
 
@@ -77,7 +77,7 @@ def test_what_is_missing_is_named_in_one_line(
     says("rotary", "no page's name contains rotary", "book/10_rope book/index")
     monkeypatch.setattr(audit, "chromium", lambda: None)
     says("", "no Chromium found", "apt-get install chromium")
-    monkeypatch.setattr(audit.shutil, "which", lambda program: None)
+    monkeypatch.setattr("shutil.which", lambda program: None)
     says("", "Node is missing", "apt-get install nodejs npm")
     (folder / "html/_sources").rename(folder / "away")
     says("", "has no built pages", "make book")
