@@ -15,6 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from posenc_course.alibi import AlibiPositions, alibi_attention, alibi_bias, alibi_slopes
 from posenc_course.attention import attention, causal_mask
 from tests.tensors import close, normal
+from tools.lab import vectors
 
 X_TRANSFORMERS_WARNS = "ignore:.torch.jit.script. is deprecated:DeprecationWarning"  # when it is imported
 
@@ -22,26 +23,11 @@ X_TRANSFORMERS_WARNS = "ignore:.torch.jit.script. is deprecated:DeprecationWarni
 # ── slopes ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def slopes_by_recursion(num_heads: int) -> list[float]:
-    """As the paper's authors compute them.
-
-    A power of two has a geometric sequence whose first term is its ratio. Between two powers, the lower one's slopes come
-    first, then every other slope of the upper one, from its first on, until there are enough.
-    """
-    if num_heads & (num_heads - 1) == 0:
-        ratio = 2 ** (-8 / num_heads)
-        return [ratio**h for h in range(1, num_heads + 1)]
-    lower = 1
-    while 2 * lower < num_heads:
-        lower *= 2
-    return slopes_by_recursion(lower) + slopes_by_recursion(2 * lower)[0::2][: num_heads - lower]
-
-
 @pytest.mark.parametrize("num_heads", range(1, 113))
 def test_slopes_are_those_of_the_papers_recursion(num_heads: int) -> None:
     slopes = alibi_slopes(num_heads)
     assert slopes.dtype == torch.float64
-    expected = torch.tensor(slopes_by_recursion(num_heads), dtype=torch.float64)
+    expected = torch.tensor([float(slope) for slope in vectors.slopes(num_heads)], dtype=torch.float64)
     torch.testing.assert_close(slopes, expected, rtol=2e-14, atol=0)
 
 
@@ -59,21 +45,6 @@ def test_every_head_has_a_slope_of_its_own_from_1_down_to_2_to_the_minus_8(num_h
     assert slopes.min() == 2**-8
     falling = bool((slopes.diff() < 0).all())
     assert falling == (num_heads & (num_heads - 1) == 0)
-
-
-@pytest.mark.filterwarnings(X_TRANSFORMERS_WARNS)
-@pytest.mark.parametrize("num_heads", [1, 2, 3, 6, 8, 12, 40, 71, 112])
-def test_slopes_equal_those_of_three_models(num_heads: int) -> None:
-    """BLOOM and MPT (Hugging Face) and x-transformers, in float32: the bias of one token of distance."""
-    from transformers.models.bloom.modeling_bloom import build_alibi_tensor
-    from transformers.models.mpt.modeling_mpt import build_mpt_alibi_tensor
-    from x_transformers.x_transformers import AlibiPositionalBias  # type: ignore[import-untyped]
-
-    bloom = build_alibi_tensor(torch.ones(1, 2), num_heads, torch.float32)[:, 0, 1]
-    mpt = -build_mpt_alibi_tensor(num_heads, 2)[:, 0, 0]
-    x_transformers = -AlibiPositionalBias(num_heads)(1, 2)[:, 0, 0]
-    for theirs in (bloom, mpt, x_transformers):
-        torch.testing.assert_close(theirs.double(), alibi_slopes(num_heads), rtol=2e-6, atol=0)
 
 
 # ── the bias ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -100,27 +71,6 @@ def test_the_bias_is_minus_slope_times_distance(q_positions: Tensor, k_positions
         queries, keys = (p[b].tolist() if p.ndim == 2 else p.tolist() for p in (q_positions, k_positions))
         expected = [[[-slope * abs(m - n) for n in keys] for m in queries] for slope in slopes.tolist()]
         assert bias[b].tolist() == expected
-
-
-def test_the_bias_is_symmetric_zero_at_the_token_itself_and_falls_on_both_sides() -> None:
-    positions = torch.arange(20)
-    bias = alibi_bias(positions, positions, alibi_slopes(HEADS))[0]
-    assert torch.equal(bias, bias.mT)
-    assert (bias.diagonal(dim1=-2, dim2=-1) == 0).all()
-    for m in range(20):
-        assert (bias[:, m, : m + 1].diff() > 0).all()
-        assert (bias[:, m, m:].diff() < 0).all()
-
-
-@pytest.mark.filterwarnings(X_TRANSFORMERS_WARNS)
-@pytest.mark.parametrize("num_heads", [1, 6, 8])
-def test_the_bias_equals_that_of_x_transformers(num_heads: int) -> None:
-    """For a whole sequence, and for four queries at the end of nine keys."""
-    from x_transformers.x_transformers import AlibiPositionalBias
-
-    for queries in (9, 4):
-        ours = alibi_bias(torch.arange(9 - queries, 9), torch.arange(9), alibi_slopes(num_heads))[0]
-        torch.testing.assert_close(ours, AlibiPositionalBias(num_heads)(queries, 9), rtol=2e-6, atol=0)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])

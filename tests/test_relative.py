@@ -5,7 +5,6 @@ import math
 from types import SimpleNamespace
 from typing import Any
 
-import mpmath  # type: ignore[import-untyped]
 import pytest
 import torch
 from hypothesis import given
@@ -15,6 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from posenc_course.relative import ShawPositions, T5Positions, offsets, shaw_bias, t5_bias, t5_buckets
 from tests.tensors import normal
+from tools.lab import vectors
 
 # All sizes differ, so that a mixed-up axis can't go unnoticed.
 BATCH, HEADS, QUERIES, KEYS, D_HEAD = 2, 3, 4, 7, 5
@@ -168,19 +168,8 @@ def test_the_shaw_table_has_a_row_per_offset_and_starts_at_the_length_of_a_unit_
 
 
 def bucket_by_definition(offset: int, num_buckets: int, max_distance: int, *, causal: bool) -> int:
-    """The formula of T5 in 50 digits: one bucket each for 0 … E-1, then E + ⌊log(Δ/E)/log(max/E)·(B - E)⌋, at most B - 1."""
-    first, buckets, distance = 0, num_buckets, max(offset, 0)
-    if not causal:
-        first, buckets, distance = (num_buckets // 2 if offset < 0 else 0), num_buckets // 2, abs(offset)
-    single = buckets // 2
-    if distance < single:
-        return first + distance
-    if distance >= max_distance:
-        return first + buckets - 1
-    with mpmath.workdps(50):
-        place = mpmath.log(mpmath.mpf(distance) / single) / mpmath.log(mpmath.mpf(max_distance) / single) * (buckets - single)
-        # A whole number may come out as 3.999…, 50 nines: it is whole. No other distance comes as close to a whole number.
-        return first + single + int(mpmath.floor(place + mpmath.mpf(10) ** -40))
+    """The formula of T5 in 60 digits, for m - n."""
+    return vectors.bucket(-offset, num_buckets, max_distance, causal)
 
 
 @st.composite

@@ -23,6 +23,7 @@ from posenc_course.rope_scaling import (
 )
 from posenc_course.sinusoidal import frequencies
 from posenc_course.transformer import Decoder
+from tools.lab import vectors
 
 widths = st.integers(2, 64).map(lambda pairs: 2 * pairs)
 bases = st.floats(100, 1e7)
@@ -55,8 +56,9 @@ SETTINGS = [
 all_settings = pytest.mark.parametrize(("d_head", "base", "factor", "length"), SETTINGS)
 
 
-def same_ratio(a: Tensor, b: Tensor | Sequence[float], rtol: float = 1e-12) -> None:
-    torch.testing.assert_close(a, torch.as_tensor(b, dtype=torch.float64), rtol=rtol, atol=0)
+def same_ratio(a: Tensor, b: Tensor | Sequence[Any], rtol: float = 1e-12) -> None:
+    expected = b if isinstance(b, Tensor) else torch.tensor([float(number) for number in b], dtype=torch.float64)
+    torch.testing.assert_close(a, expected, rtol=rtol, atol=0)
 
 
 def turns(omega: Tensor, length: int) -> Tensor:
@@ -178,74 +180,16 @@ def test_ntk_aware_against_two_libraries(d_head: int, base: float, factor: float
     same_ratio(ours, Second(d_head, theta=base, theta_rescale_factor=factor).freqs.detach().double(), 2e-6)
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning")
-@all_settings
-def test_position_interpolation_against_two_libraries(d_head: int, base: float, factor: float, length: int) -> None:
-    """Angles at the first 30 positions; rotary-embedding-torch divides the positions, x-transformers the angles."""
-    from rotary_embedding_torch import RotaryEmbedding as Second
-    from x_transformers.x_transformers import RotaryEmbedding as First
-
-    angles = torch.arange(1, 30)[:, None] * position_interpolation(frequencies(d_head, base), factor)
-    first, _ = First(d_head, base=base, interpolation_factor=factor).forward_from_seq_len(30)
-    same_ratio(angles, first[0, 1:, ::2].double(), 2e-6)
-    second = Second(d_head, theta=base, interpolate_factor=factor)
-    same_ratio(angles, second(second.get_seq_pos(30))[1:, ::2].double(), 2e-6)
-
-
-def yarn_in_other_words(
-    d_head: int, base: float, factor: float, length: int, fast: float, slow: float, *, truncate: bool
-) -> list[float]:
-    """Pair by pair from the wavelengths, in 50 digits.
-
-    Some pair, counted in fractions, has a wavelength of length/32 tokens, and some later one of `length` tokens. Pairs before
-    the first are left alone, those after the second have a wavelength `factor` times as long; between, a mean of both
-    frequencies shifts evenly from one pair to the next.
-    """
-    with mpmath.workdps(50):
-        per_pair = mpmath.mpf(base) ** (mpmath.mpf(2) / d_head)  # the ratio of neighbouring wavelengths
-        begin, end = (mpmath.log(length / (turns * 2 * mpmath.pi), per_pair) for turns in (fast, slow))
-        if truncate:
-            begin, end = mpmath.floor(begin), mpmath.ceil(end)
-        begin, end = max(begin, 0), min(end, d_head - 1)
-        result = []
-        for i in range(d_head // 2):
-            frequency = per_pair**-i
-            if i <= begin:
-                result.append(frequency)
-            elif i >= end:
-                result.append(frequency / factor)
-            else:
-                result.append(((end - i) * frequency + (i - begin) * frequency / factor) / (end - begin))
-    return [float(frequency) for frequency in result]
-
-
-def llama3_in_other_words(d_head: int, base: float, factor: float, length: int, fast: float, slow: float) -> list[float]:
-    """Pair by pair from the wavelengths, as the published code names them, in 50 digits."""
-    with mpmath.workdps(50):
-        result = []
-        for i in range(d_head // 2):
-            wavelength = 2 * mpmath.pi * mpmath.mpf(base) ** (mpmath.mpf(2 * i) / d_head)
-            if wavelength < length / mpmath.mpf(fast):
-                stretch = mpmath.mpf(1)
-            elif wavelength > length / mpmath.mpf(slow):
-                stretch = mpmath.mpf(factor)
-            else:
-                smooth = (length / wavelength - slow) / (fast - slow)
-                stretch = 1 / (smooth + (1 - smooth) / factor)
-            result.append(2 * mpmath.pi / (wavelength * stretch))
-    return [float(frequency) for frequency in result]
-
-
 @all_settings
 @pytest.mark.parametrize(("fast", "slow"), [(32.0, 1.0), (16.0, 2.0)])
-def test_yarn_and_llama3_against_the_papers_in_other_words(
+def test_yarn_and_llama3_against_sixty_digits(
     d_head: int, base: float, factor: float, length: int, fast: float, slow: float
 ) -> None:
     omega = frequencies(d_head, base)
     for truncate in (True, False):
-        expected = yarn_in_other_words(d_head, base, factor, length, fast, slow, truncate=truncate)
+        expected = vectors.yarn(base, d_head, factor, length, fast, slow, truncate)
         same_ratio(yarn(omega, factor, length, fast=fast, slow=slow, truncate=truncate), expected)
-    expected = llama3_in_other_words(d_head, base, factor, length, fast, slow)
+    expected = vectors.llama3(base, d_head, factor, length, slow, fast)
     same_ratio(llama3(omega, factor, length, fast=fast, slow=slow), expected)
 
 
@@ -260,9 +204,9 @@ def test_yarn_and_llama3_are_the_same_for_any_setting(
     edges = [math.log(length / (2 * math.pi * end)) / (-omega.log()[1].item()) for end in (fast, slow)]
     assume(all(abs(edge - round(edge)) > 1e-6 for edge in edges))
     assume(edges[1] - max(edges[0], 0) > 0.01)
-    expected = yarn_in_other_words(d_head, base, factor, length, fast, slow, truncate=truncate)
+    expected = vectors.yarn(base, d_head, factor, length, fast, slow, truncate)
     same_ratio(yarn(omega, factor, length, fast=fast, slow=slow, truncate=truncate), expected, 1e-9)
-    expected = llama3_in_other_words(d_head, base, factor, length, fast, slow)
+    expected = vectors.llama3(base, d_head, factor, length, slow, fast)
     same_ratio(llama3(omega, factor, length, fast=fast, slow=slow), expected, 1e-9)
 
 
@@ -388,8 +332,8 @@ def test_yarns_attention_factor_makes_scores_grow_by_its_square(factor: float) -
     omega, positions = yarn(frequencies(8), factor, 64), torch.arange(5)
     q, k = torch.randn(2, 2, 3, 5, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     plain, sharp = (
-        torch.matmul(turned_q, turned_k.mT)
-        for turned_q, turned_k in (
+        torch.matmul(rotated_q, rotated_k.mT)
+        for rotated_q, rotated_k in (
             RotaryPositions(omega, attention_factor=f).rotate(q, k, positions, positions)
             for f in (1.0, yarn_attention_factor(factor))
         )
@@ -456,7 +400,7 @@ def test_stretched_frequencies_that_are_fixed_can_be_cached(method: str, chunks:
 
 
 @pytest.mark.parametrize("factor", [1.0, 2.0])
-def test_dynamic_ntk_turns_as_if_fixed_for_the_longest_position_in_sight(factor: float) -> None:
+def test_dynamic_ntk_rotates_as_if_fixed_for_the_longest_position_in_sight(factor: float) -> None:
     """Within the original length bitwise as unstretched; the longest may be a key's, a query's, or another sequence's."""
     omega = frequencies(D_HEAD, base=20.0)
     q, k = torch.randn(2, 2, HEADS, 5, D_HEAD, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
@@ -472,9 +416,9 @@ def test_dynamic_ntk_turns_as_if_fixed_for_the_longest_position_in_sight(factor:
 def test_the_module_of_dynamic_ntk_has_a_factor_of_1_by_default() -> None:
     """As the function has: n times the length divides the slowest pair by n."""
     x, positions = torch.ones(1, 1, 24, D_HEAD, dtype=torch.float64), torch.arange(24)
-    turned, _ = DynamicNTKPositions(frequencies(D_HEAD), 8).rotate(x, x, positions, positions)
+    rotated, _ = DynamicNTKPositions(frequencies(D_HEAD), 8).rotate(x, x, positions, positions)
     expected, _ = RotaryPositions(ntk_aware(frequencies(D_HEAD), 3.0)).rotate(x, x, positions, positions)
-    torch.testing.assert_close(turned, expected, rtol=0, atol=1e-12)
+    torch.testing.assert_close(rotated, expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("interleaved", [True, False])
