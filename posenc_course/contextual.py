@@ -95,12 +95,12 @@ class SelectiveRotaryPositions(PositionScheme):
     )
     def rotate(self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor) -> tuple[Tensor, Tensor]:
         """Rotate q and k (batch, heads, L, d_head) by their angles; the results keep their shapes."""
-        turned = []
+        rotated = []
         for x, angle in ((q, q_positions), (k, k_positions)):
             pairs = torch.view_as_complex(_wide(x).unflatten(-1, (-1, 2)).contiguous())
             pairs = pairs * torch.polar(torch.ones_like(angle), angle)
-            turned.append(torch.view_as_real(pairs).flatten(start_dim=-2).to(x.dtype))
-        return turned[0], turned[1]
+            rotated.append(torch.view_as_real(pairs).flatten(start_dim=-2).to(x.dtype))
+        return rotated[0], rotated[1]
 
 
 class ReflectedPositions(PositionScheme):

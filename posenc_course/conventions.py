@@ -41,23 +41,23 @@ def read_rotation(rotate: Callable[[Tensor], Tensor], d_head: int) -> RotaryConv
     `rotate` is not a rotation of pairs, for example because it mixes two layouts or counts positions along the wrong axis.
     """
     x = torch.eye(d_head).view(d_head, 1, 1, d_head).repeat(1, 3, 2, 1)  # 3 heads, 2 tokens and 4 or more channels: all differ
-    turned = require_vectors("rotate(x)", rotate(x), "(batch, heads, L, d_head)").double()
-    still, images = torch.eye(d_head, dtype=torch.float64), turned[:, 0, 1]  # row j: what channel j becomes at position 1
-    if turned.shape != x.shape or not torch.allclose(turned[:, :, 0], still.unsqueeze(1), atol=1e-6):
+    rotated = require_vectors("rotate(x)", rotate(x), "(batch, heads, L, d_head)").double()
+    still, images = torch.eye(d_head, dtype=torch.float64), rotated[:, 0, 1]  # row j: what channel j becomes at position 1
+    if rotated.shape != x.shape or not torch.allclose(rotated[:, :, 0], still.unsqueeze(1), atol=1e-6):
         raise ValueError("rotate changes position 0: it must rotate x (batch, heads, L, d_head) along L, by positions 0, 1, …")
     if not torch.allclose(images @ images.T, still, atol=1e-5):
         lengths = images.norm(dim=1)
         raise ValueError(
             f"rotate is no rotation, it makes unit vectors {lengths.min():.2f} to {lengths.max():.2f} long: its tables and its "
-            "turn may follow different layouts"
+            "rotation may follow different layouts"
         )
     # In a slow pair, the cosine may be rounded to exactly 1, but the sine isn't rounded to 0.
-    turns = int((images * (1 - still)).any(dim=1).sum())
-    if turns <= 2:
-        what = "leaves position 1 as it is" if turns == 0 else "rotates only one pair, so the two layouts are the same"
+    rotating = int((images * (1 - still)).any(dim=1).sum())
+    if rotating <= 2:
+        what = "leaves position 1 as it is" if rotating == 0 else "rotates only one pair, so the two layouts are the same"
         raise ValueError(f"rotate {what}: let it use positions 0 and 1, and at least two pairs")
     for interleaved in (True, False):
-        pairs = torch.arange(turns).view((-1, 2) if interleaved else (2, -1))
+        pairs = torch.arange(rotating).view((-1, 2) if interleaved else (2, -1))
         first, second = pairs.unbind(1 if interleaved else 0)
         angle = torch.atan2(images[first, second], images[first, first])
         expected = still.clone()

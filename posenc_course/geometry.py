@@ -26,7 +26,7 @@ def wavelengths(d_model: int, base: float = 10_000.0) -> Tensor:
 
 
 @checked(length=LENGTH, d_model=D_MODEL, base=BASE, angle="number > 0: it is in radians; a full rotation is 2π")
-def turning_pairs(length: int, d_model: int, base: float = 10_000.0, *, angle: float = 2 * math.pi) -> int:
+def rotating_pairs(length: int, d_model: int, base: float = 10_000.0, *, angle: float = 2 * math.pi) -> int:
     """How many of the ⌈d_model/2⌉ pairs rotate by more than `angle` radians from the first of `length` tokens to the last.
 
     This is the number of pairs i with ω_i·(length - 1) > angle. Angles that are equal but for the rounding of a power don't

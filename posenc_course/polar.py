@@ -39,6 +39,6 @@ class PolarPositions(PositionScheme):
         cos, sin = (table.unsqueeze(-3) for table in rope_tables(q_positions, self.frequencies, dtype=q.dtype))
         of_q = torch.cat((cos, sin), dim=-1) * F.softplus(q).repeat(1, 1, 1, 2)
         cos, sin = (table.unsqueeze(-3) for table in rope_tables(k_positions, self.frequencies, dtype=k.dtype))
-        turned = torch.cat((cos * phase.cos() - sin * phase.sin(), sin * phase.cos() + cos * phase.sin()), dim=-1)
+        rotated = torch.cat((cos * phase.cos() - sin * phase.sin(), sin * phase.cos() + cos * phase.sin()), dim=-1)
         # Attention divides by √(2·d_head), the width of the arrows' coordinates, but the paper by √d_head.
-        return math.sqrt(2) * of_q, turned * F.softplus(k).repeat(1, 1, 1, 2)
+        return math.sqrt(2) * of_q, rotated * F.softplus(k).repeat(1, 1, 1, 2)

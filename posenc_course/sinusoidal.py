@@ -63,9 +63,9 @@ def angle_addition_table(length: int, d_model: int, base: float = 10_000.0, *, s
     step = min(length, 256)
     coarse = (start + step * torch.arange(math.ceil(length / step), dtype=torch.float64)).unsqueeze(-1) * omega
     fine = torch.arange(step, dtype=torch.float64).unsqueeze(-1) * omega  # (step, pairs)
-    turns = torch.complex(coarse.cos(), -coarse.sin()).to(torch.complex64)
+    rotations = torch.complex(coarse.cos(), -coarse.sin()).to(torch.complex64)
     first = torch.complex(fine.sin(), fine.cos()).to(torch.complex64)
-    table = torch.view_as_real(turns.unsqueeze(1) * first)  # (blocks, step, pairs, 2)
+    table = torch.view_as_real(rotations.unsqueeze(1) * first)  # (blocks, step, pairs, 2)
     return table.flatten(start_dim=2).flatten(end_dim=1)[:length, :d_model]
 
 

@@ -36,10 +36,10 @@ class ToyRotation(PositionScheme):
     """Second door: rotates each pair of channels by the position, and records where it was called."""
 
     def rotate(self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor) -> tuple[Tensor, Tensor]:
-        return self._turn(q, q_positions), self._turn(k, k_positions)
+        return self._rotated(q, q_positions), self._rotated(k, k_positions)
 
     @staticmethod
-    def _turn(x: Tensor, positions: Tensor) -> Tensor:
+    def _rotated(x: Tensor, positions: Tensor) -> Tensor:
         angle = positions.to(x)[..., None, :, None]  # (1 or batch, 1, L, 1)
         a, b = x.chunk(2, dim=-1)
         return torch.cat((a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()), dim=-1)
@@ -292,9 +292,9 @@ def test_second_and_third_door_against_the_formula(name: str, positions: Tensor)
             part = slice(h * D_HEAD, (h + 1) * D_HEAD)
             q, k, v = (x[b] @ layer.weight[part].T for layer in (module.query, module.key, module.value))
             if name == "rotation":
-                turn = torch.polar(torch.ones(LENGTH, 1, dtype=torch.float64), where[:, None])
+                rotation = torch.polar(torch.ones(LENGTH, 1, dtype=torch.float64), where[:, None])
                 q, k = (
-                    torch.cat(((z := torch.complex(t[:, : D_HEAD // 2], t[:, D_HEAD // 2 :]) * turn).real, z.imag), dim=-1)
+                    torch.cat(((z := torch.complex(t[:, : D_HEAD // 2], t[:, D_HEAD // 2 :]) * rotation).real, z.imag), dim=-1)
                     for t in (q, k)
                 )
             scores = q @ k.T / math.sqrt(D_HEAD)

@@ -83,14 +83,14 @@ def test_forgetting_adds_the_logarithm_of_every_gate_on_the_way() -> None:
     assert_equal_in_the_past(scores(scheme), expected)
 
 
-def test_selective_rotation_turns_the_key_back_at_every_token_on_the_way() -> None:
+def test_selective_rotation_rotates_the_key_back_at_every_token_on_the_way() -> None:
     scheme = made("selective")
     assert isinstance(scheme, SelectiveRotaryPositions)
     steps = F.linear(X, scheme.step.weight).detach().view(BATCH, LENGTH, HEADS, -1) + frequencies(D_HEAD)
 
     def step(b: int, h: int, token: int, carried: Tensor) -> Tensor:
-        turned = torch.view_as_complex(carried.view(-1, 2)) * torch.exp(-1j * steps[b, token, h])
-        return torch.view_as_real(turned).flatten()
+        rotated = torch.view_as_complex(carried.view(-1, 2)) * torch.exp(-1j * steps[b, token, h])
+        return torch.view_as_real(rotated).flatten()
 
     assert_equal_in_the_past(scores(scheme), between(step, lambda key: key))
 

@@ -174,10 +174,10 @@ def roformer(settings: Settings) -> Rotation:
         "vocab_size": 2, "intermediate_size": 8,
     }))  # fmt: skip
     attention, seen = network.encoder.layer[0].attention.self, []
-    turn = attention.apply_rotary_position_embeddings
+    rotation = attention.apply_rotary_position_embeddings
 
     def listen(*arguments: Tensor) -> tuple[Tensor, ...]:
-        seen.append(turn(*arguments))
+        seen.append(rotation(*arguments))
         return seen[-1]
 
     attention.apply_rotary_position_embeddings = listen
@@ -223,14 +223,14 @@ def onnx(interleaved: int) -> Callable[[Settings], Rotation]:
 
         kinds = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in ("x", "cos", "sin", "y")]
         node = helper.make_node("RotaryEmbedding", ["x", "cos", "sin"], ["y"], interleaved=interleaved)
-        graph = helper.make_graph([node], "turn", kinds[:3], kinds[3:])
+        graph = helper.make_graph([node], "rotation", kinds[:3], kinds[3:])
         model = ReferenceEvaluator(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)]))
 
         def rotate(x: Tensor) -> Tensor:
             cos, sin = rope_tables(range(x.shape[2]), frequencies(x.shape[-1]))
             inputs = {"x": x, "cos": cos.expand(len(x), -1, -1), "sin": sin.expand(len(x), -1, -1)}
-            (turned,) = model.run(None, {name: value.numpy() for name, value in inputs.items()})
-            return torch.from_numpy(turned)
+            (rotated,) = model.run(None, {name: value.numpy() for name, value in inputs.items()})
+            return torch.from_numpy(rotated)
 
         return Rotation(rotate, 64)
 
@@ -242,10 +242,10 @@ def our_decoder(settings: Settings) -> Rotation:
     scheme: Any = RotaryPositions(frequencies(width))
     network: Any = Decoder(2, HEADS * width, HEADS, 1, scheme).eval()
     attention, seen = network.blocks[0].attention, []
-    turn = scheme.rotate
+    rotation = scheme.rotate
 
     def listen(*arguments: Tensor) -> tuple[Tensor, Tensor]:
-        seen.append(turn(*arguments))
+        seen.append(rotation(*arguments))
         return seen[-1]
 
     scheme.rotate = listen
@@ -254,8 +254,8 @@ def our_decoder(settings: Settings) -> Rotation:
         linears = [attention.query, attention.key]
         with given_vectors(linears, x.transpose(1, 2).flatten(2)), torch.no_grad():
             network(torch.zeros(x.shape[0], x.shape[2], dtype=torch.long))
-        turned: Tensor = seen.pop()[0]
-        return turned
+        rotated: Tensor = seen.pop()[0]
+        return rotated
 
     return Rotation(rotate, width)
 
@@ -299,21 +299,23 @@ def test_the_page_lists_the_rotations_that_are_asked_here() -> None:
 
 
 @pytest.mark.parametrize("name", ROTATIONS)
-def test_each_model_turns_as_the_page_says(name: str) -> None:
+def test_each_model_rotates_as_the_page_says(name: str) -> None:
     """At positions 0 and 1, where every channel is asked alone, and at all of a long text, where nothing may have drifted."""
     pairs, direction, *cells = rows("pairs | direction")[name]
     ask, values = ROTATIONS[name]
     for cell, settings in both(cells, values):
         rotate, width, longest = ask(settings)
         found = read_rotation(rotate, width)
-        turns = 2 * len(found.frequencies)
+        rotating = 2 * len(found.frequencies)
         slowest = 1 / found.frequencies[-1]
         assert pairs == ("neighbours" if found.interleaved else "halves")
         assert direction == ("counterclockwise" if found.counterclockwise else "clockwise")
-        assert cell == f"{turns} of {width}, {slowest:,.0f}"
+        assert cell == f"{rotating} of {width}, {slowest:,.0f}"
         x = torch.randn(1, HEADS, min(longest, LENGTH), width, generator=torch.Generator().manual_seed(0))
         cos, sin = rope_tables(range(x.shape[2]), found.frequencies)
-        expected = torch.cat((apply_rope(x[..., :turns], cos, sin, interleaved=found.interleaved), x[..., turns:]), dim=-1)
+        expected = torch.cat(
+            (apply_rope(x[..., :rotating], cos, sin, interleaved=found.interleaved), x[..., rotating:]), dim=-1
+        )
         torch.testing.assert_close(rotate(x), expected, rtol=0, atol=2e-3)
 
 

@@ -70,14 +70,14 @@ SUMMED: Names = {"x": X, "p": sinusoidal_table(range(40), D).numpy(), "W_q": W_Q
 COMMUTING, A, B = commuting()
 ROWS = np.stack([pe(m) for m in range(30)])
 Q_PAIRS, K_PAIRS = (x[0::2] + 1j * x[1::2] for x in (Q, K))
-TURNED: Names = {"R": rope, "q": Q, "k": K, "m": M, "n": N, "Delta": M - N, "omega": OMEGA, "number of i": D // 2}
+ROTATED: Names = {"R": rope, "q": Q, "k": K, "m": M, "n": N, "Delta": M - N, "omega": OMEGA, "number of i": D // 2}
 
 
 def rope_score(m: float, n: float, k: Any = K) -> float:
     cos, sin = rope_tables([m, n], frequencies(D), dtype=torch.float64)
     both = torch.tensor(np.stack((Q, k)))[None, None]
-    turned = apply_rope(both, cos, sin, interleaved=True)[0, 0]
-    return float(turned[0] @ turned[1])
+    rotated = apply_rope(both, cos, sin, interleaved=True)[0, 0]
+    return float(rotated[0] @ rotated[1])
 
 
 def shaw() -> Names:
@@ -143,8 +143,8 @@ def reflected() -> Names:
 def reflected_score(m: float, n: float) -> float:
     """That of attention with this scheme, from the products of all mirrors up to the query and up to the key."""
     q, k, P = (torch.tensor(REFLECTED[name][round(at)])[None, None, None] for name, at in (("q", m), ("k", n), ("P", m)))
-    turned = ReflectedPositions(D, 1).rotate(q, k, P, torch.tensor(REFLECTED["P"][round(n)])[None, None, None])
-    return float((turned[0] * turned[1]).sum()) / math.sqrt(D)
+    rotated = ReflectedPositions(D, 1).rotate(q, k, P, torch.tensor(REFLECTED["P"][round(n)])[None, None, None])
+    return float((rotated[0] * rotated[1]).sum()) / math.sqrt(D)
 
 
 def alternating() -> Names:
@@ -167,7 +167,7 @@ def delta_rule() -> Names:
     return {"S": states[1:], "beta": beta, "k": k, "v": v, "m": M, "I": np.eye(D)}
 
 
-def values_turned() -> Names:
+def values_rotated() -> Names:
     a, v = RANDOM.random((20, 6)), RANDOM.normal(size=(6, D))
     o = np.stack([a[m] @ np.stack([rope(n) @ v[n] for n in range(6)]) for m in range(20)])
     weight = latex.Late(lambda names: a[int(names["m"]), int(names["n"])])
@@ -207,7 +207,7 @@ ATTENTION: Names = {
     **dict(zip("QKV", (ROWS_OF_X @ projection for projection in _PROJECTIONS), strict=True)),
 }
 T5: Names = {"E": 8.0, "S": 8.0, "D": 128.0}  # of 32 buckets, 16 are for the past, 8 of them single
-PAIRS: Names = TURNED | {"q": Q_PAIRS, "k": K_PAIRS, "varphi": np.angle(Q_PAIRS * K_PAIRS.conj())}
+PAIRS: Names = ROTATED | {"q": Q_PAIRS, "k": K_PAIRS, "varphi": np.angle(Q_PAIRS * K_PAIRS.conj())}
 COMPLEX: Names = {"z_q": Q_PAIRS[0], "barz_k": K_PAIRS[0].conj(), "omega": OMEGA, "i": 0.0, "Delta": M - N}
 MIXED = np.array([[math.cos(0.4), -math.sin(0.4)], [math.sin(1.3), math.cos(1.3)]])
 EQUAL_SHARE = (3.0 - math.log(sum(math.exp(-0.25 * j) for j in range(1000)))) / 0.25
@@ -342,8 +342,8 @@ FORMULAS = [
         int(t5_buckets([900], causal=False)[0]),
         harmless=(r"\Delta \cdot",),
     ),
-    Formula("10_rope", r"(R_n\, k)", TURNED | {"score": rope_score}),
-    Formula("10_rope", r"(R_m q)^{\mathsf T} R_n k", TURNED, inline=True),
+    Formula("10_rope", r"(R_n\, k)", ROTATED | {"score": rope_score}),
+    Formula("10_rope", r"(R_m q)^{\mathsf T} R_n k", ROTATED, inline=True),
     Formula(
         "deeper/10_rope",
         r"a\cos\theta - b\sin\theta,\ ",
@@ -364,7 +364,7 @@ FORMULAS = [
         r"\cos \omega_i (\Delta - \Delta_0)",
         PAIRS | {"score": lambda by: rope_score(by, 0, rope(4.0) @ Q), "Delta_0": 4.0},
     ),
-    Formula("deeper/10_rope", r"R_m^{\mathsf T} o_m", values_turned()),
+    Formula("deeper/10_rope", r"R_m^{\mathsf T} o_m", values_rotated()),
     Formula("deeper/10_rope", r"\det = \cos", {"theta": 0.4, "theta'": 1.3, "det": np.linalg.det(MIXED)}, MIXED),
     Formula("11_alibi", r"\text{score}(m, n) = \frac{q_m", alibi(), equations=(0,)),
     Formula("11_alibi", r"e^{a - s\Delta}", {"a": 0.8, "s": 0.25, "Delta": 7.0}),

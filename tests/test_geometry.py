@@ -13,10 +13,10 @@ from torch import Tensor
 from posenc_course.geometry import (
     distance,
     norms,
+    rotating_pairs,
     shift_matrix,
     similarity,
     similarity_by_pair,
-    turning_pairs,
     wavelengths,
 )
 from posenc_course.sinusoidal import frequencies, sinusoidal_table
@@ -182,49 +182,49 @@ def test_the_last_clocks_turn_depends_on_the_width(d_model: int, longest: int) -
     assert round(wavelengths(d_model)[-1].item()) == longest
 
 
-# ── turning pairs ────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── rotating pairs ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @given(st.integers(1, 300), widths.map(lambda width: width + 1), bases, st.floats(1e-3, 300))
-def test_turning_pairs_counts_the_clocks_one_sees_turn(length: int, d_model: int, base: float, angle: float) -> None:
+def test_rotating_pairs_counts_the_clocks_one_sees_rotate(length: int, d_model: int, base: float, angle: float) -> None:
     """Read off the table, token by token: no clock moves by more than 1 radian per token, so the rotations can be followed."""
     d_model -= d_model % 2
     table = sinusoidal_table(range(length), d_model, base).view(length, -1, 2)
-    turns = []
+    angles = []
     for hand in torch.atan2(table[..., 0], table[..., 1]).T:
         unwrapped = np.unwrap(hand.numpy())
-        turns.append(float(unwrapped[-1] - unwrapped[0]))
-    assume(all(abs(turn - angle) > 1e-9 for turn in turns))  # rounding decides there
-    assert turning_pairs(length, d_model, base, angle=angle) == sum(turn > angle for turn in turns)
+        angles.append(float(unwrapped[-1] - unwrapped[0]))
+    assume(all(abs(each - angle) > 1e-9 for each in angles))  # rounding decides there
+    assert rotating_pairs(length, d_model, base, angle=angle) == sum(each > angle for each in angles)
 
 
 def test_an_odd_widths_lone_sine_counts_as_a_pair() -> None:
     """Width 5 has the frequencies 1, base^(-2/5), base^(-4/5): with base 32 in tokens of 1, 1/4 and 1/16 radian."""
-    assert [turning_pairs(length, 5, 32, angle=0.9) for length in (1, 2, 5, 16, 17)] == [0, 1, 2, 3, 3]
+    assert [rotating_pairs(length, 5, 32, angle=0.9) for length in (1, 2, 5, 16, 17)] == [0, 1, 2, 3, 3]
 
 
-def test_a_pair_that_turns_by_the_angle_itself_does_not_turn_by_more() -> None:
+def test_a_pair_that_rotates_by_the_angle_itself_does_not_rotate_by_more() -> None:
     """The fastest pair rotates by 1 radian per token: by 3 radians from the first of four tokens to the last."""
-    assert turning_pairs(4, 2, angle=3) == 0
-    assert turning_pairs(5, 2, angle=3) == 1
+    assert rotating_pairs(4, 2, angle=3) == 0
+    assert rotating_pairs(5, 2, angle=3) == 1
 
 
 def test_a_full_turn_is_the_default_angle() -> None:
     """More than a full rotation takes more tokens than a wavelength."""
     for length in (1, 6, 7, 8, 50, 10_000, 60_000):
-        assert turning_pairs(length, 128) == (wavelengths(128) < length - 1).sum()
+        assert rotating_pairs(length, 128) == (wavelengths(128) < length - 1).sum()
 
 
 def test_how_many_pairs_a_short_sequence_uses_depends_on_what_counts_as_used() -> None:
     """50 tokens, width 128: 69 % of the pairs rotate by more than 0.1 radian, and 23 % make a full rotation."""
-    assert round(100 * turning_pairs(50, 128, angle=0.1) / 64) == 69
-    assert round(100 * turning_pairs(50, 128) / 64) == 23
+    assert round(100 * rotating_pairs(50, 128, angle=0.1) / 64) == 69
+    assert round(100 * rotating_pairs(50, 128) / 64) == 23
 
 
 @given(st.integers(1, 1000), even_widths, bases, bases)
-def test_a_smaller_base_lets_more_pairs_turn(length: int, d_model: int, base: float, other: float) -> None:
+def test_a_smaller_base_lets_more_pairs_rotate(length: int, d_model: int, base: float, other: float) -> None:
     smaller, larger = sorted((base, other))
-    assert turning_pairs(length, d_model, smaller) >= turning_pairs(length, d_model, larger)
+    assert rotating_pairs(length, d_model, smaller) >= rotating_pairs(length, d_model, larger)
 
 
 # ── the matrix of a shift ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -288,8 +288,8 @@ def test_the_base_is_the_papers_where_nothing_is_said() -> None:
     assert torch.equal(norms([1000], 5), norms([1000], 5, 10_000))
     assert torch.equal(wavelengths(6), wavelengths(6, 10_000))
     assert torch.equal(shift_matrix(1000, 6), shift_matrix(1000, 6, 10_000))
-    turn = 49 * frequencies(128)[40].item()  # of pair 40 in 50 tokens: it is the 41st to turn by nearly as much
-    assert turning_pairs(50, 128, angle=turn * (1 - 1e-6)) == 41
-    assert turning_pairs(50, 128, angle=turn * (1 + 1e-6)) == 40
-    assert turning_pairs(50, 128, 10_001, angle=turn * (1 - 1e-6)) == 40
-    assert turning_pairs(50, 128, 9_999, angle=turn * (1 + 1e-6)) == 41
+    moved = 49 * frequencies(128)[40].item()  # of pair 40 in 50 tokens: it is the 41st to rotate by nearly as much
+    assert rotating_pairs(50, 128, angle=moved * (1 - 1e-6)) == 41
+    assert rotating_pairs(50, 128, angle=moved * (1 + 1e-6)) == 40
+    assert rotating_pairs(50, 128, 10_001, angle=moved * (1 - 1e-6)) == 40
+    assert rotating_pairs(50, 128, 9_999, angle=moved * (1 + 1e-6)) == 41

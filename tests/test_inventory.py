@@ -97,8 +97,8 @@ def at_the_verb() -> str:
     return "Only the decoder" if found == {Encoder: False, Decoder: True} else "attention doesn't see order"
 
 
-def rope_score(q: Tensor, k: Tensor, m: float, n: float, *, key_turns: int = 1, query_turns: int = 1) -> Tensor:
-    cos, sin = rope_tables([query_turns * m, key_turns * n], frequencies(q.shape[-1]), dtype=torch.float64)
+def rope_score(q: Tensor, k: Tensor, m: float, n: float, *, key_sign: int = 1, query_sign: int = 1) -> Tensor:
+    cos, sin = rope_tables([query_sign * m, key_sign * n], frequencies(q.shape[-1]), dtype=torch.float64)
     both = apply_rope(torch.stack((q, k), dim=-2)[:, None], cos, sin, interleaved=True)[:, 0]
     return (both[:, 0] * both[:, 1]).sum(-1)
 
@@ -154,14 +154,14 @@ def layouts() -> str:
 
 def clockwise() -> str:
     q, k = normal(2, 1, 16)
-    scores = [rope_score(q, k, m, m - 3, key_turns=-1, query_turns=-1) for m in (5, 700)]
+    scores = [rope_score(q, k, m, m - 3, key_sign=-1, query_sign=-1) for m in (5, 700)]
     return "They depend only on the offset" if torch.allclose(scores[0], scores[1]) else "sum of the positions"
 
 
-def one_turned_back() -> str:
+def one_rotated_back() -> str:
     q, k = normal(2, 1, 16)
-    against = [rope_score(q, k, m, m - 3, query_turns=-1) for m in (5, 700)]
-    queries, keys = ([rope_score(q, k, m, m - 3, query_turns=s, key_turns=s) for m in (5, 700)] for s in (1, -1))
+    against = [rope_score(q, k, m, m - 3, query_sign=-1) for m in (5, 700)]
+    queries, keys = ([rope_score(q, k, m, m - 3, query_sign=s, key_sign=s) for m in (5, 700)] for s in (1, -1))
     repaired = all(torch.allclose(one, other) for one, other in (queries, keys)) and not torch.allclose(against[0], against[1])
     return "either the queries or the keys" if repaired else "No change of direction"
 
@@ -387,7 +387,7 @@ DECIDED: list[tuple[str, int, Callable[[], str]]] = [
     ("second", 13, lambda: "Rows 132 positions apart" if distance([132], 6) < distance([1], 6) else "Neighbouring rows"),
     ("second", 14, only_sines),
     ("second", 15, opposite),
-    ("second", 17, one_turned_back),
+    ("second", 17, one_rotated_back),
     ("second", 18, ten_more),
     ("second", 19, twice_as_long),
     ("second", 20, gap_in_the_numbers),

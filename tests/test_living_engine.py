@@ -329,10 +329,10 @@ def test_a_changed_scheme_is_the_one_it_says(page: Page) -> None:
     assert np.abs(in_page(page, "alibi", tokens, changes={"name": "none"}) - in_torch(model, tokens)).max() < 1e-4
     omega = sinusoidal.frequencies(16)[:5]  # a partial rotation
     partial = load_model("rope")
-    turning = rope.RotaryPositions(omega)
+    rotary = rope.RotaryPositions(omega)
     for module in partial.modules():
         if hasattr(module, "scheme"):
-            module.scheme = turning
+            module.scheme = rotary
     found = in_page(page, "rope", tokens, changes={"frequencies": omega.tolist()})
     assert np.abs(found - in_torch(partial, tokens)).max() < 1e-4
 

@@ -19,7 +19,7 @@ from posenc_course.attention import attention_weights
 from posenc_course.contextual import ReflectedPositions
 from posenc_course.experiment import SCHEMES, changed, load_corpus, load_model, token_losses
 from posenc_course.experiment.corpus import DATA
-from posenc_course.geometry import norms, turning_pairs, wavelengths
+from posenc_course.geometry import norms, rotating_pairs, wavelengths
 from posenc_course.naive import normalized
 from posenc_course.relative import t5_buckets
 from posenc_course.rope import RotaryPositions, apply_rope, rope_tables
@@ -171,10 +171,10 @@ def test_text_ten_times_longer_uses_the_pairs_of_one_factor_of_ten(browser: Brow
     plain = "fig-in-use"
 
     def full_turns(base: float, length: int) -> float:
-        full, moved = (turning_pairs(length, 128, base, angle=angle) for angle in (2 * math.pi, 0.1))
+        full, moved = (rotating_pairs(length, 128, base, angle=angle) for angle in (2 * math.pi, 0.1))
         numbers = says(tab, plain, f"In {length:,} tokens, {full} of the 64 pairs")
         assert numbers[:3] == [length, full, 64]
-        more = full - turning_pairs(50, 128, base)
+        more = full - rotating_pairs(50, 128, base)
         expected = [abs(more), 50, moved] if more else [moved]
         assert numbers[4 : 4 + len(expected)] == expected
         return numbers[1]

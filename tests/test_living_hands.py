@@ -231,8 +231,8 @@ def test_clock_goes_no_further_than_its_slider(browser: Browser, site: Site) -> 
         tab.mouse.move(x, y)
         tab.mouse.down()
         seen = []
-        for turned in (*range(0, -40, -10), -38, *range(-40, -200, -10), *range(-200, 110, 10)):
-            angle = math.radians(turned)
+        for degrees in (*range(0, -40, -10), -38, *range(-40, -200, -10), *range(-200, 110, 10)):
+            angle = math.radians(degrees)
             tab.mouse.move(x + rim * math.sin(angle), y + rim * (1 - math.cos(angle)))
             tab.evaluate(DRAWN)
             seen.append(tab.evaluate(state)["p3"])

@@ -180,9 +180,9 @@ def test_hands_sums_and_cliff_are_the_packages(
     for i, (hand, trained) in enumerate(zip(drawn["hands"], OMEGA.tolist(), strict=True)):
         assert abs(hand["adds"] - after[distance, i]) < 1e-4
         assert hand["most"] >= before[:64, i].max() - 1e-4
-        turned = float(scheme.frequencies[i]) * distance
-        apart = np.abs((turned - trained * np.arange(64) + np.pi) % (2 * np.pi) - np.pi).min()
-        assert hand["known"] == bool(apart <= trained / 2 + 1e-6) or 63 * trained < turned < 64 * trained
+        angle = float(scheme.frequencies[i]) * distance
+        apart = np.abs((angle - trained * np.arange(64) + np.pi) % (2 * np.pi) - np.pi).min()
+        assert hand["known"] == bool(apart <= trained / 2 + 1e-6) or 63 * trained < angle < 64 * trained
         assert bool(re.search(rf"[Pp]airs? [^.]*\b{i}\b[^.]* at angles that training never", spread(says))) != hand["known"]
 
     added = added_by_far_keys(seed, scheme)

@@ -149,11 +149,11 @@ def by_the_package(model: Model, kind: LayerKind, settings: Settings, layer: dic
         # In Qwen3.8-Flash-Next, the indexer rotates first.
         raws = layer["raw"][-2:] if model.name == "Qwen3.8-Flash-Next" else layer["raw"][:2]
         raw_q, raw_k = (raw.contiguous() for raw in raws)
-        turned = scheme.rotate(raw_q, raw_k, positions, positions)
+        rotated = scheme.rotate(raw_q, raw_k, positions, positions)
         # With MLA, the channels that rotate are separate, and come last.
         q, k = (
             torch.cat((whole[..., : width - part.shape[-1]], part.expand(-1, whole.shape[1], -1, -1)), dim=-1)
-            for whole, part in zip((q, k), turned, strict=True)
+            for whole, part in zip((q, k), rotated, strict=True)
         )
         if kind.temperature:
             m = positions + kind.temperature.from_one

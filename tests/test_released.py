@@ -204,8 +204,8 @@ def test_kept_positions_are_those_within_a_cache() -> None:
     q, k, v = (normal(1, heads, 20, 64) for heads in (3, 3, 3))
     at, window, first = torch.arange(20), 5, 2
     scheme = KeptPositions(window, first, first + window - 1)
-    turned = scheme.rotate(q, k, at, at)
-    found = attention(*turned, v, bias=scheme.bias(turned[0], at, at), mask=causal_mask(at, at))
+    rotated = scheme.rotate(q, k, at, at)
+    found = attention(*rotated, v, bias=scheme.bias(rotated[0], at, at), mask=causal_mask(at, at))
     for m in range(20):
         kept = sorted({*range(min(first, m + 1)), *range(max(0, m - window + 1), m + 1)})
         within = torch.arange(len(kept))

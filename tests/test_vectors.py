@@ -147,15 +147,15 @@ def test_package_rotates_and_scores(name: str) -> None:
         cos, sin = mrope_tables(vector["positions"], omega, axes, dtype=torch.float64)
     else:
         cos, sin = rope_tables(vector["positions"], omega, dtype=torch.float64)
-    turned = []
+    rotated = []
     for letter in "qk":
         x = torch.tensor(vector[letter], dtype=torch.float64)
         start = 0 if given["side"] == "first" else width - rotary
         part = apply_rope(x[None, None, :, start : start + rotary], cos, sin, interleaved=given["layout"] == "interleaved")
         x[:, start : start + rotary] = factor * part[0, 0]
         torch.testing.assert_close(x, exact(vector[f"rotated_{letter}"]), rtol=0, atol=1e-12)
-        turned.append(x)
-    torch.testing.assert_close(turned[0] @ turned[1].T / math.sqrt(width), exact(vector["scores"]), rtol=0, atol=1e-12)
+        rotated.append(x)
+    torch.testing.assert_close(rotated[0] @ rotated[1].T / math.sqrt(width), exact(vector["scores"]), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", [name for name, vector in BIASES.items() if vector["given"]["type"] != "inkling"])
@@ -311,13 +311,13 @@ def test_libraries_rotate(library: str, name: str) -> None:
     vector = ROTATIONS[name]
     given = vector["given"]
     start = 0 if given["side"] == "first" else given["head_width"] - given["rotary_width"]
-    turned = []
+    rotated = []
     for letter in "qk":
         x = torch.tensor(vector[letter])[None, None]
         x[..., start:] = ROTATE[library][given["layout"]](x[..., start:].clone(), given, vector["positions"])
         torch.testing.assert_close(x[0, 0].double(), exact(vector[f"rotated_{letter}"]), rtol=0, atol=1e-5)
-        turned.append(x[0, 0].double())
-    scores = turned[0] @ turned[1].T / math.sqrt(given["head_width"])
+        rotated.append(x[0, 0].double())
+    scores = rotated[0] @ rotated[1].T / math.sqrt(given["head_width"])
     torch.testing.assert_close(scores, exact(vector["scores"]), rtol=0, atol=1e-5)
 
 

@@ -88,8 +88,8 @@ def steps() -> Exercise:
                 "A 1 makes a half rotation, so two 1s bring your pair back to where it started. This tells the sum modulo 2, "
                 "but you need it modulo 3."),
             "modulo 6": (lambda token: math.pi / 3 * token,
-                "A 1 makes a sixth of a rotation, so three 1s turn your pair around instead of bringing it back. This tells "
-                "the sum modulo 6. Do you divide π by 3, instead of 2π?"),
+                "A 1 makes a sixth of a rotation, so three 1s rotate your pair by half a turn instead of bringing it back. "
+                "This tells the sum modulo 6. Do you divide π by 3, instead of 2π?"),
             "whole rotations": (lambda token: _WHOLE * token,
                 "All your angles are whole rotations or 0, so your pair always points in the same direction."),
             "the digit": (lambda token: token,

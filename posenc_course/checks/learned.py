@@ -188,9 +188,9 @@ def untrained(seed: int) -> Exercise:
         # untrained gets a wrong factor.
         angle = torch.tensor([20.0, 1.1, 60.0, 180.0]).double()[number % 4].deg2rad()
         length = factor * torch.tensor([1 - 1e-5, 0.8, 1.6, 1.3])[number % 4]
-        turned = length * (angle.cos() * before + angle.sin() * across)
+        rotated = length * (angle.cos() * before + angle.sin() * across)
         shrunk = factor * before * (1 + rounding * torch.randn(before.shape, generator=draw).sign())
-        after = torch.where((number >= reached.start) & (number < reached.stop), turned, shrunk)
+        after = torch.where((number >= reached.start) & (number < reached.stop), rotated, shrunk)
         return before.float(), after.float()
 
     def cosine(a: Tensor, b: Tensor) -> Tensor:

@@ -120,8 +120,8 @@ def lowest(seed: int) -> Exercise:
 
     def pair(angle: float, at: float, lengths: tuple[float, float] = (1.0, 1.0)) -> tuple[Tensor, Tensor]:
         """A query that is ahead of its key by an angle."""
-        turned = ((lengths[0], at + angle), (lengths[1], at))
-        q, k = (torch.tensor([r * math.cos(a), r * math.sin(a)], dtype=torch.float64) for r, a in turned)
+        rotated = ((lengths[0], at + angle), (lengths[1], at))
+        q, k = (torch.tensor([r * math.cos(a), r * math.sin(a)], dtype=torch.float64) for r, a in rotated)
         return q, k
 
     slow = [100_000.0 ** (-i / 32) for i in range(32)]  # SmolLM2's

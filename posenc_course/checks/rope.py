@@ -14,7 +14,7 @@ from posenc_course.sinusoidal import frequencies, sinusoidal_table
 
 Pairs = list[tuple[int, int]]  # a layout: pair i rotates at ω_i
 Layout = Callable[[int], Pairs]  # of a width
-Turn = Callable[[Tensor, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]  # a, b, cos, sin -> the rotated pair
+Pairwise = Callable[[Tensor, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]  # a, b, cos, sin -> the rotated pair
 Speed = Callable[[int, int, int, int], float]  # pair i, its first channel, the channel itself, d -> radians per token
 
 
@@ -48,7 +48,7 @@ def _power(power: float) -> Speed:
 _omega = _power(1)
 
 
-def _turn(a: Tensor, b: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
+def _plainly(a: Tensor, b: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
     return a * cos - b * sin, a * sin + b * cos
 
 
@@ -65,7 +65,7 @@ def _rotated(
     *,
     at: Callable[[Tensor], Tensor] = lambda m: m,
     speed: Speed = _omega,
-    turn: Turn = _turn,
+    rotate: Pairwise = _plainly,
     back_to: Layout | None = None,
 ) -> Tensor:
     """x with pair i of each row rotated by ω_i·position, or with one thing done differently."""
@@ -75,7 +75,7 @@ def _rotated(
     columns = torch.tensor(pairs).T  # the first channels, and the second ones
     for n in (0, 1):
         theta = m * torch.tensor([speed(i, pair[0], pair[n], d) for i, pair in enumerate(pairs)], dtype=torch.float64)
-        rotated[:, [pair[n] for pair in to]] = turn(x[:, columns[0]], x[:, columns[1]], theta.cos(), theta.sin())[n]
+        rotated[:, [pair[n] for pair in to]] = rotate(x[:, columns[0]], x[:, columns[1]], theta.cos(), theta.sin())[n]
     return rotated
 
 
@@ -100,15 +100,15 @@ _SLIPS: dict[str, tuple[dict[str, Any], str]] = {
     "pairs from 1": ({"speed": lambda i, a, c, d: 10_000.0 ** (-2 * (i + 1) / d)},
         "Each of your pairs is as slow as the next one should be. Pairs are counted from 0, and pair 0 rotates by one radian "
         "per token."),
-    "equal signs": ({"turn": lambda a, b, cos, sin: (a * cos + b * sin, a * sin + b * cos)},
+    "equal signs": ({"rotate": lambda a, b, cos, sin: (a * cos + b * sin, a * sin + b * cos)},
         "Both sines have the same sign in your function, so each pair is stretched instead of rotated. Exactly one of them "
         "needs a minus sign."),
-    "a reflection": ({"turn": lambda a, b, cos, sin: (a * cos - b * sin, -a * sin - b * cos)},
+    "a reflection": ({"rotate": lambda a, b, cos, sin: (a * cos - b * sin, -a * sin - b * cos)},
         "Your function keeps all lengths, but it is a reflection instead of a rotation: even at position 0, it changes the "
         "sign of each pair's second channel. Check the sign of the cosine there."),
-    "sine for cosine": ({"turn": lambda a, b, cos, sin: _turn(a, b, sin, cos)},
+    "sine for cosine": ({"rotate": lambda a, b, cos, sin: _plainly(a, b, sin, cos)},
         "You have swapped sine and cosine, so even at position 0, every pair is rotated by a right angle."),
-    "one after the other": ({"turn": _one_after_the_other},
+    "one after the other": ({"rotate": _one_after_the_other},
         "You compute the second channel of a pair from the first one after its rotation. But both new channels depend on both "
         "old ones."),
 }  # fmt: skip
@@ -391,7 +391,7 @@ def convert(seed: int) -> Exercise:
                 "You overwrite some rows before you have read them. Read from the weight, and write into a copy."),
             "to halves": (to(_halves), "You always convert to pairs of channels i and i + d/2, whatever `new` contains."),
             "to neighbours": (to(_neighbours), "You always convert to pairs of neighbours, whatever `new` contains."),
-            "pairs turned over": (
+            "pairs swapped": (
                 lambda weight, num_heads, old, new: _rows_moved(weight, num_heads, old, [(b, a) for a, b in new]),
                 "You have swapped the two channels of each pair, so every pair rotates in the opposite direction."),
         },
@@ -400,7 +400,7 @@ def convert(seed: int) -> Exercise:
 
 
 def _at(x: Tensor, positions: Tensor, *, interleaved: bool = True) -> Tensor:
-    """The same as `turn` in the assignment."""
+    """The same as `rotate_to` in the assignment."""
     cos, sin = rope_tables(positions, frequencies(x.shape[1]), dtype=torch.float64)
     return apply_rope(x[None, None], cos, sin, interleaved=interleaved)[0, 0]
 
@@ -648,7 +648,7 @@ def renumber(seed: int) -> Exercise:
                 "You change the order of the rows. But row r of the result should be row r of `keys`, rotated to its new "
                 "position."),
             "of the other layout": (by(lambda old, new: new - old, interleaved=False),
-                "You pair channels i and i + d/2. But these keys come from `turn`, which pairs neighbours."),
+                "You pair channels i and i + d/2. But these keys come from `rotate_to`, which pairs neighbours."),
         },
         praise="every key is what it would be if it had been rotated to its new position at once, and you never needed the "
                "unrotated keys.",

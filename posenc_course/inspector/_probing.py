@@ -334,8 +334,8 @@ def _read(
     x = torch.eye(width).view(width, 1, 1, width).repeat(1, 1, TOKENS, 1)
     x = x.transpose(1, 2) if tensors[0].shape[1] == TOKENS else x
     out = function(*(x.clone() for _ in range(vectors)), *tables, **options)
-    turned = heads_first(out[0] if isinstance(out, tuple) else out)[:, 0].double()
-    start, images = turned[:, 0], turned[:, 1]  # row j: what channel j becomes at positions 0 and 1
+    rotated = heads_first(out[0] if isinstance(out, tuple) else out)[:, 0].double()
+    start, images = rotated[:, 0], rotated[:, 1]  # row j: what channel j becomes at positions 0 and 1
     scale = start.norm(dim=1)
     images = images @ start.T / scale.square()  # some classes change the order of channels, too, which isn't a rotation
     apart = images - torch.diag(images.diagonal())

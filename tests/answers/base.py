@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from posenc_course.geometry import distance, turning_pairs
+from posenc_course.geometry import distance, rotating_pairs
 from posenc_course.sinusoidal import frequencies, sinusoidal_table
 from tests.answers import blind
 
@@ -41,7 +41,7 @@ def by_bisection(length: int, d: int, count: int) -> float:
     low, high = 1.0001, 1e60
     for _ in range(100):
         middle = math.sqrt(low * high)
-        low, high = (middle, high) if turning_pairs(length, d, middle) >= count else (low, middle)
+        low, high = (middle, high) if rotating_pairs(length, d, middle) >= count else (low, middle)
     return low
 
 

@@ -641,7 +641,7 @@ WRONG: dict[str, list[Any]] = {
             ("down only", lambda keys, old, new: turn(keys, (new - old).clamp(max=0)), "keys that move up stay"),
             ("distance", lambda keys, old, new: turn(keys, (new - old).abs()), "a key that moves down has to be rotated back"),
             ("reorders", lambda keys, old, new: turn(keys, new - old)[new.argsort()], "change the order of the rows"),
-            ("halves", lambda keys, old, new: turn(keys, new - old, interleaved=False), "`turn`, which pairs neighbours"),
+            ("halves", lambda keys, old, new: turn(keys, new - old, interleaved=False), "`rotate_to`, which pairs neighbours"),
             ("from row numbers", lambda keys, old, new: turn(keys, torch.arange(len(keys)) - old), "are at positions 0, 1, 2"),
         ),
     ],

@@ -123,11 +123,11 @@ def relative(ax: Axes) -> None:
 
 def rope(ax: Axes) -> None:
     """Query and key rotate, and the angle between them stays the same."""
-    for at, turn in enumerate((0.2, 1.9)):
-        for angle, length, color in ((turn, 1.0, RED), (turn + 0.7, 0.75, BLUE)):
+    for at, start in enumerate((0.2, 1.9)):
+        for angle, length, color in ((start, 1.0, RED), (start + 0.7, 0.75, BLUE)):
             end = (2 * at + length * np.cos(angle), length * np.sin(angle))
             ax.annotate("", end, (2 * at, 0), arrowprops={"arrowstyle": "-|>", "color": color, "linewidth": 2.5, "shrinkA": 0})
-        arc = np.linspace(turn, turn + 0.7, 20)
+        arc = np.linspace(start, start + 0.7, 20)
         ax.plot(2 * at + 0.4 * np.cos(arc), 0.4 * np.sin(arc), color=GREY)
     ax.set(xlim=(-0.15, 2.15), ylim=(-0.15, 1.15), aspect="equal")
 
@@ -164,10 +164,10 @@ def stretching(ax: Axes) -> None:
     starts = torch.arange(16) * (len(text) // 16)
     windows = text[starts[:, None] + torch.arange(257)]
     omega = frequencies(16)
-    for turns, color, line in ((omega, "green", "-"), (ntk_aware(omega, 8), "forest", "--")):
+    for speeds, color, line in ((omega, "green", "-"), (ntk_aware(omega, 8), "forest", "--")):
         for part in [*model.modules()]:
             if hasattr(part, "scheme"):
-                part.scheme = RotaryPositions(turns)
+                part.scheme = RotaryPositions(speeds)
         losses = token_losses(model, windows).mean(dim=0).unfold(0, 24, 1).mean(dim=-1)
         ax.plot(np.arange(len(losses)) + 12, losses, line, color=COLORS[color], linewidth=2.5)
     ax.axvline(64, color=GREY, linewidth=1)

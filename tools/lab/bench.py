@@ -57,22 +57,22 @@ def with_rope(shape: list[int], dtype: str, backward: bool) -> dict[str, Call]:
     from transformers.models.gptj import modeling_gptj as gptj
     from transformers.models.llama import modeling_llama as llama
 
-    def each(turn: Callable[[Tensor], Tensor]) -> Callable[[Tensor, Tensor], tuple[Tensor, ...]]:
-        return lambda q, k: (turn(q), turn(k))
+    def each(rotate: Callable[[Tensor], Tensor]) -> Callable[[Tensor, Tensor], tuple[Tensor, ...]]:
+        return lambda q, k: (rotate(q), rotate(k))
 
     def module(*, interleaved: bool) -> Callable[[Tensor, Tensor], tuple[Tensor, ...]]:
         scheme = rope.RotaryPositions(sinusoidal.frequencies(d_head), interleaved=interleaved)
         return lambda q, k: scheme.rotate(q, k, positions, positions)
 
     def run(way: Callable[[Tensor, Tensor], tuple[Tensor, ...]], q: Tensor, k: Tensor, *gradients: Tensor) -> object:
-        turned = way(q, k)
-        return torch.autograd.grad(turned, (q, k), gradients) if gradients else turned
+        rotated = way(q, k)
+        return torch.autograd.grad(rotated, (q, k), gradients) if gradients else rotated
 
     _, heads, length, d_head = shape
     given = [torch.randn(shape).to(getattr(torch, dtype)) for _ in range(4 if backward else 2)]
     positions = torch.arange(length)
     cos, sin = rope.rope_tables(positions, sinusoidal.frequencies(d_head))
-    turn = partial(rope.apply_rope, cos=cos, sin=sin)
+    rotation = partial(rope.apply_rope, cos=cos, sin=sin)
     # Llama's and GPT-J's tables are in the dtype of the model.
     config = LlamaConfig(hidden_size=heads * d_head, num_attention_heads=heads)
     llama_tables = llama.LlamaRotaryEmbedding(config)(given[0], positions[None])
@@ -80,8 +80,8 @@ def with_rope(shape: list[int], dtype: str, backward: bool) -> dict[str, Call]:
     angles, scale = x_transformers.RotaryEmbedding(d_head)(positions)
     ways = {
         "apply_rope_complex": each(partial(rope.apply_rope_complex, cos=cos, sin=sin)),
-        "apply_rope, interleaved": each(partial(turn, interleaved=True)),
-        "apply_rope, half": each(partial(turn, interleaved=False)),
+        "apply_rope, interleaved": each(partial(rotation, interleaved=True)),
+        "apply_rope, half": each(partial(rotation, interleaved=False)),
         "RotaryPositions, interleaved": module(interleaved=True),
         "RotaryPositions, half": module(interleaved=False),
         "transformers Llama, half": lambda q, k: llama.apply_rotary_pos_emb(q, k, *llama_tables),
@@ -90,7 +90,7 @@ def with_rope(shape: list[int], dtype: str, backward: bool) -> dict[str, Call]:
         "rotary-embedding-torch, interleaved": each(rotary_embedding_torch.RotaryEmbedding(d_head).rotate_queries_or_keys),
     }
     if length >= 512:  # a quick run has no time to compile
-        ways[COMPILED] = torch.compile(each(partial(turn, interleaved=False)), dynamic=False)
+        ways[COMPILED] = torch.compile(each(partial(rotation, interleaved=False)), dynamic=False)
     calls: dict[str, Call] = {"clone": lambda: [tensor.clone() for tensor in given]}
     for name, way in ways.items():
         swapped = "GPT-J" in name  # it has the heads after the tokens
@@ -358,8 +358,8 @@ def peer_angles(positions: Tensor, base: int) -> dict[str, Angles]:
         found[f"transformers Llama{name}"] = cos[0, :, : D_HEAD // 2], sin[0, :, : D_HEAD // 2]
         peer = rotary_embedding_torch.RotaryEmbedding(D_HEAD, theta=base)
         one = torch.tensor([1, 0], dtype=dtype).repeat(1, 1, 1, D_HEAD // 2)  # rotated, (1, 0) is (cos, sin)
-        turned = torch.cat([peer.rotate_queries_or_keys(one, offset=m) for m in positions.tolist()]).flatten(end_dim=2)
-        found[f"rotary-embedding-torch{name}"] = turned[:, 0::2], turned[:, 1::2]
+        rotated = torch.cat([peer.rotate_queries_or_keys(one, offset=m) for m in positions.tolist()]).flatten(end_dim=2)
+        found[f"rotary-embedding-torch{name}"] = rotated[:, 0::2], rotated[:, 1::2]
     if base == 10_000:  # it has no other base
         sin, cos = create_sinusoidal_positions(int(positions.max()) + 1, D_HEAD)[positions].chunk(2, dim=-1)
         found["transformers GPT-J"] = cos, sin

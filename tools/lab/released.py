@@ -445,7 +445,7 @@ def look(bench: Bench, layer: int) -> Record:
     queries = torch.arange(u, 2 * u, device=tokens.device)
     few = queries[:: max(1, u // 64)]
 
-    def hear(q: Tensor, k: Tensor, turned_q: Tensor, turned_k: Tensor) -> None:
+    def hear(q: Tensor, k: Tensor, rotated_q: Tensor, rotated_k: Tensor) -> None:
         at = torch.arange(2 * u, device=q.device)
         zq, zk = (torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous()) for x in (q, k))
         scale = math.sqrt(q.shape[-1])
@@ -455,14 +455,14 @@ def look(bench: Bench, layer: int) -> Record:
         for name, z in (("wave", wave), ("first token's wave", rest)):
             found.setdefault(name, []).append(torch.view_as_real(z).mean(dim=0).cpu())
         for n in range(len(tokens)):  # one text at a time
-            weights = attention_weights(turned_q[n, :, u:], turned_k[n], mask=causal_mask(queries, at))
+            weights = attention_weights(rotated_q[n, :, u:], rotated_k[n], mask=causal_mask(queries, at))
             for name, share in on_equals(weights, tokens[n], queries).items():
                 found.setdefault(name, []).append(share)
             found.setdefault("first", []).append(weights[:, :, 0].mean(dim=-1).cpu())
             found.setdefault("distances", []).append(binned(weights, queries).cpu())
             # Each pair's part of the scores of some queries and all keys but the first.
-            a = turned_q[n][:, few].unflatten(-1, (-1, 2)).permute(2, 0, 1, 3)  # (pairs, heads, queries, 2)
-            b = turned_k[n][:, 1:].unflatten(-1, (-1, 2)).permute(2, 0, 3, 1)
+            a = rotated_q[n][:, few].unflatten(-1, (-1, 2)).permute(2, 0, 1, 3)  # (pairs, heads, queries, 2)
+            b = rotated_k[n][:, 1:].unflatten(-1, (-1, 2)).permute(2, 0, 3, 1)
             seen = (at[1:] <= few[:, None]).float()
             number = seen.sum(dim=-1)
             variances = []
@@ -505,11 +505,11 @@ def look_far(bench: Bench) -> Record:
     u, found = bench.unit, []
     ends = [8 * u, 10 * u, 11 * u, 12 * u]
 
-    def hear(q: Tensor, k: Tensor, turned_q: Tensor, turned_k: Tensor) -> None:
+    def hear(q: Tensor, k: Tensor, rotated_q: Tensor, rotated_k: Tensor) -> None:
         at, rows = torch.arange(12 * u, device=q.device), []
         for end in ends:
             queries = torch.arange(end - 2 * u // 16, end, 2, device=q.device)[-64:]
-            weights = attention_weights(turned_q[:, :, queries], turned_k, mask=causal_mask(queries, at))
+            weights = attention_weights(rotated_q[:, :, queries], rotated_k, mask=causal_mask(queries, at))
             far = binned(weights, queries)
             far = torch.nn.functional.pad(far, (0, len(edges(12 * u)) - far.shape[-1]))
             rows.append(torch.cat((weights[..., 0].mean(dim=-1, keepdim=True), far), dim=-1).mean(dim=0).cpu())
@@ -586,8 +586,8 @@ def operated(bench: Bench, heads: Sequence[tuple[int, int]], pairs: Sequence[int
             schemes[layer] = OtherHeads([head], slowed(pairs, 0))
     found: dict[int, list[Tensor]] = {layer: [] for layer, _ in AFTER_EQUAL if layer < layers}
 
-    def hear(rows: list[Tensor], q: Tensor, k: Tensor, turned_q: Tensor, turned_k: Tensor) -> None:
-        for one_q, one_k in zip(turned_q, turned_k, strict=True):
+    def hear(rows: list[Tensor], q: Tensor, k: Tensor, rotated_q: Tensor, rotated_k: Tensor) -> None:
+        for one_q, one_k in zip(rotated_q, rotated_k, strict=True):
             weights = attention_weights(one_q[:, u:], one_k, mask=causal_mask(queries, at))
             rows.append(on_equals(weights, tokens[len(rows)], queries)["after equal"])
 

@@ -87,8 +87,8 @@ class OffsetRotaryPositions(RotaryPositions):
 
     def rotate(self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor) -> tuple[Tensor, Tensor]:
         q, k = super().rotate(q, k, q_positions, k_positions)
-        turning, still = k.split([2 * len(self.frequencies), k.shape[-1] - 2 * len(self.frequencies)], dim=-1)
-        return q, torch.cat((turning, torch.cat((still[..., :1, :], still[..., :-1, :]), dim=-2)), dim=-1)
+        rotated, still = k.split([2 * len(self.frequencies), k.shape[-1] - 2 * len(self.frequencies)], dim=-1)
+        return q, torch.cat((rotated, torch.cat((still[..., :1, :], still[..., :-1, :]), dim=-2)), dim=-1)
 
 
 class LogarithmicPositions(PositionScheme):

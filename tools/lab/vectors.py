@@ -225,8 +225,8 @@ def rotation_vectors() -> list[dict[str, Any]]:
             words += [given["type"]] if given["type"] != "default" else []
             angles = [[w * m for w in omega] for m in positions]
         q, k = sample(len(angles), width, 3), sample(len(angles), width, 20)
-        turned = [[rotate(x, row, factor, layout, side) for x, row in zip(each, angles, strict=True)] for each in (q, k)]
-        scores = [[mp.fdot(a, b) / mp.sqrt(width) for b in turned[1]] for a in turned[0]]
+        rotated = [[rotate(x, row, factor, layout, side) for x, row in zip(each, angles, strict=True)] for each in (q, k)]
+        scores = [[mp.fdot(a, b) / mp.sqrt(width) for b in rotated[1]] for a in rotated[0]]
         vectors.append(
             {
                 "name": ", ".join(words),
@@ -235,8 +235,8 @@ def rotation_vectors() -> list[dict[str, Any]]:
                 **axes,
                 "q": rounded(q),
                 "k": rounded(k),
-                "rotated_q": both(turned[0]),
-                "rotated_k": both(turned[1]),
+                "rotated_q": both(rotated[0]),
+                "rotated_k": both(rotated[1]),
                 "scores": both(scores),
             }
         )
