@@ -1,6 +1,8 @@
 """The geometry of the sinusoidal encoding: every formula against the table itself, and the numbers that are often quoted."""
 
+import inspect
 import math
+from collections.abc import Callable
 
 import mpmath  # type: ignore[import-untyped]
 import numpy as np
@@ -106,29 +108,6 @@ def test_an_odd_width_has_no_similarity_that_the_offset_decides() -> None:
             function([1], 5)
 
 
-# ── claims about width 128 ────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_the_similarity_falls_until_offset_11_and_then_first_rises() -> None:
-    """It is often said to fall smoothly, which is true only of the nearest dozen tokens."""
-    steps = similarity(range(13), 128).diff()
-    assert (steps[:11] < 0).all()
-    assert steps[11] > 0
-
-
-def test_the_similarity_does_not_converge_to_zero() -> None:
-    """Of 64 at offset 0 it keeps 30.5 at 100, 10.2 at 1000, and at 10,000 it is below zero."""
-    at_100, at_1000, at_10_000 = similarity([100, 1000, 10_000], 128).tolist()
-    assert (f"{at_100:.1f}", f"{at_1000:.1f}") == ("30.5", "10.2")
-    assert at_10_000 < 0
-
-
-def test_slow_pairs_carry_the_similarity_and_fast_ones_are_noise() -> None:
-    """At offset 10: -3.3 from the fastest 16 pairs, 30.1 from the middle 32, 16.0 from the slowest 16."""
-    by_pair = similarity_by_pair([10], 128)[0]
-    assert [f"{part.sum().item():.1f}" for part in by_pair.split([16, 32, 16])] == ["-3.3", "30.1", "16.0"]
-
-
 # ── norms ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -176,12 +155,6 @@ def test_wavelengths_grow_geometrically_from_a_turn(d_model: int, base: float) -
         assert result[-1] < 2 * math.pi * base
 
 
-@pytest.mark.parametrize(("d_model", "longest"), [(18, 22_581), (128, 54_410), (512, 60_611)])
-def test_the_last_clocks_turn_depends_on_the_width(d_model: int, longest: int) -> None:
-    """The 22,500 tokens of a common claim come from a plot of width 18."""
-    assert round(wavelengths(d_model)[-1].item()) == longest
-
-
 # ── rotating pairs ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -207,24 +180,6 @@ def test_a_pair_that_rotates_by_the_angle_itself_does_not_rotate_by_more() -> No
     """The fastest pair rotates by 1 radian per token: by 3 radians from the first of four tokens to the last."""
     assert rotating_pairs(4, 2, angle=3) == 0
     assert rotating_pairs(5, 2, angle=3) == 1
-
-
-def test_a_full_turn_is_the_default_angle() -> None:
-    """More than a full rotation takes more tokens than a wavelength."""
-    for length in (1, 6, 7, 8, 50, 10_000, 60_000):
-        assert rotating_pairs(length, 128) == (wavelengths(128) < length - 1).sum()
-
-
-def test_how_many_pairs_a_short_sequence_uses_depends_on_what_counts_as_used() -> None:
-    """50 tokens, width 128: 69 % of the pairs rotate by more than 0.1 radian, and 23 % make a full rotation."""
-    assert round(100 * rotating_pairs(50, 128, angle=0.1) / 64) == 69
-    assert round(100 * rotating_pairs(50, 128) / 64) == 23
-
-
-@given(st.integers(1, 1000), even_widths, bases, bases)
-def test_a_smaller_base_lets_more_pairs_rotate(length: int, d_model: int, base: float, other: float) -> None:
-    smaller, larger = sorted((base, other))
-    assert rotating_pairs(length, d_model, smaller) >= rotating_pairs(length, d_model, larger)
 
 
 # ── the matrix of a shift ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -277,19 +232,13 @@ def test_the_interleaved_matrix_is_made_of_blocks_on_the_diagonal() -> None:
     close(shift_matrix(7, 6), torch.block_diag(*blocks), 1e-15)
 
 
-# ── the base ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── what is said where nothing is said ───────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_base_is_the_papers_where_nothing_is_said() -> None:
-    """10,000; a base of 9,999 gives other numbers."""
-    for function in (similarity, similarity_by_pair, distance):
-        assert torch.equal(function([100, 1000], 6), function([100, 1000], 6, 10_000))
-        assert not torch.equal(function([100, 1000], 6), function([100, 1000], 6, 9_999))
-    assert torch.equal(norms([1000], 5), norms([1000], 5, 10_000))
-    assert torch.equal(wavelengths(6), wavelengths(6, 10_000))
-    assert torch.equal(shift_matrix(1000, 6), shift_matrix(1000, 6, 10_000))
-    moved = 49 * frequencies(128)[40].item()  # of pair 40 in 50 tokens: it is the 41st to rotate by nearly as much
-    assert rotating_pairs(50, 128, angle=moved * (1 - 1e-6)) == 41
-    assert rotating_pairs(50, 128, angle=moved * (1 + 1e-6)) == 40
-    assert rotating_pairs(50, 128, 10_001, angle=moved * (1 - 1e-6)) == 40
-    assert rotating_pairs(50, 128, 9_999, angle=moved * (1 + 1e-6)) == 41
+@pytest.mark.parametrize(
+    "function", [similarity, similarity_by_pair, distance, norms, wavelengths, rotating_pairs, shift_matrix]
+)
+def test_defaults_are_the_papers_base_and_a_full_turn(function: Callable[..., object]) -> None:
+    defaults = {name: given.default for name, given in inspect.signature(function).parameters.items()}
+    assert defaults["base"] == 10_000
+    assert defaults.get("angle", 2 * math.pi) == 2 * math.pi

@@ -29,11 +29,6 @@ def test_the_encoding_of_a_position_is_its_row(positions: Tensor) -> None:
         assert torch.equal(row, table[where])
 
 
-def test_the_encoding_equals_pytorchs_embedding() -> None:
-    table = normal32(ROWS, D_MODEL)
-    assert torch.equal(learned_encoding(table, EACH_ITS_OWN), torch.nn.functional.embedding(EACH_ITS_OWN, table))
-
-
 @pytest.mark.parametrize("positions", [ONE_SEQUENCE, EACH_ITS_OWN], ids=["one", "each"])
 def test_the_module_adds_the_rows_of_its_table(positions: Tensor) -> None:
     scheme, x = LearnedPositions(ROWS, D_MODEL), normal32(BATCH, LENGTH, D_MODEL)
@@ -63,18 +58,6 @@ def test_the_last_row_is_a_position_and_the_next_is_an_error_that_names_both() -
         learned_encoding(table, torch.tensor([ROWS]))
 
 
-def test_a_table_may_have_one_row_and_one_channel() -> None:
-    scheme = LearnedPositions(1, 1)
-    assert torch.equal(scheme.embed(torch.ones(2, 1, 1), torch.tensor([0])), 1 + scheme.table.expand(2, 1, 1))
-
-
-@pytest.mark.parametrize("shape", [(ROWS,), (BATCH, ROWS, D_MODEL)])
-def test_a_table_has_two_axes(shape: tuple[int, ...]) -> None:
-    """A table for each sequence of a batch would be looked up along the wrong axis without an error."""
-    with pytest.raises(ValueError, match=r"table must be .* shape \(max_length, d_model\)"):
-        learned_encoding(normal32(*shape), torch.tensor([0, 1]))
-
-
 # ── learning ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -94,16 +77,6 @@ def test_the_gradient_reaches_the_rows_used_and_no_others(positions: Tensor) -> 
     assert (scheme.table.grad[unused] == 0).all()
 
 
-def test_training_leaves_rows_beyond_the_training_length_as_they_were_drawn() -> None:
-    scheme, x = LearnedPositions(ROWS, D_MODEL), normal32(BATCH, LENGTH, D_MODEL)
-    before = scheme.table.detach().clone()
-    optimizer = torch.optim.Adam(scheme.parameters())
-    scheme.embed(x, torch.arange(LENGTH)).square().sum().backward()
-    optimizer.step()
-    assert torch.equal(scheme.table[LENGTH:], before[LENGTH:])
-    assert (scheme.table[:LENGTH] != before[:LENGTH]).all()
-
-
 def test_it_costs_one_parameter_per_position_and_channel() -> None:
     """n·d, all in one table."""
     assert [tuple(parameter.shape) for parameter in LearnedPositions(ROWS, D_MODEL).parameters()] == [(ROWS, D_MODEL)]
@@ -120,10 +93,3 @@ def test_the_table_starts_normal_with_the_given_spread(std: float | None) -> Non
     assert abs(table.std().item() / std - 1) < 5 / math.sqrt(2 * count)
     within_one = (table.abs() < std).float().mean().item()
     assert abs(within_one - math.erf(math.sqrt(0.5))) < 5 * 0.5 / math.sqrt(count)
-
-
-def test_a_saved_table_gives_the_same_encoding_when_loaded() -> None:
-    saved, loaded, x = LearnedPositions(ROWS, D_MODEL), LearnedPositions(ROWS, D_MODEL), normal32(BATCH, LENGTH, D_MODEL)
-    assert not torch.equal(saved.embed(x, ONE_SEQUENCE), loaded.embed(x, ONE_SEQUENCE))
-    loaded.load_state_dict(saved.state_dict())
-    assert torch.equal(saved.embed(x, ONE_SEQUENCE), loaded.embed(x, ONE_SEQUENCE))

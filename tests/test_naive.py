@@ -30,19 +30,6 @@ def test_binary_is_pythons_bin_fastest_digit_first(positions: list[int], spare: 
     assert binary(positions, num_bits).tolist() == expected
 
 
-@given(some_positions)
-def test_the_digits_weighted_by_powers_of_two_give_the_position_back(positions: list[int]) -> None:
-    powers = 2.0 ** torch.arange(52, dtype=torch.float64)
-    assert (binary(positions, 52) @ powers).tolist() == positions
-
-
-def test_digit_b_is_a_square_wave_of_period_2_to_the_b_plus_1() -> None:
-    digits = binary(torch.arange(64), 6)
-    for b in range(6):
-        assert torch.equal(digits[:, b], (modulo(torch.arange(64), 2 ** (b + 1)) >= 2**b).double())
-    assert (digits[1:, 0] != digits[:-1, 0]).all()  # the first flips at every step
-
-
 @given(st.integers(2, 10**6))
 def test_normalized_runs_from_0_to_1_in_equal_steps_that_shrink_with_the_length(length: int) -> None:
     first, second, last = normalized([0, 1, length - 1], length).tolist()

@@ -7,9 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from posenc_course.alibi import alibi_attention, alibi_bias
 from posenc_course.attention import Cache, MultiHeadAttention
-from posenc_course.experiment import token_losses
 from posenc_course.relative import T5Positions, _root_rounded_up, _t5_edges, t5_buckets
 from posenc_course.training import warm_up_and_cosine
 from posenc_course.transformer import Decoder
@@ -70,14 +68,6 @@ def test_attention_whose_call_was_refused_leaves_its_cache_as_it_was() -> None:
         assert (cache.keys, cache.values, cache.positions) == (None, None, None)
 
 
-@pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
-def test_a_slope_that_is_no_number_is_named(odd: float) -> None:
-    x, slopes, m = torch.ones(1, 2, 3, 4), torch.tensor([0.5, odd]), torch.arange(3)
-    for call in (lambda: alibi_attention(x, x, x, slopes), lambda: alibi_bias(m, m, slopes)):
-        with pytest.raises(ValueError, match=f"slopes must be finite, got {odd}: give one number per head"):
-            call()
-
-
 def test_very_many_buckets_take_seconds() -> None:
     """A power of a million digits for each of them took hours."""
     began = time.process_time()
@@ -107,18 +97,3 @@ def test_a_step_outside_of_the_schedule_is_named(step: int) -> None:
         assert all(0 < schedule(inside) <= 1 for inside in range(10))
         with pytest.raises(ValueError, match=f"step must be from 0 to 9, got {step}: make the schedule for as many steps"):
             schedule(step)
-
-
-@pytest.mark.parametrize(
-    ("windows", "said"),
-    [
-        (torch.zeros(0, 5, dtype=torch.int64), r"torch.int64 of shape \(0, 5\)"),
-        (torch.zeros(2, 5), r"torch.float32 of shape \(2, 5\)"),
-        (torch.zeros(2, 5, dtype=torch.bool), r"torch.bool of shape \(2, 5\)"),
-        (torch.zeros(2, 5, dtype=torch.complex64), r"torch.complex64 of shape \(2, 5\)"),
-        (torch.zeros(5, dtype=torch.int64), r"torch.int64 of shape \(5,\)"),
-    ],
-)
-def test_windows_that_are_no_token_ids_are_named_with_dtype_and_shape(windows: Tensor, said: str, decoder: Decoder) -> None:
-    with pytest.raises(ValueError, match=rf"windows must be token ids of shape \(n, L\+1\) with n and L >= 1, got {said}: for"):
-        token_losses(decoder, windows)

@@ -101,49 +101,12 @@ def test_frequencies_fall_geometrically_from_1(d_model: int, base: float) -> Non
 # ── its theorems ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@given(real_positions, widths, bases)
-def test_every_even_encoding_has_norm_root_half_d(m: float, d_model: int, base: float) -> None:
-    """An odd width lacks the last cosine: its squared norm is (d-1)/2 + sin²(ω_last m)."""
-    squared = sinusoidal_table([m], d_model, base).square().sum().item()
-    if d_model % 2 == 0:
-        assert math.isclose(squared, d_model / 2, rel_tol=1e-14)
-    else:
-        last = frequencies(d_model, base)[-1].item()
-        assert math.isclose(squared, (d_model - 1) / 2 + math.sin(last * m) ** 2, abs_tol=1e-11)
-
-
-@given(st.lists(real_positions, min_size=1, max_size=5), real_positions, even_widths, bases)
-def test_a_shift_is_one_rotation_for_all_positions(positions: list[float], shift: float, d_model: int, base: float) -> None:
-    """PE(m + k) = R_k PE(m), with R_k orthogonal, block diagonal, and free of m."""
-    cos, sin = (f(shift * frequencies(d_model, base)) for f in (torch.cos, torch.sin))
-    blocks = torch.stack([torch.stack([cos, sin], dim=-1), torch.stack([-sin, cos], dim=-1)], dim=-2)  # (d/2, 2, 2)
-    rotation = torch.block_diag(*blocks)
-    close(rotation @ rotation.T, torch.eye(d_model, dtype=torch.float64))
-    moved = sinusoidal_table([m + shift for m in positions], d_model, base)
-    close(sinusoidal_table(positions, d_model, base) @ rotation.T, moved)
-
-
-@given(real_positions, real_positions, real_positions, even_widths, bases)
-def test_the_dot_product_depends_on_the_offset_only(m: float, offset: float, shift: float, d_model: int, base: float) -> None:
-    """PE(m)·PE(m + k) = Σ_i cos(ω_i k): the same anywhere, and the same for -k."""
-    expected = (frequencies(d_model, base) * offset).cos().sum()
-    for start, end in ((m, m + offset), (m + shift, m + shift + offset), (m + offset, m)):
-        a, b = sinusoidal_table([start, end], d_model, base)
-        close(a @ b, expected, 1e-9)
-
-
 @pytest.mark.parametrize("d_model", [2, 4, 5, 8, 64])
 def test_no_two_positions_share_an_encoding(d_model: int) -> None:
     """ω_0 = 1 and π is irrational: no whole number of tokens is a full rotation."""
     table = sinusoidal_table(range(1000), d_model)
     distances = torch.cdist(table, table) + 10 * torch.eye(1000, dtype=torch.float64)
     assert distances.min() > 1e-5
-
-
-def test_width_1_and_2_repeat_themselves_almost() -> None:
-    """A single clock comes close: 710 tokens are 113 rotations and 6e-5 radians (355/113 is nearly π)."""
-    first, later = sinusoidal_table([0, 710], 2)
-    assert 1e-5 < (first - later).norm() < 1e-4
 
 
 # ── the table ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -171,13 +134,6 @@ def test_explicit_positions_are_rows_of_the_bigger_table(positions: list[int], d
 def test_negative_positions_mirror_the_sines(m: float, d_model: int) -> None:
     forward, backward = sinusoidal_table([m, -m], d_model)
     close(backward, forward * torch.tensor([-1.0, 1.0]).repeat(d_model // 2))
-
-
-def test_fractions_are_positions_too() -> None:
-    """The angles of position 2.5 are half of those of position 5: sin 2a = 2 sin a cos a, cos 2a = cos² a - sin² a."""
-    half, whole = (sinusoidal_table([m], 6, interleaved=False) for m in (2.5, 5))
-    sin, cos = half.chunk(2, dim=-1)
-    close(whole, torch.cat((2 * sin * cos, cos**2 - sin**2), dim=-1), 1e-15)
 
 
 @pytest.mark.parametrize("interleaved", [True, False])
@@ -219,15 +175,6 @@ def test_angle_addition_gives_the_table_to_float32(start: int, d_model: int, bas
         assert table.dtype == torch.float32
         assert table.shape == (length, d_model)
         close(table.double(), truth[:length], 2e-7)
-
-
-@pytest.mark.parametrize("base", [10_000, 500_000])
-@pytest.mark.parametrize("d_model", [2, 7])
-def test_angle_addition_against_fifty_digits(d_model: int, base: int) -> None:
-    """On both sides of each seam between two blocks."""
-    rows = [0, 1, 255, 256, 257, 511, 512, 767, 768, 999]
-    table = angle_addition_table(1000, d_model, base, start=999_000)[rows].double()
-    close(table, exact([999_000 + row for row in rows], d_model, base), 2e-7)
 
 
 @given(st.integers(1, 600), st.integers(0, 10**6), widths, bases)

@@ -129,13 +129,6 @@ def test_queries_are_multiplied_after_their_rotation_and_keys_are_not(positions:
     assert torch.equal(scaled_k, plain_k)
 
 
-def test_all_scores_of_a_query_are_multiplied_by_the_same_number() -> None:
-    q, k = (normal(BATCH, HEADS, LENGTH, D_HEAD, seed=seed) for seed in (0, 1))
-    q, k = ScaledPositions(NoPositions(), lambda positions: 7 * torch.ones_like(positions)).rotate(q, k, POSITIONS, POSITIONS)
-    before = normal(BATCH, HEADS, LENGTH, D_HEAD) @ k.mT
-    torch.testing.assert_close(q @ k.mT, 7 * before)
-
-
 @pytest.mark.parametrize("inside", [AlibiPositions(HEADS), T5Positions(HEADS, causal=True)])
 def test_a_bias_of_the_positions_stays(inside: PositionScheme) -> None:
     q = normal(BATCH, HEADS, LENGTH, D_HEAD)
