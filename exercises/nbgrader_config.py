@@ -9,6 +9,7 @@ from nbformat.v4 import new_output
 from nbgrader.converters.autograde import Autograde
 from nbgrader.converters.generate_assignment import GenerateAssignment
 from nbgrader.converters.generate_feedback import GenerateFeedback
+from nbgrader.plugins import FileNameCollectorPlugin
 from nbgrader.preprocessors import ClearHiddenTests, Execute, GetGrades, LimitOutput, NbGraderPreprocessor
 from traitlets import Unicode
 
@@ -93,6 +94,20 @@ class Readable(NbGraderPreprocessor):
         return nb, resources
 
 
+class Platform(FileNameCollectorPlugin):
+    """Say whose notebook this is, by the name that Canvas or Moodle gave it when a teacher downloaded the whole class's work.
+
+    Canvas writes `lovelaceada_LATE_1843_56789_01_order-1.ipynb`, Moodle `Ada Lovelace_1843_assignsubmission_file/01_order.ipynb`:
+    a name and a number, which stay the same for all assignments. An assignment is one notebook, so its own name doesn't matter.
+    """
+
+    def collect(self, submitted_file):
+        whose = re.search(r"/([^/_]+)_(?:LATE_)?(\d+)_(?:\d+_|assignsubmission_file)(?!.*/\.)", submitted_file)
+        if not whose or not submitted_file.endswith(".ipynb"):
+            return None
+        return {"student_id": "_".join(whose.groups()), "file_id": self.parent.coursedir.assignment_id}
+
+
 def replaced(steps, old, *new):
     return [each for step in steps for each in (new if step is old else [step])]
 
@@ -102,6 +117,7 @@ os.environ["POSENC_COURSE_ANSWERS"] = str(Path(__file__).resolve().parent / "sou
 c.CourseDirectory.course_id = "where-is-a-token"
 # Not the folder `release`, whose notebooks are pages of the book.
 c.CourseDirectory.release_directory = "handout"
+c.ZipCollectApp.collector_plugin = Platform
 c.ClearSolutions.code_stub = {"python": "raise NotImplementedError  # your turn"}
 c.ClearSolutions.text_stub = "*Your answer.*"
 c.GenerateAssignment.preprocessors = [StandAlone, *GenerateAssignment.preprocessors.default_args[0]]
