@@ -1,0 +1,120 @@
+"""What the page on logistics says: its commands run as they stand there, with downloads made as Canvas and Moodle make them."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+from zipfile import ZipFile
+
+import nbformat
+import pytest
+from nbgrader.api import Gradebook  # type: ignore[import-untyped]
+
+from tests import pages
+from tests.commands import ROOT
+from tests.test_classroom import ASSIGNMENT, Shell, by_id, commands, exercises, guide, mistaken, shell, solve
+
+__all__ = ["exercises", "guide", "shell"]  # fixtures
+PAGE = (ROOT / "book/teaching/logistics.md").read_text("utf-8")
+
+
+def blocks(heading: str, language: str = "") -> list[str]:
+    """The blocks of code below a heading of the page."""
+    return re.findall(rf"^```{language}\n(.*?)^```", pages.section(PAGE, heading) or "", re.DOTALL | re.MULTILINE)
+
+
+def lines(block: str) -> list[str]:
+    return [line for each in block.splitlines() if (line := re.sub(r"(^| +)# .*", "", each))]
+
+
+# ── downloads from learning platforms ────────────────────────────────────────────────────────────────────────────────────
+
+# The names that each gives to the notebook of a student: in time and as named, late and renamed by the browser, named freely.
+DOWNLOADS = {
+    "canvas": {
+        "lovelaceada_1843": "lovelaceada_1843_56789_01_order.ipynb",
+        "hopper-murraygrace_1906": "hopper-murraygrace_LATE_1906_56790_01_order-1.ipynb",
+        "nöther_1882": "nöther_1882_56791_my_homework_2.ipynb",
+    },
+    "moodle": {
+        "Ada Lovelace_1843": "Ada Lovelace_1843_assignsubmission_file/01_order.ipynb",
+        "Grace Hopper-Murray_1906": "Grace Hopper-Murray_1906_assignsubmission_file_/01_order (1).ipynb",
+        "Emmy Nöther_1882": "Emmy Nöther_1882_assignsubmission_file_my homework.ipynb",
+    },
+}
+
+
+def download(course: Path, archive: Path, names: list[str]) -> None:
+    """All students but the first have one mistake."""
+    for name in names:
+        notebook = nbformat.read(course / "handout" / ASSIGNMENT / f"{ASSIGNMENT}.ipynb", as_version=4)
+        (solve if name == names[0] else mistaken)(notebook)
+        with ZipFile(archive, "a") as file:
+            file.writestr(name, nbformat.writes(notebook))
+
+
+@pytest.fixture(scope="module", params=DOWNLOADS)
+def platform(request: pytest.FixtureRequest, exercises: Path, shell: Shell, guide: list[str]) -> Iterator[tuple[Path, str]]:
+    """The course after the page's commands, and whose download it was."""
+    downloads = exercises.parent / "Downloads"
+    downloads.mkdir(exist_ok=True)
+    if not (exercises / "handout").exists():
+        shell(guide[2])
+    names = DOWNLOADS[request.param]
+    download(exercises, downloads / "submissions.zip", [*names.values()])
+    with ZipFile(downloads / "submissions.zip", "a") as file:  # as macOS adds them, and what a student handed in beside it
+        file.writestr(f"__MACOSX/{Path([*names.values()][0]).parent}/._01_order.ipynb", "")
+        file.writestr([*names.values()][0].replace("01_order.ipynb", "notes.txt"), "")
+    for command in lines(blocks("Canvas and Moodle")[0]):
+        shell(command.replace("~/Downloads", f"'{downloads}'"))
+    yield exercises, request.param
+    for folder in ("downloaded", "submitted", "autograded", "feedback", "hand_back"):
+        shell(f"rm -r {folder}")
+    shell("rm gradebook.db; nbgrader generate_assignment 01_order --force")
+
+
+@pytest.mark.slow
+def test_a_download_is_graded_under_the_students_names(platform: tuple[Path, str]) -> None:
+    course, whose = platform
+    assert {path.name for path in (course / "submitted").iterdir()} == {*DOWNLOADS[whose]}
+    with Gradebook(f"sqlite:///{course}/gradebook.db") as gradebook:
+        points = [gradebook.find_submission(ASSIGNMENT, student).score for student in DOWNLOADS[whose]]
+    assert points == [8, 7, 7]
+
+
+@pytest.mark.slow
+def test_feedback_goes_back_under_the_names_of_the_download(platform: tuple[Path, str]) -> None:
+    course, whose = platform
+    with ZipFile(course / "hand_back" / f"{ASSIGNMENT}.zip") as archive:
+        assert {*archive.namelist()} == {re.sub(r"ipynb$", "html", name) for name in DOWNLOADS[whose].values()}
+        for place, name in enumerate(archive.namelist()):
+            assert "<html" in archive.read(name).decode(), place
+        (right,) = (name for name in archive.namelist() if "1843" in name)
+        assert "Your P is the transpose" not in archive.read(right).decode()
+
+
+@pytest.mark.parametrize(("done", "lacks"), [([], "zip_collect"), (["downloaded/01_order/extracted/a"], "generate_feedback")])
+def test_what_cannot_be_handed_back_says_what_to_run(tmp_path: Path, done: list[str], lacks: str) -> None:
+    from tools.hand_back import pack
+
+    for folder in done:
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "lovelaceada_1843_56789_01_order.ipynb").touch()
+    with pytest.raises(ValueError, match=f"run nbgrader {lacks} 01_order first"):
+        pack("01_order", tmp_path)
+
+
+def test_who_is_not_in_the_download_is_named(tmp_path: Path) -> None:
+    from tools.hand_back import pack
+
+    for student in ("lovelaceada_1843", "hoppergrace_1906"):
+        (tmp_path / "feedback" / student / "01_order").mkdir(parents=True)
+        (tmp_path / "feedback" / student / "01_order/01_order.html").touch()
+    archive = tmp_path / "downloaded/01_order/extracted/submissions"
+    archive.mkdir(parents=True)
+    (archive / "lovelaceada_18430_56789_01_order.ipynb").touch()
+    (archive / "hoppergrace_LATE_1906_56789_01_order.ipynb").touch()
+    assert pack("01_order", tmp_path)[1] == ["lovelaceada_1843"]
