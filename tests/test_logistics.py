@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import re
+import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -15,7 +16,7 @@ from nbgrader.api import Gradebook  # type: ignore[import-untyped]
 
 from tests import pages
 from tests.commands import ROOT
-from tests.test_classroom import ASSIGNMENT, Shell, by_id, commands, exercises, guide, mistaken, shell, solve
+from tests.test_classroom import ASSIGNMENT, Shell, exercises, guide, hand_in, mistaken, shell, solve
 
 __all__ = ["exercises", "guide", "shell"]  # fixtures
 PAGE = (ROOT / "book/teaching/logistics.md").read_text("utf-8")
@@ -23,7 +24,8 @@ PAGE = (ROOT / "book/teaching/logistics.md").read_text("utf-8")
 
 def blocks(heading: str, language: str = "") -> list[str]:
     """The blocks of code below a heading of the page."""
-    return re.findall(rf"^```{language}\n(.*?)^```", pages.section(PAGE, heading) or "", re.DOTALL | re.MULTILINE)
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", pages.section(PAGE, heading) or "", re.DOTALL | re.MULTILINE)
+    return [block for of, block in found if of == language]
 
 
 def lines(block: str) -> list[str]:
@@ -118,3 +120,41 @@ def test_who_is_not_in_the_download_is_named(tmp_path: Path) -> None:
     (archive / "lovelaceada_18430_56789_01_order.ipynb").touch()
     (archive / "hoppergrace_LATE_1906_56789_01_order.ipynb").touch()
     assert pack("01_order", tmp_path)[1] == ["lovelaceada_1843"]
+
+
+# ── late work, and grading again ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Shell:
+    """A course of its own, for one assignment, with the page's rule for late work."""
+    shutil.copytree(ROOT / "exercises/source" / ASSIGNMENT, tmp_path / "source" / ASSIGNMENT)
+    (rule,) = blocks("Late work", "python")
+    (tmp_path / "nbgrader_config.py").write_text((ROOT / "exercises/nbgrader_config.py").read_text() + rule)
+    shell = Shell(tmp_path, [f'export PATH="{Path(sys.executable).parent}:$PATH"'])
+    shell(f"nbgrader generate_assignment {ASSIGNMENT}")
+    return shell
+
+
+@pytest.mark.slow
+def test_late_work_costs_points_and_a_second_grading_keeps_those_given_by_hand(fresh: Shell) -> None:
+    """Due at 11:00 UTC and handed in the next day at 12:30, the second day has begun."""
+    for student, when in {"late": "2027-03-02 12:30 UTC", "early": "2027-03-01 10:59 UTC"}.items():
+        (hand_in(fresh.folder, student, solve) / "timestamp.txt").write_text(when)
+
+    def graded() -> dict[str, tuple[float, float]]:
+        with Gradebook(f"sqlite:///{fresh.folder}/gradebook.db") as gradebook:
+            found = {student: gradebook.find_submission(ASSIGNMENT, student) for student in ("late", "early")}
+            return {student: (of.score, round(of.late_submission_penalty, 9)) for student, of in found.items()}
+
+    (commands,) = map(lines, blocks("Late work"))
+    for command in commands:
+        fresh(command)
+    assert graded() == {"late": (8, 1.6), "early": (8, 0)}
+    with Gradebook(f"sqlite:///{fresh.folder}/gradebook.db") as gradebook:
+        notebook = gradebook.find_submission_notebook(ASSIGNMENT, ASSIGNMENT, "late")
+        (words,) = (grade for grade in notebook.grades if grade.needs_manual_grade)
+        words.manual_score = 2
+        gradebook.db.commit()
+    fresh(commands[-1])
+    assert graded() == {"late": (10, 2), "early": (8, 0)}
