@@ -97,7 +97,7 @@ class Readable(NbGraderPreprocessor):
 class Platform(FileNameCollectorPlugin):
     """Say whose notebook this is, by the name that Canvas or Moodle gave it when a teacher downloaded the whole class's work.
 
-    Canvas writes `lovelaceada_LATE_1843_56789_01_order-1.ipynb`, Moodle `Ada Lovelace_1843_assignsubmission_file/01_order.ipynb`:
+    In Canvas, that's `lovelaceada_LATE_1843_56789_01_order.ipynb`, in Moodle `Ada Lovelace_1843_assignsubmission_file/a.ipynb`:
     a name and a number, which stay the same for all assignments. An assignment is one notebook, so its own name doesn't matter.
     """
 

@@ -366,7 +366,9 @@ def test_a_session_is_of_the_chapters_that_it_names() -> None:
                 assert (of or named) <= days[day], f"{kind} {number}: day {day} is of the chapters {days[day]}"
         assigned, _, exercises = re.findall(r"^Assigned: (.*)", body, re.MULTILINE)[0].partition("assignment")
         reads = chapters_in(assigned)
-        assert reads in (named, set()) or (kind == "Part" and reads < named), f"{kind} {number} assigns other chapters than {named}"
+        assert reads in (named, set()) or (kind == "Part" and reads < named), (
+            f"{kind} {number} assigns other chapters than {named}"
+        )
         assert chapters_in(exercises) <= named, f"{kind} {number} has another chapter's assignment"
 
 

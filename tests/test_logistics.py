@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import os
 import re
 import shutil
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -12,7 +15,9 @@ from zipfile import ZipFile
 
 import nbformat
 import pytest
+import torch
 from nbgrader.api import Gradebook  # type: ignore[import-untyped]
+from packaging.specifiers import SpecifierSet
 
 from tests import pages
 from tests.commands import ROOT
@@ -65,11 +70,11 @@ def platform(request: pytest.FixtureRequest, exercises: Path, shell: Shell, guid
     downloads.mkdir(exist_ok=True)
     if not (exercises / "handout").exists():
         shell(guide[2])
-    names = DOWNLOADS[request.param]
-    download(exercises, downloads / "submissions.zip", [*names.values()])
+    names = [*DOWNLOADS[request.param].values()]
+    download(exercises, downloads / "submissions.zip", names)
     with ZipFile(downloads / "submissions.zip", "a") as file:  # as macOS adds them, and what a student handed in beside it
-        file.writestr(f"__MACOSX/{Path([*names.values()][0]).parent}/._01_order.ipynb", "")
-        file.writestr([*names.values()][0].replace("01_order.ipynb", "notes.txt"), "")
+        file.writestr(f"__MACOSX/{Path(names[0]).parent}/._01_order.ipynb", "")
+        file.writestr(names[0].replace("01_order.ipynb", "notes.txt"), "")
     for command in lines(blocks("Canvas and Moodle")[0]):
         shell(command.replace("~/Downloads", f"'{downloads}'"))
     yield exercises, request.param
@@ -158,3 +163,68 @@ def test_late_work_costs_points_and_a_second_grading_keeps_those_given_by_hand(f
         gradebook.db.commit()
     fresh(commands[-1])
     assert graded() == {"late": (10, 2), "early": (8, 0)}
+
+
+# ── what the page says besides ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def answers() -> dict[int, str]:
+    text = pages.section(PAGE, "Ten questions") or ""
+    return {
+        int(number): answer
+        for number, answer in re.findall(r"^\*\*(\d+)\.\*\* .*?</summary>\n\n(.*?)\n\n</det", text, re.M | re.S)
+    }
+
+
+def test_answers_to_the_ten_questions_are_right(capsys: pytest.CaptureFixture[str]) -> None:
+    printed = []
+    for code in blocks("Ten questions", "python"):
+        exec(code, {})
+        printed.append(capsys.readouterr().out.strip())
+    weights = torch.tensor([0, 0, math.log(2)]).softmax(0)
+    assert torch.equal((torch.tensor([0, 0, math.log(2)]) + 5).softmax(0), weights)
+    shape = (torch.zeros(5, 8) @ torch.zeros(8, 3)).shape
+    with pytest.raises(RuntimeError):
+        torch.zeros(8, 3) @ torch.zeros(5, 8)
+    quarter = torch.polar(torch.tensor(1.0), torch.tensor(math.pi / 2))
+    spread = torch.tensor([1.0, 3, 5, 7])
+    said = {
+        1: f"*AB* has {shape[0]} rows and {shape[1]} columns",
+        2: f"It's −{-torch.tensor([1, 2, 3]) @ torch.tensor([2, 0, -1])}:",
+        3: f"`{printed[0]}`",
+        4: f"`{printed[1]}`",
+        5: f"({abs(quarter.real):.0f}, {quarter.imag:.0f}), after π/2",
+        6: "sin *a* cos *b* + cos *a* sin *b*",
+        7: f"It's {10_000**-0.5:.2f}",
+        8: {(0.25, 0.25, 0.5): "¼, ¼ and ½"}[tuple(weights.tolist())],
+        9: f"The mean is {spread.mean():.0f}. ",
+        10: "overfitting",
+    }
+    told = answers()
+    assert told.keys() == said.keys()
+    for number, words in said.items():
+        assert words in told[number], number
+    for deviation in (spread.std(correction=0), spread.std()):
+        assert f"{deviation:.2f}<!--given-->" in told[9]
+    assert math.isclose(math.sin(0.3 + 0.5), math.sin(0.3) * math.cos(0.5) + math.cos(0.3) * math.sin(0.5))
+
+
+def test_link_opens_a_chapter_of_the_copy() -> None:
+    (link,) = (line for block in blocks("On a JupyterHub") for line in block.splitlines() if line.startswith("https"))
+    query = parse_qs(urlsplit(link).query)
+    lab, tree, folder, *path = query["urlpath"][0].removesuffix("?autodecode").split("/")
+    assert (lab, tree) == ("lab", "tree")
+    assert query["repo"] == [f"https://github.com/OWNER/{folder}"]
+    assert query["branch"] == ["main"]
+    assert ROOT.joinpath(*path).is_file()
+
+
+def test_image_is_set_up_as_the_makefile_does_it() -> None:
+    """And runs a Python that the set-up accepts."""
+    script = (ROOT / ".binder/postBuild").read_text("utf-8")
+    assert os.access(ROOT / ".binder/postBuild", os.X_OK)
+    (target,) = re.findall(r"^make (\S+)$", script, re.MULTILINE)
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    assert re.search(rf"^{re.escape(target)}:.*\n\t@\$\(PYTHON\) tools/setup_env\.py$", makefile, re.MULTILINE)
+    (version,) = re.findall(r"python=(\S+?),", (ROOT / ".binder/environment.yml").read_text("utf-8"))
+    assert version in SpecifierSet(tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["requires-python"])

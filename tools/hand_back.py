@@ -2,8 +2,8 @@
 
     python ../tools/hand_back.py 01_order    # in exercises/, after nbgrader's zip_collect and generate_feedback
 
-Writes hand_back/01_order.zip. Both systems tell by the name of a file whose it is, so each page gets the name that the student's
-notebook had in the download.
+Writes hand_back/01_order.zip. Both systems tell by the name of a file whose it is, so each page gets the name that the
+student's notebook had in the download.
 """
 
 from __future__ import annotations
