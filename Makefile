@@ -121,7 +121,7 @@ _build/complete: .venv/complete $(SOURCES)
 _solutions/complete: .venv/complete $(SOURCES)
 	.venv/bin/python -m tools.book.text
 	rm -rf _solutions && mkdir _solutions
-	(cat _toc.yml; printf '  - caption: Solutions\n    chapters:\n'; sed -n 's:exercises/release:exercises/source:p' _toc.yml) > _solutions/_toc.yml
+	(cat _toc.yml; printf '  - caption: Solutions\n    chapters:\n'; sed -n 's:exercises/release:exercises/source:p' _toc.yml; echo '      - file: exercises/exam') > _solutions/_toc.yml
 	.venv/bin/jupyter-book build . --path-output _solutions --toc _solutions/_toc.yml -W -n --keep-going
 	@touch $@
 

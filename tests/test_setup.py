@@ -82,12 +82,11 @@ def test_solutions_are_built_apart_and_only_when_asked_for(bare: Path) -> None:
     (bare / ".venv").mkdir()
     shutil.copy(ROOT / "requirements.lock", bare / ".venv/complete")
     program(bare / ".venv/bin/python", "true")  # it takes the texts over
-    program(
-        bare / ".venv/bin/jupyter-book", 'for part in "$@"; do case $part in *.yml) grep exercises/source $part;; esac; done'
-    )
-    assert "source" not in run("make", "book", cwd=bare).stdout
+    program(bare / ".venv/bin/jupyter-book", 'for part in "$@"; do case $part in *.yml) grep exercises/ $part;; esac; done')
+    assert not re.search("source|exam", run("make", "book", cwd=bare).stdout)
     told = run("make", "book", "SOLUTIONS=1", cwd=bare).stdout
     assert "file: exercises/source/01_order/01_order" in told
+    assert "file: exercises/exam\n" in told
     assert "do not publish" in told
 
 
