@@ -42,7 +42,7 @@ def same_rows(causal: bool) -> list[int]:
 
 def score(m: int, n: int) -> float:
     arrow, speed = torch.tensor([[[[1.0, 0.0]]]]), torch.tensor([0.5], dtype=torch.float64)
-    query, key = (apply_rope(arrow, *rope_tables(torch.tensor([position]), speed)) for position in (m, n))
+    query, key = (apply_rope(arrow, *rope_tables(torch.tensor([position]), speed), interleaved=True) for position in (m, n))
     return float(query @ key.mT)
 
 
