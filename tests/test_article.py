@@ -1,0 +1,63 @@
+"""The article about the course: in the journal's form, with sources that exist and numbers that are right."""
+
+import re
+
+import pytest
+import yaml  # type: ignore[import-untyped]
+from pybtex.database import parse_file  # type: ignore[import-untyped]
+
+from tests import pages
+from tests.commands import ROOT
+from tests.prose import bibliography
+from tests.test_claims import CLAIMS
+from tests.test_docs import BUGS, CHAPTERS, count, parts_and_weeks
+
+_, HEAD, TEXT = (ROOT / "paper/paper.md").read_text("utf-8").split("---\n", 2)
+META = yaml.safe_load(HEAD)
+SOURCES = parse_file(ROOT / "paper" / META["bibliography"]).entries
+FACTS = {
+    "consists of {} chapters": [len(CHAPTERS)],
+    "collects {} claims": [len(CLAIMS)],
+    "has {} such bugs": [count(BUGS, r'"### \d+\. ')],
+    "as {} sessions in a course on language processing, as a week, or as a seminar of {} weeks": parts_and_weeks(),
+    "inventory of {} questions": [count("book/reference/misconceptions.md", r"^\*\*\d+\. ")],
+}
+
+
+def test_head_has_what_the_journal_asks_for_and_agrees_with_the_citation_file() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert META.keys() == {"title", "tags", "authors", "affiliations", "date", "bibliography"}
+    assert META["title"] == citation["title"]
+    assert [author["name"] for author in META["authors"]] == [author["name"] for author in citation["authors"]]
+    assert {author["affiliation"] for author in META["authors"]} <= {place["index"] for place in META["affiliations"]}
+
+
+def test_it_has_the_journals_sections_and_length() -> None:
+    sections = re.findall(r"^# (.*)$", TEXT, re.MULTILINE)
+    assert sections[:2] == ["Summary", "Statement of need"]
+    assert sections[-1] == "References"
+    assert 1000 <= len(TEXT.split()) <= 1500
+
+
+def test_sources_are_cited_and_those_of_the_book() -> None:
+    assert {*re.findall(r"@([\w-]+)", TEXT)} == {*SOURCES}
+    for key in SOURCES.keys() & bibliography().entries.keys():
+        assert SOURCES[key] == bibliography().entries[key], f"{key} differs from book/references.bib: copy it from there"
+    for key in SOURCES.keys() - bibliography().entries.keys():
+        assert "doi" in SOURCES[key].fields, f"{key} is in no other file: give it a DOI, by which it can be found"
+
+
+@pytest.mark.parametrize("words", FACTS)
+def test_article_counts_right(words: str) -> None:
+    place = re.escape(words).replace(r"\{\}", r"([\w-]+)").replace(r"\ ", r"\s+")
+    (found,) = re.finditer(place, TEXT)
+    assert [pages.SPELLED[number] for number in found.groups()] == FACTS[words]
+
+
+def test_no_other_number_is_in_the_article() -> None:
+    """Above ten, in digits or in words; but for a licence's version."""
+    text = re.sub(r"@[\w-]+|CC BY 4\.0", "", TEXT)
+    for words in FACTS:
+        text = re.sub(re.escape(words).replace(r"\{\}", r"[\w-]+").replace(r"\ ", r"\s+"), "", text)
+    large = "|".join(word for word, number in pages.SPELLED.items() if number > 10)
+    assert not re.findall(rf"\d\d|\b(?:{large})\b", text)
