@@ -127,6 +127,28 @@ def test_who_is_not_in_the_download_is_named(tmp_path: Path) -> None:
     assert pack("01_order", tmp_path)[1] == ["lovelaceada_1843"]
 
 
+@pytest.mark.slow
+def test_feedback_goes_back_through_the_exchange(fresh: Shell, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """With the two commands that the page names, after those of the guide."""
+    exchange, student = tmp_path_factory.mktemp("exchange"), tmp_path_factory.mktemp("student")
+    exchange.chmod(0o777)
+    root = f"c.Exchange.root = {str(exchange)!r}\n"
+    with (fresh.folder / "nbgrader_config.py").open("a") as config:
+        config.write(root)
+    (student / "nbgrader_config.py").write_text(f"c = get_config()\n{root}")
+    theirs = Shell(student, fresh.prepare)
+    release, fetch = re.findall(r"`(nbgrader \w+_feedback 01_order(?: --course=\S+)?)`(?:;|\.\n)", PAGE)
+    assert (release, fetch[:23]) == (f"nbgrader release_feedback {ASSIGNMENT}", "nbgrader fetch_feedback")
+    course = "--course=where-is-a-token"
+    fresh(f"nbgrader release_assignment {ASSIGNMENT}")
+    theirs(f"nbgrader fetch_assignment {ASSIGNMENT} {course} && nbgrader submit {ASSIGNMENT} {course}")
+    fresh(f"nbgrader collect {ASSIGNMENT} && nbgrader autograde {ASSIGNMENT} && nbgrader generate_feedback {ASSIGNMENT}")
+    fresh(release)
+    theirs(fetch)
+    (page,) = student.glob(f"{ASSIGNMENT}/feedback/*/{ASSIGNMENT}.html")
+    assert "Not tried yet" in page.read_text("utf-8")
+
+
 # ── late work, and grading again ─────────────────────────────────────────────────────────────────────────────────────────
 
 
