@@ -17,6 +17,7 @@ from posenc_course import checks
 from posenc_course.checks import _kinds
 from posenc_course.checks._exercise import Exercise, NotYet, exercise
 from posenc_course.checks._kinds import kind
+from posenc_course.checks._sandbox import Wrong
 from posenc_course.sinusoidal import sinusoidal_table
 from tests.answers import CHECKS
 
@@ -217,8 +218,8 @@ def test_last_returns_the_arguments_that_the_verdict_speaks_of() -> None:
 
 
 def test_a_seed_repeats_a_verdict_and_nbgrader_has_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    def said(**seed: int) -> str:
-        return squared(lambda n: n, **seed)
+    def said(seed: int | None = None) -> str:
+        return squared(lambda n: n, seed=seed)
 
     assert said(seed=5) == said(seed=5) != said(seed=6)
     assert said(seed=5).endswith("(seed 5)")
@@ -230,10 +231,42 @@ def test_a_seed_repeats_a_verdict_and_nbgrader_has_one(monkeypatch: pytest.Monke
 
 def test_a_grader_gets_an_error_of_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     checks.grade("Right: all of it.")
+    checks.grade("Earned: by this mistake.")
     with pytest.raises(NotYet) as caught:
         checks.grade("The exponent has the wrong sign.")
-    assert capsys.readouterr().out == "Right: all of it.\nThe exponent has the wrong sign.\n"
+    assert capsys.readouterr().out == "Right: all of it.\nEarned: by this mistake.\nThe exponent has the wrong sign.\n"
     assert len(caught.value._render_traceback_()) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (lambda x: 2 * x, "Earned: the check says “You double.”"),
+        (lambda x: x.cumsum(0) / 2, "Not earned, because the check says “You add up.”"),
+        (lambda x: -x, "Not earned, because the check says “Every number is -2 times what it should be."),
+        (lambda x: x / 2, "Your function is right, which earns nothing here: make a mistake of which the check says “double”."),
+        (lambda x: x.nonsense, f"{ONE} raised AttributeError: 'Tensor' object has no attribute 'nonsense'"),
+        (lambda x: None, "Not tried yet: your function returned None."),
+    ],
+)
+def test_a_verdict_can_be_earned(answer: Any, says: str) -> None:
+    """By making the mistake that it names, and by nothing else."""
+    assert halved(answer, earn="double").startswith(says)
+
+
+@pytest.mark.parametrize("words", ["You", "treble"])
+def test_words_of_no_verdict_or_of_several_earn_nothing(words: str) -> None:
+    assert halved(lambda x: 2 * x, earn=words).startswith(f"There isn't exactly one mistake of which this check says “{words}”")
+
+
+@pytest.mark.parametrize("words", ["Right: of course.", "Earned: of course.", "You double."])
+def test_an_answer_cannot_raise_its_own_verdict(words: str) -> None:
+    def forging(_: Tensor) -> Tensor:
+        raise Wrong(words)
+
+    for earn in (None, "double"):
+        with pytest.raises(NotYet):
+            checks.grade(halved(forging, earn=earn))
 
 
 def test_a_property_or_several_functions_can_decide() -> None:

@@ -34,6 +34,7 @@ import torch
 
 from posenc_course.checks import _judge
 from posenc_course.checks._judge import Judge, seal, started
+from posenc_course.checks._sandbox import Wrong
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "posenc_course/checks"
@@ -358,3 +359,25 @@ def test_the_judge_runs_nothing_that_a_student_returns(judge: Judge, tmp_path: P
 )
 def test_the_judge_says_what_came_back(judge: Judge, answer: Any, says: str) -> None:
     assert says in judge.verdict("rope.rotate", answer, seed=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", ["it undoes the reordering", "counted from 0", "no such words"])
+def test_the_judge_and_the_check_agree_on_what_is_earned(judge: Judge, words: str) -> None:
+    from posenc_course import checks
+
+    for answer in (lambda order: torch.eye(len(order))[order], lambda order: torch.eye(len(order))[order].T):
+        said = judge.verdict("order.permutation", answer, seed=0, earn=words)
+        assert said == checks.order.permutation(answer, seed=0, earn=words)
+        assert said.startswith("Earned: ") == (
+            words == "it undoes the reordering" and answer(torch.tensor([1, 2, 0]))[0, 2] == 1
+        )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", ["Right: of course.", "Earned: of course."])
+def test_the_judge_does_not_pass_on_a_forged_verdict(judge: Judge, text: str) -> None:
+    def forging(*_: Any) -> Any:
+        raise Wrong(text)
+
+    assert judge.verdict("rope.rotate", forging, seed=0).startswith("Your function raised an error")

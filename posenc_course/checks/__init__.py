@@ -3,6 +3,9 @@
 There is one module per topic and one check per exercise. Each check takes the student's function and returns the verdict as
 text; if the answer is right, it begins with "Right". What a check samples depends on a seed that the verdict names, so `seed=…`
 samples the same inputs again.
+
+Or you try to make a mistake on purpose: with `earn="some words of a verdict"`, a check asks for a function of which it says
+this, and says "Earned" if it's yours.
 """
 
 from importlib import import_module

@@ -28,16 +28,19 @@ from posenc_course.checks._sandbox import UNTRIED, Nothing, Wrong, in_a_line, ru
 
 
 class NotYet(AssertionError):
-    """Raised for a grader if a verdict doesn't begin with "Right: "; Jupyter shows it in one line."""
+    """Raised for a grader if a verdict earns nothing; Jupyter shows it in one line."""
 
     def _render_traceback_(self) -> list[str]:
         return [f"Not yet: {self}"]
 
 
+PASSES = ("Right: ", "Earned: ")  # how a verdict begins that earns points
+
+
 def grade(verdict: str) -> None:
-    """Print a verdict, and raise `NotYet` unless it begins with "Right: ". The graded cells of the assignments call this."""
+    """Print a verdict, and raise `NotYet` unless it begins with "Right: " or "Earned: ". Graded cells call this."""
     print(verdict)
-    if not verdict.startswith("Right: "):
+    if not verdict.startswith(PASSES):
         raise NotYet("this exercise doesn't earn any points yet. The line above says why.")
 
 
@@ -116,13 +119,22 @@ class Exercise:
     def _known(self) -> dict[Any, Any]:
         return {}
 
+    def hint_with(self, words: str) -> str | None:
+        """The hint that has these words, unless there's none or several."""
+        found = {hint for _, hint in self.mistakes.values() if words in hint}
+        return found.pop() if len(found) == 1 else None
+
     def agree(self, known: Iterable[Any], said: Iterable[Any]) -> bool:
         same = self.same or (lambda a, b: equal(a, b, self.tolerance))
         return all(same(a, b) for a, b in zip(known, said, strict=True))
 
 
 class Check:
-    """An exercise for every seed. Called with an answer, it returns the verdict; a right answer's begins with "Right: "."""
+    """An exercise for every seed. Called with an answer, it returns the verdict; a right answer's begins with "Right: ".
+
+    With `earn=`, some words of a known mistake's hint, the exercise is to make this mistake and no other. If the answer does
+    so, its verdict begins with "Earned: ".
+    """
 
     def __init__(self, make: Callable[..., Exercise], instead_of: Iterable[Answer], names: Sequence[str]) -> None:
         self._make = make
@@ -137,21 +149,23 @@ class Check:
         """The exercise as it is with this seed."""
         return self._make(seed) if self.draws else self._make()
 
-    def __call__(self, *answers: Any, seed: int | None = None) -> str:
+    def __call__(self, *answers: Any, seed: int | None = None, earn: str | None = None) -> str:
         seed = _new_seed() if seed is None else seed
-        text = self.verdict(self.exercise(seed), *answers)
+        text = self.verdict(self.exercise(seed), *answers, earn=earn)
         return f"{text} (seed {seed})" if self.draws and not text.startswith(UNTRIED) else text
 
-    def verdict(self, exercise: Exercise, *answers: Any) -> str:
+    def verdict(self, exercise: Exercise, *answers: Any, earn: str | None = None) -> str:
         """The verdict on an answer to the exercise as it is with one seed."""
         threads = torch.get_num_threads()
         torch.set_num_threads(
             1
         )  # more threads are slower on small tensors, and each thread that calls an answer would add its own
         try:
-            return self._judge(exercise, answers)
+            said = self._judge(exercise, answers)
+            return said if earn is None else _earned(exercise, earn, said)
         except Wrong as wrong:
-            return str(wrong)
+            # An answer can raise this, too, with any words.
+            return f"Your function raised an error that says {str(wrong)!r}." if str(wrong).startswith(PASSES) else str(wrong)
         except Exception as error:  # whatever the answer contains, the student should never see our internals
             return f"This check can't read your answer, because it led to {in_a_line(error)}."
         finally:
@@ -203,6 +217,16 @@ class Check:
                     names = f"`{self._parameters[one]}` and `{self._parameters[other]}`"
                     return f"Your results would be right if {names} were swapped."
         return ""
+
+
+def _earned(exercise: Exercise, words: str, said: str) -> str:
+    """The verdict on an answer that is to make the mistake whose hint has these words; without them, it's `said`."""
+    hint = exercise.hint_with(words)
+    if hint is None:
+        return f"There isn't exactly one mistake of which this check says “{words}”, so nothing can be earned with these words."
+    if said.startswith("Right: "):
+        return f"Your function is right, which earns nothing here: make a mistake of which the check says “{words}”."
+    return f"Earned: the check says “{said}”" if said == hint else f"Not earned, because the check says “{said}”"
 
 
 @dataclass(frozen=True)

@@ -77,10 +77,10 @@ class Judge:
         module.__getattr__ = lambda check: functools.partial(self.verdict, f"{name}.{check}")  # type: ignore[method-assign]
         return module
 
-    def verdict(self, check: str, *answers: Any, seed: int | None = None) -> str:
+    def verdict(self, check: str, *answers: Any, seed: int | None = None, earn: str | None = None) -> str:
         """The verdict of a check, such as "rope.rotate", on a student's answers."""
         try:
-            self._line.send_bytes(_packed({"check": check, "answers": len(answers), "seed": seed}))
+            self._line.send_bytes(_packed({"check": check, "answers": len(answers), "seed": seed, "earn": earn}))
             while not isinstance(said := pickle.loads(self._line.recv_bytes()), str):
                 self._line.send_bytes(_packed(_reply(answers, *said)))
             return said
@@ -116,7 +116,7 @@ def seal() -> None:
     line = started()
     ctypes.pythonapi.PyThreadState_SetAsyncExc  # noqa: B018 `_sandbox` needs this function of C, and ctypes keeps it
     topics = [module.name for module in iter_modules([str(HERE)]) if module.name[0] != "_"]
-    folders = [HERE.parents[1] / name for name in ("exercises/source", "text/source", "tests/answers")]
+    folders = [HERE.parents[1] / name for name in ("exercises/source", "exercises/sheets", "text/source", "tests/answers")]
     folders += [Path(folder).resolve() for folder in [os.environ.get("POSENC_COURSE_ANSWERS")] if folder]
     closed = (
         *(f"{HERE}{os.sep}{between}{topic}." for topic in topics for between in ("", f"__pycache__{os.sep}")),
@@ -185,7 +185,7 @@ def serve(line: Connection, other_end: Connection) -> None:
             if not isinstance(check, Check):
                 raise ValueError(f"{request['check']} isn't a check")
             answers = [Elsewhere(functools.partial(ask, number)) for number in range(request["answers"])]
-            line.send_bytes(pickle.dumps(check(*answers, seed=request["seed"])))
+            line.send_bytes(pickle.dumps(check(*answers, seed=request["seed"], earn=request["earn"])))
 
 
 class _Pickler(pickle.Pickler):
