@@ -16,7 +16,7 @@ import pytest
 
 from posenc_course import checks
 from posenc_course.checks import _exercise, _sandbox
-from posenc_course.checks._exercise import Check
+from posenc_course.checks._exercise import PASSES, Check
 from tests.commands import ROOT
 from tools import sheets
 from tools.sheets import SOURCES, Sheet
@@ -66,14 +66,15 @@ def test_only_the_named_mistake_earns_the_verdict(assignment: str) -> None:
     exercise = check.exercise(0)
     hint = exercise.hint_with(words)
     assert hint, f"no verdict, or more than one, has the words {words!r}"
-    mistakes = [(mistake, of_this == hint) for mistake, of_this in exercise.mistakes.values()]
-    other = next(mistake for mistake, named in mistakes if not named)
-    for answer, begins in (
-        *((mistake, "Earned: ") for mistake, named in mistakes if named),
-        *((right, "Your function is right, which earns nothing here") for right in exercise.rights),
-        (other, "Not earned, because the check says "),
-    ):
-        assert check.verdict(exercise, *(answer if isinstance(answer, tuple) else (answer,)), earn=words).startswith(begins)
+    other, of_other = next((mistake, of) for mistake, of in exercise.mistakes.values() if of != hint)
+
+    def verdict(answer: Any) -> str:
+        return check.verdict(exercise, *(answer if isinstance(answer, tuple) else (answer,)), earn=words)
+
+    assert all(verdict(mistake).startswith("Earned: ") for mistake, of in exercise.mistakes.values() if of == hint)
+    assert all(verdict(right).startswith("Your function is right, which earns nothing") for right in exercise.rights)
+    assert of_other in verdict(other)
+    assert not verdict(other).startswith(PASSES)
 
 
 @pytest.mark.parametrize("assignment", SOURCES)
