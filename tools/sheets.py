@@ -91,7 +91,8 @@ def files(assignment: str, students: list[str], seed: str = "") -> dict[str, byt
 
 
 def _notebook(cells: list[Cell]) -> bytes:
-    return nbformat.writes(new_notebook(cells=cells)).encode()
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    return nbformat.writes(new_notebook(cells=cells, metadata={"kernelspec": kernel})).encode()
 
 
 def main(arguments: list[str] | None = None) -> int:
