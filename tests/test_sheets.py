@@ -349,6 +349,16 @@ def test_no_line_of_a_key_is_on_the_sheet(assignment: str) -> None:
     assert not given & key
 
 
+@pytest.mark.parametrize("assignment", SOURCES)
+def test_a_sheet_runs_by_itself(assignment: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without what its first cell, which students don't get, has imported and defined."""
+    names: dict[str, Any] = {}
+    for cell in made(assignment).cells:
+        if cell.cell_type == "code" and "NotImplementedError" not in cell.source:
+            exec(cell.source, names)
+    assert capsys.readouterr().out == printed(made(assignment).cells)
+
+
 def test_a_class_gets_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     Path("names.txt").write_text("\n".join([*STUDENTS, "", ""]), encoding="utf-8")
@@ -362,7 +372,9 @@ def test_a_class_gets_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     for notebook in (ada, key):
         nbformat.validate(notebook)
     assert "for **Ada Lovelace**" in ada.cells[0].source
-    assert ada.cells[1:] == made("01_order").cells[1:]
+    assert ada.cells[1:-1] == made("01_order").cells[1:]
+    assert ada.cells[-1].source == "*Your answers.*"
+    assert key.cells[2:] == made("01_order").key[1:]
     for student in STUDENTS:
         row = " | ".join(map(str, made("01_order", student).names["key"].values()))
         assert f"| {student} | {row} |" in key.cells[0].source

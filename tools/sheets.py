@@ -28,6 +28,10 @@ from posenc_course._system import write_whole
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = {path.stem: path for path in sorted((ROOT / "exercises/sheets").glob("*.md"))}
+RULE = (
+    "In the first task, the right answer earns nothing: make the mistake that the check names, and no other. When you have, "
+    "the verdict begins with *Earned*."
+)
 Cell = Any  # nbformat's NotebookNode: attributes for keys
 
 
@@ -43,9 +47,8 @@ def sheet(assignment: str, student: str, seed: str = "") -> Sheet:
     """Make a student's sheet; equal arguments give equal sheets. Raises ValueError if no assignment has this name."""
     if assignment not in SOURCES:
         raise ValueError(f"no sheet is called {assignment}: choose from {', '.join(SOURCES)}")
-    numbers, *cells = jupytext.reads(
-        SOURCES[assignment].read_text("utf-8"), fmt={"extension": ".md", "format_name": "myst"}
-    ).cells
+    source = SOURCES[assignment].read_text("utf-8")
+    numbers, *cells = jupytext.reads(source, fmt={"extension": ".md", "format_name": "myst"}).cells
     names: dict[str, Any] = {"chance": random.Random(f"{assignment}, {student}, {seed}")}
     exec(numbers.source, names)
     made: list[Cell] = []
@@ -73,20 +76,21 @@ def files(assignment: str, students: list[str], seed: str = "") -> dict[str, byt
     sheets = {student: sheet(assignment, student, seed) for student in students}
     for student, own in sheets.items():
         title = own.cells[0].copy()
-        title.source += f"\n\nThis sheet is for **{student}**."
+        title.source += f"\n\nThis sheet is for **{student}**. {RULE}"
+        answers = new_markdown_cell("*Your answers.*", id="answers")
         file = re.sub(r"\W+", "_", student)
-        made[f"{folder}/{file}.ipynb"] = _notebook([title, *own.cells[1:]])
+        made[f"{folder}/{file}.ipynb"] = _notebook([title, *own.cells[1:], answers])
     if not students or len(made) < len(students):
-        raise ValueError(
-            "each student needs a name of their own: write one on each line, and tell equal names apart by a number"
-        )
-    columns = [*sheets[students[0]].names["key"]]
-    rows = [["student", *columns], ["---"] * (1 + len(columns))]
+        raise ValueError("each student needs a name of their own: write one on each line, and number those that are equal")
+    first = sheets[students[0]]
+    rows = [["student", *first.names["key"]], ["---"] * (1 + len(first.names["key"]))]
     rows += [[student, *map(str, own.names["key"].values())] for student, own in sheets.items()]
+    title = first.cells[0].source.replace("# Sheet", "# Key to sheet")
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    first = sheets[students[0]].key
-    about = f"{first[0].source}\n\n{table}\n\nBelow, the numbers are those of the first student in this table."
-    made[f"keys/{assignment}.ipynb"] = _notebook([new_markdown_cell(about, id="key"), *first[1:]])
+    about = new_markdown_cell(f"{title}\n\n{table}\n\nBelow, the numbers are those of the first student.", id="about")
+    verdict = first.key[0].copy()
+    verdict.source = verdict.source.removeprefix("# Key").strip()
+    made[f"keys/{assignment}.ipynb"] = _notebook([about, verdict, *first.key[1:]])
     return made
 
 
