@@ -127,8 +127,8 @@ def _(names: dict[str, Any], sheet: str, key: str) -> None:
 def _(names: dict[str, Any], sheet: str, key: str) -> None:
     before, after = map(float, re.findall(r"query: (\S+), rotated: (\S+)", sheet)[0])
     one, other = map(float, re.findall(r"score at .*: (\S+)$", sheet, re.MULTILINE))
-    assert abs(before - after) > 0.01
-    assert abs(one - other) > 0.01
+    assert abs(before - after) > 0.09
+    assert abs(one - other) > 0.09
     assert [line.rpartition(" ")[2] for line in key.splitlines()[1:]] == ["right", "right", "wrong", "right"]
 
 
