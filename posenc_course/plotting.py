@@ -25,6 +25,7 @@ from matplotlib.typing import ColorType
 from numpy.typing import ArrayLike, NDArray
 
 from posenc_course._drawn import svg_with_drawn_data
+from posenc_course._roster import ROSTER
 
 __all__ = [
     "COLORS",
@@ -82,29 +83,7 @@ class SchemeStyle(NamedTuple):
 
 
 SCHEME_STYLES: dict[str, SchemeStyle] = {
-    "none": SchemeStyle("no position", COLORS["black"], "x", ":"),
-    "normalized": SchemeStyle("normalized", COLORS["azure"], "v", "-"),
-    "linear": SchemeStyle("linear", COLORS["slate"], "^", "-."),
-    "binary": SchemeStyle("binary", COLORS["periwinkle"], "s", "-"),
-    "sinusoidal": SchemeStyle("sinusoidal", COLORS["blue"], "o", "-"),
-    "learned": SchemeStyle("learned", COLORS["navy"], "D", "--"),
-    "shaw": SchemeStyle("Shaw", COLORS["wine"], "<", "--"),
-    "t5": SchemeStyle("T5 bias", COLORS["rose"], ">", "-."),
-    "rope": SchemeStyle("RoPE", COLORS["green"], "P", "-"),
-    "alibi": SchemeStyle("ALiBi", COLORS["raspberry"], "X", "-"),
-    "rope-none": SchemeStyle("RoPE, none", COLORS["green"], "d", "-."),
-    "window": SchemeStyle("window", COLORS["forest"], "8", "--"),
-    "window-rope": SchemeStyle("window, RoPE", COLORS["forest"], "p", "-."),
-    "window-none": SchemeStyle("window, none", COLORS["forest"], "h", ":"),
-    "fast": SchemeStyle("fast quarter", COLORS["leaf"], "1", "--"),
-    "partial": SchemeStyle("all speeds", COLORS["leaf"], "2", ":"),
-    "polar": SchemeStyle("PoPE", COLORS["leaf"], "3", "-."),
-    "recurrent": SchemeStyle("recurrent", COLORS["mauve"], ".", "-"),
-    "recurrent-rope": SchemeStyle("recurrent, RoPE", COLORS["green"], "+", ":"),
-    "recurrent-none": SchemeStyle("recurrent, none", COLORS["mauve"], "|", "--"),
-    "forgetting": SchemeStyle("forgetting", COLORS["mauve"], "4", "-."),
-    "selective": SchemeStyle("selective RoPE", COLORS["green"], "*", "--"),
-    "reflected": SchemeStyle("reflections", COLORS["leaf"], "H", "-"),
+    name: SchemeStyle(row.label, COLORS[row.color], row.marker, row.linestyle) for name, row in ROSTER.items()
 }
 
 # Blue below zero, grey at zero and vermillion above, with the strongest colours at the ends, because the eye takes the

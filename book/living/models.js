@@ -1,20 +1,13 @@
 // The page's side of the trained models: one worker runs them for all figures of a page, one text at a time.
 import { serve } from "./decoder.js";
+// @ts-types="./looks.d.ts"
+import { LOOKS } from "./looks.js";
 
-// The schemes of the nine models by their names in the package: what they are called, and how their lines look in the plain
-// figures. The first four are added to the embedding.
-/** @type {Record<string, [name: string, look: string]>} */
-export const SCHEMES = {
-  linear: ["linear", "slate dash-dotted"],
-  normalized: ["normalized", "azure"],
-  sinusoidal: ["sinusoidal", "blue"],
-  learned: ["learned", "navy dashed"],
-  none: ["no position", "black dotted"],
-  shaw: ["Shaw", "wine dashed"],
-  t5: ["T5 bias", "rose dash-dotted"],
-  rope: ["RoPE", "green"],
-  alibi: ["ALiBi", "raspberry"],
-};
+// The nine schemes whose models a page can ask, in the order of the figures: what they are called, and how their lines look, as the
+// build takes it from the package (tools/sphinx/living_data.py). The first four are added to the embedding.
+export const SCHEMES = Object.fromEntries(
+  ["linear", "normalized", "sinusoidal", "learned", "none", "shaw", "t5", "rope", "alibi"].map((name) => [name, LOOKS[name]]),
+);
 
 /** A text's byte ids; the models know ASCII only, and read anything else as a question mark.
  *  @param {string | number[]} text */

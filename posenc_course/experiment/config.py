@@ -3,82 +3,23 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
 
+from posenc_course._roster import FIRST, LATER, Layers, Mix
 from posenc_course._validation import require_integer, require_number, require_vectors
-from posenc_course.alibi import AlibiPositions
-from posenc_course.contextual import ForgettingPositions, RecurrentPositions, ReflectedPositions, SelectiveRotaryPositions
 from posenc_course.experiment import corpus, tasks
 from posenc_course.experiment._require import choose, require_seeds, require_type
-from posenc_course.learned import LearnedPositions
-from posenc_course.naive import LinearPositions, NormalizedPositions
-from posenc_course.nope import NoPositions
-from posenc_course.polar import PolarPositions
-from posenc_course.relative import ShawPositions, T5Positions, WindowedPositions
-from posenc_course.rope import RotaryPositions
 from posenc_course.schemes import PositionScheme
-from posenc_course.sinusoidal import SinusoidalPositions, frequencies
 from posenc_course.transformer import Decoder
 
 MULTIPLES = (1, 2, 4, 8)  # the usual evaluation lengths, as multiples of the training length
 
-# Each scheme, for a decoder of these sizes. Shaw's last vector and T5's last bucket stand for all distances from T/2 on, so
-# that training uses them; otherwise, a longer text would be the first to use them.
-SCHEMES: dict[str, Callable[[Config], PositionScheme]] = {
-    "none": lambda sizes: NoPositions(),
-    "normalized": lambda sizes: NormalizedPositions(sizes.d_model),
-    "linear": lambda sizes: LinearPositions(sizes.d_model),
-    "sinusoidal": lambda sizes: SinusoidalPositions(sizes.d_model),
-    "learned": lambda sizes: LearnedPositions(sizes.longest, sizes.d_model),
-    "shaw": lambda sizes: ShawPositions(sizes.d_head, max_offset=sizes.length // 2),
-    "t5": lambda sizes: T5Positions(sizes.num_heads, min(32, sizes.length // 2), max_distance=sizes.length // 2, causal=True),
-    "rope": lambda sizes: RotaryPositions(frequencies(sizes.d_head)),
-    "alibi": lambda sizes: AlibiPositions(sizes.num_heads),
-}
-
-
-def _mixed(most: PositionScheme, sizes: Config, last: PositionScheme) -> list[PositionScheme]:
-    """One scheme for most layers, and another for every fourth layer; with fewer than four layers, for the last one."""
-    every = min(4, sizes.num_layers)
-    return [last if layer % every == every - 1 else most for layer in range(sizes.num_layers)]
-
-
-def _recurrent(sizes: Config, last: PositionScheme | None = None) -> list[PositionScheme]:
-    """Recurrent layers, each with its own gates; if given, `last` is in every fourth layer, as in `_mixed`."""
-    gates = [RecurrentPositions(sizes.d_model, sizes.num_heads) for _ in range(sizes.num_layers)]
-    which = _mixed(gates[0], sizes, last or gates[0])
-    return [gate if one is gates[0] else one for gate, one in zip(gates, which, strict=True)]
-
-
-def _windowed(sizes: Config) -> WindowedPositions:
-    """RoPE with a window of a quarter of the training length."""
-    return WindowedPositions(RotaryPositions(frequencies(sizes.d_head)), sizes.length // 4)
-
-
-# What came later: mixes of layers, RoPE on a part of the channels, and positions that depend on the content. The fast quarter
-# of the spectrum and all speeds in a quarter of the channels are equally many pairs, at least one.
-NEWER: dict[str, Callable[[Config], PositionScheme | list[PositionScheme]]] = {
-    "rope-none": lambda sizes: _mixed(RotaryPositions(frequencies(sizes.d_head)), sizes, NoPositions()),
-    "window": _windowed,
-    "window-rope": lambda sizes: _mixed(window := _windowed(sizes), sizes, window.scheme),
-    "window-none": lambda sizes: _mixed(_windowed(sizes), sizes, NoPositions()),
-    "fast": lambda sizes: RotaryPositions(frequencies(sizes.d_head)[: max(1, sizes.d_head // 8)]),
-    "partial": lambda sizes: RotaryPositions(frequencies(2 * max(1, sizes.d_head // 8))),
-    "polar": lambda sizes: PolarPositions(sizes.d_head, sizes.num_heads),
-    "recurrent": _recurrent,
-    "recurrent-rope": lambda sizes: _recurrent(sizes, RotaryPositions(frequencies(sizes.d_head))),
-    "recurrent-none": lambda sizes: _recurrent(sizes, NoPositions()),
-    "forgetting": lambda sizes: [ForgettingPositions(sizes.d_model, sizes.num_heads) for _ in range(sizes.num_layers)],
-    "selective": lambda sizes: [
-        SelectiveRotaryPositions(sizes.d_model, sizes.num_heads, frequencies(sizes.d_head)) for _ in range(sizes.num_layers)
-    ],
-    "reflected": lambda sizes: [ReflectedPositions(sizes.d_model, sizes.num_heads) for _ in range(sizes.num_layers)],
-}
-MIXES = ("rope-none", "window-rope", "window-none", "recurrent-rope", "recurrent-none")  # a single layer has no mix
+# What builds each scheme for a decoder of given sizes: those of chapters 2 to 11, and what came later.
+SCHEMES, NEWER = ({name: row.build for name, row in rows.items() if row.build} for rows in (FIRST, LATER))
 ALL_SCHEMES = SCHEMES | NEWER
 RATES = ("0.001", "0.003", "0.01", "0.03", "0.1")  # learning rates, to compare learned and sinusoidal positions
 # The initial size of the token vectors, and the factor that multiplies them before sinusoids are added, both as powers of
@@ -245,7 +186,7 @@ class Config:
             yield from (("sinusoidal", seed, scale) for seed, scale in itertools.product(own, SCALES))
         else:
             single = part in tasks.TASKS and tasks.TASKS[part].num_layers == 1
-            schemes = [scheme for scheme in self.schemes if not (single and scheme in MIXES)]
+            schemes = [scheme for scheme in self.schemes if not (single and isinstance(ALL_SCHEMES[scheme], Mix))]
             pairs = [(scheme, seed, "") for seed in own for scheme in schemes]
             if part == "text" and seeds is None and self.rope_seeds is not None:
                 pairs = [pair for pair in pairs if pair[0] != "rope"] + [("rope", seed, "") for seed in self.rope_seeds]
@@ -281,7 +222,7 @@ def preset(which: str, **changes: Any) -> Config:
     return replace(PRESETS[which], **changes)
 
 
-def build_scheme(name: str, config: Config) -> PositionScheme | list[PositionScheme]:
+def build_scheme(name: str, config: Config) -> Layers:
     """The scheme with this name, or a list with one per layer, for a decoder with the configuration's sizes.
 
     Shaw's last vector and T5's last bucket begin at the distance T/2; T5 has 32 buckets, or T/2 if that is fewer. Raises

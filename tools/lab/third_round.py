@@ -189,7 +189,7 @@ BUILD: dict[str, Callable[[Config], PositionScheme | list[PositionScheme]]] = {
     "offset-rope": lambda sizes: OffsetRotaryPositions(frequencies(sizes.d_head // 2)),
     "none-log": lambda sizes: ScaledPositions(NoPositions(), lambda m: torch.log1p(m) / math.log(sizes.length)),
     "none-learned-log": lambda sizes: logarithmic(NoPositions(), sizes),
-    "rope-learned-log": lambda sizes: logarithmic(SCHEMES["rope"](sizes), sizes),
+    "rope-learned-log": lambda sizes: logarithmic(RotaryPositions(frequencies(sizes.d_head)), sizes),
     "recurrent-rope-none": rotary_recurrent,
     "stick": lambda sizes: [StickPositions() for _ in range(sizes.num_layers)],
 }

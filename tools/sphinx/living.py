@@ -57,7 +57,9 @@ def scripts(root: Path) -> dict[str, str]:
     """All scripts of living figures, by name without .js."""
     book = root / "book"
     modules = {path.stem: classic(path.stem, path.read_text(encoding="utf-8")) for path in sorted(book.glob("living/*.js"))}
-    values = run_path(str(root / "tools/sphinx/living_data.py"))["scripts"]()
+    made = run_path(str(root / "tools/sphinx/living_data.py"))
+    modules["looks"] = classic("looks", f"export const LOOKS = {json.dumps(made['looks']())};\n")
+    values = made["scripts"]()
     for path in sorted(book.rglob("*.ipynb")):
         values |= given(path)
     return modules | {f"data/{name}": data_script(f"data/{name}", value) for name, value in values.items()}

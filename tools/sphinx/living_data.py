@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from posenc_course._roster import ROSTER
 from posenc_course.experiment import load_corpus, load_model, load_results
 from posenc_course.experiment._files import config_from
 from posenc_course.experiment.config import Config, build_scheme
@@ -33,6 +34,12 @@ def scripts() -> dict[str, object]:
     models = {path.stem: model(path) for path in sorted((DATA / "models").glob("*.npz"))}
     texts = {"windows": windows(), "windows-16": windows(16), "words": words(), "recited": recited()}
     return {**models, **texts, **near_losses(), "learned-rows": learned_rows(), "inspector": inspector_tables()}
+
+
+def looks() -> dict[str, tuple[str, str]]:
+    """What each scheme is called, and the classes of its line in the page's style sheet, as a module of the figures."""
+    dashes = {"-": "", "--": " dashed", "-.": " dash-dotted", ":": " dotted"}
+    return {name: (row.label, row.color + dashes[row.linestyle]) for name, row in ROSTER.items()}
 
 
 def model(path: Path) -> dict[str, Any]:

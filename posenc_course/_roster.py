@@ -1,0 +1,115 @@
+"""The roster of schemes: what each is called, how it looks in every figure, and how the lab builds it.
+
+The lab and its command line, `plotting` and the pages' living figures take names, labels and looks from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from posenc_course.alibi import AlibiPositions
+from posenc_course.contextual import ForgettingPositions, RecurrentPositions, ReflectedPositions, SelectiveRotaryPositions
+from posenc_course.learned import LearnedPositions
+from posenc_course.naive import LinearPositions, NormalizedPositions
+from posenc_course.nope import NoPositions
+from posenc_course.polar import PolarPositions
+from posenc_course.relative import ShawPositions, T5Positions, WindowedPositions
+from posenc_course.rope import RotaryPositions
+from posenc_course.schemes import PositionScheme
+from posenc_course.sinusoidal import SinusoidalPositions, frequencies
+
+if TYPE_CHECKING:
+    from posenc_course.experiment.config import Config
+
+Layers: TypeAlias = PositionScheme | list[PositionScheme]  # one scheme for all layers, or one for each
+
+
+class Scheme(NamedTuple):
+    """A row of the roster: label, name of the colour, marker and line style; and the scheme for a decoder of given sizes."""
+
+    label: str
+    color: str
+    marker: str
+    linestyle: str
+    build: Callable[[Config], Layers] | None = None  # None if the lab doesn't train it
+
+
+@dataclass(frozen=True)
+class Mix:
+    """One scheme for most layers, and another for every fourth layer; with fewer than four layers, for the last one."""
+
+    most: str
+    last: str
+
+    def __call__(self, sizes: Config) -> list[PositionScheme]:
+        """Build both, and give each layer one of them."""
+        every = min(4, sizes.num_layers)
+        most, last = (build(sizes) for name in (self.most, self.last) if (build := ROSTER[name].build))
+        usual = most if isinstance(most, list) else [most] * sizes.num_layers
+        assert isinstance(last, PositionScheme)
+        return [last if layer % every == every - 1 else scheme for layer, scheme in enumerate(usual)]
+
+
+def _rope(sizes: Config) -> RotaryPositions:
+    return RotaryPositions(frequencies(sizes.d_head))
+
+
+def _each(build: Callable[[Config], PositionScheme]) -> Callable[[Config], Layers]:
+    """For a scheme with gates, of which each layer has its own."""
+    return lambda sizes: [build(sizes) for _ in range(sizes.num_layers)]
+
+
+# Shaw's last vector and T5's last bucket stand for all distances from T/2 on, so that training uses them; otherwise, a longer
+# text would be the first to use them.
+FIRST = {
+    "none": Scheme("no position", "black", "x", ":", lambda sizes: NoPositions()),
+    "normalized": Scheme("normalized", "azure", "v", "-", lambda sizes: NormalizedPositions(sizes.d_model)),
+    "linear": Scheme("linear", "slate", "^", "-.", lambda sizes: LinearPositions(sizes.d_model)),
+    "binary": Scheme("binary", "periwinkle", "s", "-"),
+    "sinusoidal": Scheme("sinusoidal", "blue", "o", "-", lambda sizes: SinusoidalPositions(sizes.d_model)),
+    "learned": Scheme("learned", "navy", "D", "--", lambda sizes: LearnedPositions(sizes.longest, sizes.d_model)),
+    "shaw": Scheme("Shaw", "wine", "<", "--", lambda sizes: ShawPositions(sizes.d_head, max_offset=sizes.length // 2)),
+    "t5": Scheme(
+        "T5 bias", "rose", ">", "-.",
+        lambda sizes: T5Positions(sizes.num_heads, min(32, sizes.length // 2), max_distance=sizes.length // 2, causal=True),
+    ),
+    "rope": Scheme("RoPE", "green", "P", "-", _rope),
+    "alibi": Scheme("ALiBi", "raspberry", "X", "-", lambda sizes: AlibiPositions(sizes.num_heads)),
+}  # fmt: skip
+# What came later: mixes of layers, RoPE on a part of the channels, and positions that depend on the content. The fast quarter
+# of the spectrum and all speeds in a quarter of the channels are equally many pairs, at least one. A window has a quarter of
+# the training length.
+LATER = {
+    "rope-none": Scheme("RoPE, none", "green", "d", "-.", Mix("rope", "none")),
+    "window": Scheme(
+        "window", "forest", "8", "--", lambda sizes: WindowedPositions(_rope(sizes), sizes.length // 4)
+    ),
+    "window-rope": Scheme("window, RoPE", "forest", "p", "-.", Mix("window", "rope")),
+    "window-none": Scheme("window, none", "forest", "h", ":", Mix("window", "none")),
+    "fast": Scheme(
+        "fast quarter", "leaf", "1", "--",
+        lambda sizes: RotaryPositions(frequencies(sizes.d_head)[: max(1, sizes.d_head // 8)]),
+    ),
+    "partial": Scheme(
+        "all speeds", "leaf", "2", ":", lambda sizes: RotaryPositions(frequencies(2 * max(1, sizes.d_head // 8)))
+    ),
+    "polar": Scheme("PoPE", "leaf", "3", "-.", lambda sizes: PolarPositions(sizes.d_head, sizes.num_heads)),
+    "recurrent": Scheme(
+        "recurrent", "mauve", ".", "-", _each(lambda sizes: RecurrentPositions(sizes.d_model, sizes.num_heads))
+    ),
+    "recurrent-rope": Scheme("recurrent, RoPE", "green", "+", ":", Mix("recurrent", "rope")),
+    "recurrent-none": Scheme("recurrent, none", "mauve", "|", "--", Mix("recurrent", "none")),
+    "forgetting": Scheme(
+        "forgetting", "mauve", "4", "-.", _each(lambda sizes: ForgettingPositions(sizes.d_model, sizes.num_heads))
+    ),
+    "selective": Scheme(
+        "selective RoPE", "green", "*", "--",
+        _each(lambda sizes: SelectiveRotaryPositions(sizes.d_model, sizes.num_heads, frequencies(sizes.d_head))),
+    ),
+    "reflected": Scheme(
+        "reflections", "leaf", "H", "-", _each(lambda sizes: ReflectedPositions(sizes.d_model, sizes.num_heads))
+    ),
+}  # fmt: skip
+ROSTER: dict[str, Scheme] = FIRST | LATER
