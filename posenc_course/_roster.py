@@ -56,9 +56,14 @@ def _rope(sizes: Config) -> RotaryPositions:
     return RotaryPositions(frequencies(sizes.d_head))
 
 
-def _each(build: Callable[[Config], PositionScheme]) -> Callable[[Config], Layers]:
-    """For a scheme with gates, of which each layer has its own."""
-    return lambda sizes: [build(sizes) for _ in range(sizes.num_layers)]
+def _quarter(sizes: Config) -> int:
+    """A quarter of the pairs of channels, at least one."""
+    return max(1, sizes.d_head // 8)
+
+
+def _gated(kind: Callable[[int, int], PositionScheme]) -> Callable[[Config], Layers]:
+    """A scheme with gates, of which each layer has its own."""
+    return lambda sizes: [kind(sizes.d_model, sizes.num_heads) for _ in range(sizes.num_layers)]
 
 
 # Shaw's last vector and T5's last bucket stand for all distances from T/2 on, so that training uses them; otherwise, a longer
@@ -78,38 +83,26 @@ FIRST = {
     "rope": Scheme("RoPE", "green", "P", "-", _rope),
     "alibi": Scheme("ALiBi", "raspberry", "X", "-", lambda sizes: AlibiPositions(sizes.num_heads)),
 }  # fmt: skip
-# What came later: mixes of layers, RoPE on a part of the channels, and positions that depend on the content. The fast quarter
-# of the spectrum and all speeds in a quarter of the channels are equally many pairs, at least one. A window has a quarter of
-# the training length.
+# What came later: mixes of layers, RoPE on a part of the channels, and positions that depend on the content. "Fast" is
+# the fast quarter of the spectrum, and "partial" all speeds in a quarter of the channels. A window has T/4 tokens.
 LATER = {
     "rope-none": Scheme("RoPE, none", "green", "d", "-.", Mix("rope", "none")),
-    "window": Scheme(
-        "window", "forest", "8", "--", lambda sizes: WindowedPositions(_rope(sizes), sizes.length // 4)
-    ),
+    "window": Scheme("window", "forest", "8", "--", lambda sizes: WindowedPositions(_rope(sizes), sizes.length // 4)),
     "window-rope": Scheme("window, RoPE", "forest", "p", "-.", Mix("window", "rope")),
     "window-none": Scheme("window, none", "forest", "h", ":", Mix("window", "none")),
     "fast": Scheme(
-        "fast quarter", "leaf", "1", "--",
-        lambda sizes: RotaryPositions(frequencies(sizes.d_head)[: max(1, sizes.d_head // 8)]),
+        "fast quarter", "leaf", "1", "--", lambda sizes: RotaryPositions(_rope(sizes).frequencies[: _quarter(sizes)])
     ),
-    "partial": Scheme(
-        "all speeds", "leaf", "2", ":", lambda sizes: RotaryPositions(frequencies(2 * max(1, sizes.d_head // 8)))
-    ),
+    "partial": Scheme("all speeds", "leaf", "2", ":", lambda sizes: RotaryPositions(frequencies(2 * _quarter(sizes)))),
     "polar": Scheme("PoPE", "leaf", "3", "-.", lambda sizes: PolarPositions(sizes.d_head, sizes.num_heads)),
-    "recurrent": Scheme(
-        "recurrent", "mauve", ".", "-", _each(lambda sizes: RecurrentPositions(sizes.d_model, sizes.num_heads))
-    ),
+    "recurrent": Scheme("recurrent", "mauve", ".", "-", _gated(RecurrentPositions)),
     "recurrent-rope": Scheme("recurrent, RoPE", "green", "+", ":", Mix("recurrent", "rope")),
     "recurrent-none": Scheme("recurrent, none", "mauve", "|", "--", Mix("recurrent", "none")),
-    "forgetting": Scheme(
-        "forgetting", "mauve", "4", "-.", _each(lambda sizes: ForgettingPositions(sizes.d_model, sizes.num_heads))
-    ),
+    "forgetting": Scheme("forgetting", "mauve", "4", "-.", _gated(ForgettingPositions)),
     "selective": Scheme(
         "selective RoPE", "green", "*", "--",
-        _each(lambda sizes: SelectiveRotaryPositions(sizes.d_model, sizes.num_heads, frequencies(sizes.d_head))),
+        _gated(lambda d, heads: SelectiveRotaryPositions(d, heads, frequencies(d // heads))),
     ),
-    "reflected": Scheme(
-        "reflections", "leaf", "H", "-", _each(lambda sizes: ReflectedPositions(sizes.d_model, sizes.num_heads))
-    ),
+    "reflected": Scheme("reflections", "leaf", "H", "-", _gated(ReflectedPositions)),
 }  # fmt: skip
 ROSTER: dict[str, Scheme] = FIRST | LATER

@@ -551,13 +551,6 @@ def lab_rows() -> dict[str, tuple[Arguments, dict[str, Any]]]:
         ),
         "experiment.config.build_scheme": ({"name": "t5", "config": tiny}, {"name": unknown("scheme"), "config": CONFIGS}),
         "experiment.config.build_model": ({"config": tiny, "run": run}, {"config": CONFIGS, "run": RUNS}),
-        "experiment.config.ScaledTokens": (
-            {"scheme": SinusoidalPositions(6), "factor": 2.0}, {"scheme": "PositionScheme", "factor": "number > 0"}
-        ),
-        "experiment.config.ScaledTokens.embed": (
-            {"x": x(2, 3, 6), "positions": L},
-            {"x": ("float batch L d", [(x(2, 3, 5), "(2, 3, 5)")]), "positions": "real tensor [batch] L"},
-        ),
         "experiment.corpus.load_corpus": ({}, {"folder": ["nowhere", (3, "'3'"), (".", "no complete text in .")]}),
         **{
             f"experiment.tasks.{task}": (draw, {"generator": [0, None], "batch": "count", "length": ("count", [3])})

@@ -1,6 +1,5 @@
 """The experiment measures what it says, a seed fixes a run, nothing is lost or overwritten; and what its results show."""
 
-import functools
 import hashlib
 import itertools
 import json
@@ -31,18 +30,18 @@ from posenc_course.conventions import read_rotation
 from posenc_course.experiment import runs, tasks
 from posenc_course.experiment.__main__ import main
 from posenc_course.experiment._files import run_of
+from posenc_course.experiment._parts import PARTS
 from posenc_course.experiment._pool import News
-from posenc_course.experiment._possible import require_possible, require_text
+from posenc_course.experiment._possible import require_possible
+from posenc_course.experiment._require import require_text
 from posenc_course.experiment.config import (
     ALL_SCHEMES,
     MULTIPLES,
     NEWER,
-    PARTS,
     PRESETS,
     RATES,
     SCALES,
     SCHEMES,
-    TRAINABLE,
     Config,
     Run,
     build_model,
@@ -85,15 +84,6 @@ T = TINY.length
 # A description whose training text is empty, all there is, or no whole number of bytes; or whose checksum is a number.
 CUTS = [f'{{"files": {{"train": {{"a.py": {cut}}}}}, "sha256": "0"}}' for cut in (0, -5, 10**9, 5.5)]
 CUTS.append('{"files": {"train": {"a.py": 5}}, "sha256": 5}')
-
-
-corpus = functools.cache(load_corpus)
-
-
-@pytest.fixture(autouse=True)
-def _the_text_is_unpacked_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("runs", "folder", "_files"):
-        monkeypatch.setattr(f"posenc_course.experiment.{module}.load_corpus", corpus)
 
 
 def tiny(**changes: Any) -> Config:
@@ -247,7 +237,7 @@ def loss_of(model: Decoder, context: Tensor, target: Tensor) -> float:
 @pytest.mark.parametrize("scheme", ["normalized", "rope"])
 def test_evaluation_against_one_byte_at_a_time(scheme: str) -> None:
     """Same targets at every length; non-overlapping context begins at the window, sliding context is L - T/2 bytes at least."""
-    model, text = tiny_model(scheme), corpus().validation
+    model, text = tiny_model(scheme), load_corpus().validation
     result = evaluate_text(model, TINY, text)["plain"]
     blocks = [text[start : start + 8 * T + 1] for start in (0, len(text) // 2)]
     spans = [text[start : start + 16 * T + 1] for start in (0, len(text) // 2)]
@@ -370,7 +360,7 @@ def test_every_part_has_its_runs() -> None:
     newer = PRESETS["newer"].runs()
     # 17 schemes on text and "recall", and without the five mixes in the tasks for a single layer.
     assert len({run.name for run in newer}) == len(newer) == (2 * 17 + 2 * 12) * 3
-    assert {run.part for run in [*full, *newer]} == set(PARTS)
+    assert {run.part for run in [*full, *newer]} == {*PARTS} - {"recite"}
     quick = [(run.scheme, run.seed) for run in PRESETS["quick"].runs()]
     assert sorted(quick) == sorted([(scheme, 0) for scheme in SCHEMES] + [("rope", 1), ("rope", 2)])
     assert PRESETS["full"].runs(["alibi"], [5], ["text"]) == [Run("text", "alibi", 5)]
@@ -508,7 +498,7 @@ def test_training_sees_the_training_half_alone_and_measuring_the_other(run: Run,
     assert measured
 
 
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("part", [part for part in PARTS if part != "recite"])
 def test_a_seed_gives_every_scheme_the_same_batches_and_another_seed_others(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Differences between schemes are paired: same batches, in the same order."""
     config = replace(TINY, steps=4, task_steps=4, side_steps=4)
@@ -667,7 +657,7 @@ def test_runs_are_independent_and_merge(made: Path, tmp_path: Path) -> None:
     assert load_results(tmp_path / "report.json") == merge(tmp_path / "all")
     assert load_results(made)["config"] == TINY.as_json()
     (how,) = merge(made)["made"]
-    assert how["corpus"] == corpus().sha256
+    assert how["corpus"] == load_corpus().sha256
     assert how["torch"] == torch.__version__
 
 
@@ -1001,7 +991,7 @@ def test_sizes_that_must_fail_are_refused_before_anything_is_trained_or_written(
 
 
 def test_the_largest_evaluation_that_is_offered_is_accepted() -> None:
-    text = corpus().validation
+    text = load_corpus().validation
     for name in ("evaluation_bytes", "spans"):
         with pytest.raises(ValueError, match="use") as caught:
             require_text(tiny(**{name: 128 * 10**6}), text)
@@ -1018,7 +1008,7 @@ def test_the_presets_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a machine of 4 GiB too."""
     monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 2**20}.__getitem__)
     for config in PRESETS.values():
-        require_possible(config, config.runs(), "cpu", corpus())
+        require_possible(config, config.runs(), "cpu", load_corpus())
 
 
 @pytest.mark.parametrize("seed", [2**31, 2**32, 2**63, 2**64, 10**30])
@@ -1127,7 +1117,7 @@ def test_bad_options_end_in_one_line_and_code_2(
 
 def test_help_names_all_that_is_accepted(capsys: pytest.CaptureFixture[str]) -> None:
     packaged = {path.stem for path in (DATA / "experiment").glob("*.json")}
-    for command, accepted in ({"run": {*PRESETS, *ALL_SCHEMES, *TRAINABLE}, "report": packaged}).items():
+    for command, accepted in ({"run": {*PRESETS, *ALL_SCHEMES, *PARTS}, "report": packaged}).items():
         with pytest.raises(SystemExit):
             main([command, "--help"])
         said = "".join(capsys.readouterr().out.split())  # wherever lines were broken
@@ -1205,7 +1195,7 @@ def test_models_come_along_and_every_one_gives_its_stored_numbers() -> None:
     stored = [*(DATA / "models").glob("text-*")]
     assert {path.stem for path in stored} == {run.name for run in config.runs()}
     assert sum(path.stat().st_size for path in stored) < 3e6
-    text = corpus().validation
+    text = load_corpus().validation
     windows = torch.stack([text[n * (len(text) // 32) :][: 512 + 1] for n in range(32)])
     for run in config.runs():
         losses = token_losses(load_model(run.scheme, run.seed), windows).double()
@@ -1229,7 +1219,7 @@ def test_the_committed_files_say_how_they_were_made() -> None:
         assert path.stat().st_size < 700_000
         assert load_results(name)["command"] == f"python -m posenc_course.experiment run --preset {name}"
         for how in load_results(name)["made"]:
-            assert how["corpus"] == corpus().sha256
+            assert how["corpus"] == load_corpus().sha256
             assert {"date", "python", "torch", "processor", "device"} <= how.keys()
 
 

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 import torch
 
-from posenc_course.experiment import load_model, load_results
+from posenc_course.experiment import load_corpus, load_model, load_results
 from posenc_course.experiment._files import provenance, run_of, save_run
-from posenc_course.experiment.config import RECITE, Config
+from posenc_course.experiment._parts import NOISE, PARTS
+from posenc_course.experiment.config import Config
 from posenc_course.experiment.corpus import DATA
 from posenc_course.experiment.recital import NUMBERS, PROMPT, STARTS, evaluate_recital, recital, write
-from posenc_course.experiment.runs import NOISE, _recital_batches, train_run
+from posenc_course.experiment.runs import train_run
 from tools.lab import recite
 
 TABLE = DATA / "recite.json"
@@ -33,9 +34,8 @@ def test_the_text_counts_to_twenty_and_begins_again() -> None:
 
 
 def test_batches_begin_anywhere_and_ask_for_the_right_text_though_some_of_what_they_show_is_wrong() -> None:
-    inputs, targets = _recital_batches(replace(recite.CONFIG, batch_size=2000), torch.device("cpu"))(
-        torch.Generator().manual_seed(0)
-    )
+    many = replace(recite.CONFIG, batch_size=2000)
+    inputs, targets = PARTS["recite"].sample(torch.Generator().manual_seed(0), many, load_corpus())
     begins = {bytes(recital(T, start).tolist()) for start in range(1, len(NUMBERS) + 1)}
     assert {bytes(row.tolist()) for row in targets} == begins
     wrong = (inputs[:, 1:] != targets[:, :-1]).double().mean().item()
@@ -56,7 +56,7 @@ def test_every_run_is_stored_once_and_the_models_are_small() -> None:
 @pytest.mark.parametrize(("scheme", "seed"), recite.SHIPPED)
 def test_models_read_and_write_as_stored(scheme: str, seed: int) -> None:
     """To 2T, from the beginning of every number; on another machine a byte between two may fall the other way."""
-    model, text = load_model(scheme, seed, part=RECITE), torch.stack([recital(2 * T + 1, start) for start in STARTS])
+    model, text = load_model(scheme, seed, part="recite"), torch.stack([recital(2 * T + 1, start) for start in STARTS])
     (stored,) = (run["evaluation"] for run in STORED["runs"] if (run["scheme"], run["seed"]) == (scheme, seed))
     with torch.inference_mode():
         right = (model(text[:, :-1]).argmax(dim=-1) == text[:, 1:]).double().mean(dim=0)
@@ -71,7 +71,7 @@ def test_models_read_and_write_as_stored(scheme: str, seed: int) -> None:
 @pytest.mark.parametrize("scheme", ["rope", "alibi"])
 def test_what_is_measured_is_what_a_plain_loop_counts(scheme: str) -> None:
     """Byte by byte, as if the training length were 26; one of the models loses its place, and the other doesn't."""
-    model, short = load_model(scheme, 0, part=RECITE), 26
+    model, short = load_model(scheme, 0, part="recite"), 26
     found = evaluate_recital(model, short)
     texts = [list((8 * NUMBERS).encode())[start : start + 8 * short + 1] for start in STARTS]
     with torch.inference_mode():
@@ -196,7 +196,7 @@ def test_interpolating_without_training_breaks_what_worked() -> None:
 
 @pytest.mark.slow
 def test_an_interrupted_call_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tiny = Config("tiny", length=32, d_model=8, num_heads=1, num_layers=1, steps=1, parts=(RECITE,), seeds=(0, 1))
+    tiny = Config("tiny", length=32, d_model=8, num_heads=1, num_layers=1, steps=1, parts=("recite",), seeds=(0, 1))
     data, folder = tmp_path / "data", tmp_path / "runs"
     for new in (data / "models", folder):
         new.mkdir(parents=True)
@@ -215,4 +215,4 @@ def test_an_interrupted_call_goes_on_where_it_was(tmp_path: Path, monkeypatch: p
     table = json.loads((data / "recite.json").read_text("utf-8"))
     assert len(table["runs"]) == 4
     assert len(table["stretched"]) == 2 * (1 + len(recite.FACTORS))
-    assert load_model("rope", 1, part=RECITE, folder=data / "models").vocab_size == 128
+    assert load_model("rope", 1, part="recite", folder=data / "models").vocab_size == 128

@@ -10,7 +10,8 @@ from typing import Any
 import torch
 
 from posenc_course._command import Parser, on_any_terminal
-from posenc_course.experiment.config import ALL_SCHEMES, PRESETS, TRAINABLE, preset
+from posenc_course.experiment._parts import PARTS
+from posenc_course.experiment.config import ALL_SCHEMES, PRESETS, preset
 from posenc_course.experiment.folder import PACKAGED, evaluate_again, load_results, run_experiment, save_report
 from posenc_course.experiment.report import tables
 
@@ -26,7 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
     run.add_argument("--preset", default="quick", help=f"{', '.join(PRESETS)} (default: %(default)s)")
     run.add_argument("--folder", type=Path, help="folder for the runs, one file each (default: experiment-PRESET)")
     run.add_argument("--schemes", type=_names, help=f"one or more of {','.join(ALL_SCHEMES)}")
-    run.add_argument("--parts", type=_names, help=f"one or more of {','.join(TRAINABLE)}")
+    run.add_argument("--parts", type=_names, help=f"one or more of {','.join(PARTS)}")
     run.add_argument("--seeds", type=_numbers, help="one or more seeds, for example 0,1,2")
     run.add_argument(
         "--set", action="append", default=[], type=_change, metavar="FIELD=VALUE", help="change a field of the preset"

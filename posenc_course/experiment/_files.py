@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import fields
 from datetime import UTC, datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ import numpy as np
 import torch
 
 from posenc_course._system import processor, write_whole
+from posenc_course.experiment._parts import PARTS
 from posenc_course.experiment._require import require_device
-from posenc_course.experiment.config import ANSWERED, Config, Run, build_model
+from posenc_course.experiment.config import Config, Run, build_model
 from posenc_course.experiment.corpus import load_corpus
 from posenc_course.transformer import Decoder
 
@@ -109,10 +111,8 @@ def run_of(record: Any) -> Run:
     """Return the run that a record belongs to; raise a ValueError unless it has the form that `train_run` gives it."""
     try:
         run = Run(*(record[key] for key in ("part", "scheme", "seed", "setting")))
-        if run.part in ANSWERED:
-            record["evaluation"]["accuracy"], record["evaluation"]["loss"]
-        else:
-            record["evaluation"]["plain"]["nonoverlapping"]
+        part = PARTS[run.part]
+        itemgetter(*part.titles)(part.tables(record["evaluation"])["plain"])
         if not all(isinstance(number, float | int) for number in measured(record)):
             raise TypeError("a measurement is not a number")
     except (KeyError, TypeError, AttributeError) as error:
@@ -122,8 +122,7 @@ def run_of(record: Any) -> Run:
 
 def measured(record: dict[str, Any]) -> Iterator[Any]:
     """Iterate over all numbers in a record's evaluation."""
-    of = record["evaluation"]
-    for tables in [of] if record["part"] in ANSWERED else of.values():
+    for tables in PARTS[record["part"]].tables(record["evaluation"]).values():
         for table in tables.values():
             yield from table if isinstance(table, list) else table.values()
 

@@ -4,14 +4,14 @@ import os
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
 
-from posenc_course.experiment._require import require_device
-from posenc_course.experiment.config import ANSWERED, Config, Run
+from posenc_course.experiment._parts import PARTS
+from posenc_course.experiment._require import require_device, require_text
+from posenc_course.experiment.config import Config, Run
 from posenc_course.experiment.corpus import Corpus
 
 
-def require_possible(config: Config, runs: Sequence[Run], device: str, text: Corpus | None) -> None:
+def require_possible(config: Config, runs: Sequence[Run], device: str, text: Corpus) -> None:
     """Raise a ValueError if one of these runs would fail later because it needs more text or more memory than there is."""
     where = require_device(device)
     memory = (
@@ -20,7 +20,7 @@ def require_possible(config: Config, runs: Sequence[Run], device: str, text: Cor
         else os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     )
     for part, sizes in {(run.part, config.of(run)): None for run in runs}:
-        if text is not None and part not in ANSWERED:
+        if PARTS[part].reads_corpus:
             require_text(sizes, text.validation)
             if sizes.length >= len(text.train):
                 raise ValueError(f"length={sizes.length} needs more than the {len(text.train)} bytes of training text: use 64")
@@ -42,19 +42,3 @@ def _least_memory(sizes: Config) -> int:
     learning = sizes.num_layers * sizes.batch_size * sizes.num_heads * sizes.length**2
     measuring = sizes.num_heads * sizes.longest**2
     return 4 * (4 * weights + max(learning, measuring))
-
-
-def require_text(config: Config, text: Tensor) -> None:
-    """Raise a ValueError unless the pieces that `evaluate_text` cuts out fit into this text side by side."""
-    longest = config.longest
-    for name, number, size in (
-        ("evaluation_bytes", config.evaluation_bytes // longest, longest + 1),
-        ("spans", config.spans, 2 * longest + 1),
-    ):
-        if number * size > len(text):
-            given = getattr(config, name)
-            most = len(text) // size * (given // number)
-            raise ValueError(
-                f"{name}={given} takes {number} pieces of {size} bytes, but there are only {len(text)} bytes to measure on: "
-                + (f"use {most} at most" if most else "use a shorter length")
-            )

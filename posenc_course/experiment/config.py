@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from posenc_course._roster import FIRST, LATER, Layers, Mix
-from posenc_course._validation import require_integer, require_number, require_vectors
-from posenc_course.experiment import corpus, tasks
+from posenc_course._roster import FIRST, LATER, Layers
+from posenc_course._validation import require_integer, require_number
 from posenc_course.experiment._require import choose, require_seeds, require_type
-from posenc_course.schemes import PositionScheme
 from posenc_course.transformer import Decoder
+
+if TYPE_CHECKING:
+    from posenc_course.experiment._parts import Part
 
 MULTIPLES = (1, 2, 4, 8)  # the usual evaluation lengths, as multiples of the training length
 
@@ -25,11 +25,12 @@ RATES = ("0.001", "0.003", "0.01", "0.03", "0.1")  # learning rates, to compare 
 # The initial size of the token vectors, and the factor that multiplies them before sinusoids are added, both as powers of
 # d_model. The paper's factor √d_model is for vectors that are small at first; `Decoder` initializes them from N(0, 1): "unit".
 SCALES = {"unscaled": (-0.5, 0.0), "paper": (-0.5, 0.5), "unit": (0.0, 0.0), "overscaled": (0.0, 0.5)}
-PARTS = ("text", *tasks.TASKS, "rate", "scale")
-RECITE = "recite"  # not a part of the experiment, but trained and stored in the same way: see `recital`
-TRAINABLE = (*PARTS, RECITE)
-ANSWERED = (*tasks.TASKS, RECITE)  # the parts that are measured by right answers
-SETTINGS = {"rate": RATES, "scale": tuple(SCALES)}
+
+
+def _parts() -> dict[str, Part]:
+    from posenc_course.experiment._parts import PARTS  # here, because they measure with functions that take a Config
+
+    return PARTS
 
 
 @dataclass(frozen=True)
@@ -42,12 +43,12 @@ class Run:
     setting: str = ""
 
     def __post_init__(self) -> None:
-        choose("part", (self.part,), TRAINABLE)
+        choose("part", (self.part,), _parts())
         choose("scheme", (self.scheme,), ALL_SCHEMES)
         (seed,) = require_seeds("seed", (self.seed,))
         object.__setattr__(self, "seed", seed)
-        if self.part in SETTINGS:
-            choose("setting", (self.setting,), SETTINGS[self.part])
+        if settings := _parts()[self.part].settings:
+            choose("setting", (self.setting,), settings)
         elif self.setting != "":
             raise ValueError(f"part {self.part!r} has no settings, got {self.setting!r}: leave it out")
 
@@ -132,7 +133,7 @@ class Config:
                 f"evaluation_bytes must be a multiple of {window}, the longest length, got {bytes_}: use whole windows"
             )
         self._keep("evaluation_bytes", bytes_)
-        self._keep("parts", choose("part", self.parts, TRAINABLE))
+        self._keep("parts", choose("part", self.parts, _parts()))
         self._keep("schemes", choose("scheme", self.schemes, ALL_SCHEMES))
         self._keep("seeds", require_seeds("seeds", self.seeds))
         if self.rope_seeds is not None:
@@ -161,10 +162,10 @@ class Config:
         Raises ValueError for unknown schemes or parts, for one that is given and has no run, and for impossible seeds.
         """
         of_schemes = choose("scheme", self.schemes if schemes is None else schemes, ALL_SCHEMES)
-        of_parts = choose("part", self.parts if parts is None else parts, TRAINABLE)
+        of_parts = choose("part", self.parts if parts is None else parts, _parts())
         if seeds is not None:
             seeds = require_seeds("seeds", seeds)
-        possible = [Run(part, *rest) for part in of_parts for rest in self._of_part(part, seeds)]
+        possible = [Run(part, *rest) for part in of_parts for rest in _parts()[part].runs(self, seeds)]
         runs = [run for run in possible if run.scheme in of_schemes]
         lost = [
             f"{what} {name!r}"
@@ -178,37 +179,10 @@ class Config:
             raise ValueError(f"no run has {lost[0]}: {'; '.join(said)}")
         return runs
 
-    def _of_part(self, part: str, seeds: Sequence[int] | None) -> Iterator[tuple[str, int, str]]:
-        own = self.seeds if seeds is None else seeds
-        if part == "rate":
-            yield from ((s, seed, rate) for seed, s, rate in itertools.product(own, ("sinusoidal", "learned"), RATES))
-        elif part == "scale":
-            yield from (("sinusoidal", seed, scale) for seed, scale in itertools.product(own, SCALES))
-        else:
-            single = part in tasks.TASKS and tasks.TASKS[part].num_layers == 1
-            schemes = [scheme for scheme in self.schemes if not (single and isinstance(ALL_SCHEMES[scheme], Mix))]
-            pairs = [(scheme, seed, "") for seed in own for scheme in schemes]
-            if part == "text" and seeds is None and self.rope_seeds is not None:
-                pairs = [pair for pair in pairs if pair[0] != "rope"] + [("rope", seed, "") for seed in self.rope_seeds]
-            yield from pairs
-
     def of(self, run: Run) -> Config:
         """This configuration, with the sizes for the run's part of the experiment."""
-        if require_type("run", run, Run, "pass one of config.runs()").part in ("text", RECITE):
-            return self
-        small = replace(self, d_model=64, num_heads=4, num_layers=2)
-        if run.part in tasks.TASKS:
-            task = tasks.TASKS[run.part]
-            return replace(
-                small,
-                length=self.task_length,
-                evaluation_bytes=8 * self.task_length,
-                num_layers=task.num_layers,
-                steps=self.task_steps * task.effort,
-            )
-        rate = float(run.setting) if run.part == "rate" else self.learning_rate
-        few = 32 * self.longest  # validation bytes
-        return replace(small, steps=self.side_steps, learning_rate=rate, evaluation_bytes=few, spans=1)
+        part = require_type("run", run, Run, "pass one of config.runs()").part
+        return _parts()[part].sizes(self, run.setting)
 
     def as_json(self) -> dict[str, Any]:
         """The fields in a form for json.dumps, with lists in place of tuples."""
@@ -237,30 +211,7 @@ def build_model(config: Config, run: Run) -> Decoder:
     sizes = require_type("config", config, Config, "pass preset('quick')").of(run)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
-        scheme = build_scheme(run.scheme, sizes)
-        vocabulary = tasks.VOCAB_SIZE if run.part in tasks.TASKS else corpus.VOCAB_SIZE
-        if run.part == "scale":
-            assert isinstance(scheme, PositionScheme)
-            start, factor = (sizes.d_model**power for power in SCALES[run.setting])
-            scheme = ScaledTokens(scheme, factor)
-        model = Decoder(vocabulary, sizes.d_model, sizes.num_heads, sizes.num_layers, scheme)
-    if run.part == "scale":
-        model.embedding.weight.data *= start  # it starts as N(0, 1)
-    return model
-
-
-class ScaledTokens(PositionScheme):
-    """A scheme whose embedding first multiplies the token vectors by `factor`: factor·x + position."""
-
-    def __init__(self, scheme: PositionScheme, factor: float) -> None:
-        super().__init__()
-        self.scheme = require_type("scheme", scheme, PositionScheme, "PositionScheme() itself adds no positions")
-        self.factor = require_number("factor", factor, above=0, hint="the paper's is √d_model")
-
-    def embed(self, x: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
-        """Multiply x (batch, L, d_model) by the factor and add positions, (L,) or (batch, L); the result has the shape of x."""
-        require_vectors("x", x, "(batch, L, d_model)")
-        return self.scheme.embed(self.factor * x, positions)
+        return _parts()[run.part].build(build_scheme(run.scheme, sizes), sizes, run.setting)
 
 
 PRESETS = {

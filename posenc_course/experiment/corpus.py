@@ -4,6 +4,7 @@ The text comes with the package, together with its PSF licence, so nothing is do
 machine. It was made by `tools/lab/corpus.py`. We can't use the library of the local Python, which differs between versions.
 """
 
+import functools
 import hashlib
 import json
 import lzma
@@ -30,7 +31,11 @@ class Corpus(NamedTuple):
 
 def load_corpus(folder: str | Path | None = None) -> Corpus:
     """The text in `folder`, by default that of the package. Raises ValueError if it is not complete or its sha256 is wrong."""
-    folder = DATA if folder is None else require_folder(folder)
+    return _unpacked(DATA if folder is None else require_folder(folder))
+
+
+@functools.cache
+def _unpacked(folder: Path) -> Corpus:
     try:
         described = json.loads((folder / "corpus.json").read_text(encoding="utf-8"))
         text = lzma.decompress((folder / "corpus.xz").read_bytes())

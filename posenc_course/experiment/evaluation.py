@@ -14,8 +14,7 @@ from torch import Tensor
 
 from posenc_course._validation import require_integer, require_tensor
 from posenc_course.experiment import tasks
-from posenc_course.experiment._possible import require_text
-from posenc_course.experiment._require import choose, require_type
+from posenc_course.experiment._require import choose, require_text, require_type
 from posenc_course.experiment.config import Config
 from posenc_course.learned import LearnedPositions
 from posenc_course.naive import LinearPositions

@@ -22,10 +22,11 @@ from posenc_course.experiment._files import (
     save_run,
     write_runs,
 )
+from posenc_course.experiment._parts import PARTS
 from posenc_course.experiment._pool import News, Report, run_all
 from posenc_course.experiment._possible import require_possible
 from posenc_course.experiment._require import choose, require_device, require_folder, require_type
-from posenc_course.experiment.config import ALL_SCHEMES, PRESETS, RECITE, TRAINABLE, Config, Run
+from posenc_course.experiment.config import ALL_SCHEMES, PRESETS, Config, Run
 from posenc_course.experiment.corpus import DATA, load_corpus
 from posenc_course.experiment.runs import measure, train_run
 from posenc_course.transformer import Decoder
@@ -88,7 +89,7 @@ def evaluate_again(
     is written, for incomplete runs, and if no model is selected.
     """
     schemes = choose("scheme", ALL_SCHEMES if schemes is None else schemes, ALL_SCHEMES)
-    parts = choose("part", TRAINABLE if parts is None else parts, TRAINABLE)
+    parts = choose("part", PARTS if parts is None else parts, PARTS)
     require_device(device)
     stored = [(path, read_run(path)) for path in _paths(folder)]
     chosen = [(path, one) for path, one in stored if one["record"]["scheme"] in schemes and one["record"]["part"] in parts]
@@ -155,7 +156,6 @@ def load_model(scheme: str, seed: int = 0, *, part: str = "text", folder: str | 
     model.
     """
     where = DATA / "models" if folder is None else require_folder(folder)
-    (part,) = choose("part", (part,), ("text", RECITE))
     path = where / f"{Run(part, scheme, seed).name}.npz"
     if not path.is_file():
         there = sorted(other.stem.removeprefix(f"{part}-") for other in where.glob(f"{part}-*.npz"))
@@ -172,10 +172,10 @@ def save_report(folder: str | Path, path: str | Path) -> None:
 
 def _summary(record: dict[str, Any]) -> str:
     """Summarize one record: its loss, or its share of right answers, at each length."""
-    evaluation = record["evaluation"]
-    if "accuracy" in evaluation:
-        return "right at " + ", ".join(f"{L}: {share:.0%}" for L, share in evaluation["accuracy"].items())
-    return "nats at " + ", ".join(f"{L}: {loss:.3f}" for L, loss in evaluation["plain"]["nonoverlapping"].items())
+    part = PARTS[record["part"]]
+    words, form = part.summary
+    table = part.tables(record["evaluation"])["plain"][next(iter(part.titles))]
+    return f"{words} " + ", ".join(f"{L}: {number:{form}}" for L, number in table.items())
 
 
 class _Clock:

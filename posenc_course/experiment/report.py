@@ -11,17 +11,18 @@ from torch import Tensor
 
 from posenc_course._validation import require_number, require_tensor
 from posenc_course.experiment._files import diverged, run_of
+from posenc_course.experiment._parts import PARTS
 from posenc_course.experiment._require import choose
-from posenc_course.experiment.config import ALL_SCHEMES, ANSWERED, TRAINABLE
+from posenc_course.experiment.config import ALL_SCHEMES
 from posenc_course.experiment.evaluation import CHANGES
 
-HOW = ("nonoverlapping", "sliding", "last", "accuracy", "loss")
+HOW = tuple(dict.fromkeys(how for part in PARTS.values() for how in part.titles))
 
 
 def records(results: dict[str, Any], part: str, scheme: str, setting: str = "") -> list[dict[str, Any]]:
     """The runs of one part, scheme and setting, in the order of their seeds. Raises ValueError if there are none."""
     _require_results(results)
-    choose("part", (part,), TRAINABLE)
+    choose("part", (part,), PARTS)
     choose("scheme", (scheme,), ALL_SCHEMES)
     wanted = {"part": part, "scheme": scheme, "setting": setting}
     found = [run for run in results["runs"] if wanted.items() <= run.items() and run_of(run)]
@@ -49,7 +50,7 @@ def scores(
     choose("change", (change,), ("plain", *CHANGES))
     found = records(results, part, scheme, setting)
     try:
-        tables = [run["evaluation"][how] if part in ANSWERED else run["evaluation"][change][how] for run in found]
+        tables = [PARTS[part].tables(run["evaluation"])[change][how] for run in found]
     except KeyError as error:
         raise ValueError(f"scheme {scheme!r} in part {part!r} was not measured with {error}: see its record") from error
     return torch.tensor([[*table.values()] for table in tables], dtype=torch.float64)
@@ -107,18 +108,17 @@ def _lines(results: dict[str, Any]) -> Iterator[str]:
     groups = dict.fromkeys((run["part"], run["scheme"], run["setting"]) for run in whole["runs"])
     for part in dict.fromkeys(part for part, _, _ in groups):
         members = [group[1:] for group in groups if group[0] == part]
-        if part in ANSWERED:
-            kinds = [("accuracy", "plain", "right answers"), ("loss", "plain", "nats per answer")]
-        else:
-            kinds = [(how, "plain", f"nats per byte, {how}") for how in ("nonoverlapping", "sliding", "last")]
-            changes = dict.fromkeys(change for run in results["runs"] if run["part"] == part for change in run["evaluation"])
-            kinds += [("nonoverlapping", change, f"nats per byte, {change}") for change in changes if change != "plain"]
+        of = PARTS[part]
+        kinds = [(how, "plain", title) for how, title in of.titles.items()]
+        changes = dict.fromkeys(
+            change for run in results["runs"] if run["part"] == part for change in of.tables(run["evaluation"])
+        )
+        kinds += [("nonoverlapping", change, f"nats per byte, {change}") for change in changes if change != "plain"]
         for how, change, title in kinds:
             rows = []
             for scheme, setting in members:
                 found = records(whole, part, scheme, setting)
-                evaluation = found[0]["evaluation"]
-                table = (evaluation if part in ANSWERED else evaluation.get(change, {})).get(how)
+                table = of.tables(found[0]["evaluation"]).get(change, {}).get(how)
                 if table is None:
                     continue
                 lengths = list(table)

@@ -19,7 +19,7 @@ import torch
 
 import posenc_course
 from posenc_course.experiment._files import write_runs
-from posenc_course.experiment.config import RECITE, Config
+from posenc_course.experiment.config import Config
 from posenc_course.experiment.evaluation import changed
 from posenc_course.experiment.folder import load_model, merge, run_experiment
 from posenc_course.experiment.recital import PROMPT, evaluate_recital, recital, write
@@ -31,7 +31,7 @@ DATA = Path(posenc_course.__file__).parent / "data"
 SCHEMES = ("none", "sinusoidal", "learned", "shaw", "t5", "rope", "alibi")
 SLICED = ("sinusoidal", "learned", "rope", "alibi")  # the four of the first page, which chapter 17 repairs
 SHIPPED = (*((scheme, 0) for scheme in SCHEMES), ("rope", 1), ("rope", 2))
-CONFIG = Config("recite", d_model=48, num_heads=3, learning_rate=5e-3, parts=(RECITE,), seeds=(0, 1, 2))
+CONFIG = Config("recite", d_model=48, num_heads=3, learning_rate=5e-3, parts=("recite",), seeds=(0, 1, 2))
 # Changes to trained models, each by several factors. "pair 3" divides only the frequency of that pair (counted from 0), and
 # "pairs 3 on" also those of all slower pairs.
 CHANGES = ("window", "interpolation", "ntk", "yarn", "pair 2", "pair 3", "pair 4", "pairs 3 on")
@@ -56,7 +56,7 @@ def stretch(folder: Path, config: Config) -> list[dict[str, Any]]:
     """The effect of each change on the RoPE models, without further training."""
     found = []
     for seed in config.seeds:
-        model = load_model("rope", seed, part=RECITE, folder=folder)
+        model = load_model("rope", seed, part="recite", folder=folder)
         for which in CHANGES:
             for factor in FACTORS if which != "window" else (1,):
                 evaluation = evaluate_recital(slowed(model, which, factor, config.length), config.length)
@@ -69,7 +69,7 @@ def written(config: Config, data: Path, *, near: bool = False) -> dict[str, str]
 
     If near, each byte sees only as many of the last bytes as a training text has.
     """
-    models = {scheme: load_model(scheme, seed, part=RECITE, folder=data / "models") for scheme, seed in SHIPPED if seed == 0}
+    models = {scheme: load_model(scheme, seed, part="recite", folder=data / "models") for scheme, seed in SHIPPED if seed == 0}
     if near:
         models = {scheme: changed(model, "window", config.length, config.length) for scheme, model in models.items()}
     texts = {scheme: write(model, recital(PROMPT)[None], 4 * config.length)[0] for scheme, model in models.items()}
@@ -80,7 +80,7 @@ def sliced(config: Config, data: Path, last: int = 48) -> dict[str, str]:
     """What the models write if they compute each byte from the `last` ones only, with positions from 0, as in chapter 17."""
     texts = {}
     for scheme in (scheme for scheme in SLICED if (scheme, 0) in SHIPPED):
-        model, text = load_model(scheme, 0, part=RECITE, folder=data / "models"), recital(PROMPT)[None]
+        model, text = load_model(scheme, 0, part="recite", folder=data / "models"), recital(PROMPT)[None]
         with torch.inference_mode():
             while text.shape[1] < 4 * config.length:
                 text = torch.cat([text, model(text[:, -last:])[:, -1:].argmax(dim=-1)], dim=1)
@@ -93,7 +93,7 @@ def main(config: Config = CONFIG, folder: Path = FOLDER, data: Path = DATA, jobs
     table = merge(folder)
     runs = table.pop("runs")
     for scheme, seed in SHIPPED:
-        name = f"{RECITE}-{scheme}-{seed}.npz"
+        name = f"recite-{scheme}-{seed}.npz"
         (data / "models" / name).write_bytes((folder / name).read_bytes())
     table |= {"written": written(config, data), "near": written(config, data, near=True), "sliced": sliced(config, data)}
     table |= {"stretched": stretch(folder, config)}

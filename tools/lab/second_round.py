@@ -32,7 +32,7 @@ from torch import Tensor, nn
 
 from posenc_course._system import write_whole
 from posenc_course.contextual import RecurrentPositions, SelectiveRotaryPositions
-from posenc_course.experiment import changed, load_corpus, load_model, preset, runs
+from posenc_course.experiment import _parts, changed, load_corpus, load_model, preset, runs
 from posenc_course.experiment._files import provenance, write_runs
 from posenc_course.experiment.config import Config, build_model
 from posenc_course.experiment.config import Run as Trained
@@ -103,7 +103,7 @@ def trained(
     with (
         patch.dict("posenc_course.experiment.config.ALL_SCHEMES", {scheme: build}),
         patch.object(runs, "build_model", lambda *of: change(build_model(*of))),
-        patch.object(runs, "changes_of", lambda model: ()),  # nothing but the model itself is measured
+        patch.object(_parts, "changes_of", lambda model: ()),  # nothing but the model itself is measured
     ):
         model, record = runs.train_run(config, Trained(part, scheme, seed))
     table = record["evaluation"]

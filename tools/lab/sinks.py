@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from posenc_course.attention import causal_mask
-from posenc_course.experiment import load_corpus, preset, runs
+from posenc_course.experiment import _parts, load_corpus, preset, runs
 from posenc_course.experiment._files import provenance, write_runs
 from posenc_course.experiment.config import Config, Run, build_model
 from posenc_course.experiment.corpus import DATA
@@ -67,7 +67,7 @@ def sunk(config: Config, run: Run) -> Decoder:
 def trained(seed: int, build: Any) -> tuple[Decoder, list[float]]:
     """A trained model, and its losses at the experiment's lengths."""
     # A changed copy of a model would still have the hooks of the original, so nothing but the model itself is measured.
-    with patch.object(runs, "build_model", build), patch.object(runs, "changes_of", lambda model: ()):
+    with patch.object(runs, "build_model", build), patch.object(_parts, "changes_of", lambda model: ()):
         model, record = runs.train_run(CONFIG, Run("text", "rope", seed))
     return model, [*record["evaluation"]["plain"]["nonoverlapping"].values()]
 

@@ -1,0 +1,207 @@
+"""The parts of the lab as values: which runs a part has, and how they are sized, built, trained, measured and reported.
+
+To add a part, add a value to `PARTS`; a task is added to `tasks.TASKS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from posenc_course._roster import Layers, Mix
+from posenc_course.experiment import corpus, tasks
+from posenc_course.experiment.config import ALL_SCHEMES, RATES, SCALES
+from posenc_course.experiment.evaluation import changes_of, evaluate_task, evaluate_text
+from posenc_course.experiment.recital import NUMBERS, evaluate_recital, recital
+from posenc_course.schemes import PositionScheme
+from posenc_course.transformer import Decoder
+
+if TYPE_CHECKING:
+    from posenc_course.experiment.config import Config
+    from posenc_course.experiment.corpus import Corpus
+
+# The share of bytes that training replaces before a model reads the recital. When RoPE's models were trained on clean text,
+# they lost their place sooner, and even sooner with pair 3 halved.
+NOISE = 0.1
+
+
+class ScaledTokens(PositionScheme):
+    """A scheme whose embedding first multiplies the token vectors by `factor`: factor·x + position."""
+
+    def __init__(self, scheme: PositionScheme, factor: float) -> None:
+        super().__init__()
+        self.scheme, self.factor = scheme, factor
+
+    def embed(self, x: Tensor, positions: Tensor) -> Tensor:
+        return self.scheme.embed(self.factor * x, positions)
+
+
+def small(config: Config) -> Config:
+    """The configuration with the decoder of the tasks and the side experiments."""
+    return replace(config, d_model=64, num_heads=4, num_layers=2)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the lab. This class is the text's, and the others say what they do differently.
+
+    Args:
+        name: its name on the command line, in the runs' names and in their records.
+        settings: what its runs vary besides the scheme and the seed; none by default.
+        schemes: its schemes, by default those of the configuration.
+    """
+
+    name: str
+    settings: tuple[str, ...] = ()
+    schemes: tuple[str, ...] = ()
+
+    vocabulary: ClassVar[int] = corpus.VOCAB_SIZE
+    reads_corpus: ClassVar[bool] = True
+    # What every record holds at each length, and its title in a report. The first is a run's summary, in these words.
+    titles: ClassVar[Mapping[str, str]] = {how: f"nats per byte, {how}" for how in ("nonoverlapping", "sliding", "last")}
+    summary: ClassVar[tuple[str, str]] = ("nats at", ".3f")
+
+    def runs(self, config: Config, seeds: Sequence[int] | None) -> list[tuple[str, int, str]]:
+        """The scheme, seed and setting of each run, with the given seeds or those of the configuration."""
+        own = config.seeds if seeds is None else seeds
+        all_of = product(own, self.schemes or config.schemes, self.settings or ("",))
+        return [(scheme, seed, setting) for seed, scheme, setting in all_of]
+
+    def sizes(self, config: Config, setting: str) -> Config:
+        """The configuration with the sizes of this part's runs."""
+        return config
+
+    def build(self, scheme: Layers, sizes: Config, setting: str) -> Decoder:
+        """An untrained decoder, from torch's own generator."""
+        return Decoder(self.vocabulary, sizes.d_model, sizes.num_heads, sizes.num_layers, scheme)
+
+    def sample(self, generator: torch.Generator, sizes: Config, text: Corpus) -> tuple[Tensor, Tensor]:
+        """The inputs and targets of a batch."""
+        starts = torch.randint(len(text.train) - sizes.length, (sizes.batch_size, 1), generator=generator)
+        tokens = text.train[starts + torch.arange(sizes.length + 1)].long()
+        return tokens[:, :-1], tokens[:, 1:]
+
+    def notes(self, model: Decoder) -> dict[str, float]:
+        """What a record says of the model as it was before training, and as it is afterwards."""
+        return {}
+
+    def measure(self, model: Decoder, sizes: Config, text: Corpus) -> dict[str, Any]:
+        """The "evaluation" of the record."""
+        return evaluate_text(model, sizes, text.validation, changes_of(model))
+
+    def tables(self, evaluation: dict[str, Any]) -> dict[str, Any]:
+        """The measurements of each change; what was measured without one is "plain"."""
+        return evaluation
+
+
+class Text(Part):
+    """The experiment itself, where RoPE can have seeds of its own."""
+
+    def runs(self, config: Config, seeds: Sequence[int] | None) -> list[tuple[str, int, str]]:
+        runs = super().runs(config, seeds)
+        if seeds is None and config.rope_seeds is not None:
+            return [run for run in runs if run[0] != "rope"] + [("rope", seed, "") for seed in config.rope_seeds]
+        return runs
+
+
+class Side(Part):
+    """A side experiment, with a small decoder of text. It has too few bytes for more than the first measurement."""
+
+    titles: ClassVar = {"nonoverlapping": Part.titles["nonoverlapping"]}
+
+    def sizes(self, config: Config, setting: str) -> Config:
+        few = 32 * config.longest  # validation bytes
+        return replace(small(config), steps=config.side_steps, evaluation_bytes=few, spans=1)
+
+    def measure(self, model: Decoder, sizes: Config, text: Corpus) -> dict[str, Any]:
+        return {"plain": {how: evaluate_text(model, sizes, text.validation)["plain"][how] for how in self.titles}}
+
+
+class Rate(Side):
+    """Several learning rates, to compare learned and sinusoidal positions."""
+
+    def sizes(self, config: Config, setting: str) -> Config:
+        return replace(super().sizes(config, setting), learning_rate=float(setting))
+
+
+class Scale(Side):
+    """The scale of the token vectors, and with it the factor √d_model."""
+
+    def build(self, scheme: Layers, sizes: Config, setting: str) -> Decoder:
+        assert isinstance(scheme, PositionScheme)
+        start, factor = (sizes.d_model**power for power in SCALES[setting])
+        model = super().build(ScaledTokens(scheme, factor), sizes, setting)
+        model.embedding.weight.data *= start  # it starts as N(0, 1)
+        return model
+
+    def notes(self, model: Decoder) -> dict[str, float]:
+        """The ratio of root mean squares just before positions are added; that of sinusoids is √½ at every position."""
+        assert isinstance(model.scheme, ScaledTokens)
+        return {"token_to_position": model.embedding.weight.square().mean().sqrt().item() * model.scheme.factor / 0.5**0.5}
+
+
+class Answered(Part):
+    """A part that is measured by right answers, without changes, and doesn't need the corpus."""
+
+    reads_corpus = False
+    titles: ClassVar = {"accuracy": "right answers", "loss": "nats per answer"}
+    summary = ("right at", ".0%")
+
+    def tables(self, evaluation: dict[str, Any]) -> dict[str, Any]:
+        return {"plain": evaluation}
+
+
+class Questions(Answered):
+    """The task of this name, for small decoders; if it is for a single layer, no schemes are mixed."""
+
+    vocabulary = tasks.VOCAB_SIZE
+
+    def runs(self, config: Config, seeds: Sequence[int] | None) -> list[tuple[str, int, str]]:
+        single = tasks.TASKS[self.name].num_layers == 1
+        return [run for run in super().runs(config, seeds) if not (single and isinstance(ALL_SCHEMES[run[0]], Mix))]
+
+    def sizes(self, config: Config, setting: str) -> Config:
+        task, length = tasks.TASKS[self.name], config.task_length
+        steps, longest = config.task_steps * task.effort, config.multiples[-1] * length
+        return replace(small(config), num_layers=task.num_layers, length=length, steps=steps, evaluation_bytes=longest)
+
+    def sample(self, generator: torch.Generator, sizes: Config, text: Corpus) -> tuple[Tensor, Tensor]:
+        """T/2 to T tokens, one length per batch, so that tasks are learned at all of these lengths."""
+        length = int(torch.randint(sizes.length // 2, sizes.length + 1, (1,), generator=generator))
+        return tasks.TASKS[self.name].draw(generator, sizes.batch_size, length)
+
+    def measure(self, model: Decoder, sizes: Config, text: Corpus) -> dict[str, Any]:
+        return evaluate_task(model, sizes, self.name)
+
+
+class Recital(Answered):
+    """Reciting the numbers from one to twenty, which the experiment itself leaves out."""
+
+    def sample(self, generator: torch.Generator, sizes: Config, text: Corpus) -> tuple[Tensor, Tensor]:
+        """Windows that begin anywhere, with a tenth of their bytes replaced by others from the window; targets stay right."""
+        starts = torch.randint(len(NUMBERS), (sizes.batch_size, 1), generator=generator)
+        windows = recital(len(NUMBERS) + sizes.length + 1)[starts + torch.arange(sizes.length + 1)]
+        inputs, targets = windows[:, :-1], windows[:, 1:]
+        others = inputs.gather(1, torch.randint(sizes.length, inputs.shape, generator=generator))
+        replaced = torch.rand(inputs.shape, generator=generator) < NOISE
+        return torch.where(replaced, others, inputs), targets
+
+    def measure(self, model: Decoder, sizes: Config, text: Corpus) -> dict[str, Any]:
+        return evaluate_recital(model, sizes.length)
+
+
+PARTS: dict[str, Part] = {
+    part.name: part
+    for part in (
+        Text("text"),
+        *(Questions(task) for task in tasks.TASKS),
+        Rate("rate", RATES, ("sinusoidal", "learned")),
+        Scale("scale", tuple(SCALES), ("sinusoidal",)),
+        Recital("recite"),
+    )
+}
