@@ -11,16 +11,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+import cloudpickle  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from distributed import LocalCluster
 from torch import Tensor
 from torch.nn.modules.module import register_module_forward_pre_hook
 
@@ -58,7 +60,16 @@ from posenc_course.experiment.evaluation import (
     possible_changes,
     token_losses,
 )
-from posenc_course.experiment.folder import _Clock, evaluate_again, load_model, load_results, merge, run_experiment, save_report
+from posenc_course.experiment.folder import (
+    _Clock,
+    _perform,
+    evaluate_again,
+    load_model,
+    load_results,
+    merge,
+    run_experiment,
+    save_report,
+)
 from posenc_course.experiment.report import bits_per_byte, curve, describe, scores, tables
 from posenc_course.experiment.runs import measure, train_run
 from posenc_course.learned import LearnedPositions
@@ -1088,6 +1099,7 @@ def test_a_folder_that_cannot_be_made_ends_in_one_line(tmp_path: Path, capsys: p
         (["run", "--set", "heads=2"], "unknown field 'heads': choose from name, length"),
         (["run", "--set", "steps"], "'steps' is not of the form FIELD=VALUE: give steps=100, for example"),
         (["run", "--seeds", "one"], "'one' is not a list of numbers"),
+        (["run", "--scheduler", "nowhere"], "no scheduler has the address or file 'nowhere': give tcp://10.0.0.1:8786"),
         (["run", "--jobs", "0"], "jobs must be an integer >= 1, got 0"),
         (["run", "--set", "multiples=2"], "multiples must ascend from 1, got 2"),
         (["run", "--set", "multiples=[1,1000000000000000]"], "evaluation_bytes must be an integer >= 64000000000000000"),
@@ -1183,6 +1195,64 @@ def others_of(session: int) -> list[str]:
         if int(of) == session and state != "Z":
             there.append(stat.parent.name)
     return there
+
+
+def killed_once(flag: Path, work: Callable[..., bytes], *given: Any) -> bytes:
+    """Do the work of a run, but the first process that comes here is killed when it has made a step."""
+
+    def report(*progress: Any) -> None:
+        given[-1](*progress)
+        with suppress(FileExistsError):
+            flag.touch(exist_ok=False)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return work(*given[:-1], report)
+
+
+def test_a_cluster_makes_the_same_folder_though_a_worker_is_killed(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By two worker processes, and in two calls: the first is interrupted when it has one of three runs."""
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers don't import the tests
+    monkeypatch.setattr("posenc_course.experiment.folder._perform", partial(killed_once, tmp_path / "killed", _perform))
+    lines: list[str] = []
+
+    def interrupted(line: str) -> None:
+        if line.startswith("[1/3"):
+            raise KeyboardInterrupt
+
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        go = partial(
+            run_experiment, TINY, tmp_path / "runs", schemes=["none", "rope", "alibi"], scheduler=cluster.scheduler_address
+        )
+        with pytest.raises(KeyboardInterrupt):
+            go(say=interrupted)
+        assert (tmp_path / "killed").exists()
+        go(say=lines.append)
+    assert lines[0] == f"3 runs, 1 of them already in {tmp_path / 'runs'}"
+    assert {"step 1 of 3" in line for line in lines} == {True, False}
+    assert (tmp_path / "runs/config.json").read_bytes() == (made / "config.json").read_bytes()
+    assert records(tmp_path / "runs") == records(made)
+    for path in made.glob("*.npz"):
+        with np.load(path) as here, np.load(tmp_path / "runs" / path.name) as there:
+            assert here.files == there.files
+            assert all(here[name].tobytes() == there[name].tobytes() for name in here.files if name != "described")
+
+
+def test_workers_do_one_run_at_a_time(tmp_path: Path) -> None:
+    """Two in one process would share torch's generator, so that their numbers would depend on each other."""
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None) as cluster,
+        pytest.raises(ValueError, match="has 2 threads, which would share torch's: start workers with --nthreads 1"),
+    ):
+        run_experiment(TINY, tmp_path, schemes=["none"], scheduler=cluster.scheduler_address, say=silent)
+
+
+def test_without_dask_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(ValueError, match=r"takes the package distributed \(.*\): pip install distributed"):
+        run_experiment(TINY, tmp_path / "runs", scheduler="tcp://10.0.0.1:8786", say=silent)
+    assert not [*tmp_path.iterdir()]
 
 
 # ── the committed results ────────────────────────────────────────────────────────────────────────────────────────────────

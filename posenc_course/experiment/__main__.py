@@ -36,6 +36,9 @@ def main(arguments: list[str] | None = None) -> int:
     run.add_argument(
         "--jobs", type=int, default=os.cpu_count() or 1, help="number of parallel processes (default: one per core)"
     )
+    run.add_argument(
+        "--scheduler", metavar="ADDRESS", help="let the workers of a Dask scheduler do it (its address, or its file)"
+    )
     evaluate = commands.add_parser("evaluate", help="measure the stored models again")
     evaluate.add_argument("folder", type=Path)
     evaluate.add_argument("--schemes", type=_names, help="only these schemes")
@@ -57,6 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
                 parts=options.parts,
                 device=options.device,
                 jobs=options.jobs,
+                scheduler=options.scheduler,
                 say=_say,
             )
         elif options.command == "evaluate":

@@ -32,13 +32,18 @@ NEW_FIELDS = {"multiples", "schemes"}
 
 
 def save_run(path: Path, model: Decoder, config: Config, record: dict[str, Any], made: dict[str, Any]) -> None:
-    """Write weights (float16), configuration, record and provenance to one .npz file, completely or not at all."""
+    """Write a run's file, completely or not at all."""
+    write_whole(path, packed(model, config, record, made))
+
+
+def packed(model: Decoder, config: Config, record: dict[str, Any], made: dict[str, Any]) -> bytes:
+    """Return the content of a run's file, an .npz with weights (float16), configuration, record and provenance."""
     described = json.dumps({"config": config.as_json(), "made": made, "record": record})
     # We take parameters, because state_dict would list those of the scheme once for every layer.
     arrays: dict[str, Any] = {name: value.detach().cpu().numpy().astype(np.float16) for name, value in model.named_parameters()}
     buffer = io.BytesIO()
     np.savez_compressed(buffer, described=np.frombuffer(described.encode(), np.uint8), **arrays)
-    write_whole(path, buffer.getvalue())
+    return buffer.getvalue()
 
 
 def write_runs(path: Path, head: dict[str, Any], runs: list[dict[str, Any]]) -> None:

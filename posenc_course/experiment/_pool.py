@@ -15,24 +15,25 @@ from typing import NamedTuple, TypeAlias
 from posenc_course.experiment.config import Run
 
 Report: TypeAlias = Callable[[int, int, float], object]
-Work: TypeAlias = Callable[[Run, Report], object]
+Work: TypeAlias = Callable[[Run, Report], bytes]  # the content of the run's file
 SECONDS = 5  # between two reports of a run
 
 
 class News(NamedTuple):
-    """A report from a run: its progress, or, if there is no loss, that it is finished."""
+    """A report from a run: its progress, or, if there is no loss, that it is finished, with the content of its file."""
 
     run: Run
     step: int = 1
     steps: int = 1
     loss: float | None = None
+    content: bytes = b""
 
 
 def run_all(work: Work, runs: Sequence[Run], jobs: int, tell: Callable[[News], object]) -> None:
     """Do the work of all runs, `jobs` at a time, and pass on their reports; an error in a run is raised here."""
     if jobs == 1:
         for run in runs:
-            _do(work, run, tell)
+            tell(do(work, run, tell))
         return
     waiting, context = list(runs), get_context("spawn")  # a forked torch may hang on its locks
     busy: dict[Connection, Run] = {}
@@ -66,7 +67,8 @@ def run_all(work: Work, runs: Sequence[Run], jobs: int, tell: Callable[[News], o
             process.terminate()
 
 
-def _do(work: Work, run: Run, tell: Callable[[News], object]) -> None:
+def do(work: Work, run: Run, tell: Callable[[News], object]) -> News:
+    """Do the work of a run, and pass on its reports of progress; return the last one, that it is finished."""
     told = -float(SECONDS)
 
     def report(step: int, steps: int, loss: float) -> None:
@@ -75,8 +77,7 @@ def _do(work: Work, run: Run, tell: Callable[[News], object]) -> None:
             told = time.monotonic()
             tell(News(run, step, steps, loss))
 
-    work(run, report)
-    tell(News(run))
+    return News(run, content=work(run, report))
 
 
 def _serve(connection: Connection, work: Work) -> None:
@@ -85,6 +86,6 @@ def _serve(connection: Connection, work: Work) -> None:
     with contextlib.suppress(EOFError, OSError):
         while True:
             try:
-                _do(work, connection.recv(), connection.send)
+                connection.send(do(work, connection.recv(), connection.send))
             except Exception as error:
                 connection.send(error)

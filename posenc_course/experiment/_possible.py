@@ -1,5 +1,6 @@
 """Checks for what would otherwise fail only after hours: sizes for which there is not enough text or memory."""
 
+import math
 import os
 from collections.abc import Sequence
 
@@ -11,14 +12,12 @@ from posenc_course.experiment.config import Config, Run
 from posenc_course.experiment.corpus import Corpus
 
 
-def require_possible(config: Config, runs: Sequence[Run], device: str, text: Corpus) -> None:
-    """Raise a ValueError if one of these runs would fail later because it needs more text or more memory than there is."""
-    where = require_device(device)
-    memory = (
-        torch.cuda.get_device_properties(where).total_memory
-        if where.type == "cuda"
-        else os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    )
+def require_possible(config: Config, runs: Sequence[Run], device: str | None, text: Corpus) -> None:
+    """Raise a ValueError if one of these runs would fail later because it needs more text or more memory than there is.
+
+    With device=None, the runs are done elsewhere, and memory is checked there.
+    """
+    memory = math.inf if device is None else _memory(require_device(device))
     for part, sizes in {(run.part, config.of(run)): None for run in runs}:
         if PARTS[part].reads_corpus:
             require_text(sizes, text.validation)
@@ -30,6 +29,12 @@ def require_possible(config: Config, runs: Sequence[Run], device: str, text: Cor
                 f"length={sizes.length} need {need / 2**30:,.0f} GiB or more, but {device} has {memory / 2**30:,.0f}: "
                 "make them smaller"
             )
+
+
+def _memory(where: torch.device) -> int:
+    if where.type == "cuda":
+        return torch.cuda.get_device_properties(where).total_memory
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def _least_memory(sizes: Config) -> int:

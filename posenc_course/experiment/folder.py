@@ -11,10 +11,12 @@ from typing import Any
 
 from posenc_course._system import write_whole
 from posenc_course._validation import require_integer
+from posenc_course.experiment._cluster import require_scheduler, run_there
 from posenc_course.experiment._files import (
     ODD,
     brief,
     config_from,
+    packed,
     provenance,
     read_run,
     restore,
@@ -43,10 +45,12 @@ def run_experiment(
     parts: Sequence[str] | None = None,
     device: str = "cpu",
     jobs: int = 1,
+    scheduler: str | None = None,
     say: Callable[[str], object] = print,
 ) -> None:
     """Train and measure the runs that `folder` doesn't hold yet, `jobs` at a time; runs that it holds are checked and kept.
 
+    With a `scheduler`, the address or the file of a Dask scheduler, its workers do them instead, and `device` is one of theirs.
     After an interruption, unfinished runs are lost, and the same call continues and gets the same numbers. `say` is called with
     lines of progress. Raises ValueError, before anything is trained or written, for impossible arguments, for sizes that need
     more text or memory than there is, for a folder that was begun with another configuration, and for incomplete runs.
@@ -55,7 +59,8 @@ def run_experiment(
     if not runs:
         raise ValueError(f"none of the schemes {config.schemes} is trained in the parts {config.parts}: change one of them")
     jobs = require_integer("jobs", jobs, minimum=1, hint="it is the number of parallel processes; one per core is usual")
-    require_possible(config, runs, device, load_corpus())
+    there = None if scheduler is None else require_scheduler(scheduler)
+    require_possible(config, runs, None if there else device, load_corpus())
     folder = _require_path(folder)
     _require_config_of(folder, config)
     missing = [run for run in runs if not _made(folder, run, config)]
@@ -64,15 +69,22 @@ def run_experiment(
     clock = _Clock(len(missing))
 
     def tell(news: News) -> None:
-        result = None if news.loss is not None else _summary(read_run(folder / f"{news.run.name}.npz")["record"])
+        result, path = None, folder / f"{news.run.name}.npz"
+        if news.loss is None:
+            write_whole(path, news.content)
+            result = _summary(read_run(path)["record"])
         say(clock.line(news, result))
 
-    run_all(partial(_perform, config, folder, device), missing, jobs, tell)
+    work = partial(_perform, config, device)
+    if there:
+        run_there(work, missing, there, tell)
+    else:
+        run_all(work, missing, jobs, tell)
 
 
-def _perform(config: Config, folder: Path, device: str, run: Run, report: Report) -> None:
+def _perform(config: Config, device: str, run: Run, report: Report) -> bytes:
     model, record = train_run(config, run, device=device, progress=report)
-    save_run(folder / f"{run.name}.npz", model, config, record, provenance(device))
+    return packed(model, config, record, provenance(device))
 
 
 def evaluate_again(
