@@ -12,6 +12,7 @@ from queue import SimpleQueue
 from typing import Any
 from uuid import uuid4
 
+from posenc_course.experiment._files import brief
 from posenc_course.experiment._pool import News, Work, do
 from posenc_course.experiment.config import Run
 
@@ -49,7 +50,7 @@ def run_there(work: Work, runs: Sequence[Run], scheduler: dict[str, str], tell: 
             try:
                 news = item.result()
             except (KilledWorker, CancelledError) as error:
-                raise ChildProcessError(f"the cluster gave up ({error}): the same command continues from there") from error
+                raise ChildProcessError(f"the cluster gave up: {brief(error)} The same command continues from there") from error
             item.release()  # so that it isn't done again when its worker ends
             tell(news)
             del waiting[news.run.name]
