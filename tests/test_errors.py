@@ -608,7 +608,7 @@ def lab_rows() -> dict[str, tuple[Arguments, dict[str, Any]]]:
         "experiment.folder.load_model": (
             {"scheme": "rope"},
             {
-                "scheme": unknown("scheme"), "seed": ("count >= 0", [7]), "part": [*unknown("part"), ("copy", "text, recite")],
+                "scheme": unknown("scheme"), "seed": ("count >= 0", [7]), "part": [*unknown("part"), ("copy", "are none")],
                 "folder": ["nowhere", (3, "'3'")],
             },
         ),

@@ -10,7 +10,6 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import fields
 from datetime import UTC, datetime
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -116,8 +115,7 @@ def run_of(record: Any) -> Run:
     """Return the run that a record belongs to; raise a ValueError unless it has the form that `train_run` gives it."""
     try:
         run = Run(*(record[key] for key in ("part", "scheme", "seed", "setting")))
-        part = PARTS[run.part]
-        itemgetter(*part.titles)(part.tables(record["evaluation"])["plain"])
+        PARTS[run.part].main(record["evaluation"])
         if not all(isinstance(number, float | int) for number in measured(record)):
             raise TypeError("a measurement is not a number")
     except (KeyError, TypeError, AttributeError) as error:

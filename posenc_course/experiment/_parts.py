@@ -62,7 +62,7 @@ class Part:
 
     vocabulary: ClassVar[int] = corpus.VOCAB_SIZE
     reads_corpus: ClassVar[bool] = True
-    # What every record holds at each length, and its title in a report. The first is a run's summary, in these words.
+    # What is measured at each length, and its title in a report. All records have the first, which sums them up in these words.
     titles: ClassVar[Mapping[str, str]] = {how: f"nats per byte, {how}" for how in ("nonoverlapping", "sliding", "last")}
     summary: ClassVar[tuple[str, str]] = ("nats at", ".3f")
 
@@ -98,6 +98,10 @@ class Part:
         """The measurements of each change; what was measured without one is "plain"."""
         return evaluation
 
+    def main(self, evaluation: dict[str, Any]) -> dict[str, Any]:
+        """What all records have: the first measurement, by length."""
+        return self.tables(evaluation)["plain"][next(iter(self.titles))]
+
 
 class Text(Part):
     """The experiment itself, where RoPE can have seeds of its own."""
@@ -112,14 +116,12 @@ class Text(Part):
 class Side(Part):
     """A side experiment, with a small decoder of text. It has too few bytes for more than the first measurement."""
 
-    titles: ClassVar = {"nonoverlapping": Part.titles["nonoverlapping"]}
-
     def sizes(self, config: Config, setting: str) -> Config:
         few = 32 * config.longest  # validation bytes
         return replace(small(config), steps=config.side_steps, evaluation_bytes=few, spans=1)
 
     def measure(self, model: Decoder, sizes: Config, text: Corpus) -> dict[str, Any]:
-        return {"plain": {how: evaluate_text(model, sizes, text.validation)["plain"][how] for how in self.titles}}
+        return {"plain": {"nonoverlapping": self.main(evaluate_text(model, sizes, text.validation))}}
 
 
 class Rate(Side):

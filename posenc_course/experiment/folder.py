@@ -161,7 +161,7 @@ def load_results(results: str | Path = "full") -> dict[str, Any]:
 
 
 def load_model(scheme: str, seed: int = 0, *, part: str = "text", folder: str | Path | None = None) -> Decoder:
-    """Load a decoder trained with this scheme in the part "text" or "recite", from a folder of runs or from the package.
+    """Load a decoder trained with this scheme in a part that has no settings, from a folder of runs or from the package.
 
     For "text", the package has the models of the quick preset, and for "recite", those of seven schemes. It has seed 0 of each
     of these schemes, and of RoPE also seeds 1 and 2. The model is ready to be evaluated. Raises ValueError if there is no such
@@ -186,8 +186,7 @@ def _summary(record: dict[str, Any]) -> str:
     """Summarize one record: its loss, or its share of right answers, at each length."""
     part = PARTS[record["part"]]
     words, form = part.summary
-    table = part.tables(record["evaluation"])["plain"][next(iter(part.titles))]
-    return f"{words} " + ", ".join(f"{L}: {number:{form}}" for L, number in table.items())
+    return f"{words} " + ", ".join(f"{L}: {number:{form}}" for L, number in part.main(record["evaluation"]).items())
 
 
 class _Clock:
