@@ -36,7 +36,7 @@ fix: notebooks  ## correct the style as far as ruff can
 test: .venv/complete  ## run all tests; for one chapter, assignment or topic: make test ONLY=10_rope
 	.venv/bin/pytest $(SELECTED)
 
-test-elsewhere: .venv/complete  ## run the chapters and assignments as if on different computers (an hour)
+test-elsewhere: .venv/complete  ## run all notebooks as if on different computers (an hour); it continues where it stopped
 	.venv/bin/python tools/elsewhere.py
 
 coverage: .venv/complete  ## run the package's own tests and show which lines they reach
