@@ -29,6 +29,7 @@ from posenc_course.models import find_model, load_models
 from posenc_course.sinusoidal import frequencies
 from tests.commands import ROOT
 from tests.test_models import OF_CLASS
+from tools.unseen import Noise, Unseen
 
 STORED = load_configurations()
 # What isn't as it seems: the codes of all findings that aren't notes. Every other configuration has none.
@@ -90,6 +91,12 @@ def test_the_last_channels_of_latent_attention_rotate_and_its_scores_have_a_fact
     report = inspect(STORED["DeepSeek-V3"]["config"], run=False)
     assert "base 10,000; 64 of 192 channels, from channel 128; pairs of neighbours" in report.text()
     assert "scores are multiplied by 1.874 in addition" in report.text()
+
+
+def test_layers_whose_last_digits_differ_are_of_one_kind() -> None:
+    with Unseen(Noise(0)):
+        report = inspect(LLAMA, run=False)
+    assert [kind.count for kind in report.kinds] == [LLAMA["num_hidden_layers"]]
 
 
 def test_what_a_configuration_leaves_to_its_class_is_said_for_each_kind_of_layer() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from posenc_course.inspector._breaking import CATALOGUE, Finding, Pairs, findings, limits, pairs
-from posenc_course.inspector._knowing import Kind, Knowledge, by_parts, done, like, of_table, written
+from posenc_course.inspector._knowing import Kind, Knowledge, alike, by_parts, done, like, of_table, written
 from posenc_course.inspector._probing import NotProbed, Probe, probe
 from posenc_course.inspector._reading import checked, first, load_configurations, number_of_layers, read_config, training_length
 from posenc_course.inspector._saying import FROM_TABLE, Report
@@ -56,7 +56,8 @@ def inspect(config: Mapping[str, Any], *, name: str = "", length: int | None = N
         expected = written(config, at)
         does = done(found, at, expected) if found else None
         if does or not found:  # otherwise, it's a layer without attention
-            kinds.setdefault((expected, does), []).append(at)
+            both = next((kind for kind in kinds if alike(kind, (expected, does))), (expected, does))
+            kinds.setdefault(both, []).append(at)
     made = tuple(Kind(tuple(layers), len(layers), *both) for both, layers in kinds.items())
     found_here = findings(config, made, found, unprobed, like(config))
     order = ("wrong", "warning", "note")

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from posenc_course.inspector._knowing import Kind, Knowledge, base_of, close, default_bases
+from posenc_course.inspector._knowing import Kind, Knowledge, alike, base_of, default_bases
 from posenc_course.inspector._probing import Probe
 from posenc_course.inspector._reading import ALWAYS, BASES, KEYS, longest, rope_parts, type_of_rope
 from posenc_course.models import Model
@@ -194,9 +194,9 @@ def _rotations_differ(written: Knowledge, done: Knowledge, where: str, found: Pr
     if len(now) != len(then):
         text = f"{2 * len(then)} channels should rotate, but {found.name} rotates {2 * len(now)} in {where}"
         yield _found("wrong", "channels", text)
-    elif not close(now, then):
+    elif not alike(now, then):
         base = base_of(now)
-        if stretched and close(now, written.trained):
+        if stretched and alike(now, written.trained):
             text = f"the scaling ({written.stretch[0]}, by {written.stretch[1]:g}) isn't used: {found.name} rotates without it"
             yield _found("wrong", "scaling", f"{text} in {where}")
         elif base and written.base and not math.isclose(base, written.base, rel_tol=1e-3):

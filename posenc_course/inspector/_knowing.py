@@ -181,7 +181,7 @@ def done(found: Probe, at: int, written: Knowledge) -> Knowledge | None:
     if did.rotation is None:
         return replace(whole or Knowledge("none"), **rest)
     channels, omega = did.rotation.channels, did.rotation.frequencies
-    base = written.base if close(omega, written.frequencies) else base_of(omega)
+    base = written.base if alike(omega, written.frequencies) else base_of(omega)
     trained = written.trained
     if len(trained) != len(omega):
         trained = tuple(frequencies(2 * len(omega), base).tolist()) if base else ()
@@ -194,7 +194,7 @@ def done(found: Probe, at: int, written: Knowledge) -> Knowledge | None:
         omega,
         trained,
         did.far.frequencies if did.far else (),
-        ("none", 1.0, None) if close(omega, trained) and not did.far else written.stretch,
+        ("none", 1.0, None) if alike(omega, trained) and not did.far else written.stretch,
         round(did.rotation.factor, 6),
         **rest,
     )
@@ -221,6 +221,12 @@ def base_of(omega: Sequence[float]) -> float | None:
     return float(f"{math.exp(math.log(omega[0] / omega[-1]) * len(omega) / (len(omega) - 1)):.4g}")
 
 
-def close(a: Sequence[float], b: Sequence[float]) -> bool:
-    """Equal but for the rounding of single precision."""
-    return len(a) == len(b) and all(math.isclose(x, y, rel_tol=1e-4, abs_tol=1e-12) for x, y in zip(a, b, strict=True))
+def alike(a: Any, b: Any) -> bool:
+    """Equal but for the rounding of single precision: numbers, what is known of two layers, or tuples of these."""
+    if isinstance(a, float) and isinstance(b, float):
+        return math.isclose(a, b, rel_tol=1e-4, abs_tol=1e-12)
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all(map(alike, a, b))
+    if isinstance(a, Knowledge) and isinstance(b, Knowledge):
+        return alike(tuple(vars(a).values()), tuple(vars(b).values()))
+    return bool(a == b)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 
 from posenc_course.inspector._breaking import Finding, pairs, which
-from posenc_course.inspector._knowing import Kind, Knowledge, close
+from posenc_course.inspector._knowing import Kind, Knowledge, alike
 
 FROM_TABLE = "these are the values of the table of models"
 
@@ -131,7 +131,7 @@ def _pair_words(known: Knowledge, length: int | None) -> Iterator[str]:
                 found = pairs(known, length or 1)
                 between = number - found.kept - found.divided
                 yield f"  {found.kept} pairs as they were, {between} between, {found.divided} divided by {max(divisors):.3g}"
-            moved = sum(not close([a], [b]) for a, b in zip(known.frequencies, known.trained, strict=True))
+            moved = sum(not alike(a, b) for a, b in zip(known.frequencies, known.trained, strict=True))
             paid = f"pay, too: {moved} of {number} pairs have other frequencies" if moved else "keep their frequencies"
             yield f"  texts within the old length {paid}"
     if not math.isclose(known.attention_factor, 1, rel_tol=1e-6):
