@@ -39,6 +39,15 @@ test: .venv/complete  ## run all tests; for one chapter, assignment or topic: ma
 test-elsewhere: .venv/complete  ## run all notebooks as if on different computers (an hour); it continues where it stopped
 	.venv/bin/python tools/elsewhere.py
 
+# Each module's tests, except for those that import a library which needs a newer PyTorch. What old versions warn of is long known.
+LOWEST := $(filter-out %/test_inspector.py %/test_llama.py %/test_models.py, \
+    $(wildcard $(patsubst posenc_course/%,tests/test_%.py,$(basename $(wildcard posenc_course/[a-z]*)))))
+test-lowest: .venv/complete  ## test the package with the lowest versions of PyTorch, NumPy and Matplotlib that it allows
+	.venv/bin/uv venv --quiet --clear --python 3.11 _lowest
+	.venv/bin/uv pip install --quiet --no-config --python _lowest --resolution lowest-direct ".[plot,released]"
+	.venv/bin/uv pip install --quiet --no-config --python _lowest --constraint requirements.lock hypothesis mpmath nbval playwright pytest-xdist threadpoolctl
+	CI= _lowest/bin/python -m pytest -m "not slow" -W ignore::DeprecationWarning $(LOWEST) tests/test_errors.py tests/test_refusals.py
+
 coverage: .venv/complete  ## run the package's own tests and show which lines they reach
 	.venv/bin/pytest tests $(patsubst %,--ignore=tests/test_%.py,style packaging setup docs notebooks execute site) --cov=posenc_course --cov-report=term-missing --cov-fail-under=95
 
@@ -105,7 +114,7 @@ lock: .venv/complete  ## pin the newest allowed packages in requirements.lock
 	.venv/bin/uv pip compile --quiet --upgrade --extra plot --extra teach --extra test requirements.txt pyproject.toml
 
 clean:  ## remove everything that was built, but keep the environment .venv
-	rm -rf _build _colab _links _paper _quizzes _site _solutions
+	rm -rf _build _colab _links _lowest _paper _quizzes _site _solutions
 
 .venv/complete: requirements.lock pyproject.toml tools/setup_env.py
 	@$(PYTHON) tools/setup_env.py
@@ -125,4 +134,4 @@ _solutions/complete: .venv/complete $(SOURCES)
 	.venv/bin/jupyter-book build . --path-output _solutions --toc _solutions/_toc.yml -W -n --keep-going
 	@touch $@
 
-.PHONY: help book check fix test test-elsewhere coverage audit bench exercises experiment lint lab models execute serve site quizzes pdf archive decks clips links lock notebooks text clean
+.PHONY: help book check fix test test-elsewhere test-lowest coverage audit bench exercises experiment lint lab models execute serve site quizzes pdf archive decks clips links lock notebooks text clean

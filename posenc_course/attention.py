@@ -99,7 +99,9 @@ def linear_attention(
     decay = torch.zeros_like(weights) if bias is None else bias.to(weights)
     if mask is not None:
         decay = torch.where(mask, decay, -math.inf)
-    mixed = F.rms_norm(weights * decay.exp() @ value, value.shape[-1:])
+    mixed = weights * decay.exp() @ value
+    # By itself, torch 2.4 adds half precision's epsilon, which may be larger than the mean square; later versions add this.
+    mixed = F.rms_norm(mixed, mixed.shape[-1:], eps=torch.finfo(torch.promote_types(mixed.dtype, torch.float32)).eps)
     if bias is not None and mixed[..., 0].isnan().any():
         _refuse_infinity(bias)
     return mixed

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import posenc_course
 from tests.commands import ROOT, run
 from tools import setup_env
 
@@ -101,6 +102,16 @@ def test_workflow_checks_pull_requests_and_tests_the_rest() -> None:
     workflow = (ROOT / ".github/workflows/pages.yml").read_text()
     assert "github.event_name == 'pull_request' && 'CI=true make check' || '.ci/run'" in workflow
     assert "\nCI=true make test\n" in (ROOT / ".ci/run").read_text()
+
+
+def test_workflow_tries_the_lowest_versions() -> None:
+    """Those of [project], with every extra that the package itself can use, rather than the one that [tool.uv] pins."""
+    assert "\n      - run: make test-lowest\n" in (ROOT / ".github/workflows/pages.yml").read_text()
+    commands = run("make", "--dry-run", "test-lowest").stdout
+    assert '--no-config --python _lowest --resolution lowest-direct ".[plot,released]"\n' in commands
+    tried = {Path(name).stem.removeprefix("test_") for name in re.findall(r"tests/test_\w+\.py", commands)}
+    tested = {module for module in posenc_course._modules() if (ROOT / f"tests/test_{module}.py").exists()}
+    assert tested - tried == {"inspector", "llama", "models"}, "their tests import transformers"
 
 
 LINT = ["ruff check", "ruff format --check", "mypy", "deno check --quiet book"]
