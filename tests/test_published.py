@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -12,6 +13,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 from xml.etree import ElementTree as ET
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
@@ -38,6 +40,12 @@ def published(site: Site) -> Path:
     made = subprocess.run(command, cwd=site.root, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert made.returncode == 0, f"tools/book/site.py failed:\n{made.stdout}"
     return folder
+
+
+def named_wheel(published: Path) -> Path:
+    """The wheel that pages name: its version ends with what is in it."""
+    (wheel,) = published.glob("posenc_course-*+*.whl")
+    return wheel
 
 
 def heading(published: Path, page: str) -> tuple[str, str]:
@@ -317,7 +325,7 @@ def test_missing_page_is_told_at_any_depth_and_searched_from(published: Path, br
 
 @pytest.mark.parametrize("page", NOTEBOOKS)
 def test_notebook_names_the_wheel_in_full(published: Path, page: str) -> None:
-    address = f"{ADDRESS}/{next(published.glob('*.whl')).name}"
+    address = f"{ADDRESS}/{named_wheel(published).name}"
     line = re.compile(rf"%pip install [^\n]*{re.escape(address)}")
     notebook = json.loads((published / "_sources" / SOURCES[page.removesuffix(".html")]).read_text(encoding="utf-8"))
     first = next("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code")
@@ -348,7 +356,7 @@ def test_colab_opens_a_notebook_that_installs_the_wheel(published: Path, page: s
         assert "Colab" in button.get_text()
         notebook = json.loads((published.with_name("_colab") / name).read_text(encoding="utf-8"))
         first = next("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code")
-        wheel = re.escape(f"{ADDRESS}/{next(published.glob('*.whl')).name}")
+        wheel = re.escape(f"{ADDRESS}/{named_wheel(published).name}")
         assert re.search(rf"^%pip install [^\n]*{wheel}$", first, re.MULTILINE), f"{name} does not install the wheel:\n{first}"
         assert "# %pip" not in first, f"{name} leaves something out that it needs:\n{first}"
 
@@ -361,10 +369,37 @@ def test_colab_needs_an_address_and_a_repository(tmp_path: Path, given: list[str
 
 
 def test_wheel_installs_and_imports(published: Path, tmp_path: Path) -> None:
-    wheel = next(published.glob("*.whl"))
+    wheel = named_wheel(published)
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", str(tmp_path), str(wheel)]
     subprocess.run(pip, check=True)
     command = [sys.executable, "-c", "import posenc_course; print(posenc_course.__file__)"]
     environment = os.environ | {"PYTHONPATH": str(tmp_path)}
     imported = subprocess.run(command, cwd=tmp_path, env=environment, text=True, capture_output=True)
     assert str(tmp_path) in imported.stdout, f"{wheel.name} installs but does not import alone:\n{imported.stderr}"
+
+
+def test_wheels_with_other_files_have_other_versions(published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So pip replaces the wheel that a reader already has; handouts find the one without the mark."""
+    (plain,) = {*published.glob("*.whl")} - {named_wheel(published)}
+    assert named_wheel(published).name == plain.name.replace("-py3", f"+{publishing.contents(plain)}-py3")
+    for wheel in plain, named_wheel(published):
+        distribution = wheel.name.removesuffix("-py3-none-any.whl")
+        with ZipFile(wheel) as packed:
+            metadata = packed.read(f"{distribution}.dist-info/METADATA").decode()
+        assert f"\nVersion: {distribution.removeprefix('posenc_course-')}\n" in metadata
+
+    shutil.copytree(ROOT / "posenc_course", tmp_path / "posenc_course", ignore=shutil.ignore_patterns("data", "__pycache__"))
+    for name in ["pyproject.toml", "README.md", "LICENSE", "LICENSE-CODE", "posenc_course/data/corpus_LICENSE.txt"]:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    monkeypatch.setattr(publishing, "ROOT", tmp_path)
+
+    def made() -> str:
+        return publishing.contents(tmp_path / publishing.add_wheel(tmp_path))
+
+    before = made()
+    (tmp_path / "posenc_course/rope.py").touch()
+    assert made() == before, "the same files, at another time, are another wheel"
+    with (tmp_path / "posenc_course/rope.py").open("a") as file:
+        file.write("# changed\n")
+    assert made() != before

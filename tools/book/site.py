@@ -1,24 +1,25 @@
 """Makes a folder for any static host from the built book, or an archive: `make site` and `make archive` call it.
 
 The folder includes the package's wheel, leaves out files that no page uses, and redirects old addresses to new ones. If the
-site's address is given, it is added to the line in each chapter's first cell that installs the wheel, on the pages and in the
-notebooks for download, and the pages get the metadata from tools/found.py. If a repository on GitHub is given too, each
-notebook's page has a button that opens it in Colab.
+site's address is given, the line in each chapter's first cell that installs the wheel names it in full, on the pages and in
+the notebooks for download, and the pages get the metadata from tools/book/found.py. If a repository on GitHub is given too,
+each notebook's page has a button that opens it in Colab.
 """
 
 import argparse
-import os
 import re
 import shutil
-import subprocess
 import sys
 import tomllib
+from hashlib import sha256
 from html import escape
 from os.path import relpath
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+from flit_core.wheel import WheelBuilder  # type: ignore[import-untyped]
 
 from tools.book.found import Course
 
@@ -50,7 +51,9 @@ def publish(html: Path, site: Path, url: str = "", repository: str = "") -> None
     wheel = add_wheel(site)
     heads = dict[str, str]()
     if url:
-        name_in_full(site, wheel, url)
+        # To pip, two wheels of one version are the same, and it keeps the one that a reader has: pages name one that differs
+        # whenever its files do. The other stays, because handouts and other pages' links name it.
+        name_in_full(site, wheel, f"{url}/{add_wheel(site, f'+{contents(site / wheel)}')}")
         course = Course(ROOT, site, url)
         heads = {page.path: course.head(page) for page in course.pages}
         course.draw()
@@ -88,22 +91,33 @@ def drop_unnamed(site: Path) -> None:
         file.unlink()
 
 
-def add_wheel(site: Path) -> str:
-    """Builds the package's wheel, and returns its file name."""
-    wheel_only = ["wheel", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-build-isolation"]
-    undated = os.environ | {"SOURCE_DATE_EPOCH": "315532800"}  # 1980, the earliest time in zip files
-    subprocess.run([sys.executable, "-m", "pip", *wheel_only, "--wheel-dir", site, ROOT], check=True, env=undated)
-    wheel = next(site.glob("*.whl")).name
+def add_wheel(site: Path, mark: str = "") -> str:
+    """Builds the package's wheel, with `mark` at the end of its version, and returns its file name."""
+    unnamed = site / "unnamed.whl"
+    with unnamed.open("wb") as file:
+        builder = WheelBuilder.from_ini_path(ROOT / "pyproject.toml", file)
+        builder.source_time_stamp = (1980, 1, 1, 0, 0, 0)  # the same files always give the same wheel
+        builder.metadata.version += mark
+        builder.build()
+    wheel = str(builder.wheel_filename)
+    unnamed.rename(site / wheel)
     for notebook in (site / "_sources").rglob("*.ipynb"):
-        if wheel not in notebook.read_text(encoding="utf-8"):
+        if not mark and wheel not in notebook.read_text(encoding="utf-8"):
             sys.exit(f"{notebook.name} doesn't name {wheel}: its first cell must show how to install this version")
     return wheel
 
 
-def name_in_full(site: Path, wheel: str, url: str) -> None:
+def contents(wheel: Path) -> str:
+    """Eight digits that stand for what is in the wheel: of its list of checksums, since machines compress differently."""
+    with ZipFile(wheel) as packed:
+        (record,) = (name for name in packed.namelist() if name.endswith(".dist-info/RECORD"))
+        return sha256(packed.read(record)).hexdigest()[:8]
+
+
+def name_in_full(site: Path, wheel: str, address: str) -> None:
     for page in [*site.rglob("*.html"), *(site / "_sources").rglob("*.ipynb")]:
         text = page.read_text(encoding="utf-8")
-        page.write_text(text.replace(wheel, f"{url}/{wheel}"), encoding="utf-8")
+        page.write_text(text.replace(wheel, address), encoding="utf-8")
 
 
 def lead_from_figures(site: Path, url: str) -> None:
