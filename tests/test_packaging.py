@@ -1,5 +1,6 @@
 """The package and its pins: bounds that the lock keeps, one version, and an installation that works without the book."""
 
+import json
 import re
 import sys
 import tomllib
@@ -69,10 +70,58 @@ def test_lock_suits_any_machine() -> None:
 
 
 def test_versions_agree() -> None:
+    """Above the newest release, the changelog may say what comes next; what is named in the meantime is the release."""
     import posenc_course
 
-    assert posenc_course.__version__ == PROJECT["version"]
-    assert f"\nversion: {PROJECT['version']}\n" in (ROOT / "CITATION.cff").read_text(), "CITATION.cff has a different version"
+    version, day = re.findall(r"^## (\S+) \((\d{4}-\d\d-\d\d)\)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)[0]
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert posenc_course.__version__ == PROJECT["version"] == version, "the newest dated version in CHANGELOG.md is another one"
+    assert (citation["version"], str(citation["date-released"])) == (version, day), "CITATION.cff and CHANGELOG.md disagree"
+
+
+@pytest.mark.parametrize(
+    ("tag", "built", "heading", "released"),
+    [
+        ("v1.2.0", "1.2.0", "1.2.0 (2027-02-03)", True),
+        ("1.2.0", "1.2.0", "1.2.0 (2027-02-03)", False),
+        ("v1.2.0", "1.1.0", "1.2.0 (2027-02-03)", False),
+        ("v1.2.0", "1.2.0", "1.2.0 (unreleased)", False),
+        ("v1.2.0", "1.2.0", "1.1.0 (2027-02-03)", False),
+    ],
+)
+def test_a_release_goes_on_the_index_only_if_all_name_one_version(
+    tmp_path: Path, tag: str, built: str, heading: str, released: bool
+) -> None:
+    jobs = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())["jobs"]
+    (check,) = (step["run"] for step in jobs["build"]["steps"] if "TAG" in step.get("env", {}))
+    (tmp_path / "dist").mkdir()
+    (tmp_path / f"dist/posenc_course-{built}-py3-none-any.whl").touch()
+    (tmp_path / "CHANGELOG.md").write_text(f"# Changelog\n\n## {heading}\n")
+    assert (run("bash", "-e", "-c", check, cwd=tmp_path, TAG=tag).returncode == 0) is released
+    assert jobs["publish"]["needs"] == "build"
+
+
+def test_archives_and_citations_describe_the_same_course() -> None:
+    """Zenodo reads .zenodo.json and then passes over CITATION.cff; it takes one licence, the one of the texts."""
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    archived = json.loads((ROOT / ".zenodo.json").read_text("utf-8"))
+    for name in ["title", "version", "keywords"]:
+        assert archived[name] == citation[name], f".zenodo.json and CITATION.cff have different values for {name}"
+    assert archived["upload_type"] == citation["type"]
+    assert archived["license"] == citation["license"][0].lower()
+    assert archived["creators"] == citation["authors"] == PROJECT["authors"]
+
+
+def test_importing_the_package_reads_no_data() -> None:
+    """Its formulas don't need the models and texts that come along, nor do its other modules until somebody asks for them."""
+    code = (
+        "import importlib, sys; opened = []; "
+        "sys.addaudithook(lambda event, given: opened.append(str(given[0])) if event == 'open' else None); "
+        "import posenc_course as p; [importlib.import_module(f'posenc_course.{name}') for name in p._modules()]; "
+        "print(len(opened), [name for name in opened if 'posenc_course/data' in name.replace(chr(92), '/')])"
+    )
+    done = run(sys.executable, "-c", code)
+    assert re.fullmatch(r"\d{2,} \[\]\n", done.stdout), done.stdout + done.stderr
 
 
 @pytest.mark.slow
