@@ -105,12 +105,14 @@ def added_by_pairs(seed: int, scheme: RotaryPositions) -> np.ndarray:
 
 
 @cache
+def losses(seed: int, scheme: PositionScheme) -> np.ndarray:
+    model = with_positions(load_model("rope", seed), scheme)
+    return np.asarray(token_losses(model, texts_of_the_chapter()).double().mean(dim=0))
+
+
 def added_by_far_keys(seed: int, scheme: PositionScheme) -> np.ndarray:
     """Nats at each position, more than with a window of 64."""
-    model = load_model("rope", seed)
-    masked = WindowedPositions(RotaryPositions(OMEGA), 64)
-    far, near = (token_losses(with_positions(model, s), texts_of_the_chapter()).double().mean(dim=0) for s in (scheme, masked))
-    return np.asarray(far - near)
+    return losses(seed, scheme) - losses(seed, WINDOWED)
 
 
 def smooth(losses: np.ndarray) -> np.ndarray:
@@ -130,6 +132,7 @@ def first_above(scores: np.ndarray, trained: np.ndarray) -> int | None:
 
 
 AS_TRAINED = RotaryPositions(OMEGA)
+WINDOWED = WindowedPositions(AS_TRAINED, 64)
 # What is changed (a pair and its speed, or a recipe and its factor), the model's seed, and the key's distance.
 SETTINGS: list[tuple[tuple[int, float] | tuple[str, int] | None, int, int]] = [
     (None, 0, 40),
@@ -232,8 +235,7 @@ def test_half_as_fast_pair_3_puts_the_cliff_twice_as_far(browser: Browser, site:
     slower = RotaryPositions(OMEGA * torch.where(torch.arange(8) == 3, 0.5, 1.0))
     before, after = (added_by_far_keys(seed, scheme) for scheme in (AS_TRAINED, slower))
     first, then = (cliff_of(losses) or 0 for losses in (before, after))
-    masked = WindowedPositions(AS_TRAINED, 64)
-    near = token_losses(with_positions(load_model("rope", seed), masked), texts_of_the_chapter())[:, :256].double().mean()
+    near = losses(seed, WINDOWED)[:256].mean()
     with started(browser, site, "fig-break") as tab:
         for _ in range(seed):
             chosen(tab.locator("#fig-break"), "Model").press("ArrowDown")
