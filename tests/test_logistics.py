@@ -105,7 +105,7 @@ def test_feedback_goes_back_under_the_names_of_the_download(platform: tuple[Path
 
 @pytest.mark.parametrize(("done", "lacks"), [([], "zip_collect"), (["downloaded/01_order/extracted/a"], "generate_feedback")])
 def test_what_cannot_be_handed_back_says_what_to_run(tmp_path: Path, done: list[str], lacks: str) -> None:
-    from tools.hand_back import pack
+    from tools.teaching.hand_back import pack
 
     for folder in done:
         (tmp_path / folder).mkdir(parents=True)
@@ -115,7 +115,7 @@ def test_what_cannot_be_handed_back_says_what_to_run(tmp_path: Path, done: list[
 
 
 def test_who_is_not_in_the_download_is_named(tmp_path: Path) -> None:
-    from tools.hand_back import pack
+    from tools.teaching.hand_back import pack
 
     for student in ("lovelaceada_1843", "hoppergrace_1906"):
         (tmp_path / "feedback" / student / "01_order").mkdir(parents=True)

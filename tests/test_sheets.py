@@ -18,8 +18,8 @@ from posenc_course import checks
 from posenc_course.checks import _exercise, _sandbox
 from posenc_course.checks._exercise import PASSES, Check
 from tests.commands import ROOT
-from tools import sheets
-from tools.sheets import SOURCES, Sheet
+from tools.teaching import sheets
+from tools.teaching.sheets import SOURCES, Sheet
 
 STUDENTS = ["Ada Lovelace", "Emmy Noether", "Sofia Kovalevskaya", "Wang Zhenyi"]
 

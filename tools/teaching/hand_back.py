@@ -1,6 +1,6 @@
 """Packs the feedback on an assignment for Canvas or Moodle, which then gives each page to the student that it's for.
 
-    python ../tools/hand_back.py 01_order    # in exercises/, after nbgrader's zip_collect and generate_feedback
+    python ../tools/teaching/hand_back.py 01_order    # in exercises/, after nbgrader's zip_collect and generate_feedback
 
 Writes hand_back/01_order.zip. Both systems tell by the name of a file whose it is, so each page gets the name that the
 student's notebook had in the download.

@@ -1,6 +1,6 @@
 """Makes a sheet for each student of a class, with numbers of their own, and the key to all of them.
 
-    python ../tools/sheets.py 01_order names.txt    # in exercises/; names.txt has a name on each line
+    python ../tools/teaching/sheets.py 01_order names.txt    # in exercises/; names.txt has a name on each line
 
 Writes a notebook for each student into the folder handout/sheets/01_order, and keys/01_order.ipynb. A sheet's source, such as
 sheets/01_order.md, is a notebook as MyST Markdown. Its first cell, which nobody gets, picks the numbers with `chance`, the
@@ -26,7 +26,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from posenc_course._system import write_whole
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 SOURCES = {path.stem: path for path in sorted((ROOT / "exercises/sheets").glob("*.md"))}
 RULE = (
     "In the first task, the right answer earns nothing: make the mistake that the check names, and no other. When you have, "
