@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
@@ -10,11 +9,10 @@ import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from posenc_course.alibi import AlibiPositions, alibi_attention, alibi_bias, alibi_slopes
 from posenc_course.attention import attention, causal_mask
-from tests.tensors import close, normal
+from tests.tensors import Kept, close, normal
 from tools.lab import vectors
 
 X_TRANSFORMERS_WARNS = "ignore:.torch.jit.script. is deprecated:DeprecationWarning"  # when it is imported
@@ -161,21 +159,6 @@ def test_the_causal_weights_equal_those_of_bloom_and_mpt(num_heads: int) -> None
         close(theirs[1, :, 3:], ours[1, :, 3:], 1e-6)
 
 
-def test_a_single_query_after_a_cache_has_the_last_row_of_the_whole() -> None:
-    """Bitwise, at every step: a bias that is computed from the query's index in memory would be 0 throughout."""
-    whole, slopes = torch.arange(12), alibi_slopes(HEADS)
-    bias = alibi_bias(whole, whole, slopes)
-    for m in range(12):
-        assert torch.equal(alibi_bias(whole[m : m + 1], whole[: m + 1], slopes), bias[:, :, m : m + 1, : m + 1])
-
-
-def test_a_left_padded_sequence_has_the_bias_that_it_has_alone() -> None:
-    """Positions count tokens, not padding: the second sequence starts with two tokens of padding."""
-    padded, alone = torch.tensor([[0, 1, 2, 3, 4], [0, 0, 0, 1, 2]]), torch.arange(3)
-    together = alibi_bias(padded, padded, alibi_slopes(HEADS))
-    assert torch.equal(together[1:, :, 2:, 2:], alibi_bias(alone, alone, alibi_slopes(HEADS)))
-
-
 # ── the fast form ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -242,25 +225,12 @@ def test_half_precision_costs_one_rounding_at_the_end(length: int, dtype: torch.
     assert ((fast[..., rows, :].double() - expected).abs() <= half_unit * expected.abs() + 1e-5).all()
 
 
-class Largest(TorchDispatchMode):
-    """Keeps the number of elements of the largest tensor that any operation makes."""
-
-    elements = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        for made in result if isinstance(result, (tuple, list)) else [result]:
-            if isinstance(made, Tensor):
-                self.elements = max(self.elements, made.numel())
-        return result
-
-
 def largest_of(function: Callable[..., Tensor], length: int, d_head: int, dtype: torch.dtype) -> int:
     """Forward and backward."""
     qkv, slopes = inputs(2, length, d_head, dtype), alibi_slopes(2)
-    with Largest() as watch:
+    with Kept() as kept:
         function(*qkv, slopes).sum().backward()
-    return watch.elements
+    return max(made.numel() for made in kept.tensors)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])

@@ -417,16 +417,6 @@ def test_normalized_positions_cannot_be_cached() -> None:
     assert (difference[1:-1] > 1e-3).all()
 
 
-def test_dynamic_ntk_cannot_be_cached_beyond_its_length() -> None:
-    """Within the original length it can; beyond, cached keys keep the rotation that they got for a shorter sequence."""
-    difference = {}
-    for original_length in (LENGTH, 2):
-        decoder = model(Decoder, DynamicNTKPositions(frequencies(D_HEAD, base=2), original_length))
-        difference[original_length] = (decode(decoder, tokens(), [1] * LENGTH) - decoder(tokens())).abs().max()
-    assert difference[LENGTH] < 1e-12
-    assert difference[2] > 1e-3
-
-
 def test_every_scheme_of_the_package_is_tried() -> None:
     """None is left out of the tests above."""
     for info in pkgutil.iter_modules(posenc_course.__path__, "posenc_course."):
@@ -483,15 +473,6 @@ def test_decoding_after_a_left_padded_prompt_equals_each_sequence_alone(name: st
     decoded = torch.cat((prompt, *steps), dim=1)
     torch.testing.assert_close(decoded[:1], decoder(tokens()[:1]), rtol=0, atol=1e-12)
     torch.testing.assert_close(decoded[1:, 2:], decoder(tokens()[1:, 2:]), rtol=0, atol=1e-12)
-
-
-def test_positions_count_not_the_place_in_memory() -> None:
-    """A sequence written backwards, with its positions, gives the same numbers backwards."""
-    decoder = model(Decoder, SinusoidalPositions(D_MODEL))
-    reversed_order = torch.arange(LENGTH - 1, -1, -1)
-    torch.testing.assert_close(
-        decoder(tokens()[:, reversed_order], reversed_order), decoder(tokens())[:, reversed_order], rtol=0, atol=1e-12
-    )
 
 
 def test_a_cache_keeps_what_it_was_given() -> None:

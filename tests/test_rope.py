@@ -3,7 +3,6 @@
 import itertools
 import math
 from collections.abc import Callable
-from typing import Any
 from unittest.mock import Mock
 
 import mpmath  # type: ignore[import-untyped]
@@ -12,7 +11,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from posenc_course import rope
 from posenc_course.attention import MultiHeadAttention
@@ -30,7 +28,7 @@ from posenc_course.rope import (
 )
 from posenc_course.sinusoidal import frequencies
 from posenc_course.transformer import Decoder
-from tests.tensors import close, normal
+from tests.tensors import Kept, close, normal
 from tools.lab import vectors
 
 # All sizes differ, so that a mixed-up axis can't go unnoticed.
@@ -494,21 +492,6 @@ def test_the_product_of_complex_numbers_equals_the_plain_form(kind: str, dtype: 
 def test_the_fast_form_equals_the_plain_one_for_any_size(shape: Shape, seed: int, base: float) -> None:
     x, cos_sin = normal(*shape, seed=seed), tables64(scattered(shape[2], seed), shape[-1], base)
     close(apply_rope_complex(x, *cos_sin), apply_rope(x, *cos_sin, interleaved=True), 1e-14)
-
-
-class Kept(TorchDispatchMode):
-    """Keeps every tensor that an operation makes, so that no later one reuses its memory."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tensors: list[Tensor] = []
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        self.tensors += [
-            made for made in (result if isinstance(result, (tuple, list)) else [result]) if isinstance(made, Tensor)
-        ]
-        return result
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])

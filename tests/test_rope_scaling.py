@@ -389,16 +389,6 @@ def some_tokens() -> Tensor:
     return torch.randint(VOCAB, (2, LENGTH), generator=torch.Generator().manual_seed(0))
 
 
-@pytest.mark.parametrize("chunks", [[1] * LENGTH, [4, 1, 4]], ids=str)
-@pytest.mark.parametrize("method", METHODS)
-def test_stretched_frequencies_that_are_fixed_can_be_cached(method: str, chunks: list[int]) -> None:
-    """Also far beyond the original length, here 8 tokens: the rotation that a key got when it came stays right."""
-    omega = METHODS[method](frequencies(D_HEAD, base=20.0), 4.0, 8)
-    assert not torch.equal(omega, frequencies(D_HEAD, base=20.0))
-    decoder = decoder_with(RotaryPositions(omega, attention_factor=yarn_attention_factor(4.0)))
-    torch.testing.assert_close(decoded(decoder, some_tokens(), chunks), decoder(some_tokens()), rtol=0, atol=1e-12)
-
-
 @pytest.mark.parametrize("factor", [1.0, 2.0])
 def test_dynamic_ntk_rotates_as_if_fixed_for_the_longest_position_in_sight(factor: float) -> None:
     """Within the original length bitwise as unstretched; the longest may be a key's, a query's, or another sequence's."""
