@@ -20,7 +20,6 @@ import torch
 import transformers
 from torch import Tensor
 
-from posenc_course.alibi import alibi_bias, alibi_slopes
 from posenc_course.attention import attention, causal_mask
 from posenc_course.inspector._probing import SMALL, TOKENS, WINDOW, heads_first, watching
 from posenc_course.models import LayerKind, Model, Settings, find_model, last_look, load_models
@@ -419,15 +418,7 @@ def test_sinusoids_of_whisper_have_the_base_of_the_table() -> None:
     torch.testing.assert_close(table.data, expected, rtol=0, atol=1e-3)  # float32 angles of up to 1,500
 
 
-def test_biases_are_those_of_the_package() -> None:
-    from transformers.models.bloom.modeling_bloom import build_alibi_tensor
-    from transformers.models.mpt.modeling_mpt import build_mpt_alibi_tensor
-
-    bias = alibi_bias([7], range(8), alibi_slopes(4))[..., 0, :]  # of the last query
-    bloom = build_alibi_tensor(torch.ones(1, 8), 4, torch.float32)[:, 0]
-    torch.testing.assert_close(bloom - bloom[:, -1:], bias.float().view(4, 8))
-    mpt = build_mpt_alibi_tensor(4, 8, transformers.MptConfig().attn_config.alibi_bias_max)
-    torch.testing.assert_close(mpt.view(4, 8), bias.float().view(4, 8))
+def test_t5_and_mpt_have_the_settings_of_the_table() -> None:
     assert transformers.MptConfig().attn_config.alibi
     config = transformers.T5Config()
     assert find_model("T5").attention[0].default.rows == config.relative_attention_num_buckets
@@ -490,28 +481,17 @@ def test_layers_of_hybrid_models_are_counted_in_their_configurations() -> None:
 
 
 def test_layers_without_rope_lengthen_queries_in_llama_4() -> None:
-    """From the 8,192nd token on; here from the fourth."""
-    from transformers.models.llama4.modeling_llama4 import Llama4TextAttention
-
+    """From the 8,192nd token on; that they do, is in test_temperature.py."""
     _, kind = find_model("Llama 4").attention
     assert kind.temperature
     config = transformers.Llama4TextConfig()
     assert (config.attn_scale, config.floor_scale) == (kind.temperature.factor, kind.temperature.length)
     assert config.attn_temperature_tuning
-    torch.manual_seed(0)
-    layer, x = Llama4TextAttention(small("Llama4TextConfig", floor_scale=4), layer_idx=3), torch.randn(1, 6, 64)
-    assert not layer.use_rope
-    weights = []
-    for layer.attn_temperature_tuning in (True, False):
-        weights.append(layer(x, position_embeddings=None, attention_mask=None)[1][0, 0])
-    assert [torch.equal(a, b) for a, b in zip(*weights, strict=True)] == [True] * 3 + [False] * 3
     assert kind.temperature.from_one
 
 
 def test_inkling_s_query_chooses_a_bias_for_each_offset() -> None:
-    """The bias is the product of 16 numbers from the token with a table; farther than the table goes, it's 0."""
-    from transformers.models.inkling.modeling_inkling import InklingRelativeLogits
-
+    """How, is in test_vectors.py; here, how far, and in which layers."""
     windowed, whole = find_model("Inkling").attention
     config = transformers.InklingTextConfig()
     counted = Counter(config.layer_types)
@@ -519,16 +499,6 @@ def test_inkling_s_query_chooses_a_bias_for_each_offset() -> None:
     assert (counted["hybrid"], len(config.layer_types)) == whole.default.layers
     assert config.sliding_window == windowed.default.window == windowed.default.rows
     assert config.rel_extent == whole.default.rows
-    torch.manual_seed(0)
-    made = InklingRelativeLogits(config.d_rel, 4)
-    (table,) = made.parameters()
-    table.data.normal_()
-    features, m = torch.randn(1, 9, 2, config.d_rel), torch.arange(9)  # (batch, L, heads, 16)
-    biases = made(features, m, m)[0]  # (heads, L, L)
-    offsets = m[:, None] - m
-    of_offset = features[0].transpose(0, 1) @ table.data.view(config.d_rel, 4)  # (heads, L, offsets)
-    expected = of_offset.gather(-1, offsets.clamp(0, 3).expand(2, -1, -1)) * ((offsets >= 0) & (offsets < 4))
-    torch.testing.assert_close(biases.tril(), expected)
 
 
 def test_scores_of_inkling_grow_beyond_a_length() -> None:
