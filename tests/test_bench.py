@@ -2,11 +2,9 @@
 
 import json
 import os
-import runpy
 import subprocess
 import sys
 from collections import defaultdict
-from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -52,20 +50,6 @@ def test_a_quick_run_tries_everything_and_writes_nothing() -> None:
     assert {path: path.stat().st_mtime_ns for path in bench.DATA.iterdir()} == before
 
 
-@pytest.mark.parametrize("option", ["everything", "--slow"])
-def test_a_wrong_option_is_named_in_one_line(
-    option: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["bench.py", option])
-    with pytest.raises(SystemExit, match="2"):
-        runpy.run_path(bench.__file__, run_name="__main__")
-    said = capsys.readouterr()
-    assert said.out == ""
-    *_, last = said.err.splitlines()
-    assert "error: " in last
-    assert option in last
-
-
 def test_what_is_measured_has_a_process_of_its_own() -> None:
     assert os.getpid() == bench.apart(os.getpid, quick=True) != bench.apart(os.getpid, quick=False)
 
@@ -80,17 +64,6 @@ def test_a_race_takes_turns_and_times_each() -> None:
 
 
 # ── what is stored ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize("name", STORED)
-def test_results_say_how_they_were_made(name: str) -> None:
-    made = STORED[name]["made"]
-    assert made.keys() == {"command", "date", "machine", "versions"}
-    assert date.fromisoformat(made["date"]) >= date(2025, 1, 1)
-    assert made["machine"].keys() == {"processor", "logical_cores"}
-    assert made["machine"]["processor"]
-    assert made["machine"]["logical_cores"] >= 1
-    assert made["versions"].keys() == {"python", *bench.PACKAGES}
 
 
 @pytest.mark.parametrize("threads", [1, 2])
