@@ -295,14 +295,14 @@ def directions_agree(page: Page) -> Iterator[str]:
             words = re.sub(r"<!--.*?-->", " ", sentence, flags=re.DOTALL).lower()
             said = {*re.findall(r"[a-z]+", words)}
             for found in ties(sentence):
-                for turned_bound in _bounds_disagree(bounds(words), bounds(found.key)):
-                    yield f"{where} says {turned_bound} of {found}: correct the sentence"
+                for reversed_bound in _bounds_disagree(bounds(words), bounds(found.key)):
+                    yield f"{where} says {reversed_bound} of {found}: correct the sentence"
             for found in (tie for tie in ties(sentence) if tie.verdict):
                 printed = {*re.findall(r"[a-z]+", f"{found.key} {found.verdict}".lower())}
                 for one, other in [*OPPOSITES, *(pair[::-1] for pair in OPPOSITES)]:
-                    turned = said.intersection(other) if not said.intersection(one) else set()
-                    if turned and (of_line := printed.intersection(one)) and not printed.intersection(other):
-                        yield f"{where} says {min(turned)!r} where {found} says {min(of_line)!r}: correct the sentence"
+                    reverse = said.intersection(other) if not said.intersection(one) else set()
+                    if reverse and (of_line := printed.intersection(one)) and not printed.intersection(other):
+                        yield f"{where} says {min(reverse)!r} where {found} says {min(of_line)!r}: correct the sentence"
                 rank = re.search(rf"\b(above|below) (?!{PARTS}|an? )[a-z]", found.key) if found.verdict == "yes" else None
                 same, opposite = RANKS[rank[1]] if rank else ("", "")
                 if rank and re.search(rf"\b(?:{opposite})\b", words) and not re.search(rf"\b(?:{same}|{rank[1]})\b", words):
@@ -311,10 +311,10 @@ def directions_agree(page: Page) -> Iterator[str]:
 
 def _bounds_disagree(said: dict[str, set[str]], printed: dict[str, set[str]]) -> Iterator[str]:
     for side, other in (("less", "more"), ("more", "less")):
-        if turned := printed[side] & said[other] - said[side]:
+        if reverse := printed[side] & said[other] - said[side]:
             yield f"{other!r} instead of {side!r}"
         of_line, of_text = ({part for part in parts[side] if not re.search(r"\d", part)} for parts in (printed, said))
-        if of_line and of_text and not of_line & of_text and not turned:
+        if of_line and of_text and not of_line & of_text and not reverse:
             yield f"{min(of_text)!r} instead of {min(of_line)!r}"
 
 
@@ -359,9 +359,9 @@ def numbered_things_are_compared_by_a_cell(page: Page) -> Iterator[str]:
 def _compared(comparison: str) -> tuple[list[str], set[int]]:
     """The numbers, smaller one first, and whether the words of each pair of opposites put the first above the second."""
     numbers, words = re.findall(r"\d+", comparison), {*re.findall(r"[a-z]+", comparison.lower())}
-    turned = numbers != sorted(numbers, key=int)
+    reverse = numbers != sorted(numbers, key=int)
     signs = {
-        place if bool(words.intersection(one)) != turned else -place
+        place if bool(words.intersection(one)) != reverse else -place
         for place, (one, other) in enumerate(OPPOSITES, start=1)
         if words.intersection(one + other)
     }
