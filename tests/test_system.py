@@ -17,7 +17,7 @@ from posenc_course.experiment._files import save_run
 from posenc_course.experiment.config import Config, Run, build_model
 from posenc_course.experiment.folder import run_experiment, save_report
 from tools.book import execute, text
-from tools.lab import bench, word_size
+from tools.lab import bench, stored
 
 TINY = Config("tiny", length=16, d_model=16, num_heads=2, num_layers=1, steps=1, batch_size=2, evaluation_bytes=128, spans=1)
 
@@ -88,8 +88,8 @@ def store_a_benchmark(folder: Path) -> None:
     bench.store("speed", {"group": [{"candidate": "clone", "ratio": 1.0}]})
 
 
-def store_the_word_sizes(folder: Path) -> None:
-    word_size.merge(folder, folder / "word_size.json")
+def store_measurements(folder: Path) -> None:
+    stored.carry_out("", {}, [], dict, folder, folder / "measured.json")
 
 
 def run_a_notebook(folder: Path) -> None:
@@ -103,7 +103,7 @@ def run_a_notebook(folder: Path) -> None:
         (report, "report.json"),
         (begin_an_experiment, "config.json"),
         (store_a_benchmark, "speed.json"),
-        (store_the_word_sizes, "word_size.json"),
+        (store_measurements, "measured.json"),
         pytest.param(run_a_notebook, "01.ipynb", marks=pytest.mark.slow),  # it starts a kernel
     ],
 )
@@ -112,7 +112,6 @@ def test_every_file_is_written_by_this_one_function(
 ) -> None:
     """A full disk shows at fsync, which no other way of writing calls: the call fails, and all files are as they were."""
     monkeypatch.setattr(bench, "DATA", tmp_path)
-    monkeypatch.setattr(word_size, "plan", list)
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1 + 1", id="a")])
     (tmp_path / "01.ipynb").write_text(nbformat.writes(notebook))
     if write is report:

@@ -18,7 +18,6 @@ A record has "found": the losses in nats, or the shares of right answers, at one
 from __future__ import annotations
 
 import copy
-import json
 import math
 from collections.abc import Callable
 from functools import cache, partial
@@ -30,10 +29,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from posenc_course._system import write_whole
 from posenc_course.contextual import RecurrentPositions, SelectiveRotaryPositions
 from posenc_course.experiment import _parts, changed, load_corpus, load_model, preset, runs
-from posenc_course.experiment._files import provenance, write_runs
 from posenc_course.experiment.config import Config, build_model
 from posenc_course.experiment.config import Run as Trained
 from posenc_course.experiment.corpus import DATA
@@ -44,6 +41,7 @@ from posenc_course.schemes import PositionScheme
 from posenc_course.sinusoidal import frequencies
 from posenc_course.training import train
 from posenc_course.transformer import Decoder, Encoder
+from tools.lab.stored import carry_out
 
 FOLDER = Path("_experiment/second_round")
 TABLE = DATA / "second_round.json"
@@ -235,20 +233,8 @@ def measure(run: Run) -> dict[str, Any]:
     return run._asdict() | {"found": MEASURE[run.prediction](run.what, run.seed)}
 
 
-def carry_out(command: str, plan: list[Run], measure: Callable[[Run], dict[str, Any]], folder: Path, table: Path) -> None:
-    """Make the runs that the folder doesn't have yet, and write the table of all."""
-    torch.set_num_threads(1)  # with small tensors, one thread is fastest
-    for number, run in enumerate(plan, start=1):
-        if not (folder / run.name).exists():
-            record = measure(run)
-            write_whole(folder / run.name, json.dumps(record).encode())
-            print(f"{number} of {len(plan)}", record, flush=True)
-    found = [json.loads((folder / run.name).read_text("utf-8")) for run in plan]
-    write_runs(table, {"command": command, "config": CONFIG.as_json(), "made": [provenance()]}, found)
-
-
 def main(folder: Path = FOLDER, table: Path = TABLE) -> None:
-    carry_out("python tools/lab/second_round.py", plan(), measure, folder, table)
+    carry_out("python tools/lab/second_round.py", CONFIG.as_json(), plan(), measure, folder, table)
 
 
 if __name__ == "__main__":

@@ -35,7 +35,8 @@ from posenc_course.schemes import PositionScheme
 from posenc_course.sinusoidal import frequencies
 from posenc_course.temperature import ScaledPositions
 from posenc_course.transformer import Decoder
-from tools.lab.second_round import CONFIG, Run, carry_out, trained
+from tools.lab.second_round import CONFIG, Run, trained
+from tools.lab.stored import carry_out
 
 FOLDER = Path("_experiment/third_round")
 TABLE = DATA / "third_round.json"
@@ -229,7 +230,7 @@ def measure(run: Run) -> dict[str, Any]:
 
 
 def main(folder: Path = FOLDER, table: Path = TABLE) -> None:
-    carry_out("python tools/lab/third_round.py", plan(), measure, folder, table)
+    carry_out("python tools/lab/third_round.py", CONFIG.as_json(), plan(), measure, folder, table)
 
 
 if __name__ == "__main__":

@@ -3,14 +3,11 @@
     python tools/lab/word_size.py
 
 Each run is stored in its own file in _experiment/word_size, so that an interrupted call can continue; the table of all runs
-goes to posenc_course/data/word_size.json. `--widths 256` trains only a part of them.
+goes to posenc_course/data/word_size.json.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-from collections.abc import Iterable
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,13 +16,11 @@ import torch
 from torch import Tensor
 
 import posenc_course
-from posenc_course._system import write_whole
-from posenc_course.experiment._files import write_runs
 from posenc_course.schemes import PositionScheme
 from posenc_course.sinusoidal import sinusoidal_table
 from posenc_course.training import train
 from posenc_course.transformer import Encoder
-from tools.lab.stored import provenance
+from tools.lab.stored import carry_out
 
 FOLDER = Path("_experiment/word_size")
 TABLE = Path(posenc_course.__file__).parent / "data" / "word_size.json"
@@ -142,27 +137,10 @@ def plan() -> list[Run]:
     return [Run(*row) for row in rows]
 
 
-def merge(folder: Path, table: Path) -> None:
+def main(folder: Path = FOLDER, table: Path = TABLE) -> None:
     sizes = {"vocabulary": VOCABULARY, "length": LENGTH, "batch": BATCH, "heads": HEADS, "layers": 1, "steps": STEPS}
-    made = provenance("python tools/lab/word_size.py", "torch", "numpy")
-    write_runs(table, {"made": made, "config": sizes}, [json.loads((folder / run.name).read_text("utf-8")) for run in plan()])
-
-
-def main(widths: Iterable[int], folder: Path = FOLDER, table: Path = TABLE) -> None:
-    torch.set_num_threads(1)  # with small tensors, one thread is fastest
-    runs = [run for run in plan() if run.width in widths and not (folder / run.name).exists()]
-    for number, run in enumerate(runs, start=1):
-        found = measure(run)
-        write_whole(folder / run.name, json.dumps(found, ensure_ascii=False).encode())
-        print(f"{number} of {len(runs)}: {found}", flush=True)
-    missing = [run for run in plan() if not (folder / run.name).exists()]
-    if missing:
-        print(f"{len(missing)} runs at other widths are missing, so {table.name} is unchanged")
-    else:
-        merge(folder, table)
+    carry_out("python tools/lab/word_size.py", sizes, plan(), measure, folder, table)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Train chapter 5's model at four widths, and store when it has learned.")
-    parser.add_argument("--widths", type=int, nargs="+", choices=WIDTHS, default=WIDTHS, help="default: all four")
-    main(parser.parse_args().widths)
+    main()
