@@ -137,6 +137,11 @@ def test_a_made_up_score_is_not_believed(browser: Browser, site: Site, fragment:
         expect(tab.locator(".score [role=status]")).to_be_empty()
 
 
+# Of all claims and captions that are seen, at one moment: the page moves while its figures get ready.
+TOPS = """() => [".claims li", "figcaption"].map(parts => [...document.querySelectorAll(parts)]
+    .filter(part => part.checkVisibility()).map(part => part.getBoundingClientRect().y))"""
+
+
 @pytest.mark.parametrize("way", ["no scripts", "on paper", "after a choice, on paper", "a link to an answer", "?all"])
 def test_all_claims_come_before_all_answers(browser: Browser, site: Site, way: str) -> None:
     address = {"a link to an answer": "#fig-eight-first", "?all": "?all"}.get(way, "")
@@ -146,10 +151,7 @@ def test_all_claims_come_before_all_answers(browser: Browser, site: Site, way: s
         if "paper" in way:
             tab.emulate_media(media="print")
             assert not tab.locator(".claims button:visible").count()
-        tops = [
-            [part.bounding_box()["y"] for part in tab.locator(parts).all() if part.is_visible()]  # type: ignore[index]
-            for parts in (".claims li", "figcaption")
-        ]
+        tops = tab.evaluate(TOPS)
         assert [len(some) for some in tops] == [8, 8]
         assert max(tops[0]) < min(tops[1]), "a claim stands below an answer"
         assert tab.locator("figcaption").evaluate_all("all => all.every(one => one.checkVisibility())")
