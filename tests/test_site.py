@@ -84,7 +84,7 @@ KEYBOARD_IS_LET_IN = """() => [
 # on all around it.
 WITHOUT_REPEATS = """() => {
     const seen = new Set();
-    for (const token of document.querySelectorAll('pre span[class]')) {
+    for (const token of document.querySelectorAll(':is(pre, code, .sig) span[class]')) {
         let classes = '';
         for (let e = token; e; e = e.parentElement) classes += [e.localName, e.getAttribute('class')];
         if (seen.has(classes)) token.replaceWith(token.textContent); else seen.add(classes);
