@@ -165,7 +165,12 @@ class Look(NamedTuple):
 
 def load_models() -> list[Model]:
     """The table, one entry for each architecture, in the order of their years."""
-    return [_model(row) for row in _stored()["models"]]
+    return [*_models()]
+
+
+@cache
+def _models() -> tuple[Model, ...]:
+    return tuple(map(_model, _stored()["models"]))
 
 
 def find_model(name: str) -> Model:

@@ -26,7 +26,8 @@ MOST_BYTES = 2**31
 SMALL = {
     **dict.fromkeys(("vocab_size", "index_topk", "type_vocab_size"), 64),
     **dict.fromkeys(("intermediate_size", "moe_intermediate_size", "kv_lora_rank", "q_lora_rank", "o_lora_rank"), 32),
-    **dict.fromkeys(("shared_expert_intermediate_size", "intermediate_size_mlp"), 32),
+    **dict.fromkeys(("shared_expert_intermediate_size", "intermediate_size_mlp", "moe_hidden_size"), 32),
+    **dict.fromkeys(("dense_intermediate_size", "shared_intermediate_size"), 32),
     **dict.fromkeys(("num_attention_heads", "num_key_value_heads", "index_n_heads", "num_experts", "num_local_experts"), 2),
     **dict.fromkeys(("encoder_attention_heads", "decoder_attention_heads"), 2),
     **dict.fromkeys(("encoder_ffn_dim", "decoder_ffn_dim"), 32),
