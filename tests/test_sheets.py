@@ -116,10 +116,13 @@ def _(names: dict[str, Any], sheet: str, key: str) -> None:
 
 @key_of("04_pendulums")
 def _(names: dict[str, Any], sheet: str, key: str) -> None:
-    wrong = [abs(int(m) - int(said)) for m, said in re.findall(r"position (\d+) is read as (\d+)", sheet)]
     slowest = 10_000 ** (-(names["d"] - 2) / names["d"])
+    wrong = [abs(int(m) - int(said)) for m, said in re.findall(r"position (\d+) is read as (\d+)", sheet)]
     assert len(wrong) == 5
-    assert 0 < max(wrong) <= 1.5 * 0.5 * 10.0 ** -names["decimals"] / slowest + 0.5
+    off = 0.5 * 10.0 ** -names["decimals"]  # of both numbers of a hand that points halfway up
+    angle = math.atan2(math.sqrt(0.5) + off, math.sqrt(0.5) - off) - math.pi / 4
+    assert int(names["key"]["largest error"]) == pytest.approx(angle / slowest, rel=0.01, abs=0.6)
+    assert 0 < max(wrong) <= int(names["key"]["largest error"]) + 1
     assert all(m == said for m, said in re.findall(r"position (\d+) is read as (\d+)", key))
 
 
@@ -206,7 +209,7 @@ def _(names: dict[str, Any], sheet: str, key: str) -> None:
         *(f"{n} {by:.2f}" for n, by in zip("ABC", slower, strict=True)),
         f"D {turns[0]} {turns[1]}",
     ]
-    assert names["key"]["D"] == f"{turns[0]}, {turns[1]}"
+    assert [names["key"][n] for n in "BCD"] == [*(f"{by:.2f}" for by in slower[1:]), f"{turns[0]}, {turns[1]}"]
     before, now = map(float, key.splitlines()[5].split(": ")[1].split(", "))
     assert now < before
 
