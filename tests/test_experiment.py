@@ -32,7 +32,7 @@ from posenc_course.conventions import read_rotation
 from posenc_course.experiment import runs, tasks
 from posenc_course.experiment.__main__ import main
 from posenc_course.experiment._files import run_of
-from posenc_course.experiment._parts import PARTS
+from posenc_course.experiment._parts import PARTS, Part
 from posenc_course.experiment._pool import News
 from posenc_course.experiment._possible import require_possible
 from posenc_course.experiment._require import require_text
@@ -375,6 +375,14 @@ def test_every_part_has_its_runs() -> None:
     quick = [(run.scheme, run.seed) for run in PRESETS["quick"].runs()]
     assert sorted(quick) == sorted([(scheme, 0) for scheme in SCHEMES] + [("rope", 1), ("rope", 2)])
     assert PRESETS["full"].runs(["alibi"], [5], ["text"]) == [Run("text", "alibi", 5)]
+
+
+def test_a_part_is_one_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(PARTS, "twice", Part("twice", ("first", "second"), ("rope",)))
+    run_experiment(tiny(parts=("text", "twice")), tmp_path, parts=["twice"], say=silent)
+    assert {path.stem for path in tmp_path.glob("*.npz")} == {"twice-rope-first-0", "twice-rope-second-0"}
+    assert main(["evaluate", str(tmp_path), "--parts", "twice"]) == main(["report", str(tmp_path)]) == 0
+    assert re.search(r"twice: nats per byte, last +seeds .*\n +rope first +1 .*\n +rope second +1 ", capsys.readouterr().out)
 
 
 # What most layers of a newer scheme do, and what the last of every four does.
