@@ -1229,7 +1229,7 @@ def test_a_cluster_makes_the_same_folder_though_a_worker_is_killed(
         if line.startswith("[1/3"):
             raise KeyboardInterrupt
 
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", local_directory=tmp_path) as cluster:
         go = partial(
             run_experiment, TINY, tmp_path / "runs", schemes=["none", "rope", "alibi"], scheduler=cluster.scheduler_address
         )
@@ -1250,7 +1250,9 @@ def test_a_cluster_makes_the_same_folder_though_a_worker_is_killed(
 def test_workers_do_one_run_at_a_time(tmp_path: Path) -> None:
     """Two in one process would share torch's generator, so that their numbers would depend on each other."""
     with (
-        LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None) as cluster,
+        LocalCluster(
+            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0", local_directory=tmp_path
+        ) as cluster,
         pytest.raises(ValueError, match="has 2 threads, which would share torch's: start workers with --nthreads 1"),
     ):
         run_experiment(TINY, tmp_path, schemes=["none"], scheduler=cluster.scheduler_address, say=silent)
