@@ -1,10 +1,12 @@
 // The page's side of the trained models: one worker runs them for all figures of a page, one text at a time.
 import { serve } from "./decoder.js";
-// @ts-types="./looks.d.ts"
-import { LOOKS } from "./looks.js";
 
-// The nine schemes whose models a page can ask, in the order of the figures: what they are called, and how their lines look, as the
-// build takes it from the package (tools/sphinx/living_data.py). The first four are added to the embedding.
+/** What the package calls each scheme, and how its lines look: the build fills it in (tools/sphinx/living_data.py).
+ *  @type {Record<string, [name: string, look: string]>} */
+const LOOKS = {};
+
+/** The nine schemes whose models a page can ask, in the order of the figures; the first four are added to the embedding.
+ *  @type {typeof LOOKS} */
 export const SCHEMES = Object.fromEntries(
   ["linear", "normalized", "sinusoidal", "learned", "none", "shaw", "t5", "rope", "alibi"].map((name) => [name, LOOKS[name]]),
 );

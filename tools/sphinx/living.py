@@ -56,9 +56,10 @@ def given(notebook: Path) -> dict[str, Any]:
 def scripts(root: Path) -> dict[str, str]:
     """All scripts of living figures, by name without .js."""
     book = root / "book"
-    modules = {path.stem: classic(path.stem, path.read_text(encoding="utf-8")) for path in sorted(book.glob("living/*.js"))}
     made = run_path(str(root / "tools/sphinx/living_data.py"))
-    modules["looks"] = classic("looks", f"export const LOOKS = {json.dumps(made['looks']())};\n")
+    looks = f"const LOOKS = {json.dumps(made['looks']())};"
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(book.glob("living/*.js"))}
+    modules = {name: classic(name, text.replace("const LOOKS = {};", looks)) for name, text in texts.items()}
     values = made["scripts"]()
     for path in sorted(book.rglob("*.ipynb")):
         values |= given(path)

@@ -37,7 +37,7 @@ def scripts() -> dict[str, object]:
 
 
 def looks() -> dict[str, tuple[str, str]]:
-    """What each scheme is called, and the classes of its line in the page's style sheet, as a module of the figures."""
+    """What each scheme is called, and the classes of its line in the page's style sheet; it goes into models.js."""
     dashes = {"-": "", "--": " dashed", "-.": " dash-dotted", ":": " dotted"}
     return {name: (row.label, row.color + dashes[row.linestyle]) for name, row in ROSTER.items()}
 
