@@ -38,7 +38,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 _HOMES = {  # of the names that the package lends from its modules
     "alibi": ["AlibiPositions"],

@@ -193,7 +193,7 @@ def course(exercises: Path, guide: list[str], shell: Shell) -> Course:
     root, log = exercises, ""
     promised = {
         "nbgrader generate_assignment": ["handout/01_order/01_order.ipynb", "gradebook.db"],
-        "pip wheel": ["handout/01_order/posenc_course-0.1.0-py3-none-any.whl"],
+        "pip wheel": ["handout/01_order/posenc_course-1.0.0-py3-none-any.whl"],
         "nbgrader autograde": ["autograded/wrong/01_order/01_order.ipynb"],
         "nbgrader generate_feedback": ["feedback/wrong/01_order/01_order.html"],
         "nbgrader export": ["grades.csv"],
