@@ -46,7 +46,7 @@ def task(assignment: str) -> tuple[Check, str, str]:
 
 
 def test_every_assignment_has_a_sheet() -> None:
-    assert [*SOURCES] == [path.name for path in sorted((ROOT / "exercises/source").iterdir()) if path.is_dir()]
+    assert [*SOURCES] == sorted(path.stem for path in (ROOT / "exercises/source").glob("*/*.ipynb"))
 
 
 # ── a verdict to earn ────────────────────────────────────────────────────────────────────────────────────────────────────
