@@ -330,7 +330,7 @@ def test_what_a_class_hands_in_cannot_be_committed(course: Course) -> None:
         ["git", "status", "--porcelain", "-uall", "exercises"], cwd=course.root.parent, text=True
     ).splitlines()
     kept = {Path(line[3:]).parts[1] for line in seen}
-    assert kept == {"README.md", "exam.md", "nbgrader_config.py", "release", "source"}
+    assert kept == {"README.md", "exam.md", "nbgrader_config.py", "release", "sheets", "source"}
 
 
 def test_the_class_is_summed_up(course: Course) -> None:
