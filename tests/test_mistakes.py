@@ -129,6 +129,7 @@ def test_the_suggestion_follows_the_counts(tally: list[tuple[Finding, int]], say
     ("verdict", "finding"),
     [
         ("kind(f, x of shape (5, 4)) raised NameError: name 'y' is not defined", "raises NameError"),
+        ("Your function raised an error that says 'Right: all of it'.", "raises the checks' own error"),
         ("kind(f, x of shape (5, 4)) didn't return within 10 seconds. Is there an endless loop?", "doesn't return in time"),
         ("This check needs a function, not a NoneType. Pass the function itself, without calling it.", "isn't a function"),
         ("kind(f, x of shape (5, 4)) writes into its arguments, so the caller loses them.", "writes into its arguments"),

@@ -42,6 +42,7 @@ KINDS = {
 }
 # What a verdict says instead of judging a result.
 NO_RESULT = {
+    r"raised an error that says": "raises the checks' own error",
     r"raised (\w+)": "raises {}",
     r"didn't return within": "doesn't return in time",
     r"calls the package's own ([\w.]+\w)": "calls the package's {}",
