@@ -366,7 +366,7 @@ def test_arrows_keep_their_angle_when_both_tokens_move(browser: Browser, site: S
         assert says(tab, "fig-two-turned", "95°")[-2:] == found(12, 6) == [95, -0.22]
         press(tab, sliders(tab, "fig-two-turned").nth(0), "ArrowLeft", 6)
         press(tab, sliders(tab, "fig-two-turned").nth(1), "ArrowRight", 3)
-        assert says(tab, "fig-two-turned", "after it")[-2:] == found(6, 9) == [85, 0.22]
+        assert says(tab, "fig-two-turned", "85°")[-2:] == found(6, 9) == [85, 0.22]
 
 
 def test_fast_pairs_alone_put_the_peak_elsewhere_too(browser: Browser, site: Site) -> None:
