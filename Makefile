@@ -11,7 +11,9 @@ ifeq ($(FILES)$(filter audit,$(MAKECMDGOALS)),)
 $(error no file's name contains $(ONLY): write its tests in tests/test_$(ONLY).py, or set ONLY to a part of one of these names: $(sort $(basename $(notdir $(NOTEBOOKS))) \
     $(patsubst tests/test_%.py,%,$(wildcard tests/test_*.py))))
 endif
-SELECTED := $(sort $(FILES) $(wildcard $(patsubst %,tests/test_%.py,attention checks errors exercises notebooks published site))) -k "$(ONLY)"
+EVERY := attention cells checks docs errors exercises figures formulas living notebooks prose published quizzes reading sheets site slim \
+    solutions text
+SELECTED := $(sort $(FILES) $(wildcard $(EVERY:%=tests/test_%.py))) -k "$(ONLY)"
 endif
 
 help:  ## show this list
@@ -33,7 +35,7 @@ fix: notebooks  ## correct the style as far as ruff can
 	.venv/bin/ruff format
 	.venv/bin/python -m tools.book.text --from-notebooks
 
-test: .venv/complete  ## run all tests; for one chapter, assignment or topic: make test ONLY=10_rope
+test: $(if $(ONLY),notebooks,.venv/complete)  ## run all tests; for one chapter, assignment or topic: make test ONLY=10_rope
 	.venv/bin/pytest $(SELECTED)
 
 test-elsewhere: .venv/complete  ## run all notebooks as if on different computers (an hour); it continues where it stopped

@@ -114,6 +114,7 @@ def test_workflow_tries_the_lowest_versions() -> None:
     assert tested - tried == {"inspector", "llama", "models"}, "their tests import transformers"
 
 
+TEXTS = "python -m tools.book.text"
 LINT = ["ruff check", "ruff format --check", "mypy", "deno check --quiet book"]
 
 
@@ -135,8 +136,8 @@ def clone(bare: Path) -> Path:
     ("target", "only", "called"),
     [
         ("test", "", ["pytest"]),
-        ("test", "10_rope", ["book/10_rope.ipynb exercises/source/10_rope/10_rope.ipynb tests/test_site.py -k 10_rope"]),
-        ("test", "test_alibi", ["tests/test_alibi.py tests/test_site.py -k test_alibi"]),
+        ("test", "10_rope", [TEXTS, "book/10_rope.ipynb exercises/source/10_rope/10_rope.ipynb tests/test_site.py -k 10_rope"]),
+        ("test", "test_alibi", [TEXTS, "tests/test_alibi.py tests/test_site.py -k test_alibi"]),
         ("check", "", [*LINT, "pytest -m not slow tests"]),
         ("check", "rope", [*LINT, "tests/test_rope.py tests/test_site.py -k rope"]),
     ],
@@ -146,6 +147,16 @@ def test_only_names_files_and_what_the_others_say_of_them(clone: Path, target: s
     lines = [" ".join(line.replace('"', "").split()) for line in done.stdout.splitlines()]
     assert len(lines) == len(called), done.stderr
     assert all(line.endswith(end) for line, end in zip(lines, called, strict=True)), lines
+
+
+@pytest.mark.slow
+def test_only_leaves_out_no_file_that_names_the_chapter() -> None:
+    """Elsewhere, `make test ONLY=10_rope` would call a change right that `make test` refuses."""
+    found = run(sys.executable, "-m", "pytest", "-n", "0", "-q", "--collect-only", "tests", "-k", "10_rope").stdout
+    files = {*re.findall(r"^(tests/test_\w+\.py)::", found, re.MULTILINE)} - {"tests/test_setup.py"}
+    assert "tests/test_prose.py" in files, found
+    left_out = files - {*run("make", "--dry-run", "test", "ONLY=10_rope").stdout.split()}
+    assert not left_out, f"EVERY in the Makefile lacks {sorted(left_out)}"
 
 
 def test_only_of_nothing_ends_in_one_line_that_names_what_there_is(clone: Path) -> None:
