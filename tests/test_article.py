@@ -51,7 +51,8 @@ def test_sources_are_cited_and_those_of_the_book() -> None:
 def test_article_counts_right(words: str) -> None:
     place = re.escape(words).replace(r"\{\}", r"([\w-]+)").replace(r"\ ", r"\s+")
     (found,) = re.finditer(place, TEXT)
-    assert [pages.SPELLED[number] for number in found.groups()] == FACTS[words]
+    said = [pages.SPELLED[number] for number in found.groups()]
+    assert said == FACTS[words], f"paper/paper.md says {found[0]!r}, and it is {FACTS[words]}: correct it"
 
 
 def test_no_other_number_is_in_the_article() -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import random
+import tomllib
 from collections import Counter
 from html import escape
 from pathlib import Path
@@ -149,10 +150,17 @@ def test_what_is_missing_is_said(course: Path, tmp_path: Path, capsys: pytest.Ca
         assert says in capsys.readouterr().err
 
 
+SECTIONS = tomllib.loads((ROOT / "book/reread.toml").read_text("utf-8"))
+
+
 def test_every_graded_exercise_has_a_section_to_reread() -> None:
     """A heading of the book that exists."""
     for path in SOURCES.values():
         for each in mistakes.exercises(nbformat.read(path, as_version=4)):
+            topic, _, name = each.name.partition(".")
+            assert name in SECTIONS.get(topic, {}), (
+                f'book/reread.toml: write {name} = ["{path.stem}", "the heading of the section to go back to"] under [{topic}]'
+            )
             where, heading = each.section
             number = int(where.rpartition(" ")[2])
             (text,) = (ROOT / "text" / ("deeper" if "below" in where else "")).glob(f"{number:02}_*.md")

@@ -279,9 +279,12 @@ def test_seeds_lie_under_their_mean(ax: Axes) -> None:
 
 
 def test_schemes_can_be_told_apart_and_keep_to_the_palette() -> None:
-    looks = [(style.color, style.linestyle) for style in plotting.SCHEME_STYLES.values()]
+    looks: list[object] = [(style.color, style.linestyle) for style in plotting.SCHEME_STYLES.values()]
     markers = [style.marker for style in plotting.SCHEME_STYLES.values()]
-    assert len(set(looks)) == len(set(markers)) == len(plotting.SCHEME_STYLES)
+    alike = [each for each in (*looks, *markers) if (looks + markers).count(each) > 1]
+    assert not alike, (
+        f"posenc_course/_roster.py: two schemes have {alike[0]}: choose a line, and a marker, that no scheme has yet"
+    )
     others: list[Any] = ["ropes", [], None, {}]
     for wrong in others:
         with pytest.raises(ValueError, match=rf"scheme={re.escape(repr(wrong))} is not known: use one of none, normalized"):

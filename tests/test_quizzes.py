@@ -69,7 +69,8 @@ def test_the_right_option_of_a_prediction_cannot_be_guessed_by_its_place(route: 
 
 
 def test_no_chapter_has_all_right_options_in_one_place() -> None:
-    assert not [name for name, them in places().items() if len({*them}) == 1]
+    alike = [name for name, them in places().items() if len(them) > len({*them}) == 1]
+    assert not alike, f"text/: the right option of every prediction is at the same place in {alike}: reorder the options of one"
 
 
 # ── for learning systems ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -167,7 +168,9 @@ def test_a_chapters_quiz_is_in_its_file_word_for_word(files: dict[str, list[Ques
     for name in CHAPTERS:
         text = page_named(name).text
         (section,) = re.findall(r"^## Quiz$(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
-        section = re.sub(r"^\*\*\d+\. ", "", section, flags=re.MULTILINE)
+        section, numbered = re.subn(r"^\*\*\d+\. ", "", section, flags=re.MULTILINE)
+        if not numbered:
+            continue  # test_notebooks.py says how a question is written
         assert bare(text_of("".join(question.html for question in files[name]))) == bare(section), name
         assert drawn(files[name]) == formulas(section), name
         right = [right for question in files[name] for right in question.right]
