@@ -118,8 +118,8 @@ def test_a_wrong_answer_is_caught_and_named(check: str, seed: int) -> None:
 def test_every_check_has_its_bank(check: str) -> None:
     names = [wrong.name for wrong in WRONG.get(check, [])]
     assert min(len(RIGHT.get(check, [])), len(names)) >= 3, (
-        f"tests/answers/{check.partition('.')[0]}.py: give {check!r} three right answers, written differently, in RIGHT, and in "
-        "WRONG three that are none of the check's own mistakes, or worded differently: (name, answer, words of its verdict)"
+        f"tests/answers/{check.partition('.')[0]}.py: give {check!r} three right answers, written differently, in RIGHT, and "
+        "in WRONG three that are none of the check's own mistakes, or worded differently: (name, answer, words of its verdict)"
     )
     assert len({*names}) == len(names), f"{check}: a name that is given twice hides an answer: give another"
 
