@@ -11,8 +11,7 @@ ifeq ($(FILES)$(filter audit,$(MAKECMDGOALS)),)
 $(error no file's name contains $(ONLY): write its tests in tests/test_$(ONLY).py, or set ONLY to a part of one of these names: $(sort $(basename $(notdir $(NOTEBOOKS))) \
     $(patsubst tests/test_%.py,%,$(wildcard tests/test_*.py))))
 endif
-EVERY := attention cells checks docs errors exercises figures formulas living notebooks prose published quizzes reading sheets site slim \
-    solutions text
+EVERY := attention cells checks docs errors exercises figures formulas notebooks prose published quizzes reading sheets site slim solutions text
 SELECTED := $(sort $(FILES) $(wildcard $(EVERY:%=tests/test_%.py))) -k "$(ONLY)"
 endif
 

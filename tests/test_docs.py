@@ -379,7 +379,8 @@ def test_the_chapters_meet_the_questions_that_lead_to_them() -> None:
     rows = re.findall(r"^\| (\d+)\. .*\| ([\d, ]+) \| assignment (\d+) \|$", guide(PLANS), re.MULTILINE)
     listed = re.findall(r"^\| (\d+)\. \[", guide(PLANS), re.MULTILINE)  # test_a_guide_counts_right says which chapter isn't
     assert [(chapter, assignment) for chapter, _, assignment in rows] == [(chapter, chapter) for chapter in listed], (
-        f"{PLANS}: each row of the chapters ends with questions of the inventory and the assignment: | 1, 12 | assignment 20 |"
+        f"{PLANS}: each row of the chapters ends with the questions of the inventory that it answers, or a space, and with its "
+        "assignment: | 7, 12 | assignment 3 |"
     )
     meets = {int(chapter): chapters_in(numbers) for chapter, numbers, _ in rows}
     key = guide("book/teaching/inventory.md").partition('<details class="solution">')[2]
