@@ -368,6 +368,49 @@ def _compared(comparison: str) -> tuple[list[str], set[int]]:
     return sorted(numbers, key=int), signs
 
 
+# How sentences and output lines name the schemes, and what says that one of them has the lower or the higher loss.
+SCHEME = {
+    "none": r"without positions?|no positions?|none(?! of)",
+    "learned": r"learned(?= one| table|,| worse| better| before| behind)",
+    "sinusoidal": r"sinusoid\w*",
+    **{name: name for name in ("normalized", "linear", "shaw", "t5", "rope", "alibi")},
+}
+RANKED = r"(?i)\b(?:lowest|highest|best|worst|lower|higher|better|worse)\b"
+LOWER = {"lowest", "lower", "better", "best", "below", "ahead"}, {"highest", "higher", "worse", "worst", "above", "behind"}
+
+
+def _schemes(text: str) -> dict[str, str]:
+    """The schemes in the order in which the text names them last, each with the words after it."""
+    found = re.finditer("|".join(rf"(?P<{name}>\b(?:{words})\b)" for name, words in SCHEME.items()), text, re.IGNORECASE)
+    return {match.lastgroup or "": text[match.end() :] for match in found}
+
+
+def _sense(text: str) -> int:
+    """1 if the words say that a loss is lower, -1 if higher, and 0 if they say both or neither."""
+    lower, higher = (bool({*re.findall(r"[a-z]+", text.lower())} & words) for words in LOWER)
+    return lower - higher
+
+
+def schemes_are_ranked_by_a_cell(page: Page) -> Iterator[str]:
+    """In captions and on slides, a sentence that ranks schemes hangs on lines about those that are named before each tie."""
+    slides = page.name in TEXTS and TEXTS[page.name].parent.name == "decks"
+    for where, text in [*([("a slide", page.text)] if slides else []), *page.captions]:
+        for sentence in sentences(text):
+            words = " ".join(re.sub(r"<!--.*?-->", " ", sentence, flags=re.DOTALL).split())
+            held = [tie for tie in ties(sentence) if tie.page != "quoted"]
+            if re.search(RANKED, words) and len(_schemes(words)) > 1 and not held:
+                yield f"{where} ranks schemes ({words[:90]}), and hangs on nothing: tie it to the lines that rank them"
+            for clause, comment in re.findall(r"([^>]*)<!--(.*?)-->", sentence, re.DOTALL):
+                named, known = _schemes(clause), [*_schemes(comment)]
+                last, says = [*named.items()][-1] if named else ("", "")
+                if named and known and last not in known:
+                    yield f"{where} names {last} before <!--{comment}-->, which is about {known}: correct one of them"
+                elif named and known and "loss" in words:
+                    sense = _sense(comment) if last == known[0] else -_sense(comment)
+                    if sense * _sense(says) < 0:
+                        yield f"{where} says the opposite of <!--{comment}--> about {last}: correct the sentence"
+
+
 FOUND = r"(?:shows?|showed|has shown|measured|found|proved|proves|counted|tested|trained|saw|has the measurement)"
 CHAPTER_FOUND = (
     rf"[Cc]hapter (\d+)(?:[’']s \w+| and \w+)? {FOUND}\b"
@@ -574,6 +617,7 @@ RULES: list[Rule] = [
     directions_agree,
     comparisons_hold,
     numbered_things_are_compared_by_a_cell,
+    schemes_are_ranked_by_a_cell,
     links_lead_where_they_say,
     quiz_is_decided,
     conclusions_are_tied,

@@ -171,6 +171,15 @@ BROKEN: list[tuple[Callable[[Page], object], str, str, str]] = [
         "It's steeper: head 9 is flatter than head 1.<!--head 9 is steeper than head 1 = yes-->",
         "says 'head 9 is flatter than head 1' of",
     ),
+    *(
+        (prose.schemes_are_ranked_by_a_cell, "The curve reaches", f"{new} The curve reaches", message)
+        for new, message in (
+            ("RoPE has a lower loss than ALiBi.", "and hangs on nothing"),
+            ("With T5 it stays, and Shaw gets worse<!--alibi rises = yes-->.", "names shaw before <!--alibi rises = yes-->"),
+            ("RoPE has the highest loss<!--rope below t5 = yes-->.", "about rope"),
+            ("ALiBi ends with the lower loss<!--rope better than alibi = yes-->.", "about alibi"),
+        )
+    ),
     (prose.links_lead_where_they_say, "[chapter 4]", "[chapter 5]", "[chapter 5] leads to chapter 4"),
     (prose.given_numbers_are_numbers, "It follows.", "It follows.<!--given-->", "stands behind no number"),
     (prose.quiz_is_decided, "**Yes.**<!--all of them = yes-->", "**Yes.**", "write **Yes.**<!--key = yes-->"),
