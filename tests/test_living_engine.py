@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import itertools
+import math
 import random
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -18,7 +20,7 @@ import torch
 from playwright.sync_api import Browser, Page
 from torch import Tensor
 
-from posenc_course import alibi, naive, relative, rope, rope_scaling, sinusoidal, temperature
+from posenc_course import alibi, geometry, naive, relative, rope, rope_scaling, sinusoidal, temperature
 from posenc_course import attention as attention_module
 from posenc_course.contextual import ReflectedPositions
 from posenc_course.experiment import SCHEMES, changed, load_model, load_results
@@ -155,9 +157,8 @@ def test_formulas_are_the_packages(page: Page) -> None:
     assert tried == set(page.evaluate("living.load('formulas').then(Object.keys)"))
 
 
-# Draws a figure in its first state and in random ones. Returns how many dots there are in plots with lines, and those that are
-# more than 8 pixels off the lines of their colour, if there are any: some dots are measured, and so a little off their formula.
-MARKS = """async ([name, plain]) => {
+# A figure with its data, and a function for its first state and random ones.
+FIGURE = """
   const { figure } = await living.load(name);
   const { Stage } = await living.load("draw");
   const own = { data: {} };
@@ -170,6 +171,18 @@ MARKS = """async ([name, plain]) => {
     const last = typeof max === "function" ? max(state) : max;
     return max === undefined ? value : min + step * Math.floor((random() * (last - min + step)) / step);
   };
+  const stateOf = (n) => {
+    const state = {};
+    for (const [key, control] of Object.entries(figure.controls)) state[key] = n ? sampled(control, state) : control.value;
+    return state;
+  };
+"""
+
+# Returns how many dots there are in plots with lines, and those that are more than 8 pixels off the lines of their colour, if
+# there are any: some dots are measured, and so a little off their formula.
+MARKS = (
+    f"async ([name, plain]) => {{{FIGURE}"
+    """
   const toSegment = ([x, y], [[a, b], [c, d]]) => {
     const along = Math.min(Math.max(((x - a) * (c - a) + (y - b) * (d - b)) / ((c - a) ** 2 + (d - b) ** 2 || 1), 0), 1);
     return Math.hypot(x - a - along * (c - a), y - b - along * (d - b));
@@ -177,8 +190,7 @@ MARKS = """async ([name, plain]) => {
   let marks = 0;
   const missed = [];
   for (let n = 0; n < 30; n++) {
-    const state = {};
-    for (const [key, control] of Object.entries(figure.controls)) state[key] = n ? sampled(control, state) : control.value;
+    const state = stateOf(n);
     const stage = new Stage(700);
     const plots = [];
     stage.plot = function (...given) {
@@ -202,6 +214,7 @@ MARKS = """async ([name, plain]) => {
   }
   return [marks, missed];
 }"""
+)
 MARKED = {
     "table": "fig-heatmap", "cosines": "fig-learned-cosines", "sums": "fig-after-layernorm", "arrows": "fig-two-turned",
     "waves": "fig-made-for", "windows": "fig-window", "dilution": "fig-dilution", "buckets": "fig-buckets",
@@ -214,6 +227,32 @@ def test_dots_lie_on_their_lines_in_every_state(page: Page, name: str) -> None:
     marks, missed = page.evaluate(MARKS, [name, MARKED[name]])
     assert marks >= 30
     assert not missed, f"{len(missed)} of {marks} dots lie on no line, the first {missed[0][0]} pixels off: {missed[0][1]}"
+
+
+def pairs_in_use(state: dict[str, Any]) -> str:
+    d, base, length = int(state["width"]), float(state["base"]), int(state["length"])
+    full, moved = (geometry.rotating_pairs(length, d, base, angle=angle) for angle in (2 * math.pi, 0.1))
+    return rf"{full} of the {d // 2} pairs complete a rotation .* and {moved} rotate by more"
+
+
+def bucket(state: dict[str, Any]) -> str:
+    offset, causal = state["distance"] * (-1 if state["side"] == "future" else 1), state["side"] == "decoder"
+    return rf" falls into bucket {relative.t5_buckets([offset], state['buckets'], state['reach'], causal=causal).item()},"
+
+
+SAYS = (
+    f"async ([name, plain]) => {{{FIGURE}"
+    """
+  return Array.from({ length: 100 }, (_, n) => stateOf(n)).map((state) => [state, figure.draw(new Stage(700), state, own)]);
+}"""
+)
+SAID = {"spread": pairs_in_use, "buckets": bucket}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_what_is_said_is_computed_as_in_the_package_in_every_state(page: Page, name: str) -> None:
+    for state, says in page.evaluate(SAYS, [name, MARKED[name]]):
+        assert re.search(SAID[name](state), says), f"{state}: {says!r} doesn't say {SAID[name](state)!r}"
 
 
 def test_every_float16_is_unpacked(page: Page) -> None:
