@@ -17,6 +17,7 @@ import pytest
 from posenc_course import checks
 from posenc_course.checks import _exercise, _sandbox
 from posenc_course.checks._exercise import PASSES, Check
+from tests import pages, prose
 from tests.commands import ROOT
 from tools.teaching import sheets
 from tools.teaching.sheets import SOURCES, Sheet
@@ -341,6 +342,17 @@ def test_a_sheet_and_its_key_have_their_parts(assignment: str) -> None:
     assert "{{" not in text(sheet.cells) + key
     lines = [line for cell in sheet.cells + sheet.key if cell.cell_type == "code" for line in cell.source.splitlines()]
     assert max(len(line) for line in lines if not line.startswith("says = ")) <= 96
+
+
+@pytest.mark.parametrize("assignment", SOURCES)
+def test_numbers_in_the_words_are_in_the_code(assignment: str) -> None:
+    """Or printed by it, computed in braces, or marked as given, as on pages."""
+    source = re.sub(r"\{\{.*?\}\}", "…", SOURCES[assignment].read_text("utf-8"))
+    words = re.sub(r"^```.*?^```$", "", source, flags=re.MULTILINE | re.DOTALL)
+    page = prose.page_of(assignment, nbformat.v4.new_notebook(cells=[*made(assignment).cells, *made(assignment).key]))
+    seen = page.literals.union(*(map(pages.value, re.findall(pages.NUMBER, line)) for line in page.lines))
+    problems = list(prose.numbers_are_held(page._replace(text=words, literals=frozenset(seen))))
+    assert not problems, "\n".join(problems)
 
 
 @pytest.mark.parametrize("assignment", SOURCES)
