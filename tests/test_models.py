@@ -21,6 +21,7 @@ import transformers
 from torch import Tensor
 
 from posenc_course.attention import attention, causal_mask
+from posenc_course.inspector import load_configurations
 from posenc_course.inspector._probing import SMALL, TOKENS, WINDOW, heads_first, watching
 from posenc_course.models import LayerKind, Model, Settings, find_model, last_look, load_models
 from posenc_course.rope import RotaryPositions
@@ -586,6 +587,26 @@ def test_released_values_have_sources() -> None:
         assert all(source.url.startswith("https://") for source in model.sources)
     urls = [source.url for model in ALL.values() for source in model.sources if "github.com" in source.url]
     assert all(re.search(r"/blob/[0-9a-f]{40}/|/blob/main/|/pull/\d+$", url) for url in urls)
+
+
+CHECKPOINTS = {model.checkpoint: model for model in ALL.values()}
+
+
+def stated(config: object, ending: str) -> set[float]:
+    """The numbers under all keys with this ending, however deep."""
+    pairs = config.items() if isinstance(config, dict) else []
+    return {value for key, value in pairs if key.endswith(ending) and isinstance(value, int | float)}.union(
+        *(stated(value, ending) for _, value in pairs)
+    )
+
+
+@pytest.mark.parametrize("checkpoint", [name for name in load_configurations() if name in CHECKPOINTS])
+def test_released_values_are_those_of_the_configuration_that_comes_along(checkpoint: str) -> None:
+    config, model = load_configurations()[checkpoint]["config"], CHECKPOINTS[checkpoint]
+    released = [kind.released for kind in model.attention]
+    assert stated(config, "theta") | stated(config, "base_freq") <= {values.base for values in released}
+    layers = stated(config, "num_hidden_layers") | stated(config, "num_layers")
+    assert {values.layers[1] for values in released if values.layers and not model.recurrent} <= layers or not layers
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
