@@ -65,6 +65,8 @@ def test_modules_and_main_names_are_attributes_of_the_package() -> None:
         and name[0] != "_"
     ]
     assert {*main} > {("rope_scaling", "yarn"), ("schemes", "PositionScheme")}
+    lacks = [f"{name} to {module!r}" for module, name in main if name not in dir(posenc_course)]
+    assert not lacks, f"posenc_course/__init__.py: in _HOMES, add {', '.join(lacks)}"
     for module, name in main:
         assert getattr(posenc_course, name) is getattr(modules[module], name)
         assert {module, name} <= {*dir(posenc_course)}

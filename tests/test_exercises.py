@@ -19,6 +19,7 @@ from posenc_course.checks import _exercise, _sandbox
 from posenc_course.checks._exercise import Exercise
 from tests.answers import CHECKS, RIGHT, WRONG
 from tests.commands import WEEKLY
+from tests.pages import CHAPTERS
 
 ROOT = Path(__file__).resolve().parent.parent
 EXERCISES = ROOT / "exercises"
@@ -146,6 +147,11 @@ def test_the_teachers_guide_states_the_score() -> None:
 
 
 # ── the form of a source ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_every_chapter_has_an_assignment() -> None:
+    lack = sorted(CHAPTERS.keys() - SOURCES.keys())
+    assert not lack, f"write an assignment for each of {lack}, in text/source/, and run make execute CHAPTER=source/{lack[0]}"
 
 
 @pytest.mark.parametrize("assignment", SOURCES)
