@@ -12,6 +12,7 @@ import json
 import re
 import tokenize
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from pybtex.database import BibliographyData, parse_file  # type: ignore[import-
 from tests.pages import (
     BOOK,
     CHAPTERS,
+    DEEPER,
     GIVEN,
     ITEM,
     NOTEBOOKS,
@@ -587,6 +589,53 @@ def sources_are_those_of_what_is_named(page: Page) -> Iterator[str]:
                     yield f"{where} cites {sorted(keys)} for {address}, and the glossary {sorted(known)}: correct one of them"
 
 
+# Cited in brackets beside nothing of what their titles say.
+SUBJECT_NOT_NAMED = {
+    "tsai2019transformer": "attention as a kernel, cited for the mask",
+    "elman1990finding": "the simple recurrent network",
+    "weng2023transformer": "an overview, cited for a slip",
+    "guenther2023jina": "an encoder with ALiBi's two-sided form",
+    "zhang2026group": "cited for its table of averages",
+    "sun2023length": "xPos, which its title doesn't name",
+}
+
+
+def _beginnings(text: str) -> set[str]:
+    return {word[:5] for word in re.findall(r"[a-z0-9]{3,}", bare(re.sub(CITE, " ", text)).lower())}
+
+
+def _sections(text: str) -> list[str]:
+    return re.split(r"^#+ ", text, flags=re.MULTILINE)
+
+
+@functools.cache
+def common_beginnings() -> frozenset[str]:
+    """Those in more than 8 % of all sections, which say little about a subject."""
+    found = [_beginnings(part) for name in PAGES for part in _sections(page_named(name).text)]
+    counts = Counter(word for words in found for word in words)
+    return frozenset(word for word, count in counts.items() if count > 0.08 * len(found))
+
+
+def works_are_cited_beside_their_subject(page: Page) -> Iterator[str]:
+    """In a chapter, or on the page below it, a work that is cited once, in brackets, shares a rarer word with its section."""
+    if page.name in {*PAGES} - {*CHAPTERS, *DEEPER}:
+        return
+    chapter = page.name.removeprefix("deeper/")
+    pair = [page.text, *(page_named(name).text for name in {chapter, f"deeper/{chapter}"} & {*NOTEBOOKS} - {page.name})]
+    times = Counter(key for text in pair for key in cited(text))
+    for part in _sections(page.text):
+        for keys in re.findall(r"\{cite:p\}`([^`]*)`", part):
+            for key in (key.strip() for key in keys.split(",")):
+                if key in SUBJECT_NOT_NAMED or times[key] > 1 or key not in bibliography().entries:
+                    continue
+                title = bibliography().entries[key].fields["title"]
+                if not _beginnings(" ".join([title, *surnames(key)])) & _beginnings(part) - common_beginnings():
+                    yield (
+                        f"the prose cites {key} ({title}) in a section with nothing of this title: correct the key, or, if "
+                        "it's right, say why in SUBJECT_NOT_NAMED in tests/prose.py"
+                    )
+
+
 # What newer models can overtake …
 _KIND = r"(?:(?:large|language|released|recent|new|known|current|modern|other|such)\ )*"
 FIELD = rf"""(?ix) \b (?: no\ {_KIND}(?:model|library|LLM)s? | (?:most|few|many)\ {_KIND}(?:models|libraries|LLMs)
@@ -625,6 +674,7 @@ RULES: list[Rule] = [
     citations_come_from_the_bibliography,
     quotations_are_in_the_file,
     sources_are_those_of_what_is_named,
+    works_are_cited_beside_their_subject,
     claims_about_the_field_name_their_scope,
 ]
 PAGES = [*NOTEBOOKS, *(name for name in TEXTS if name not in ("api", "bibliography"))]

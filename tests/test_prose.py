@@ -210,6 +210,7 @@ BROKEN: list[tuple[Callable[[Page], object], str, str, str]] = [
     (prose.citations_come_from_the_bibliography, "learns.\n", "learns, in 2019.\n", "has the year 2019"),
     (prose.sources_are_those_of_what_is_named, "It follows.", "So does YaRN {cite:p}`su2024roformer`.", "is peng2024yarn"),
     (prose.sources_are_those_of_what_is_named, "It follows.", "[It](glossary.md#alibi) {cite:p}`su2024roformer`.", "for alibi"),
+    (prose.works_are_cited_beside_their_subject, "It follows.", "It is {cite:p}`golovneva2024contextual`.", "nothing of this"),
     (prose.quotations_are_in_the_file, "147.18<!--quoted: test-key-->", "147.18", "147.18<!--quoted: key-->"),
     *(
         (prose.claims_about_the_field_name_their_scope, "It follows.", new, "without a scope")
