@@ -152,7 +152,9 @@ def test_only_names_files_and_what_the_others_say_of_them(clone: Path, target: s
 @pytest.mark.slow
 def test_only_leaves_out_no_file_that_names_the_chapter() -> None:
     """Elsewhere, `make test ONLY=10_rope` would call a change right that `make test` refuses."""
-    found = run(sys.executable, "-m", "pytest", "-n", "0", "-q", "--collect-only", "tests", "-k", "10_rope").stdout
+    found = run(
+        sys.executable, "-m", "pytest", "-n", "0", "-q", "--collect-only", "tests", "-k", "10_rope", PYTEST_ADDOPTS=""
+    ).stdout
     files = {*re.findall(r"^(tests/test_\w+\.py)::", found, re.MULTILINE)} - {
         "tests/test_setup.py",
         "tests/test_living.py",  # whose tests of a page need those of its figures, which don't have its name

@@ -218,7 +218,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     config = (ROOT / "_config.yml").read_text(encoding="utf-8")
     (root / "_config.yml").write_text(config.replace(", slim]", ", before, slim]"), encoding="utf-8")
     (root / "tools/sphinx/before.py").write_text(BEFORE, encoding="utf-8")
-    (root / "tools/sphinx/living_data.py").write_text("scripts = dict", encoding="utf-8")
+    (root / "tools/sphinx/living_data.py").write_text("scripts = looks = dict", encoding="utf-8")
     build(root)
     return root
 
