@@ -142,6 +142,12 @@ def records(folder: Path) -> list[dict[str, Any]]:
 # ── the text ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def test_whoever_changes_the_text_changes_a_copy() -> None:
+    own = load_corpus().validation
+    own[0] += 1
+    assert load_corpus().validation[0] != own[0]
+
+
 def test_the_text_is_the_frozen_one_and_split_by_file() -> None:
     corpus = load_corpus()
     described = json.loads((DATA / "corpus.json").read_text(encoding="utf-8"))

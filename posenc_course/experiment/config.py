@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -27,6 +28,7 @@ RATES = ("0.001", "0.003", "0.01", "0.03", "0.1")  # learning rates, to compare 
 SCALES = {"unscaled": (-0.5, 0.0), "paper": (-0.5, 0.5), "unit": (0.0, 0.0), "overscaled": (0.0, 0.5)}
 
 
+@cache  # a graded notebook imports the package again, and there mustn't be parts of two imports
 def _parts() -> dict[str, Part]:
     from posenc_course.experiment._parts import PARTS  # here, because they measure with functions that take a Config
 

@@ -31,11 +31,13 @@ class Corpus(NamedTuple):
 
 def load_corpus(folder: str | Path | None = None) -> Corpus:
     """The text in `folder`, by default that of the package. Raises ValueError if it is not complete or its sha256 is wrong."""
-    return _unpacked(DATA if folder is None else require_folder(folder))
+    text, cut, found = _unpacked(DATA if folder is None else require_folder(folder))
+    tokens = torch.from_numpy(np.frombuffer(text, dtype=np.uint8).copy())  # the caller's own, who may change them
+    return Corpus(tokens[:cut], tokens[cut:], found)
 
 
 @functools.cache
-def _unpacked(folder: Path) -> Corpus:
+def _unpacked(folder: Path) -> tuple[bytes, int, str]:
     try:
         described = json.loads((folder / "corpus.json").read_text(encoding="utf-8"))
         text = lzma.decompress((folder / "corpus.xz").read_bytes())
@@ -47,5 +49,4 @@ def _unpacked(folder: Path) -> Corpus:
     found = hashlib.sha256(text).hexdigest()
     if found != expected:
         raise ValueError(f"the text in {folder} has sha256 {found[:12]}…, not {expected[:12]}…: reinstall the package")
-    tokens = torch.from_numpy(np.frombuffer(text, dtype=np.uint8).copy())
-    return Corpus(tokens[:cut], tokens[cut:], found)
+    return text, cut, found
