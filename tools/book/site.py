@@ -49,6 +49,7 @@ def publish(html: Path, site: Path, url: str = "", repository: str = "") -> None
     drop_unnamed(site)
     (site / ".nojekyll").touch()  # otherwise GitHub Pages leaves out folders that begin with an underscore
     wheel = add_wheel(site)
+    require_named(site, wheel)
     heads = dict[str, str]()
     if url:
         # To pip, two wheels of one version are the same, and it keeps the one that a reader has: pages name one that differs
@@ -101,10 +102,13 @@ def add_wheel(site: Path, mark: str = "") -> str:
         builder.build()
     wheel = str(builder.wheel_filename)
     unnamed.rename(site / wheel)
-    for notebook in (site / "_sources").rglob("*.ipynb"):
-        if not mark and wheel not in notebook.read_text(encoding="utf-8"):
-            sys.exit(f"{notebook.name} doesn't name {wheel}: its first cell must show how to install this version")
     return wheel
+
+
+def require_named(site: Path, wheel: str) -> None:
+    for notebook in (site / "_sources").rglob("*.ipynb"):
+        if wheel not in notebook.read_text(encoding="utf-8"):
+            sys.exit(f"{notebook.name} doesn't name {wheel}: its first cell must show how to install this version")
 
 
 def contents(wheel: Path) -> str:
