@@ -111,6 +111,7 @@ def test_readme_code_runs() -> None:
 
 README, USE, INDEX, BUGS = "README.md", "book/how_to_use.md", "book/index.md", "book/reference/bugs.ipynb"
 CLASSROOM, PLANS, SINUSOID = "book/teaching/classroom.md", "book/teaching/plans.md", "book/03_sinusoidal.ipynb"
+PAPER = "paper/paper.md"
 CHAPTERS = {name: pages.markdown(pages.read(path)) for name, path in pages.CHAPTERS.items()}
 TITLES = {name: re.findall(r"^# (.*)$", text, re.MULTILINE)[0] for name, text in CHAPTERS.items()}
 ASSIGNMENTS = [path.read_text("utf-8") for path in sorted((ROOT / "exercises/source").rglob("*.ipynb"))]
@@ -289,6 +290,11 @@ FACTS = [
     Fact(PLANS, "{} claims, each with a verdict", lambda: len(CLAIMS)),
     Fact(PLANS, "has {} items at most", lambda: max(items(text, "summary") for text in CHAPTERS.values())),
     Fact(PLANS, "examples of {} kinds", lambda: items(guide(PLANS), "project")),
+    Fact(PAPER, "consists of {} chapters", lambda: len(CHAPTERS)),
+    Fact(PAPER, "collects {} claims", lambda: len(CLAIMS)),
+    Fact(PAPER, "has {} such bugs", lambda: count(BUGS, r'"### \d+\. ')),
+    Fact(PAPER, "as {} sessions in a course on language processing, as a week, or as a seminar of {} weeks", parts_and_weeks),
+    Fact(PAPER, "inventory of {} questions", lambda: count("book/reference/misconceptions.md", r"^\*\*\d+\. ")),
 ]  # fmt: skip
 
 
