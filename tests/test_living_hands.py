@@ -11,7 +11,7 @@ from posenc_course.experiment import load_results
 from posenc_course.experiment.corpus import DATA
 from tests.test_living import FIGURES, SAVES, open_in, phone
 from tests.test_recite import wrong
-from tests.test_site import Site, site
+from tests.test_site import BUSY, Site, site
 from tools.book.browser import DRAWN
 
 __all__ = ["site"]
@@ -177,6 +177,7 @@ def test_ball_is_dragged_back_to_the_swap_before(browser: Browser, site: Site) -
 def test_it_moves_once_and_then_waits(browser: Browser, site: Site, plain: str, part: str, rest: int) -> None:
     value = f"{STATE.format(plain)}.{part}"
     with phone(browser, motion=True) as tab:
+        tab.add_init_script(BUSY)
         tab.add_init_script(SLOW)
         open_in(tab, site.address(FIGURES[plain]), plain)
         centre(tab, plain)

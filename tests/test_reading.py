@@ -13,7 +13,7 @@ from bs4 import BeautifulSoup
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.test_docs import SHORT_ROUTE
-from tests.test_site import CHAPTERS, NOTEBOOKS, PAGES, ROOT, SOURCES, WIDTHS, Site, site
+from tests.test_site import BUSY, CHAPTERS, NOTEBOOKS, PAGES, ROOT, SOURCES, WIDTHS, Site, site
 
 __all__ = ["site"]
 ENTRY = "where-is-a-token"  # the browser's storage has what was read under this name
@@ -32,6 +32,7 @@ def opened(browser: Browser, site: Site, page: str, **options: Any) -> Iterator[
             f"{HOST}**", lambda route: route.fulfill(path=site.html / route.request.url.removeprefix(HOST).split("?")[0])
         )
         tab = context.new_page()
+        tab.add_init_script(BUSY)
         tab.goto(HOST + page)
         yield tab
 

@@ -51,6 +51,13 @@ GENERATED = {"index.html", "search.html", "404.html"}  # the redirect to the fir
 Scheme = Literal["light", "dark"]
 
 WIDTHS = {"desktop": 1280, "phone": 390}
+# As on a busy processor, a page hears of what comes into view together with what was before.
+BUSY = """const Real = IntersectionObserver; IntersectionObserver = class extends Real {
+    constructor(tell, options) {
+        const before = (target) => ({ target, isIntersecting: false, intersectionRatio: 0 });
+        super((changes, self) => tell([before(changes[0].target), ...changes], self), options);
+    }
+};"""
 # Scrolls the page sideways, or is cut off in silence.
 OVERFLOWING = """() => [...document.querySelectorAll('article *')].filter(e => {
     const hidden = ['hidden', 'clip'].includes(getComputedStyle(e).overflowX) && e.scrollWidth > e.clientWidth + 1;

@@ -285,8 +285,8 @@ if (storage && readable.length) {
     end.append(tally, progress);
     next.remove(); // the page's end leads on already
     // To come to the end is to have read the page, unless its reader has said otherwise.
-    new IntersectionObserver(([{ isIntersecting }], observer) => {
-      if (!isIntersecting) return;
+    new IntersectionObserver((changes, observer) => {
+      if (!changes.some(({ isIntersecting }) => isIntersecting)) return;
       observer.disconnect();
       if (kept().read[here] === undefined) keep("read", true);
     }).observe(end);

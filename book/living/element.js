@@ -452,7 +452,7 @@ export async function start(host, figure) {
         done();
       } });
     } };
-    const near = new IntersectionObserver(([{ intersectionRatio }]) => { one.seen = intersectionRatio >= 0.6; enter(); }, { threshold: 0.6 });
+    const near = new IntersectionObserver((changes) => { one.seen = changes.at(-1).intersectionRatio >= 0.6; enter(); }, { threshold: 0.6 });
     const leave = () => { near.disconnect(); waiting.delete(one); };
     const done = () => { if (entering === one) { entering = null; enter(); } };
     // The first touch ends it; a finger that only scrolls the page doesn't.
