@@ -7,6 +7,7 @@ from tests.pages import BOOK, NOTEBOOKS, markdown, printed, read
 
 SIGNS = {"● holds": "holds", "◐ in part": "in part", "○ fails": "fails", "– not tested": "not tested"}
 TEXT = markdown(read(NOTEBOOKS["newer"]))
+LARGER = {"RoPE": "larger-rope", "windows and no encoding, mixed": "larger-mix", "no encoding": "larger-none"}
 ROWS = re.findall(r"^\| (N\d+) \| (.*?) \| (. \w+(?: \w+)?) \| (.*) \|$", TEXT, re.MULTILINE)
 
 
@@ -14,6 +15,18 @@ def test_a_row_has_the_verdict_that_its_cell_prints() -> None:
     verdicts = [line for line in printed("newer") if re.match(r"N\d+ ", line)]
     assert [f"{label} {SIGNS[sign]}" for label, _, sign, _ in ROWS] == verdicts
     assert len(verdicts) >= 12
+
+
+def test_what_was_expected_of_larger_models_has_its_verdict() -> None:
+    predictions = tomllib.loads((BOOK / "predictions.toml").read_text("utf-8"))
+    rows = {
+        label: (said, sign)
+        for label, said, sign in re.findall(r"^\| (\w[^|]*?) \| (.*?) \| (. \w+(?: \w+)?) \|", TEXT, re.MULTILINE)
+    }
+    for label, name in LARGER.items():
+        said, sign = rows[label]
+        assert re.sub("<!--.*?-->", "", said) == predictions[name]["prediction"]
+        assert f"larger, {label} {SIGNS[sign]}" in printed("newer")
 
 
 # The predictions of each claim, by their names in book/predictions.toml.

@@ -39,7 +39,7 @@ def test_lab_runs_the_command_in_the_minutes_that_the_page_says(question: str, c
         parts=parts.split(",") if parts else None,
     )
     if given:
-        assert given == {"--device": "cuda"}
+        assert given == {"--device": "cuda", "--jobs": "2"}
         assert not minutes
         return
     spent = defaultdict(list)
