@@ -1141,6 +1141,21 @@ def test_bad_options_end_in_one_line_and_code_2(
     assert not folder.exists()
 
 
+def test_runs_that_fill_a_graphics_card_end_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 8.00 GiB. GPU 0 has a total capacity of 79.18 GiB.")
+
+    monkeypatch.setattr("posenc_course.experiment.__main__.run_experiment", full)
+    with pytest.raises(SystemExit, match="2"):
+        main(["run", "--folder", str(tmp_path)])
+    said = (
+        "error: CUDA out of memory. Tried to allocate 8.00 GiB. Use fewer --jobs or smaller models: finished runs are kept.\n"
+    )
+    assert capsys.readouterr().err == said
+
+
 def test_help_names_all_that_is_accepted(capsys: pytest.CaptureFixture[str]) -> None:
     packaged = {path.stem for path in (DATA / "experiment").glob("*.json")}
     for command, accepted in ({"run": {*PRESETS, *ALL_SCHEMES, *PARTS}, "report": packaged}).items():

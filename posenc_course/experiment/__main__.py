@@ -34,7 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     run.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1, ... (default: %(default)s)")
     run.add_argument(
-        "--jobs", type=int, default=os.cpu_count() or 1, help="number of parallel processes (default: one per core)"
+        "--jobs", type=int, help="number of parallel processes (default: one per core, and one for a graphics card)"
     )
     run.add_argument(
         "--scheduler", metavar="ADDRESS", help="let the workers of a Dask scheduler do it (its address, or its file)"
@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
                 seeds=options.seeds,
                 parts=options.parts,
                 device=options.device,
-                jobs=options.jobs,
+                jobs=(1 if options.device != "cpu" else os.cpu_count() or 1) if options.jobs is None else options.jobs,
                 scheduler=options.scheduler,
                 say=_say,
             )
@@ -72,7 +72,9 @@ def main(arguments: list[str] | None = None) -> int:
             print("\n".join(lines))
     except OSError as error:
         parser.error(f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error))
-    except (ValueError, torch.OutOfMemoryError) as error:
+    except torch.OutOfMemoryError as error:
+        parser.error(f"{str(error).partition(' GPU ')[0]} Use fewer --jobs or smaller models: finished runs are kept.")
+    except ValueError as error:
         parser.error(" ".join(str(error).split()))
     except KeyboardInterrupt:
         print("interrupted: finished runs are kept, and the same command continues from there", file=sys.stderr)
