@@ -304,9 +304,9 @@ def test_a_property_or_several_functions_can_decide() -> None:
 # ── what every check of the course does ──────────────────────────────────────────────────────────────────────────────────
 
 
-def answers(check: str, function: Any) -> tuple[Any, ...]:
+def answers(exercise: Exercise, function: Any) -> tuple[Any, ...]:
     """The function, repeated as often as the check takes one."""
-    right = CHECKS[check].exercise().rights[0]
+    right = exercise.rights[0]
     return (function,) * (len(right) if isinstance(right, tuple) else 1)
 
 
@@ -325,6 +325,7 @@ def test_no_answer_ends_in_a_traceback_or_shows_our_insides(check: str) -> None:
 
         return fail
 
+    asked = CHECKS[check].exercise()
     for answer, told in (
         (lambda *_: None, "Not tried yet"),
         (failing(NotImplementedError()), "Not tried yet"),
@@ -336,7 +337,7 @@ def test_no_answer_ends_in_a_traceback_or_shows_our_insides(check: str) -> None:
         (lambda: 0, "raised TypeError"),
         (lambda *_: Hostile(), ""),
     ):
-        verdict = CHECKS[check](*answers(check, answer))
+        verdict = CHECKS[check].verdict(asked, *answers(asked, answer))
         assert told in verdict
         assert not verdict.startswith("Right")
         assert "\n" not in verdict
