@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from nbval.plugin import IPyNbCell  # type: ignore[import-untyped]
 from playwright.sync_api import Browser, expect
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
+from tests import commands
 from tools.book.browser import NO_CHROMIUM, launched
 from tools.book.browser import chromium as find_chromium
 
@@ -55,9 +55,9 @@ def nbgrader() -> Callable[..., str]:
     inherited = {name: value for name, value in os.environ.items() if name != "POSENC_COURSE_SEED"} | {"PATH": path}
 
     def run(course: Path, *arguments: str, returns: int = 0, **environment: str) -> str:
-        done = subprocess.run(["nbgrader", *arguments], cwd=course, env=inherited | environment, capture_output=True, text=True)
-        assert done.returncode == returns, f"nbgrader {' '.join(arguments)}:\n{done.stderr}"
-        return done.stderr
+        done = commands.nbgrader(*arguments, cwd=course, environment=inherited | environment)
+        assert done.returncode == returns, f"nbgrader {' '.join(arguments)}:\n{done.stdout}"
+        return done.stdout
 
     return run
 

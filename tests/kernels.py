@@ -1,4 +1,4 @@
-"""Kernels for nbval that start at once: they are forked from a process that has imported what nearly all of them need."""
+"""Kernels for nbval, and nbgrader, start at once: they are forked from a process that has imported what nearly all need."""
 
 import gc
 import multiprocessing
@@ -15,7 +15,7 @@ _CONTEXT.set_forkserver_preload(
     [
         *("ipykernel.kernelapp", "ipykernel.debugger", "torch._dynamo", "torch.optim"),
         *("matplotlib.pyplot", "matplotlib_inline.backend_inline", "matplotlib.backends.backend_svg"),
-        *("posenc_course.checks", "posenc_course.experiment", "posenc_course.plotting"),
+        *("posenc_course.checks", "posenc_course.experiment", "posenc_course.plotting", "nbgrader.apps.nbgraderapp"),
     ]
 )
 
@@ -54,11 +54,35 @@ class Forked:
         os.kill(self.pid, signal)
 
 
+def nbgrader(arguments: tuple[str, ...], course: str, env: dict[str, str], log: str) -> int | None:
+    """Run nbgrader in a course's folder, as its program would, and return its exit status."""
+    _start_server()
+    process = _CONTEXT.Process(target=_grade, args=(arguments, course, env, log))
+    process.start()
+    process.join()
+    code: int | None = process.exitcode
+    return code
+
+
+def _grade(arguments: tuple[str, ...], course: str, env: dict[str, str], log: str) -> None:
+    from nbgrader.apps.nbgraderapp import NbGraderApp  # type: ignore[import-untyped]
+
+    _become(env, course)
+    written = os.open(log, os.O_WRONLY)
+    os.dup2(written, 1)
+    os.dup2(written, 2)
+    NbGraderApp.launch_instance(argv=[*arguments])
+
+
+def _become(env: dict[str, str], folder: str) -> None:
+    os.environ.clear()
+    os.environ.update(env)
+    os.chdir(folder)
+    gc.freeze()  # or the first collection copies all that the server has imported
+
+
 def _serve(alone: Any, connection_file: str, cwd: str | None, env: dict[str, str]) -> None:
     os.setsid()
     alone.set()
-    os.environ.clear()
-    os.environ.update(env)
-    os.chdir(cwd or ".")
-    gc.freeze()  # or the first collection copies all that the server has imported
+    _become(env, cwd or ".")
     IPKernelApp.launch_instance(argv=["-f", connection_file])

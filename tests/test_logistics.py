@@ -9,6 +9,8 @@ import shutil
 import sys
 import tomllib
 from collections.abc import Iterator
+from dataclasses import dataclass
+from getpass import getuser
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 from zipfile import ZipFile
@@ -20,11 +22,12 @@ from nbgrader.api import Gradebook  # type: ignore[import-untyped]
 from packaging.specifiers import SpecifierSet
 
 from tests import pages
-from tests.commands import ROOT
-from tests.test_classroom import ASSIGNMENT, Shell, exercises, guide, hand_in, mistaken, shell, solve
+from tests.commands import ROOT, WEEKLY
+from tests.test_classroom import ASSIGNMENT, Shell, commands, exercises, hand_in, mistaken, solve
 from tools.teaching.hand_back import pack
 
-__all__ = ["exercises", "guide", "shell"]  # fixtures
+__all__ = ["exercises"]  # a fixture
+PATH = [f'export PATH="{Path(sys.executable).parent}:$PATH"']
 PAGE = (ROOT / "book/teaching/logistics.md").read_text("utf-8")
 
 
@@ -53,55 +56,70 @@ DOWNLOADS = {
         "Emmy Nöther_1882": "Emmy Nöther_1882_assignsubmission_file_my homework.ipynb",
     },
 }
+GRADED = {"canvas": WEEKLY, "moodle": True}
 
 
 def download(course: Path, archive: Path, names: list[str]) -> None:
-    """All students but the first have one mistake."""
-    for name in names:
+    """The first student is right, the second has a mistake, and the third has done nothing."""
+    for name, change in zip(names, (solve, mistaken, lambda _: None), strict=True):
         notebook = nbformat.read(course / "handout" / ASSIGNMENT / f"{ASSIGNMENT}.ipynb", as_version=4)
-        (solve if name == names[0] else mistaken)(notebook)
+        change(notebook)
         with ZipFile(archive, "a") as file:
             file.writestr(name, nbformat.writes(notebook))
 
 
 @pytest.fixture(scope="module", params=DOWNLOADS)
-def platform(request: pytest.FixtureRequest, exercises: Path, shell: Shell, guide: list[str]) -> Iterator[tuple[Path, str]]:
-    """The course after the page's commands, and whose download it was."""
+def platform(request: pytest.FixtureRequest, exercises: Path) -> Iterator[tuple[Path, str]]:
+    """The course after the page's commands, and whose download it was.
+
+    What is collected from Canvas is graded on Mondays only: from there on, its notebooks go the way of Moodle's.
+    """
+    shell = Shell(exercises, PATH, at_once=True)
     downloads = exercises.parent / "Downloads"
     downloads.mkdir(exist_ok=True)
-    if not (exercises / "handout").exists():
-        shell(guide[2])
+    shell(f"nbgrader generate_assignment {ASSIGNMENT} --force")
     names = [*DOWNLOADS[request.param].values()]
     download(exercises, downloads / "submissions.zip", names)
     with ZipFile(downloads / "submissions.zip", "a") as file:  # as macOS adds them, and what a student handed in beside it
         file.writestr(f"__MACOSX/{Path(names[0]).parent}/._01_order.ipynb", "")
         file.writestr(names[0].replace("01_order.ipynb", "notes.txt"), "")
     for command in lines(blocks("Canvas and Moodle")[0]):
-        shell(command.replace("~/Downloads", f"'{downloads}'"))
+        if GRADED[request.param] or not command.startswith(("nbgrader autograde", "nbgrader generate_feedback")):
+            shell(command.replace("~/Downloads", f"'{downloads}'"))
+        else:
+            for student in (exercises / "submitted").iterdir():
+                page = exercises / "feedback" / student.name / ASSIGNMENT / f"{ASSIGNMENT}.html"
+                page.parent.mkdir(parents=True, exist_ok=True)
+                page.write_text(f"<html>{student.name}", "utf-8")
     yield exercises, request.param
     for folder in ("downloaded", "submitted", "autograded", "feedback", "hand_back"):
-        shell(f"rm -r {folder}")
-    shell("rm gradebook.db; nbgrader generate_assignment 01_order --force")
+        shutil.rmtree(exercises / folder, ignore_errors=True)
+    (exercises / "gradebook.db").unlink()
 
 
 @pytest.mark.slow
 def test_a_download_is_graded_under_the_students_names(platform: tuple[Path, str]) -> None:
     course, whose = platform
     assert {path.name for path in (course / "submitted").iterdir()} == {*DOWNLOADS[whose]}
-    with Gradebook(f"sqlite:///{course}/gradebook.db") as gradebook:
-        points = [gradebook.find_submission(ASSIGNMENT, student).score for student in DOWNLOADS[whose]]
-    assert points == [8, 7, 7]
+    if GRADED[whose]:
+        with Gradebook(f"sqlite:///{course}/gradebook.db") as gradebook:
+            points = [gradebook.find_submission(ASSIGNMENT, student).score for student in DOWNLOADS[whose]]
+        assert points == [8, 7, 0]
 
 
 @pytest.mark.slow
 def test_feedback_goes_back_under_the_names_of_the_download(platform: tuple[Path, str]) -> None:
     course, whose = platform
     with ZipFile(course / "hand_back" / f"{ASSIGNMENT}.zip") as archive:
-        assert {*archive.namelist()} == {re.sub(r"ipynb$", "html", name) for name in DOWNLOADS[whose].values()}
-        for place, name in enumerate(archive.namelist()):
-            assert "<html" in archive.read(name).decode(), place
-        (right,) = (name for name in archive.namelist() if "1843" in name)
-        assert "Your P is the transpose" not in archive.read(right).decode()
+        pages = {re.sub(r"html$", "ipynb", name): archive.read(name).decode() for name in archive.namelist()}
+    assert pages.keys() == {*DOWNLOADS[whose].values()}
+    for student, name in DOWNLOADS[whose].items():
+        wanted = (course / "feedback" / student / ASSIGNMENT / f"{ASSIGNMENT}.html").read_text("utf-8")
+        assert pages[name] == wanted
+        assert "<html" in wanted
+    if GRADED[whose]:
+        for words, said in {"Right: all 16 functions": 2, "Your P is the transpose": 1, "Not tried yet": 1}.items():
+            assert sum(words in page for page in pages.values()) == said
 
 
 @pytest.mark.parametrize(("done", "lacks"), [([], "zip_collect"), (["downloaded/01_order/extracted/a"], "generate_feedback")])
@@ -124,64 +142,82 @@ def test_who_is_not_in_the_download_is_named(tmp_path: Path) -> None:
     assert pack("01_order", tmp_path)[1] == ["lovelaceada_1843"]
 
 
-@pytest.mark.slow
-def test_feedback_goes_back_through_the_exchange(fresh: Shell, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """With the two commands that the page names, after those of the guide."""
-    exchange, student = tmp_path_factory.mktemp("exchange"), tmp_path_factory.mktemp("student")
+# ── the exchange, late work, and grading again ───────────────────────────────────────────────────────────────────────────
+
+
+@dataclass
+class Two:
+    """A course of its own with the page's rule for late work, and one of its students, who hands in through the exchange."""
+
+    teacher: Shell
+    student: Shell
+
+    def submission(self, student: str) -> tuple[float, float]:
+        """The points, and what being late has cost."""
+        with Gradebook(f"sqlite:///{self.teacher.folder}/gradebook.db") as gradebook:
+            found = gradebook.find_submission(ASSIGNMENT, student)
+            return found.score, round(found.late_submission_penalty, 9)
+
+
+ME = getuser()  # as the exchange calls whoever hands in
+(LATE_WORK,) = map(lines, blocks("Late work"))
+
+
+@pytest.fixture(scope="module")
+def handed_in(tmp_path_factory: pytest.TempPathFactory) -> Two:
+    """Due at 11:00 UTC: one student has handed in before, and another the next day at 12:30, when the second day has begun."""
+    teacher, student, exchange = map(tmp_path_factory.mktemp, ("teacher", "student", "exchange"))
     exchange.chmod(0o777)
     root = f"c.Exchange.root = {str(exchange)!r}\n"
-    with (fresh.folder / "nbgrader_config.py").open("a") as config:
-        config.write(root)
-    (student / "nbgrader_config.py").write_text(f"c = get_config()\n{root}")
-    theirs = Shell(student, fresh.prepare)
-    release, fetch = re.findall(r"`(nbgrader \w+_feedback 01_order(?: --course=\S+)?)`(?:;|\.\n)", PAGE)
-    assert (release, fetch[:23]) == (f"nbgrader release_feedback {ASSIGNMENT}", "nbgrader fetch_feedback")
-    course = "--course=where-is-a-token"
-    fresh(f"nbgrader release_assignment {ASSIGNMENT}")
-    theirs(f"nbgrader fetch_assignment {ASSIGNMENT} {course} && nbgrader submit {ASSIGNMENT} {course}")
-    fresh(f"nbgrader collect {ASSIGNMENT} && nbgrader autograde {ASSIGNMENT} && nbgrader generate_feedback {ASSIGNMENT}")
-    fresh(release)
-    theirs(fetch)
-    (page,) = student.glob(f"{ASSIGNMENT}/feedback/*/{ASSIGNMENT}.html")
-    assert "Not tried yet" in page.read_text("utf-8")
-
-
-# ── late work, and grading again ─────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.fixture
-def fresh(tmp_path: Path) -> Shell:
-    """A course of its own, for one assignment, with the page's rule for late work."""
-    shutil.copytree(ROOT / "exercises/source" / ASSIGNMENT, tmp_path / "source" / ASSIGNMENT)
     (rule,) = blocks("Late work", "python")
-    (tmp_path / "nbgrader_config.py").write_text((ROOT / "exercises/nbgrader_config.py").read_text() + rule)
-    shell = Shell(tmp_path, [f'export PATH="{Path(sys.executable).parent}:$PATH"'])
-    shell(f"nbgrader generate_assignment {ASSIGNMENT}")
-    return shell
+    shutil.copytree(ROOT / "exercises/source" / ASSIGNMENT, teacher / "source" / ASSIGNMENT)
+    (teacher / "nbgrader_config.py").write_text((ROOT / "exercises/nbgrader_config.py").read_text() + rule + root)
+    (student / "nbgrader_config.py").write_text(f"c = get_config()\n{root}")
+    both = Two(*(Shell(folder, PATH, at_once=True) for folder in (teacher, student)))
+    release, fetch, submit, collect = commands("the exchange")
+    both.teacher(f"nbgrader generate_assignment {ASSIGNMENT}")
+    both.teacher(release)
+    both.student(fetch)
+    file = f"{ASSIGNMENT}/{ASSIGNMENT}.ipynb"
+    notebook = nbformat.read(student / file, as_version=4)
+    solve(notebook)
+    nbformat.write(notebook, student / file)
+    assert "Success! Your notebook passes all the tests." in both.student(f"nbgrader validate {file}")
+    both.student(submit)
+    both.teacher(collect)
+    (teacher / "submitted" / ME / ASSIGNMENT / "timestamp.txt").unlink()  # of now
+    hand_in(teacher, "late", solve)
+    for whose, when in {"late": "2027-03-02 12:30 UTC", ME: "2027-03-01 10:59 UTC"}.items():
+        (teacher / "submitted" / whose / ASSIGNMENT / "timestamp.txt").write_text(when)
+    for command in LATE_WORK:
+        both.teacher(command)
+    return both
 
 
 @pytest.mark.slow
-def test_late_work_costs_points_and_a_second_grading_keeps_those_given_by_hand(fresh: Shell) -> None:
-    """Due at 11:00 UTC and handed in the next day at 12:30, the second day has begun."""
-    for student, when in {"late": "2027-03-02 12:30 UTC", "early": "2027-03-01 10:59 UTC"}.items():
-        (hand_in(fresh.folder, student, solve) / "timestamp.txt").write_text(when)
+def test_feedback_goes_back_through_the_exchange(handed_in: Two) -> None:
+    """With the two commands that the page names, after those of the guide."""
+    release, fetch = re.findall(r"`(nbgrader \w+_feedback 01_order(?: --course=\S+)?)`(?:;|\.\n)", PAGE)
+    assert (release, fetch[:23]) == (f"nbgrader release_feedback {ASSIGNMENT}", "nbgrader fetch_feedback")
+    handed_in.teacher(f"nbgrader generate_feedback {ASSIGNMENT} --student={ME}")  # what came by mail goes back by mail
+    handed_in.teacher(release)
+    handed_in.student(fetch)
+    (page,) = handed_in.student.folder.glob(f"{ASSIGNMENT}/feedback/*/{ASSIGNMENT}.html")
+    assert "Right: all 16 functions" in page.read_text("utf-8")
 
-    def graded() -> dict[str, tuple[float, float]]:
-        with Gradebook(f"sqlite:///{fresh.folder}/gradebook.db") as gradebook:
-            found = {student: gradebook.find_submission(ASSIGNMENT, student) for student in ("late", "early")}
-            return {student: (of.score, round(of.late_submission_penalty, 9)) for student, of in found.items()}
 
-    (commands,) = map(lines, blocks("Late work"))
-    for command in commands:
-        fresh(command)
-    assert graded() == {"late": (8, 1.6), "early": (8, 0)}
-    with Gradebook(f"sqlite:///{fresh.folder}/gradebook.db") as gradebook:
+@pytest.mark.slow
+def test_late_work_costs_points_and_a_second_grading_keeps_those_given_by_hand(handed_in: Two) -> None:
+    assert handed_in.submission("late") == (8, 1.6)
+    assert handed_in.submission(ME) == (8, 0)
+    with Gradebook(f"sqlite:///{handed_in.teacher.folder}/gradebook.db") as gradebook:
         notebook = gradebook.find_submission_notebook(ASSIGNMENT, ASSIGNMENT, "late")
         (words,) = (grade for grade in notebook.grades if grade.needs_manual_grade)
         words.manual_score = 2
         gradebook.db.commit()
-    fresh(commands[-1])
-    assert graded() == {"late": (10, 2), "early": (8, 0)}
+    handed_in.teacher(f"{LATE_WORK[-1]} --student=late")
+    assert handed_in.submission("late") == (10, 2)
+    assert handed_in.submission(ME) == (8, 0)
 
 
 # ── what the page says besides ───────────────────────────────────────────────────────────────────────────────────────────

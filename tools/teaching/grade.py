@@ -41,11 +41,9 @@ def graded(submission: Path, course: Path) -> list[Result]:
     """The results of the notebook in a folder; `course` is a folder that nbgrader may fill."""
     (source,) = HERE.glob("source/*/*.ipynb")
     name = source.stem
-    exercises = _graded_cells(nbformat.read(source, as_version=4))
     found = sorted(submission.rglob("*.ipynb"))
     notebooks = [path for path in found if path.stem == name] or found
-    says = "No verdict, because this exercise's cell is missing."
-    autograded: dict[str, Any] = {}
+    autograded, says = None, "No verdict, because this exercise's cell is missing."
     if len(notebooks) != 1:
         says = f"Hand in a single notebook, {name}.ipynb; there are {len(notebooks)}."
     else:
@@ -59,10 +57,16 @@ def graded(submission: Path, course: Path) -> list[Result]:
             subprocess.run(["nbgrader", command, name], cwd=course, env=os.environ | {"PATH": programs}, check=False)
         path = course / "autograded/student" / name / handed_in.name
         if path.is_file():
-            autograded = _graded_cells(nbformat.read(path, as_version=4))
+            autograded = nbformat.read(path, as_version=4)
         else:
             says = "nbgrader couldn't grade this notebook. Was it saved by Jupyter?"
-    return [_result(cell, autograded.get(grade_id), says) for grade_id, cell in exercises.items()]
+    return results(nbformat.read(source, as_version=4), autograded, says)
+
+
+def results(source: Notebook, autograded: Notebook | None, says: str) -> list[Result]:
+    """What each exercise of the source has earned in a graded notebook; `says` is said of one whose cell is missing there."""
+    cells = _graded_cells(autograded) if autograded else {}
+    return [_result(cell, cells.get(grade_id), says) for grade_id, cell in _graded_cells(source).items()]
 
 
 def _graded_cells(notebook: Notebook) -> dict[str, Any]:
