@@ -18,6 +18,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
@@ -170,7 +171,7 @@ class Shell:
 
     folder: Path
     prepare: list[str]
-    at_once: bool = False  # nbgrader's commands start without bash, and without importing all of nbgrader
+    at_once: bool = False  # nbgrader starts without bash, and it and its kernels without importing all that they need
 
     def __call__(self, command: str, *, returns: int = 0) -> str:
         environment = {name: value for name, value in os.environ.items() if name != "POSENC_COURSE_SEED"}
@@ -455,6 +456,8 @@ def test_a_grader_says_what_is_wrong_with_a_submission(
     course.mkdir()
     for name in notebooks:
         (handed_in / name).write_text("no notebook")
+    at_once = SimpleNamespace(run=lambda command, cwd, env, **_: nbgrader(*command[1:], cwd=cwd, environment=env))
+    monkeypatch.setattr(grader, "subprocess", at_once)
     monkeypatch.setattr(grader, "HERE", graders / "source")
     assert [(each.points, each.says.startswith(says)) for each in grader.graded(handed_in, course)] == [(0, True)] * 4
 
