@@ -54,15 +54,34 @@ SPOKEN = """([plain, before]) => {
 KEPT: dict[str, tuple[str, dict[str, Any]]] = {}  # addresses of changed figures, and their states
 
 
-@contextmanager
-def phone(browser: Browser, *, motion: bool = False) -> Iterator[Page]:
+def new_phone(browser: Browser, *, motion: bool = False) -> Page:
     reduced: Literal["no-preference", "reduce"] = "no-preference" if motion else "reduce"
     context = browser.new_context(
         viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True, offline=True, reduced_motion=reduced
     )
     context.add_init_script(SAVES)
-    yield context.new_page()
-    context.close()
+    return context.new_page()
+
+
+@contextmanager
+def phone(browser: Browser, *, motion: bool = False) -> Iterator[Page]:
+    tab = new_phone(browser, motion=motion)
+    yield tab
+    tab.context.close()
+
+
+shared_phone = cache(new_phone)  # because a new one takes longer than a page
+
+
+def on_a_phone(browser: Browser, address: str, *plains: str) -> Page:
+    """The page with these living figures on the phone that all tests of this process share, as if no other had been open."""
+    tab = shared_phone(browser)
+    if tab.url != "about:blank":
+        tab.evaluate("localStorage.clear()")
+        tab.goto("about:blank")
+    tab.set_viewport_size({"width": 390, "height": 844})
+    open_in(tab, address, *plains)
+    return tab
 
 
 @cache
@@ -186,13 +205,12 @@ class OnPhone(NamedTuple):
 
 
 @pytest.fixture(scope="module", params=sorted({*FIGURES.values()}))
-def on_phone(browser: Browser, site: Site, request: pytest.FixtureRequest) -> Iterator[OnPhone]:
+def on_phone(browser: Browser, site: Site, request: pytest.FixtureRequest) -> OnPhone:
     """A page on a phone, opened once for the three tests below, at the address that it had on a desktop."""
     plains = [plain for plain in FIGURES if FIGURES[plain] == request.param]
     query = "&".join(KEPT[plain][0].removeprefix("?") for plain in plains if plain in KEPT)
-    with phone(browser) as tab:
-        open_in(tab, f"{site.address(request.param)}?{query}", *plains)  # one that is kept in the fragment is alone on its page
-        yield OnPhone(tab, plains, query)
+    # One that is kept in the fragment is alone on its page.
+    return OnPhone(on_a_phone(browser, f"{site.address(request.param)}?{query}", *plains), plains, query)
 
 
 def test_address_brings_the_states_back(on_phone: OnPhone) -> None:

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page
 
 from posenc_course.experiment import load_results
 from posenc_course.experiment.corpus import DATA
-from tests.test_living import FIGURES, SAVES, open_in, phone
+from tests.test_living import FIGURES, SAVES, on_a_phone, open_in, phone
 from tests.test_recite import wrong
 from tests.test_site import BUSY, Site, site
 from tools.book.browser import DRAWN
@@ -42,40 +42,38 @@ TOUCHED = {"fig-made-for": "made", "fig-buckets": "distance", "fig-heads-curves"
 @pytest.mark.parametrize("plain", TOUCHED)
 def test_a_finger_that_scrolls_changes_nothing_and_one_that_drags_does(browser: Browser, site: Site, plain: str) -> None:
     state = STATE.format(plain)
-    with phone(browser) as tab:
-        open_in(tab, site.address(FIGURES[plain]), plain)
-        centre(tab, plain)
-        box = tab.locator(f"#{plain} .stage").bounding_box()
-        assert box
-        x, y = box["x"] + 0.6 * box["width"], box["y"] + 0.4 * box["height"]
-        before, scrolled, address = tab.evaluate(state), tab.evaluate("scrollY"), tab.url
-        swipe(tab, x, y, 3, -150)
-        assert tab.evaluate("scrollY") > scrolled + 100, "the page scrolls"
-        assert tab.evaluate(state) == before
-        assert tab.url == address
-        box = tab.locator(f"#{plain} .stage").bounding_box()
-        assert box
-        swipe(tab, x, box["y"] + 0.4 * box["height"], -60, 2)
-        after = tab.evaluate(state)
-        assert {name for name in after if after[name] != before[name]} <= {TOUCHED[plain], "row", "side"}
-        assert after[TOUCHED[plain]] != before[TOUCHED[plain]]
+    tab = on_a_phone(browser, site.address(FIGURES[plain]), plain)
+    centre(tab, plain)
+    box = tab.locator(f"#{plain} .stage").bounding_box()
+    assert box
+    x, y = box["x"] + 0.6 * box["width"], box["y"] + 0.4 * box["height"]
+    before, scrolled, address = tab.evaluate(state), tab.evaluate("scrollY"), tab.url
+    swipe(tab, x, y, 3, -150)
+    assert tab.evaluate("scrollY") > scrolled + 100, "the page scrolls"
+    assert tab.evaluate(state) == before
+    assert tab.url == address
+    box = tab.locator(f"#{plain} .stage").bounding_box()
+    assert box
+    swipe(tab, x, box["y"] + 0.4 * box["height"], -60, 2)
+    after = tab.evaluate(state)
+    assert {name for name in after if after[name] != before[name]} <= {TOUCHED[plain], "row", "side"}
+    assert after[TOUCHED[plain]] != before[TOUCHED[plain]]
 
 
 def test_a_ring_is_dragged_around(browser: Browser, site: Site) -> None:
     """Chapter 10: the query's arrow, by a finger, in a direction in which the page would scroll elsewhere."""
     plain = "fig-two-turned"
-    with phone(browser) as tab:
-        open_in(tab, site.address(FIGURES[plain]), plain)
-        centre(tab, plain)
-        ring = tab.locator(f"#{plain} .handle").first.bounding_box()
-        assert ring
-        assert min(ring["width"], ring["height"]) >= 44
-        scrolled = tab.evaluate("scrollY")
-        swipe(tab, ring["x"] + ring["width"] / 2, ring["y"] + ring["height"] / 2, -60, 70)
-        assert tab.evaluate("scrollY") == scrolled
-        state = tab.evaluate(STATE.format(plain))
-        assert state["m"] > 5
-        assert state["n"] == 2
+    tab = on_a_phone(browser, site.address(FIGURES[plain]), plain)
+    centre(tab, plain)
+    ring = tab.locator(f"#{plain} .handle").first.bounding_box()
+    assert ring
+    assert min(ring["width"], ring["height"]) >= 44
+    scrolled = tab.evaluate("scrollY")
+    swipe(tab, ring["x"] + ring["width"] / 2, ring["y"] + ring["height"] / 2, -60, 70)
+    assert tab.evaluate("scrollY") == scrolled
+    state = tab.evaluate(STATE.format(plain))
+    assert state["m"] > 5
+    assert state["n"] == 2
 
 
 def test_slider_takes_over_from_its_own_animation(browser: Browser, site: Site) -> None:
@@ -98,20 +96,19 @@ def test_slider_takes_over_from_its_own_animation(browser: Browser, site: Site) 
 
 def test_steps_of_a_reader_who_wants_no_motion_end_where_the_motion_would(browser: Browser, site: Site) -> None:
     """The race ends at letter 128, and goes on from there with the next press."""
-    with phone(browser) as tab:
-        open_in(tab, f"{site.address(FIGURES[RACE])}?{RACE.removeprefix('fig-')}.length=120", RACE)
-        reached = []
-        for _ in range(2):
-            tab.locator(f"#{RACE} living-figure").get_by_role("button", name="Go on", exact=True).press("Enter")
-            tab.evaluate(DRAWN)
-            reached.append(tab.evaluate(STATE.format(RACE))["length"])
-        assert reached == [128, 140]
+    tab = on_a_phone(browser, f"{site.address(FIGURES[RACE])}?{RACE.removeprefix('fig-')}.length=120", RACE)
+    reached = []
+    for _ in range(2):
+        tab.locator(f"#{RACE} living-figure").get_by_role("button", name="Go on", exact=True).press("Enter")
+        tab.evaluate(DRAWN)
+        reached.append(tab.evaluate(STATE.format(RACE))["length"])
+    assert reached == [128, 140]
 
 
 def test_nothing_moves_when_a_figure_begins_to_move(browser: Browser, site: Site) -> None:
     """The button that plays is named "Pause" then, which is a longer word."""
-    for plain, button in (("fig-clocks", "Play"), ("fig-two-turned", "Play"), (RACE, "Go on")):
-        with phone(browser, motion=True) as tab:
+    with phone(browser, motion=True) as tab:
+        for plain, button in (("fig-clocks", "Play"), ("fig-two-turned", "Play"), (RACE, "Go on")):
             open_in(tab, site.address(FIGURES[plain]), plain)
             figure = tab.locator(f"#{plain} living-figure")
             figure.get_by_role("slider").first.press("Home")  # the first touch, after which nothing moves unasked
@@ -125,12 +122,11 @@ def test_nothing_moves_when_a_figure_begins_to_move(browser: Browser, site: Site
 
 def test_picture_stays_in_sight_while_its_controls_are_used(browser: Browser, site: Site) -> None:
     plain = "fig-heatmap"
-    with phone(browser) as tab:
-        open_in(tab, site.address(FIGURES[plain]), plain)
-        last = tab.locator(f"#{plain} input[type=range]").last
-        last.focus()
-        tab.evaluate("plain => document.querySelector(`#${plain} .says`).scrollIntoView({ block: 'end' })", plain)
-        stage, slider = tab.locator(f"#{plain} .stage").bounding_box(), last.bounding_box()
+    tab = on_a_phone(browser, site.address(FIGURES[plain]), plain)
+    last = tab.locator(f"#{plain} input[type=range]").last
+    last.focus()
+    tab.evaluate("plain => document.querySelector(`#${plain} .says`).scrollIntoView({ block: 'end' })", plain)
+    stage, slider = tab.locator(f"#{plain} .stage").bounding_box(), last.bounding_box()
     assert stage
     assert slider
     assert 0 < stage["y"] < stage["y"] + stage["height"] <= slider["y"] < 844
@@ -139,35 +135,33 @@ def test_picture_stays_in_sight_while_its_controls_are_used(browser: Browser, si
 def test_bob_is_pulled_to_the_moment_at_which_it_is_there(browser: Browser, site: Site) -> None:
     """Below chapter 4: the first pendulum's ring is moved along its arc, and time follows."""
     plain = "fig-pendulums"
-    with phone(browser) as tab:
-        open_in(tab, site.address(FIGURES[plain]), plain)
-        centre(tab, plain)
-        rings = tab.locator(f"#{plain} .handle")
-        assert rings.count() == 4
-        ring = rings.first.bounding_box()
-        assert ring
-        sine = f"Math.sin({STATE.format(plain)}.t)"
-        before = tab.evaluate(sine)
-        swipe(tab, ring["x"] + ring["width"] / 2, ring["y"] + ring["height"] / 2, 12, 30)
-        moved = rings.first.bounding_box()
-        assert moved
-        assert moved["x"] - ring["x"] == pytest.approx(12, abs=0.5), "it follows the finger sideways, on its arc"
-        share = tab.locator(f"#{plain} .stage").evaluate("stage => Math.min(stage.clientWidth, 760) / 4")  # a pendulum's width
-        assert tab.evaluate(sine) - before == pytest.approx(12 / (0.24 * share), abs=0.02)
+    tab = on_a_phone(browser, site.address(FIGURES[plain]), plain)
+    centre(tab, plain)
+    rings = tab.locator(f"#{plain} .handle")
+    assert rings.count() == 4
+    ring = rings.first.bounding_box()
+    assert ring
+    sine = f"Math.sin({STATE.format(plain)}.t)"
+    before = tab.evaluate(sine)
+    swipe(tab, ring["x"] + ring["width"] / 2, ring["y"] + ring["height"] / 2, 12, 30)
+    moved = rings.first.bounding_box()
+    assert moved
+    assert moved["x"] - ring["x"] == pytest.approx(12, abs=0.5), "it follows the finger sideways, on its arc"
+    share = tab.locator(f"#{plain} .stage").evaluate("stage => Math.min(stage.clientWidth, 760) / 4")  # a pendulum's width
+    assert tab.evaluate(sine) - before == pytest.approx(12 / (0.24 * share), abs=0.02)
 
 
 def test_ball_is_dragged_back_to_the_swap_before(browser: Browser, site: Site) -> None:
     """Chapter 15: up its column, swap by swap, and down again as far as the game goes."""
     plain = "fig-cups"
-    with phone(browser) as tab:
-        open_in(tab, site.address(FIGURES[plain]), plain)
-        centre(tab, plain)
-        steps = f"{STATE.format(plain)}.steps"
-        for by, left in ((-40, 1), (-200, 0), (300, 2)):
-            ring = tab.locator(f"#{plain} .handle").bounding_box()
-            assert ring
-            swipe(tab, ring["x"] + ring["width"] / 2, ring["y"] + ring["height"] / 2, 0, by)
-            assert tab.evaluate(steps) == left
+    tab = on_a_phone(browser, site.address(FIGURES[plain]), plain)
+    centre(tab, plain)
+    steps = f"{STATE.format(plain)}.steps"
+    for by, left in ((-40, 1), (-200, 0), (300, 2)):
+        ring = tab.locator(f"#{plain} .handle").bounding_box()
+        assert ring
+        swipe(tab, ring["x"] + ring["width"] / 2, ring["y"] + ring["height"] / 2, 0, by)
+        assert tab.evaluate(steps) == left
 
 
 # ── what moves by itself ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -200,24 +194,23 @@ KEY = 8  # the ring after those of the eight clocks
 
 def test_clocks_and_key_are_dragged_by_a_finger(browser: Browser, site: Site) -> None:
     state = STATE.format(CLOCKS)
-    with phone(browser) as tab:
-        open_in(tab, site.address(FIGURES[CLOCKS]), CLOCKS)
-        centre(tab, CLOCKS)
-        scrolled = tab.evaluate("scrollY")
-        for pair in range(8):
-            x, y, size = tab.evaluate(RING, [CLOCKS, pair])
-            assert size >= 44
-            swipe(tab, x, y, -24, 12)  # along the rim, to the left
-            after = tab.evaluate(state)
-            assert after["method"] == "own"
-            assert [after[f"p{i}"] < 0 for i in range(8)] == [i <= pair for i in range(8)]
-        assert after["d"] == 56
-        x, y, size = tab.evaluate(RING, [CLOCKS, KEY])
+    tab = on_a_phone(browser, site.address(FIGURES[CLOCKS]), CLOCKS)
+    centre(tab, CLOCKS)
+    scrolled = tab.evaluate("scrollY")
+    for pair in range(8):
+        x, y, size = tab.evaluate(RING, [CLOCKS, pair])
         assert size >= 44
-        swipe(tab, x, y, 160, 40)
-        assert tab.evaluate(state) == after | {"d": tab.evaluate(state)["d"]}
-        assert tab.evaluate(state)["d"] > 200
-        assert tab.evaluate("scrollY") == scrolled
+        swipe(tab, x, y, -24, 12)  # along the rim, to the left
+        after = tab.evaluate(state)
+        assert after["method"] == "own"
+        assert [after[f"p{i}"] < 0 for i in range(8)] == [i <= pair for i in range(8)]
+    assert after["d"] == 56
+    x, y, size = tab.evaluate(RING, [CLOCKS, KEY])
+    assert size >= 44
+    swipe(tab, x, y, 160, 40)
+    assert tab.evaluate(state) == after | {"d": tab.evaluate(state)["d"]}
+    assert tab.evaluate(state)["d"] > 200
+    assert tab.evaluate("scrollY") == scrolled
 
 
 def test_clock_goes_no_further_than_its_slider(browser: Browser, site: Site) -> None:
@@ -259,18 +252,17 @@ def test_key_moves_once_and_not_out_of_training(browser: Browser, site: Site) ->
         tab.wait_for_function(f"{state}.d === 56")
         assert CLOCKS.removeprefix("fig-") not in tab.evaluate("location.search")
         assert not tab.locator(f"#{CLOCKS} [role=status]").inner_text()
-    with phone(browser) as tab:
-        open_in(tab, site.address(FIGURES[CLOCKS]), CLOCKS)
-        assert tab.evaluate(state)["d"] == 56
-        colours = f"[...document.querySelectorAll('#{CLOCKS} .line:is(.thin, .hand)')].map(e => e.matches('.vermillion'))"
-        orange = tab.evaluate(colours)
-        assert len(orange) == 16, "two hands of each clock"
-        assert not any(orange)
-        play = tab.locator(f"#{CLOCKS}").get_by_role("button", name="Play", exact=True)
-        play.tap()
-        tab.wait_for_function(f"{state}.d === 76")
-        tab.evaluate(DRAWN)
-        assert tab.evaluate(colours) == [pair >= 3 for pair in range(8) for _ in range(2)], "the thick hand hides the thin one"
+    tab = on_a_phone(browser, site.address(FIGURES[CLOCKS]), CLOCKS)
+    assert tab.evaluate(state)["d"] == 56
+    colours = f"[...document.querySelectorAll('#{CLOCKS} .line:is(.thin, .hand)')].map(e => e.matches('.vermillion'))"
+    orange = tab.evaluate(colours)
+    assert len(orange) == 16, "two hands of each clock"
+    assert not any(orange)
+    play = tab.locator(f"#{CLOCKS}").get_by_role("button", name="Play", exact=True)
+    play.tap()
+    tab.wait_for_function(f"{state}.d === 76")
+    tab.evaluate(DRAWN)
+    assert tab.evaluate(colours) == [pair >= 3 for pair in range(8) for _ in range(2)], "the thick hand hides the thin one"
 
 
 # ── the race on the first page ───────────────────────────────────────────────────────────────────────────────────────────
@@ -335,18 +327,17 @@ def test_glasses_save_rope_and_no_absolute_scheme(browser: Browser, site: Site) 
     fallen = [*map(wrong, near)]
     assert fallen[2:] == [None, None]
     assert all(fall and fall < 90 for fall in fallen[:2])
-    with phone(browser) as tab:
-        open_in(tab, site.address(FIGURES[RACE]), RACE)
-        host = tab.locator(f"#{RACE} living-figure")
-        assert host.evaluate("e => e.state.length") == 128
-        glasses = host.get_by_role("button", name=re.compile("^Glasses for"))
-        assert glasses.count() == 4
-        for each in glasses.all():
-            each.tap()
-        host.locator("[aria-pressed=true]").nth(3).wait_for()
-        assert host.evaluate("e => e.drawn.texts") == [text[:128] for text in near]
-        says = f"sinusoids at letter {fallen[0]}; RoPE and ALiBi none up to letter 128"
-        host.locator(".says", has_text=says).wait_for()
+    tab = on_a_phone(browser, site.address(FIGURES[RACE]), RACE)
+    host = tab.locator(f"#{RACE} living-figure")
+    assert host.evaluate("e => e.state.length") == 128
+    glasses = host.get_by_role("button", name=re.compile("^Glasses for"))
+    assert glasses.count() == 4
+    for each in glasses.all():
+        each.tap()
+    host.locator("[aria-pressed=true]").nth(3).wait_for()
+    assert host.evaluate("e => e.drawn.texts") == [text[:128] for text in near]
+    says = f"sinusoids at letter {fallen[0]}; RoPE and ALiBi none up to letter 128"
+    host.locator(".says", has_text=says).wait_for()
 
 
 def test_first_page_moves_little_before_it_is_read(browser: Browser, site: Site) -> None:
