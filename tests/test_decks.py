@@ -16,14 +16,18 @@ from pypdf import PdfReader
 
 from tests import pages
 from tests.commands import ROOT, WEEKLY
-from tests.test_site import AXE, WCAG, Scheme, Site, anchors, opened, site, violations
+from tests.test_site import AXE, WCAG, Scheme, Site, anchors, open_alone, shared, site, violations
 from tools.book.decks import printed
 
-__all__ = ["site"]
+__all__ = ["shared", "site"]
 PLANS = (ROOT / "book/teaching/plans.md").read_text(encoding="utf-8")
 DECKS = [path.stem for path in sorted((ROOT / "book/decks").glob("*.md"))]
-AXED = "lecture"
-IN_DARK = DECKS if WEEKLY else [AXED]
+# In the dark, a short deck with plain and living figures and a vote is shown, and on Mondays all. Axe looks at one deck in each
+# scheme, and one with living figures as they were set is printed, on Mondays the longest.
+SHORT = "session_9"
+IN_DARK = DECKS if WEEKLY else [SHORT]
+AXED = [("lecture", "light"), ("lecture" if WEEKLY else SHORT, "dark")]
+PRINTED, WORDS = ("lecture", "Tokens in your text 12") if WEEKLY else ("session_10", "Pair 23 Speed ×1/2")
 SLIDE = ".slides section.present:not(.stack)"
 PLACES = """() => Reveal.getSlides().map(slide => {
     const {h, v} = Reveal.getIndices(slide);
@@ -102,15 +106,14 @@ def test_links_lead_somewhere(site: Site, name: str) -> None:
 
 
 @contextmanager
-def shown(browser: Browser, site: Site, name: str, scheme: Scheme) -> Iterator[Page]:
+def shown(shared: tuple[Page, list[str]], site: Site, name: str, scheme: Scheme) -> Iterator[Page]:
     """The deck, offline, on a projector; at its end, nothing has gone wrong."""
-    problems: list[str] = []
-    with opened(browser, site.address(deck(name)), scheme, problems) as tab:
-        tab.set_viewport_size({"width": 1280, "height": 720})
-        tab.emulate_media(reduced_motion="reduce")
-        tab.wait_for_selector(".reveal.ready")
-        yield tab
-    problems = [problem for problem in problems if not problem.startswith("asks for blob:")]  # a model runs in a worker
+    tab = open_alone(shared, site.address(deck(name)), scheme=scheme)
+    tab.set_viewport_size({"width": 1280, "height": 720})
+    tab.emulate_media(reduced_motion="reduce")
+    tab.wait_for_selector(".reveal.ready")
+    yield tab
+    problems = [problem for problem in shared[1] if not problem.startswith("asks for blob:")]  # a model runs in a worker
     assert not problems, "\n".join(problems)
 
 
@@ -137,18 +140,18 @@ def slides(tab: Page, seen: Container[str] = ()) -> Iterator[str]:
 
 SEEN: set[tuple[Scheme, str]] = set()  # decks share slides
 SHOWN = [(name, "light") for name in DECKS] + [(name, "dark") for name in IN_DARK]
-SHOWN.sort(key=lambda shown: shown[0] != AXED)  # first, and so with all its slides
+SHOWN.sort(key=lambda shown: shown not in AXED)  # first, and so with all their slides
 
 
 @pytest.mark.parametrize(("name", "scheme"), SHOWN)
-def test_every_slide_is_seen_whole(browser: Browser, site: Site, name: str, scheme: Scheme) -> None:
+def test_every_slide_is_seen_whole(shared: tuple[Page, list[str]], site: Site, name: str, scheme: Scheme) -> None:
     """Nothing is cut off, and each step of a figure shows the setting that it is for, in letters that can be read.
 
-    In one deck, axe looks for barriers, too.
+    In one deck of each scheme, axe looks for barriers, too.
     """
     faults = []
-    with shown(browser, site, name, scheme) as tab:
-        if name == AXED:
+    with shown(shared, site, name, scheme) as tab:
+        if (name, scheme) in AXED:
             tab.add_style_tag(content=".backgrounds { display: none }")  # transparent, but axe sees no colours through them
             tab.evaluate((files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8"))
         for title in slides(tab, {title for seen, title in SEEN if seen == scheme}):
@@ -163,7 +166,7 @@ def test_every_slide_is_seen_whole(browser: Browser, site: Site, name: str, sche
                     faults += [f"{title}: {fault}" for fault in wrong_with(frame)]
                 else:
                     faults.append(f"{title}: there is no picture for a {scheme} slide")
-            if name == AXED:
+            if (name, scheme) in AXED:
                 faults += violations(tab.evaluate(AXE, ["html", {"runOnly": WCAG, "iframes": False}]), title)
     assert not faults, "\n".join(faults)
 
@@ -178,8 +181,8 @@ def wrong_with(frame: ElementHandle) -> Iterator[str]:
         yield f"the figure's letters are {size:.1f} pixels high, of 720"
 
 
-def test_remote_control_goes_on_while_a_figure_has_the_focus(browser: Browser, site: Site) -> None:
-    with shown(browser, site, "lecture", "light") as tab:
+def test_remote_control_goes_on_while_a_figure_has_the_focus(shared: tuple[Page, list[str]], site: Site) -> None:
+    with shown(shared, site, "lecture", "light") as tab:
         while not (frame := tab.query_selector(f"{SLIDE} iframe")):
             tab.keyboard.press("PageDown")
         before = figure_of(frame)[0]
@@ -195,15 +198,15 @@ def test_remote_control_goes_on_while_a_figure_has_the_focus(browser: Browser, s
 
 
 def test_printed_deck_has_all_steps_and_notes(browser: Browser, site: Site, tmp_path: Path) -> None:
-    soup = site.soup(deck("lecture"))
+    soup = site.soup(deck(PRINTED))
     with browser.new_page(offline=True, reduced_motion="reduce") as tab:
-        printed(tab, site.address(deck("lecture")), tmp_path / "lecture.pdf")
-    paper = PdfReader(tmp_path / "lecture.pdf").pages
+        printed(tab, site.address(deck(PRINTED)), tmp_path / "deck.pdf")
+    paper = PdfReader(tmp_path / "deck.pdf").pages
     assert len(paper) == len(soup.select("section[data-timing], .fragment"))
     text = unspaced("".join(page.extract_text() for page in paper))
     for part in soup.select("section[data-timing] :is(h1, h2, .notes p):not(:has(math, a))"):
         assert unspaced(part.get_text()) in text
-    assert unspaced("Tokens in your text 12") in text, "the figure that scales positions isn't on paper"
+    assert unspaced(WORDS) in text, "a living figure isn't on paper as it was set"
 
 
 def unspaced(text: str) -> str:

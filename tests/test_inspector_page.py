@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Locator, Page
 from posenc_course.inspector import Report, inspect, inspect_model, pairs
 from posenc_course.models import load_models
 from tests.test_inspector import BROKEN, LLAMA, QWEN, SPELLINGS, STORED, damaged, read_or_refused
-from tests.test_living import FIGURES, phone
+from tests.test_living import FIGURES, on_a_phone
 from tests.test_living_engine import folder, page
 from tests.test_site import Site, site
 
@@ -242,15 +242,13 @@ def test_words_under_the_picture_count_as_the_package_does(browser: Browser, sit
 
 @pytest.mark.parametrize("name", ["GPT-2", "BLOOM", "Gemma 3 4B", "Phi-4-mini", "Whisper tiny", "DeepSeek-V4", "gpt-oss 20B"])
 def test_each_model_fits_on_a_phone(browser: Browser, site: Site, name: str) -> None:
-    with phone(browser) as tab:
-        tab.goto(f"{site.address(FIGURES[PLAIN])}#inspector.model={name.replace(' ', '+')}")
-        tab.wait_for_selector(f"#{PLAIN}.lives")
-        figure = tab.locator(f"#{PLAIN} living-figure")
-        figure.locator(".finding", has_text=f"{name}: ").wait_for()
-        assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        finding, stage = figure.locator(".finding").bounding_box(), figure.locator(".stage").bounding_box()
-        assert finding
-        assert stage
-        assert finding["y"] + finding["height"] < stage["y"]
-        assert finding["y"] + finding["height"] < 844, "the finding isn't on the first screen"
-        assert re.search("[.)]$|training$", figure.locator(".finding").inner_text())
+    tab = on_a_phone(browser, f"{site.address(FIGURES[PLAIN])}#inspector.model={name.replace(' ', '+')}", PLAIN)
+    figure = tab.locator(f"#{PLAIN} living-figure")
+    figure.locator(".finding", has_text=f"{name}: ").wait_for()
+    assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    finding, stage = figure.locator(".finding").bounding_box(), figure.locator(".stage").bounding_box()
+    assert finding
+    assert stage
+    assert finding["y"] + finding["height"] < stage["y"]
+    assert finding["y"] + finding["height"] < 844, "the finding isn't on the first screen"
+    assert re.search("[.)]$|training$", figure.locator(".finding").inner_text())

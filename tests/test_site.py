@@ -502,14 +502,16 @@ def shared(browser: Browser) -> Iterator[tuple[Page, list[str]]]:
         yield tab, problems
 
 
-def open_alone(shared: tuple[Page, list[str]], address: str, media: Literal["screen", "print"] = "screen") -> Page:
-    """Open a page in the dark, as if no other had been open in the tab, and forget what went wrong in that."""
+def open_alone(
+    shared: tuple[Page, list[str]], address: str, media: Literal["screen", "print"] = "screen", scheme: Scheme = "dark"
+) -> Page:
+    """Open a page, as if no other had been open in the tab, and forget what went wrong in that."""
     tab, problems = shared
     if tab.url != "about:blank":
         tab.evaluate("localStorage.clear()")
         tab.goto("about:blank")  # which breaks off what the last page still loads
     problems.clear()
-    tab.emulate_media(media=media, color_scheme="dark")
+    tab.emulate_media(media=media, color_scheme=scheme)
     tab.set_viewport_size({"width": WIDTHS["desktop"], "height": 900})
     tab.goto(address)
     return tab
