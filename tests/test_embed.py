@@ -15,6 +15,7 @@ from PIL import Image, ImageSequence
 from playwright.sync_api import Browser, Download, Locator, Page
 
 from posenc_course.experiment.corpus import DATA
+from tests.commands import WEEKLY
 from tests.test_living import open_in, placed
 from tests.test_recite import wrong
 from tests.test_site import Site, barriers, open_alone, parsed, shared, site
@@ -26,7 +27,10 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 FIGURES = placed(re.compile(r'<living-figure for="fig-([\w-]+)"'))  # with those that the story repeats, by their names
+# Pages of figures differ in little but the figure. Daily, some are opened: on a canvas, with models, with their own data, and
+# figures that the story and the page of eight figures repeat.
 AXED = ["loses-place", "heatmap", "told", "story-suspects"]
+OPENED = FIGURES if WEEKLY else [*AXED, "break", "real", "spread", "inspector", "story-clocks", "eight-mask"]
 
 
 @contextmanager
@@ -71,7 +75,7 @@ def test_no_other_page_is_embedded(site: Site) -> None:
     assert {path.stem for path in (site.html / "embed").iterdir()} == {*FIGURES}
 
 
-@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("name", OPENED)
 def test_page_of_a_figure_has_no_barriers(shared: tuple[Page, list[str]], site: Site, name: str) -> None:
     tab = open_alone(shared, site.address(f"embed/{name}.html"))
     found = [*barriers(tab, with_axe=name in AXED), *shared[1]]

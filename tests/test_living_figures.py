@@ -27,7 +27,7 @@ from posenc_course.schemes import PositionScheme
 from posenc_course.sinusoidal import SinusoidalPositions, frequencies, sinusoidal_table
 from posenc_course.temperature import llama4_factor, log_factor
 from posenc_course.transformer import Decoder
-from tests.commands import ROOT
+from tests.commands import ROOT, WEEKLY
 from tests.test_living import chosen, living, numbers, recorded, started
 from tests.test_site import Site, site
 from tools.sphinx import living_data
@@ -541,6 +541,8 @@ def test_alibi_reads_backwards_and_rope_does_not(browser: Browser, site: Site) -
         assert "nothing changes for ALiBi and the model without positions." in says.inner_text()
         assert float(re.findall(r"RoPE \+(\d\.\d\d)", says.inner_text())[0]) == pytest.approx(more.item(), abs=0.006)
         assert models_of(tab) >= {f"text-{name}-0" for name in SCHEMES}
+        if not WEEKLY:  # nine models take long
+            return
         figure.get_by_role("radio", name="all moved").press("Space")
         figure.get_by_label("Move all by").wait_for()  # it comes back with the next frame
         figure.get_by_label("Move all by").press("Home")

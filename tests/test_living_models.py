@@ -148,9 +148,11 @@ SETTINGS: list[tuple[tuple[int, float] | tuple[str, int] | None, int, int]] = [
     (("Llama 3", 8), 1, 48),
     (("Llama 3", 4), 1, 511),
 ]
+# As trained; the cliff moves with a score, or apart from all scores; it is gone, and both have a cost. On Mondays, all.
+DAILY = [0, 2, 4, 9, 11]
 
 
-@pytest.mark.parametrize(("change", "seed", "distance"), SETTINGS)
+@pytest.mark.parametrize(("change", "seed", "distance"), SETTINGS if WEEKLY else [SETTINGS[at] for at in DAILY])
 def test_hands_sums_and_cliff_are_the_packages(
     browser: Browser, site: Site, change: tuple[int, float] | tuple[str, int] | None, seed: int, distance: int
 ) -> None:
