@@ -8,14 +8,13 @@ adds what stands below to the note. Other links name ids of the built pages.
 """
 
 import re
-from copy import copy
 from functools import cache
 from html import escape
 from os.path import relpath
 from pathlib import Path
 from typing import NamedTuple
 
-from bs4 import BeautifulSoup
+from bs4 import BeautifulSoup, Tag
 from light import mathml  # type: ignore[import-not-found]
 from markdown_it import MarkdownIt
 from mdit_py_plugins.dollarmath import dollarmath_plugin
@@ -64,15 +63,21 @@ def slide(text: str, file: Path) -> Slide:
 
 
 @cache
-def page(file: Path) -> BeautifulSoup:
-    return BeautifulSoup(file.read_text(encoding="utf-8"), "html.parser")
+def text(file: Path) -> str:
+    return file.read_text(encoding="utf-8")
+
+
+def images_of(name: str, file: Path) -> list[Tag]:
+    """The pictures of a plain figure; to parse the whole page takes long."""
+    found = re.search(rf'<figure\b[^>]*\bid="{name}".*?</figure>', text(file), re.DOTALL)
+    return BeautifulSoup(found[0] if found else "", "html.parser").select("figure > img")
 
 
 def figure(shows: str, address: str, html: Path) -> str:
     """A plain figure as its pictures for light and dark slides, or a living one in a frame, which the deck's script fills."""
     path, _, name = address.partition("#")
     built = (html / FOLDER / path).with_suffix(".html")
-    if name and built.is_file() and (images := [copy(image) for image in page(built).select(f"figure#{name} > img")]):
+    if name and built.is_file() and (images := images_of(name, built)):
         for image in images:
             image["src"] = relpath(built.parent / str(image["src"]), html / FOLDER)
         return "".join(map(str, images))

@@ -5,6 +5,7 @@ figure's scripts and data are those of the course's pages.
 """
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from posixpath import dirname, join, relpath
 from typing import Any
@@ -44,16 +45,21 @@ def style(app: Sphinx, page: str) -> str:
     return str(without_unused(re.sub(r"@font-face \{.*?\}", "", sheet), page, added))
 
 
+def pieces(body: str, element: str, more: str = "") -> Iterator[Tag]:
+    """The elements with this name; to parse the whole page takes long."""
+    for found in re.finditer(rf"<{element}\b{more}.*?</{element}>", body, re.DOTALL):
+        yield BeautifulSoup(found[0], "html.parser").contents[0]  # type: ignore[misc]
+
+
 def write_pages(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:
     if not ELEMENT.search(context.get("body", "")):
         return
-    soup = BeautifulSoup(context["body"], "html.parser")
     root, course = Path(app.srcdir), app.config.html_title
     title = re.sub(r'<span class="section-number">.*?</span>', "", context["title"])
     title = course if page == app.config.root_doc else f"{course} {title}"
-    for living in soup.select("living-figure"):
+    for living in pieces(context["body"], "living-figure"):
         name = str(living["for"])
-        plain = soup.select_one(f"figure#{name}")
+        plain = next(pieces(context["body"], "figure", f'[^>]*\\bid="{name}"'), None)
         assert plain, f"{page}: {name} is no figure of this page"
         figure = alone(plain, page)
         there = f'<a href="{relpath(page, FOLDER)}.html#{name}" target="_blank">{title}</a>'
