@@ -47,19 +47,20 @@ def train(
     rate, for example from `warm_up_and_cosine`; progress(step, loss) is called after every step. Both count steps from 0.
     Raises ValueError for arguments out of range, for a model without parameters to train, and for batches that don't fit.
     """
-    if not any(parameter.requires_grad for parameter in model.parameters()):
+    parameters = [*model.parameters()]  # listed once: finding them takes as long as some of the computations
+    if not any(parameter.requires_grad for parameter in parameters):
         refuse("model", "one with parameters to train", model, "use nn.Parameter, and leave requires_grad as it is")
     generator = torch.Generator().manual_seed(seed)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, fused=True)
+    optimizer = torch.optim.AdamW(parameters, lr=learning_rate, fused=True)
     history = History([], [])
     for step in range(steps):
         if schedule is not None:
             factor = require_number("schedule(step)", schedule(step), above=0, hint="it multiplies the learning rate")
             optimizer.param_groups[0]["lr"] = learning_rate * factor
         loss = _loss(model, sample(generator))
-        model.zero_grad()
+        optimizer.zero_grad()
         loss.backward()
-        norm = nn.utils.clip_grad_norm_(model.parameters(), clip, foreach=True)
+        norm = nn.utils.clip_grad_norm_(parameters, clip, foreach=True)
         optimizer.step()
         history.losses.append(loss.item())
         history.gradient_norms.append(norm.item())
