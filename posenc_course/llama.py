@@ -251,8 +251,14 @@ def load_llama(path: str | Path | None = None) -> "tuple[Llama, Tokenizer]":
         import tokenizers  # noqa: F401
     except ImportError as error:
         raise ValueError(f"reading {path.name} needs the package {error.name}, which is not installed: {INSTALL}") from error
+
+    class Reader(gguf.GGUFReader):  # type: ignore[misc, unused-ignore]
+        """It takes a million slices of its data, and those of a memory map are slow."""
+
+        data = property(lambda self: self._plain, lambda self, data: setattr(self, "_plain", np.asarray(data)))
+
     try:
-        reader = gguf.GGUFReader(path)
+        reader = Reader(path)
     except (ValueError, IndexError) as error:
         raise ValueError(f"{path} is no complete GGUF file ({error}): install it again") from error
     said = {name.rpartition("llama.")[2]: field.contents() for name, field in reader.fields.items()}
