@@ -58,7 +58,8 @@ def train(
             factor = require_number("schedule(step)", schedule(step), above=0, hint="it multiplies the learning rate")
             optimizer.param_groups[0]["lr"] = learning_rate * factor
         loss = _loss(model, sample(generator))
-        optimizer.zero_grad()
+        for parameter in parameters:
+            parameter.grad = None
         loss.backward()
         norm = nn.utils.clip_grad_norm_(parameters, clip, foreach=True)
         optimizer.step()
