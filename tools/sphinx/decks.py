@@ -14,8 +14,7 @@ from os.path import relpath
 from pathlib import Path
 from typing import NamedTuple
 
-from bs4 import BeautifulSoup, Tag
-from light import mathml  # type: ignore[import-not-found]
+from light import mathml, pieces  # type: ignore[import-not-found]
 from markdown_it import MarkdownIt
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 from slim import without_unused  # type: ignore[import-not-found]
@@ -67,17 +66,12 @@ def text(file: Path) -> str:
     return file.read_text(encoding="utf-8")
 
 
-def images_of(name: str, file: Path) -> list[Tag]:
-    """The pictures of a plain figure; to parse the whole page takes long."""
-    found = re.search(rf'<figure\b[^>]*\bid="{name}".*?</figure>', text(file), re.DOTALL)
-    return BeautifulSoup(found[0] if found else "", "html.parser").select("figure > img")
-
-
 def figure(shows: str, address: str, html: Path) -> str:
     """A plain figure as its pictures for light and dark slides, or a living one in a frame, which the deck's script fills."""
     path, _, name = address.partition("#")
     built = (html / FOLDER / path).with_suffix(".html")
-    if name and built.is_file() and (images := images_of(name, built)):
+    plain = next(pieces(text(built), "figure", name), None) if name and built.is_file() else None
+    if plain and (images := plain.find_all("img", recursive=False)):
         for image in images:
             image["src"] = relpath(built.parent / str(image["src"]), html / FOLDER)
         return "".join(map(str, images))

@@ -5,13 +5,12 @@ figure's scripts and data are those of the course's pages.
 """
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from posixpath import dirname, join, relpath
 from typing import Any
 
-from bs4 import BeautifulSoup, Tag
-from light import description  # type: ignore[import-not-found]
+from bs4 import Tag
+from light import description, pieces  # type: ignore[import-not-found]
 from living import ELEMENT, scripts, version  # type: ignore[import-not-found]
 from slim import without_unused  # type: ignore[import-not-found]
 from sphinx.application import Sphinx
@@ -45,12 +44,6 @@ def style(app: Sphinx, page: str) -> str:
     return str(without_unused(re.sub(r"@font-face \{.*?\}", "", sheet), page, added))
 
 
-def pieces(body: str, element: str, more: str = "") -> Iterator[Tag]:
-    """The elements with this name; to parse the whole page takes long."""
-    for found in re.finditer(rf"<{element}\b{more}.*?</{element}>", body, re.DOTALL):
-        yield BeautifulSoup(found[0], "html.parser").contents[0]  # type: ignore[misc]
-
-
 def write_pages(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:
     if not ELEMENT.search(context.get("body", "")):
         return
@@ -59,7 +52,7 @@ def write_pages(app: Sphinx, page: str, template: str, context: dict[str, Any], 
     title = course if page == app.config.root_doc else f"{course} {title}"
     for living in pieces(context["body"], "living-figure"):
         name = str(living["for"])
-        plain = next(pieces(context["body"], "figure", f'[^>]*\\bid="{name}"'), None)
+        plain = next(pieces(context["body"], "figure", name), None)
         assert plain, f"{page}: {name} is no figure of this page"
         figure = alone(plain, page)
         there = f'<a href="{relpath(page, FOLDER)}.html#{name}" target="_blank">{title}</a>'

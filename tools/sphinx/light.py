@@ -5,9 +5,11 @@ each page gets a description of one sentence.
 """
 
 import re
+from collections.abc import Iterator
 from html import escape, unescape
 from typing import Any
 
+from bs4 import BeautifulSoup, Tag
 from docutils import nodes  # type: ignore[import-untyped]
 from math_core import LatexError, LatexToMathML
 from sphinx.application import Sphinx
@@ -24,6 +26,13 @@ MEASURES = {
     r"<mtr><mtd[^>]*>": r'\g<0><mspace height="0.7em" depth="0.25em"/>',
     r"<mphantom><mo>": '<mphantom><mo lspace="0" rspace="0">',
 }
+
+
+def pieces(html: str, element: str, name: str = "") -> Iterator[Tag]:
+    """The elements of this kind (none holds another), or the one with this id; to parse a whole page takes long."""
+    having = rf'[^>]*\bid="{name}"' if name else ""
+    for found in re.finditer(rf"<{element}\b{having}.*?</{element}>", html, re.DOTALL):
+        yield BeautifulSoup(found[0], "html.parser").contents[0]  # type: ignore[misc]
 
 
 def mathml(source: str, *, display: bool) -> str:
