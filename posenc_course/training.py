@@ -58,8 +58,7 @@ def train(
             factor = require_number("schedule(step)", schedule(step), above=0, hint="it multiplies the learning rate")
             optimizer.param_groups[0]["lr"] = learning_rate * factor
         loss = _loss(model, sample(generator))
-        for parameter in parameters:
-            parameter.grad = None
+        optimizer.zero_grad()
         loss.backward()
         norm = nn.utils.clip_grad_norm_(parameters, clip, foreach=True)
         optimizer.step()
