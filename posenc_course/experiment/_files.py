@@ -99,7 +99,7 @@ def provenance(device: str = "cpu") -> dict[str, Any]:
         "processor": f"{processor()}, {os.cpu_count()} cores, {torch.backends.cpu.get_cpu_capability()}",
         "device": torch.cuda.get_device_name(where) if where.type == "cuda" else where.type,
         "corpus": load_corpus().sha256,
-        "precision": f"matrix products at {torch.get_float32_matmul_precision()!r}",
+        "precision": f"float32, matrix products at {torch.get_float32_matmul_precision()!r}",
     }
 
 

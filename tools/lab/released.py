@@ -715,7 +715,6 @@ def main() -> None:
         "weights": {"file": released_weights().name, "sha256": hashlib.sha256(released_weights().read_bytes()).hexdigest()},
         "prose": hashlib.sha256((FOLDER / "prose.xz").read_bytes()).hexdigest(),
         "tokens": options.tokens,
-        "precision": "float32, matrix products at 'highest'",
         "attention": "fused",
     }
     for group in options.groups:
