@@ -18,6 +18,7 @@ def run(*command: str, cwd: Path = ROOT, **environment: str) -> subprocess.Compl
 
 def nbgrader(*arguments: str, cwd: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
     """Run nbgrader, which takes a second to import, in a copy of a process that has imported it; both streams are stdout."""
+    environment = environment | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"}  # it calls programs
     if sys.platform != "linux":  # a process that has imported torch can't be forked safely
         command, out = ["nbgrader", *arguments], subprocess.PIPE
         return subprocess.run(command, cwd=cwd, env=environment, stdout=out, stderr=subprocess.STDOUT, text=True)

@@ -51,8 +51,7 @@ def browser(chromium: str) -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def nbgrader() -> Callable[..., str]:
     """Run nbgrader in a course's folder, as a teacher would, and return what it logs."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # it calls programs of its environment
-    inherited = {name: value for name, value in os.environ.items() if name != "POSENC_COURSE_SEED"} | {"PATH": path}
+    inherited = {name: value for name, value in os.environ.items() if name != "POSENC_COURSE_SEED"}
 
     def run(course: Path, *arguments: str, returns: int = 0, **environment: str) -> str:
         done = commands.nbgrader(*arguments, cwd=course, environment=inherited | environment)

@@ -177,8 +177,7 @@ class Shell:
         environment = {name: value for name, value in os.environ.items() if name != "POSENC_COURSE_SEED"}
         environment |= {"POSENC_COURSE_PATIENCE": PATIENCE, "PYTHONPATH": str(ROOT)}
         if self.at_once and re.match("nbgrader [^&|;$~*]*$", command):
-            path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-            run = nbgrader(*shlex.split(command)[1:], cwd=self.folder, environment=environment | {"PATH": path})
+            run = nbgrader(*shlex.split(command)[1:], cwd=self.folder, environment=environment)
             assert run.returncode == returns, f"{command}:\n{run.stdout}"
             return run.stdout
         lines = "\n".join(["set -e", *self.prepare, command])

@@ -23,7 +23,7 @@ from posenc_course.experiment.config import SCHEMES
 from posenc_course.plotting import COLORS, DIVERGING, SCHEME_STYLES, SEQUENTIAL
 from posenc_course.transformer import Decoder
 from tests.commands import ROOT
-from tests.test_site import SOURCES, Site, site
+from tests.test_site import SOURCES, Site, forget, site
 from tools.book.browser import DRAWN
 
 __all__ = ["site"]
@@ -76,9 +76,7 @@ shared_phone = cache(new_phone)  # because a new one takes longer than a page
 def on_a_phone(browser: Browser, address: str, *plains: str) -> Page:
     """The page with these living figures on the phone that all tests of this process share, as if no other had been open."""
     tab = shared_phone(browser)
-    if tab.url != "about:blank":
-        tab.evaluate("localStorage.clear()")
-        tab.goto("about:blank")
+    forget(tab)
     tab.set_viewport_size({"width": 390, "height": 844})
     open_in(tab, address, *plains)
     return tab

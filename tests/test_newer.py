@@ -6,6 +6,7 @@ import tomllib
 from tests.pages import BOOK, NOTEBOOKS, markdown, printed, read
 
 SIGNS = {"● holds": "holds", "◐ in part": "in part", "○ fails": "fails", "– not tested": "not tested"}
+PREDICTIONS = tomllib.loads((BOOK / "predictions.toml").read_text("utf-8"))
 TEXT = markdown(read(NOTEBOOKS["newer"]))
 LARGER = {"RoPE": "larger-rope", "windows and no encoding, mixed": "larger-mix", "no encoding": "larger-none"}
 ROWS = re.findall(r"^\| (N\d+) \| (.*?) \| (. \w+(?: \w+)?) \| (.*) \|$", TEXT, re.MULTILINE)
@@ -18,14 +19,13 @@ def test_a_row_has_the_verdict_that_its_cell_prints() -> None:
 
 
 def test_what_was_expected_of_larger_models_has_its_verdict() -> None:
-    predictions = tomllib.loads((BOOK / "predictions.toml").read_text("utf-8"))
     rows = {
         label: (said, sign)
         for label, said, sign in re.findall(r"^\| (\w[^|]*?) \| (.*?) \| (. \w+(?: \w+)?) \|", TEXT, re.MULTILINE)
     }
     for label, name in LARGER.items():
         said, sign = rows[label]
-        assert re.sub("<!--.*?-->", "", said) == predictions[name]["prediction"]
+        assert re.sub("<!--.*?-->", "", said) == PREDICTIONS[name]["prediction"]
         assert f"larger, {label} {SIGNS[sign]}" in printed("newer")
 
 
@@ -42,10 +42,9 @@ WRITTEN = {
 
 
 def test_a_row_quotes_what_was_written_down() -> None:
-    predictions = tomllib.loads((BOOK / "predictions.toml").read_text("utf-8"))
     assert [*WRITTEN] == [label for label, *_ in ROWS]
     for label, said, *_ in ROWS:
-        written = " ".join(predictions[name]["prediction"] for name in WRITTEN[label].split())
+        written = " ".join(PREDICTIONS[name]["prediction"] for name in WRITTEN[label].split())
         assert re.sub("<!--.*?-->", "", said) == written, f"{label} doesn't quote book/predictions.toml, which stays as it was"
 
 

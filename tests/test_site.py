@@ -502,14 +502,19 @@ def shared(browser: Browser) -> Iterator[tuple[Page, list[str]]]:
         yield tab, problems
 
 
+def forget(tab: Page) -> None:
+    """Leave the page, so that the next one opens as if no other had been open in the tab."""
+    if tab.url != "about:blank":
+        tab.evaluate("localStorage.clear()")
+        tab.goto("about:blank")  # which breaks off what the last page still loads
+
+
 def open_alone(
     shared: tuple[Page, list[str]], address: str, media: Literal["screen", "print"] = "screen", scheme: Scheme = "dark"
 ) -> Page:
     """Open a page, as if no other had been open in the tab, and forget what went wrong in that."""
     tab, problems = shared
-    if tab.url != "about:blank":
-        tab.evaluate("localStorage.clear()")
-        tab.goto("about:blank")  # which breaks off what the last page still loads
+    forget(tab)
     problems.clear()
     tab.emulate_media(media=media, color_scheme=scheme)
     tab.set_viewport_size({"width": WIDTHS["desktop"], "height": 900})
