@@ -11,8 +11,8 @@ from unittest.mock import patch
 
 from ipykernel.kernelapp import IPKernelApp
 
-_CONTEXT: Any = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(
+CONTEXT: Any = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(
     [
         *("ipykernel.kernelapp", "ipykernel.debugger", "torch._dynamo", "torch.optim"),
         *("matplotlib.pyplot", "matplotlib_inline.backend_inline", "matplotlib.backends.backend_svg"),
@@ -22,7 +22,7 @@ _CONTEXT.set_forkserver_preload(
 
 
 @cache
-def _start_server() -> None:
+def start_server() -> None:
     """Matplotlib takes over its backend when it is imported, so the server needs the one that kernels have."""
     with patch.dict(os.environ, MPLBACKEND="module://matplotlib_inline.backend_inline"):
         forkserver._forkserver.ensure_running()
@@ -34,9 +34,9 @@ class Forked:
     stdin = stdout = stderr = None
 
     def __init__(self, command: list[str], *, cwd: str | None = None, env: dict[str, str], **_: Any) -> None:
-        _start_server()
-        alone = _CONTEXT.Event()
-        self._process = _CONTEXT.Process(target=_serve, args=(alone, command[command.index("-f") :], cwd, env))
+        start_server()
+        alone = CONTEXT.Event()
+        self._process = CONTEXT.Process(target=_serve, args=(alone, command[command.index("-f") :], cwd, env))
         self._process.start()
         alone.wait()  # from here on, its group has no other process, so a signal for it doesn't end the tests
         self.pid = self._process.pid
@@ -57,9 +57,9 @@ class Forked:
 
 def nbgrader(arguments: tuple[str, ...], course: str, env: dict[str, str], log: str) -> int | None:
     """Run nbgrader in a course's folder, as its program would, and return its exit status."""
-    _start_server()
+    start_server()
     server = {name: of for name, of in vars(forkserver._forkserver).items() if name.endswith(("address", "authkey"))}
-    process = _CONTEXT.Process(target=_grade, args=(arguments, course, env, log, server))
+    process = CONTEXT.Process(target=_grade, args=(arguments, course, env, log, server))
     process.start()
     process.join()
     code: int | None = process.exitcode

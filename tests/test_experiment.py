@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import cloudpickle  # type: ignore[import-untyped]
+import dask
 import numpy as np
 import pytest
 import torch
@@ -82,8 +83,8 @@ from posenc_course.rope_scaling import ntk_aware, position_interpolation, yarn, 
 from posenc_course.schemes import PositionScheme
 from posenc_course.sinusoidal import frequencies
 from posenc_course.transformer import Block, Decoder
+from tests.commands import ROOT, WEEKLY
 
-ROOT = Path(__file__).resolve().parent.parent
 pytestmark = pytest.mark.slow
 TINY = Config(
     "tiny", length=16, d_model=16, num_heads=2, num_layers=1, steps=3, batch_size=4, warm_up=1, evaluation_bytes=256, spans=2,
@@ -128,6 +129,20 @@ def batches(config: Config, run: Run, monkeypatch: pytest.MonkeyPatch) -> list[T
         patch.setattr(runs, "measure", lambda *_: {})
         train_run(config, run)
     return trained
+
+
+@contextmanager
+def forking() -> Iterator[None]:
+    """Fork the processes of a pool or a cluster from the server that kernels come from: they needn't import torch."""
+    if WEEKLY or sys.platform != "linux":  # a process that has imported torch can't be forked safely
+        yield
+        return
+    from tests.kernels import CONTEXT, start_server
+
+    start_server()
+    with pytest.MonkeyPatch.context() as patch, dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
+        patch.setattr("posenc_course.experiment._pool.get_context", lambda _: CONTEXT)
+        yield
 
 
 def alike(some: list[Tensor], others: list[Tensor]) -> bool:
@@ -569,7 +584,7 @@ def test_every_model_of_a_task_answers_the_same_questions() -> None:
 @pytest.mark.parametrize("task", tasks.TASKS)
 def test_no_question_of_a_task_was_trained_on(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the full preset, with each of its seeds; the measuring generator begins where the one of seed 0 does."""
-    config = replace(PRESETS["full"], task_steps=20)
+    config = replace(PRESETS["full"], task_steps=20 // tasks.TASKS[task].effort)
     monkeypatch.setattr(runs, "build_model", lambda *_: Decoder(tasks.VOCAB_SIZE, 4, 1, 1))  # any, and quickly
     with watched() as (_, measured):
         measure(Decoder(tasks.VOCAB_SIZE, 4, 1, 1), config, Run(task, "none", 0))
@@ -626,7 +641,7 @@ def test_the_lab_is_what_its_chapter_says() -> None:
 
 @pytest.mark.parametrize("task", tasks.TASKS)
 def test_tasks_are_learned_at_every_length_up_to_the_trained_one(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = replace(TINY, task_length=32, task_steps=60)
+    config = replace(TINY, task_length=32, task_steps=60 // tasks.TASKS[task].effort)
     lengths = {tokens.shape[1] for tokens in batches(config, Run(task, "none", 0), monkeypatch)}
     assert lengths <= {*range(16, 33)}
     assert {16, 32} <= lengths
@@ -662,7 +677,8 @@ def test_the_gpu_preset_goes_through_when_shrunk() -> None:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with three runs, by two processes."""
     folder = tmp_path_factory.mktemp("made")
-    run_experiment(TINY, folder, schemes=["none", "rope", "alibi"], jobs=2, say=silent)
+    with forking():
+        run_experiment(TINY, folder, schemes=["none", "rope", "alibi"], jobs=2, say=silent)
     return folder
 
 
@@ -1172,43 +1188,46 @@ def test_measuring_nothing_again_ends_in_one_line(made: Path, capsys: pytest.Cap
     assert "has no run of these schemes and parts: it holds text-alibi-0, text-none-0, text-rope-0" in capsys.readouterr().err
 
 
-# `python -m posenc_course.experiment`, stopped from inside: however busy the machine, it is not done before the signal comes.
-STOPPED_AT_ITS_FIRST_STEP = """
-import builtins, os, runpy, sys
-say, sign = print, int(sys.argv.pop(1))
-def say_and_stop(line, **how):
+# `python -m posenc_course.experiment`, killed from inside: however busy the machine, it is not done before the signal comes.
+KILLED_AT_ITS_FIRST_STEP = """
+import builtins, os, runpy, signal
+say = print
+def say_and_die(line, **how):
     say(line, **how)
     if "step" in line:
-        os.kill(os.getpid(), sign)
-builtins.print = say_and_stop
+        os.kill(os.getpid(), signal.SIGKILL)
+builtins.print = say_and_die
 runpy.run_module("posenc_course.experiment", run_name="__main__")
 """
 
 
-def test_interrupted_it_goes_on_to_the_same_numbers(made: Path, tmp_path: Path) -> None:
+def test_interrupted_it_goes_on_to_the_same_numbers(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Ctrl-C and kill -9 in the first of three runs; afterwards the numbers are those of undisturbed runs."""
     changes = [f"--set={name}={json.dumps(value)}" for name, value in TINY.as_json().items()]
     folder, schemes = tmp_path / "disturbed", ["none", "alibi", "rope"]
     options = ["run", "--folder", str(folder), "--schemes", ",".join(schemes), *changes]
-    for sign, jobs in ((signal.SIGINT, 1), (signal.SIGKILL, 2)):
-        process = subprocess.Popen(
-            [sys.executable, "-c", STOPPED_AT_ITS_FIRST_STEP, str(int(sign)), *options, f"--jobs={jobs}"],
-            cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True,
-            # A shell's job in the background ignores Ctrl-C, and so would this.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-        )  # fmt: skip
-        _, error = process.communicate(timeout=120)
-        if sign == signal.SIGINT:
-            assert process.returncode == 130, error
-            assert error == "interrupted: finished runs are kept, and the same command continues from there\n"
-        else:
-            assert process.returncode == -sign, error
-        for _ in range(600):  # its worker processes notice it, and end
-            if not others_of(process.pid):
-                break
-            time.sleep(0.1)
-        assert not others_of(process.pid)
-        assert len(list(folder.glob("*.npz"))) < len(schemes)
+
+    def interrupted(line: str) -> None:
+        if "step" in line:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("posenc_course.experiment.__main__._say", interrupted)
+    assert main([*options, "--jobs=1"]) == 130
+    assert capsys.readouterr().err == "interrupted: finished runs are kept, and the same command continues from there\n"
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED_AT_ITS_FIRST_STEP, *options, "--jobs=2"],
+        cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    _, error = process.communicate(timeout=120)
+    assert process.returncode == -signal.SIGKILL, error
+    for _ in range(600):  # its worker processes notice it, and end
+        if not others_of(process.pid):
+            break
+        time.sleep(0.1)
+    assert not others_of(process.pid)
+    assert len(list(folder.glob("*.npz"))) < len(schemes)
     run_experiment(TINY, folder, schemes=schemes, say=silent)
     assert records(folder) == records(made)
 
@@ -1250,7 +1269,10 @@ def test_a_cluster_makes_the_same_folder_though_a_worker_is_killed(
         if line.startswith("[1/3"):
             raise KeyboardInterrupt
 
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", local_directory=tmp_path) as cluster:
+    with (
+        forking(),
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", local_directory=tmp_path) as cluster,
+    ):
         go = partial(
             run_experiment, TINY, tmp_path / "runs", schemes=["none", "rope", "alibi"], scheduler=cluster.scheduler_address
         )

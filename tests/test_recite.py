@@ -203,6 +203,7 @@ def test_an_interrupted_call_goes_on_where_it_was(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(recite, "SCHEMES", ("none", "rope"))
     monkeypatch.setattr(recite, "SHIPPED", (("rope", 1),))
     monkeypatch.setattr(recite, "CHANGES", ("window", "pair 3"))
+    monkeypatch.setattr(recite, "FACTORS", (1.5, 2))
     (folder / "config.json").write_text(json.dumps(tiny.as_json()))
     *made, missing = tiny.runs(recite.SCHEMES)
     for run in made:
