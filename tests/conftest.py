@@ -27,7 +27,8 @@ if sys.platform == "linux":  # elsewhere, a process that has imported torch can'
 
 expect.set_options(timeout=30_000)  # milliseconds: as long as all else in a browser may take on a busy machine
 gc.set_threshold(100_000, 50, 50)  # parsed pages are millions of objects, none of them garbage
-settings.load_profile("ci")  # no deadline, the same examples on every run, nothing stored
+settings.register_profile("course", settings.get_profile("ci"), max_examples=100 if commands.WEEKLY else 30)
+settings.load_profile("course")  # as "ci": no deadline, the same examples on every run, nothing stored
 
 
 @pytest.fixture(scope="session")

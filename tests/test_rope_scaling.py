@@ -7,7 +7,7 @@ from typing import Any
 import mpmath  # type: ignore[import-untyped]
 import pytest
 import torch
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -193,7 +193,6 @@ def test_yarn_and_llama3_against_sixty_digits(
     same_ratio(llama3(omega, factor, length, fast=fast, slow=slow), expected)
 
 
-@settings(max_examples=50)
 @given(widths, bases, factors, lengths, st.floats(1.5, 64), st.booleans())
 def test_yarn_and_llama3_are_the_same_for_any_setting(
     d_head: int, base: float, factor: float, length: int, ratio: float, truncate: bool
