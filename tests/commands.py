@@ -23,13 +23,17 @@ def run(*command: str, cwd: Path = ROOT, **environment: str) -> subprocess.Compl
 
 
 def nbgrader(*arguments: str, cwd: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run nbgrader, which takes a second to import, in a copy of a process that has imported it; both streams are stdout."""
-    environment = environment | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"}  # it calls programs
+    path = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"  # it calls programs
+    return module("nbgrader", *arguments, cwd=cwd, environment=environment | {"PATH": path})
+
+
+def module(*command: str, cwd: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run a module, in a copy of a process that has imported what takes seconds to import; both streams are stdout."""
     if sys.platform != "linux":  # a process that has imported torch can't be forked safely
-        command, out = ["nbgrader", *arguments], subprocess.PIPE
+        command, out = (sys.executable, "-m", *command), subprocess.PIPE
         return subprocess.run(command, cwd=cwd, env=environment, stdout=out, stderr=subprocess.STDOUT, text=True)
     from tests import kernels
 
     with NamedTemporaryFile("r", encoding="utf-8") as log:
-        code = kernels.nbgrader(arguments, str(cwd), environment, log.name)
-        return subprocess.CompletedProcess(arguments, code or 0, log.read(), "")
+        code = kernels.module(command, str(cwd), environment, log.name)
+        return subprocess.CompletedProcess(command, code or 0, log.read(), "")

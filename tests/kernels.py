@@ -1,4 +1,4 @@
-"""Kernels for nbval, and nbgrader, start at once: they are forked from a process that has imported what nearly all need."""
+"""Kernels for nbval, nbgrader, and pytest start at once: they are forked from a process with what nearly all need."""
 
 import gc
 import multiprocessing
@@ -6,6 +6,7 @@ import os
 import sys
 from functools import cache
 from multiprocessing import forkserver
+from runpy import run_module
 from typing import Any
 from unittest.mock import patch
 
@@ -55,28 +56,28 @@ class Forked:
         os.kill(self.pid, signal)
 
 
-def nbgrader(arguments: tuple[str, ...], course: str, env: dict[str, str], log: str) -> int | None:
-    """Run nbgrader in a course's folder, as its program would, and return its exit status."""
+def module(command: tuple[str, ...], folder: str, env: dict[str, str], log: str) -> int | None:
+    """Run a module in a folder, as `python -m` would, and return its exit status; its kernels are forked, too."""
     start_server()
     server = {name: of for name, of in vars(forkserver._forkserver).items() if name.endswith(("address", "authkey"))}
-    process = CONTEXT.Process(target=_grade, args=(arguments, course, env, log, server))
+    process = CONTEXT.Process(target=_run, args=(command, folder, env, log, server))
     process.start()
     process.join()
     code: int | None = process.exitcode
     return code
 
 
-def _grade(arguments: tuple[str, ...], course: str, env: dict[str, str], log: str, server: dict[str, Any]) -> None:
+def _run(command: tuple[str, ...], folder: str, env: dict[str, str], log: str, server: dict[str, Any]) -> None:
     from jupyter_client.provisioning import local_provisioner
-    from nbgrader.apps.nbgraderapp import NbGraderApp  # type: ignore[import-untyped]
 
-    _become(env, course)
+    _become(env, folder)
     written = os.open(log, os.O_WRONLY)
     os.dup2(written, 1)
     os.dup2(written, 2)
     vars(forkserver._forkserver).update(server, ensure_running=lambda: None)
     local_provisioner.launch_kernel = Forked  # type: ignore[assignment, attr-defined]
-    NbGraderApp.launch_instance(argv=[*arguments])
+    sys.argv = [*command]
+    run_module(command[0], run_name="__main__", alter_sys=True)
 
 
 def _become(env: dict[str, str], folder: str) -> None:

@@ -2,11 +2,13 @@
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
 import torch
 
+from tests.commands import ROOT, module
 from tools import elsewhere
 from tools.unseen import Noise, Unseen
 
@@ -25,6 +27,10 @@ def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_unseen_processor_fails_a_cell_that_asks_for_the_last_digit_and_only_it_runs_again(
     notebook: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def run(command: list[str], env: dict[str, str], **_: Any) -> subprocess.CompletedProcess[str]:
+        return module(*command[2:], cwd=ROOT, environment=env | {"PYTEST_ADDOPTS": "--assert=plain"})  # see test_execute.py
+
+    monkeypatch.setattr(subprocess, "run", run)
     unseen = elsewhere.unseen(0, tmp_path / "unseen")
     assert elsewhere.report("here", {}, notebook) == {"Cell 0": False, "Cell 1": False}
     assert elsewhere.report("unseen", unseen, notebook) == {"Cell 0": False, "Cell 1": True}

@@ -6,13 +6,13 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
+from tests.commands import module
 from tests.pages import read
 from tests.test_notebooks import executed, metadata, outputs, valid
 from tools.book import execute, text
@@ -37,13 +37,11 @@ RUN = {
 }
 
 
-def run(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def pytest_in(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Without rewriting what asserts, since some plugins were imported before."""
     inherited = {name: text for name, text in os.environ.items() if not name.startswith(("CI", "PYTEST_", "CHROMIUM"))}
-    return subprocess.run(
-        [sys.executable, *arguments],
-        cwd=folder, env=inherited | {"PYTHONPATH": str(ROOT)} | environment,
-        capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+    environment = inherited | {"PYTHONPATH": str(ROOT)} | environment
+    return module("pytest", "--assert=plain", *arguments, cwd=folder, environment=environment)
 
 
 def course(folder: Path, *sources: str) -> Path:
@@ -78,7 +76,7 @@ def test_run_reports_what_nbval_lets_pass(tmp_path: Path, monkeypatch: pytest.Mo
     cell["live, cleared"].outputs = []
     nbformat.write(notebook, path)
 
-    result = run(tmp_path, "-m", "pytest", "--nbval", "--nbval-current-env", "-n", "1", "--dist", "loadscope", "-W", "error")
+    result = pytest_in(tmp_path, "--nbval", "--nbval-current-env", "-W", "error")
     report = result.stdout
     failed = [list(RUN)[int(number)] for number in re.findall(r"^FAILED book/01_small.ipynb::Cell (\d+)", report, re.MULTILINE)]
     passed = {"style", "same", "live", "live figure"}
@@ -97,10 +95,9 @@ def test_run_reports_what_nbval_lets_pass(tmp_path: Path, monkeypatch: pytest.Mo
 def test_run_fails_in_ci_when_anything_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     course(tmp_path)
     (tmp_path / "tests/test_browser.py").write_text("def test_page(chromium):\n    assert chromium\n")
-    arguments = ("-m", "pytest", "tests/test_browser.py")
     (tmp_path / "empty").mkdir()
-    at_home = run(tmp_path, *arguments, PATH=str(tmp_path / "empty"))
-    in_ci = run(tmp_path, *arguments, "-n", "1", PATH=str(tmp_path / "empty"), CI="true")
+    at_home = pytest_in(tmp_path, "tests/test_browser.py", PATH=str(tmp_path / "empty"))
+    in_ci = pytest_in(tmp_path, "tests/test_browser.py", "-n", "1", PATH=str(tmp_path / "empty"), CI="true")
     assert at_home.returncode == 0, at_home.stdout
     assert "skipped tests: 1 (no Chromium found: apt-get install chromium" in at_home.stdout
     assert in_ci.returncode == 1, in_ci.stdout
