@@ -9,6 +9,7 @@ import csv
 import json
 import os
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -18,8 +19,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 from urllib.error import URLError
 from urllib.request import urlopen
 from zipfile import ZipFile
@@ -198,8 +199,11 @@ def shell(exercises: Path, guide: list[str]) -> Shell:
 
 @pytest.fixture(scope="module")
 def course(exercises: Path, guide: list[str], shell: Shell) -> Course:
-    """The guide's commands, one after the other; only the grading tab is opened elsewhere."""
-    root, log = exercises, ""
+    """The guide's commands, one after the other; only the grading tab is opened elsewhere.
+
+    The first are typed into a shell, and grade the attack, whose kernel has to import all that it needs. The others needn't.
+    """
+    root, log, at_once = exercises, "", Shell(exercises, guide[1:2], at_once=True)
     promised = {
         "nbgrader generate_assignment": ["handout/01_order/01_order.ipynb", "gradebook.db"],
         "pip wheel": ["handout/01_order/posenc_course-1.0.0-py3-none-any.whl"],
@@ -215,7 +219,10 @@ def course(exercises: Path, guide: list[str], shell: Shell) -> Course:
         assert command.startswith(start)
         assert not any((root / file).exists() for file in files), "a fresh clone has none of these"
         if start == "nbgrader autograde":
-            all_hand_in(root)
+            attack(root)
+            shell(command)
+            all_others_hand_in(root)
+            shell = at_once
             log = shell(command, returns=1)  # for the renamed notebook, after all others were graded
         else:
             shell(command)
@@ -225,18 +232,21 @@ def course(exercises: Path, guide: list[str], shell: Shell) -> Course:
     return Course(root, points, log)
 
 
-def all_hand_in(root: Path) -> None:
+def attack(root: Path) -> None:
+    folder = hand_in(root, "deadly", deadly)
+    (folder / "posenc_course.py").write_text(IMPOSTOR)
+    (folder / "torch.py").write_text("raise SystemExit")
+    (folder / "posenc_course").mkdir()
+    (folder / "posenc_course/__init__.py").write_text(IMPOSTOR)
+
+
+def all_others_hand_in(root: Path) -> None:
     hand_in(root, "right", solve)
     hand_in(root, "wrong", mistaken)
     hand_in(root, "hostile", hostile)
     hand_in(root, "stuck", stuck)
     hand_in(root, "bare", bare)
     hand_in(root, "renamed", solve, name="my homework")
-    deadly_one = hand_in(root, "deadly", deadly)
-    (deadly_one / "posenc_course.py").write_text(IMPOSTOR)
-    (deadly_one / "torch.py").write_text("raise SystemExit")
-    (deadly_one / "posenc_course").mkdir()
-    (deadly_one / "posenc_course/__init__.py").write_text(IMPOSTOR)
 
 
 def test_every_student_gets_the_points_that_are_due(course: Course) -> None:
@@ -374,16 +384,29 @@ def graders(course: Course, shell: Shell) -> Path:
     return folder
 
 
+@pytest.fixture
+def _nbgrader_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When a grader calls it; everything else is as in the tests' environment, instead of the one that setup.sh makes."""
+
+    def run(command: list[str], *, cwd: Path, env: dict[str, str], check: bool) -> None:
+        nbgrader(*command[1:], cwd=cwd, environment=env)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.delenv("POSENC_COURSE_SEED")
+    monkeypatch.setenv("POSENC_COURSE_PATIENCE", PATIENCE)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+
+
 def grade(graders: Path, submission: Path, results: Path) -> Any:
-    """Run Gradescope's program, in the tests' environment instead of the one that setup.sh makes."""
-    command = [sys.executable, str(graders / "source/grade.py"), str(submission), str(results)]
-    inherited = {name: value for name, value in os.environ.items() if name != "POSENC_COURSE_SEED"}
-    inherited |= {"POSENC_COURSE_PATIENCE": PATIENCE, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, env=inherited, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    """Run Gradescope's program."""
+    program = str(graders / "source/grade.py")
+    with patch.object(sys, "argv", [program, str(submission), str(results)]), pytest.raises(SystemExit) as ended:
+        runpy.run_path(program, run_name="__main__")
+    assert ended.value.code == 0
     return json.loads(results.read_text("utf-8"))
 
 
+@pytest.mark.usefixtures("_nbgrader_at_once")
 @pytest.mark.parametrize("student", ["wrong", "bare", "deadly"])
 def test_gradescope_gives_the_points_that_nbgrader_gives(course: Course, graders: Path, tmp_path: Path, student: str) -> None:
     """A wrong answer beside right ones, missing cells, and an attack: nbgrader grades here, too, so others can't differ.
@@ -439,6 +462,7 @@ def test_classroom50_gets_the_same_points_in_its_own_form(monkeypatch: pytest.Mo
     }
 
 
+@pytest.mark.usefixtures("_nbgrader_at_once")
 @pytest.mark.parametrize(
     ("notebooks", "says"),
     [
@@ -455,8 +479,6 @@ def test_a_grader_says_what_is_wrong_with_a_submission(
     course.mkdir()
     for name in notebooks:
         (handed_in / name).write_text("no notebook")
-    at_once = SimpleNamespace(run=lambda command, cwd, env, **_: nbgrader(*command[1:], cwd=cwd, environment=env))
-    monkeypatch.setattr(grader, "subprocess", at_once)
     monkeypatch.setattr(grader, "HERE", graders / "source")
     assert [(each.points, each.says.startswith(says)) for each in grader.graded(handed_in, course)] == [(0, True)] * 4
 
