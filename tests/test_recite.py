@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 import torch
 
-from posenc_course.experiment import load_corpus, load_model, load_results
+from posenc_course.experiment import changed, load_corpus, load_model, load_results
 from posenc_course.experiment._files import provenance, run_of, save_run
 from posenc_course.experiment._parts import NOISE, PARTS
 from posenc_course.experiment.config import Config
 from posenc_course.experiment.corpus import DATA
 from posenc_course.experiment.recital import NUMBERS, PROMPT, STARTS, evaluate_recital, recital, write
 from posenc_course.experiment.runs import train_run
+from posenc_course.transformer import Decoder
 from tools.lab import recite
 
 TABLE = DATA / "recite.json"
@@ -110,18 +111,40 @@ def wrong(text: str, start: int = 0) -> int | None:
     return next((at for at, (one, other) in enumerate(zip(text, correct, strict=True), 1) if one != other), None)
 
 
+def again(model: Decoder, text: str, last: int = 0) -> str:
+    """After the prompt, the letters that the model says are next: what it wrote comes out again up to the first mistake.
+
+    At once, in a tenth of the time of writing. If `last`, each is computed as if the letters before those were not there.
+    """
+    given = torch.tensor(list(text[:-1].encode()))
+    with torch.inference_mode():
+        scores = model(given[None])[0]
+        if last:
+            scores[last:] = model(given.unfold(0, last, 1)[1:])[:, -1]
+    return text[:PROMPT] + bytes(scores.argmax(dim=-1)[PROMPT - 1 :].tolist()).decode("ascii")
+
+
 @pytest.mark.slow
-def test_the_first_page_s_letters_are_the_models_and_glasses_save_rope() -> None:
+def test_the_first_page_s_letters_are_the_models_and_glasses_save_rope(monkeypatch: pytest.MonkeyPatch) -> None:
     """Up to the first mistake; what follows it may be different on another machine."""
-    for near, texts in ((False, STORED["written"]), (True, STORED["near"])):
-        again = recite.written(recite.CONFIG, DATA, near=near)
-        assert {name: wrong(text) for name, text in again.items()} == {name: wrong(text) for name, text in texts.items()}
-    far = {scheme: wrong(STORED["written"][scheme]) for scheme in ("sinusoidal", "learned", "rope", "alibi")}
+    for scheme in recite.SCHEMES:
+        model = load_model(scheme, part="recite")
+        for name, one in (("written", model), ("near", changed(model, "window", T, T))):
+            assert wrong(again(one, text := STORED[name][scheme])) == wrong(text), (name, scheme)
+    far = {scheme: wrong(STORED["written"][scheme]) for scheme in recite.SLICED}
     assert far == {"sinusoidal": 78, "learned": 69, "rope": 109, "alibi": None}
     assert {scheme: wrong(STORED["near"][scheme]) for scheme in far} == far | {"rope": None}
-    sliced = recite.sliced(recite.CONFIG, DATA)
-    assert sliced == STORED["sliced"], "a slice saves all four, so the letters are the same everywhere"
-    assert not any(map(wrong, sliced.values()))
+    assert STORED["sliced"].keys() == far.keys()
+    for scheme, text in STORED["sliced"].items():
+        assert again(load_model(scheme, part="recite"), text, 48) == text, "the letters are the same everywhere"
+        assert not wrong(text), "a slice saves all four"
+    monkeypatch.setattr(recite, "SHIPPED", [("rope", 0)])  # the tool writes for all as it does for this one
+    for name, written in (
+        ("written", recite.written(recite.CONFIG, DATA)),
+        ("near", recite.written(recite.CONFIG, DATA, near=True)),
+        ("sliced", recite.sliced(recite.CONFIG, DATA)),
+    ):
+        assert {scheme: wrong(text) for scheme, text in written.items()} == {"rope": wrong(STORED[name]["rope"])}, name
 
 
 def right(evaluation: dict[str, Any], first: int, last: int) -> float:
@@ -203,7 +226,7 @@ def test_an_interrupted_call_goes_on_where_it_was(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(recite, "SCHEMES", ("none", "rope"))
     monkeypatch.setattr(recite, "SHIPPED", (("rope", 1),))
     monkeypatch.setattr(recite, "CHANGES", ("window", "pair 3"))
-    monkeypatch.setattr(recite, "FACTORS", (1.5, 2))
+    monkeypatch.setattr(recite, "FACTORS", (2,))
     (folder / "config.json").write_text(json.dumps(tiny.as_json()))
     *made, missing = tiny.runs(recite.SCHEMES)
     for run in made:
@@ -215,5 +238,5 @@ def test_an_interrupted_call_goes_on_where_it_was(tmp_path: Path, monkeypatch: p
     assert {*folder.glob("*.npz")} - {*before} == {folder / f"{missing.name}.npz"}
     table = json.loads((data / "recite.json").read_text("utf-8"))
     assert len(table["runs"]) == 4
-    assert len(table["stretched"]) == 2 * (1 + len(recite.FACTORS))
+    assert len(table["stretched"]) == 2 * 2
     assert load_model("rope", 1, part="recite", folder=data / "models").vocab_size == 128
