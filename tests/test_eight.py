@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.resources import files
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -13,10 +13,11 @@ from playwright.sync_api import Browser, Page, expect
 from tests.commands import ROOT
 from tests.pages import NUMBER, lines_of, printed, value
 from tests.test_living import FIGURES
-from tests.test_site import AXE, WCAG, Site, site, violations
+from tests.test_site import AXE, WCAG, Scheme, Site, open_alone, shared, site, violations
 from tests.test_story import REPEATED, words
+from tools.book.browser import DRAWN
 
-__all__ = ["site"]
+__all__ = ["shared", "site"]
 PAGE = "book/eight.html"
 TEXT = (ROOT / "book/eight.md").read_text(encoding="utf-8")
 CLAIMS = re.findall(r"^\d\. (.*)$", TEXT, re.MULTILINE)
@@ -88,36 +89,40 @@ def test_game_takes_ninety_seconds() -> None:
 
 
 @contextmanager
-def playing(browser: Browser, site: Site, fragment: str = "", **options: Any) -> Iterator[Page]:
-    problems: list[str] = []
-    with browser.new_page(reduced_motion="reduce", **options) as tab:
-        tab.on("pageerror", lambda error: problems.append(str(error)))
-        tab.goto(site.address(PAGE) + fragment)
-        yield tab
-    assert not problems
+def playing(shared: tuple[Page, list[str]], site: Site, fragment: str = "", scheme: Scheme = "light") -> Iterator[Page]:
+    shared[0].emulate_media(reduced_motion="reduce")
+    yield open_alone(shared, site.address(PAGE) + fragment, scheme=scheme)
+    assert not shared[1]
 
 
-@pytest.mark.parametrize("width", [320, 390, 1280])
-def test_it_is_played_by_keyboard_and_the_score_is_passed_on(browser: Browser, site: Site, width: int) -> None:
+def at_each_width(tab: Page) -> Iterator[tuple[str, int, Any]]:
+    """Where the buttons are on narrow and wide screens, with what is drawn there, and that nothing is wider."""
+    for width in (320, 390, 1280):
+        tab.set_viewport_size({"width": width, "height": 844})
+        tab.evaluate(DRAWN)
+        assert tab.evaluate("document.scrollingElement.scrollWidth") <= width
+        for guess in ("True", "False"):
+            yield guess, width, tab.get_by_role("button", name=guess, exact=True).bounding_box()
+
+
+def test_it_is_played_by_keyboard_and_the_score_is_passed_on(shared: tuple[Page, list[str]], site: Site) -> None:
     wrong = {2, 5}
-    with playing(browser, site, viewport={"width": width, "height": 844}) as tab:
+    with playing(shared, site) as tab:
+        tab.add_style_tag(content="* { transition: none !important; }")  # else the sidebar is still there when it is narrow
         status = tab.locator(".score [role=status]")
         tab.locator(".claims button").first.focus()
+        before = {(guess, width): box for guess, width, box in at_each_width(tab)}
         for at, (figure, _, verdict, *_) in enumerate(ANSWERS):
             expect(tab.locator(".claims li:visible")).to_have_text(CLAIMS[at].replace("'", "’"))
             assert not tab.locator("figcaption:visible").count(), "the answer is there before the choice"
             guess = str((verdict == "True") != (at in wrong))
-            before = tab.get_by_role("button", name=guess, exact=True).bounding_box()
             tab.get_by_role("button", name=guess, exact=True).press("Enter")
             expect(status).to_contain_text(f"{'Wrong' if at in wrong else 'Right'}: it’s {verdict.lower()}.")
             tab.locator(f"#fig-eight-{figure} .says", has_text=SHOWS[figure]).wait_for()
             expect(tab.locator("article figure:visible")).to_have_count(1)
-            assert tab.evaluate("document.scrollingElement.scrollWidth") <= width
-            after = tab.get_by_role("button", name=guess, exact=True).bounding_box()
-            assert before
-            assert after
-            assert (before["x"], before["width"]) == (after["x"], after["width"])
-            assert min(after["height"], after["width"]) >= 24
+            for guess, width, after in at_each_width(tab):
+                assert (before[guess, width]["x"], before[guess, width]["width"]) == (after["x"], after["width"])
+                assert min(after["height"], after["width"]) >= 24
             tab.keyboard.press("Enter")  # the focus is on the button that goes on
         expect(status).to_contain_text("You got 6 of 8")
         expect(tab.locator(".claims li:visible")).to_have_count(8)
@@ -125,14 +130,14 @@ def test_it_is_played_by_keyboard_and_the_score_is_passed_on(browser: Browser, s
         expect(tab.locator(".claims li").nth(2)).to_contain_text("You said it’s true, but it’s false.")
         link = status.locator("a").get_attribute("href")
     assert link == f"{site.address(PAGE)}#6-of-8", "the link holds more than the score"
-    with playing(browser, site, "#6-of-8") as tab:
+    with playing(shared, site, "#6-of-8") as tab:
         expect(tab.locator(".score")).to_contain_text("Whoever sent you here got 6 of 8.")
         expect(tab.locator(".claims li:visible")).to_have_count(1)
 
 
 @pytest.mark.parametrize("fragment", ["#9-of-8", "#6-of-9", "#%3Cb%3E-of-8", "#-of-8"])
-def test_a_made_up_score_is_not_believed(browser: Browser, site: Site, fragment: str) -> None:
-    with playing(browser, site, fragment) as tab:
+def test_a_made_up_score_is_not_believed(shared: tuple[Page, list[str]], site: Site, fragment: str) -> None:
+    with playing(shared, site, fragment) as tab:
         expect(tab.locator(".claims li:visible")).to_have_count(1)
         expect(tab.locator(".score [role=status]")).to_be_empty()
 
@@ -142,24 +147,34 @@ TOPS = """() => [".claims li", "figcaption"].map(parts => [...document.querySele
     .filter(part => part.checkVisibility()).map(part => part.getBoundingClientRect().y))"""
 
 
-@pytest.mark.parametrize("way", ["no scripts", "on paper", "after a choice, on paper", "a link to an answer", "?all"])
-def test_all_claims_come_before_all_answers(browser: Browser, site: Site, way: str) -> None:
-    address = {"a link to an answer": "#fig-eight-first", "?all": "?all"}.get(way, "")
-    with playing(browser, site, address, java_script_enabled=way != "no scripts") as tab:
+def assert_claims_come_first(tab: Page) -> None:
+    tops = tab.evaluate(TOPS)
+    assert [len(some) for some in tops] == [8, 8]
+    assert max(tops[0]) < min(tops[1]), "a claim stands below an answer"
+    assert tab.locator("figcaption").evaluate_all("all => all.every(one => one.checkVisibility())")
+
+
+def test_without_scripts_all_claims_come_before_all_answers(browser: Browser, site: Site) -> None:
+    with browser.new_page(java_script_enabled=False) as tab:
+        tab.goto(site.address(PAGE))
+        assert_claims_come_first(tab)
+
+
+@pytest.mark.parametrize("way", ["on paper", "after a choice, on paper", "a link to an answer", "?all"])
+def test_all_claims_come_before_all_answers(shared: tuple[Page, list[str]], site: Site, way: str) -> None:
+    with playing(shared, site, {"a link to an answer": "#fig-eight-first", "?all": "?all"}.get(way, "")) as tab:
         if way.startswith("after"):
             tab.get_by_role("button", name="True", exact=True).click()
         if "paper" in way:
             tab.emulate_media(media="print")
             assert not tab.locator(".claims button:visible").count()
-        tops = tab.evaluate(TOPS)
-        assert [len(some) for some in tops] == [8, 8]
-        assert max(tops[0]) < min(tops[1]), "a claim stands below an answer"
-        assert tab.locator("figcaption").evaluate_all("all => all.every(one => one.checkVisibility())")
+        assert_claims_come_first(tab)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_game_has_no_barriers_while_it_is_played(browser: Browser, site: Site, scheme: Literal["light", "dark"]) -> None:
-    with playing(browser, site, color_scheme=scheme, viewport={"width": 390, "height": 844}) as tab:
+def test_game_has_no_barriers_while_it_is_played(shared: tuple[Page, list[str]], site: Site, scheme: Scheme) -> None:
+    with playing(shared, site, scheme=scheme) as tab:
+        tab.set_viewport_size({"width": 390, "height": 844})
         tab.add_style_tag(content="* { transition: none !important; }")
         tab.evaluate((files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8"))
         found = [*violations(tab.evaluate(AXE, [".claims", {"runOnly": WCAG}]), "before a choice")]
