@@ -47,6 +47,12 @@ FIGURES = placed()
 # A phone on which data are to be saved, so that no model is loaded.
 SAVES = "Object.defineProperty(navigator, 'connection', { value: { saveData: true } })"
 CHOOSE = "document.querySelectorAll('.guess').forEach(guess => guess.open = true)"  # what follows a prediction waits for that
+# What stands around the figures makes each change of the width slow, and none of it is looked at.
+ALONE = """() => {
+    const figures = [...document.querySelectorAll('figure:has(living-figure)')];
+    const around = (part) => !figures.some((figure) => figure.contains(part) || part.contains(figure));
+    [...document.querySelectorAll('article *')].filter(around).forEach((part) => part.remove());
+}"""
 SPOKEN = """([plain, before]) => {
     const [says, spoken] = ['.says', '[role=status]'].map(part => document.querySelector(`#${plain} ${part}`).innerText);
     return spoken === says && says !== before;
@@ -208,7 +214,9 @@ def on_phone(browser: Browser, site: Site, request: pytest.FixtureRequest) -> On
     plains = [plain for plain in FIGURES if FIGURES[plain] == request.param]
     query = "&".join(KEPT[plain][0].removeprefix("?") for plain in plains if plain in KEPT)
     # One that is kept in the fragment is alone on its page.
-    return OnPhone(on_a_phone(browser, f"{site.address(request.param)}?{query}", *plains), plains, query)
+    tab = on_a_phone(browser, f"{site.address(request.param)}?{query}", *plains)
+    tab.evaluate(ALONE)
+    return OnPhone(tab, plains, query)
 
 
 def test_address_brings_the_states_back(on_phone: OnPhone) -> None:
