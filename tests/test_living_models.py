@@ -24,7 +24,7 @@ from posenc_course.sinusoidal import frequencies
 from posenc_course.transformer import Decoder
 from tests.commands import WEEKLY
 from tests.test_living import FIGURES, chosen, close, numbers, recorded, shared, started
-from tests.test_recite import wrong
+from tests.test_recite import again, wrong
 from tests.test_site import Site, site
 
 __all__ = ["site"]
@@ -367,19 +367,16 @@ def test_rope_breaks_at_twice_the_length_and_recovers_with_64_bytes_in_sight(bro
 
 def test_models_of_the_first_page_write_what_the_package_writes(browser: Browser, site: Site) -> None:
     """From the beginning, what is stored; from another number, and with glasses, what the models write in the page."""
-    lanes = ("sinusoidal", "learned", "rope", "alibi")
-    plain = "fig-loses-place"
+    plain, begin = "fig-loses-place", STARTS[4]
+    models = {scheme: load_model(scheme, part="recite") for scheme in ("sinusoidal", "learned", "rope", "alibi")}
+    fallen = wrong(bytes(write(models["rope"], recital(24, begin)[None], 256)[0].tolist()).decode(), begin)
 
-    def texts(near: str = "") -> list[str]:
-        """What the models write from the number five on, of which one sees only the last letters."""
-        models = {scheme: load_model(scheme, part="recite") for scheme in lanes}
-        if near:
-            models[near] = changed(models[near], "window", 64, 64)
-        prompt = recital(24, STARTS[4])[None]
-        return [bytes(write(models[scheme], prompt, 256)[0].tolist()).decode() for scheme in lanes]
-
-    def mistakes(found: list[str]) -> list[int | None]:
-        return [wrong(text, STARTS[4]) for text in found]
+    def mistakes(tab: Page) -> list[int | None]:
+        """Where the first ones are in the texts that the figure shows, and the models say the same."""
+        texts = tab.evaluate(f"document.querySelector('#{plain} living-figure').drawn.texts")
+        found = [wrong(text, begin) for text in texts]
+        assert found == [wrong(again(model, text), begin) for model, text in zip(models.values(), texts, strict=True)]
+        return found
 
     with started(browser, site, plain) as tab:
         figure = tab.locator(f"#{plain} living-figure")
@@ -389,11 +386,12 @@ def test_models_of_the_first_page_write_what_the_package_writes(browser: Browser
         assert not tab.evaluate(weights)
         figure.locator(f"{MORE} > summary").press("Enter")
         press(tab, plain, "Start from number", *["ArrowRight"] * 4)
-        said(tab, plain, "ALiBi none up to letter 256", f"RoPE at letter {mistakes(texts())[2]};")
+        said(tab, plain, "ALiBi none up to letter 256", f"RoPE at letter {fallen};")
         assert tab.evaluate(weights) == 4
-        assert mistakes(figure.evaluate("e => e.drawn.texts")) == mistakes(texts())
+        first = mistakes(tab)
+        assert first[2:] == [fallen, None]
         figure.get_by_role("button", name="Glasses for RoPE").press("Enter")
         said(tab, plain, "With glasses: RoPE none up to letter 256")
-        assert mistakes(figure.evaluate("e => e.drawn.texts")) == mistakes(texts("rope"))
-        assert mistakes(texts("rope"))[2:] == [None, None]
+        models["rope"] = changed(models["rope"], "window", 64, 64)
+        assert mistakes(tab) == [*first[:2], None, None]
         figure.locator(f"{MORE} > summary").press("Enter")
