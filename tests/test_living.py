@@ -114,14 +114,16 @@ def settle(tab: Page, plain: str, *, moved: bool) -> None:
     tab.wait_for_function(f"{kept} === {json.dumps(moved)}", polling=100)
 
 
+def alone(plain: str) -> str:
+    """The page that has nothing but this figure, and opens in a third of a chapter's time."""
+    return f"embed/{plain.removeprefix('fig-')}.html"
+
+
 @contextmanager
 def started(browser: Browser, site: Site, plain: str, page: str = "") -> Iterator[Page]:
-    """The living figure, started and in its first state, to which it is brought back afterwards.
-
-    It is on the page, or on one of its own, which opens in a third of the time.
-    """
+    """The living figure, alone or on this page, started and in its first state, to which it is brought back afterwards."""
     tab, failed = shared(browser)
-    open_in(tab, site.address(page or f"embed/{plain.removeprefix('fig-')}.html"), plain)
+    open_in(tab, site.address(page or alone(plain)), plain)
     yield tab
     said, failed[:] = failed[:], []
     assert not said

@@ -23,7 +23,7 @@ from posenc_course.schemes import PositionScheme
 from posenc_course.sinusoidal import frequencies
 from posenc_course.transformer import Decoder
 from tests.commands import WEEKLY
-from tests.test_living import FIGURES, chosen, close, numbers, recorded, shared, started
+from tests.test_living import alone, chosen, close, numbers, recorded, shared, started
 from tests.test_recite import again, wrong
 from tests.test_site import Site, site
 
@@ -271,7 +271,7 @@ def test_link_with_a_speed_is_enough_and_all_is_seen_on_a_projector(browser: Bro
     slower = RotaryPositions(OMEGA * torch.where(torch.arange(8) == 3, 0.5, 1.0))
     first, then = (cliff_of(added_by_far_keys(0, scheme)) for scheme in (AS_TRAINED, slower))
     with browser.new_page(viewport={"width": 1280, "height": 720}, reduced_motion="reduce") as tab:
-        tab.goto(site.address("embed/break.html") + "?break.p3=-1&break.d=240")
+        tab.goto(site.address(alone("fig-break")) + "?break.p3=-1&break.d=240")
         tab.wait_for_selector("#fig-break.lives")
         said(tab, "fig-break", f"Pair 3 at ×1/2: the cliff moves from position {first} to {then}", "instead of")
         assert tab.evaluate("document.querySelector('#fig-break living-figure').state.method") == "own"
@@ -283,7 +283,7 @@ def test_link_with_a_speed_is_enough_and_all_is_seen_on_a_projector(browser: Bro
 
 def test_where_a_text_takes_too_long_the_record_stays(browser: Browser, site: Site) -> None:
     with shared(browser)[0].context.new_page() as tab:
-        tab.goto(site.address(FIGURES["fig-break"]) + "#fig-break")
+        tab.goto(site.address(alone("fig-break")))
         tab.wait_for_selector("#fig-break.lives")
         tab.evaluate("""() => {
             window.Worker = class {
