@@ -22,7 +22,7 @@ from playwright.sync_api import TimeoutError as TooSlow
 from posenc_course.experiment.config import SCHEMES
 from posenc_course.plotting import COLORS, DIVERGING, SCHEME_STYLES, SEQUENTIAL
 from posenc_course.transformer import Decoder
-from tests.commands import ROOT
+from tests.commands import ROOT, WEEKLY
 from tests.test_site import SOURCES, Site, forget, site
 from tools.book.browser import DRAWN
 
@@ -119,6 +119,12 @@ def alone(plain: str) -> str:
     return f"embed/{plain.removeprefix('fig-')}.html"
 
 
+def home(plain: str) -> str:
+    """Where it is used: in its chapter on Mondays, or if others are there, too, because their states share the address."""
+    page = FIGURES[plain]
+    return page if WEEKLY or [*FIGURES.values()].count(page) > 1 else alone(plain)
+
+
 @contextmanager
 def started(browser: Browser, site: Site, plain: str, page: str = "") -> Iterator[Page]:
     """The living figure, alone or on this page, started and in its first state, to which it is brought back afterwards."""
@@ -162,7 +168,7 @@ def test_it_begins_with_the_numbers_of_its_figure(browser: Browser, site: Site, 
     known: dict[str, list[Any]] = {
         kind: [part for axes in stored for part in axes.get(kind, [])] for kind in ("lines", "points", "images", "areas")
     }
-    with started(browser, site, plain, FIGURES[plain]) as tab:
+    with started(browser, site, plain, home(plain)) as tab:
         drawn = tab.evaluate(f"document.querySelector('#{plain} living-figure').drawn")
         weights = 'script[src*="data/text-"], script[src*="data/recite-"]'
         assert not tab.locator(weights).count(), "models are loaded before a reader moves anything"
@@ -180,7 +186,7 @@ def test_it_begins_with_the_numbers_of_its_figure(browser: Browser, site: Site, 
 
 @pytest.mark.parametrize("plain", FIGURES, scope="module")  # so it follows the test above, on the same page
 def test_it_moves_by_keyboard_and_keeps_its_state_in_the_address(browser: Browser, site: Site, plain: str) -> None:
-    with started(browser, site, plain, FIGURES[plain]) as tab:
+    with started(browser, site, plain, home(plain)) as tab:
         figure = tab.locator(f"#{plain} living-figure")
         assert figure.locator(".says").inner_text().strip(), f"{plain} says nothing"
         assert not tab.locator(f"#{plain} > img:visible").count(), f"{plain}: the plain figure is shown beside the living one"
@@ -215,7 +221,7 @@ class OnPhone(NamedTuple):
 
 @pytest.fixture(scope="module", params=sorted({*FIGURES.values()}))
 def on_phone(browser: Browser, site: Site, request: pytest.FixtureRequest) -> OnPhone:
-    """A page on a phone, opened once for the three tests below, at the address that it had on a desktop."""
+    """A page on a phone, opened once for the three tests below, with the states that its figures had on a desktop."""
     plains = [plain for plain in FIGURES if FIGURES[plain] == request.param]
     query = "&".join(KEPT[plain][0].removeprefix("?") for plain in plains if plain in KEPT)
     # One that is kept in the fragment is alone on its page.
