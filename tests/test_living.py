@@ -120,7 +120,10 @@ def alone(plain: str) -> str:
 
 
 def home(plain: str) -> str:
-    """Where it is used: in its chapter on Mondays, or if others are there, too, because their states share the address."""
+    """Where it is used: in its chapter on Mondays, or if others are there, too, because their states share the address.
+
+    On a phone, a figure is as wide alone as in its chapter.
+    """
     page = FIGURES[plain]
     return page if WEEKLY or [*FIGURES.values()].count(page) > 1 else alone(plain)
 
@@ -219,10 +222,10 @@ class OnPhone(NamedTuple):
     query: str
 
 
-@pytest.fixture(scope="module", params=sorted({*FIGURES.values()}))
+@pytest.fixture(scope="module", params=sorted({*map(home, FIGURES)}))
 def on_phone(browser: Browser, site: Site, request: pytest.FixtureRequest) -> OnPhone:
     """A page on a phone, opened once for the three tests below, with the states that its figures had on a desktop."""
-    plains = [plain for plain in FIGURES if FIGURES[plain] == request.param]
+    plains = [plain for plain in FIGURES if home(plain) == request.param]
     query = "&".join(KEPT[plain][0].removeprefix("?") for plain in plains if plain in KEPT)
     # One that is kept in the fragment is alone on its page.
     tab = on_a_phone(browser, f"{site.address(request.param)}?{query}", *plains)
