@@ -59,6 +59,7 @@ def _the_package_may_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_exercise, "run", lambda *arguments, call, answers: _sandbox.run(*arguments, call=call))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_the_package_may_answer")
 @pytest.mark.parametrize("assignment", SOURCES)
 def test_only_the_named_mistake_earns_the_verdict(assignment: str) -> None:
@@ -79,6 +80,7 @@ def test_only_the_named_mistake_earns_the_verdict(assignment: str) -> None:
     assert not said.startswith(PASSES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("assignment", SOURCES)
 def test_the_keys_function_earns_its_verdict(assignment: str) -> None:
     check, function, words = task(assignment)
