@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from tests import commands
 from tools.book.browser import NO_CHROMIUM, launched
 from tools.book.browser import chromium as find_chromium
 
-if sys.platform == "linux":  # elsewhere, a process that has imported torch can't be forked safely
+if commands.FORKS:
     from tests.kernels import Forked
 
     local_provisioner.launch_kernel = Forked  # type: ignore[assignment, attr-defined]

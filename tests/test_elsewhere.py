@@ -28,7 +28,7 @@ def test_unseen_processor_fails_a_cell_that_asks_for_the_last_digit_and_only_it_
     notebook: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def run(command: list[str], env: dict[str, str], **_: Any) -> subprocess.CompletedProcess[str]:
-        return module(*command[2:], cwd=ROOT, environment=env | {"PYTEST_ADDOPTS": "--assert=plain"})  # see test_execute.py
+        return module(*command[2:], cwd=ROOT, environment=env)
 
     monkeypatch.setattr(subprocess, "run", run)
     unseen = elsewhere.unseen(0, tmp_path / "unseen")

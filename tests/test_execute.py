@@ -38,10 +38,8 @@ RUN = {
 
 
 def pytest_in(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Without rewriting what asserts, since some plugins were imported before."""
     inherited = {name: text for name, text in os.environ.items() if not name.startswith(("CI", "PYTEST_", "CHROMIUM"))}
-    environment = inherited | {"PYTHONPATH": str(ROOT)} | environment
-    return module("pytest", "--assert=plain", *arguments, cwd=folder, environment=environment)
+    return module("pytest", *arguments, cwd=folder, environment=inherited | {"PYTHONPATH": str(ROOT)} | environment)
 
 
 def course(folder: Path, *sources: str) -> Path:

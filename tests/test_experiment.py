@@ -83,7 +83,7 @@ from posenc_course.rope_scaling import ntk_aware, position_interpolation, yarn, 
 from posenc_course.schemes import PositionScheme
 from posenc_course.sinusoidal import frequencies
 from posenc_course.transformer import Block, Decoder
-from tests.commands import ROOT, WEEKLY
+from tests.commands import FORKS, ROOT, WEEKLY
 
 pytestmark = pytest.mark.slow
 TINY = Config(
@@ -134,7 +134,7 @@ def batches(config: Config, run: Run, monkeypatch: pytest.MonkeyPatch) -> list[T
 @contextmanager
 def forking() -> Iterator[None]:
     """Fork the processes of a pool or a cluster from the server that kernels come from: they needn't import torch."""
-    if WEEKLY or sys.platform != "linux":  # a process that has imported torch can't be forked safely
+    if WEEKLY or not FORKS:
         yield
         return
     from tests.kernels import CONTEXT, start_server
