@@ -197,7 +197,7 @@ def test_what_was_read_is_remembered_and_forgotten(reader: Page) -> None:
     expect(tab.get_by_text(f"You have read 2 of {len(CHAPTERS)} chapters.")).to_be_visible()
     onward = tab.get_by_role("link", name="Go on with chapter 4: ")
     assert onward.evaluate("link => link.href") == HOST + CHAPTERS[3]
-    tab.on("dialog", lambda dialog: dialog.accept())
+    tab.once("dialog", lambda dialog: dialog.accept())
     tab.get_by_role("button", name="Forget").click()
     assert not marks(tab)
     assert not onward.is_visible()
