@@ -18,7 +18,7 @@ __all__ = ["site"]
 STATE = "document.querySelector('#{} living-figure').state"
 # A page whose figures move at a tenth of their speed until `slower` is 1, so that a busy processor is in time to touch them.
 SLOW = "window.slower = 10; const real = requestAnimationFrame; requestAnimationFrame = (f) => real((now) => f(now / slower));"
-# The page glides on after a finger has left it.
+# The page glides on after a finger has left it, and may take the picture along, out of sight.
 STOPPED = "async () => { for (let y; y !== scrollY; await new Promise((on) => setTimeout(on, 200))) y = scrollY; }"
 
 
@@ -55,6 +55,7 @@ def test_a_finger_that_scrolls_changes_nothing_and_one_that_drags_does(browser: 
     assert tab.evaluate(state) == before
     assert tab.url == address
     tab.evaluate(STOPPED)
+    centre(tab, plain)
     box = tab.locator(f"#{plain} .stage").bounding_box()
     assert box
     swipe(tab, x, box["y"] + 0.4 * box["height"], -60, 2)
