@@ -121,13 +121,13 @@ class RoughPositions(PositionScheme):
 class Listening(PositionScheme):
     """RoPE that passes on queries and keys, as they come and rotated; keys are repeated, one for each head."""
 
-    def __init__(self, hear: Callable[[Tensor, Tensor, Tensor, Tensor], None]) -> None:
+    def __init__(self, hear: Callable[[Tensor, Tensor, Tensor, Tensor], None], rope: PositionScheme = PLAIN) -> None:
         super().__init__()
-        self.hear = hear
+        self.hear, self.rope = hear, rope
 
     def rotate(self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor) -> tuple[Tensor, Tensor]:
         k = k.repeat_interleave(q.shape[1] // k.shape[1], dim=1)
-        rotated = PLAIN.rotate(q, k, q_positions, k_positions)
+        rotated = self.rope.rotate(q, k, q_positions, k_positions)
         self.hear(q, k, *rotated)
         return rotated
 
@@ -500,8 +500,11 @@ def look(bench: Bench, layer: int) -> Record:
     }
 
 
-def look_far(bench: Bench) -> Record:
-    """Attention of all heads by distance, of 64 queries each at the end of training and beyond it; four texts."""
+def look_far(bench: Bench, changed: dict[int, PositionScheme] | None = None) -> Record:
+    """Attention by distance, of 64 queries each at the end of training and beyond it; four texts.
+
+    It's that of all heads, or of the heads in layers that are changed.
+    """
     u, found = bench.unit, []
     ends = [8 * u, 10 * u, 11 * u, 12 * u]
 
@@ -515,19 +518,18 @@ def look_far(bench: Bench) -> Record:
             rows.append(torch.cat((weights[..., 0].mean(dim=-1, keepdim=True), far), dim=-1).mean(dim=0).cpu())
         found.append(torch.stack(rows, dim=1))  # (heads, ends, 1 + bins)
 
-    bench.model.use(Listening(hear))
-    names = [*bench.texts][:4]
-    sums: Tensor | None = None
-    for name in names:
+    layers = range(len(bench.model.blocks))
+    heard = changed or dict.fromkeys(layers, PLAIN)
+    bench.model.use([Listening(hear, heard[layer]) if layer in heard else PLAIN for layer in layers])
+    by_text = []
+    for text in [*bench.texts.values()][:4]:
         found.clear()
-        bench.model.features(bench.texts[name][None, : 12 * u])
-        layers = torch.stack(found)
-        sums = layers if sums is None else sums + layers
-    assert sums is not None
+        bench.model.features(text[None, : 12 * u])
+        by_text.append(torch.stack(found))
     return {
         "ends": [1024 * end // u for end in ends],
         "edges": edges(12 * u),
-        "first, then by distance": whole(sums / len(names)),
+        "first, then by distance": whole(torch.stack(by_text).mean(dim=0)),
     }
 
 
@@ -625,22 +627,28 @@ def others(seed: int) -> list[tuple[int, int]]:
 
 
 def guilty(bench: Bench, done: list[Record]) -> Iterator[Step]:
-    """Pair 22 at half speed in single layers, and in those in which alone it helped most, from 11,264 tokens on."""
-    layers = len(bench.model.blocks)
-    at_half = slowed([22], 0.5)
+    """Pair 22 at half speed in single layers, in the best of them, and in single heads; and pairs 22 and 23 in a few heads."""
+    layers, at_half, both = len(bench.model.blocks), slowed([22], 0.5), slowed([22, 23], 0.5)
 
-    def slower(setting: Record, chosen: Sequence[int]) -> Step:
-        scheme: list[PositionScheme] = [at_half if layer in chosen else PLAIN for layer in range(layers)]
-        return setting, partial(bench.measured, scheme, 12, 256, few=True)
+    def slower(setting: Record, changed: dict[int, PositionScheme], *, few: bool = False) -> Step:
+        return setting, partial(bench.measured, [changed.get(layer, PLAIN) for layer in range(layers)], 12, 1024, few=few)
 
-    yield slower({"layers": "all"}, range(layers))
+    yield slower({"layers": "all"}, dict.fromkeys(range(layers), at_half))
     for layer in range(layers):
-        yield slower({"layers": [layer]}, [layer])
-    alone = [run for run in done if len(run["setting"]["layers"]) == 1]
-    alone.sort(key=lambda run: sum(sum(losses[-4:]) for losses in run["losses"].values()))
-    for n in (3, 5, 10):
-        best = sorted(run["setting"]["layers"][0] for run in alone[:n])
-        yield slower({"layers": best}, best)
+        yield slower({"layers": [layer]}, {layer: at_half})
+    alone = [run for run in done if len(run["setting"].get("layers", ())) == 1]
+    alone.sort(key=lambda run: sum(losses[-1] for losses in run["losses"].values()))  # from token 11,264 on
+    for number in (3, 5, 10):
+        best = sorted(run["setting"]["layers"][0] for run in alone[:number])
+        yield slower({"layers": best}, dict.fromkeys(best, at_half))
+    for head in range(9):
+        yield slower({"layer": 16, "head": head}, {16: OtherHeads([head], at_half)}, few=True)
+    previous: dict[int, PositionScheme] = {layer: OtherHeads([head], both) for layer, head in PREVIOUS if layer < layers}
+    yield slower({"pairs": [22, 23], "heads": "previous"}, previous, few=True)
+    for seed in range(3):
+        setting = {"pairs": [22, 23], "heads": "others in these layers", "seed": seed}
+        yield slower(setting, {layer: OtherHeads([head], both) for layer, head in others(seed)}, few=True)
+    yield {"pairs": [22, 23], "heads": "previous", "queries": "far"}, partial(look_far, bench, previous)
 
 
 Make = Callable[[Bench, list[Record]], Iterator[Step]]
