@@ -608,7 +608,8 @@ def controls(bench: Bench, done: list[Record]) -> Iterator[Step]:
     twice = bench._replace(texts={f"random {seed}": repeated(bench, seed) for seed in range(3)})
     for name, heads in {"nothing": (), "previous": PREVIOUS, "others in these layers": others(0)}.items():
         yield {"repeated": "random tokens", "stopped in": name}, partial(operated, twice, heads, range(16))
-    two = bench._replace(texts=dict([*bench.texts.items()][:2]))  # the first two, as in the other runs on chosen heads
+    two = bench._replace(texts=dict([*bench.texts.items()][:2]))  # the first two, as was predicted
+    yield {"stopped": "nothing", "texts": 2}, partial(operated, two, (), range(0))
     for head in (*PREVIOUS, (1, 0), (11, 2)):
         yield {"stopped": "fastest", "pairs": 16, "head": [*head]}, partial(operated, two, [head], range(16))
 
