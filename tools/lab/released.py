@@ -207,6 +207,14 @@ class Bench(NamedTuple):
         means = torch.cat(losses).unflatten(1, (-1, width * self.unit // 1024)).mean(dim=2)
         return {"width": width, "losses": dict(zip(names, whole(means), strict=True))}
 
+    def rope_but(self, changed: dict[int, PositionScheme]) -> list[PositionScheme]:
+        """One scheme per layer: RoPE, but for these."""
+        return [changed.get(layer, PLAIN) for layer in range(len(self.model.blocks))]
+
+    def in_heads(self, heads: Sequence[tuple[int, int]], rope: RotaryPositions) -> dict[int, PositionScheme]:
+        """Another RoPE in these heads, (layer, head), at most one in each layer, as far as the model has them."""
+        return {layer: OtherHeads([head], rope) for layer, head in heads if layer < len(self.model.blocks)}
+
     def losses_from(self, first: int, tokens: Tensor) -> Tensor:
         """The losses of tokens (batch, L + 1) if all layers before the `first` are as released: theirs are computed once."""
         blocks, key = self.model.blocks, tuple(tokens.flatten().tolist())
@@ -473,9 +481,7 @@ def look(bench: Bench, layer: int) -> Record:
             share = torch.stack(variances, dim=-1)  # (heads, queries, pairs)
             found.setdefault("variance", []).append(share.mean(dim=1).cpu())
 
-    schemes: list[PositionScheme] = [PLAIN] * len(bench.model.blocks)
-    schemes[layer] = Listening(hear)
-    bench.model.use(schemes)
+    bench.model.use(bench.rope_but({layer: Listening(hear)}))
     bench.model.features(tokens)
     mean = {name: torch.stack(some).mean(dim=0) for name, some in found.items()}
     spread = {name: torch.stack(found[name]).std(dim=0) for name in ("first", "equal", "after equal")}
@@ -518,9 +524,8 @@ def look_far(bench: Bench, changed: dict[int, PositionScheme] | None = None) -> 
             rows.append(torch.cat((weights[..., 0].mean(dim=-1, keepdim=True), far), dim=-1).mean(dim=0).cpu())
         found.append(torch.stack(rows, dim=1))  # (heads, ends, 1 + bins)
 
-    layers = range(len(bench.model.blocks))
-    heard = changed or dict.fromkeys(layers, PLAIN)
-    bench.model.use([Listening(hear, heard[layer]) if layer in heard else PLAIN for layer in layers])
+    heard = changed or dict.fromkeys(range(len(bench.model.blocks)), PLAIN)
+    bench.model.use(bench.rope_but({layer: Listening(hear, rope) for layer, rope in heard.items()}))
     by_text = []
     for text in [*bench.texts.values()][:4]:
         found.clear()
@@ -538,9 +543,6 @@ def ablations(bench: Bench, done: list[Record]) -> Iterator[Step]:
     layers, u = len(bench.model.blocks), bench.unit
     fast, slow = range(16), range(16, 32)
 
-    def only(layer: int, scheme: PositionScheme) -> list[PositionScheme]:
-        return [scheme if n == layer else PLAIN for n in range(layers)]
-
     def short(setting: Record, scheme: Scheme) -> Step:
         return setting, partial(bench.measured, scheme, 2, 256)
 
@@ -549,13 +551,13 @@ def ablations(bench: Bench, done: list[Record]) -> Iterator[Step]:
         yield short({"stopped": "slowest", "pairs": n}, slowed(range(32 - n, 32), 0))
         yield short({"stopped": "fastest", "pairs": n}, slowed(range(n), 0))
     for out in (range(3, layers, 4), range(layers // 2), range(layers // 2, layers), range(layers)):
-        yield short({"without RoPE": [*out]}, [PositionScheme() if n in out else PLAIN for n in range(layers)])
+        yield short({"without RoPE": [*out]}, bench.rope_but(dict.fromkeys(out, PositionScheme())))
     yield short({"first token": "hidden"}, HidingPositions(u))
     for layer in range(layers):
-        yield short({"stopped": "fastest", "pairs": 16, "layer": layer}, only(layer, slowed(fast, 0)))
-        yield short({"stopped": "slowest", "pairs": 16, "layer": layer}, only(layer, slowed(slow, 0)))
-        yield short({"without RoPE": [layer]}, only(layer, PositionScheme()))
-        yield short({"first token": "hidden", "layer": layer}, only(layer, HidingPositions(u)))
+        yield short({"stopped": "fastest", "pairs": 16, "layer": layer}, bench.rope_but({layer: slowed(fast, 0)}))
+        yield short({"stopped": "slowest", "pairs": 16, "layer": layer}, bench.rope_but({layer: slowed(slow, 0)}))
+        yield short({"without RoPE": [layer]}, bench.rope_but({layer: PositionScheme()}))
+        yield short({"first token": "hidden", "layer": layer}, bench.rope_but({layer: HidingPositions(u)}))
 
 
 # Heads, as (layer, head): those with more than half of their attention on the token before, and those with more than a fifth
@@ -582,10 +584,6 @@ def operated(bench: Bench, heads: Sequence[tuple[int, int]], pairs: Sequence[int
     layers, u = len(bench.model.blocks), bench.unit
     tokens = [text[: 2 * u] for text in bench.texts.values()]
     queries, at = (torch.arange(start, 2 * u, device=bench.counting.device) for start in (u, 0))
-    schemes: list[PositionScheme] = [PLAIN] * layers
-    for layer, head in heads:
-        if layer < layers:
-            schemes[layer] = OtherHeads([head], slowed(pairs, 0))
     found: dict[int, list[Tensor]] = {layer: [] for layer, _ in AFTER_EQUAL if layer < layers}
 
     def hear(rows: list[Tensor], q: Tensor, k: Tensor, rotated_q: Tensor, rotated_k: Tensor) -> None:
@@ -593,9 +591,8 @@ def operated(bench: Bench, heads: Sequence[tuple[int, int]], pairs: Sequence[int
             weights = attention_weights(one_q[:, u:], one_k, mask=causal_mask(queries, at))
             rows.append(on_equals(weights, tokens[len(rows)], queries)["after equal"])
 
-    for layer, rows in found.items():
-        schemes[layer] = Listening(partial(hear, rows))
-    losses = bench.measured(schemes, 2, 256, few=True)
+    changed = bench.in_heads(heads, slowed(pairs, 0)) | {layer: Listening(partial(hear, rows)) for layer, rows in found.items()}
+    losses = bench.measured(bench.rope_but(changed), 2, 256, few=True)
     after = [torch.stack(found[layer]).mean(dim=0)[head] for layer, head in AFTER_EQUAL if layer in found]
     return losses | {"heads": [[*head] for head in heads], "after equal": [whole(share) for share in after]}
 
@@ -632,7 +629,7 @@ def guilty(bench: Bench, done: list[Record]) -> Iterator[Step]:
     layers, at_half, both = len(bench.model.blocks), slowed([22], 0.5), slowed([22, 23], 0.5)
 
     def slower(setting: Record, changed: dict[int, PositionScheme], *, few: bool = False) -> Step:
-        return setting, partial(bench.measured, [changed.get(layer, PLAIN) for layer in range(layers)], 12, 1024, few=few)
+        return setting, partial(bench.measured, bench.rope_but(changed), 12, 1024, few=few)
 
     yield slower({"layers": "all"}, dict.fromkeys(range(layers), at_half))
     for layer in range(layers):
@@ -643,12 +640,12 @@ def guilty(bench: Bench, done: list[Record]) -> Iterator[Step]:
         best = sorted(run["setting"]["layers"][0] for run in alone[:number])
         yield slower({"layers": best}, dict.fromkeys(best, at_half))
     for head in range(9):
-        yield slower({"layer": 16, "head": head}, {16: OtherHeads([head], at_half)}, few=True)
-    previous: dict[int, PositionScheme] = {layer: OtherHeads([head], both) for layer, head in PREVIOUS if layer < layers}
+        yield slower({"layer": 16, "head": head}, bench.in_heads([(16, head)], at_half), few=True)
+    previous = bench.in_heads(PREVIOUS, both)
     yield slower({"pairs": [22, 23], "heads": "previous"}, previous, few=True)
     for seed in range(3):
         setting = {"pairs": [22, 23], "heads": "others in these layers", "seed": seed}
-        yield slower(setting, {layer: OtherHeads([head], both) for layer, head in others(seed)}, few=True)
+        yield slower(setting, bench.in_heads(others(seed), both), few=True)
     yield {"pairs": [22, 23], "heads": "previous", "queries": "far"}, partial(look_far, bench, previous)
 
 
