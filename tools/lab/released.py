@@ -20,6 +20,7 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,7 +32,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from posenc_course import llama, rope_scaling
-from posenc_course.attention import attention_weights, causal_mask
+from posenc_course.attention import Cache, attention_weights, causal_mask
 from posenc_course.experiment._files import provenance, write_runs
 from posenc_course.experiment.corpus import DATA, load_corpus
 from posenc_course.experiment.recital import NUMBERS, STARTS
@@ -157,6 +158,33 @@ class WithoutPairs(PositionScheme):
     def rotate(self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor) -> tuple[Tensor, Tensor]:
         q = (q.unflatten(-1, (-1, 2)) * self.kept.to(q.device)).flatten(-2)
         return PLAIN.rotate(q, k, q_positions, k_positions)
+
+
+class ClampedPairs(PositionScheme):
+    """RoPE in which some pairs stop rotating at a distance of their own, the largest that they show; all others go on.
+
+    `caps` has these pairs and their distances. The cache is that of the layer: it holds all keys, rotated.
+    """
+
+    def __init__(self, caps: dict[int, int], cache: Cache) -> None:
+        super().__init__()
+        self.caps, self.cache = caps, cache
+
+    def rotate(self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor) -> tuple[Tensor, Tensor]:
+        return PLAIN.rotate(q, k, q_positions, k_positions)
+
+    def bias(self, q: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor | None:
+        """What the clamped pairs add to the scores at their last distance, minus what they add as they are."""
+        assert self.cache.keys is not None
+        changed = q.new_zeros(*q.shape[:-1], len(k_positions))
+        for cap in {*self.caps.values()}:
+            far = k_positions[k_positions < q_positions.max() - cap]
+            k = self.cache.keys[:, :, : len(far)].repeat_interleave(q.shape[1] // self.cache.keys.shape[1], dim=1)
+            channels = [c for pair, own in self.caps.items() if own == cap for c in (2 * pair, 2 * pair + 1)]
+            back_q, back_k = PLAIN.rotate(q, k, cap - q_positions, -far)  # rotated back, and then by the cap alone
+            at_cap, as_is = (a[..., channels] @ b[..., channels].mT for a, b in ((back_q, back_k), (q, k)))
+            changed[..., : len(far)] += (at_cap - as_is) * (q_positions[:, None] - far > cap) / math.sqrt(q.shape[-1])
+        return changed
 
 
 def slowed(pairs: Sequence[int], factor: float) -> RotaryPositions:
@@ -339,10 +367,10 @@ def written(bench: Bench, done: list[Record]) -> Iterator[Step]:
         yield {"after": 1024 * context}, partial(write_on, bench, context * bench.unit)
 
 
-def predicted(bench: Bench, tokens: Tensor) -> tuple[Tensor, Tensor]:
+def predicted(bench: Bench, tokens: Tensor, caches: list[Cache] | None = None) -> tuple[Tensor, Tensor]:
     """Whether each next token is the most likely one, and its loss, both (texts, L) for tokens (texts, L + 1)."""
     hits, losses = [], []
-    x, targets = bench.model.features(tokens[:, :-1]), tokens[:, 1:]
+    x, targets = bench.model.features(tokens[:, :-1], caches=caches), tokens[:, 1:]
     for some, y in zip(x.split(512, dim=1), targets.split(512, dim=1), strict=True):
         scores = some @ bench.model.embedding.weight.T
         hits.append((scores.argmax(dim=-1) == y).cpu())
@@ -649,6 +677,35 @@ def guilty(bench: Bench, done: list[Record]) -> Iterator[Step]:
     yield {"pairs": [22, 23], "heads": "previous", "queries": "far"}, partial(look_far, bench, previous)
 
 
+def clamped(bench: Bench, done: list[Record]) -> Iterator[Step]:
+    """Pairs that rotate no farther than at the end of training; text by text, because each is read up to there only once."""
+    end = 8 * 1024 - 1
+    others = [pair for pair in range(20, 32) if pair not in (22, 23)]  # of those that don't complete a rotation
+    # Where base 10,000 and 2,048 tokens, as in the first stage of training, had shown an angle last.
+    shown = {pair: int(2047 * 10 ** (pair / 32)) for pair in (21, 22, 23, 24)}
+    for name in bench.texts:
+        read = cache(partial(up_to_the_end, bench, name))
+        for caps in ({22: end, 23: end}, dict.fromkeys(others, end), shown, {22: end}, {23: end}):
+            yield {"text": name, "clamped": [[*each] for each in caps.items()]}, partial(read_on, bench, name, caps, read)
+
+
+def up_to_the_end(bench: Bench, name: str) -> list[Cache]:
+    """What the model keeps of the tokens within the training length, where nothing is clamped."""
+    caches = bench.model.new_caches()
+    bench.model.use(PLAIN)
+    bench.model.features(bench.texts[name][None, : 8 * bench.unit], caches=caches)
+    return caches
+
+
+def read_on(bench: Bench, name: str, caps: dict[int, int], read: Callable[[], list[Cache]]) -> Record:
+    """The losses from there to token 12,287, with some pairs clamped."""
+    u, caches = bench.unit, [copy(one) for one in read()]
+    scaled = {pair: cap * u // 1024 for pair, cap in caps.items()}
+    bench.model.use([ClampedPairs(scaled, one) for one in caches])
+    losses = predicted(bench, bench.texts[name][None, 8 * u : 12 * u + 1], caches)[1]
+    return {"width": 64, "losses": whole(losses[0].unflatten(0, (-1, 64 * u // 1024)).mean(dim=1))}
+
+
 Make = Callable[[Bench, list[Record]], Iterator[Step]]
 GROUPS: dict[str, Make] = {
     "cliff": cliff,
@@ -662,6 +719,7 @@ GROUPS: dict[str, Make] = {
     "chosen": chosen,
     "controls": controls,
     "guilty": guilty,
+    "clamped": clamped,
 }
 
 
