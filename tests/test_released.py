@@ -18,7 +18,7 @@ from torch import Tensor
 from transformers import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
 
-from posenc_course.attention import attention, causal_mask
+from posenc_course.attention import Cache, attention, causal_mask
 from posenc_course.conventions import read_rotation
 from posenc_course.experiment import load_corpus
 from posenc_course.llama import Llama, load_llama, released_weights
@@ -32,6 +32,7 @@ from tools.lab.released import (
     FOLDER,
     PLAIN,
     TOKENS,
+    ClampedPairs,
     HidingPositions,
     KeptPositions,
     OtherHeads,
@@ -133,7 +134,7 @@ def test_a_group_is_whole_and_says_where_it_comes_from(group: str, sha256: str) 
         assert 0 <= run["made"] < len(stored["made"])
         losses = run.get("losses", {})
         for some in losses.values() if isinstance(losses, dict) else [losses]:
-            assert len(some) * run["width"] in (2 * 1024, 8 * 1024, 12 * 1024, 14 * 1024)
+            assert len(some) * run["width"] in (2 * 1024, 4 * 1024, 8 * 1024, 12 * 1024, 14 * 1024)
             assert all(isinstance(loss, int) and 0 <= loss < 20_000 for loss in some)
 
 
@@ -144,7 +145,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     def prepare(device: str, tokens: int, layers: int | None, number: int) -> released.Bench:
         torch.manual_seed(0)
         model = Llama(60, 128, 2, 1, 1, 32, PLAIN).requires_grad_(False)
-        texts = {f"text {n}": torch.randint(60, (tokens + 1,)) for n in range(number)}
+        texts = {name: torch.randint(60, (tokens + 1,)) for name in ("code 1", "alice")[:number]}
         return released.Bench(model, texts, torch.randint(60, (20, tokens + 1)), str, tokens // 14, {})
 
     monkeypatch.setattr(released, "prepare", prepare)
@@ -165,7 +166,8 @@ def test_the_tool_makes_what_is_stored(
         for run in stored["runs"]:
             alike = keys.get(json.dumps(run["setting"]))
             assert alike == run.keys() or alike is None or "first wrong" in run
-            assert alike or {"layer", "layers", "without RoPE"} & run["setting"].keys()  # a tiny model has one layer
+            # A tiny model has one layer, and reads two texts.
+            assert alike or {"layer", "layers", "without RoPE", "text"} & run["setting"].keys()
     released.main()
     assert not re.search("cliff|windows|scan", capsys.readouterr().out), "what is there was made again"
 
@@ -244,6 +246,24 @@ def test_other_heads_are_rotated_by_other_frequencies() -> None:
             assert torch.equal(one[:, head], expected[:, head])
 
 
+def test_a_clamped_pair_rotates_by_the_smaller_of_distance_and_cap() -> None:
+    """Against complex numbers, for the last ten of 40 tokens, whose keys three heads share."""
+    caps, at, cache = {3: 7, 20: 7, 31: 19}, torch.arange(40), Cache()
+    q, k = normal(1, 6, 40, 64), normal(1, 2, 40, 64)
+    scheme = ClampedPairs(caps, cache)
+    rotated_q, rotated_k = scheme.rotate(q, k, at, at)
+    cache.extend(rotated_k, rotated_k, at)
+    scores = rotated_q[:, :, 30:] @ rotated_k.repeat_interleave(3, dim=1).mT / 8
+    found = scores + scheme.bias(rotated_q[:, :, 30:], at[30:], at)
+    distance = (at[30:, None] - at)[..., None].clamp(max=torch.tensor([caps.get(pair, 40) for pair in range(32)]))
+    angles = torch.exp(1j * distance * released.OMEGA)
+    a, b = (torch.view_as_complex(x.double().unflatten(-1, (-1, 2))) for x in (q[:, :, 30:], k.repeat_interleave(3, dim=1)))
+    expected = torch.einsum("bhqp,bhkp,qkp->bhqk", a, b.conj(), angles).real / 8
+    past = at <= at[30:, None]
+    torch.testing.assert_close(found[..., past].double(), expected[..., past], atol=1e-5, rtol=1e-5)
+    assert (scores - found)[..., past].abs().max() > 0.1
+
+
 def test_pairs_that_are_left_out_change_no_score() -> None:
     q, k = normal(2, 1, 1, 5, 64)
     at = torch.arange(5)
@@ -270,7 +290,8 @@ QUOTED = {
     "deeper/18_released": [
         f"released-{name}"
         for name in "cliff pair angle pairs interpolation ntk yarn window far shift bfloat16 bits recital writes".split()
-    ],
+    ]
+    + ["control-clamped", "control-alone", "control-stages"],
     "deeper/19_heads": [
         f"{kind}-{name}"
         for kind, names in {

@@ -179,6 +179,8 @@ class ClampedPairs(PositionScheme):
         changed = q.new_zeros(*q.shape[:-1], len(k_positions))
         for cap in {*self.caps.values()}:
             far = k_positions[k_positions < q_positions.max() - cap]
+            if not len(far):
+                continue
             k = self.cache.keys[:, :, : len(far)].repeat_interleave(q.shape[1] // self.cache.keys.shape[1], dim=1)
             channels = [c for pair, own in self.caps.items() if own == cap for c in (2 * pair, 2 * pair + 1)]
             back_q, back_k = PLAIN.rotate(q, k, cap - q_positions, -far)  # rotated back, and then by the cap alone
