@@ -129,11 +129,12 @@ export const figure = {
     const height = width < 480 ? 200 : 220;
     const all = Object.values(curves).flat();
     const [low, high] = [Math.min(-0.5, ...all), Math.max(1.6, ...all)];
+    const xTicks = width < 480 ? [0, 64, 256, 512] : [0, 64, 128, 256, 384, 512];
     const yTicks = [low, 0, high].map((tick) => [tick, written(tick, 1)]);
     const middle = (_, b) => (b + 0.5) * bin;
     [0, 1].forEach((panel) => {
       const plot = stage.plot({ left: 0, top: panel * height, width, height: height + 40 * panel, right: 92 }, {
-        x: [0, 512], y: [low, high], xTicks: width < 480 ? [0, 64, 256, 512] : [0, 64, 128, 256, 384, 512], yTicks,
+        x: [0, 512], y: [low, high], xTicks: xTicks.map((tick) => [tick, panel ? `${tick}` : ""]), yTicks,
         xLabel: panel ? "position in the text" : "", yLabel: "nats above ALiBi",
       });
       plot.band(0, TRAINED);
