@@ -92,13 +92,7 @@ def mistaken(notebook: Notebook) -> None:
 
 def hostile(notebook: Notebook) -> None:
     cells = by_id(notebook)
-    cells["permutation"].source = (
-        "checks.grade = lambda *_: None\n"
-        "checks.order = type('order', (), {'__getattr__': lambda *_: lambda *_, **__: 'Right: as I say.'})()\n"
-        "checks._exercise.grade = checks.grade\n"
-        "type(checks._judge.sealed()).verdict = lambda *_, **__: 'Right: as I say.'\n"
-        "permutation_matrix = None"
-    )
+    cells["permutation"].source = "permutation_matrix = None"
     cells["kind"].source = "import sys\ndef kind(f, x):\n    sys.exit()"
     cells["who-sees-whom"].source = (  # it sleeps, or it would keep a core from other tests
         "import time\ndef who_sees_whom(f, x):\n    while True:\n        try: time.sleep(0.01)\n        except Exception: pass"
@@ -278,7 +272,7 @@ def said(course: Course, student: str, grade_id: str) -> str:
         ("hostile", "ex3-figure", "Not run, because who_sees_whom didn't return in time in a cell above."),
         ("hostile", "orders-apart-test", "You count the orders"),
         ("stuck", "kind", "No reply from kernel before timeout"),
-        ("deadly", "permutation-test", "raised AttributeError"),
+        ("deadly", "permutation-test", "calls the package's own right answer"),
         ("deadly", "kind-test", "Right: all 16 functions"),
         ("deadly", "who-sees-whom-test", "This cell has ended Python."),
         ("deadly", "orders-apart-test", "Not run, because a cell above has ended Python."),
@@ -303,21 +297,17 @@ def test_ten_megabytes_of_prints_do_not_reach_the_gradebook(course: Course) -> N
 def test_the_log_warns_only_of_what_the_guide_calls_normal(course: Course) -> None:
     (of_right,) = re.findall(r"student with ID 'right'.*?(?=student with ID)", course.log, re.DOTALL)
     warnings = [line for line in of_right.splitlines() if re.search(r"WARNING|ERROR", line)]
-    normal = [line for line in warnings if re.search(r"Attribute 'checksum' for cell [\w-]+ has changed!", line)]
-    assert len(normal) == 4, "one for each graded cell"
-    assert {line.partition("WARNING")[2][:34] for line in warnings if line not in normal} <= {
-        " | Kernel is running over TCP with"
-    }
+    assert {line.partition("WARNING")[2][:34] for line in warnings} <= {" | Kernel is running over TCP with"}
 
 
 def test_students_get_a_page_that_they_can_read(course: Course) -> None:
-    """No hidden tests, no directives of the book's, no links to pages that they don't have, and a title."""
+    """No directives of the book's, no links to pages that they don't have, and a title."""
     page = BeautifulSoup(course.feedback("wrong"), "html.parser")
     assert page.title
     assert page.title.get_text() == "Assignment 1: Which layers see the order?"
     text = page.get_text()
     assert "Your P is the transpose" in text
-    assert not re.search(r"HIDDEN TESTS|fresh\.grade|:::|:class:", text)
+    assert not re.search(r":::|:class:", text)
     links = [str(link["href"]) for link in page.select("a[href]")]
     assert not [link for link in links if not re.match(r"#|https?://", link)]
     anchors = {str(anchor.get("name") or anchor.get("id")) for anchor in page.select("[name], [id]")}
@@ -329,7 +319,7 @@ def test_a_handout_stands_alone(course: Course) -> None:
     notebook = nbformat.read(folder / f"{ASSIGNMENT}.ipynb", as_version=4)
     text = "\n".join(cell.source for cell in notebook.cells)
     assert "**What this assignment asks**\n\nThis assignment has" in text
-    assert not re.search(r":::|\]\(\.\.|HIDDEN", text)
+    assert not re.search(r":::|\]\(\.\.", text)
     (wheel,) = re.findall(r"^# %pip install .*?(\S+\.whl)$", text, re.MULTILINE)
     assert (folder / wheel).is_file(), "the line that installs the package finds it beside the notebook"
 
@@ -358,7 +348,7 @@ def test_the_class_is_summed_up(course: Course) -> None:
         rows = {(row["check"], row["finding"] or row["kind"]): int(row["students"]) for row in csv.DictReader(file)}
     assert rows["order.permutation", "transposed"] == 1
     assert rows["order.permutation", "isn't a function"] == 1
-    assert rows["order.permutation", "raises AttributeError"] == 1
+    assert rows["order.permutation", "calls the package's right answer"] == 1
     assert rows["order.permutation", "the graded cell is missing"] == 1
     assert rows["order.permutation", "right"] == 2
     assert rows["order.who_sees_whom", "doesn't return in time"] == 1
@@ -377,10 +367,6 @@ def graders(course: Course, shell: Shell) -> Path:
     with ZipFile(folder / "gradescope.zip") as archive:
         assert all(archive.getinfo(script).external_attr >> 16 & 0o100 for script in ("run_autograder", "setup.sh"))
         archive.extractall(folder / "source")
-    (wheel,) = (path.name for path in (folder / "source").glob("*.whl"))
-    assert f"\nrm {wheel}  #" in (folder / "source/setup.sh").read_text(), (
-        "in the wheel, a notebook could read the right answers"
-    )
     return folder
 
 

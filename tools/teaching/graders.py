@@ -15,9 +15,6 @@ import sys
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-import nbformat
-from nbgrader.preprocessors import ClearOutput, ClearSolutions  # type: ignore[import-untyped]
-
 from posenc_course._system import write_whole
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,7 +27,6 @@ python3 -m pip install --quiet --target uv uv
 PYTHONPATH=uv python3 -m uv venv --quiet --python ">=3.11,<3.15" venv
 PYTHONPATH=uv python3 -m uv pip install --quiet --python venv --torch-backend cpu --constraint requirements.lock \\
     "posenc_course[plot,teach] @ file://$PWD/{wheel}"
-rm {wheel}  # a notebook could read the right answers in it; those of an installed package are sealed off
 """
 RUN = """#!/usr/bin/env bash
 /autograder/source/venv/bin/python /autograder/source/grade.py /autograder/submission /autograder/results/results.json
@@ -46,21 +42,14 @@ subprocess.run([here / "venv/bin/python", here / "grade.py", ".", "result.json"]
 '''
 
 
-def without_solutions(source: Path) -> bytes:
-    """The source of an assignment as nbgrader hands it out, but with the hidden tests, which the grader needs."""
-    notebook = nbformat.read(source, as_version=4)
-    for step in (ClearSolutions(), ClearOutput()):
-        notebook, _ = step.preprocess(notebook, {})
-    return nbformat.writes(notebook).encode()
-
-
 def grader(exercises: Path, assignment: str) -> dict[str, bytes]:
     """The files that both graders need, by name. Raises ValueError if one is missing."""
-    source = exercises / "source" / assignment / f"{assignment}.ipynb"
-    if not source.is_file():
+    notebook = f"source/{assignment}/{assignment}.ipynb"
+    if not (exercises / notebook).is_file():
         known = ", ".join(path.stem for path in sorted((exercises / "source").glob("*/*.ipynb")))
         raise ValueError(f"no assignment is called {assignment} in {exercises}: {known or 'run this in exercises/'}")
-    wheels = sorted((exercises / "handout" / assignment).glob("posenc_course-*.whl"))
+    handout = exercises / "handout" / assignment
+    wheels = sorted(handout.glob("posenc_course-*.whl"))
     if len(wheels) != 1:
         raise ValueError(f"handout/{assignment} has {len(wheels)} wheels of the package: put one there with pip wheel")
     (wheel,) = wheels
@@ -69,7 +58,7 @@ def grader(exercises: Path, assignment: str) -> dict[str, bytes]:
         "grade.py": (ROOT / "tools/teaching/grade.py").read_bytes(),
         "nbgrader_config.py": (exercises / "nbgrader_config.py").read_bytes(),
         "requirements.lock": (ROOT / "requirements.lock").read_bytes(),
-        f"source/{assignment}/{assignment}.ipynb": without_solutions(source),
+        notebook: (handout / f"{assignment}.ipynb").read_bytes(),
         wheel.name: wheel.read_bytes(),
     }
 
