@@ -33,7 +33,6 @@ from nbformat.v4 import new_code_cell
 from tests.commands import WEEKLY, nbgrader
 from tools.teaching import grade as grader
 from tools.teaching import graders as packer
-from tools.teaching.grade import Result, classroom50
 
 ROOT = Path(__file__).resolve().parent.parent
 GUIDE = ROOT / "book/teaching/classroom.md"
@@ -418,39 +417,6 @@ def test_gradescope_gives_the_points_that_nbgrader_gives(course: Course, graders
     assert student == "bare" or "(seed 0)" in results["tests"][0]["output"], "so that gradings agree"
 
 
-def test_classroom50_gets_the_same_points_in_its_own_form(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its schema allows these fields and no others."""
-    given = {"CLASSROOM": "nlp", "ASSIGNMENT": "order", "ASSIGNMENT_TYPE": "individual", "OWNER": "ada"}
-    given |= {"SUBMISSION_TAG": "submit/1", "COMMIT_URL": "c", "RELEASE_URL": "r", "REVIEW_URL": "v"}
-    for variable, value in given.items():
-        monkeypatch.setenv(variable, value)
-    results = classroom50([Result("permutation-test", 0, 1, "Your P is the transpose."), Result("kind-test", 2.0, 2, "Right.")])
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", results.pop("datetime"))
-    assert results == {
-        "schema": "classroom50/result/v1",
-        "classroom": "nlp",
-        "assignment": "order",
-        "assignment_type": "individual",
-        "owner": "ada",
-        "submission": "submit/1",
-        "commit": "c",
-        "release": "r",
-        "review": "v",
-        "score": 2,
-        "max-score": 3,
-        "tests": [
-            {
-                "test-name": "permutation-test",
-                "passed": False,
-                "score": 0,
-                "max-score": 1,
-                "verdict": "Your P is the transpose.",
-            },
-            {"test-name": "kind-test", "passed": True, "score": 2, "max-score": 2, "verdict": "Right."},
-        ],
-    }
-
-
 @pytest.mark.usefixtures("_nbgrader_at_once")
 @pytest.mark.parametrize(
     ("notebooks", "says"),
@@ -477,11 +443,10 @@ def test_no_solution_is_packed(graders: Path) -> None:
     lines = {line for cell in solved.values() if cell.metadata.nbgrader.solution for line in cell.source.splitlines()}
     secret = {line.strip() for line in lines if len(line) > 20 and not line.startswith("def ")}
     assert len(secret) > 20
-    for kind in ("source", "classroom50"):
-        for path in (graders / kind).rglob("*"):
-            if path.is_file() and path.suffix != ".whl":
-                text = path.read_text("utf-8")
-                assert not [line for line in secret if line in text], path
+    for path in (graders / "source").rglob("*"):
+        if path.is_file() and path.suffix != ".whl":
+            text = path.read_text("utf-8")
+            assert not [line for line in secret if line in text], path
 
 
 @pytest.mark.parametrize(
