@@ -1,6 +1,9 @@
 PYTHON ?= python3
 PRESET ?= quick
-SOURCES := _config.yml _toc.yml $(shell find text book exercises posenc_course tools/sphinx -mindepth 1 -not -path '*/.*' -not -path '*__pycache__*')
+# Only what the book is made from: what a class hands in stands in exercises/, too, and its names may contain spaces.
+EXERCISES := $(wildcard exercises/source exercises/release)
+SOURCES := _config.yml _toc.yml $(wildcard exercises/exam.md) \
+    $(shell find text book $(EXERCISES) posenc_course tools/sphinx -mindepth 1 -not -path '*/.*' -not -path '*__pycache__*')
 
 # ONLY=10_rope or ONLY=rope selects the files whose names contain this. From the files that test every chapter, page or function,
 # it selects the tests whose names contain it.

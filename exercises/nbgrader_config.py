@@ -1,8 +1,6 @@
 """The course's settings for nbgrader; every nbgrader command that runs in this folder reads them."""
 
-import os
 import re
-from pathlib import Path
 
 from nbclient.exceptions import DeadKernelError
 from nbformat.v4 import new_output
@@ -10,7 +8,7 @@ from nbgrader.converters.autograde import Autograde
 from nbgrader.converters.generate_assignment import GenerateAssignment
 from nbgrader.converters.generate_feedback import GenerateFeedback
 from nbgrader.plugins import FileNameCollectorPlugin
-from nbgrader.preprocessors import ClearHiddenTests, Execute, GetGrades, LimitOutput, NbGraderPreprocessor
+from nbgrader.preprocessors import Execute, LimitOutput, NbGraderPreprocessor
 from traitlets import Unicode
 
 # nbgrader gives this function to the file; the one of the same name in traitlets makes settings that some commands don't read.
@@ -112,8 +110,6 @@ def replaced(steps, old, *new):
     return [each for step in steps for each in (new if step is old else [step])]
 
 
-# The kernels inherit this: a notebook that is being graded can't read the folder.
-os.environ["POSENC_COURSE_ANSWERS"] = str(Path(__file__).resolve().parent / "source")
 c.CourseDirectory.course_id = "where-is-a-token"
 # Not the folder `release`, whose notebooks are pages of the book.
 c.CourseDirectory.release_directory = "handout"
@@ -126,8 +122,6 @@ c.Execute.extra_arguments = [
     "--HistoryManager.hist_file=:memory:",
     # Otherwise, a posenc_course.py that a student hands in beside the notebook would replace the package.
     "--InteractiveShellApp.ignore_cwd=True",
-    # Checks run in a process of their own, so that a student's function can't call the right answers.
-    "--ext=posenc_course.checks._judge",
 ]
 c.Execute.timeout = 60  # seconds per cell: a loop that never ends costs only its author, and only this cell
 c.Execute.iopub_timeout = 30  # on a busy machine, the last words of a cell can take a while,
@@ -136,6 +130,4 @@ c.LimitOutput.max_lines = 500
 c.LimitOutput.max_traceback = 20
 steps = replaced(Autograde.autograde_preprocessors.default_args[0], Execute, Patient)
 c.Autograde.autograde_preprocessors = replaced(steps, LimitOutput, LimitCharacters, LimitOutput)
-# The page shows what students have been given, and not the tests that are hidden from them.
-steps = GenerateFeedback.preprocessors.default_args[0]
-c.GenerateFeedback.preprocessors = [*replaced(steps, GetGrades, GetGrades, ClearHiddenTests), Readable]
+c.GenerateFeedback.preprocessors = [*GenerateFeedback.preprocessors.default_args[0], Readable]

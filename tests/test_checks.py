@@ -19,7 +19,7 @@ from posenc_course.checks._exercise import Exercise, NotYet, exercise
 from posenc_course.checks._kinds import kind
 from posenc_course.checks._sandbox import Wrong
 from posenc_course.sinusoidal import sinusoidal_table
-from tests.answers import CHECKS
+from tests.answers import CHECKS, RIGHT
 
 # ── an exercise made for these tests ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -348,6 +348,16 @@ def test_the_packages_own_answer_is_recognized_where_it_hides() -> None:
     told = "the package's own posenc_course.sinusoidal.sinusoidal_table"
     assert told in checks.sinusoidal.table(sinusoidal_table)
     assert told in checks.sinusoidal.table(lambda positions, d: sinusoidal_table(positions, d).numpy())
+
+
+@pytest.mark.parametrize("check", ["order.permutation", "rope.rotate", "relative.receive"])
+def test_the_checks_own_right_answer_is_refused_and_others_pass(check: str) -> None:
+    right = CHECKS[check].exercise().rights[0]
+    told = "calls the package's own right answer, which already does what you should write. Write your function without it."
+    assert told in CHECKS[check](right, seed=1)
+    assert told in CHECKS[check](lambda *given: right(*given), seed=1)
+    for other in RIGHT[check]:
+        assert CHECKS[check](other.answer, seed=1).startswith("Right: ")
 
 
 # ── what wrong results have in common ────────────────────────────────────────────────────────────────────────────────────

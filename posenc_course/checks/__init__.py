@@ -12,7 +12,6 @@ from importlib import import_module
 from typing import Any
 
 from posenc_course.checks._exercise import grade, last
-from posenc_course.checks._judge import sealed
 
 __all__ = [
     "alibi",
@@ -40,8 +39,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """A topic's module, imported when it is used first; in a sealed process, what asks the judge instead."""
+    """A topic's module, imported when it is used first."""
     if name not in __all__:
         raise AttributeError(f"there are no checks called {name!r}: choose from {', '.join(__all__)}")
-    judge = sealed()
-    return judge.topic(name) if judge else import_module(f"{__name__}.{name}")
+    return import_module(f"{__name__}.{name}")

@@ -172,7 +172,7 @@ class Check:
             torch.set_num_threads(threads)
 
     def _judge(self, exercise: Exercise, answers: Sequence[Any]) -> str:
-        calls = _Calls(self, answers)
+        calls = _Calls(self, exercise, answers)
         try:
             said = list(exercise.said(calls))
         except Nothing:
@@ -255,9 +255,12 @@ class _Exchanged:
 class _Calls:
     """Makes the calls of a case: to each of a student's answers, on copies of the arguments."""
 
-    def __init__(self, check: Check, answers: Sequence[Any]) -> None:
+    def __init__(self, check: Check, exercise: Exercise, answers: Sequence[Any]) -> None:
         self._check = check
         self._answers = answers
+        parts = [part for right in exercise.rights for part in (right if isinstance(right, tuple) else (right,))]
+        rights = [inspect.unwrap(part) for part in parts]
+        self._refused = {right.__code__: "right answer" for right in rights if inspect.isfunction(right)} | check._answers
         self._returned: Counter[str] = Counter()  # how many calls of each answer returned something
         self._none: dict[str, list[tuple[str, Case]]] = {}  # and those that returned None
 
@@ -269,7 +272,7 @@ class _Calls:
             shown = shown or called(name, arguments, case, self._check._parameters)
             _LAST[:] = arguments
             try:
-                result = run(answer, *arguments, call=shown, answers=self._check._answers)
+                result = run(answer, *arguments, call=shown, answers=self._refused)
             except Nothing:
                 self._none.setdefault(name, []).append((shown, arguments))
                 raise

@@ -1,4 +1,4 @@
-"""Measures the largest tensor or array that an answer makes, wherever it runs."""
+"""Measures the largest tensor or array that an answer makes."""
 
 import sys
 import threading
@@ -31,9 +31,6 @@ class Largest(TorchFunctionMode):
                 with suppress(RuntimeError):  # no storage of its own, as inside vmap
                     self.numbers = max(self.numbers, tensor.untyped_storage().nbytes() // tensor.element_size())
         return made
-
-
-BLOCKS: list[Largest] = []  # the blocks that are being measured: the judge tells the student's process about them
 
 
 @contextmanager
@@ -73,12 +70,10 @@ def largest_made(worth_a_look: int) -> Iterator[Largest]:
     already, others = tracemalloc.is_tracing(), threading.gettrace()
     tracemalloc.start()
     threading.settrace(begin)
-    BLOCKS.append(largest)
     try:
         with largest:
             yield largest
     finally:
-        BLOCKS.pop()
         threading.settrace(others)
         if not already:
             tracemalloc.stop()

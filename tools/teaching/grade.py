@@ -2,9 +2,9 @@
 
     python grade.py SUBMISSION RESULTS
 
-`graders.py` puts this file beside the assignment and the settings, for Gradescope and Classroom 50. SUBMISSION is the
-folder with what the student has handed in. RESULTS is the file to write, in Gradescope's format; if its name is result.json, in
-Classroom 50's. Both say the points of each exercise that a check grades, and Gradescope's also says the verdict.
+`graders.py` puts this file beside the assignment and the settings, for Gradescope. SUBMISSION is the folder with what the
+student has handed in. RESULTS is the file to write, in Gradescope's format: the points and the verdict of each exercise that a
+check grades.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import os
 import shutil
 import subprocess
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -98,36 +97,12 @@ def gradescope(results: list[Result]) -> dict[str, Any]:
     }
 
 
-def classroom50(results: list[Result]) -> dict[str, Any]:
-    given = {"classroom": "CLASSROOM", "assignment": "ASSIGNMENT", "assignment_type": "ASSIGNMENT_TYPE", "owner": "OWNER"}
-    given |= {"submission": "SUBMISSION_TAG", "commit": "COMMIT_URL", "release": "RELEASE_URL", "review": "REVIEW_URL"}
-    tests = [
-        {
-            "test-name": each.exercise,
-            "passed": each.points == each.possible,
-            "score": round(each.points),
-            "max-score": round(each.possible),
-            "verdict": each.says,
-        }
-        for each in results
-    ]
-    return {
-        "schema": "classroom50/result/v1",
-        **{field: os.environ.get(variable, "") for field, variable in given.items()},
-        "datetime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "score": sum(round(each.points) for each in results),
-        "max-score": sum(round(each.possible) for each in results),
-        "tests": tests,
-    }
-
-
 def main(submission: Path, results: Path) -> int:
     with TemporaryDirectory() as course:
         found = graded(submission, Path(course))
     for each in found:
         print(f"{each.points:g} of {each.possible:g}  {each.exercise}: {each.says}")
-    form = classroom50 if results.name == "result.json" else gradescope
-    write_whole(results, json.dumps(form(found), indent=2).encode())
+    write_whole(results, json.dumps(gradescope(found), indent=2).encode())
     return 0
 
 

@@ -1,10 +1,9 @@
-"""Packs an assignment for Gradescope and for Classroom 50, where nbgrader grades it with the course's settings.
+"""Packs an assignment for Gradescope, where nbgrader grades it with the course's settings.
 
     python ../tools/teaching/graders.py 01_order      # in exercises/, after the package's wheel was put into handout/01_order
 
-Writes graders/01_order/gradescope.zip, which Gradescope takes as an autograder, and the folder graders/01_order/classroom50,
-which belongs into a class's classroom50 repository, as CLASSROOM/autograders/01_order. Both have the exercises and the package
-with its checks, but not the solutions.
+Writes graders/01_order/gradescope.zip, which Gradescope takes as an autograder. It has the exercises and the package with its
+checks, but not the solutions.
 """
 
 from __future__ import annotations
@@ -14,9 +13,6 @@ import io
 import sys
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
-
-import nbformat
-from nbgrader.preprocessors import ClearOutput, ClearSolutions  # type: ignore[import-untyped]
 
 from posenc_course._system import write_whole
 
@@ -30,37 +26,20 @@ python3 -m pip install --quiet --target uv uv
 PYTHONPATH=uv python3 -m uv venv --quiet --python ">=3.11,<3.15" venv
 PYTHONPATH=uv python3 -m uv pip install --quiet --python venv --torch-backend cpu --constraint requirements.lock \\
     "posenc_course[plot,teach] @ file://$PWD/{wheel}"
-rm {wheel}  # a notebook could read the right answers in it; those of an installed package are sealed off
 """
 RUN = """#!/usr/bin/env bash
 /autograder/source/venv/bin/python /autograder/source/grade.py /autograder/submission /autograder/results/results.json
 """
-AUTOGRADER = '''"""Classroom 50 runs this file in the folder with what a student has handed in."""
-
-import subprocess
-from pathlib import Path
-
-here = Path(__file__).resolve().parent
-subprocess.run(["bash", here / "setup.sh"], check=True)
-subprocess.run([here / "venv/bin/python", here / "grade.py", ".", "result.json"], check=True)
-'''
-
-
-def without_solutions(source: Path) -> bytes:
-    """The source of an assignment as nbgrader hands it out, but with the hidden tests, which the grader needs."""
-    notebook = nbformat.read(source, as_version=4)
-    for step in (ClearSolutions(), ClearOutput()):
-        notebook, _ = step.preprocess(notebook, {})
-    return nbformat.writes(notebook).encode()
 
 
 def grader(exercises: Path, assignment: str) -> dict[str, bytes]:
-    """The files that both graders need, by name. Raises ValueError if one is missing."""
-    source = exercises / "source" / assignment / f"{assignment}.ipynb"
-    if not source.is_file():
+    """The files that the grader needs, by name. Raises ValueError if one is missing."""
+    notebook = f"source/{assignment}/{assignment}.ipynb"
+    if not (exercises / notebook).is_file():
         known = ", ".join(path.stem for path in sorted((exercises / "source").glob("*/*.ipynb")))
         raise ValueError(f"no assignment is called {assignment} in {exercises}: {known or 'run this in exercises/'}")
-    wheels = sorted((exercises / "handout" / assignment).glob("posenc_course-*.whl"))
+    handout = exercises / "handout" / assignment
+    wheels = sorted(handout.glob("posenc_course-*.whl"))
     if len(wheels) != 1:
         raise ValueError(f"handout/{assignment} has {len(wheels)} wheels of the package: put one there with pip wheel")
     (wheel,) = wheels
@@ -69,7 +48,8 @@ def grader(exercises: Path, assignment: str) -> dict[str, bytes]:
         "grade.py": (ROOT / "tools/teaching/grade.py").read_bytes(),
         "nbgrader_config.py": (exercises / "nbgrader_config.py").read_bytes(),
         "requirements.lock": (ROOT / "requirements.lock").read_bytes(),
-        f"source/{assignment}/{assignment}.ipynb": without_solutions(source),
+        "run_autograder": RUN.encode(),
+        notebook: (handout / f"{assignment}.ipynb").read_bytes(),
         wheel.name: wheel.read_bytes(),
     }
 
@@ -86,13 +66,11 @@ def main(arguments: list[str] | None = None) -> int:
     folder = Path("graders") / given.assignment
     package = io.BytesIO()
     with ZipFile(package, "w") as archive:
-        for name, content in {**files, "run_autograder": RUN.encode()}.items():
+        for name, content in files.items():
             entry = ZipInfo(name)
             entry.external_attr = 0o755 << 16  # scripts must be executable
             archive.writestr(entry, content, ZIP_DEFLATED)
     write_whole(folder / "gradescope.zip", package.getvalue())
-    for name, content in {**files, "autograder.py": AUTOGRADER.encode()}.items():
-        write_whole(folder / "classroom50" / name, content)
     print(folder)
     return 0
 

@@ -45,7 +45,7 @@ NO_RESULT = {
     r"raised an error that says": "raises the checks' own error",
     r"raised (\w+)": "raises {}",
     r"didn't return within": "doesn't return in time",
-    r"calls the package's own ([\w.]+\w)": "calls the package's {}",
+    r"calls the package's own (.+?), which": "calls the package's {}",
     r"writes into its arguments": "writes into its arguments",
     r"needs a function": "isn't a function",
     r"((?:returned|has shape) .*)": "{}",
