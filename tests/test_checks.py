@@ -326,9 +326,10 @@ def test_no_answer_ends_in_a_traceback_or_shows_our_insides(check: str) -> None:
         return fail
 
     asked = CHECKS[check].exercise()
+    assert all(f"{name}(" in str(CHECKS[check].__doc__) for name in CHECKS[check]._names), "students write another function"
     for answer, told in (
         (lambda *_: None, "Not tried yet"),
-        (failing(NotImplementedError()), "Not tried yet"),
+        (failing(NotImplementedError()), "Not tried yet."),
         (failing(SystemExit(1)), "raised SystemExit: 1"),
         (failing(KeyError("x")), "raised KeyError: 'x'"),
         (failing(RuntimeError("shapes differ\nsecond line")), "raised RuntimeError: shapes differ"),

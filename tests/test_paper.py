@@ -183,7 +183,7 @@ def test_sheet_is_one_page_of_paper(browser: Browser, site: Site, tmp_path: Path
         for size in ("A4", "Letter"):
             tab.pdf(path=tmp_path / "sheet.pdf", format=size)
             (page,) = PdfReader(tmp_path / "sheet.pdf").pages
-            assert words("angles that they never met in training") in words(page.extract_text())
+            assert words("rotated so far that they let go") in words(page.extract_text())
 
 
 def test_what_is_missing_is_said_in_a_line(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from torch import Tensor
 
-UNTRIED = "Not tried yet: your function returned None."
+UNTRIED = "Not tried yet"
 
 
 class Wrong(Exception):
@@ -51,7 +51,7 @@ def run(function: Callable[..., Any], *arguments: Any, call: str, answers: Mappi
     if any(isinstance(old, list) and repr(old) != repr(new) for old, new in zip(arguments, copies, strict=True)):
         raise Wrong(f"{call} writes into its arguments, so the caller loses the original values. Make a copy first.")
     if result is None:
-        raise Nothing(UNTRIED)
+        raise Nothing(f"{UNTRIED}: your function returned None.")
     if any(isinstance(old, Tensor) and not _unchanged(old, new) for old, new in zip(arguments, copies, strict=True)):
         raise Wrong(f"{call} writes into its arguments, so the caller loses the original values. Make a new tensor instead.")
     return result
@@ -103,7 +103,7 @@ def _in_time(function: Callable[..., Any], arguments: tuple[Any, ...], call: str
         case {"error": Wrong() as wrong}:
             raise wrong
         case {"error": NotImplementedError()}:
-            raise Wrong(UNTRIED)
+            raise Wrong(f"{UNTRIED}.")
         case {"error": error}:
             raise Wrong(f"{call} raised {in_a_line(error)}") from error
     return outcome["result"]

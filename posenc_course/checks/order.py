@@ -122,7 +122,7 @@ def equivariance(seed: int) -> Exercise:
     )  # fmt: skip
 
 
-@exercise()
+@exercise("permutation_matrix")
 def permutation(seed: int) -> Exercise:
     """permutation_matrix(order) -> P of shape (L, L) with P @ x equal to x[order], for up to 7 tokens."""
     generator = torch.Generator().manual_seed(seed)
