@@ -18,7 +18,7 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-CLAIMS = [f"{source}{n}" for source, count in {"A": 10, "B": 13, "C": 9, "D": 17}.items() for n in range(1, count + 1)]
+CLAIMS = [f"{source}{n}" for source, count in {"A": 11, "B": 11, "C": 10, "D": 16}.items() for n in range(1, count + 1)]
 VERDICTS = {"holds": "●", "holds within limits": "◐", "fails": "○"}
 
 
@@ -198,7 +198,7 @@ ROW = "| B4 | It is so. | ◐ holds within limits | One"
     [
         ("prose", ROW, "One", "B4 has 0 rows, it must be 1"),
         ("prose", ROW, f"{ROW} |\n{ROW}", "B4 has 2 rows"),
-        ("prose", "| D17 |", "| D18 |", "D18 has 1 rows, it must be 0"),
+        ("prose", "| D16 |", "| D17 |", "D17 has 1 rows, it must be 0"),
         ("printed", BLOCK, "", "B4 has 0 printed verdicts"),
         ("printed", BLOCK, f"{BLOCK}\n{BLOCK}", "B4 has 2 printed verdicts"),
         ("printed", BLOCK, BLOCK.replace("no  ", "yes "), "prints 'holds within limits', its parts make it 'holds'"),
