@@ -144,6 +144,7 @@ export const figure = {
       return `${begins}: ${[listed(lost), none].filter(Boolean).join("; ")}. `;
     };
     const [helped, plain] = [true, false].map((which) => found.filter(({ near }) => near === which));
-    return told("First mistakes", plain) + told(`${plain.length ? "With" : "First mistakes with"} glasses`, helped);
+    const given = own.repeated || hidden ? "" : "Underlined: what they were given.";
+    return told("First mistakes", plain) + told(`${plain.length ? "With" : "First mistakes with"} glasses`, helped) + given;
   },
 };
