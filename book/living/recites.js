@@ -124,7 +124,7 @@ export const figure = {
           return `<tspan x="${((column + 0.5) * step).toFixed(1)}"${lost}>${letter === " " ? "␣" : letter}</tspan>`;
         });
         stage.add(`<text class="letters" style="font-size: ${size.toFixed(1)}px" y="${(y + 0.7 * high).toFixed(1)}">${letters.join("")}</text>`);
-        if (from < GIVEN) stage.add(`<path class="rule" d="M0 ${y + 0.92 * high}H${GIVEN * step}"/>`);
+        if (from < GIVEN && !own.repeated) stage.add(`<path class="rule" d="M0 ${y + 0.92 * high}H${GIVEN * step}"/>`);
         if (wrong >= from && wrong < from + row) { // a second sign beside the colour
           stage.add(`<path class="rule lost" d="M${(wrong - from) * step} ${y}v${high}"/>`);
         }
