@@ -124,7 +124,6 @@ export const figure = {
           return `<tspan x="${((column + 0.5) * step).toFixed(1)}"${lost}>${letter === " " ? "␣" : letter}</tspan>`;
         });
         stage.add(`<text class="letters" style="font-size: ${size.toFixed(1)}px" y="${(y + 0.7 * high).toFixed(1)}">${letters.join("")}</text>`);
-        if (from < GIVEN && !own.repeated) stage.add(`<path class="rule" d="M0 ${y + 0.92 * high}H${GIVEN * step}"/>`);
         if (wrong >= from && wrong < from + row) { // a second sign beside the colour
           stage.add(`<path class="rule lost" d="M${(wrong - from) * step} ${y}v${high}"/>`);
         }
@@ -144,7 +143,6 @@ export const figure = {
       return `${begins}: ${[listed(lost), none].filter(Boolean).join("; ")}. `;
     };
     const [helped, plain] = [true, false].map((which) => found.filter(({ near }) => near === which));
-    const given = own.repeated || hidden ? "" : "Underlined: what they were given.";
-    return told("First mistakes", plain) + told(`${plain.length ? "With" : "First mistakes with"} glasses`, helped) + given;
+    return told("First mistakes", plain) + told(`${plain.length ? "With" : "First mistakes with"} glasses`, helped);
   },
 };
