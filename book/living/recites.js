@@ -79,7 +79,10 @@ export const figure = {
   draw(stage, state, own) {
     const { begin } = state;
     const { width } = stage;
-    const length = own.found || own.still ? state.length : beginning(width); // the first frame doesn't give its end away
+    own.frames = (own.frames ?? 0) + 1;
+    const early = own.frames < 6 && !own.still && !own.moves;
+    if (early) own.redraw();
+    const length = early ? beginning(width) : state.length; // the first frames don't give its end away
     own.found ??= {};
     own.begun ??= {};
     const names = LANES[state.lanes];
