@@ -79,8 +79,8 @@ export const figure = {
   draw(stage, state, own) {
     const { begin } = state;
     const { width } = stage;
-    own.frames = (own.frames ?? 0) + 1;
-    const early = own.frames < 6 && !own.still && !own.moves;
+    own.early ??= 5;
+    const early = !own.still && !own.moves && own.early-- > 0;
     if (early) own.redraw();
     const length = early ? beginning(width) : state.length; // the first frames don't give its end away
     own.found ??= {};
@@ -146,6 +146,6 @@ export const figure = {
       return `${begins}: ${[listed(lost), none].filter(Boolean).join("; ")}. `;
     };
     const [helped, plain] = [true, false].map((which) => found.filter(({ near }) => near === which));
-    return told("First mistakes", plain) + told(`${plain.length ? "With" : "First mistakes with"} glasses`, helped);
+    return told("First mistakes", plain) + told("First mistakes with glasses", helped);
   },
 };
