@@ -232,6 +232,8 @@ FACTS = [
     *(Fact(PLANS, f"| {{}}. [{title}](../{name}.ipynb) | {{}} |", partial(row, name)) for name, title in TITLES.items()),
     Fact(INDEX, "learned to count to {} from", lambda: NUMBERS.count(",")),
     Fact(INDEX, "texts of {} letters", lambda: RECITE["config"]["length"]),
+    Fact(INDEX, "only the last {} letters", lambda: RECITE["config"]["length"]),
+    Fact(INDEX, "after its first {} letters", lambda: int(*read_in("book/living/recites.js", r"HIDDEN = (\d+)"))),
     Fact(INDEX, "was trained {} times, and this is the first", lambda: len(RECITE["config"]["seeds"])),
     Fact(INDEX, "{} of the three ALiBi models makes mistakes", lambda: sum(min(wrote) < 512 for wrote in wrote_by("alibi"))),
     Fact(INDEX, "short route of about {} hours", lambda: round(sum(map(minutes, SHORT_ROUTE)) / 60)),

@@ -101,8 +101,10 @@ def test_page_shows_its_notebook_s_figures_twice(site: Site, page: str) -> None:
     notebook = json.loads((ROOT / SOURCES[page.removesuffix(".html")]).read_text(encoding="utf-8"))
     outputs = [output.get("data", {}) for cell in notebook["cells"] for output in cell.get("outputs", [])]
     stored = ["".join(data["image/svg+xml"]) for data in outputs if "image/svg+xml" in data]
+    built = (site.html / page).read_text(encoding="utf-8")
+    assert not re.search(r"Fig\. \d+ <", built), "a figure outside chapters has a number, which looks like a chapter's"
     # By their addresses, since to parse whole pages takes longest.
-    shown = re.findall(r'<img alt="[^"][^>]* src="([^"]*/_images/[^"]*)"', (site.html / page).read_text(encoding="utf-8"))
+    shown = re.findall(r'<img alt="[^"][^>]* src="([^"]*/_images/[^"]*)"', built)
     texts = [(site.html / site.target(page, source)[0]).read_text(encoding="utf-8") for source in shown]
     assert [shapes(text) for text in texts] == [shapes(svg) for svg in stored for _ in range(2)]
     for source, light, dark in zip(shown[::2], texts[::2], texts[1::2], strict=True):

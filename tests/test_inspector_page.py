@@ -237,7 +237,7 @@ def test_words_under_the_picture_count_as_the_package_does(browser: Browser, sit
         figure.get_by_role("combobox").select_option("Qwen3")
         figure.locator(".finding", has_text="its training length isn’t known here").wait_for()
         figure.get_by_role("slider", name="Training length").press("ArrowRight")
-        figure.locator(".finding", has_text="Qwen3: beyond 512 tokens, its training length,").wait_for()
+        figure.locator(".finding", has_text="Qwen3: beyond 512 tokens, taken as its training length,").wait_for()
 
 
 @pytest.mark.parametrize("name", ["GPT-2", "BLOOM", "Gemma 3 4B", "Phi-4-mini", "Whisper tiny", "DeepSeek-V4", "gpt-oss 20B"])

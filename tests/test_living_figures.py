@@ -738,7 +738,7 @@ def test_two_pairs_of_a_released_model_make_its_cliff(browser: Browser, site: Si
 
     with started(browser, site, "fig-real") as tab:
         figure = tab.locator("#fig-real living-figure")
-        released = says(tab, "fig-real", "As released, the cliff is at about token")
+        released = says(tab, "fig-real", "As released, the cliff is at about token 10,800")
         assert released[-1] == round(mean(whole, 11_264, 12_287) - mean(shorter, 11_264, 12_287, 6144), 2)
         pair = figure.get_by_role("slider")
         press(tab, pair, "ArrowRight", 1)

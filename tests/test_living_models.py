@@ -391,7 +391,7 @@ def test_models_of_the_first_page_write_what_the_package_writes(browser: Browser
         first = mistakes(tab)
         assert first[2:] == [fallen, None]
         figure.get_by_role("button", name="Glasses for RoPE").press("Enter")
-        said(tab, plain, "With glasses: RoPE none up to letter 256")
+        said(tab, plain, "with glasses: RoPE none up to letter 256")
         models["rope"] = changed(models["rope"], "window", 64, 64)
         assert mistakes(tab) == [*first[:2], None, None]
         figure.locator(f"{MORE} > summary").press("Enter")

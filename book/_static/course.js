@@ -20,6 +20,12 @@ const reach = () => /** @type {Found} */ (document.querySelectorAll(".math")).fo
 addEventListener("load", reach);
 addEventListener("resize", reach);
 
+// The theme scrolls the sidebar, even if the page's own line was in sight: now it scrolls only as far as it has to.
+addEventListener("DOMContentLoaded", () => {
+  document.getElementById("pst-primary-sidebar").scrollTop = 0;
+  [...document.querySelectorAll(".bd-links .current")].at(-1)?.scrollIntoView({ block: "nearest" });
+});
+
 // To copy takes the focus off the button: it comes back, so that the keyboard goes on from there.
 addEventListener("click", ({ target }) => /** @type {HTMLElement} */ (/** @type {Element} */ (target).closest(".copybtn"))?.focus());
 
@@ -51,9 +57,10 @@ if (terms.length) {
 // one of the options is chosen, but the browser's search finds them, and an address that leads into them opens them.
 const predictions = [...document.querySelectorAll(".predict")].filter((box) => box.querySelector(".guess"));
 const guessesOf = (box) => [...box.querySelectorAll(".guess")];
+const frameOf = (box) => box.nextElementSibling; // which stands where the result will be
 const resultOf = (box) => {
   const parts = [];
-  for (let part = box.nextElementSibling; part && !part.matches("section, h2, h3"); part = part.nextElementSibling) {
+  for (let part = frameOf(box).nextElementSibling; part && !part.matches("section, h2, h3"); part = part.nextElementSibling) {
     parts.push(part);
     if (part.matches("p") && !part.querySelector("living-figure")) break;
   }
@@ -65,12 +72,10 @@ const open = (box) => {
 };
 predictions.forEach((box, at) => {
   box.id = `prediction-${at + 1}`;
-  box.insertAdjacentHTML("beforeend", '<p class="waits">The result opens when you choose. <button type="button">Just show me</button></p>');
-  box.querySelector(".waits button").addEventListener("click", () => open(box));
+  box.insertAdjacentHTML("afterend", '<p class="waits"><span>The result. Choose above, or <button type="button">show it</button>.</span> </p>');
+  frameOf(box).querySelector("button").addEventListener("click", () => open(box));
   for (const guess of guessesOf(box)) guess.addEventListener("toggle", () => open(box));
   for (const part of resultOf(box)) {
-    const figure = part.querySelector("img.in-light");
-    if (figure) part.style.setProperty("--outline", `${figure.height}px`);
     part.classList.add("result");
     part.hidden = "until-found";
     part.addEventListener("beforematch", () => open(box));
@@ -129,7 +134,7 @@ if (game) {
   const end = () => {
     reveal();
     claims.forEach((claim, at) => {
-      const found = said[at] === truths[at] ? "and it is" : `but it’s ${truths[at]}`;
+      const found = said[at] === truths[at] ? "and it is" : `but <a href="#${answers[at].id}">it’s ${truths[at]}</a>`;
       claim.insertAdjacentHTML("beforeend", `<small>You said it’s ${said[at]}, ${found}.</small>`);
     });
     const link = `${location.href.split(/[?#]/)[0]}#${right()}-of-${count}`;
@@ -246,7 +251,7 @@ if (storage && readable.length) {
       .filter((box) => chosen[box.id] !== undefined && yes === (guessesOf(box)[chosen[box.id]]?.querySelector("strong").textContent === "Yes."))
       .map((box) => `<a href="#${box.id}">${box.querySelector(".admonition-title").textContent.replace("Predict: ", "")}</a>`).join(", ");
     const [held, fell] = [listed(true), listed(false)];
-    tally.innerHTML = [held && `Your predictions that held: ${held}.`, fell && `Those that didn't: ${fell}.`].filter(Boolean).join(" ");
+    tally.innerHTML = [held && `Your predictions that held: ${held}.`, fell && `Your predictions that didn't hold: ${fell}.`].filter(Boolean).join(" ");
   };
   for (const box of predictions) {
     const before = guessesOf(box)[kept().predicted[here]?.[box.id]];
@@ -262,7 +267,7 @@ if (storage && readable.length) {
     const always = document.createElement("button");
     always.type = "button";
     always.className = "always";
-    box.querySelector(".waits").append(always);
+    frameOf(box).append(always);
     always.addEventListener("click", () => {
       store((entry) => { entry.all = !entry.all; });
       if (kept().all) showAll();
@@ -274,7 +279,7 @@ if (storage && readable.length) {
     if (all) openAll();
     for (const box of predictions) {
       box.classList.toggle("always", all);
-      box.querySelector(".always").textContent = all ? "Let me guess first again" : "Always show everything";
+      frameOf(box).querySelector(".always").textContent = all ? "Let me guess first again" : "Always show everything";
     }
   };
   showAll();

@@ -10,7 +10,7 @@ const ORIGINAL = "original_max_position_embeddings";
 /** @typedef {{ layers: number[], count: number, known: Layer }} Kind layers that are alike */
 /** @typedef {{ level: string, code: string, text: string, symptom?: string, page?: string, thread?: string }} Finding */
 /** @typedef {{ name: string, layers: number, length: number, kinds: Kind[], findings: Finding[], limits: [at: number, what: string][],
- *    read?: boolean, like?: string }} Report */
+ *    read?: boolean, like?: string, unknown?: string }} Report */
 
 /** @type {Layer} */
 const NOTHING = {
@@ -339,7 +339,7 @@ export function inspect(config, known, { name, length } = {}) {
   found.sort((a, b) => ORDER.indexOf(a.level) - ORDER.indexOf(b.level));
   return {
     name: name || (first([config], ["gguf", "_name_or_path", "model_type"]) ?? "this model"),
-    layers: count, length: trained, kinds: made, findings: found, limits: limits(config, made, trained), read: true, like: like?.model,
+    layers: count, length: trained, kinds: made, findings: found, limits: limits(config, made, trained), read: true, like: like?.model, unknown: !like && config.model_type,
   };
 }
 

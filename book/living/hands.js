@@ -152,7 +152,7 @@ function drawClocks(stage, state, hands, waves, to) {
   const R = Math.min(cell / 2 - 15, 40);
   const tall = 2 * R + 60;
   const highest = Math.max(...waves.map(({ height }) => height));
-  const [thick, thin] = [`heights of thick hands add up to the ${to}`, "grey: met in training; orange: not; filled: adds more"];
+  const [thick, thin] = [`heights of thick hands add up to the ${to}`, "grey: met in training; red: not; filled: adds more"];
   const keys = columns < 8 ? [thick, thin] : [`${thick}; ${thin} than in training`];
   keys.forEach((words, line) => stage.text(stage.width / 2, 12 + 15 * line, words, "number"));
   const top = 1 + 15 * keys.length;
@@ -232,7 +232,7 @@ export const figure = {
     const of = phone ? "" : own.repeated ? " of the other letter" : " of mean query and key";
     const apart = phone ? `distance, and position, in ${unit}s` : `distance of the ${other}, and position in the text, in ${unit}s`;
 
-    const above = stage.plot({ left: 0, top, width, height: phone ? 130 : 176 }, {
+    const above = stage.plot({ left: 0, top, width, height: phone ? 130 : 150 }, {
       x, y: [DEEP, 6], yTicks: [-10, 0], yLabel: pull,
       title: `${pull}${of} (0: highest in training, thick: ${phone ? "" : "highest "}nearby)`,
     });
@@ -251,7 +251,7 @@ export const figure = {
 
     const over = phone ? "" : ` over ${TEXTS} texts and ${WIDTH} positions`;
     const line = level(curve) + HIGH; // where the cliff is measured
-    const below = stage.plot({ left: 0, top: above.bottom + 12, width, height: phone ? 164 : 216 }, {
+    const below = stage.plot({ left: 0, top: above.bottom + 12, width, height: phone ? 164 : 180 }, {
       x, y: [LOW, HIGHEST], xTicks: [0, 1, 2, 4, ...phone ? [] : [6], 8].map((lengths) => lengths * TRAINED), yTicks: [[line, "cliff"], ...[0, 1, 2].filter((tick) => Math.abs(tick - line) > 0.2)],
       xLabel: apart, yLabel: own.repeated ? "harm" : "nats",
       title: own.repeated ? "harm done by what is far" : `mean loss${over} (0: as trained, ${TRAINED} bytes in sight)`,

@@ -61,7 +61,7 @@ function lengthsOf(report) {
   const { firstNew, incomplete, slowed } = first;
   if (!firstNew) return `${name}: every pair completes a circle within ${tokens(length)}, so training showed all angles.`;
   if (firstNew > length) return `${name}: its stretching moves the first angle that training didn’t show from ${written(length)} to ${tokens(firstNew)}.`;
-  return `${name}: beyond ${tokens(length)}, its training length, ${incomplete.length} of ${counted(slowed.length, "pair")} reach angles that training didn’t show.`;
+  return `${name}: beyond ${tokens(length)}, taken as its training length, ${incomplete.length} of ${counted(slowed.length, "pair")} reach angles that training didn’t show.`;
 }
 const unstretched = (known) => ({ ...known, frequencies: known.trained.length ? known.trained : known.frequencies, trained: [], far: [] });
 
@@ -96,9 +96,10 @@ function reportInHtml(report, { model }, own) {
   });
   const limits = report.limits.map(([at, what]) => item(`${tokens(at)}: ${escaped(what)}`));
   const grows = limits.length ? ["<p>As texts grow:</p><ul>", ...limits, "</ul>"].join("") : "";
+  const unknown = report.unknown ? `<p>The table of models has none of the type ${escaped(report.unknown)}, so this is what the file alone says.</p>` : "";
   const source = own.data.inspector.released[model]?.source;
   const from = source ? `Its configuration is ${link(source, "a published one")}. ` : "";
-  return `${found.join("")}<ul>${kinds.join("")}</ul>${grows}<p>${from}The model’s class may do something else than its configuration says. This builds it: <code>${COMMAND}</code></p>`;
+  return `${found.join("")}${unknown}<ul>${kinds.join("")}</ul>${grows}<p>${from}The model’s class may do something else than its configuration says. This builds it: <code>${COMMAND}</code></p>`;
 }
 
 /** The kinds of layers that rotate, those first that see farthest. */

@@ -64,7 +64,7 @@ export const figure = {
         return { at: COUNT * (inside(row, 1, LAYERS) - 1) + inside(column, 0, COUNT - 1) + 1 };
       });
     });
-    stage.text(width / 2, stage.height + 14, width < 480 ? "filled: not as in the other sentence" : "filled: the vector differs from that of the same word in the other sentence", "number");
+    stage.text(width / 2, stage.height + 14, "filled: the two vectors differ, by this much", "number");
     stage.height += 20;
 
     const looked = SENTENCES.map((words) => seen(token).map((t) => words[t]));

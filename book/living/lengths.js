@@ -126,7 +126,7 @@ export const figure = {
     const curves = Object.fromEntries(shown.map((name) => [name, curveOf(name, sight)]).filter(([, curve]) => curve));
 
     const { width } = stage;
-    const height = width < 480 ? 200 : 220;
+    const height = 180;
     const all = Object.values(curves).flat();
     const [low, high] = [Math.min(-0.5, ...all), Math.max(1.6, ...all)];
     const xTicks = width < 480 ? [0, 64, 256, 512] : [0, 64, 128, 256, 384, 512];

@@ -35,7 +35,7 @@ const from = (curve, token, last = token + 1023) => mean(curve.slice(token / WID
 function standing(curve) {
   if (from(curve, 0, 2047) > HIGH) return "the loss is higher from the beginning";
   const at = curve.findIndex((excess, n) => n >= TRAINED / WIDTH && excess > HIGH);
-  return at < 0 ? `there is no cliff up to token ${written(WIDTH * curve.length)}` : `the cliff is at about token ${written(WIDTH * at)}`;
+  return at < 0 ? `there is no cliff up to token ${written(WIDTH * curve.length)}` : `the cliff is at about token ${written(100 * Math.round((WIDTH * at) / 100))}`;
 }
 
 /** @type {import("./element.js").Figure<{ what: string, pair: number, speed: string, together: string, recipe: string, factor: string }>} */

@@ -54,9 +54,9 @@ function picture(host, plain, address) {
     return `<image x="${x}" y="${y}" width="${wide}" height="${high}" href="${large.toDataURL()}"/>`;
   });
 
-  const caption = plain.querySelector(".caption-text");
+  const caption = /** @type {HTMLElement} */ (plain.querySelector(".caption-text"));
   const source = [COURSE, LICENCE, address].filter(Boolean).join(" · ");
-  const lines = [caption.textContent.trim(), source].flatMap((text) => broken(text, width));
+  const lines = [caption.innerText.trim(), source].flatMap((text) => broken(text, width));
   const written = lines.map((line, at) => `<tspan x="0" y="${height + (at + 2) * HIGH}">${escaped(line.trim())}</tspan>`);
   const [wide, high] = [width + 2 * EDGE, Math.ceil(height) + (lines.length + 1) * HIGH + 2 * EDGE];
   const box = { viewBox: `${-EDGE} ${-EDGE} ${wide} ${high}`, width: wide, height: high };

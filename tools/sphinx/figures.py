@@ -24,6 +24,8 @@ COLOR = re.compile(r"#[0-9a-f]{6}\b")
 # The background: the first shape of a figure and of each of its axes. The image of a heatmap keeps its frame.
 GROUND = re.compile(r'(<g id="patch_\d+"><path d="[^"]*" style="fill: )#ffffff(?=")')
 FIGURE = re.compile(r'<img (?=[^>]*src="[^"]*_images/([^"/]+\.svg)")[^>]*?\s?/>')
+# A figure outside chapters would have one number, which looks like a chapter's; those in chapters have two.
+ONE_NUMBER = re.compile(r'<span class="caption-number">Fig\. \d+ </span>')
 
 
 # The doors through which chapters go, by the chapters' numbers.
@@ -114,7 +116,7 @@ def twins(app: Sphinx, page: str, template: str, context: dict[str, Any], doctre
         if doors := doors_of(page):
             below = f'<a class="compass" href="{context["pathto"]("book/01_order")}#fig-doors">{compass(doors)}</a>'
         body = body.replace("<h1>", f'<div class="picture"><img alt="" src="{address}" />{below}</div>\n<h1>', 1)
-    context["body"] = FIGURE.sub(pair, body)
+    context["body"] = FIGURE.sub(pair, ONE_NUMBER.sub("", body))
 
 
 def write_twins(app: Sphinx, exception: Exception | None) -> None:
