@@ -577,11 +577,13 @@ def test_a_model_of_the_table_is_known_by_its_name(capsys: pytest.CaptureFixture
         assert inspect_model(model.name).text()
     assert main(["inspect", "gpt-oss"]) == 0
     out = capsys.readouterr().out
+    assert out.startswith("gpt-oss: what the table of models says\n")
     assert "stretched: yarn, by 32 from 4,096 tokens" in out
     assert "sinks" in out
     assert "12 of 24 layers: RoPE" in out  # the table doesn't say which
     assert main(["inspect", "Gemma 3 4B", "--no-run"]) == 0
-    assert capsys.readouterr().out.startswith("Gemma 3 4B: ")
+    said = "nothing in the configuration contradicts itself, but no class was run (you asked for the configuration alone)"
+    assert capsys.readouterr().out.startswith(f"Gemma 3 4B: {said}\n")
 
 
 @pytest.mark.parametrize(
