@@ -37,7 +37,7 @@ fix: notebooks  ## correct the style as far as ruff can
 	.venv/bin/ruff format
 	.venv/bin/python -m tools.book.text --from-notebooks
 
-test: $(if $(ONLY),notebooks,.venv/complete)  ## run all tests; for one chapter, assignment or topic: make test ONLY=10_rope
+test: $(if $(ONLY),notebooks,lint)  ## check style and types, and run all tests; for one chapter, assignment or topic: make test ONLY=10_rope
 	.venv/bin/pytest $(SELECTED)
 
 test-elsewhere: .venv/complete  ## run all notebooks as if on different computers (an hour); it continues where it stopped

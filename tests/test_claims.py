@@ -1,7 +1,6 @@
 """The ledger of claims: every claim once, every verdict as the cells print it, every row with its evidence.
 
-Each rule takes the page's prose and what its cells print, and yields its problems; below, a good ledger is broken in every
-way that the rules detect.
+Each rule takes the page's prose and what its cells print, and yields its problems; below, the ledger is broken in three ways.
 """
 
 from __future__ import annotations
@@ -175,59 +174,16 @@ def test_count_of_schemes_in_transformers() -> None:
 # --- The rules themselves ----------------------------------------------------------------------------------------
 
 
-BLOCK = "B4   holds within limits\n     “it is\n          so”\n     yes  one part: 1\n     no   other part: 2"
-
-
-def good_ledger() -> Ledger:
-    says = "One of its parts is true, and the other is true at even widths. [Chapter 1](../01_order.ipynb#why)"
-    prose = "\n".join(f"| {label} | It is so. | ◐ holds within limits | {says} |" for label in CLAIMS)
-    prose += "\nRead the limits again: " + ", ".join(CLAIMS)
-    printed = "\n".join(BLOCK.replace("B4  ", f"{label:4s}") for label in CLAIMS)
-    return Ledger(prose, printed, ['def settle():\n    verdict = "fails"', "settle(1)"])
-
-
-def test_good_ledger_passes() -> None:
-    assert [problem for rule in RULES for problem in rule(good_ledger())] == []
-
-
-ROW = "| B4 | It is so. | ◐ holds within limits | One"
-
-
 @pytest.mark.parametrize(
     ("part", "old", "new", "said"),
     [
-        ("prose", ROW, "One", "B4 has 0 rows, it must be 1"),
-        ("prose", ROW, f"{ROW} |\n{ROW}", "B4 has 2 rows"),
         ("prose", "| D16 |", "| D17 |", "D17 has 1 rows, it must be 0"),
-        ("printed", BLOCK, "", "B4 has 0 printed verdicts"),
-        ("printed", BLOCK, f"{BLOCK}\n{BLOCK}", "B4 has 2 printed verdicts"),
-        ("printed", BLOCK, BLOCK.replace("no  ", "yes "), "prints 'holds within limits', its parts make it 'holds'"),
-        ("printed", BLOCK, BLOCK.replace("yes ", "no  "), "its parts make it 'fails'"),
-        ("printed", BLOCK, BLOCK[:24], "B4 prints a verdict and no part"),
-        ("printed", BLOCK, BLOCK.replace("     “it is\n          so”\n", ""), "B4 tests what its source is not quoted with"),
-        (
-            "printed",
-            BLOCK,
-            BLOCK.replace("     “it", "     yes  more: 3\n     “it"),
-            "B4 tests what its source is not quoted with",
-        ),
-        ("printed", BLOCK, f"{BLOCK}\n     “and so on”", "B4 quotes 'and so on' and tests nothing of it"),
-        ("printed", BLOCK, BLOCK.replace("it is", "it is " * 40), "B4 quotes 81 words"),
-        ("prose", ": A1", ": B4", "A1 holds within limits, and the list at the end names it 0 times"),
-        ("prose", ROW, ROW.replace("◐ holds within limits", "● holds"), "B4 has the verdict '● holds' in its row, and its"),
-        ("prose", ROW, ROW.replace("◐", "●"), "B4 has the verdict '● holds within limits', it must be"),
-        ("prose", ROW, ROW.replace("| It", "| It | it"), "B4 has 5 columns"),
-        ("prose", ROW, ROW.replace("One", "No. |\n| No"), "does not say what is true instead"),
-        ("code", "settle(1)", 'settle("holds")', "a cell that settles claims holds a verdict's words"),
+        ("printed", "     yes  ", "     no   ", "its parts make it 'fails'"),
+        ("prose", "● holds", "○ fails", "'○ fails' in its row, and its cell prints 'holds'"),
     ],
 )
 def test_rules_report(part: str, old: str, new: str, said: str) -> None:
-    good = good_ledger()
-    if part == "code":
-        broken = good._replace(code=[cell.replace(old, new) for cell in good.code])
-    else:
-        text = getattr(good, part)
-        assert old in text
-        broken = good._replace(**{part: text.replace(old, new)})
-    problems = [problem for rule in RULES for problem in rule(broken)]
-    assert any(said in problem for problem in problems), problems
+    text = getattr(ledger(), part)
+    assert old in text
+    broken = ledger()._replace(**{part: text.replace(old, new)})
+    assert any(said in problem for rule in RULES for problem in rule(broken))

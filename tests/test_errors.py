@@ -830,7 +830,7 @@ def test_checks_leave_no_trace_in_a_compiled_graph() -> None:
 
 
 def test_python_still_reports_arguments_that_are_not_there() -> None:
-    with pytest.raises(TypeError, match="missing 1 required positional argument: 'd_model'"):
+    with pytest.raises(TypeError, match="'d_model'"):
         SinusoidalPositions()  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match="unexpected keyword argument 'widht'"):
+    with pytest.raises(TypeError, match="'widht'"):
         frequencies(4, widht=3)  # type: ignore[call-arg]

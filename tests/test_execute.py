@@ -13,10 +13,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
 from tests.commands import module
-from tests.pages import read
-from tests.test_notebooks import executed, metadata, outputs, valid
 from tools.book import execute, text
-from tools.book.browser import chromium
 
 ROOT = Path(__file__).resolve().parent.parent
 pytestmark = pytest.mark.slow
@@ -37,9 +34,9 @@ RUN = {
 }
 
 
-def pytest_in(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    inherited = {name: text for name, text in os.environ.items() if not name.startswith(("CI", "PYTEST_", "CHROMIUM"))}
-    return module("pytest", *arguments, cwd=folder, environment=inherited | {"PYTHONPATH": str(ROOT)} | environment)
+def pytest_in(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    inherited = {name: text for name, text in os.environ.items() if not name.startswith(("CI", "PYTEST_"))}
+    return module("pytest", *arguments, cwd=folder, environment=inherited | {"PYTHONPATH": str(ROOT)})
 
 
 def course(folder: Path, *sources: str) -> Path:
@@ -90,21 +87,6 @@ def test_run_reports_what_nbval_lets_pass(tmp_path: Path, monkeypatch: pytest.Mo
         assert message in report, f"{message!r} is not in:\n{report}"
 
 
-def test_run_fails_in_ci_when_anything_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    course(tmp_path)
-    (tmp_path / "tests/test_browser.py").write_text("def test_page(chromium):\n    assert chromium\n")
-    (tmp_path / "empty").mkdir()
-    at_home = pytest_in(tmp_path, "tests/test_browser.py", PATH=str(tmp_path / "empty"))
-    in_ci = pytest_in(tmp_path, "tests/test_browser.py", "-n", "1", PATH=str(tmp_path / "empty"), CI="true")
-    assert at_home.returncode == 0, at_home.stdout
-    assert "skipped tests: 1 (no Chromium found: apt-get install chromium" in at_home.stdout
-    assert in_ci.returncode == 1, in_ci.stdout
-    assert "CI is set, so this run FAILED: skipped tests: 1 (no Chromium found" in in_ci.stdout
-    monkeypatch.setenv("CHROMIUM", "no-such-program")
-    with pytest.raises(ValueError, match="CHROMIUM=no-such-program is not a program"):
-        chromium()
-
-
 def test_execute_leaves_a_failing_chapter_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -117,36 +99,3 @@ def test_execute_leaves_a_failing_chapter_as_it_was(
     assert "ZeroDivisionError" in said
     assert path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]
-
-
-def test_execute_names_the_pages_it_knows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    course(tmp_path)
-    monkeypatch.setattr(text, "ROOT", tmp_path)
-    assert execute.main(["05_norm"]) == 1
-    assert capsys.readouterr().err == "no page is called 05_norm: choose from 01_small\n"
-
-
-def test_execute_stores_what_the_rules_ask(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = course(tmp_path, "print('a', flush=True)\nprint('b')", "2", "import broken\nbroken.fail()")
-    (path.parent / "broken.py").write_text("def fail():\n    raise ValueError('on purpose')\n")
-    notebook = nbformat.read(path, as_version=4)
-    notebook.cells[2].metadata["tags"] = ["raises-exception"]
-    notebook.metadata = {"kernelspec": {"name": "mine", "display_name": "Mine"}, "widgets": {}}
-    notebook.cells[0].metadata = {"collapsed": True, "tags": [], "execution": {"iopub.status.busy": "now"}}
-    ids = [cell.id for cell in notebook.cells]
-    nbformat.write(notebook, path)
-    monkeypatch.setattr(text, "ROOT", tmp_path)
-    assert execute.main(["01_small"]) == 0
-    assert re.search(r"^01_small: 3 cells in \d+\.\d s$", capsys.readouterr().out, re.MULTILINE)
-    stored = read(path)
-    assert [cell.id for cell in stored.cells] == ids
-    assert [output.text for output in stored.cells[0].outputs] == ["a\nb\n"]
-    traceback = "".join(stored.cells[2].outputs[0].traceback)
-    assert "book/broken.py:2" in traceback
-    assert str(tmp_path) not in traceback
-    for rule in (valid, executed, metadata, outputs):
-        assert list(rule(stored)) == []

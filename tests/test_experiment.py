@@ -780,9 +780,9 @@ def test_tables_show_mean_and_spread(made: Path) -> None:
         assert bits == f"{scores(load_results(made), scheme)[0, -1].item() / math.log(2):.3f}", "bits are those at 8T"
     mean, deviation = describe(torch.tensor([[1.0, 2.0], [3.0, 2.0], [5.0, 2.0]]))
     assert (mean.tolist(), deviation.tolist()) == ([3, 2], [2, 0])
-    losses = (2.7208, 2.656, 2.7982, 2.4913, 2.6604)  # their float sum depends on the order
+    losses = (2.7208, 2.656, 2.7982, 2.4913, 2.6604)  # added one by one in another order, they may give another sum
     means = {describe(torch.tensor(order, dtype=torch.float64))[0].item() for order in itertools.permutations(losses)}
-    assert len(means) == 1 < len({sum(order) for order in itertools.permutations(losses)})
+    assert len(means) == 1
     assert bits_per_byte(math.log(2)) == 1
 
 

@@ -96,6 +96,9 @@ def test_a_few_queries_at_a_time_change_nothing(scheme: PositionScheme, monkeypa
 def test_positions_count_from_anywhere_and_layers_may_differ() -> None:
     model = small()
     torch.testing.assert_close(model(TOKENS, torch.arange(1_000, 1_011)), model(TOKENS))
+    at = 2 * torch.arange(10)
+    expected = torch.nn.functional.cross_entropy(model(TOKENS[:, :-1], at).mT, TOKENS[:, 1:], reduction="none")
+    torch.testing.assert_close(model.losses(TOKENS, at), expected)
     model.use([HALVES, PositionScheme()])
     assert (model(TOKENS, 2 * torch.arange(11)) - model(TOKENS)).abs().max() > 1e-3
     model.use(PositionScheme())

@@ -21,7 +21,6 @@ import transformers
 from torch import Tensor
 
 from posenc_course.attention import attention, causal_mask
-from posenc_course.inspector import load_configurations
 from posenc_course.inspector._probing import SMALL, TOKENS, WINDOW, heads_first, watching
 from posenc_course.models import LayerKind, Model, Settings, find_model, last_look, load_models
 from posenc_course.rope import RotaryPositions
@@ -609,24 +608,35 @@ def test_released_values_have_sources() -> None:
     assert all(re.search(r"/blob/[0-9a-f]{40}/|/blob/main/|/pull/\d+$", url) for url in urls)
 
 
-CHECKPOINTS = {model.checkpoint: model for model in ALL.values()}
+def test_kinds_of_layers_add_up() -> None:
+    """Beside each other in one layer, or to all layers, but for two models that have layers of neither kind."""
+    for model in ALL.values():
+        for which in ("default", "released"):
+            parts = [getattr(kind, which).layers for kind in model.attention]
+            parts += [getattr(model.recurrent, which)] if model.recurrent else []
+            if any(parts):
+                counts, (total,) = [part[0] for part in parts], {part[1] for part in parts}
+                added = max(counts) if model.name in ("Whisper", "Falcon-H1") else sum(counts)
+                assert added == total or (model.name in ("Nemotron-H", "LFM3") and added < total), (model.name, which)
 
 
-def stated(config: object, ending: str) -> set[float]:
-    """The numbers under all keys with this ending, however deep."""
-    pairs = config.items() if isinstance(config, dict) else []
-    return {value for key, value in pairs if key.endswith(ending) and isinstance(value, int | float)}.union(
-        *(stated(value, ending) for _, value in pairs)
-    )
-
-
-@pytest.mark.parametrize("checkpoint", [name for name in load_configurations() if name in CHECKPOINTS])
-def test_released_values_are_those_of_the_configuration_that_comes_along(checkpoint: str) -> None:
-    config, model = load_configurations()[checkpoint]["config"], CHECKPOINTS[checkpoint]
-    released = [kind.released for kind in model.attention]
-    assert stated(config, "theta") | stated(config, "base_freq") <= {values.base for values in released}
-    layers = stated(config, "num_hidden_layers") | stated(config, "num_layers")
-    assert {values.layers[1] for values in released if values.layers and not model.recurrent} <= layers or not layers
+def test_a_model_is_for_what_its_class_is_for() -> None:
+    """By transformers' own lists. A class that both reads images and writes text may be known for either."""
+    auto = importlib.import_module("transformers.models.auto.modeling_auto")
+    lists = {
+        "encoder": auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+        "sound": auto.MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING_NAMES,
+        "images": auto.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES | auto.MODEL_FOR_BACKBONE_MAPPING_NAMES,
+        "vision and language": auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES,
+        "language": auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES | auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
+    }
+    seeing = {"Command A+", "Inkling"}  # by a class of their own around the one in the table
+    for name, model in MODELS.items():
+        config = getattr(transformers, model.config)
+        names = {config.model_type, config.__module__.split(".")[-2]}
+        found = [purpose for purpose, of in lists.items() if names & {*of}]
+        may_be = found if found[0] == "vision and language" else ["vision and language"] if name in seeing else found[:1]
+        assert model.purpose in may_be, name
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones() -> None:

@@ -18,8 +18,6 @@ RUNS = [(question, command, minutes) for _, question, command, minutes in PROJEC
 
 def test_every_project_has_a_command() -> None:
     assert [int(number) for number, *_ in PROJECTS] == [*range(1, PAGE.count("\n**") + 1)]
-    assert "Here are nine questions" in PAGE
-    assert len(PROJECTS) == 9
 
 
 @pytest.mark.parametrize(("question", "command", "minutes"), RUNS, ids=[question for question, *_ in RUNS])

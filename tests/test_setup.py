@@ -1,7 +1,6 @@
-"""The Makefile and the set-up that it calls, in a bare clone, and the workflow that calls the Makefile."""
+"""The Makefile and the set-up that it calls, in a bare clone."""
 
 import ast
-import os
 import re
 import shutil
 import sys
@@ -9,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-import posenc_course
 from tests.commands import ROOT, run
 from tools import setup_env
 
@@ -49,20 +47,6 @@ def test_setup_is_readable_to_old_pythons() -> None:
     ast.parse((ROOT / "tools/setup_env.py").read_text(), feature_version=(3, 6))
 
 
-@pytest.mark.slow
-def test_no_network_ends_in_one_line(bare: Path) -> None:
-    nowhere = "http://127.0.0.1:9"
-    alone = {"PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": "", "no_proxy": "", "NO_PROXY": ""}
-    proxies = dict.fromkeys(["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"], nowhere)
-    done = run("make", f"PYTHON={sys.executable}", "book", cwd=bare, **alone, **proxies)
-    assert done.returncode != 0
-    *_, last = (line for line in done.stderr.splitlines() if not line.startswith("make: "))
-    assert last.startswith("Set-up stopped: pip couldn't install PyTorch"), done.stderr
-    assert "no network" in last
-    assert "run make again" in last
-    assert not (bare / ".venv/complete").exists(), "the next make would believe that the set-up is complete"
-
-
 def test_book_is_built_when_it_must_be_and_only_then(bare: Path) -> None:
     (bare / ".venv").mkdir()
     shutil.copy(ROOT / "requirements.lock", bare / ".venv/complete")
@@ -92,33 +76,6 @@ def test_solutions_are_built_apart_and_only_when_asked_for(bare: Path) -> None:
     assert "do not publish" in told
 
 
-def test_workflow_tests_the_oldest_and_the_newest_python() -> None:
-    matrix = re.search(r"python: \[(.*)\]", (ROOT / ".github/workflows/pages.yml").read_text())
-    assert matrix
-    assert re.findall(r"[\d.]+", matrix[1]) == ["3.11", "3.14"]  # the two that tools/setup_env.py names
-    assert '\nrequires-python = ">=3.11"\n' in (ROOT / "pyproject.toml").read_text()
-
-
-def test_workflow_checks_pull_requests_and_tests_the_rest() -> None:
-    workflow = (ROOT / ".github/workflows/pages.yml").read_text()
-    assert "github.event_name == 'pull_request' && 'CI=true make check' || '.ci/run'" in workflow
-    assert "\nCI=true make test\n" in (ROOT / ".ci/run").read_text()
-
-
-def test_workflow_tries_the_lowest_versions() -> None:
-    """Those of [project], with every extra that the package itself can use, rather than the one that [tool.uv] pins."""
-    assert "\n      - run: make test-lowest\n" in (ROOT / ".github/workflows/pages.yml").read_text()
-    commands = run("make", "--dry-run", "test-lowest").stdout
-    assert '--no-config --python _lowest --resolution lowest-direct ".[plot,released]"\n' in commands
-    tried = {Path(name).stem.removeprefix("test_") for name in re.findall(r"tests/test_\w+\.py", commands)}
-    tested = {module for module in posenc_course._modules() if (ROOT / f"tests/test_{module}.py").exists()}
-    assert tested - tried == {"inspector", "llama", "models"}, "their tests import transformers"
-
-
-TEXTS = "python -m tools.book.text"
-LINT = ["ruff check", "ruff format --check", "mypy", "deno check --quiet book"]
-
-
 @pytest.fixture
 def clone(bare: Path) -> Path:
     """With some of what `make` selects from."""
@@ -131,42 +88,6 @@ def clone(bare: Path) -> Path:
     for name in ("rope", "alibi", "site"):
         (bare / f"tests/test_{name}.py").touch()
     return bare
-
-
-@pytest.mark.parametrize(
-    ("target", "only", "called"),
-    [
-        ("test", "", ["pytest"]),
-        ("test", "10_rope", [TEXTS, "book/10_rope.ipynb exercises/source/10_rope/10_rope.ipynb tests/test_site.py -k 10_rope"]),
-        ("test", "test_alibi", [TEXTS, "tests/test_alibi.py tests/test_site.py -k test_alibi"]),
-        ("check", "", [*LINT, "pytest -m not slow tests"]),
-        ("check", "rope", [*LINT, "tests/test_rope.py tests/test_site.py -k rope"]),
-    ],
-)
-def test_only_names_files_and_what_the_others_say_of_them(clone: Path, target: str, only: str, called: list[str]) -> None:
-    done = run("make", "--dry-run", target, f"ONLY={only}", cwd=clone)
-    lines = [" ".join(line.replace('"', "").split()) for line in done.stdout.splitlines()]
-    assert len(lines) == len(called), done.stderr
-    assert all(line.endswith(end) for line, end in zip(lines, called, strict=True)), lines
-
-
-@pytest.mark.slow
-def test_only_leaves_out_no_file_that_names_the_chapter(request: pytest.FixtureRequest) -> None:
-    """Elsewhere, `make test ONLY=10_rope` would call a change right that `make test` refuses."""
-    collected = [item.nodeid for item in request.session.items]
-    if {name.partition("::")[0] for name in collected} >= {f"tests/{path.name}" for path in (ROOT / "tests").glob("test_*.py")}:
-        found = "\n".join(name for name in collected if "10_rope" in name)
-    else:  # not all tests are run: to collect them takes a while
-        found = run(
-            sys.executable, "-m", "pytest", "-n", "0", "-q", "--collect-only", "tests", "-k", "10_rope", PYTEST_ADDOPTS=""
-        ).stdout
-    files = {*re.findall(r"^(tests/test_\w+\.py)::", found, re.MULTILINE)} - {
-        "tests/test_setup.py",
-        "tests/test_living.py",  # whose tests of a page need those of its figures, which don't have its name
-    }
-    assert "tests/test_prose.py" in files, found
-    left_out = files - {*run("make", "--dry-run", "test", "ONLY=10_rope").stdout.split()}
-    assert not left_out, f"EVERY in the Makefile lacks {sorted(left_out)}"
 
 
 def test_only_of_nothing_ends_in_one_line_that_names_what_there_is(clone: Path) -> None:

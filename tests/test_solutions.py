@@ -33,17 +33,33 @@ def solutions(notebook: Notebook) -> Iterator[Solution]:
                 yield Solution(blocks, asks)
 
 
+class Generators(ast.NodeTransformer):
+    """From Python 3.12 on, the variable of a list in one line is a symbol of the code around it; that of a generator isn't."""
+
+    def visit_ListComp(self, node: ast.ListComp | ast.SetComp) -> ast.AST:
+        return self.generic_visit(ast.GeneratorExp(node.elt, node.generators))
+
+    visit_SetComp = visit_ListComp
+
+    def visit_DictComp(self, node: ast.DictComp) -> ast.AST:
+        return self.generic_visit(ast.GeneratorExp(ast.Tuple([node.key, node.value], ast.Load()), node.generators))
+
+
+def table_of(source: str) -> symtable.SymbolTable:
+    return symtable.symtable(ast.unparse(Generators().visit(ast.parse(source))), "", "exec")
+
+
 def bound(statement: ast.stmt) -> set[str]:
     """The names that a statement of a cell gives to the cells after it; a loop's are no definitions."""
     if isinstance(statement, ast.For | ast.While | ast.With | ast.If):
         return set()
-    symbols = symtable.symtable(ast.unparse(statement), "", "exec").get_symbols()
+    symbols = table_of(ast.unparse(statement)).get_symbols()
     return {symbol.get_name() for symbol in symbols if symbol.is_assigned() or symbol.is_imported()}
 
 
 def used(source: str) -> set[str]:
     """The names that code takes from outside of it or from its module, also inside of functions."""
-    tables, names = [symtable.symtable(source, "", "exec")], set[str]()
+    tables, names = [table_of(source)], set[str]()
     while tables:
         table = tables.pop()
         top = table.get_type() == "module"
@@ -134,7 +150,11 @@ def test_a_mistake_in_a_solution_is_found(name: str, old: str, new: str) -> None
 def test_a_definition_is_taken_with_what_it_needs() -> None:
     from nbformat.v4 import new_code_cell, new_notebook
 
-    cells = ["import math\nimport missing", "half = math.pi / 2\n\n\ndef f():\n    return half", "train_for_an_hour()\nf = f"]
+    cells = [
+        "import math\nimport missing",
+        "half = math.pi / 2\n\n\ndef f():\n    return half",
+        "others = [f for f in (1, 2)]\ntrain_for_an_hour()\nf = f",
+    ]
     notebook = new_notebook(cells=[new_code_cell(cell) for cell in cells])
     assert [ast.unparse(statement).splitlines()[0] for statement in needed(notebook, {"f"})] == [
         "import math",
