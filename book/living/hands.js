@@ -178,7 +178,7 @@ function drawClocks(stage, state, hands, waves, to) {
       const to = Math.atan2(toX - x, y - toY);
       const by = shortest(to - dial) / OCTAVE;
       return { [`p${i}`]: clip(held(octaves + by), SLOWEST, FASTEST), method: "own" };
-    });
+    }, octaves !== 0); // on top, it moves sideways
   });
   return top + tall * (waves.length / columns);
 }
@@ -287,7 +287,7 @@ export const figure = {
     const before = `As trained, the cliff is at position ${Math.round(was)}${rose}.`;
     if (own.slow) return `This browser is too slow to run the model, so the curve is still the recorded one. ${before}`;
     if (!changed) return `${hand} ${before}`;
-    if (!running) return `${described(state)}: run the model to see what this changes. The curve is still the recorded one. ${before}`;
+    if (!running) return `${described(state)}: the model hasn't read the texts like this yet. The curve is still the recorded one. ${before}`;
     if (!found) return `${described(state)}: the model is reading the first text. The curve in grey is the one before.`;
     const read = found.done ? `is the mean over ${found.done} of ${TEXTS} texts` : `shows the first ${FIRST} bytes of one text`;
     if (found.done < TEXTS) return `${described(state)}: so far, the curve ${read}.`;
