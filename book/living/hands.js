@@ -1,6 +1,6 @@
 // Chapter 13: the eight pairs of a trained model with RoPE as clocks. The height of a hand is what its pair adds to the score of a
 // key at some distance; readers move the key, and make clocks slower. The model then reads the chapter's texts with these frequencies.
-import { clip, counted, listed, mean, shortest, written } from "./draw.js";
+import { clip, counted, listed, mean, shortest, widthOf, written } from "./draw.js";
 import { frequencies, llama3, ntkAware, positionInterpolation, yarn } from "./formulas.js";
 import { drop, run } from "./models.js";
 
@@ -153,7 +153,8 @@ function drawClocks(stage, state, hands, waves, to) {
   const tall = 2 * R + 60;
   const highest = Math.max(...waves.map(({ height }) => height));
   const [thick, thin] = [`heights of thick hands add up to the ${to}`, "grey: met in training; orange: not; filled: adds more"];
-  const keys = columns < 8 ? [thick, thin] : [`${thick}; ${thin} than in training`];
+  const whole = `${thick}; ${thin} than in training`;
+  const keys = widthOf(whole, "number") > stage.width ? [thick, thin] : [whole];
   keys.forEach((words, line) => stage.text(stage.width / 2, 12 + 15 * line, words, "number"));
   const top = 1 + 15 * keys.length;
   hands.forEach(({ angle, adds, most, reach, known }, i) => {
@@ -221,7 +222,7 @@ export const figure = {
     const smoothed = curve === record.curve ? record.smoothed : smooth(curve);
 
     const { width } = stage;
-    const phone = width < 480;
+    const phone = width < 500;
     const hands = handsAt(state.d, waves, omega);
     if (own.scored?.key !== key) own.scored = { key, scores: distances.map((distance) => scoreAt(distance, waves, omega) - most) };
     const { scores } = own.scored;
