@@ -258,17 +258,14 @@ export async function start(host, figure) {
   ));
   buttons.append(back, along);
 
-  // The pointer that is down: where it came down, on which ring of the picture, whether it acts, and what it has changed last.
-  /** @type {{ x: number, y: number, pictured: boolean, ring?: Stage["handles"][0], acts: boolean, part?: object, before: object } | null} */
-  let held = null;
-  /** @type {((event?: any) => void) | undefined} */
-  let touched;
-  /** What the reader changes. The models are asked when no pointer is down any more. */
+  /** @type {{ x: number, y: number, ring: Stage["handles"][0], acts: boolean, before: object, part?: object } | null} */
+  let held = null; // the pointer that is down: where, on which ring, whether it acts, the state before, and what it changed last
+  /** What the reader changes. The models are asked about it when no pointer is down any more. */
   function move(part) {
     if (!part) return;
     if (held) held.part = part;
     if (held && !held.acts) return;
-    touched?.();
+    host.dispatchEvent(new Event("moved"));
     if (playing?.plays in part) stop();
     own.failed = "";
     if (asks && !asks.only && !saves && !held) ask();
@@ -409,25 +406,23 @@ export async function start(host, figure) {
     const box = svg.getBoundingClientRect();
     return [clientX - box.left, clientY - box.top];
   };
-  const act = (event) => {
-    const [x, y] = place(event);
+  const act = (x, y) => {
     const ring = handles.find(({ name }) => name === held.ring?.name);
     move(ring ? ring.move(x, y) : figure.point?.(x, y, state, own));
   };
   host.addEventListener("pointerdown", (event) => {
     if (event.button || !event.isPrimary) return;
     const target = /** @type {Element} */ (event.target);
-    const pictured = svg.contains(target);
     const finger = event.pointerType === "touch";
     const [x, y] = place(event);
     const far = (ring) => Math.hypot(ring.x - x, ring.y - y);
     const ring = handles.filter((one) => far(one) < (finger ? 28 : 18)).sort((a, b) => far(a) - far(b))[0];
-    if (pictured ? !ring && !figure.point : !target.matches("[type=range]")) return;
-    held = { x, y, pictured, ring, acts: !finger, before: { ...state } };
+    const pictured = svg.contains(target) && (ring || figure.point);
+    if (pictured || target.matches("[type=range]")) held = { x, y, ring, acts: !finger, before: { ...state } };
     if (!pictured) return;
     svg.setPointerCapture(event.pointerId); // the ring itself is drawn anew
     if (!finger) event.preventDefault();
-    act(event);
+    act(x, y);
   });
   svg.addEventListener("touchstart", (event) => {
     if (!held?.ring?.steep || !event.cancelable) return;
@@ -436,9 +431,10 @@ export async function start(host, figure) {
   }, { passive: false });
   host.addEventListener("pointermove", (event) => {
     if (!held || !event.isPrimary) return;
-    const [right, down] = place(event).map((at, axis) => Math.abs(at - [held.x, held.y][axis]));
-    held.acts ||= right > SLIP && right > down;
-    if (held.acts && held.pictured) act(event);
+    const [x, y] = place(event);
+    const right = Math.abs(x - held.x);
+    held.acts ||= right > SLIP && right > Math.abs(y - held.y);
+    if (held.acts && event.target === svg) act(x, y);
   });
   host.addEventListener("pointerup", ({ isPrimary }) => {
     if (!held || !isPrimary) return;
@@ -448,8 +444,8 @@ export async function start(host, figure) {
   });
   host.addEventListener("pointercancel", () => {
     if (held?.acts) Object.assign(state, held.before);
+    if (held) redraw(); // a slider has moved already
     held = null;
-    redraw(); // a slider has moved already
   });
   svg.classList.toggle("points", Boolean(figure.point));
 
@@ -474,14 +470,14 @@ export async function start(host, figure) {
     const leave = () => { near.disconnect(); waiting.delete(one); };
     const done = () => { if (entering === one) { entering = null; enter(); } };
     // The first touch ends it; a finger that only scrolls the page doesn't.
-    touched = (event) => {
+    const touched = (event) => {
       leave();
       if (entering !== one) return;
-      if (!playing?.button?.contains(event?.target)) { stop(); changed(); }
+      if (!playing?.button?.contains(event.target)) { stop(); changed(); }
       done();
     };
     host.addEventListener("click", touched, { capture: true, once: true });
-    host.addEventListener("pointerdown", (event) => { if (event.pointerType === "mouse") touched(event); }, true);
+    host.addEventListener("moved", touched, { once: true });
     waiting.add(one);
     near.observe(stageBox);
   }
