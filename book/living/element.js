@@ -421,7 +421,7 @@ export async function start(host, figure) {
     if (pictured || target.matches("[type=range]")) held = { x, y, ring, acts: !finger, before: { ...state } };
     if (!pictured) return;
     svg.setPointerCapture(event.pointerId); // the ring itself is drawn anew
-    if (!finger) event.preventDefault();
+    event.preventDefault();
     act(x, y);
   });
   svg.addEventListener("touchstart", (event) => {
@@ -432,8 +432,7 @@ export async function start(host, figure) {
   host.addEventListener("pointermove", (event) => {
     if (!held || !event.isPrimary) return;
     const [x, y] = place(event);
-    const right = Math.abs(x - held.x);
-    held.acts ||= right > SLIP && right > Math.abs(y - held.y);
+    held.acts ||= Math.abs(x - held.x) > Math.max(SLIP, Math.abs(y - held.y));
     if (held.acts && event.target === svg) act(x, y);
   });
   host.addEventListener("pointerup", ({ isPrimary }) => {

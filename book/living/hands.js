@@ -1,6 +1,6 @@
 // Chapter 13: the eight pairs of a trained model with RoPE as clocks. The height of a hand is what its pair adds to the score of a
 // key at some distance; readers move the key, and make clocks slower. The model then reads the chapter's texts with these frequencies.
-import { clip, counted, listed, mean, shortest, widthOf, written } from "./draw.js";
+import { clip, counted, listed, mean, shortest, written } from "./draw.js";
 import { frequencies, llama3, ntkAware, positionInterpolation, yarn } from "./formulas.js";
 import { drop, run } from "./models.js";
 
@@ -152,11 +152,9 @@ function drawClocks(stage, state, hands, waves, to) {
   const R = Math.min(cell / 2 - 15, 40);
   const tall = 2 * R + 60;
   const highest = Math.max(...waves.map(({ height }) => height));
-  const [thick, thin] = [`heights of thick hands add up to the ${to}`, "grey: met in training; orange: not; filled: adds more"];
-  const whole = `${thick}; ${thin} than in training`;
-  const keys = widthOf(whole, "number") > stage.width ? [thick, thin] : [whole];
+  const keys = [`heights of thick hands add up to the ${to}`, "grey: met in training; orange: not; filled: adds more"];
   keys.forEach((words, line) => stage.text(stage.width / 2, 12 + 15 * line, words, "number"));
-  const top = 1 + 15 * keys.length;
+  const top = 31;
   hands.forEach(({ angle, adds, most, reach, known }, i) => {
     const [x, y] = [cell * (i % columns + 0.5), top + tall * Math.floor(i / columns) + R + 34];
     const at = (turned, r) => `${(x + r * Math.sin(turned)).toFixed(2)} ${(y - r * Math.cos(turned)).toFixed(2)}`;
@@ -288,7 +286,7 @@ export const figure = {
     const before = `As trained, the cliff is at position ${Math.round(was)}${rose}.`;
     if (own.slow) return `This browser is too slow to run the model, so the curve is still the recorded one. ${before}`;
     if (!changed) return `${hand} ${before}`;
-    if (!running) return `${described(state)}: the model hasn't read the texts like this yet. The curve is still the recorded one. ${before}`;
+    if (!running) return `${described(state)}: the model hasn't been asked about this yet. The curve is still the recorded one. ${before}`;
     if (!found) return `${described(state)}: the model is reading the first text. The curve in grey is the one before.`;
     const read = found.done ? `is the mean over ${found.done} of ${TEXTS} texts` : `shows the first ${FIRST} bytes of one text`;
     if (found.done < TEXTS) return `${described(state)}: so far, the curve ${read}.`;

@@ -48,7 +48,7 @@ export const figure = {
     stage.handle("head", plot.x(layer), plot.y(head), own.at);
 
     const at = HEADS * layer + head;
-    const top = (narrow ? 170 : 220) + 40;
+    const top = stage.height + 16;
     const half = narrow ? width : width / 2 - 8;
     const high = narrow ? 140 : 190;
     const boxes = [0, 1].map((at) => ({ left: at * (width - half), top: narrow ? top + at * (high + 10) : top, width: half, height: high }));

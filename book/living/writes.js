@@ -35,11 +35,9 @@ async function write(own, key, { sample, temperature }) {
 /** @type {(own: import("./element.js").Own, sample: number) => string} */
 const promptOf = ({ data: { windows } }, sample) => windows[(sample - 1) % windows.length].slice(0, PROMPT);
 
-const narrow = ({ width }) => width < 560;
-
 // One text, byte by byte on a grid, so that a byte's place in the grid shows its position.
 function lay(stage, top, text, { name, color }, known) {
-  const perRow = narrow(stage) ? 32 : 64;
+  const perRow = stage.width < 560 ? 32 : 64;
   const step = Math.min(9, stage.width / perRow);
   const x = (at) => (at % perRow) * step;
   const y = (at) => top + 40 + Math.floor(at / perRow) * 28;
@@ -78,7 +76,7 @@ export const figure = {
     if (own.asked && !own.texts[key]) own.wait(write(own, key, { sample, temperature }), () => { delete own.texts[key]; });
     const middles = shares[0].map((_, at) => PROMPT + 16 + 32 * at);
     const plot = stage.plot(
-      { left: 0, top: 0, width: stage.width, height: narrow(stage) ? 190 : 228, right: 16 },
+      { left: 0, top: 0, width: stage.width, height: 200, right: 16 },
       {
         x: [32, 256], xTicks: [32, 64, FROM, 160, 208, 256], xLabel: "byte at which the word begins",
         y: [0, 100], yTicks: [0, 50, 100], yLabel: "known words, %", title: "32 prompts, temperature 0.6",
