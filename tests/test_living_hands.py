@@ -21,7 +21,7 @@ SLOW = "window.slower = 10; const real = requestAnimationFrame; requestAnimation
 # The page glides on after a finger has left it: until it stands still, and until it is slow.
 STOPPED = "async () => { for (let y; y !== scrollY; await new Promise((on) => setTimeout(on, 200))) y = scrollY; }"
 SLOWED = """async () => {
-    for (let y = scrollY, by = Infinity, frame = 0; (by < 1 || by > 6) && frame < 300; by = scrollY - y, frame++) {
+    for (let y = scrollY, by = Infinity, frame = 0; (by < 1 || by > 6) && frame < 60; by = scrollY - y, frame++) {
         y = scrollY;
         await new Promise(requestAnimationFrame);
     }
