@@ -56,7 +56,7 @@ def swipe(tab: Page, x: float, y: float, by_x: int, by_y: int, pause: int = 0) -
 def test_a_finger_that_scrolls_changes_nothing_and_one_that_drags_does(
     browser: Browser, site: Site, plain: str, moves: str
 ) -> None:
-    """On a slider, on the picture, and on a ring that moves sideways. A model is loaded when the finger has been lifted."""
+    """On a slider, on the picture, and on a ring that moves sideways. Only a finger that drags has a model loaded."""
     state = STATE.format(plain)
     with phone(browser) as tab:
         tab.add_init_script("navigator.connection.saveData = false")
