@@ -46,7 +46,7 @@ export const figure = {
       }
     }
     chart.dots([offset], [bucket], "black", 5, false);
-    stage.handle("distance", chart.x(offset), chart.y(bucket), (x) => own.at(x));
+    stage.handle("distance", chart.x(offset), chart.y(bucket), (x) => own.at(x), false);
     own.at = (x) => {
       const to = nearest(offsets, (one) => Math.abs(chart.x(one) - x));
       return { distance: Math.abs(to), side: causal ? side : to < 0 ? "future" : "past" };

@@ -153,7 +153,7 @@ export const figure = {
       const ring = (name, [right, up], position, put) => stage.handle(`${name}${i}`, plane.x(right), plane.y(up), (toX, toY) => {
         const turned = shortest(Math.atan2(toX - middle[0], middle[1] - toY) - Math.atan2(right, up));
         return put(Math.round(position + turned / speed));
-      });
+      }, Math.abs(right) > Math.abs(up)); // a hand that points up or down moves sideways
       const last = read ? LAST : MOVED;
       if (read || i < 2) ring("hand", mine, m, (to) => ({ m: clip(to, 0, last) }));
       if (!read && i < 2) ring("other", view === "shift" ? tip(speed * other, RIM + 0.1) : its, by, (to) => ({ by: clip(to, 0, APART) }));

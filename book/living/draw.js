@@ -89,7 +89,7 @@ export class Stage {
     this.parts = [];
     /** @type {Heat[]} */
     this.heats = [];
-    /** @type {{ name: string, x: number, y: number, move(x: number, y: number): object }[]} */
+    /** @type {{ name: string, x: number, y: number, move(x: number, y: number): object, steep: boolean }[]} */
     this.handles = [];
     /** @type {Record<string, object>} */
     this.placed = {}; // styles of the controls that stand in the picture, by name
@@ -109,10 +109,11 @@ export class Stage {
     this.add(`<text x="${round(inside)}" y="${round(y)}" text-anchor="${anchor}" class="${names}">${escaped(words)}</text>`);
   }
 
-  /** A ring that can be dragged: move(x, y) tells what of the state changes when it is dragged there.
-   *  @param {string} name @param {number} x @param {number} y @param {(x: number, y: number) => object} move */
-  handle(name, x, y, move) {
-    this.handles.push({ name, x, y, move });
+  /** A ring that can be dragged: move(x, y) tells what of the state changes when it is dragged there. One that isn't steep is dragged
+   *  sideways, at least at first, so that a finger that comes to it up or down scrolls the page.
+   *  @param {string} name @param {number} x @param {number} y @param {(x: number, y: number) => object} move @param {boolean} [steep] */
+  handle(name, x, y, move, steep = true) {
+    this.handles.push({ name, x, y, move, steep });
     const circles = '<circle r="22"/><circle r="10"/><circle r="10"/>'; // what is hit, the ring's rim, the ring
     this.add(`<g class="handle" transform="translate(${round(x)} ${round(y)})">${circles}</g>`);
   }
@@ -208,7 +209,7 @@ class Plot {
   /** A ring at (x, y), which is dragged to the nearest of these values of x; put(value) is what of the state changes.
    *  @param {string} name @param {number} x @param {number} y @param {number[]} values @param {(value: number) => object} [put] */
   handle(name, x, y, values, put = (value) => ({ [name]: value })) {
-    this.stage.handle(name, this.x(x), this.y(y), (pixel) => put(nearest(values, (value) => Math.abs(this.x(value) - pixel))));
+    this.stage.handle(name, this.x(x), this.y(y), (pixel) => put(nearest(values, (value) => Math.abs(this.x(value) - pixel))), false);
   }
 
   /** @param {number} x @param {number} y @param {string | number} words @param {string} [names] @param {Anchor} [anchor] @param {number[]} [by] */

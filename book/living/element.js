@@ -258,12 +258,17 @@ export async function start(host, figure) {
   ));
   buttons.append(back, along);
 
-  /** What the reader changes. */
+  /** @type {{ x: number, y: number, ring: Stage["handles"][0], acts: boolean, before: object, part?: object } | null} */
+  let held = null; // the pointer that is down: where, on which ring, whether it acts, the state before, and what it changed last
+  /** What the reader changes. The models are asked about it when no pointer is down any more. */
   function move(part) {
     if (!part) return;
+    if (held) held.part = part;
+    if (held && !held.acts) return;
+    host.dispatchEvent(new Event("moved"));
     if (playing?.plays in part) stop();
     own.failed = "";
-    if (asks && !asks.only && !saves) ask();
+    if (asks && !asks.only && !saves && !held) ask();
     Object.assign(state, part);
     changed();
   }
@@ -395,44 +400,52 @@ export async function start(host, figure) {
     host.state = { ...state };
   }
 
-  // A ring is dragged whichever way the pointer goes. Elsewhere, a finger that moves up or down scrolls the page, and changes
-  // nothing: what it means is known only when it has moved a little, or has been lifted.
-  /** @type {{ x: number, y: number, ring: string, acts: boolean } | null} */
-  let held = null; // the pointer that is down: where it came down, whether it acts, and the ring that it holds
+  // A finger that moves up or down scrolls the page, and changes nothing: what it means is known only when it has moved sideways,
+  // or has been lifted. Only a ring that is steep may be dragged whichever way, unless the page is still gliding on.
   const place = ({ clientX, clientY }) => {
     const box = svg.getBoundingClientRect();
     return [clientX - box.left, clientY - box.top];
   };
-  const act = (event) => {
-    const [x, y] = place(event);
-    const ring = handles.find(({ name }) => name === held.ring);
+  const act = (x, y) => {
+    const ring = handles.find(({ name }) => name === held.ring?.name);
     move(ring ? ring.move(x, y) : figure.point?.(x, y, state, own));
   };
-  svg.addEventListener("pointerdown", (event) => {
+  host.addEventListener("pointerdown", (event) => {
     if (event.button || !event.isPrimary) return;
+    const target = /** @type {Element} */ (event.target);
     const finger = event.pointerType === "touch";
     const [x, y] = place(event);
     const far = (ring) => Math.hypot(ring.x - x, ring.y - y);
     const ring = handles.filter((one) => far(one) < (finger ? 28 : 18)).sort((a, b) => far(a) - far(b))[0];
-    if (!ring && !figure.point) return;
-    held = { x, y, ring: ring?.name, acts: Boolean(ring) || !finger };
+    const pictured = svg.contains(target) && (ring || figure.point);
+    if (pictured || target.matches("[type=range]")) held = { x, y, ring, acts: !finger, before: { ...state } };
+    if (!pictured) return;
     svg.setPointerCapture(event.pointerId); // the ring itself is drawn anew
-    if (held.acts) { event.preventDefault(); act(event); }
+    event.preventDefault();
+    act(x, y);
   });
-  svg.addEventListener("touchstart", (event) => { if (held?.ring) event.preventDefault(); }, { passive: false }); // or it scrolls
-  svg.addEventListener("pointermove", (event) => {
-    if (!held || !event.isPrimary) return;
-    const [right, down] = place(event).map((at, axis) => Math.abs(at - [held.x, held.y][axis]));
-    held.acts ||= right > SLIP && right > down;
-    if (held.acts) act(event);
-  });
-  svg.addEventListener("pointerup", (event) => {
+  svg.addEventListener("touchstart", (event) => {
+    if (!held?.ring?.steep || !event.cancelable) return;
+    event.preventDefault(); // or it scrolls
+    held.acts = true;
+  }, { passive: false });
+  host.addEventListener("pointermove", (event) => {
     if (!held || !event.isPrimary) return;
     const [x, y] = place(event);
-    if (!held.acts && Math.hypot(x - held.x, y - held.y) < SLIP) act(event);
+    held.acts ||= Math.abs(x - held.x) > Math.max(SLIP, Math.abs(y - held.y));
+    if (held.acts && event.target === svg) act(x, y);
+  });
+  host.addEventListener("pointerup", ({ isPrimary }) => {
+    if (!held || !isPrimary) return;
+    const { part } = held;
+    held = null;
+    move(part);
+  });
+  host.addEventListener("pointercancel", () => {
+    if (held?.acts) Object.assign(state, held.before);
+    if (held) redraw(); // a slider has moved already
     held = null;
   });
-  svg.addEventListener("pointercancel", () => { held = null; });
   svg.classList.toggle("points", Boolean(figure.point));
 
   plain.insertBefore(host, plain.querySelector("figcaption"));
@@ -463,8 +476,7 @@ export async function start(host, figure) {
       done();
     };
     host.addEventListener("click", touched, { capture: true, once: true });
-    host.addEventListener("input", touched, { capture: true, once: true });
-    host.addEventListener("pointerdown", (event) => { if (event.pointerType === "mouse") touched(event); }, true);
+    host.addEventListener("moved", touched, { once: true });
     waiting.add(one);
     near.observe(stageBox);
   }

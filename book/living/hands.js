@@ -152,10 +152,9 @@ function drawClocks(stage, state, hands, waves, to) {
   const R = Math.min(cell / 2 - 15, 40);
   const tall = 2 * R + 60;
   const highest = Math.max(...waves.map(({ height }) => height));
-  const [thick, thin] = [`heights of thick hands add up to the ${to}`, "grey: met in training; red: not; filled: adds more"];
-  const keys = columns < 8 ? [thick, thin] : [`${thick}; ${thin} than in training`];
+  const keys = [`heights of thick hands add up to the ${to}`, "grey: met in training; red: not; filled: adds more"];
   keys.forEach((words, line) => stage.text(stage.width / 2, 12 + 15 * line, words, "number"));
-  const top = 1 + 15 * keys.length;
+  const top = 31;
   hands.forEach(({ angle, adds, most, reach, known }, i) => {
     const [x, y] = [cell * (i % columns + 0.5), top + tall * Math.floor(i / columns) + R + 34];
     const at = (turned, r) => `${(x + r * Math.sin(turned)).toFixed(2)} ${(y - r * Math.cos(turned)).toFixed(2)}`;
@@ -178,7 +177,7 @@ function drawClocks(stage, state, hands, waves, to) {
       const to = Math.atan2(toX - x, y - toY);
       const by = shortest(to - dial) / OCTAVE;
       return { [`p${i}`]: clip(held(octaves + by), SLOWEST, FASTEST), method: "own" };
-    });
+    }, octaves !== 0); // on top, it moves sideways
   });
   return top + tall * (waves.length / columns);
 }
@@ -221,7 +220,7 @@ export const figure = {
     const smoothed = curve === record.curve ? record.smoothed : smooth(curve);
 
     const { width } = stage;
-    const phone = width < 480;
+    const phone = width < 500;
     const hands = handsAt(state.d, waves, omega);
     if (own.scored?.key !== key) own.scored = { key, scores: distances.map((distance) => scoreAt(distance, waves, omega) - most) };
     const { scores } = own.scored;
@@ -287,7 +286,7 @@ export const figure = {
     const before = `As trained, the cliff is at position ${Math.round(was)}${rose}.`;
     if (own.slow) return `This browser is too slow to run the model, so the curve is still the recorded one. ${before}`;
     if (!changed) return `${hand} ${before}`;
-    if (!running) return `${described(state)}: run the model to see what this changes. The curve is still the recorded one. ${before}`;
+    if (!running) return `${described(state)}: the model hasn't been asked about this yet. The curve is still the recorded one. ${before}`;
     if (!found) return `${described(state)}: the model is reading the first text. The curve in grey is the one before.`;
     const read = found.done ? `is the mean over ${found.done} of ${TEXTS} texts` : `shows the first ${FIRST} bytes of one text`;
     if (found.done < TEXTS) return `${described(state)}: so far, the curve ${read}.`;

@@ -48,9 +48,10 @@ export const figure = {
     stage.handle("head", plot.x(layer), plot.y(head), own.at);
 
     const at = HEADS * layer + head;
-    const top = (narrow ? 170 : 220) + 40;
+    const top = stage.height + 16;
     const half = narrow ? width : width / 2 - 8;
-    const boxes = [{ left: 0, top, width: half, height: 190 }, narrow ? { left: 0, top: top + 200, width, height: 190 } : { left: width - half, top, width: half, height: 190 }];
+    const high = narrow ? 140 : 190;
+    const boxes = [0, 1].map((at) => ({ left: at * (width - half), top: narrow ? top + at * (high + 10) : top, width: half, height: high }));
     const bins = range(edges.length + 1);
     const names = ["first", ...edges].map((edge, bin) => [bin, edge]).filter(([bin]) => [0, 2, 5, 8, 11].includes(bin));
     const by = stage.plot(boxes[0], { x: [-0.5, edges.length + 0.5], y: [0, 100], xTicks: names, yTicks: [0, 50, 100], xLabel: "at least this far back", yLabel: "attention, %" });

@@ -52,7 +52,7 @@ export const figure = {
       row.text(anchor === "end" ? to : from, y, `token ${written(at)} averages ${tokens(held)}`, `${color} words`, anchor, [0, y > 0 ? -10 : 20]);
     }
 
-    stage.handle("earlier", row.x(n), row.y(0), (x) => ({ d: clip(Math.round((row.x(m) - x) / (row.x(m) - row.x(m - 1))), 0, 48) }));
+    stage.handle("earlier", row.x(n), row.y(0), (x) => ({ d: clip(Math.round((row.x(m) - x) / (row.x(m) - row.x(m - 1))), 0, 48) }), false);
 
     const chart = stage.plot(
       { left: 0, top: 164, width: stage.width, height: 270, right: 12 },

@@ -58,7 +58,7 @@ export const figure = {
       plot.line([i, x], [0, y], "thin");
       if (!photograph) plot.arrow(x + 0.4 * cosine, y, "vermillion", false, [x, y]);
       plot.dots([x], [y], "blue", Math.max(6, unit / 17), false);
-      stage.handle(`bob${i}`, plot.x(x), plot.y(y), (to) => ({ t: moment(omega, (to - plot.x(i)) / (0.24 * unit), t) }));
+      stage.handle(`bob${i}`, plot.x(x), plot.y(y), (to) => ({ t: moment(omega, (to - plot.x(i)) / (0.24 * unit), t) }), false);
       const bottom = plot.y(low) + 20;
       const beside = photograph || narrow ? 0 : 10;
       stage.text(plot.x(i) - beside, bottom, written(sine, 2), "blue words", beside ? "end" : "middle");

@@ -35,15 +35,12 @@ async function write(own, key, { sample, temperature }) {
 /** @type {(own: import("./element.js").Own, sample: number) => string} */
 const promptOf = ({ data: { windows } }, sample) => windows[(sample - 1) % windows.length].slice(0, PROMPT);
 
-const narrow = ({ width }) => width < 560;
-
 // One text, byte by byte on a grid, so that a byte's place in the grid shows its position.
 function lay(stage, top, text, { name, color }, known) {
-  const perRow = narrow(stage) ? 32 : 64;
+  const perRow = stage.width < 560 ? 32 : 64;
   const step = Math.min(9, stage.width / perRow);
-  const high = narrow(stage) ? 23 : 28;
   const x = (at) => (at % perRow) * step;
-  const y = (at) => top + 40 + Math.floor(at / perRow) * high;
+  const y = (at) => top + 40 + Math.floor(at / perRow) * 28;
   stage.text(0, top + 14, name, `${color} words`, "start");
   for (const at of [64, FROM]) {
     stage.add(`<path class="rule" d="M${x(at)} ${y(at) - 22}v28"/>`);
@@ -71,32 +68,26 @@ export const figure = {
     temperature: { label: "Temperature", values: [0, 0.2, 0.4, 0.6, 0.8, 1], value: 0.6 },
     another: { label: "Another prompt", when: (_, own) => own.asked, press: ({ sample }) => ({ sample: sample % 32 + 1 }) },
   },
-  asks: { label: "Let the models write (loads 470 kB)", always: true },
+  asks: { label: "Let the models write (loads 470 kB)", always: true, only: true },
   draw(stage, { sample, temperature }, own) {
     const { shares } = own.data["{for}"];
     own.texts ??= {};
     const key = `${temperature}/${sample}`;
     if (own.asked && !own.texts[key]) own.wait(write(own, key, { sample, temperature }), () => { delete own.texts[key]; });
     const middles = shares[0].map((_, at) => PROMPT + 16 + 32 * at);
-    if (!narrow(stage)) { // on a phone, there are only the texts
-      const plot = stage.plot(
-        { left: 0, top: 0, width: stage.width, height: 228, right: 16 },
-        {
-          x: [32, 256], xTicks: [32, 64, FROM, 160, 208, 256], xLabel: "byte at which the word begins",
-          y: [0, 100], yTicks: [0, 50, 100], yLabel: "known words, %", title: "32 prompts, temperature 0.6",
-        },
-      );
-      for (const at of [64, FROM]) plot.rule({ x: at });
-      WRITERS.forEach(({ name, color, dash }, at) => {
-        plot.line(middles, shares[at], `${color} ${dash ?? ""}`);
-        plot.text(middles.at(-1), shares[at].at(-1), name, `${color} words`, "end", [8, at === 2 ? 22 : -8]);
-      });
-    }
+    const plot = stage.plot(
+      { left: 0, top: 0, width: stage.width, height: 200, right: 16 },
+      {
+        x: [32, 256], xTicks: [32, 64, FROM, 160, 208, 256], xLabel: "byte at which the word begins",
+        y: [0, 100], yTicks: [0, 50, 100], yLabel: "known words, %", title: "32 prompts, temperature 0.6",
+      },
+    );
+    for (const at of [64, FROM]) plot.rule({ x: at });
+    WRITERS.forEach(({ name, color, dash }, at) => {
+      plot.line(middles, shares[at], `${color} ${dash ?? ""}`);
+      plot.text(middles.at(-1), shares[at].at(-1), name, `${color} words`, "end", [8, at === 2 ? 22 : -8]);
+    });
 
-    const texts = own.texts[key];
-    // Texts to come have their space already, so that nothing below jumps.
-    const put = (writer, at) => lay(stage, stage.height + 12, texts?.[at] ?? promptOf(own, sample), writer, own.known);
-    const counts = WRITERS.map(put);
     if (!own.asked) {
       const [rope, windowed, alibi] = shares.map((row) => `${Math.round(row[3])} %`);
       return sample === 1 && temperature === 0.6
@@ -105,6 +96,10 @@ export const figure = {
         : `The models haven't continued prompt ${sample} at temperature ${temperature} yet. `
           + "The button lets them write.";
     }
+    const texts = own.texts[key];
+    // Texts to come have their space already, so that nothing below jumps.
+    const put = (writer, at) => lay(stage, stage.height + 12, texts?.[at] ?? promptOf(own, sample), writer, own.known);
+    const counts = WRITERS.map(put);
     if (!WRITERS.every((_, at) => texts?.[at])) return `The models are continuing prompt ${sample}.`;
     const score = (all) => {
       const far = all.flat().filter(([begin]) => begin >= FROM);
