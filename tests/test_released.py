@@ -254,7 +254,9 @@ def test_a_clamped_pair_rotates_by_the_smaller_of_distance_and_cap() -> None:
     rotated_q, rotated_k = scheme.rotate(q, k, at, at)
     cache.extend(rotated_k, rotated_k, at)
     scores = rotated_q[:, :, 30:] @ rotated_k.repeat_interleave(3, dim=1).mT / 8
-    found = scores + scheme.bias(rotated_q[:, :, 30:], at[30:], at)
+    bias = scheme.bias(rotated_q[:, :, 30:], at[30:], at)
+    assert bias is not None
+    found = scores + bias
     distance = (at[30:, None] - at)[..., None].clamp(max=torch.tensor([caps.get(pair, 40) for pair in range(32)]))
     angles = torch.exp(1j * distance * released.OMEGA)
     a, b = (torch.view_as_complex(x.double().unflatten(-1, (-1, 2))) for x in (q[:, :, 30:], k.repeat_interleave(3, dim=1)))

@@ -5,13 +5,12 @@ const TRAINED = 8192; // tokens, the length in its file
 const WIDTH = 256; // tokens in each point of a curve
 const HIGH = 0.5; // nats: the cliff is where a curve first rises above this
 const AT = Array.from({ length: 56 }, (_, n) => WIDTH * n + WIDTH / 2);
-const MEASURED = [19, 25]; // the pairs that ran at all speeds
 // In the order of the recorded curves.
 const TOGETHER = ["22 and 23", "21 to 23", "22 to 24", "20 to 24", "20 to 31", "22 to 31", "24 to 31"];
 const RECIPES = ["position interpolation", "NTK-aware scaling", "YaRN", "Llama 3’s recipe", "YaRN without its attention factor"];
 
 const named = (names) => Object.fromEntries(names.map((name, at) => [`${at}`, name]));
-const anySpeed = (pair) => pair >= MEASURED[0] && pair <= MEASURED[1];
+const anySpeed = (pair) => pair >= 19 && pair <= 25; // these pairs ran at all speeds
 const speedOf = ({ pair, speed }) => (anySpeed(pair) ? speed : "0.5");
 
 // The curve of a setting, what it is called, and of how many texts it is the mean.
@@ -40,7 +39,7 @@ function standing(curve) {
 
 /** @type {import("./element.js").Figure<{ what: string, pair: number, speed: string, together: string, recipe: string, factor: string }>} */
 export const figure = {
-  label: "The loss of a released model beyond its training length, with other speeds of its pairs",
+  label: "The loss of a released model beyond its training length",
   needs: ["{for}"],
   controls: {
     what: { label: "Changed", options: { released: "nothing", pair: "one pair", together: "several pairs", recipe: "a recipe" }, value: "released" },
