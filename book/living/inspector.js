@@ -96,7 +96,7 @@ function reportInHtml(report, { model }, own) {
   });
   const limits = report.limits.map(([at, what]) => item(`${tokens(at)}: ${escaped(what)}`));
   const grows = limits.length ? ["<p>As texts grow:</p><ul>", ...limits, "</ul>"].join("") : "";
-  const unknown = report.unknown ? `<p>The table of models has none of the type ${escaped(report.unknown)}, so this is what the file alone says.</p>` : "";
+  const unknown = report.unknown ? `<p>Unknown type ${escaped(report.unknown)}: this is what the file alone says.</p>` : "";
   const source = own.data.inspector.released[model]?.source;
   const from = source ? `Its configuration is ${link(source, "a published one")}. ` : "";
   return `${found.join("")}${unknown}<ul>${kinds.join("")}</ul>${grows}<p>${from}The model’s class may do something else than its configuration says. This builds it: <code>${COMMAND}</code></p>`;

@@ -77,7 +77,7 @@ export const figure = {
     });
     const who = `${slow ? "With pair 3 at half its speed, the" : "The"} query at position ${position}`;
     if (!layers) {
-      return `The model ${own.asked ? "is reading" : "hasn't been asked about this query yet"}. The lines in grey are those before.`;
+      return `The model ${own.asked ? "is reading" : "hasn't been asked about this query yet"}. Grey lines are those before.`;
     }
     const over = done < TEXTS ? `mean over ${done} of ${TEXTS} texts so far` : `mean over ${TEXTS} texts`;
     return position < TRAINED
