@@ -99,7 +99,7 @@ function reportInHtml(report, { model }, own) {
   const unknown = report.unknown ? `<p>Unknown type ${escaped(report.unknown)}: this is what the file alone says.</p>` : "";
   const source = own.data.inspector.released[model]?.source;
   const from = source ? `Its configuration is ${link(source, "a published one")}. ` : "";
-  return `${found.join("")}${unknown}<ul>${kinds.join("")}</ul>${grows}<p>${from}The model’s class may do something else than its configuration says. This builds it: <code>${COMMAND}</code></p>`;
+  return `${found.join("")}${unknown}<ul>${kinds.join("")}</ul>${grows}<p>${from}The model’s class may do something else. This builds it: <code>${COMMAND}</code></p>`;
 }
 
 /** The kinds of layers that rotate, those first that see farthest. */
