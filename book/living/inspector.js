@@ -94,12 +94,12 @@ function reportInHtml(report, { model }, own) {
     const [head, ...lines] = described(kind, report).map(escaped);
     return item([`<strong>${head}</strong><ul>`, ...lines.map(item), "</ul>"].join(""));
   });
-  const limits = report.limits.map(([at, what]) => item(`${tokens(at)}: ${escaped(what)}`));
+  const limits = report.limits.map(([at, what]) => item(escaped(`${tokens(at)}: ${what}`)));
   const grows = limits.length ? ["<p>As texts grow:</p><ul>", ...limits, "</ul>"].join("") : "";
-  const unknown = report.unknown ? `<p>Unknown type ${escaped(report.unknown)}: this is what the file alone says.</p>` : "";
+  const unknown = report.unknown ? `<p>Unknown type ${escaped(report.unknown)}: this is what the file says.</p>` : "";
   const source = own.data.inspector.released[model]?.source;
   const from = source ? `Its configuration is ${link(source, "a published one")}. ` : "";
-  return `${found.join("")}${unknown}<ul>${kinds.join("")}</ul>${grows}<p>${from}The model’s class may do something else. This builds it: <code>${COMMAND}</code></p>`;
+  return `${found.join("")}${unknown}<ul>${kinds.join("")}</ul>${grows}<p>${from}The class may do something else. This builds it: <code>${COMMAND}</code></p>`;
 }
 
 /** The kinds of layers that rotate, those first that see farthest. */
@@ -117,7 +117,7 @@ const isStretched = (state, own) => {
 
 /** @type {import("./element.js").Figure<{ model: string, n: number, trained: number, before: string, text: string, config: string, kind: number }>} */
 export const figure = {
-  label: "The pairs of a model as lines over the length of a text: where each completes a circle, and where its angles are new",
+  label: "The pairs of a model as lines over the length of a text: where each completes a circle, and where angles are new",
   needs: ["inspector"],
   reports: true,
   unsent: true,
