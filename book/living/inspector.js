@@ -95,7 +95,7 @@ function reportInHtml(report, { model }, own) {
     return item([`<strong>${head}</strong><ul>`, ...lines.map(item), "</ul>"].join(""));
   });
   const limits = report.limits.map(([at, what]) => item(escaped(`${tokens(at)}: ${what}`)));
-  const grows = limits.length ? ["<p>As texts grow:</p><ul>", ...limits, "</ul>"].join("") : "";
+  const grows = limits.length ? `<p>As texts grow:</p><ul>${limits.join("")}</ul>` : "";
   const unknown = report.unknown ? `<p>Unknown type ${escaped(report.unknown)}: this is what the file says.</p>` : "";
   const source = own.data.inspector.released[model]?.source;
   const from = source ? `Its configuration is ${link(source, "a published one")}. ` : "";
