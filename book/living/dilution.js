@@ -27,7 +27,7 @@ function percent(value) {
 
 /** @type {import("./element.js").Figure<{ lead: number, keys: number, factor: string, trained: number }>} */
 export const figure = {
-  label: "The share of one key that matches best, as a function of the number of keys, with and without a factor for the scores",
+  label: "The share of the key that matches best by the number of keys, with and without a factor for the scores",
   controls: {
     lead: { label: "Lead of the best key", min: 1, max: 16, value: 8 },
     keys: { label: "Keys in the text", values: powers(4, 20), value: 16384 },

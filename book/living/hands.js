@@ -184,7 +184,7 @@ function drawClocks(stage, state, hands, waves, to) {
 
 /** @type {import("./element.js").Figure<{ d: number, seed: string, by: string, method: string, [pair: string]: any }>} */
 export const figure = {
-  label: "The eight pairs of a trained model with RoPE as clocks, what they add to the score of a distant key, and the model’s loss",
+  label: "The eight pairs of a trained model as clocks, what they add to the score of a distant key, and the loss",
   needs: ["{for}"],
   more: "The speeds as sliders",
   controls: {

@@ -106,7 +106,7 @@ async function work() {
   working = false;
 }
 
-const REFUSED = "The model can't run here, because this browser doesn't let the page start a worker (a script that runs in the background).";
+const REFUSED = "The model can't run here, because this browser doesn't let the page start a worker.";
 const sent = new Set();
 /** @type {Worker} */
 let worker;
