@@ -29,16 +29,7 @@ from posenc_course.experiment.__main__ import main
 from posenc_course.experiment._files import run_of
 from posenc_course.experiment._parts import PARTS, Part
 from posenc_course.experiment._pool import run_all
-from posenc_course.experiment.config import (
-    ALL_SCHEMES,
-    PRESETS,
-    RATES,
-    SCALES,
-    SCHEMES,
-    Config,
-    Run,
-    build_model,
-)
+from posenc_course.experiment.config import ALL_SCHEMES, PRESETS, RATES, SCALES, SCHEMES, Config, Run, build_model
 from posenc_course.experiment.corpus import DATA, Corpus, load_corpus
 from posenc_course.experiment.evaluation import (
     CHANGES,
@@ -508,13 +499,6 @@ def test_what_is_there_is_kept_and_what_is_missing_is_made(made: Path, tmp_path:
     assert records(tmp_path) == records(made)
 
 
-def test_a_report_has_the_configuration_of_its_runs_whatever_preset_they_are_named_after(made: Path, tmp_path: Path) -> None:
-    changed_preset = replace(TINY, name="quick").as_json()
-    rewritten(made / "text-rope-0.npz", lambda said, _: said | {"config": changed_preset}, tmp_path / "text-rope-0.npz")
-    assert merge(tmp_path)["config"] == changed_preset
-    assert "command" not in merge(tmp_path), "the preset's own command would not make these runs"
-
-
 def test_the_time_left_counts_every_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten seconds a run, eight runs: what is under way counts by its share, and no more once it is done."""
     seconds = 0.0
@@ -820,15 +804,6 @@ def test_bad_options_end_in_one_line_and_code_2(
     assert not folder.exists()
 
 
-def test_help_names_all_that_is_accepted(capsys: pytest.CaptureFixture[str]) -> None:
-    packaged = {path.stem for path in (DATA / "experiment").glob("*.json")}
-    for command, accepted in ({"run": {*PRESETS, *ALL_SCHEMES, *PARTS}, "report": packaged}).items():
-        with pytest.raises(SystemExit):
-            main([command, "--help"])
-        said = "".join(capsys.readouterr().out.split())  # wherever lines were broken
-        assert not [name for name in accepted if name not in said]
-
-
 def test_options_choose_the_runs(tmp_path: Path) -> None:
     changes = [f"--set={name}={json.dumps(value)}" for name, value in TINY.as_json().items()]
     chosen = ["--schemes=none,rope", "--seeds=1,2", "--parts=copy", "--set=seeds=[0,1,2]", '--set=parts=["text","copy"]']
@@ -861,6 +836,7 @@ def test_the_committed_files_say_how_they_were_made() -> None:
     for name in ("quick", "full", "newer"):
         path = DATA / "experiment" / f"{name}.json"
         assert path.stat().st_size < 700_000
+        assert load_results(name)["config"] == PRESETS[name].as_json(), "the preset was changed after its results were made"
         assert load_results(name)["command"] == f"python -m posenc_course.experiment run --preset {name}"
         for how in load_results(name)["made"]:
             assert how["corpus"] == load_corpus().sha256
