@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from posenc_course.alibi import AlibiPositions
 from posenc_course.contextual import ForgettingPositions, RecurrentPositions, ReflectedPositions, SelectiveRotaryPositions
@@ -20,10 +20,24 @@ from posenc_course.rope import RotaryPositions
 from posenc_course.schemes import PositionScheme
 from posenc_course.sinusoidal import SinusoidalPositions, frequencies
 
-if TYPE_CHECKING:
-    from posenc_course.experiment.config import Config
-
 Layers: TypeAlias = PositionScheme | list[PositionScheme]  # one scheme for all layers, or one for each
+
+
+class Sizes(Protocol):
+    """What is known of a decoder when its scheme is built; the lab's configurations have it."""
+
+    @property
+    def d_model(self) -> int: ...
+    @property
+    def num_heads(self) -> int: ...
+    @property
+    def num_layers(self) -> int: ...
+    @property
+    def length(self) -> int: ...
+    @property
+    def longest(self) -> int: ...
+    @property
+    def d_head(self) -> int: ...
 
 
 class Scheme(NamedTuple):
@@ -33,7 +47,7 @@ class Scheme(NamedTuple):
     color: str
     marker: str
     linestyle: str
-    build: Callable[[Config], Layers] | None = None  # None if the lab doesn't train it
+    build: Callable[[Sizes], Layers] | None = None  # None if the lab doesn't train it
 
 
 @dataclass(frozen=True)
@@ -43,7 +57,7 @@ class Mix:
     most: str
     last: str
 
-    def __call__(self, sizes: Config) -> list[PositionScheme]:
+    def __call__(self, sizes: Sizes) -> list[PositionScheme]:
         """Build both, and give each layer one of them."""
         every = min(4, sizes.num_layers)
         most, last = (build(sizes) for name in (self.most, self.last) if (build := ROSTER[name].build))
@@ -52,16 +66,16 @@ class Mix:
         return [last if layer % every == every - 1 else scheme for layer, scheme in enumerate(usual)]
 
 
-def _rope(sizes: Config) -> RotaryPositions:
+def _rope(sizes: Sizes) -> RotaryPositions:
     return RotaryPositions(frequencies(sizes.d_head))
 
 
-def _quarter(sizes: Config) -> int:
+def _quarter(sizes: Sizes) -> int:
     """A quarter of the pairs of channels, at least one."""
     return max(1, sizes.d_head // 8)
 
 
-def _gated(kind: Callable[[int, int], PositionScheme]) -> Callable[[Config], Layers]:
+def _gated(kind: Callable[[int, int], PositionScheme]) -> Callable[[Sizes], Layers]:
     """A scheme with gates, of which each layer has its own."""
     return lambda sizes: [kind(sizes.d_model, sizes.num_heads) for _ in range(sizes.num_layers)]
 

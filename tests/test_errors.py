@@ -668,7 +668,7 @@ EXEMPT = {
     "temperature.ScaledPositions.embed": "as the scheme inside",
     "temperature.ScaledPositions.bias": "as the scheme inside",
     **dict.fromkeys(
-        (f"experiment.folder.{name}" for name in ("run_experiment", "evaluate_again", "merge", "save_report")),
+        (f"experiment.folder.{name}" for name in ("run_experiment", "merge", "save_report")),
         "in test_experiment.py",
     ),
 }

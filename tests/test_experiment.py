@@ -11,45 +11,25 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-import cloudpickle  # type: ignore[import-untyped]
-import dask
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from distributed import LocalCluster
 from torch import Tensor
 from torch.nn.modules.module import register_module_forward_pre_hook
 
 from posenc_course.attention import MultiHeadAttention
-from posenc_course.contextual import ForgettingPositions, RecurrentPositions, ReflectedPositions, SelectiveRotaryPositions
-from posenc_course.conventions import read_rotation
 from posenc_course.experiment import runs, tasks
 from posenc_course.experiment.__main__ import main
 from posenc_course.experiment._files import run_of
 from posenc_course.experiment._parts import PARTS, Part
-from posenc_course.experiment._pool import News
-from posenc_course.experiment._possible import require_possible
-from posenc_course.experiment._require import require_text
-from posenc_course.experiment.config import (
-    ALL_SCHEMES,
-    MULTIPLES,
-    NEWER,
-    PRESETS,
-    RATES,
-    SCALES,
-    SCHEMES,
-    Config,
-    Run,
-    build_model,
-    build_scheme,
-)
+from posenc_course.experiment._pool import run_all
+from posenc_course.experiment.config import ALL_SCHEMES, PRESETS, RATES, SCALES, SCHEMES, Config, Run, build_model
 from posenc_course.experiment.corpus import DATA, Corpus, load_corpus
 from posenc_course.experiment.evaluation import (
     CHANGES,
@@ -57,31 +37,17 @@ from posenc_course.experiment.evaluation import (
     changes_of,
     evaluate_task,
     evaluate_text,
-    linear_along_ones,
     possible_changes,
     token_losses,
 )
-from posenc_course.experiment.folder import (
-    _Clock,
-    _perform,
-    evaluate_again,
-    load_model,
-    load_results,
-    merge,
-    run_experiment,
-    save_report,
-)
+from posenc_course.experiment.folder import _Clock, load_model, load_results, merge, run_experiment, save_report
 from posenc_course.experiment.report import bits_per_byte, curve, describe, scores, tables
 from posenc_course.experiment.runs import measure, train_run
 from posenc_course.learned import LearnedPositions
-from posenc_course.naive import LinearPositions
-from posenc_course.nope import NoPositions
-from posenc_course.polar import PolarPositions
-from posenc_course.relative import ShawPositions, T5Positions, WindowedPositions, t5_buckets
+from posenc_course.relative import WindowedPositions
 from posenc_course.rope import RotaryPositions
 from posenc_course.rope_scaling import ntk_aware, position_interpolation, yarn, yarn_attention_factor
 from posenc_course.schemes import PositionScheme
-from posenc_course.sinusoidal import frequencies
 from posenc_course.transformer import Block, Decoder
 from tests.commands import FORKS, ROOT, WEEKLY
 
@@ -91,15 +57,6 @@ TINY = Config(
     task_length=16, task_steps=1, side_steps=1,
 )  # fmt: skip
 T = TINY.length
-
-
-# A description whose training text is empty, all there is, or no whole number of bytes; or whose checksum is a number.
-CUTS = [f'{{"files": {{"train": {{"a.py": {cut}}}}}, "sha256": "0"}}' for cut in (0, -5, 10**9, 5.5)]
-CUTS.append('{"files": {"train": {"a.py": 5}}, "sha256": 5}')
-
-
-def tiny(**changes: Any) -> Config:
-    return replace(TINY, **changes)
 
 
 def silent(_: str) -> None:
@@ -133,15 +90,13 @@ def batches(config: Config, run: Run, monkeypatch: pytest.MonkeyPatch) -> list[T
 
 @contextmanager
 def forking() -> Iterator[None]:
-    """Fork the processes of a pool or a cluster from the server that kernels come from: they needn't import torch."""
-    if WEEKLY or not FORKS:
-        yield
-        return
-    from tests.kernels import CONTEXT, start_server
+    """Fork the processes of a pool from the server that kernels come from: they needn't import torch."""
+    with pytest.MonkeyPatch.context() as patch:
+        if FORKS and not WEEKLY:
+            from tests.kernels import CONTEXT, start_server
 
-    start_server()
-    with pytest.MonkeyPatch.context() as patch, dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
-        patch.setattr("posenc_course.experiment._pool.get_context", lambda _: CONTEXT)
+            start_server()
+            patch.setattr("posenc_course.experiment._pool.get_context", lambda _: CONTEXT)
         yield
 
 
@@ -154,13 +109,7 @@ def records(folder: Path) -> list[dict[str, Any]]:
     return [{key: value for key, value in run.items() if key != "cpu_seconds"} for run in merge(folder)["runs"]]
 
 
-# ── the text ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_whoever_changes_the_text_changes_a_copy() -> None:
-    own = load_corpus().validation
-    own[0] += 1
-    assert load_corpus().validation[0] != own[0]
+# ── the text ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_the_text_is_the_frozen_one_and_split_by_file() -> None:
@@ -189,15 +138,7 @@ def test_a_text_that_is_not_the_frozen_one_is_refused(tmp_path: Path) -> None:
         load_corpus(tmp_path)
 
 
-@pytest.mark.parametrize("described", ["[]", "{}", '{"files": {"train": {"a.py": "3"}}, "sha256": ""}', *CUTS])
-def test_a_description_of_another_text_is_refused(described: str, tmp_path: Path) -> None:
-    (tmp_path / "corpus.xz").write_bytes((DATA / "corpus.xz").read_bytes())
-    (tmp_path / "corpus.json").write_text(described)
-    with pytest.raises(ValueError, match=r"no complete text in .*: reinstall the package"):
-        load_corpus(tmp_path)
-
-
-# ── the tasks ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the tasks ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("task", tasks.TASKS)
@@ -236,19 +177,7 @@ def test_the_right_answers_are_right(task: str, length: int) -> None:
             assert answers[place] == right
 
 
-def test_without_positions_one_layer_cannot_know_which_name_came_first() -> None:
-    """Proved: the last token looks at a set. So the sentence with the names exchanged gets the same outputs, trained or not."""
-    model, _ = train_run(replace(TINY, task_steps=20), Run("order", "none", 0))
-    tokens = tasks.order(torch.Generator().manual_seed(1), 8, 32)[0]
-    exchanged = tokens.clone()
-    for sentence in exchanged:
-        first, second = (sentence < 16).nonzero().flatten().tolist()
-        sentence[[first, second]] = sentence[[second, first]]
-    assert not torch.equal(tokens, exchanged)
-    assert torch.allclose(model(tokens)[:, -1], model(exchanged)[:, -1], atol=1e-5)
-
-
-# ── what is measured ─────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── what is measured ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def tiny_model(scheme: str) -> Decoder:
@@ -313,28 +242,6 @@ def test_a_task_is_measured_on_its_answers_alone(task: str) -> None:
         assert found["accuracy"][str(L)] == pytest.approx((outputs.argmax(dim=-1) == answers).double().mean().item(), abs=1e-4)
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_a_window_hides_what_is_farther_and_nothing_else(scheme: str) -> None:
-    model = tiny_model(scheme)
-    tokens = torch.randint(128, (2, 3 * T), generator=torch.Generator().manual_seed(0))
-    windowed = changed(model, "window", 3 * T, T)
-    with torch.inference_mode():
-        assert torch.allclose(model(tokens[:, :T]), windowed(tokens[:, :T]), atol=1e-5)
-        other = tokens.clone()
-        other[:, 0] = (other[:, 0] + 1) % 128
-        moved = (windowed(tokens) != windowed(other)).flatten(start_dim=2).any(dim=-1).any(dim=0)
-    assert moved[0]
-    assert moved[T - 1]
-    assert not moved[T:].any()  # one layer: what is T back or more is out of sight
-
-
-def test_a_window_reaches_as_far_to_either_side() -> None:
-    m = torch.arange(9)
-    bias = WindowedPositions(NoPositions(), 3).bias(torch.ones(1, 1, 9, 2), m, m)
-    assert torch.equal(bias[0, 0] == 0, (m - m[:, None]).abs() < 3)
-    assert torch.equal(bias[0, 0] == -math.inf, (m - m[:, None]).abs() >= 3)
-
-
 def test_changes_are_the_packages_own_formulas() -> None:
     """For the presets' length of 64, where rounding YaRN's ends, or not, makes a difference."""
     rope, learned = tiny_model("rope"), tiny_model("learned")
@@ -372,18 +279,7 @@ def test_a_mix_is_changed_in_all_layers_if_all_allow_it() -> None:
         assert (type(windowed.scheme), windowed.window) == (type(scheme), 64)
 
 
-def test_linear_positions_in_all_channels_alike_are_no_positions() -> None:
-    """LayerNorm subtracts them, exactly; along +1, -1, … it does not."""
-    assert linear_along_ones() < 1e-9
-    model = tiny_model("none")
-    tokens = torch.arange(32)[None]
-    with torch.inference_mode():
-        without = model(tokens)
-        model.scheme = LinearPositions(TINY.d_model)
-        assert (model(tokens) - without).abs().max() > 0.1
-
-
-# ── runs ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── runs ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_every_part_has_its_runs() -> None:
@@ -400,73 +296,21 @@ def test_every_part_has_its_runs() -> None:
 
 def test_a_part_is_one_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(PARTS, "twice", Part("twice", ("first", "second"), ("rope",)))
-    run_experiment(tiny(parts=("text", "twice")), tmp_path, parts=["twice"], say=silent)
+    run_experiment(replace(TINY, parts=("text", "twice")), tmp_path, parts=["twice"], say=silent)
     assert {path.stem for path in tmp_path.glob("*.npz")} == {"twice-rope-first-0", "twice-rope-second-0"}
-    assert main(["evaluate", str(tmp_path), "--parts", "twice"]) == main(["report", str(tmp_path)]) == 0
+    assert main(["report", str(tmp_path)]) == 0
     assert re.search(r"twice: nats per byte, last +seeds .*\n +rope first +1 .*\n +rope second +1 ", capsys.readouterr().out)
 
 
-# What most layers of a newer scheme do, and what the last of every four does.
-LAYERS = {
-    **{
-        name: (name, name)
-        for name in ("window", "fast", "partial", "polar", "recurrent", "forgetting", "selective", "reflected")
-    },
-    **{f"{most}-{last}": (most, last) for most in ("window", "recurrent") for last in ("rope", "none")},
-    "rope-none": ("rope", "none"),
-}
-# With the settings that the stored runs had.
-KINDS: dict[str, PositionScheme] = {
-    "polar": PolarPositions(16, 4), "recurrent": RecurrentPositions(64, 4), "forgetting": ForgettingPositions(64, 4),
-    "selective": SelectiveRotaryPositions(64, 4, frequencies(16)), "reflected": ReflectedPositions(64, 4),
-}  # fmt: skip
-# With 16 channels a head: how many of 200 keys the last query sees, and the radians per token of the pairs that rotate.
-OMEGA = [10 ** (-i / 2) for i in range(8)]
-DOES = {"rope": (200, OMEGA), "none": (200, []), "window": (16, OMEGA), "fast": (200, OMEGA[:2]), "partial": (200, [1, 0.01])}
-
-
-def rotated(scheme: PositionScheme, x: Tensor) -> Tensor:
-    return scheme.rotate(x, x, torch.arange(x.shape[2]), torch.arange(x.shape[2]))[0]
-
-
-@pytest.mark.parametrize("num_layers", [2, 4, 6, 8])
-@pytest.mark.parametrize("name", NEWER)
-def test_each_layer_of_a_newer_scheme_does_what_the_chapters_say(name: str, num_layers: int) -> None:
-    model = build_model(replace(PRESETS["newer"], num_layers=num_layers), Run("text", name, 0))
-    positions, q = torch.arange(200), torch.randn(1, 4, 200, 16)
-    for number, scheme in enumerate(schemes(model), start=1):
-        does = LAYERS[name][number % min(4, num_layers) == 0]
-        if does in KINDS:
-            assert repr(scheme) == repr(KINDS[does])
-            continue
-        sees, omega = DOES[does]
-        bias = scheme.bias(q[:, :, -1:], positions[-1:], positions)
-        assert sees == (200 if bias is None else bias[0, 0].isfinite().sum())
-        if omega:
-            found = read_rotation(partial(rotated, scheme), 16)
-            assert found[:2] == (True, True)
-            assert found.frequencies.tolist() == pytest.approx(omega, rel=1e-5)
-        else:
-            assert scheme.rotate(q, q, positions, positions) == (q, q)
-
-
-@pytest.mark.parametrize("preset", ["full", "newer"])
-def test_models_have_as_many_parameters_as_the_stored_ones(preset: str) -> None:
-    """So gates that belong to a layer are not shared, and what is shared is not copied."""
-    for record in load_results(preset)["runs"]:
-        if record["seed"] == 0:
-            model = build_model(PRESETS[preset], run_of(record))
-            assert sum(parameter.numel() for parameter in model.parameters()) == record["parameters"], run_of(record).name
-
-
+# Of the newer schemes all, because each is put together in a way of its own.
 BEGINNINGS = {
     "full": (
         Run("text", "sinusoidal", 1), Run("nearest", "t5", 2), Run("copy", "learned", 0), Run("recall", "rope", 1),
         Run("rate", "learned", 1, "0.01"), Run("scale", "sinusoidal", 2, "paper"),
     ),
     "newer": (
-        Run("text", "window-rope", 0), Run("recall", "recurrent-none", 1), Run("parity", "selective", 2),
-        Run("swaps", "reflected", 0),
+        *PRESETS["newer"].runs(seeds=[0], parts=["text"]),
+        Run("recall", "recurrent-none", 1), Run("parity", "selective", 2), Run("swaps", "reflected", 0),
     ),
     "no_positions": (Run("rate", "none", 0, "0.003"),),
     "recite": (Run("recite", "alibi", 1),),
@@ -596,61 +440,12 @@ def test_no_question_of_a_task_was_trained_on(task: str, monkeypatch: pytest.Mon
         assert not asked & trained
 
 
-def test_the_lab_is_what_its_chapter_says() -> None:
-    """The numbers that chapter 12 and the presets' documentation state, in the definitions that make them."""
-    full, quick, gpu = (PRESETS[name] for name in ("full", "quick", "gpu"))
-    assert MULTIPLES == (1, 2, 4, 8)
-    assert RATES == ("0.001", "0.003", "0.01", "0.03", "0.1")
-    for config in (full, quick):
-        assert (config.length, config.steps, config.warm_up, config.learning_rate) == (64, 400, 40, 3e-3)
-        assert (config.task_length, config.task_steps, config.side_steps) == (32, 300, 250)
-        assert config.steps * config.batch_size * config.length == 819_200  # bytes read
-    assert (full.num_layers, full.d_model, full.seeds) == (3, 96, (0, 1, 2))
-    assert full.parts == ("text", "nearest", "copy", "recall", "order", "rate", "scale")
-    assert (quick.num_layers, quick.d_model, quick.seeds, quick.rope_seeds) == (2, 64, (0,), (0, 1, 2))
-    assert 8 * full.length * full.spans == 2048  # bytes that sliding windows score
-    # "gpu": eleven million parameters, and 16 times the length.
-    parameters = sum(parameter.numel() for parameter in build_model(gpu, Run("text", "none", 0)).parameters())
-    assert 10.5e6 < parameters < 11.5e6
-    assert gpu.longest == 16 * gpu.length == 4096
-    # The learned table has a row for every position; Shaw and T5 stop counting at half of the training length.
-    learned, shaw, t5 = (build_scheme(name, full) for name in ("learned", "shaw", "t5"))
-    assert isinstance(learned, LearnedPositions)
-    assert len(learned.table) == 512
-    assert isinstance(shaw, ShawPositions)
-    assert len(shaw.table) == 2 * 32 + 1
-    assert isinstance(t5, T5Positions)
-    buckets = t5_buckets(torch.arange(512), len(t5.table), t5.max_distance, causal=True)
-    assert (buckets == buckets[-1]).nonzero().min() == 31  # from 31 tokens back on, all share the last bucket
-    # Tasks: 16 to 32 tokens, asked at up to 256; the hard ones take twice the steps; "order" must be answered by one layer.
-    small = {name: full.of(Run(name, "none", 0)) for name in tasks.TASKS}
-    assert {name: sizes.steps for name, sizes in small.items()} == {
-        "nearest": 300, "copy": 600, "recall": 600, "order": 300, "parity": 600, "swaps": 600,
-    }  # fmt: skip
-    assert {name: sizes.num_layers for name, sizes in small.items()} == {
-        "nearest": 2, "copy": 2, "recall": 2, "order": 1, "parity": 1, "swaps": 1,
-    }  # fmt: skip
-    assert {(sizes.d_model, sizes.length) for sizes in small.values()} == {(64, 32)}
-    assert {name: task.sequences for name, task in tasks.TASKS.items()} == dict.fromkeys(tasks.TASKS, 64) | {"order": 256}
-    # Side experiments: 250 steps at width 64, the rate that the setting says, and 32 of the longest windows.
-    for run in SIDES:
-        side = full.of(run)
-        assert (side.d_model, side.num_layers, side.steps, side.evaluation_bytes) == (64, 2, 250, 32 * 512)
-        assert side.learning_rate == (0.1 if run.part == "rate" else full.learning_rate)
-
-
 @pytest.mark.parametrize("task", tasks.TASKS)
 def test_tasks_are_learned_at_every_length_up_to_the_trained_one(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
     config = replace(TINY, task_length=32, task_steps=60 // tasks.TASKS[task].effort)
     lengths = {tokens.shape[1] for tokens in batches(config, Run(task, "none", 0), monkeypatch)}
     assert lengths <= {*range(16, 33)}
     assert {16, 32} <= lengths
-
-
-def test_one_token_in_eight_is_of_the_class_that_nearest_asks_for() -> None:
-    tokens = tasks.nearest(torch.Generator().manual_seed(0), 500, 64)[0][:, 1:]
-    assert (tokens < 8).double().mean().item() == pytest.approx(1 / 8, abs=0.01)
-    assert {*tokens.flatten().tolist()} == {*range(64)}
 
 
 def test_the_tokens_scale_is_what_its_setting_says() -> None:
@@ -661,16 +456,7 @@ def test_the_tokens_scale_is_what_its_setting_says() -> None:
         assert end == pytest.approx(ratio, rel=0.2)
 
 
-def test_the_gpu_preset_goes_through_when_shrunk() -> None:
-    shrunk = replace(
-        PRESETS["gpu"], length=16, d_model=16, num_heads=2, num_layers=1, steps=2, batch_size=2, evaluation_bytes=256, spans=1
-    )
-    assert len(PRESETS["gpu"].runs()) == 17 * 3
-    _, record = train_run(shrunk, Run("text", "t5", 0))
-    assert set(record["evaluation"]["plain"]["nonoverlapping"]) == {"16", "32", "64", "128", "256"}
-
-
-# ── a folder of runs ─────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── a folder of runs ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.fixture(scope="module")
@@ -713,47 +499,14 @@ def test_what_is_there_is_kept_and_what_is_missing_is_made(made: Path, tmp_path:
     assert records(tmp_path) == records(made)
 
 
-def test_evaluating_again_gives_the_same(made: Path, tmp_path: Path) -> None:
-    lines: list[str] = []
-    evaluate_again(copied(made, tmp_path), say=lines.append)
-    evaluate_again(tmp_path, schemes=["rope"], parts=["text"], say=lines.append)
-    assert len(lines) == 3 + 1
-    assert all(line.endswith(", as stored") for line in lines)
-    assert records(tmp_path) == records(made)
-
-
-def test_evaluating_again_replaces_what_was_measured_otherwise(made: Path, tmp_path: Path) -> None:
-    def improve(described: dict[str, Any], _: object) -> None:
-        described["record"]["evaluation"]["plain"]["nonoverlapping"]["128"] = 0.5
-
-    rewritten(copied(made, tmp_path) / "text-rope-0.npz", improve)
-    assert records(tmp_path) != records(made)
-    lines: list[str] = []
-    evaluate_again(tmp_path, schemes=["rope"], say=lines.append)
-    assert [line.rpartition(", ")[2] for line in lines] == ["not as stored"]
-    assert records(tmp_path) == records(made)
-
-
-def test_a_report_has_the_configuration_of_its_runs_whatever_preset_they_are_named_after(made: Path, tmp_path: Path) -> None:
-    changed_preset = replace(TINY, name="quick").as_json()
-    rewritten(made / "text-rope-0.npz", lambda said, _: said | {"config": changed_preset}, tmp_path / "text-rope-0.npz")
-    assert merge(tmp_path)["config"] == changed_preset
-    assert "command" not in merge(tmp_path), "the preset's own command would not make these runs"
-
-
 def test_the_time_left_counts_every_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ten seconds a run, eight runs: what is under way counts by its steps, and no more once it is done."""
+    """Ten seconds a run, eight runs: what is under way counts by its share, and no more once it is done."""
     seconds = 0.0
     monkeypatch.setattr(time, "monotonic", lambda: seconds)
     clock, (one, two) = _Clock(8), (Run("text", "none", 0), Run("text", "rope", 0))
-    for news, left in (
-        (News(one, 5, 10, 2.0), 75),
-        (News(one), 70),
-        (News(two, 5, 10, 2.0), 65),
-        (News(two), 60),
-    ):
+    for run, share, finished, left in ((one, 0.5, 0, 75), (one, 1, 1, 70), (two, 0.5, 1, 65)):
         seconds += 5
-        assert f"about {left} s left" in clock.line(news, "done" if news.loss is None else None)
+        assert clock.line(run, share, "…") == f"[{finished}/8, {seconds:.0f} s, about {left} s left] {run.name}: …"
 
 
 def test_rows_of_scores_go_by_seed_in_whatever_order_the_runs_stand() -> None:
@@ -786,64 +539,6 @@ def test_tables_show_mean_and_spread(made: Path) -> None:
     assert bits_per_byte(math.log(2)) == 1
 
 
-def spoiled(made: Path, to: Path) -> dict[str, tuple[Callable[[], object], str]]:
-    """What goes wrong with a folder, and what the message says."""
-    half = copied(made, to / "half") / "text-rope-0.npz"
-    half.write_bytes(half.read_bytes()[: half.stat().st_size // 2])
-    other = copied(made, to / "other")
-    report = to / "report.json"
-    save_report(made, report)
-    report.write_text(report.read_text()[:500])
-    (to / "a file").write_text("no folder")
-    alone = copied(made, to / "alone")
-    (alone / "config.json").unlink()
-    both = copied(made, to / "both")
-    run_experiment(replace(TINY, steps=1), to / "one step", schemes=["t5"], say=silent)
-    (both / "text-t5-0.npz").write_bytes((to / "one step/text-t5-0.npz").read_bytes())
-    return {
-        "a run cut in half": (
-            lambda: run_experiment(TINY, half.parent, say=silent),
-            "text-rope-0.npz does not hold a complete run (",
-        ),
-        "merging it": (lambda: merge(half.parent), "text-rope-0.npz does not hold a complete run ("),
-        "evaluating it": (lambda: evaluate_again(half.parent), "text-rope-0.npz does not hold a complete run ("),
-        "loading it": (lambda: load_model("rope", folder=half.parent), "text-rope-0.npz does not hold a complete run ("),
-        "another configuration": (
-            lambda: run_experiment(replace(TINY, steps=4), other, say=silent),
-            "was begun with another configuration, steps=3 instead of 4: give another folder",
-        ),
-        "no configuration": (lambda: run_experiment(TINY, alone, say=silent), "holds runs but no config.json"),
-        "a file": (lambda: run_experiment(TINY, to / "a file", say=silent), "is not a folder"),
-        "runs of two": (lambda: merge(both), "several configurations, steps="),
-        "results cut in half": (lambda: load_results(report), "no complete results in"),
-        "no runs": (lambda: merge(to), "no runs in"),
-        "no folder": (lambda: merge(to / "nowhere"), "must be an existing folder"),
-        "none given": (lambda: merge(None), "must be an existing folder"),  # type: ignore[arg-type]
-        "jobs": (lambda: run_experiment(TINY, other, jobs=0, say=silent), "jobs must be an integer >= 1, got 0"),
-        "scheme": (
-            lambda: run_experiment(TINY, other, schemes=["rotary"], say=silent),
-            "unknown scheme 'rotary': choose from",
-        ),
-        "device": (
-            lambda: run_experiment(TINY, other, device="cuda:99", say=silent),
-            "device 'cuda:99' is not available: this",
-        ),
-        "config": (lambda: run_experiment("quick", other, say=silent), "config must be a Config, got 'quick'"),  # type: ignore[arg-type]
-        "path": (lambda: save_report(made, None), "a path must be text or a Path, got None"),  # type: ignore[arg-type]
-    }
-
-
-def test_a_spoiled_folder_is_named_and_nothing_is_overwritten(made: Path, tmp_path: Path) -> None:
-    calls = spoiled(made, tmp_path)
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    for what, (call, message) in calls.items():
-        with pytest.raises(ValueError, match=r".") as caught:
-            call()
-        assert message in str(caught.value), what
-        assert "\n" not in str(caught.value)
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
-
-
 def rewritten(path: Path, change: Callable[[dict[str, Any], dict[str, Any]], object], to: Path | None = None) -> None:
     """Change a run's file: what it says, and its arrays."""
     with np.load(path) as stored:
@@ -853,91 +548,59 @@ def rewritten(path: Path, change: Callable[[dict[str, Any], dict[str, Any]], obj
     np.savez(to or path, described=np.frombuffer(json.dumps(described).encode(), np.uint8), **arrays)
 
 
-ODD_RUNS: dict[str, tuple[Callable[[dict[str, Any], dict[str, Any]], object], str]] = {
-    "a list": (lambda said, _: [said], "does not hold a complete run"),
-    "no record": (lambda said, _: said.pop("record"), "does not hold a complete run ("),
-    "a record of nothing": (lambda said, _: said.update(record=None), "does not hold a complete run ("),
-    "no evaluation": (lambda said, _: said["record"].pop("evaluation") and None, "'evaluation' is missing"),
-    "an empty evaluation": (lambda said, _: said["record"].update(evaluation={}), "'plain' is missing"),
-    "a word for a number": (
-        lambda said, _: said["record"]["evaluation"]["plain"]["last"].update({"16": "low"}),
-        "a measurement is not a number",
-    ),
-    "a number for a table": (
-        lambda said, _: said["record"]["evaluation"]["plain"].update(last=3),
-        "does not hold a complete run (",
-    ),
-    "no seed": (lambda said, _: said["record"].pop("seed") and None, "'seed' is missing"),
-    "another scheme": (lambda said, _: said["record"].update(scheme="cosine"), "unknown scheme 'cosine'"),
-    "a configuration of nothing": (lambda said, _: said.update(config=[]), "not a configuration: unexpected or missing []"),
-    "a field more": (lambda said, _: said["config"].update(depth=3), "not a configuration: unexpected or missing depth"),
-    "a field less": (lambda said, _: said["config"].pop("steps") and None, "not a configuration: unexpected or missing steps"),
-    "an odd field": (lambda said, _: said["config"].update(steps="3"), "steps must be an integer >= 1, got '3'"),
+def half(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def in_record(**changes: Any) -> Callable[[Path], None]:
+    return lambda path: rewritten(path, lambda said, _: said | {"record": said["record"] | changes})
+
+
+def in_config(**changes: Any) -> Callable[[Path], None]:
+    return lambda path: rewritten(path, lambda said, _: said | {"config": said["config"] | changes})
+
+
+ODD_RUNS: dict[str, tuple[Callable[[Path], object], str]] = {
+    "cut in half": (half, "does not hold a complete run ("),
+    "no record": (lambda path: rewritten(path, lambda said, _: {**said, "record": None}), "not a record of a run"),
+    "nothing measured": (in_record(evaluation={}), "'plain' is missing"),
+    "words for numbers": (in_record(evaluation={"plain": {"nonoverlapping": {"16": "low"}}}), "a measurement is not a number"),
+    "an unknown scheme": (in_record(scheme="cosine"), "unknown scheme 'cosine'"),
+    "an odd field": (in_config(steps="3"), "steps must be an integer"),
+    "a field more": (in_config(depth=3), "not a configuration: "),
+    "another name": (lambda path: path.rename(path.with_name("text-rope-1.npz")), "holds the run text-rope-0 under another"),
 }
 
 
-@pytest.mark.parametrize(("change", "message"), ODD_RUNS.values(), ids=ODD_RUNS)
-def test_a_run_of_odd_content_is_named(
-    change: Callable[[dict[str, Any], dict[str, Any]], object], message: str, made: Path, tmp_path: Path
+@pytest.mark.parametrize(("spoil", "message"), ODD_RUNS.values(), ids=ODD_RUNS)
+def test_a_spoiled_run_is_named_and_nothing_is_overwritten(
+    spoil: Callable[[Path], object], message: str, made: Path, tmp_path: Path
 ) -> None:
-    odd = copied(made, tmp_path) / "text-rope-0.npz"
-    rewritten(odd, change if message == "does not hold a complete run" else lambda said, arrays: change(said, arrays) and None)
+    spoil(copied(made, tmp_path) / "text-rope-0.npz")
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    for call in (
-        lambda: run_experiment(TINY, tmp_path, say=silent),
-        lambda: evaluate_again(tmp_path, say=silent),
-        lambda: load_results(tmp_path),
-        lambda: load_model("rope", folder=tmp_path),
-    ):
-        with pytest.raises(ValueError, match=re.escape(f"{odd} does not hold a complete run (")) as caught:
+    for call in (lambda: run_experiment(TINY, tmp_path, say=silent), lambda: load_results(tmp_path)):
+        with pytest.raises(ValueError, match=re.escape(str(tmp_path / "text-rope-"))) as caught:
             call()
         assert message in str(caught.value)
         assert "\n" not in str(caught.value)
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda _, arrays: arrays.update({"embedding.weight": arrays["embedding.weight"][:1]}),  # it would broadcast
-        lambda _, arrays: arrays.pop("head.bias") is None,
-        lambda _, arrays: arrays.update(more=np.zeros(1)),
-        lambda _, arrays: arrays.update({"head.bias": np.full(128, "a")}),
-    ],
-)
-def test_weights_that_do_not_fit_are_named_before_anything_is_measured(
-    change: Callable[[dict[str, Any], dict[str, Any]], object], made: Path, tmp_path: Path
-) -> None:
-    rewritten(copied(made, tmp_path) / "text-rope-0.npz", lambda said, arrays: change(said, arrays) and None)
-    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    for call in (lambda: evaluate_again(tmp_path, say=silent), lambda: load_model("rope", folder=tmp_path)):
-        with pytest.raises(ValueError, match="the weights of text-rope-0 do not fit its configuration"):
-            call()
-    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
-
-
-def test_a_run_copied_under_another_name_is_refused(made: Path, tmp_path: Path) -> None:
-    copy = copied(made, tmp_path) / "text-rope-1.npz"
-    copy.write_bytes((tmp_path / "text-rope-0.npz").read_bytes())
-    for call in (
-        lambda: load_results(tmp_path),
-        lambda: run_experiment(TINY, tmp_path, schemes=["rope"], seeds=[1], say=silent),
-        lambda: evaluate_again(tmp_path, say=silent),
-        lambda: load_model("rope", 1, folder=tmp_path),
-    ):
-        with pytest.raises(ValueError, match=re.escape(f"{copy} holds the run text-rope-0")):
-            call()
+@pytest.mark.parametrize("weight", [np.zeros((1, 16), np.float16), None])  # the first would broadcast
+def test_weights_that_do_not_fit_are_named(weight: object, made: Path, tmp_path: Path) -> None:
+    rewritten(
+        made / "text-rope-0.npz", lambda _, arrays: arrays.update({"embedding.weight": weight}), tmp_path / "text-rope-0.npz"
+    )
+    with pytest.raises(ValueError, match=r"the weights of text-rope-0 do not fit|does not hold a complete run"):
+        load_model("rope", folder=tmp_path)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda _: [], "no complete results in"),
-        (lambda found: found | {"runs": {}}, "no runs, or one of them twice"),
+        (lambda found: [], "no complete results in"),
         (lambda found: found | {"runs": [3]}, "not a record of a run"),
         (lambda found: found | {"runs": found["runs"] * 2}, "no runs, or one of them twice"),
-        (lambda found: found | {"runs": [{**found["runs"][0], "evaluation": None}]}, "not a record of a run"),
-        (lambda found: found | {"config": None}, "not a configuration: unexpected or missing None"),
         (lambda found: {"runs": found["runs"]}, "'config' is missing"),
     ],
 )
@@ -949,130 +612,47 @@ def test_results_of_odd_content_are_named(change: Callable[[Any], Any], message:
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize("changes", [{"steps": 4}, {"seeds": (0, 1)}, {"multiples": (1, 2)}, {"name": "other"}])
+def test_runs_of_another_configuration_are_refused_and_kept_apart(changes: dict[str, Any], made: Path, tmp_path: Path) -> None:
+    other = replace(TINY, **changes)
+    (field,) = changes
+    with pytest.raises(ValueError, match=rf"has runs of another configuration, {field}=.* instead of .*: give another folder"):
+        run_experiment(other, made, schemes=["t5"], say=silent)
+    run_experiment(other, tmp_path / "other", schemes=["t5"], say=silent)
+    copied(tmp_path / "other", copied(made, tmp_path / "both"))
+    with pytest.raises(ValueError, match=rf"holds runs of several configurations, {field}="):
+        merge(tmp_path / "both")
+
+
 @pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("[]", "not a configuration: unexpected or missing []"),
-        ('"quick"', "not a configuration: unexpected or missing 'quick'"),
-        (json.dumps(TINY.as_json() | {"depth": 3}), "not a configuration: unexpected or missing depth"),
-        (json.dumps({"name": "tiny"}), "not a configuration: unexpected or missing batch_size, "),
-        (json.dumps(TINY.as_json() | {"seeds": 3}), "seeds must be different whole numbers"),
-        ("{", "Expecting property name"),
-        ("\0", "Expecting value"),
-    ],
+    "changes", [{"length": 8_000_000, "evaluation_bytes": 64_000_000}, {"evaluation_bytes": 128 * 10**6}, {"spans": 10**6}]
 )
-def test_a_config_file_of_odd_content_is_named(content: str, message: str, tmp_path: Path) -> None:
-    path = tmp_path / "config.json"
-    path.write_text(content)
-    with pytest.raises(ValueError, match=re.escape(f"{path} is not complete (")) as caught:
-        run_experiment(TINY, tmp_path, say=silent)
-    assert message in str(caught.value)
-    assert [*tmp_path.iterdir()] == [path]
-
-
-def test_a_run_of_another_configuration_is_refused_before_anything_is_made(made: Path, tmp_path: Path) -> None:
-    other = replace(TINY, steps=4)
-    (tmp_path / "config.json").write_text(json.dumps(other.as_json()))
-    (tmp_path / "text-rope-0.npz").write_bytes((made / "text-rope-0.npz").read_bytes())
-    with pytest.raises(ValueError, match=r"text-rope-0.npz was made with another configuration, steps=3 instead of 4"):
-        run_experiment(other, tmp_path, say=silent)
-    assert len([*tmp_path.iterdir()]) == 2
-
-
-# Each field of TINY, with another value.
-OTHERWISE: dict[str, Any] = {
-    "name": "other", "length": 32, "d_model": 32, "num_heads": 1, "num_layers": 2, "steps": 4, "batch_size": 5,
-    "learning_rate": 1e-3, "warm_up": 2, "evaluation_bytes": 512, "spans": 1, "parts": ("copy",), "seeds": (1,),
-    "schemes": ("rope",), "multiples": (1, 2), "rope_seeds": (1,), "task_length": 24, "task_steps": 2, "side_steps": 2,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("field", TINY.as_json())
-def test_a_folder_of_a_configuration_that_differs_in_one_field_is_refused(field: str, made: Path) -> None:
-    other = replace(TINY, **{field: OTHERWISE[field]})
-    assert other != TINY
-    with pytest.raises(ValueError, match=rf"another configuration, {field}=.* instead of "):
-        run_experiment(other, made, say=silent)
-
-
-TOO_LARGE: dict[str, tuple[dict[str, Any], str]] = {
-    "text to learn from": (
-        {"length": 8_000_000, "evaluation_bytes": 64_000_000},
-        "evaluation_bytes=64000000 takes 1 pieces of 64000001 bytes",
-    ),
-    "evaluation_bytes": ({"evaluation_bytes": 128 * 10**6}, "evaluation_bytes=128000000 takes 1000000 pieces of 129 bytes"),
-    "spans": ({"spans": 10**6}, "spans=1000000 takes 1000000 pieces of 257 bytes"),
-    "d_model": ({"d_model": 800_000}, "d_model=800000, num_layers=1, "),
-    "num_layers": ({"num_layers": 10**9}, "num_layers=1000000000"),
-    "batch_size": ({"batch_size": 10**9}, "batch_size=1000000000"),
-    "task_length": ({"task_length": 8 * 10**6, "parts": ("copy",)}, "length=8000000 need"),
-    "side runs": ({"length": 8000, "evaluation_bytes": 64_000, "spans": 1, "parts": ("rate",)}, "evaluation_bytes=2048000 "),
-}
-
-
-@pytest.mark.parametrize(("changes", "message"), TOO_LARGE.values(), ids=TOO_LARGE)
-def test_sizes_that_must_fail_are_refused_before_anything_is_trained_or_written(
-    changes: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_sizes_that_need_more_text_are_refused_before_anything_is_trained_or_written(
+    changes: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def trained(*_: object, **__: object) -> None:
-        raise AssertionError("it trains first")
-
-    monkeypatch.setattr(runs, "train", trained)
-    monkeypatch.setattr(runs, "build_model", trained)
-    config = tiny(**changes)
-    for call in (
-        lambda: run_experiment(config, tmp_path / "runs", schemes=["sinusoidal"], say=silent),
-        lambda: train_run(config, config.runs(["sinusoidal"])[0]),
-    ):
-        with pytest.raises(ValueError, match=r".") as caught:
+    monkeypatch.delattr(runs, "train")
+    config, folder = replace(TINY, **changes), tmp_path / "runs"
+    for call in (lambda: run_experiment(config, folder, say=silent), lambda: train_run(config, Run("text", "rope", 0))):
+        with pytest.raises(ValueError, match=r"need \d+ bytes to measure on, but there are only \d+ bytes: make them smaller"):
             call()
-        assert message in str(caught.value)
-        assert "\n" not in str(caught.value)
     assert not [*tmp_path.iterdir()]
 
 
-def test_the_largest_evaluation_that_is_offered_is_accepted() -> None:
-    text = load_corpus().validation
-    for name in ("evaluation_bytes", "spans"):
-        with pytest.raises(ValueError, match="use") as caught:
-            require_text(tiny(**{name: 128 * 10**6}), text)
-        offered = int(re.findall(r"use (\d+) at most", str(caught.value))[0])
-        require_text(tiny(**{name: offered}), text)
-        with pytest.raises(ValueError, match=f"{name}="):
-            require_text(tiny(**{name: offered + (128 if name == "evaluation_bytes" else 1)}), text)
-    with pytest.raises(ValueError, match="length=16 needs more than the 16 bytes of training text"):
-        require_possible(TINY, TINY.runs(), "cpu", Corpus(text[:16], text, ""))
-    require_possible(TINY, TINY.runs(), "cpu", Corpus(text[:17], text, ""))
-
-
-def test_the_presets_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a machine of 4 GiB too."""
-    monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 2**20}.__getitem__)
+def test_the_presets_fit_into_the_text() -> None:
     for config in PRESETS.values():
-        require_possible(config, config.runs(), "cpu", load_corpus())
-
-
-@pytest.mark.parametrize("seed", [2**31, 2**32, 2**63, 2**64, 10**30])
-def test_a_huge_seed_is_refused_in_one_line(seed: int) -> None:
-    """From 2³² on torch's generator would begin again with seed 0, and from 2⁶⁴ on raise an error of its own."""
-    for call in (lambda: Run("text", "rope", seed), lambda: replace(TINY, seeds=(seed,)), lambda: TINY.runs(seeds=[seed])):
-        with pytest.raises(ValueError, match=rf"seeds? must be below 2³¹, got {seed}: seeds number the runs"):
-            call()
-
-
-def test_a_setting_where_there_is_none_is_named() -> None:
-    with pytest.raises(ValueError, match=r"part 'text' has no settings, got '0.1': leave it out"):
-        Run("text", "rope", 0, "0.1")
+        for run in config.runs():
+            PARTS[run.part].require_text(config.of(run), load_corpus())
 
 
 def test_numbers_of_numpy_and_names_given_twice_make_the_same_runs(tmp_path: Path) -> None:
-    config = tiny(seeds=[np.int64(3)], steps=np.int64(3), parts=["text", "text"])
+    given: dict[str, Any] = {"seeds": [np.int64(3)], "steps": np.int64(3), "parts": ["text", "text"]}
+    config = replace(TINY, **given)
     assert config.runs(["rope", "rope"]) == [Run("text", "rope", 3)]
-    run_experiment(config, tmp_path, schemes=["rope"], seeds=[3], say=silent)
-    run_experiment(config, tmp_path, schemes=["rope"], say=silent)
+    for seeds in ([3], None):
+        run_experiment(config, tmp_path, schemes=["rope"], seeds=seeds, say=silent)
     assert [run["seed"] for run in load_results(tmp_path)["runs"]] == [3]
     with pytest.raises(ValueError, match="seeds must be different"):
-        tiny(seeds=(1, np.int64(1)))
+        TINY.runs(seeds=[3, 3])
 
 
 @pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
@@ -1087,105 +667,36 @@ def test_a_run_that_diverged_is_named_and_the_others_are_shown(odd: float, made:
     assert alone == ["", "diverged, and left out above: text-rope-1"]
 
 
-def test_a_run_that_diverges_is_stored_measured_anew_and_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lines: list[str] = []
-    run_experiment(replace(TINY, learning_rate=1e30), tmp_path, schemes=["rope", "none"], seeds=[0], say=lines.append)
-    evaluate_again(tmp_path, say=lines.append)
-    assert main(["report", str(tmp_path)]) == 0
-    assert "diverged, and left out above: text-none-0, text-rope-0" in capsys.readouterr().out
+# ── several processes, and interruptions ─────────────────────────────────────────────────────────────────────────────────
 
 
-# ── the command line ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_a_terminal_without_signs_gets_words() -> None:
-    command = [sys.executable, "-m", "posenc_course.experiment", "report", "quick"]
-    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, encoding="ascii")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert re.search(r"rope +3 +\d\.\d{3} \+- \d\.\d{3}", done.stdout)
-
-
-def test_a_folder_that_cannot_be_made_ends_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "a file").touch()
-    options = [f"--set={name}={json.dumps(value)}" for name, value in TINY.as_json().items()]
-    with pytest.raises(SystemExit) as stopped:
-        main(["run", "--schemes=none", "--folder", str(tmp_path / "a file/runs"), *options])
-    assert stopped.value.code == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"error: cannot write {tmp_path}/a file/runs/config.json: Not a directory")
+def working(run: Run, report: Callable[[int, int, float], object]) -> bytes:
+    """What a run does in a process of the pool: two fail."""
+    report(1, 2, 0.5)
+    if run.scheme == "rope":
+        raise ValueError("no text")
+    if run.scheme == "alibi":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return run.name.encode()
 
 
 @pytest.mark.parametrize(
-    ("options", "shown"),
-    [
-        (["run", "--set", "d_model=800000"], "d_model=800000, num_layers=2, batch_size=32 and length=64 need "),
-        (["run", "--set", "spans=1000000"], "spans=1000000 takes 1000000 pieces of 1025 bytes"),
-        (["run", "--seeds", "99999999999999999999"], "seeds must be below 2³¹, got 99999999999999999999"),
-        (["run", "--schemes", "rotary"], "unknown scheme 'rotary': choose from none, "),
-        (["run", "--set", "length=0"], "length must be an integer >= 16, got 0"),
-        (["run", "--device", "cuda:99"], "device 'cuda:99' is not available: this machine has cpu"),
-        (["run", "--preset", "huge"], "unknown preset 'huge': choose from quick, full, newer, gpu"),
-        (["run", "--set", "heads=2"], "unknown field 'heads': choose from name, length"),
-        (["run", "--set", "steps"], "'steps' is not of the form FIELD=VALUE: give steps=100, for example"),
-        (["run", "--seeds", "one"], "'one' is not a list of numbers"),
-        (["run", "--scheduler", "nowhere"], "no scheduler has the address or file 'nowhere': give tcp://10.0.0.1:8786"),
-        (["run", "--jobs", "0"], "jobs must be an integer >= 1, got 0"),
-        (["run", "--set", "multiples=2"], "multiples must ascend from 1, got 2"),
-        (["run", "--set", "multiples=[1,1000000000000000]"], "evaluation_bytes must be an integer >= 64000000000000000"),
-        (["run", "--schemes", "alibi", "--parts", "rate"], "no run has scheme 'alibi': part 'rate' trains sinusoidal, learned"),
-        (["run", "--schemes", "rope,window"], "no run has scheme 'window': part 'text' trains none, "),
-        (["run", "--set", 'schemes=["rope-none"]', "--set", 'parts=["parity"]'], "none of the schemes ('rope-none',)"),
-        (["evaluate", "nowhere"], "folder must be an existing folder, got 'nowhere'"),
-        (["report", "nowhere"], "no complete results in 'nowhere'"),
-        (["report", "quick", "--json", "nowhere.json"], "folder must be an existing folder, got 'quick'"),
-        ([], "required: command"),
-    ],
+    ("last", "error"), [("t5", None), ("rope", "no text"), ("alibi", "the process of text-alibi-0 died: the same command")]
 )
-def test_bad_options_end_in_one_line_and_code_2(
-    options: list[str], shown: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = tmp_path / "runs"
-    with pytest.raises(SystemExit) as stopped:
-        main([*options, "--folder", str(folder)] if "run" in options else options)
-    assert stopped.value.code == 2
-    said = capsys.readouterr()
-    (line,) = said.err.splitlines()
-    assert said.out == ""
-    assert line.startswith("error: ")
-    assert shown in line
-    assert not folder.exists()
-
-
-def test_runs_that_fill_a_graphics_card_end_in_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 8.00 GiB. GPU 0 has a total capacity of 79.18 GiB.")
-
-    monkeypatch.setattr("posenc_course.experiment.__main__.run_experiment", full)
-    with pytest.raises(SystemExit, match="2"):
-        main(["run", "--folder", str(tmp_path)])
-    said = (
-        "error: CUDA out of memory. Tried to allocate 8.00 GiB. Use fewer --jobs or smaller models: finished runs are kept.\n"
-    )
-    assert capsys.readouterr().err == said
-
-
-def test_help_names_all_that_is_accepted(capsys: pytest.CaptureFixture[str]) -> None:
-    packaged = {path.stem for path in (DATA / "experiment").glob("*.json")}
-    for command, accepted in ({"run": {*PRESETS, *ALL_SCHEMES, *PARTS}, "report": packaged}).items():
-        with pytest.raises(SystemExit):
-            main([command, "--help"])
-        said = "".join(capsys.readouterr().out.split())  # wherever lines were broken
-        assert not [name for name in accepted if name not in said]
-
-
-def test_measuring_nothing_again_ends_in_one_line(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main(["evaluate", str(made), "--parts", "recite"])
-    assert stopped.value.code == 2
-    assert "has no run of these schemes and parts: it holds text-alibi-0, text-none-0, text-rope-0" in capsys.readouterr().err
+def test_no_run_of_several_processes_is_lost(last: str, error: str | None) -> None:
+    """Two processes do eight runs, each once, with their progress; the error of a run, or its process's end, is raised here."""
+    given = [*(Run("text", "none", seed) for seed in range(7)), Run("text", last, 0)]
+    told: list[tuple[Run, Any]] = []
+    with forking():
+        if error:
+            with pytest.raises((ValueError, ChildProcessError), match=error):
+                run_all(working, given, 2, lambda *news: told.append(news))
+        else:
+            run_all(working, given, 2, lambda *news: told.append(news))
+    files = [(run, news) for run, news in told if isinstance(news, bytes)]
+    assert len({*files}) == len(files)
+    assert all(news == run.name.encode() and (run, (1, 2, 0.5)) in told for run, news in files)
+    assert error or {run for run, _ in files} == {*given}
 
 
 # `python -m posenc_course.experiment`, killed from inside: however busy the machine, it is not done before the signal comes.
@@ -1245,70 +756,64 @@ def others_of(session: int) -> list[str]:
     return there
 
 
-def killed_once(flag: Path, work: Callable[..., bytes], *given: Any) -> bytes:
-    """Do the work of a run, but the first process that comes here is killed when it has made a step."""
-
-    def report(*progress: Any) -> None:
-        given[-1](*progress)
-        with suppress(FileExistsError):
-            flag.touch(exist_ok=False)
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    return work(*given[:-1], report)
+# ── the command line ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_cluster_makes_the_same_folder_though_a_worker_is_killed(
-    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_folder_that_cannot_be_made_ends_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a file").touch()
+    options = [f"--set={name}={json.dumps(value)}" for name, value in TINY.as_json().items()]
+    with pytest.raises(SystemExit) as stopped:
+        main(["run", "--schemes=none", "--folder", str(tmp_path / "a file/runs"), *options])
+    assert stopped.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == f"error: {tmp_path}/a file/runs: Not a directory"
+
+
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [
+        (["run", "--set", "spans=1000000"], "spans=1000000 need "),
+        (["run", "--seeds", "99999999999999999999"], "seeds must be below 2³¹, got 99999999999999999999"),
+        (["run", "--schemes", "rotary"], "unknown scheme 'rotary': choose from none, "),
+        (["run", "--set", "length=0"], "length must be an integer >= 16, got 0"),
+        (["run", "--device", "cuda:99"], "device 'cuda:99' is not available: this machine has cpu"),
+        (["run", "--preset", "huge"], "unknown preset 'huge': choose from quick, full, newer, gpu"),
+        (["run", "--set", "heads=2"], "unknown field 'heads': choose from name, length"),
+        (["run", "--set", "steps"], "'steps' is not of the form FIELD=VALUE: give steps=100, for example"),
+        (["run", "--seeds", "one"], "'one' is not a list of numbers"),
+        (["run", "--jobs", "0"], "jobs must be an integer >= 1, got 0"),
+        (["run", "--schemes", "alibi", "--parts", "rate"], "no run has scheme 'alibi': part 'rate' trains sinusoidal, learned"),
+        (["run", "--set", 'schemes=["rope-none"]', "--set", 'parts=["parity"]'], "none of the schemes ('rope-none',)"),
+        (["report", "nowhere"], "no complete results in 'nowhere'"),
+        (["report", "quick", "--json", "nowhere.json"], "folder must be an existing folder, got 'quick'"),
+        ([], "required: command"),
+    ],
+)
+def test_bad_options_end_in_one_line_and_code_2(
+    options: list[str], shown: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """By two worker processes, and in two calls: the first is interrupted when it has one of three runs."""
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers don't import the tests
-    monkeypatch.setattr("posenc_course.experiment.folder._perform", partial(killed_once, tmp_path / "killed", _perform))
-    lines: list[str] = []
-
-    def interrupted(line: str) -> None:
-        if line.startswith("[1/3"):
-            raise KeyboardInterrupt
-
-    with (
-        forking(),
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", local_directory=tmp_path) as cluster,
-    ):
-        go = partial(
-            run_experiment, TINY, tmp_path / "runs", schemes=["none", "rope", "alibi"], scheduler=cluster.scheduler_address
-        )
-        with pytest.raises(KeyboardInterrupt):
-            go(say=interrupted)
-        assert (tmp_path / "killed").exists()
-        go(say=lines.append)
-    assert lines[0] == f"3 runs, 1 of them already in {tmp_path / 'runs'}"
-    assert {"step 1 of 3" in line for line in lines} == {True, False}
-    assert (tmp_path / "runs/config.json").read_bytes() == (made / "config.json").read_bytes()
-    assert records(tmp_path / "runs") == records(made)
-    for path in made.glob("*.npz"):
-        with np.load(path) as here, np.load(tmp_path / "runs" / path.name) as there:
-            assert here.files == there.files
-            assert all(here[name].tobytes() == there[name].tobytes() for name in here.files if name != "described")
+    folder = tmp_path / "runs"
+    with pytest.raises(SystemExit) as stopped:
+        main([*options, "--folder", str(folder)] if "run" in options else options)
+    assert stopped.value.code == 2
+    said = capsys.readouterr()
+    (line,) = said.err.splitlines()
+    assert said.out == ""
+    assert line.startswith("error: ")
+    assert shown in line
+    assert not folder.exists()
 
 
-def test_workers_do_one_run_at_a_time(tmp_path: Path) -> None:
-    """Two in one process would share torch's generator, so that their numbers would depend on each other."""
-    with (
-        LocalCluster(
-            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0", local_directory=tmp_path
-        ) as cluster,
-        pytest.raises(ValueError, match="has 2 threads, which would share torch's: start workers with --nthreads 1"),
-    ):
-        run_experiment(TINY, tmp_path, schemes=["none"], scheduler=cluster.scheduler_address, say=silent)
+def test_options_choose_the_runs(tmp_path: Path) -> None:
+    changes = [f"--set={name}={json.dumps(value)}" for name, value in TINY.as_json().items()]
+    chosen = ["--schemes=none,rope", "--seeds=1,2", "--parts=copy", "--set=seeds=[0,1,2]", '--set=parts=["text","copy"]']
+    assert main(["run", "--folder", str(tmp_path), "--jobs=1", *changes, *chosen]) == 0
+    assert {path.stem for path in tmp_path.iterdir()} == {
+        f"copy-{scheme}-{seed}" for scheme in ("none", "rope") for seed in (1, 2)
+    }
 
 
-def test_without_dask_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(ValueError, match=r"takes the package distributed \(.*\): pip install distributed"):
-        run_experiment(TINY, tmp_path / "runs", scheduler="tcp://10.0.0.1:8786", say=silent)
-    assert not [*tmp_path.iterdir()]
-
-
-# ── the committed results ────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the committed results ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_models_come_along_and_every_one_gives_its_stored_numbers() -> None:
@@ -1327,123 +832,12 @@ def test_models_come_along_and_every_one_gives_its_stored_numbers() -> None:
         assert losses.mean(dim=0).tolist() == pytest.approx(stored, abs=1e-3), run.name
 
 
-@pytest.fixture(scope="module")
-def full() -> dict[str, Any]:
-    results = load_results("full")
-    assert results["config"] == PRESETS["full"].as_json(), "the full preset was changed after its results were made"
-    wanted = {run.name for run in PRESETS["full"].runs()}
-    assert {Run(*(run[key] for key in ("part", "scheme", "seed", "setting"))).name for run in results["runs"]} == wanted
-    return results
-
-
 def test_the_committed_files_say_how_they_were_made() -> None:
     for name in ("quick", "full", "newer"):
         path = DATA / "experiment" / f"{name}.json"
         assert path.stat().st_size < 700_000
+        assert load_results(name)["config"] == PRESETS[name].as_json(), "the preset was changed after its results were made"
         assert load_results(name)["command"] == f"python -m posenc_course.experiment run --preset {name}"
         for how in load_results(name)["made"]:
             assert how["corpus"] == load_corpus().sha256
             assert {"date", "python", "torch", "processor", "device"} <= how.keys()
-
-
-def below(less: Tensor, more: Tensor) -> bool:
-    """Whether the means over seeds differ in this direction by at least three times the larger standard deviation."""
-    (low, low_spread), (high, high_spread) = describe(less), describe(more)
-    return bool(high - low >= 3 * max(low_spread, high_spread) and high > low)
-
-
-def test_at_the_trained_length_positions_help_and_schemes_differ(full: dict[str, Any]) -> None:
-    at_1 = {scheme: scores(full, scheme)[:, 0] for scheme in SCHEMES}
-    for scheme in ("normalized", "sinusoidal", "learned", "shaw", "t5", "rope", "alibi"):
-        assert below(at_1[scheme], at_1["none"]), scheme
-    for scheme in ("normalized", "sinusoidal", "learned", "t5"):
-        assert below(at_1["rope"], at_1[scheme]), scheme
-        assert below(at_1["alibi"], at_1[scheme]), scheme
-    assert (
-        at_1["linear"].min() > at_1["none"].max()
-    )  # the largest standard deviation of all, so we only ask that every seed agrees
-
-
-def test_who_breaks_beyond_the_trained_length_and_who_does_not(full: dict[str, Any]) -> None:
-    for how in ("nonoverlapping", "sliding"):
-        at = {scheme: scores(full, scheme, how=how).T for scheme in SCHEMES}
-        for scheme in ("sinusoidal", "learned"):
-            assert below(at[scheme][0], at[scheme][1]), f"{scheme} breaks at 2T"
-        assert below(at["rope"][1], at["rope"][2]), "RoPE breaks between 2T and 4T"
-        for scheme in ("none", "normalized", "linear", "sinusoidal", "learned", "t5", "rope"):
-            assert below(at["alibi"][3], at[scheme][3]), f"ALiBi loses less than {scheme} at 8T"
-            assert below(at["shaw"][3], at[scheme][3]), f"Shaw, clipped, loses less than {scheme} at 8T"
-        assert (at["alibi"][3] - at["alibi"][0]).abs().max() < 0.05
-    sliding = scores(full, "alibi", how="sliding")
-    assert (sliding[:, 3] - sliding[:, 0]).min() > -0.02, "ALiBi gains nothing from more than T bytes of context"
-    drop = scores(full, "alibi")
-    assert below(drop[:, 3] - drop[:, 0], torch.zeros(3)), "what it seems to gain is bytes with little context, fewer of them"
-
-
-def test_the_window_tells_unseen_distances_from_unseen_positions(full: dict[str, Any]) -> None:
-    for scheme in ("rope", "alibi", "shaw"):  # only distances count, and the window shows no new ones
-        windowed = scores(full, scheme, change="window")
-        assert (windowed[:, 3] - windowed[:, 0]).max() < 0.03, scheme
-    assert below(scores(full, "rope", change="window")[:, 3], scores(full, "rope")[:, 3])
-    for scheme in ("normalized", "sinusoidal", "learned"):  # positions are new all the same
-        windowed = scores(full, scheme, change="window")
-        assert below(windowed[:, 0], windowed[:, 3]), scheme
-
-
-def test_where_in_the_text_they_break(full: dict[str, Any]) -> None:
-    """Paired with ALiBi on the same bytes: sinusoids break at T, RoPE does not yet."""
-    extra = {scheme: curve(full, scheme) - curve(full, "alibi") for scheme in ("sinusoidal", "rope")}
-    means = {
-        scheme: [curves[:, a:b].mean(dim=1) for a, b in ((48, 64), (72, 96), (256, 512))] for scheme, curves in extra.items()
-    }
-    assert below(means["sinusoidal"][0], means["sinusoidal"][1])
-    assert (means["sinusoidal"][1] - means["sinusoidal"][0]).min() > 0.4
-    assert (means["rope"][1] - means["rope"][0]).max() < 0.2
-    assert (means["rope"][2] - means["rope"][0]).min() > 0.5
-
-
-def test_what_stretching_does_without_training(full: dict[str, Any]) -> None:
-    raw = scores(full, "rope")
-    changes = {change: scores(full, "rope", change=change) for change in CHANGES}
-    for change in CHANGES:
-        assert torch.equal(changes[change][:, 0], raw[:, 0])
-    for change in ("ntk", "yarn", "yarn_fast_8"):
-        assert below(changes[change][:, 3], raw[:, 3]), change
-    assert below(raw[:, 1], changes["interpolation"][:, 1]), "interpolation hurts at 2T, where RoPE still holds"
-    for change in ("interpolation", "ntk", "yarn", "yarn_fast_8"):
-        assert below(changes["window"][:, 3], changes[change][:, 3]), f"{change} does worse than a window"
-    assert below(scores(full, "learned", change="interpolation")[:, 1], scores(full, "learned")[:, 1])
-
-
-def test_tasks_have_favourites(full: dict[str, Any]) -> None:
-    def right(task: str, scheme: str, multiple: int) -> Tensor:
-        return scores(full, scheme, part=task, how="accuracy")[:, (1, 2, 4, 8).index(multiple)]
-
-    for scheme in SCHEMES:
-        if scheme != "alibi":
-            assert below(right("nearest", scheme, 8), right("nearest", "alibi", 8)), scheme
-    for scheme in ("learned", "shaw", "t5"):
-        assert below(right("recall", "rope", 8), right("recall", scheme, 8)), scheme
-    for scheme in ("none", "linear", "sinusoidal", "learned", "t5"):
-        assert below(right("copy", scheme, 1), right("copy", "rope", 1)), scheme
-    assert below(right("copy", "rope", 2), right("copy", "rope", 1))
-    assert below(right("order", "none", 1), right("order", "normalized", 1))
-    assert scores(full, "none", part="order", how="loss").min() > math.log(2), "without positions the names come in no order"
-    assert right("order", "none", 8).max() < 0.6
-
-
-def test_the_factor_is_a_ratio_of_scales(full: dict[str, Any]) -> None:
-    at = {setting: scores(full, "sinusoidal", part="scale", setting=setting).T for setting in SCALES}
-    assert below(at["paper"][0], at["unscaled"][0]), "tokens fainter than positions"
-    assert below(at["paper"][0], at["overscaled"][0]), "positions fainter than tokens"
-    assert below(at["unit"][0], at["overscaled"][0])
-    assert below(at["overscaled"][3], at["unit"][3]), "positions that hardly count cannot break"
-
-
-def test_learned_falls_behind_sinusoidal_at_the_best_rate_of_each(full: dict[str, Any]) -> None:
-    best = {}
-    for scheme in ("learned", "sinusoidal"):
-        by_rate = {rate: scores(full, scheme, part="rate", setting=rate)[:, 0] for rate in RATES}
-        best[scheme] = min(by_rate, key=lambda rate: by_rate[rate].mean().item())
-    at_best = {scheme: scores(full, scheme, part="rate", setting=rate)[:, 0] for scheme, rate in best.items()}
-    assert below(at_best["sinusoidal"], at_best["learned"]), best

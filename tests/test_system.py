@@ -75,11 +75,6 @@ def save_a_run(folder: Path) -> None:
     save_run(folder / "text-rope-0.npz", build_model(TINY, run), TINY, {}, {})
 
 
-def begin_an_experiment(folder: Path) -> None:
-    (folder / "config.json").unlink(missing_ok=True)
-    run_experiment(TINY, folder, schemes=["rope"], say=lambda _: None)
-
-
 def report(folder: Path) -> None:
     save_report(folder / "runs", folder / "report.json")
 
@@ -101,7 +96,6 @@ def run_a_notebook(folder: Path) -> None:
     [
         (save_a_run, "text-rope-0.npz"),
         (report, "report.json"),
-        (begin_an_experiment, "config.json"),
         (store_a_benchmark, "speed.json"),
         (store_measurements, "measured.json"),
         pytest.param(run_a_notebook, "01.ipynb", marks=pytest.mark.slow),  # it starts a kernel

@@ -1,4 +1,4 @@
-"""The lab's command line: python -m posenc_course.experiment run | evaluate | report."""
+"""The lab's command line: python -m posenc_course.experiment run | report."""
 
 import argparse
 import json
@@ -12,7 +12,7 @@ import torch
 from posenc_course._command import Parser, on_any_terminal
 from posenc_course.experiment._parts import PARTS
 from posenc_course.experiment.config import ALL_SCHEMES, PRESETS, preset
-from posenc_course.experiment.folder import PACKAGED, evaluate_again, load_results, run_experiment, save_report
+from posenc_course.experiment.folder import PACKAGED, load_results, run_experiment, save_report
 from posenc_course.experiment.report import tables
 
 
@@ -36,14 +36,6 @@ def main(arguments: list[str] | None = None) -> int:
     run.add_argument(
         "--jobs", type=int, help="number of parallel processes (default: one per core, and one for a graphics card)"
     )
-    run.add_argument(
-        "--scheduler", metavar="ADDRESS", help="let the workers of a Dask scheduler do it (its address, or its file)"
-    )
-    evaluate = commands.add_parser("evaluate", help="measure the stored models again")
-    evaluate.add_argument("folder", type=Path)
-    evaluate.add_argument("--schemes", type=_names, help="only these schemes")
-    evaluate.add_argument("--parts", type=_names, help="only these parts")
-    evaluate.add_argument("--device", default="cpu")
     report = commands.add_parser(
         "report", help="print tables of the results in a folder or a file, or of those that come with the package"
     )
@@ -60,11 +52,8 @@ def main(arguments: list[str] | None = None) -> int:
                 parts=options.parts,
                 device=options.device,
                 jobs=(1 if options.device != "cpu" else os.cpu_count() or 1) if options.jobs is None else options.jobs,
-                scheduler=options.scheduler,
                 say=_say,
             )
-        elif options.command == "evaluate":
-            evaluate_again(options.folder, schemes=options.schemes, parts=options.parts, device=options.device, say=_say)
         else:
             lines = tables(load_results(options.results))
             if options.json:

@@ -8,32 +8,34 @@ import contextlib
 import signal
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from typing import NamedTuple, TypeAlias
 
 from posenc_course.experiment.config import Run
 
-Report: TypeAlias = Callable[[int, int, float], object]
-Work: TypeAlias = Callable[[Run, Report], bytes]  # the content of the run's file
 SECONDS = 5  # between two reports of a run
 
 
-class News(NamedTuple):
-    """A report from a run: its progress, or, if there is no loss, that it is finished, with the content of its file."""
+class Progress(NamedTuple):
+    """How far a run is."""
 
-    run: Run
-    step: int = 1
-    steps: int = 1
-    loss: float | None = None
-    content: bytes = b""
+    step: int
+    steps: int
+    loss: float
 
 
-def run_all(work: Work, runs: Sequence[Run], jobs: int, tell: Callable[[News], object]) -> None:
-    """Do the work of all runs, `jobs` at a time, and pass on their reports; an error in a run is raised here."""
+Report: TypeAlias = Callable[[int, int, float], object]
+Work: TypeAlias = Callable[[Run, Report], bytes]  # the content of the run's file
+Tell: TypeAlias = Callable[[Run, Progress | bytes], object]
+
+
+def run_all(work: Work, runs: Sequence[Run], jobs: int, tell: Tell) -> None:
+    """Do the work of all runs, `jobs` at a time, and tell their progress and their files; an error in a run is raised here."""
     if jobs == 1:
         for run in runs:
-            tell(do(work, run, tell))
+            tell(run, work(run, _now_and_then(partial(tell, run))))
         return
     waiting, context = list(runs), get_context("spawn")  # a forked torch may hang on its locks
     busy: dict[Connection, Run] = {}
@@ -49,16 +51,16 @@ def run_all(work: Work, runs: Sequence[Run], jobs: int, tell: Callable[[News], o
         while busy:
             for connection in wait(list(busy)):
                 assert isinstance(connection, Connection)
+                run = busy[connection]
                 try:
                     news = connection.recv()
                 except EOFError:
-                    died = f"the process of {busy[connection].name} died: the same command continues from there"
-                    raise ChildProcessError(died) from None
+                    raise ChildProcessError(f"the process of {run.name} died: the same command continues from there") from None
                 if isinstance(news, Exception):
                     raise news
-                tell(news)
-                if news.loss is None:
-                    busy.pop(connection)
+                tell(run, news)
+                if isinstance(news, bytes):
+                    del busy[connection]
                     if waiting:
                         busy[connection] = waiting.pop(0)
                         connection.send(busy[connection])
@@ -67,17 +69,17 @@ def run_all(work: Work, runs: Sequence[Run], jobs: int, tell: Callable[[News], o
             process.terminate()
 
 
-def do(work: Work, run: Run, tell: Callable[[News], object]) -> News:
-    """Do the work of a run, and pass on its reports of progress; return the last one, that it is finished."""
+def _now_and_then(tell: Callable[[Progress], object]) -> Report:
+    """Pass on the first report of progress, and then one every few seconds."""
     told = -float(SECONDS)
 
     def report(step: int, steps: int, loss: float) -> None:
         nonlocal told
         if time.monotonic() >= told + SECONDS:
             told = time.monotonic()
-            tell(News(run, step, steps, loss))
+            tell(Progress(step, steps, loss))
 
-    return News(run, content=work(run, report))
+    return report
 
 
 def _serve(connection: Connection, work: Work) -> None:
@@ -86,6 +88,6 @@ def _serve(connection: Connection, work: Work) -> None:
     with contextlib.suppress(EOFError, OSError):
         while True:
             try:
-                connection.send(do(work, connection.recv(), connection.send))
+                connection.send(work(connection.recv(), _now_and_then(connection.send)))
             except Exception as error:
                 connection.send(error)

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import torch
-from torch import Tensor
 
 from posenc_course._validation import require_integer
-
-if TYPE_CHECKING:
-    from posenc_course.experiment.config import Config
 
 T = TypeVar("T")
 SEEDS = 2**31  # on a CPU, torch's generator uses only 32 bits of a seed, so 2³² would be the same as 0
@@ -67,19 +63,3 @@ def require_folder(folder: object) -> Path:
     if not isinstance(folder, str | Path) or not Path(folder).is_dir():
         raise ValueError(f"folder must be an existing folder, got {str(folder)!r}: give the one that holds the files")
     return Path(folder)
-
-
-def require_text(config: Config, text: Tensor) -> None:
-    """Raise a ValueError unless the pieces that `evaluate_text` cuts out fit into this text side by side."""
-    longest = config.longest
-    for name, number, size in (
-        ("evaluation_bytes", config.evaluation_bytes // longest, longest + 1),
-        ("spans", config.spans, 2 * longest + 1),
-    ):
-        if number * size > len(text):
-            given = getattr(config, name)
-            most = len(text) // size * (given // number)
-            raise ValueError(
-                f"{name}={given} takes {number} pieces of {size} bytes, but there are only {len(text)} bytes to measure on: "
-                + (f"use {most} at most" if most else "use a shorter length")
-            )

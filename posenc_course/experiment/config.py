@@ -3,36 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 
-from posenc_course._roster import FIRST, LATER, Layers
-from posenc_course._validation import require_integer, require_number
+from posenc_course._roster import Layers
+from posenc_course.experiment._parts import PARTS, RATES, SCALES
 from posenc_course.experiment._require import choose, require_seeds, require_type
+from posenc_course.experiment._sizes import ALL_SCHEMES, MULTIPLES, NEWER, SCHEMES, Sizes
 from posenc_course.transformer import Decoder
 
-if TYPE_CHECKING:
-    from posenc_course.experiment._parts import Part
-
-MULTIPLES = (1, 2, 4, 8)  # the usual evaluation lengths, as multiples of the training length
-
-# What builds each scheme for a decoder of given sizes: those of chapters 2 to 11, and what came later.
-SCHEMES, NEWER = ({name: row.build for name, row in rows.items() if row.build} for rows in (FIRST, LATER))
-ALL_SCHEMES = SCHEMES | NEWER
-RATES = ("0.001", "0.003", "0.01", "0.03", "0.1")  # learning rates, to compare learned and sinusoidal positions
-# The initial size of the token vectors, and the factor that multiplies them before sinusoids are added, both as powers of
-# d_model. The paper's factor √d_model is for vectors that are small at first; `Decoder` initializes them from N(0, 1): "unit".
-SCALES = {"unscaled": (-0.5, 0.0), "paper": (-0.5, 0.5), "unit": (0.0, 0.0), "overscaled": (0.0, 0.5)}
-
-
-@cache  # a graded notebook imports the package again, and there mustn't be parts of two imports
-def _parts() -> dict[str, Part]:
-    from posenc_course.experiment._parts import PARTS  # here, because they measure with functions that take a Config
-
-    return PARTS
+__all__ = [
+    "ALL_SCHEMES",
+    "MULTIPLES",
+    "PRESETS",
+    "RATES",
+    "SCALES",
+    "SCHEMES",
+    "Config",
+    "Run",
+    "build_model",
+    "build_scheme",
+    "preset",
+]
 
 
 @dataclass(frozen=True)
@@ -45,11 +39,10 @@ class Run:
     setting: str = ""
 
     def __post_init__(self) -> None:
-        choose("part", (self.part,), _parts())
+        choose("part", (self.part,), PARTS)
         choose("scheme", (self.scheme,), ALL_SCHEMES)
-        (seed,) = require_seeds("seed", (self.seed,))
-        object.__setattr__(self, "seed", seed)
-        if settings := _parts()[self.part].settings:
+        object.__setattr__(self, "seed", *require_seeds("seed", (self.seed,)))
+        if settings := PARTS[self.part].settings:
             choose("setting", (self.setting,), settings)
         elif self.setting != "":
             raise ValueError(f"part {self.part!r} has no settings, got {self.setting!r}: leave it out")
@@ -61,7 +54,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Sizes):
     """The complete description of an experiment. On the same machine, equal configurations and seeds give equal numbers.
 
     Args:
@@ -83,78 +76,9 @@ class Config:
     Raises ValueError for a value that no run can have.
     """
 
-    name: str
-    length: int = 64
-    multiples: tuple[int, ...] = MULTIPLES
-    d_model: int = 64
-    num_heads: int = 4
-    num_layers: int = 2
-    steps: int = 400
-    batch_size: int = 32
-    learning_rate: float = 3e-3
-    warm_up: int = 40
-    evaluation_bytes: int = 16_384
-    spans: int = 2
-    parts: tuple[str, ...] = ("text",)
-    schemes: tuple[str, ...] = tuple(SCHEMES)
-    seeds: tuple[int, ...] = (0,)
-    rope_seeds: tuple[int, ...] | None = None
-    task_length: int = 32
-    task_steps: int = 300
-    side_steps: int = 250
-
     def __post_init__(self) -> None:
-        require_type("name", self.name, str, "any string will do")
-        for name in ("length", "task_length"):
-            value = self._keep(
-                name, require_integer(name, getattr(self, name), minimum=16, hint="it is a training length, e.g. 64")
-            )
-            if value % 8:
-                raise ValueError(f"{name} must be a multiple of 8, got {value}: windows slide by fractions of it, so use 64")
-        given = self.multiples if isinstance(self.multiples, tuple | list) else ()
-        multiples = [require_integer("multiples", each, minimum=1, hint="1, 2, 4, 8 are usual") for each in given]
-        if multiples[:1] != [1] or multiples != sorted({*multiples}):
-            raise ValueError(f"multiples must ascend from 1, got {self.multiples!r}: 1, 2, 4, 8 are usual")
-        self._keep("multiples", tuple(multiples))
-        for name in ("d_model", "num_heads", "num_layers", "steps", "batch_size", "spans", "task_steps", "side_steps"):
-            self._keep(name, require_integer(name, getattr(self, name), minimum=1, hint="see the presets for usual values"))
-        if self.d_model % (2 * self.num_heads):
-            raise ValueError(
-                f"d_model={self.d_model} is not a multiple of 2·num_heads={2 * self.num_heads}: RoPE rotates pairs of "
-                "channels, so change one of the two"
-            )
-        rate = require_number("learning_rate", self.learning_rate, above=0, hint="3e-3 suits small models")
-        self._keep("learning_rate", rate)
-        self._keep("warm_up", require_integer("warm_up", self.warm_up, minimum=0, hint="a tenth of the steps is usual"))
-        window = self.longest
-        bytes_ = require_integer(
-            "evaluation_bytes", self.evaluation_bytes, minimum=window, hint=f"give at least one window of {window}"
-        )
-        if bytes_ % window:
-            raise ValueError(
-                f"evaluation_bytes must be a multiple of {window}, the longest length, got {bytes_}: use whole windows"
-            )
-        self._keep("evaluation_bytes", bytes_)
-        self._keep("parts", choose("part", self.parts, _parts()))
-        self._keep("schemes", choose("scheme", self.schemes, ALL_SCHEMES))
-        self._keep("seeds", require_seeds("seeds", self.seeds))
-        if self.rope_seeds is not None:
-            self._keep("rope_seeds", require_seeds("rope_seeds", self.rope_seeds))
-
-    def _keep(self, name: str, value: Any) -> Any:
-        """Store a plain number or tuple, because json.dumps would refuse NumPy's integers after hours of training."""
-        object.__setattr__(self, name, value)
-        return value
-
-    @property
-    def longest(self) -> int:
-        """The longest evaluation length in bytes, 8T by default."""
-        return self.multiples[-1] * self.length
-
-    @property
-    def d_head(self) -> int:
-        """The number of channels of one head."""
-        return self.d_model // self.num_heads
+        super().__post_init__()
+        self._keep("parts", choose("part", self.parts, PARTS))
 
     def runs(
         self, schemes: Sequence[str] | None = None, seeds: Sequence[int] | None = None, parts: Sequence[str] | None = None
@@ -164,10 +88,10 @@ class Config:
         Raises ValueError for unknown schemes or parts, for one that is given and has no run, and for impossible seeds.
         """
         of_schemes = choose("scheme", self.schemes if schemes is None else schemes, ALL_SCHEMES)
-        of_parts = choose("part", self.parts if parts is None else parts, _parts())
+        of_parts = choose("part", self.parts if parts is None else parts, PARTS)
         if seeds is not None:
             seeds = require_seeds("seeds", seeds)
-        possible = [Run(part, *rest) for part in of_parts for rest in _parts()[part].runs(self, seeds)]
+        possible = [Run(part, *rest) for part in of_parts for rest in PARTS[part].runs(self, seeds)]
         runs = [run for run in possible if run.scheme in of_schemes]
         lost = [
             f"{what} {name!r}"
@@ -181,14 +105,10 @@ class Config:
             raise ValueError(f"no run has {lost[0]}: {'; '.join(said)}")
         return runs
 
-    def of(self, run: Run) -> Config:
+    def of(self, run: Run) -> Sizes:
         """This configuration, with the sizes for the run's part of the experiment."""
         part = require_type("run", run, Run, "pass one of config.runs()").part
-        return _parts()[part].sizes(self, run.setting)
-
-    def as_json(self) -> dict[str, Any]:
-        """The fields in a form for json.dumps, with lists in place of tuples."""
-        return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
+        return PARTS[part].sizes(self, run.setting)
 
 
 def preset(which: str, **changes: Any) -> Config:
@@ -198,14 +118,14 @@ def preset(which: str, **changes: Any) -> Config:
     return replace(PRESETS[which], **changes)
 
 
-def build_scheme(name: str, config: Config) -> Layers:
+def build_scheme(name: str, config: Sizes) -> Layers:
     """The scheme with this name, or a list with one per layer, for a decoder with the configuration's sizes.
 
     Shaw's last vector and T5's last bucket begin at the distance T/2; T5 has 32 buckets, or T/2 if that is fewer. Raises
     ValueError for an unknown scheme.
     """
     (name,) = choose("scheme", (name,), ALL_SCHEMES)
-    return ALL_SCHEMES[name](require_type("config", config, Config, "pass preset('quick')"))
+    return ALL_SCHEMES[name](require_type("config", config, Sizes, "pass preset('quick')"))
 
 
 def build_model(config: Config, run: Run) -> Decoder:
@@ -213,7 +133,7 @@ def build_model(config: Config, run: Run) -> Decoder:
     sizes = require_type("config", config, Config, "pass preset('quick')").of(run)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
-        return _parts()[run.part].build(build_scheme(run.scheme, sizes), sizes, run.setting)
+        return PARTS[run.part].build(build_scheme(run.scheme, sizes), sizes, run.setting)
 
 
 PRESETS = {

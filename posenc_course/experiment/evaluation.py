@@ -14,8 +14,8 @@ from torch import Tensor
 
 from posenc_course._validation import require_integer, require_tensor
 from posenc_course.experiment import tasks
-from posenc_course.experiment._require import choose, require_text, require_type
-from posenc_course.experiment.config import Config
+from posenc_course.experiment._require import choose, require_type
+from posenc_course.experiment._sizes import Sizes, require_bytes
 from posenc_course.learned import LearnedPositions
 from posenc_course.naive import LinearPositions
 from posenc_course.relative import WindowedPositions
@@ -127,7 +127,7 @@ def _scores(model: Decoder, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Te
     return torch.cat(losses), torch.cat(hits)
 
 
-def evaluate_text(model: Decoder, config: Config, text: Tensor, changes: Sequence[str] = ()) -> dict[str, Any]:
+def evaluate_text(model: Decoder, config: Sizes, text: Tensor, changes: Sequence[str] = ()) -> dict[str, Any]:
     """All measurements of one model on validation bytes, with its scheme as trained ("plain") and with the given changes.
 
     Returns {change: {"nonoverlapping": {L: nats}, "sliding": {L: nats}, "last": {L: nats}, "by_position": [nats]}}:
@@ -141,14 +141,14 @@ def evaluate_text(model: Decoder, config: Config, text: Tensor, changes: Sequenc
     Raises ValueError for a text that is too short and for changes that are not possible for the scheme.
     """
     require_type("model", model, Decoder, "pass one from load_model")
-    require_type("config", config, Config, "pass preset('quick')")
+    require_type("config", config, Sizes, "pass preset('quick')")
     if require_tensor("text", text).ndim != 1 or not _are_ids(text):
         raise ValueError(
             f"text must be token ids of shape (bytes,), got {text.dtype} of shape {tuple(text.shape)}: "
             "pass load_corpus().validation"
         )
     names = choose("change", changes, changes_of(model)) if changes not in ((), []) else ()
-    require_text(config, text)
+    require_bytes(config, len(text))
     T, longest = config.length, config.longest
     blocks = _pieces(text, config.evaluation_bytes // longest, longest + 1)
     spans = _pieces(text, config.spans, 2 * longest + 1)
@@ -176,10 +176,10 @@ def evaluate_text(model: Decoder, config: Config, text: Tensor, changes: Sequenc
     return results
 
 
-def evaluate_task(model: Decoder, config: Config, task: str) -> dict[str, Any]:
+def evaluate_task(model: Decoder, config: Sizes, task: str) -> dict[str, Any]:
     """Measure the share of right answers and the loss at each length: {"accuracy": {L: share}, "loss": {L: nats}}."""
     require_type("model", model, Decoder, "pass one that was trained on the task")
-    require_type("config", config, Config, "pass preset('quick')")
+    require_type("config", config, Sizes, "pass preset('quick')")
     (task,) = choose("task", (task,), tuple(tasks.TASKS))
     result: dict[str, Any] = {"accuracy": {}, "loss": {}}
     for L in (multiple * config.length for multiple in config.multiples):

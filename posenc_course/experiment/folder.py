@@ -11,9 +11,7 @@ from typing import Any
 
 from posenc_course._system import write_whole
 from posenc_course._validation import require_integer
-from posenc_course.experiment._cluster import require_scheduler, run_there
 from posenc_course.experiment._files import (
-    ODD,
     brief,
     config_from,
     packed,
@@ -21,16 +19,14 @@ from posenc_course.experiment._files import (
     read_run,
     restore,
     run_of,
-    save_run,
     write_runs,
 )
 from posenc_course.experiment._parts import PARTS
-from posenc_course.experiment._pool import News, Report, run_all
-from posenc_course.experiment._possible import require_possible
-from posenc_course.experiment._require import choose, require_device, require_folder, require_type
-from posenc_course.experiment.config import ALL_SCHEMES, PRESETS, Config, Run
+from posenc_course.experiment._pool import Progress, Report, run_all
+from posenc_course.experiment._require import require_device, require_folder, require_type
+from posenc_course.experiment.config import PRESETS, Config, Run
 from posenc_course.experiment.corpus import DATA, load_corpus
-from posenc_course.experiment.runs import measure, train_run
+from posenc_course.experiment.runs import train_run
 from posenc_course.transformer import Decoder
 
 PACKAGED = tuple(name for name in PRESETS if (DATA / "experiment" / f"{name}.json").is_file())  # results that come along
@@ -45,41 +41,42 @@ def run_experiment(
     parts: Sequence[str] | None = None,
     device: str = "cpu",
     jobs: int = 1,
-    scheduler: str | None = None,
     say: Callable[[str], object] = print,
 ) -> None:
     """Train and measure the runs that `folder` doesn't hold yet, `jobs` at a time; runs that it holds are checked and kept.
 
-    With a `scheduler`, the address or the file of a Dask scheduler, its workers do them instead, and `device` is one of theirs.
     After an interruption, unfinished runs are lost, and the same call continues and gets the same numbers. `say` is called with
     lines of progress. Raises ValueError, before anything is trained or written, for impossible arguments, for sizes that need
-    more text or memory than there is, for a folder that was begun with another configuration, and for incomplete runs.
+    more text than there is, for a folder that has runs of another configuration, and for incomplete runs.
     """
     runs = require_type("config", config, Config, "pass preset('quick')").runs(schemes, seeds, parts)
     if not runs:
         raise ValueError(f"none of the schemes {config.schemes} is trained in the parts {config.parts}: change one of them")
     jobs = require_integer("jobs", jobs, minimum=1, hint="it is the number of parallel processes; one per core is usual")
-    there = None if scheduler is None else require_scheduler(scheduler)
-    require_possible(config, runs, None if there else device, load_corpus())
+    require_device(device)
+    for run in runs:
+        PARTS[run.part].require_text(config.of(run), load_corpus())
     folder = _require_path(folder)
-    _require_config_of(folder, config)
-    missing = [run for run in runs if not _made(folder, run, config)]
-    write_whole(folder / "config.json", (json.dumps(config.as_json(), indent=1) + "\n").encode())
+    folder.mkdir(parents=True, exist_ok=True)
+    there = _runs_in(folder)
+    for one in there:
+        if (other := config_from(one["config"])) != config:
+            raise ValueError(f"{folder} has runs of another configuration, {_difference(config, other)}: give another folder")
+    made = {run_of(one["record"]) for one in there}
+    missing = [run for run in runs if run not in made]
     say(f"{len(runs)} runs, {len(runs) - len(missing)} of them already in {folder}")
     clock = _Clock(len(missing))
 
-    def tell(news: News) -> None:
-        result, path = None, folder / f"{news.run.name}.npz"
-        if news.loss is None:
-            write_whole(path, news.content)
-            result = _summary(read_run(path)["record"])
-        say(clock.line(news, result))
+    def tell(run: Run, news: Progress | bytes) -> None:
+        if isinstance(news, bytes):
+            path = folder / f"{run.name}.npz"
+            write_whole(path, news)
+            say(clock.line(run, 1, _summary(read_run(path)["record"])))
+        else:
+            step, steps, loss = news
+            say(clock.line(run, step / (steps + 1), f"step {step} of {steps}, loss {loss:.3f} nats"))
 
-    work = partial(_perform, config, device)
-    if there:
-        run_there(work, missing, there, tell)
-    else:
-        run_all(work, missing, jobs, tell)
+    run_all(partial(_perform, config, device), missing, jobs, tell)
 
 
 def _perform(config: Config, device: str, run: Run, report: Report) -> bytes:
@@ -87,40 +84,14 @@ def _perform(config: Config, device: str, run: Run, report: Report) -> bytes:
     return packed(model, config, record, provenance(device))
 
 
-def evaluate_again(
-    folder: str | Path,
-    *,
-    schemes: Sequence[str] | None = None,
-    parts: Sequence[str] | None = None,
-    device: str = "cpu",
-    say: Callable[[str], object] = print,
-) -> None:
-    """Measure the stored models of a folder again, by default all of them, and replace the old measurements.
-
-    `schemes` and `parts` select some of the models; `say` is called with one line per model. Raises ValueError, before anything
-    is written, for incomplete runs, and if no model is selected.
-    """
-    schemes = choose("scheme", ALL_SCHEMES if schemes is None else schemes, ALL_SCHEMES)
-    parts = choose("part", PARTS if parts is None else parts, PARTS)
-    require_device(device)
-    stored = [(path, read_run(path)) for path in _paths(folder)]
-    chosen = [(path, one) for path, one in stored if one["record"]["scheme"] in schemes and one["record"]["part"] in parts]
-    if not chosen:
-        there = ", ".join(path.stem for path, _ in stored)
-        raise ValueError(f"{str(folder)!r} has no run of these schemes and parts: it holds {there}")
-    for path, one, (model, config, run) in [(path, one, restore(one, device)) for path, one in chosen]:
-        record = one["record"] | {"evaluation": measure(model, config, run)}
-        same = "as stored" if record == one["record"] else "not as stored"
-        save_run(path, model, config, record, one["made"] | {"evaluated": provenance(device)})
-        say(f"{run.name}: {_summary(record)}, {same}")
-
-
 def merge(folder: str | Path) -> dict[str, Any]:
     """The records of all runs in a folder, and how they were made: {"config", "made": [...], "runs": [...]}.
 
     Raises ValueError for incomplete runs and for runs of several configurations.
     """
-    stored = [read_run(path) for path in _paths(folder)]
+    stored = _runs_in(require_folder(folder))
+    if not stored:
+        raise ValueError(f"no runs in {str(folder)!r}: make some with `run`")
     config = config_from(stored[0]["config"])
     for one in stored:
         if (other := config_from(one["config"])) != config:
@@ -128,7 +99,7 @@ def merge(folder: str | Path) -> dict[str, Any]:
     order = {run: number for number, run in enumerate(config.runs())}
     runs = sorted((one["record"] for one in stored), key=lambda record: order.get(run_of(record), len(order)))
     made = [one["made"] for one in stored]
-    unique = [json.loads(text) for text in dict.fromkeys(json.dumps(one) for one in made)]
+    unique = [one for number, one in enumerate(made) if one not in made[:number]]
     command = "python -m posenc_course.experiment run --preset " + config.name
     known = {"command": command} if config == PRESETS.get(config.name) else {}
     return known | {"config": config.as_json(), "made": unique, "runs": runs}
@@ -152,7 +123,7 @@ def load_results(results: str | Path = "full") -> dict[str, Any]:
         runs = [run_of(record) for record in found["runs"]]
         if not runs or len({*runs}) < len(runs):
             raise ValueError("no runs, or one of them twice")
-    except ODD as error:
+    except Exception as error:
         raise ValueError(
             f"no complete results in {str(results)!r} ({brief(error)}): use {', '.join(PACKAGED)}, a folder of runs, or a "
             "file that `report` wrote"
@@ -172,7 +143,7 @@ def load_model(scheme: str, seed: int = 0, *, part: str = "text", folder: str | 
     if not path.is_file():
         there = sorted(other.stem.removeprefix(f"{part}-") for other in where.glob(f"{part}-*.npz"))
         raise ValueError(f"no model of scheme {scheme!r} and seed {seed!r}: there are {', '.join(there) or 'none'}")
-    return restore(read_run(path))[0]
+    return restore(read_run(path))
 
 
 def save_report(folder: str | Path, path: str | Path) -> None:
@@ -193,21 +164,16 @@ class _Clock:
     """An estimate of the time that is left, as if all runs took equally long."""
 
     def __init__(self, total: int) -> None:
-        self.total, self.finished, self.began = total, 0, time.monotonic()
-        self.under_way: dict[Run, float] = {}
+        self.total, self.began = total, time.monotonic()
+        self.done: dict[Run, float] = {}
 
-    def line(self, news: News, result: str | None) -> str:
-        """Return the line that reports the news; `result` is the summary of a finished run, and otherwise None."""
-        if result is None:
-            self.under_way[news.run] = news.step / news.steps
-            said = f"step {news.step} of {news.steps}, loss {news.loss:.3f} nats"
-        else:
-            self.under_way.pop(news.run, None)
-            self.finished += 1
-            said = result
-        done, passed = self.finished + sum(self.under_way.values()), time.monotonic() - self.began
-        left = f"about {passed / done * (self.total - done):.0f} s left"
-        return f"[{self.finished}/{self.total}, {passed:.0f} s, {left}] {news.run.name}: {said}"
+    def line(self, run: Run, share: float, said: str) -> str:
+        """Return the line that says something about a run of which this share is done."""
+        self.done[run] = share
+        finished = sum(share == 1 for share in self.done.values())
+        done, passed = sum(self.done.values()), time.monotonic() - self.began
+        left = passed / done * (self.total - done)
+        return f"[{finished}/{self.total}, {passed:.0f} s, about {left:.0f} s left] {run.name}: {said}"
 
 
 def _require_path(path: object) -> Path:
@@ -216,39 +182,9 @@ def _require_path(path: object) -> Path:
     return Path(path)
 
 
-def _paths(folder: str | Path) -> list[Path]:
-    paths = sorted(require_folder(folder).glob("*.npz"))
-    if not paths:
-        raise ValueError(f"no runs in {str(folder)!r}: make some with `run`")
-    return paths
-
-
-def _made(folder: Path, run: Run, config: Config) -> bool:
-    """Return whether the folder holds the run; raise a ValueError if it is incomplete or has another configuration."""
-    path = folder / f"{run.name}.npz"
-    if not path.exists():
-        return False
-    if (other := config_from(read_run(path)["config"])) != config:
-        raise ValueError(f"{path} was made with another configuration, {_difference(config, other)}: give another folder")
-    return True
-
-
-def _require_config_of(folder: Path, config: Config) -> None:
-    path = folder / "config.json"
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"{folder} is not a folder: give one, or a name for a new one")
-    if not path.exists():
-        if folder.exists() and any(folder.glob("*.npz")):
-            raise ValueError(f"{folder} holds runs but no config.json: give another folder")
-        return
-    try:
-        stored = config_from(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError) as error:
-        raise ValueError(
-            f"{path} is not complete ({brief(error)}): delete it together with the runs beside it, or give another folder"
-        ) from error
-    if stored != config:
-        raise ValueError(f"{folder} was begun with another configuration, {_difference(config, stored)}: give another folder")
+def _runs_in(folder: Path) -> list[dict[str, Any]]:
+    """Read all runs of a folder, without their weights, which may fill the memory."""
+    return [read_run(path) | {"weights": None} for path in sorted(folder.glob("*.npz"))]
 
 
 def _difference(config: Config, stored: Config) -> str:

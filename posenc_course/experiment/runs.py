@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from posenc_course.experiment._parts import PARTS
-from posenc_course.experiment._possible import require_possible
 from posenc_course.experiment._require import require_device, require_type
 from posenc_course.experiment.config import Config, Run, build_model
 from posenc_course.experiment.corpus import Corpus, load_corpus
@@ -27,7 +26,7 @@ def train_run(
 
     The weights are rounded to float16 before the model is measured, so that a stored model gives the stored numbers. Everything
     runs on one thread: with matrices this small, a second thread would slow it down, and with one, sums keep their order.
-    Raises ValueError, before training, for impossible arguments and for sizes that need more text or memory than there is.
+    Raises ValueError, before training, for impossible arguments and for sizes that need more text than there is.
     """
     if progress is not None and not callable(progress):
         raise ValueError(
@@ -35,7 +34,7 @@ def train_run(
         )
     sizes = require_type("config", config, Config, "pass preset('quick')").of(run)
     part, text = PARTS[run.part], load_corpus()
-    require_possible(config, [run], device, text)
+    part.require_text(sizes, text)
     where = require_device(device)
 
     def sample(generator: torch.Generator) -> tuple[Tensor, Tensor]:
