@@ -182,7 +182,7 @@ class Bounded(Rule):
     def check(self, name: str, value: Any, call: Call) -> Any:
         fits = isinstance(value, Integral if self.whole else Real) and not isinstance(value, bool)
         if fits and not self.whole:
-            fits = _is_finite(value) or (self.rest.endswith("or inf") and value == math.inf)
+            fits = math.isfinite(value) or (self.rest.endswith("or inf") and value == math.inf)
         said = []
         for sign, limit in self.bounds:
             bound = call.given[limit] if limit in call.given else float(limit)
@@ -201,13 +201,6 @@ class Bounded(Rule):
         return int(value)
 
 
-def _is_finite(number: Any) -> bool:
-    try:
-        return math.isfinite(number)
-    except OverflowError:  # an integer of hundreds of digits
-        return False
-
-
 class Size(NamedTuple):
     """One size of a shape, such as L, 2*K+1 or {self.d_model}: `times` the size called `name`, plus `plus`."""
 
@@ -216,12 +209,6 @@ class Size(NamedTuple):
     times: int
     plus: int
     own: bool
-
-    @classmethod
-    def of(cls, text: str) -> "Size":
-        plain = text.removeprefix("{self.").removesuffix("}")
-        times, name, plus = re.fullmatch(r"(?:(\d)\*)?(\w+)(?:\+(\d))?", plain).groups()  # type: ignore[union-attr]
-        return cls(plain, name, int(times or 1), int(plus or 0), plain != text)
 
 
 class Shaped(Rule):
@@ -232,11 +219,12 @@ class Shaped(Rule):
     def __init__(self, kind: str, rest: str, hint: str, *, optional: bool) -> None:
         kind, _, self.like = kind.partition("=")
         super().__init__(kind, rest, hint or "give it this dtype and shape", optional=optional)
-        self.broadcasts = rest.startswith("-> ")
-        rest = rest.removeprefix("-> ")
-        self.open = rest.startswith("...")  # any sizes in front
+        self.broadcasts = rest.startswith("->")
+        self.open = "..." in rest  # any sizes in front
         self.may_lack_first = rest.startswith("[")
-        self.sizes = [Size.of(text.strip("[]")) for text in rest.removeprefix("...").split()]
+        self.sizes = []
+        for text, times, own, name, plus in re.findall(r"((?:(\d)\*)?({self\.)?(\w+)(?:\+(\d))?)", rest):
+            self.sizes.append(Size(text.removeprefix(own), name, int(times or 1), int(plus or 0), bool(own)))
 
     def check(self, name: str, value: Any, call: Call) -> Any:
         if not isinstance(value, Tensor):
@@ -359,7 +347,7 @@ class Frequencies(Rule):
         return value
 
 
-RULES: dict[str, type[Rule]] = {kind: each for each in (Instance, Bounded, Shaped, Numbers, Frequencies) for kind in each.KINDS}
+RULES = {kind: each for each in (Instance, Bounded, Shaped, Numbers, Frequencies) for kind in each.KINDS}
 
 
 def parse(rule: str) -> Rule:
