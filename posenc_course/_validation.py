@@ -1,4 +1,4 @@
-"""Preconditions, written as data next to a function's signature and checked once, when a user calls the function.
+"""Preconditions, written as data next to a function's signature and checked whenever the function is called.
 
     @checked(query="float ... L_query d_head", key="float=query ... L_key d_head", mask="bool? -> ... L_query L_key")
     def attention_weights(query, key, *, mask=None): ...
@@ -28,11 +28,9 @@ import inspect
 import math
 import operator
 import re
-import sys
 from collections.abc import Callable, Sequence
 from numbers import Integral, Real
-from operator import attrgetter
-from typing import Any, ClassVar, Literal, NamedTuple, NoReturn, ParamSpec, TypeAlias, TypeVar
+from typing import Any, ClassVar, NamedTuple, NoReturn, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -67,52 +65,36 @@ Q_AND_K_POSITIONS = {"q_positions": "real [batch] L_query", "k_positions": "real
 CHECKED: dict[str, dict[str, "Rule"]] = {}  # each checked function's rules, by module and name
 
 
-def checked(where: Literal["outside", "everywhere"] = "outside", /, **rules: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+def checked(**rules: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Decorate a function so that it raises a ValueError for arguments that break their rules.
 
-    The function gets a count as an int and a number as a float. A call from another module of formulas isn't checked again,
-    except for what such a caller cannot know: sizes that the object itself determines (`{self…}`), and whether numbers are
-    whole. With "everywhere", such a call is checked in full.
+    The function gets a count as an int and a number as a float. While torch.compile reads it, nothing is checked.
     """
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
-        signature = inspect.signature(function)
-        names = tuple(signature.parameters)
-        everything = {name: parse(rule) for name, rule in rules.items()}
-        assert everything.keys() <= {*names}, f"{function.__qualname__} has no {everything.keys() - {*names}}"
-        CHECKED[f"{function.__module__}.{function.__qualname__}"] = everything
-        defaults = {name: signature.parameters[name].default for name in names}
-        counts = {name for name, rule in everything.items() if isinstance(rule, Bounded) and rule.whole}
-        from_outside = tuple(everything.items())
-        from_inside = from_outside if where == "everywhere" else tuple((name, rule) for name, rule in from_outside if rule.own)
+        parameters = inspect.signature(function).parameters
+        names = tuple(parameters)
+        parsed = {name: parse(rule) for name, rule in rules.items()}
+        assert parsed.keys() <= {*names}, f"{function.__qualname__} has no {parsed.keys() - {*names}}"
+        CHECKED[f"{function.__module__}.{function.__qualname__}"] = parsed
+        defaults = {name: each.default for name, each in parameters.items() if each.default is not each.empty}
 
         @functools.wraps(function)
         def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
             __tracebackhide__ = True  # readers of a traceback look for the formula
-            if torch.compiler.is_compiling():
-                return function(*args, **kwargs)
-            outside = not _is_formula(sys._getframe(1))
-            plan = from_outside if outside else from_inside
-            converted = {}
-            if plan:
-                call = Call(defaults | dict(zip(names, args, strict=False)) | kwargs)
-                for name, rule in plan:
-                    value = call.given[name]
-                    # A missing argument is reported by the function itself.
-                    if value is not signature.empty and not (rule.optional and value is None):
-                        call.given[name] = rule.check(name, value, call)
-                        if call.given[name] is not value:
-                            converted[name] = call.given[name]
+            given = defaults | dict(zip(names, args, strict=False)) | kwargs
+            if torch.compiler.is_compiling() or len(given) != len(names):
+                return function(*args, **kwargs)  # Python says which argument is missing or unknown
+            call = Call(given)
+            for name, rule in parsed.items():
+                if not (rule.optional and given[name] is None):
+                    given[name] = rule.check(name, given[name], call)
+            by_place = [given[name] for name in names[: len(args)]]
+            by_name = {name: given[name] for name in kwargs}
             try:
-                if converted:
-                    bound = signature.bind(*args, **kwargs)
-                    bound.arguments.update(converted)
-                    return function(*bound.args, **bound.kwargs)
-                return function(*args, **kwargs)
+                return function(*by_place, *args[len(names) :], **by_name)  # type: ignore[arg-type]
             except RuntimeError as error:
-                if outside:
-                    given = defaults | dict(zip(names, args, strict=False)) | kwargs
-                    _refuse_size(error, {name: given[name] or 0 for name in counts})
+                _refuse_size(error, parsed, given)
                 raise
 
         return wrapper
@@ -120,30 +102,12 @@ def checked(where: Literal["outside", "everywhere"] = "outside", /, **rules: str
     return decorate
 
 
-def _refuse_size(error: RuntimeError, counts: dict[str, int]) -> None:
+def _refuse_size(error: RuntimeError, rules: dict[str, "Rule"], given: dict[str, Any]) -> None:
     """Raise a ValueError that names the largest count if torch found no memory for a tensor."""
+    counts = [name for name, rule in rules.items() if rule.kind in ("count", "even") and given[name]]
     if counts and re.search("you tried to allocate|size calculation overflowed", str(error)):
-        largest = max(counts, key=lambda name: counts[name])
-        refuse(largest, "small enough", counts[largest], "no memory holds the tensors that it asks for, so give a smaller one")
-
-
-def _is_formula(caller: Any) -> bool:
-    """Return whether a frame belongs to one of the package's formulas, whose own arguments were checked.
-
-    A frame of torch counts as the frame that called torch. We look at the caller instead of setting a flag while a checked
-    function runs. So if such a function calls the user's own code (a scheme, a hook), that code's calls are checked in turn,
-    and neither threads nor exceptions can leave a flag set.
-    """
-    while caller is not None and (module := caller.f_globals.get("__name__", "")).startswith("torch."):
-        caller = caller.f_back
-    return caller is not None and _vouches(module)
-
-
-@functools.cache
-def _vouches(module: str) -> bool:
-    # Training and conventions call the user's code with the user's values; the lab and the exercises' checks count as users.
-    package, _, name = module.rpartition(".")
-    return package == __package__ and name not in ("training", "conventions", "plotting")
+        largest = max(counts, key=lambda name: given[name])
+        refuse(largest, "small enough", given[largest], "no memory holds the tensors that it asks for, so give a smaller one")
 
 
 def refuse(name: str, rule: str, given: object, way_out: str) -> NoReturn:
@@ -166,8 +130,7 @@ class Call:
 
     def __init__(self, given: dict[str, Any]) -> None:
         self.given = given
-        self.sizes: dict[str, tuple[int, str]] = {}
-        self.front: tuple[tuple[int, ...], str] | None = None  # what the dots stand for
+        self.sizes: dict[str, tuple[Any, str]] = {}  # under "...", a tuple: the sizes that the dots stand for
 
 
 # ── kinds ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -176,7 +139,7 @@ class Call:
 class Rule:
     """A rule for an argument; `check` returns the argument, with a count as an int and a number as a float."""
 
-    own = False  # whether callers inside the package cannot know that they keep the rule
+    KINDS: ClassVar[Any]  # the names of the kinds, for some with what is said of them
 
     def __init__(self, kind: str, rest: str, hint: str, *, optional: bool) -> None:
         self.kind, self.rest, self.hint, self.optional = kind, rest, hint, optional
@@ -193,63 +156,49 @@ class Instance(Rule):
         "PositionScheme": (PositionScheme, "a PositionScheme", "PositionScheme() itself adds no positions"),
         "function": (Callable, "a function", "leave it out if you need none"),
         "flag": ((bool, np.bool_), "True or False", "give one of the two"),
+        "dtype": (torch.dtype, "a floating-point torch.dtype", "use torch.float32, for example"),
     }
 
     def check(self, name: str, value: Any, call: Call) -> Any:
         kind, rule, way_out = self.KINDS[self.kind]
-        if not isinstance(value, kind):  # type: ignore[arg-type]
+        if not isinstance(value, kind) or (self.kind == "dtype" and not value.is_floating_point):
             refuse(name, rule, value, self.hint or way_out)
-        return value
-
-
-class Dtype(Rule):
-    def check(self, name: str, value: Any, call: Call) -> Any:
-        if not isinstance(value, torch.dtype) or not value.is_floating_point:
-            refuse(name, "a floating-point torch.dtype", value, "use torch.float32, for example")
         return value
 
 
 class Bounded(Rule):
     """A count or a number."""
 
+    KINDS: ClassVar = ("count", "even", "number")
     SIGNS: ClassVar = {">=": operator.ge, ">": operator.gt, "<=": operator.le}
 
     def __init__(self, kind: str, rest: str, hint: str, *, optional: bool) -> None:
         super().__init__(kind, rest, hint, optional=optional)
-        self.bounds = re.findall(r"([<>]=?) (\S+)", rest)
-        if kind != "number" and ">" not in rest:
-            self.bounds.insert(0, (">=", "1"))
-        self.infinite = rest.endswith("or inf")
         self.whole = kind != "number"
+        self.bounds = re.findall(r"([<>]=?) (\S+)", rest)
+        if self.whole and ">" not in rest:
+            self.bounds.insert(0, (">=", "1"))
 
     def check(self, name: str, value: Any, call: Call) -> Any:
-        whole = self.whole
-        fits = isinstance(value, Integral if whole else Real) and not isinstance(value, bool)
-        if fits and not whole:
-            fits = _is_finite(value) or (self.infinite and value == math.inf)
+        fits = isinstance(value, Integral if self.whole else Real) and not isinstance(value, bool)
+        if fits and not self.whole:
+            fits = math.isfinite(value) or (self.rest.endswith("or inf") and value == math.inf)
         said = []
         for sign, limit in self.bounds:
             bound = call.given[limit] if limit in call.given else float(limit)
             said.append(f" {sign} {limit} = {bound:g}" if limit in call.given else f" {sign} {limit}")
             fits = fits and self.SIGNS[sign](value, bound)
-        if fits and whole and value > 2**53:
+        if fits and self.whole and value > 2**53:
             said.append(" <= 2**53")  # beyond, float64 doesn't hold every integer
             fits = False
         if not fits:
-            refuse(name, ("an integer" if whole else "a finite number") + " and".join(said), value, self.hint)
+            refuse(name, ("an integer" if self.whole else "a finite number") + " and".join(said), value, self.hint)
         if self.kind == "even" and value % 2:
             refuse(name, "even", value, self.hint or f"use {value + 1}")
-        if whole:
-            call.sizes[name] = int(value), name
-            return int(value)
-        return float(value)
-
-
-def _is_finite(number: Any) -> bool:
-    try:
-        return math.isfinite(number)
-    except OverflowError:  # an integer of hundreds of digits
-        return False
+        if not self.whole:
+            return float(value)
+        call.sizes[name] = int(value), name
+        return int(value)
 
 
 class Size(NamedTuple):
@@ -259,15 +208,7 @@ class Size(NamedTuple):
     name: str
     times: int
     plus: int
-    own: Callable[[Any], int] | None
-
-    @classmethod
-    def of(cls, text: str) -> "Size":
-        if text.startswith("{self."):
-            name = text[6:-1]
-            return cls(name, name, 1, 0, attrgetter(name))
-        times, name, plus = re.fullmatch(r"(?:(\d)\*)?(\w+)(?:\+(\d))?", text).groups()  # type: ignore[union-attr]
-        return cls(text, name, int(times or 1), int(plus or 0), None)
+    own: bool
 
 
 class Shaped(Rule):
@@ -278,12 +219,12 @@ class Shaped(Rule):
     def __init__(self, kind: str, rest: str, hint: str, *, optional: bool) -> None:
         kind, _, self.like = kind.partition("=")
         super().__init__(kind, rest, hint or "give it this dtype and shape", optional=optional)
-        self.broadcasts = rest.startswith("-> ")
-        rest = rest.removeprefix("-> ")
-        self.open = rest.startswith("...")  # any sizes in front
+        self.broadcasts = rest.startswith("->")
+        self.open = "..." in rest  # any sizes in front
         self.may_lack_first = rest.startswith("[")
-        self.sizes = tuple(Size.of(text.strip("[]")) for text in rest.removeprefix("...").split())
-        self.own = "{self." in rest
+        self.sizes = []
+        for text, times, own, name, plus in re.findall(r"((?:(\d)\*)?({self\.)?(\w+)(?:\+(\d))?)", rest):
+            self.sizes.append(Size(text.removeprefix(own), name, int(times or 1), int(plus or 0), bool(own)))
 
     def check(self, name: str, value: Any, call: Call) -> Any:
         if not isinstance(value, Tensor):
@@ -303,25 +244,24 @@ class Shaped(Rule):
 
     def fits(self, name: str, shape: Sequence[int], call: Call) -> bool:
         """Return whether a shape fits the rule and the sizes named so far; sizes that are named first here are stored."""
+        known, missing = call.sizes, len(self.sizes) - len(shape)
         if 0 in shape:
             return False
         if self.broadcasts:
-            target = (*(call.front or ((), ""))[0], *(call.sizes[size.name][0] for size in self.sizes))
+            target = (*known["..."][0], *(known[size.name][0] for size in self.sizes))
             return _broadcast(tuple(shape), target) == target
-        missing = len(self.sizes) - len(shape)
         if not (missing == 0 or (missing < 0 and self.open) or (missing == 1 and self.may_lack_first)):
             return False
         if self.open:
-            front = tuple(shape[: len(shape) - len(self.sizes)])
-            before, seen_in = call.front or (front, name)
+            front = tuple(shape[:-missing])
+            before, seen_in = known.get("...", (front, name))
             together = _broadcast(front, before)
             if together is None:
                 return False
-            call.front = together, seen_in
-        known = call.sizes
-        for size, length in zip(self.sizes[max(missing, 0) :], shape[-len(self.sizes) :] if self.sizes else (), strict=True):
-            if size.own is not None:
-                known[size.name] = size.own(call.given["self"]), type(call.given["self"]).__name__
+            known["..."] = together, seen_in
+        for size, length in zip(self.sizes[max(missing, 0) :], shape[max(-missing, 0) :], strict=True):
+            if size.own:
+                known[size.name] = getattr(call.given["self"], size.name), type(call.given["self"]).__name__
             number, rest = divmod(length - size.plus, size.times)
             if rest or number != known.setdefault(size.name, (number, name))[0]:
                 return False
@@ -333,16 +273,19 @@ class Shaped(Rule):
         return f"a {dtype} tensor {'that broadcasts to' if self.broadcasts else 'of'} {self.shape(name, call)}"
 
     def shape(self, name: str, call: Call) -> str:
-        names = ["..."] * self.open + [size.text for size in self.sizes]
-        shapes = [names[1:], names] if self.may_lack_first else [names]
+        """Return the sizes in words, and which other arguments fix some of them."""
+        sizes = ["..."] * self.open + [size.text for size in self.sizes]
+        shapes = [sizes[1:], sizes] if self.may_lack_first else [sizes]
         said = (
-            "shape " + " or ".join(f"({', '.join(each)}{',' * (len(each) == 1)})" for each in shapes) if names else "any shape"
+            "shape " + " or ".join(f"({', '.join(each)}{',' * (len(each) == 1)})" for each in shapes) if sizes else "any shape"
         )
         fixed: dict[str, list[str]] = {}  # sizes, by the argument that fixed them
-        front = {"...": call.front} if self.open and call.front else {}
-        for size, (value, where) in (front | {size.name: call.sizes.get(size.name, (0, name)) for size in self.sizes}).items():
+        for size in ["..."] * self.open + [size.name for size in self.sizes]:
+            value, where = call.sizes.get(size, (0, name))
+            if where in call.given and where != name:
+                where = f"{where} of shape {tuple(_as_tensor(call.given[where]).shape)}"
             if where != name:
-                fixed.setdefault(_source(where, call), []).append(f"{size} = {value}")
+                fixed.setdefault(where, []).append(f"{size} = {value}")
         return said + "".join(f" with {' and '.join(sizes)} as in {where}" for where, sizes in fixed.items())
 
 
@@ -357,10 +300,9 @@ class Numbers(Shaped):
 
     def __init__(self, kind: str, rest: str, hint: str, *, optional: bool) -> None:
         self.only_tensors = rest.startswith("tensor")
-        super().__init__(kind, rest.removeprefix("tensor").strip(), hint, optional=optional)
-        self.own = kind != "real"
         few = "torch.arange(L), or torch.arange(start, start + L) for tokens after a cached prefix"
-        self.hint = hint or f"for example, pass {few if '[batch]' in rest else 'torch.arange(-L + 1, L)'}"
+        hint = hint or f"for example, pass {few if '[batch]' in rest else 'torch.arange(-L + 1, L)'}"
+        super().__init__(kind, rest.removeprefix("tensor").strip(), hint, optional=optional)
 
     def check(self, name: str, value: Any, call: Call) -> Any:
         rule = self.KINDS[self.kind]
@@ -389,6 +331,10 @@ class Numbers(Shaped):
 
 
 class Frequencies(Rule):
+    """Angular frequencies of pairs."""
+
+    KINDS: ClassVar = ("frequencies",)
+
     def check(self, name: str, value: Any, call: Call) -> Any:
         if not isinstance(value, Tensor) or value.ndim != 1 or value.numel() == 0:
             refuse(name, "a tensor of shape (d_head/2,)", value, "use frequencies(d_head)")
@@ -401,13 +347,7 @@ class Frequencies(Rule):
         return value
 
 
-RULES: dict[str, type[Rule]] = (
-    dict.fromkeys(Instance.KINDS, Instance)
-    | dict.fromkeys(Shaped.KINDS, Shaped)
-    | dict.fromkeys(Numbers.KINDS, Numbers)
-    | dict.fromkeys(["count", "even", "number"], Bounded)
-    | {"dtype": Dtype, "frequencies": Frequencies}
-)
+RULES = {kind: each for each in (Instance, Bounded, Shaped, Numbers, Frequencies) for kind in each.KINDS}
 
 
 def parse(rule: str) -> Rule:
@@ -416,12 +356,6 @@ def parse(rule: str) -> Rule:
     kind, _, rest = form.partition(" ")
     name = kind.removesuffix("?")
     return RULES[name.partition("=")[0]](name, rest, hint, optional=kind.endswith("?"))
-
-
-def _source(where: str, call: Call) -> str:
-    """Name an argument, with its shape if it has one; a name that isn't an argument is the class that fixed a size."""
-    shape = _as_tensor(call.given[where]).shape if where in call.given else None
-    return f"{where} of shape {tuple(shape)}" if shape else where
 
 
 def _broadcast(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...] | None:
@@ -446,14 +380,19 @@ def exact(numbers: Positions) -> Tensor:
     return _as_tensor(numbers).to(torch.float64)
 
 
+def require(rule: str, name: str, value: object) -> Any:
+    """Return `value`; raise a ValueError if it breaks the rule."""
+    return parse(rule).check(name, value, Call({}))
+
+
 def require_integer(name: str, value: object, *, minimum: int, hint: str) -> int:
     """Return `value` as an int; raise a ValueError unless it is an integer >= minimum."""
-    return parse(f"count >= {minimum}: {hint}").check(name, value, Call({}))
+    return require(f"count >= {minimum}: {hint}", name, value)
 
 
 def require_number(name: str, value: object, *, above: float = -math.inf, hint: str) -> float:
     """Return `value` as a float; raise a ValueError unless it is a finite number > above."""
-    return parse(f"number{'' if above == -math.inf else f' > {above}'}: {hint}").check(name, value, Call({}))
+    return require(f"number{'' if above == -math.inf else f' > {above}'}: {hint}", name, value)
 
 
 def head_width(d_model: int, num_heads: int) -> int:
@@ -470,8 +409,3 @@ def require_tensor(name: str, value: object) -> Tensor:
     if not isinstance(value, Tensor):
         refuse(name, "a torch.Tensor", value, "convert it with torch.as_tensor")
     return value
-
-
-def require_vectors(name: str, value: object, shape: str) -> Tensor:
-    """Return `value`; raise a ValueError unless it is a non-empty floating-point tensor of `shape`, e.g. "(L, d)"."""
-    return parse(f"float {' '.join(shape.strip('(,)').split(', '))}").check(name, value, Call({}))

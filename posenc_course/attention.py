@@ -64,9 +64,7 @@ def _refuse_infinity(bias: Tensor | None) -> None:
         refuse("bias", "finite or -inf", math.inf, "-inf hides a key, and a large finite number prefers it to all others")
 
 
-# Calls from inside the package are checked, too, because a scheme may return queries, keys and a bias of any shape.
 @checked(
-    "everywhere",
     **_QUERY_AND_KEY,
     value="float=query ... L_key d_value: give each key a value, projected from the same tokens",
     **_BIAS_AND_MASK,
@@ -80,7 +78,6 @@ def attention(query: Tensor, key: Tensor, value: Tensor, *, bias: Tensor | None 
 
 
 @checked(
-    "everywhere",
     **_QUERY_AND_KEY,
     value="float=query ... L_key d_value: give each key a value, projected from the same tokens",
     **_BIAS_AND_MASK,

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from posenc_course._validation import checked, require_vectors
+from posenc_course._validation import checked, require
 
 
 class RotaryConvention(NamedTuple):
@@ -41,7 +41,7 @@ def read_rotation(rotate: Callable[[Tensor], Tensor], d_head: int) -> RotaryConv
     `rotate` is not a rotation of pairs, for example because it mixes two layouts or counts positions along the wrong axis.
     """
     x = torch.eye(d_head).view(d_head, 1, 1, d_head).repeat(1, 3, 2, 1)  # 3 heads, 2 tokens and 4 or more channels: all differ
-    rotated = require_vectors("rotate(x)", rotate(x), "(batch, heads, L, d_head)").double()
+    rotated = require("float batch heads L d_head", "rotate(x)", rotate(x)).double()
     still, images = torch.eye(d_head, dtype=torch.float64), rotated[:, 0, 1]  # row j: what channel j becomes at position 1
     if rotated.shape != x.shape or not torch.allclose(rotated[:, :, 0], still.unsqueeze(1), atol=1e-6):
         raise ValueError("rotate changes position 0: it must rotate x (batch, heads, L, d_head) along L, by positions 0, 1, …")
