@@ -61,6 +61,8 @@ EXACT = {
         "deeper/06_shift: o == 0",
         "deeper/10_rope: seed == 0",
         "claims: m == 0",
+        "claims: used[0] > 0",
+        "deeper/18_released: nearer > 0",
         "source/08_learned: rows.nonzero()",
         "source/17_choosing: right == 0",
         "source/17_choosing: down == 0",
@@ -90,6 +92,8 @@ EXACT = {
     ],
     "the differences are far from 0": [
         "17_choosing: lead.max() > 0 > lead.min()",
+        "claims: min(lead['none'].min(), lead['linear'].min()) > 0",
+        "claims: max(lead['rope'].max(), lead['alibi'].max()) > 0",
         "claims: at[0].diff() > 0",
         "claims: at[:101].diff() > 0",
         "claims: np.diff(turn) > 0",
