@@ -55,17 +55,21 @@ test-lowest: .venv/complete  ## test the package with the lowest versions of PyT
 coverage: .venv/complete  ## run the package's own tests and show which lines they reach
 	.venv/bin/pytest tests $(patsubst %,--ignore=tests/test_%.py,style packaging setup docs notebooks execute site) --cov=posenc_course --cov-report=term-missing --cov-fail-under=95
 
-audit: _build/complete  ## test every page with Lighthouse (half an hour); to select pages: make audit ONLY=10_rope
+audit: _build/complete  ## score every page with Lighthouse, as on a phone (half an hour); to select pages: make audit ONLY=10_rope
 	.venv/bin/python tools/book/audit.py _build/html $(ONLY)
 
-bench: .venv/complete  ## compare the speed and errors of the package with its peers, and store both (a few minutes on idle cores)
+bench: .venv/complete  ## measure the speed and errors of the package beside its peers, and store both (a few minutes on idle cores)
 	.venv/bin/python tools/lab/bench.py
 
 exercises: .venv/complete  ## make exercises/release (the students' version) from exercises/source
 	cd exercises && PATH="$(CURDIR)/.venv/bin:$$PATH" nbgrader generate_assignment --assignment="*" --force --no-db \
 	    --CourseDirectory.release_directory=release --StandAlone.enabled=False
 
-experiment: .venv/complete  ## train every scheme and test it beyond the training length: PRESET=quick (minutes), full or gpu
+# Each run is a file in _experiment, so several machines can share the work (OPTIONS="--schemes rope --seeds 0"), and the same command
+# continues after an interruption. Committed are the table, by `report … --json posenc_course/data/experiment/full.json`, and the models
+# of the preset quick, _experiment/quick/text-*.npz; then run `python -m tools.lab.stored`. The preset gpu takes
+# OPTIONS="--device cuda --jobs 2", with up to 35 GiB for each job.
+experiment: .venv/complete  ## train every scheme and test it beyond the training length: PRESET=quick (minutes), full (three seeds), newer or gpu
 	.venv/bin/python -m posenc_course.experiment run --preset $(PRESET) --folder _experiment/$(PRESET) $(OPTIONS)
 	.venv/bin/python -m posenc_course.experiment report _experiment/$(PRESET)
 
@@ -90,7 +94,7 @@ notebooks: .venv/complete  ## take changed texts over into the notebooks, withou
 text: .venv/complete  ## take over into the texts what was edited in JupyterLab
 	.venv/bin/python -m tools.book.text --from-notebooks $(CHAPTER)
 
-execute: .venv/complete  ## run the chapters and store their outputs; to run one: make execute CHAPTER=01_order
+execute: .venv/complete  ## make the notebooks from their texts, run them and store their outputs; for one: make execute CHAPTER=01_order
 	.venv/bin/python -m tools.book.execute $(CHAPTER)
 
 serve: _build/complete  ## serve the built course on this machine at port 8000; to choose a port: make serve PORT=8001
@@ -105,10 +109,10 @@ pdf: _build/complete  ## print the whole course to _paper/where-is-a-token.pdf w
 archive: _build/complete  ## pack the site for reading without a host, in _paper/where-is-a-token.zip
 	.venv/bin/python tools/book/site.py _build/html _paper/where-is-a-token.zip
 
-decks: _build/complete  ## print the decks of slides to _paper/decks with Chromium; to show them, open _build/html/book/decks
+decks: _build/complete  ## print the slides and their notes to _paper/decks with Chromium; to show them, open _build/html/book/decks
 	.venv/bin/python -m tools.book.decks _build/html _paper/decks
 
-clips: _build/complete  ## film the race of the first page with Chromium and ffmpeg, for the README and lectures
+clips: _build/complete  ## film the race of the first page with Chromium and ffmpeg, for the README and lectures (GIF and MP4)
 	.venv/bin/python -m tools.book.clips
 
 links: .venv/complete  ## check all links to other sites; broken ones are listed in _links/_build/html/output.txt

@@ -63,7 +63,8 @@ class Exercise:
 
     Args:
         cases: the arguments of each call. Each case has a name that says what is special about it ("a single token"); if
-            nothing is, the cases form a list.
+            nothing is, the cases form a list. A seed may change their numbers, but not which answers they tell apart. If one
+            is a function, it mustn't call `right`: a check refuses an answer that does.
         right: gives the right result of a case. Its type says what an answer must return: a tensor (of any dtype; NumPy arrays
             and lists are fine, too), a float, an int, a bool, a str, or a tuple of these. A list of functions stands for
             several right answers, one of which an answer must agree with in all cases. A tuple of functions is one answer in

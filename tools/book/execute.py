@@ -32,6 +32,7 @@ def main(names: list[str]) -> int:
 def execute(page: text.Page) -> int:
     """Run one page with this environment's Python; return 0, or 1 after saying which cell failed and why."""
     notebook, path = text.updated(page), page.notebook
+    path.parent.mkdir(parents=True, exist_ok=True)
     # nbval's kernel, so that the tests compare with outputs that were made in the same way.
     kernel = AsyncKernelManager(kernel_name=CURRENT_ENV_KERNEL_NAME, kernel_spec_manager=NbvalKernelspecManager())
     client = NotebookClient(

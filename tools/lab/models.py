@@ -8,6 +8,9 @@ exit status is 1 if there are any. Add those that matter to the table, and give 
     .venv/bin/python -m tools.lab.models --leave-out "older than 2024" gptj opt
 
 Then `.venv/bin/python -m tools.lab.models --looked` stores the date, the version, and its types of RoPE.
+
+The table, posenc_course/data/models.json, is edited by hand. A released value needs a source that you've seen, on the day
+`looked`, and is null otherwise. `make execute CHAPTER=models` makes the table's page.
 """
 
 from __future__ import annotations

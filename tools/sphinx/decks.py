@@ -5,6 +5,10 @@ an image is a figure, a living one by its name and setting (`story-arrows?m=5&n=
 (`../02_naive.ipynb#fig-places`); each further figure is a step. What follows `Note: 3 minutes.` is for the speaker. A heading
 that links to another deck (`## [Title](lecture.md)`) takes its slide of this title, without what its note says is assigned, and
 adds what stands below to the note. Other links name ids of the built pages.
+
+A slide has one idea, which its title says, and at most 25 words below it. To take over a newer reveal.js (now 6.0.2), copy
+`reveal.js`, `reveal.css` and `plugin/notes.js` of its npm package to book/_static/reveal, and its licence, with that of marked,
+which is in `notes.js`, to LICENSE.txt there.
 """
 
 import re
