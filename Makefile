@@ -29,7 +29,7 @@ book: _solutions/complete
 	@echo "For teachers only, do not publish: open $(CURDIR)/_solutions/_build/html/index.html"
 endif
 
-check: lint  ## check style and types, and run the fast tests (a few minutes); to select tests: make check ONLY=rope
+check: lint  ## check style and types, and run the fast tests (a minute); to select tests: make check ONLY=rope
 	.venv/bin/pytest -m "not slow" $(or $(filter-out %.ipynb,$(SELECTED)),tests)
 
 fix: notebooks  ## correct the style as far as ruff can
