@@ -18,7 +18,6 @@ from pybtex.database import BibliographyData, parse_file  # type: ignore[import-
 
 from tests.pages import (
     BOOK,
-    GIVEN,
     NOTEBOOKS,
     NUMBER,
     REASONED,
@@ -208,13 +207,6 @@ def seeds_of_code(source: str) -> Iterator[int]:
             yield from (numbers.count(",") + 1 for numbers in re.findall(r"[(\[](\d+(?:, \d+)+)[)\]]", line))
 
 
-def given_numbers_are_numbers(page: Page) -> Iterator[str]:
-    text = "\n".join([page.text, *(caption for _, caption in page.captions)])
-    for before in re.findall(rf"(.{{0,20}})<!--{GIVEN}-->", text):
-        if not re.search(rf"{NUMBER}[^\w<>\n]{{0,4}}$", before):
-            yield f"…{before}<!--{GIVEN}--> stands behind no number: put it there, or take it away"
-
-
 # --- Quizzes and links ----------------------------------------------------------------------------------------------------
 
 
@@ -297,6 +289,10 @@ def citations_come_from_the_bibliography(page: Page) -> Iterator[str]:
             for name in re.findall(r"\b([A-Z]\w+)(?:'s|’s)? (?:and colleagues|and others|et al)", shown):
                 if keys and bare(name) not in known:
                     yield f"{where} names {name} beside {keys}, who did not write it: correct the name or the key"
+            fields = " ".join(str(entries[key].fields) for key in keys if key in entries)
+            for year in re.findall(r"\b(?:in|of|from|since) ((?:19|20)\d\d)\b(?! tokens| words| bytes| of)", shown):
+                if keys and year not in fields:
+                    yield f"{where} has the year {year} beside {keys}, which are of others: correct it, or move the citation"
 
 
 def keys_agree_with_entries(data: BibliographyData) -> Iterator[str]:
@@ -365,7 +361,6 @@ def sources_are_those_of_what_is_named(page: Page) -> Iterator[str]:
 RULES: list[Rule] = [
     numbers_are_held,
     ties_hold,
-    given_numbers_are_numbers,
     seeds_are_counted,
     links_lead_where_they_say,
     quiz_is_decided,

@@ -342,8 +342,9 @@ def stored(name: str) -> Notebook:
     ids=lambda part: part if isinstance(part, str) else part.__name__,
 )
 def test_notebook(name: str, rule: Rule) -> None:
-    problems = [problem.replace("CHAPTER=…", f"CHAPTER={name}") for problem in rule(stored(name))]
-    assert not problems, "\n".join(f"{name}: {problem}" for problem in problems)
+    problems = [f"{name}: {problem.replace('CHAPTER=…', f'CHAPTER={name}')}" for problem in rule(stored(name))]
+    if problems:
+        pytest.fail("\n".join(problems), pytrace=False)
 
 
 def test_table_of_contents() -> None:

@@ -15,8 +15,9 @@ from tests.prose import PAGES, RULES, Rule, bibliography, page_named
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 @pytest.mark.parametrize("name", PAGES)
 def test_page(name: str, rule: Rule) -> None:
-    problems = list(rule(page_named(name)))
-    assert not problems, "\n".join(f"{name}: {problem}" for problem in problems)
+    problems = [f"{name}: {problem}" for problem in rule(page_named(name))]
+    if problems:
+        pytest.fail("\n".join(problems), pytrace=False)
 
 
 # --- The two files that pages draw from ------------------------------------------------------------------------------
