@@ -156,11 +156,7 @@ def quoted() -> dict[str, dict[str, Any]]:
 NUMBER = r"(?<![\w.,])[-−+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-−+]?\d+)?"
 
 
-UNITS = "zero one two three four five six seven eight nine"
-TEENS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
-SPELLED = {"a": 1} | {word: number for number, word in enumerate([*UNITS.split(), *TEENS.split()])}
-for ten, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), start=2):
-    SPELLED |= {f"{word}-{unit}": 10 * ten + SPELLED[unit] for unit in UNITS.split()[1:]} | {word: 10 * ten}
+SPELLED = {word: number for number, word in enumerate("two three four five six seven eight nine ten eleven twelve".split(), 2)}
 
 
 def value(number: str) -> float:
