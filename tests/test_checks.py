@@ -358,7 +358,7 @@ def test_the_checks_own_right_answer_is_refused_and_others_pass(check: str) -> N
     assert told in CHECKS[check](right, seed=1)
     assert told in CHECKS[check](lambda *given: right(*given), seed=1)
     for other in RIGHT[check]:
-        assert CHECKS[check](other.answer, seed=1).startswith("Right: ")
+        assert CHECKS[check](other, seed=1).startswith("Right: ")
 
 
 # ── what wrong results have in common ────────────────────────────────────────────────────────────────────────────────────

@@ -116,7 +116,7 @@ def test_every_known_mistake_gets_its_own_hint(check: str, seed: int) -> None:
 @pytest.mark.usefixtures("_the_package_may_answer")
 @pytest.mark.parametrize(("seed", "check"), BANK)
 def test_a_right_answer_passes_however_it_is_written(check: str, seed: int) -> None:
-    said = [CHECKS[check].verdict(exercise(check, seed), *parts(right.answer)) for right in RIGHT.get(check, [])]
+    said = [CHECKS[check].verdict(exercise(check, seed), *parts(right)) for right in RIGHT[check]]
     assert not [(number, text) for number, text in enumerate(said) if not text.startswith("Right: ")]
 
 
@@ -124,27 +124,21 @@ def test_a_right_answer_passes_however_it_is_written(check: str, seed: int) -> N
 @pytest.mark.usefixtures("_the_package_may_answer")
 @pytest.mark.parametrize(("seed", "check"), BANK)
 def test_a_wrong_answer_is_caught_and_named(check: str, seed: int) -> None:
-    said = [(wrong, CHECKS[check].verdict(exercise(check, seed), *parts(wrong.answer))) for wrong in WRONG.get(check, [])]
+    said = [(wrong, CHECKS[check].verdict(exercise(check, seed), *parts(wrong.answer))) for wrong in WRONG[check]]
     assert not [(wrong.name, text) for wrong, text in said if text.startswith("Right") or "\n" in text]
     assert not [(wrong.name, wrong.words, text) for wrong, text in said if (wrong.words or "") not in text]
     unsaid = {hint for _, hint in exercise(check, seed).mistakes.values()} - {text for _, text in said}
-    assert len(unsaid) <= 15, (
+    assert len(unsaid) <= 20, (
         f"hints that no answer gets: keep those of mistakes that the course warns of, and leave out {unsaid}"
     )
 
 
 @pytest.mark.parametrize("check", CHECKS)
 def test_every_check_has_its_bank(check: str) -> None:
-    names = [wrong.name for wrong in WRONG.get(check, [])]
-    assert min(len(RIGHT.get(check, [])), len(names)) >= 3, (
-        f"tests/answers/{check.partition('.')[0]}.py: give {check!r} three right answers, written differently, in RIGHT, and "
-        "in WRONG three that are none of the check's own mistakes, or worded differently: (name, answer, words of its verdict)"
+    assert (len(RIGHT[check]), len(WRONG[check])) == (3, 6), (
+        f"tests/answers/{check.partition('.')[0]}.py: mark three right answers, written differently, with @right({check!r}), "
+        f"and with @wrong({check!r}, words of the verdict) six that go wrong differently"
     )
-    assert len({*names}) == len(names), f"{check}: a name that is given twice hides an answer: give another"
-
-
-def test_every_answer_has_its_check() -> None:
-    assert not (RIGHT.keys() | WRONG.keys()) - CHECKS.keys(), "answers to checks that don't exist are never tried"
 
 
 @pytest.mark.parametrize("blind", [False, True], ids=["all", "blind"])

@@ -23,7 +23,7 @@ ASSIGNMENT, STUDENTS, SEED = "01_order", 30, 0
 
 def answered(check: str, choice: str) -> list[nbformat.NotebookNode]:
     """What the graded cell shows: the verdict on an answer of the bank, and the error if it isn't right."""
-    answers = {"right": RIGHT[check][0].answer, "untried": lambda *_: None} | {row.name: row.answer for row in WRONG[check]}
+    answers = {"right": RIGHT[check][0], "untried": lambda *_: None} | {row.name: row.answer for row in WRONG[check]}
     answer = answers[choice]
     verdict = CHECKS[check](*(answer if isinstance(answer, tuple) else (answer,)), seed=SEED)
     printed = [new_output("stream", name="stdout", text=f"something of the student's\n{verdict}\n")]

@@ -1,17 +1,25 @@
 """Answers to the exercises, by which their checks are checked: a module for each topic.
 
-RIGHT holds, for each check, right answers that are written differently; WRONG holds wrong ones, each under a name, with words
-of its verdict. Answers that were written without having read the checks carry a mark: they measure whether a check accepts, and
-whether it names, what its author did not think of.
+Each exercise has three right answers, written differently, and six wrong ones, which go wrong differently.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from posenc_course import checks
 from posenc_course.checks._exercise import Check
+
+Answer = TypeVar("Answer")
+
+
+class Wrong(NamedTuple):
+    name: str
+    answer: Any
+    words: str | None
+    blind: bool
+
 
 TOPICS = [name for name in checks.__all__ if isinstance(getattr(checks, name), ModuleType)]
 CHECKS = {
@@ -20,44 +28,37 @@ CHECKS = {
     for name, check in vars(getattr(checks, topic)).items()
     if isinstance(check, Check)
 }
+RIGHT: dict[str, list[Any]] = {check: [] for check in CHECKS}
+WRONG: dict[str, list[Wrong]] = {check: [] for check in CHECKS}
 
 
-class Right(NamedTuple):
-    """An answer, or several that one check takes together."""
+def right(check: str) -> Callable[[Answer], Answer]:
+    """Mark a right answer, or a tuple of answers that one check takes together."""
 
-    answer: Any
-    blind: bool = False
+    def mark(answer: Answer) -> Answer:
+        RIGHT[check].append(answer)
+        return answer
 
-
-class Wrong(NamedTuple):
-    """A wrong answer and the words of its verdict that name the mistake or its kind; None where it gets an example alone."""
-
-    name: str
-    answer: Any
-    words: str | None
-    blind: bool = False
+    return mark
 
 
-def blind(*rows: Any) -> Iterator[Any]:
-    """The rows, marked as written without having read the checks: right answers as they are, wrong ones as tuples."""
-    for row in rows:
-        yield (
-            Wrong(row[0], row[1], row[2], blind=True)
-            if isinstance(row, tuple) and isinstance(row[0], str)
-            else Right(row, blind=True)
-        )
+def wrong(check: str, words: str | None, *, blind: bool = False, name: str = "") -> Callable[[Answer], Answer]:
+    """Mark a wrong answer.
+
+    Args:
+        check: the topic and the name of the exercise.
+        words: of the verdict, which name the mistake or its kind; None if the answer gets only an example.
+        blind: whether it was written without having read the check. Such answers measure whether a check names what its author
+            did not think of.
+        name: of an answer that isn't a function.
+    """
+
+    def mark(answer: Answer) -> Answer:
+        WRONG[check].append(Wrong(name or getattr(answer, "__name__", ""), answer, words, blind))
+        return answer
+
+    return mark
 
 
-def _bank() -> tuple[dict[str, list[Right]], dict[str, list[Wrong]]]:
-    right: dict[str, list[Right]] = {}
-    wrong: dict[str, list[Wrong]] = {}
-    for topic in TOPICS:
-        module = import_module(f"{__name__}.{topic}")
-        for check, rows in module.RIGHT.items():
-            right[check] = [row if isinstance(row, Right) else Right(row) for row in rows]
-        for check, rows in module.WRONG.items():
-            wrong[check] = [row if isinstance(row, Wrong) else Wrong(*row) for row in rows]
-    return right, wrong
-
-
-RIGHT, WRONG = _bank()
+for topic in TOPICS:
+    import_module(f"{__name__}.{topic}")

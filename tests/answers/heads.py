@@ -6,9 +6,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-# ── the token before ─────────────────────────────────────────────────────────────────────────────────────────────────────
+from tests.answers import right, wrong
 
 
+@right("heads.previous")
 def previous_by_loop(weights: Tensor) -> Any:
     total: Any = 0.0
     for m in range(1, len(weights)):
@@ -16,18 +17,48 @@ def previous_by_loop(weights: Tensor) -> Any:
     return total / (len(weights) - 1)
 
 
+@right("heads.previous")
 def previous_by_index(weights: Tensor) -> Any:
     m = torch.arange(1, len(weights))
     return weights[m, m - 1].mean()
 
 
+@right("heads.previous")
 def previous_in_numpy(weights: Tensor) -> Any:
     return np.diag(weights.numpy()[1:, :-1]).mean()
 
 
-# ── the shares of pairs ──────────────────────────────────────────────────────────────────────────────────────────────────
+@wrong("heads.previous", "all queries")
+def previous_zero_for_the_first(weights: Tensor) -> Any:
+    return torch.cat((torch.zeros(1), weights.diagonal(-1))).mean()
 
 
+@wrong("heads.previous", "looks at itself")
+def previous_main_diagonal(weights: Tensor) -> Any:
+    return weights.diag().mean()
+
+
+@wrong("heads.previous", "above the main one")
+def previous_transposed(weights: Tensor) -> Any:
+    return weights.T.diagonal(-1).mean()
+
+
+@wrong("heads.previous", "a sum")
+def previous_total(weights: Tensor) -> Any:
+    return sum(weights[m, m - 1] for m in range(1, len(weights)))
+
+
+@wrong("heads.previous", "all queries")
+def previous_wraps_around(weights: Tensor) -> Any:
+    return np.mean([weights[m, m - 1] for m in range(len(weights))])
+
+
+@wrong("heads.previous", "return")
+def previous_nothing(weights: Tensor) -> Any:
+    return None
+
+
+@right("heads.pair_shares")
 def shares_by_loop(q: Tensor, k: Tensor) -> Any:
     variances = []
     for i in range(len(q) // 2):
@@ -36,29 +67,54 @@ def shares_by_loop(q: Tensor, k: Tensor) -> Any:
     return torch.stack(variances) / sum(variances)
 
 
+@right("heads.pair_shares")
 def shares_in_numpy(q: Tensor, k: Tensor) -> Any:
     parts = (k.numpy() * q.numpy()).reshape(len(k), -1, 2).sum(axis=2)
     return parts.var(axis=0) / parts.var(axis=0).sum()
 
 
+@right("heads.pair_shares")
 def shares_by_complex(q: Tensor, k: Tensor) -> Any:
     a, b = (torch.view_as_complex(x.contiguous().unflatten(-1, (-1, 2))) for x in (q, k))
     variances = (a * b.conj()).real.var(dim=0, correction=0)
     return (variances / variances.sum()).tolist()
 
 
-def shares_by_covariance(q: Tensor, k: Tensor) -> Any:
-    """The variance of q·k is qᵀ C q, with the covariance of the two channels."""
-    pairs = k.reshape(len(k), -1, 2)
-    centred = pairs - pairs.mean(dim=0)
-    covariances = torch.einsum("nia,nib->iab", centred, centred)
-    variances = torch.einsum("ia,iab,ib->i", q.reshape(-1, 2), covariances, q.reshape(-1, 2))
-    return variances / variances.sum()
+def _normed(values: Tensor) -> Tensor:
+    return values / values.sum()
 
 
-# ── behind equal tokens ──────────────────────────────────────────────────────────────────────────────────────────────────
+@wrong("heads.pair_shares", "mean squares")
+def pair_shares_second_moments(q: Tensor, k: Tensor) -> Any:
+    return _normed((k * q).reshape(len(k), -1, 2).sum(dim=2).pow(2).sum(dim=0))
 
 
+@wrong("heads.pair_shares", "standard deviations")
+def pair_shares_deviations(q: Tensor, k: Tensor) -> Any:
+    return _normed((k * q).reshape(len(k), -1, 2).sum(dim=2).std(dim=0))
+
+
+@wrong("heads.pair_shares", "Divide them by their sum")
+def pair_shares_not_shared(q: Tensor, k: Tensor) -> Any:
+    return (k * q).reshape(len(k), -1, 2).sum(dim=2).var(dim=0)
+
+
+@wrong("heads.pair_shares", "neighbours")
+def pair_shares_halves(q: Tensor, k: Tensor) -> Any:
+    return _normed((k * q).reshape(len(k), 2, -1).sum(dim=1).var(dim=0))
+
+
+@wrong("heads.pair_shares", "shape")
+def pair_shares_per_channel(q: Tensor, k: Tensor) -> Any:
+    return _normed((k * q).var(dim=0))
+
+
+@wrong("heads.pair_shares", "whole score")
+def pair_shares_by_the_score(q: Tensor, k: Tensor) -> Any:
+    return (k * q).reshape(len(k), -1, 2).sum(dim=2).var(dim=0) / (k @ q).var()
+
+
+@right("heads.behind_equals")
 def behind_by_mask(tokens: list[int], weights: Tensor) -> Any:
     ids = torch.tensor(tokens)
     which = torch.zeros(len(ids), len(ids), dtype=torch.bool)
@@ -68,6 +124,7 @@ def behind_by_mask(tokens: list[int], weights: Tensor) -> Any:
     return (weights * which).sum(dim=1)[asked].mean() if asked.any() else 0.0
 
 
+@right("heads.behind_equals")
 def behind_by_loops(tokens: list[int], weights: Tensor) -> Any:
     found = []
     for m, token in enumerate(tokens):
@@ -77,6 +134,7 @@ def behind_by_loops(tokens: list[int], weights: Tensor) -> Any:
     return np.mean(found) if found else 0
 
 
+@right("heads.behind_equals")
 def behind_by_followers(tokens: list[int], weights: Tensor) -> Any:
     """Remembers, for each token, what has come after it."""
     followers: dict[int, list[int]] = {}
@@ -90,6 +148,7 @@ def behind_by_followers(tokens: list[int], weights: Tensor) -> Any:
     return total / asked if asked else total
 
 
+@wrong("heads.behind_equals", "divide by zero")
 def behind_without_repeats(tokens: list[int], weights: Tensor) -> Any:
     """nan if no token comes twice."""
     ids = np.array(tokens)
@@ -98,51 +157,35 @@ def behind_without_repeats(tokens: list[int], weights: Tensor) -> Any:
     return (weights.numpy() * which).sum(axis=1)[asked].sum() / asked.sum() if asked.any() else float("nan")
 
 
-RIGHT: dict[str, list[Any]] = {
-    "heads.previous": [previous_by_loop, previous_by_index, previous_in_numpy],
-    "heads.pair_shares": [shares_by_loop, shares_in_numpy, shares_by_complex, shares_by_covariance],
-    "heads.behind_equals": [behind_by_mask, behind_by_loops, behind_by_followers],
-}
-
-WRONG: dict[str, list[Any]] = {
-    "heads.previous": [
-        ("zero for the first", lambda weights: torch.cat((torch.zeros(1), weights.diagonal(-1))).mean(), "all queries"),
-        ("main diagonal", lambda weights: weights.diag().mean(), "looks at itself"),
-        ("transposed", lambda weights: weights.T.diagonal(-1).mean(), "above the main one"),
-        ("total", lambda weights: sum(weights[m, m - 1] for m in range(1, len(weights))), "a sum"),
-        ("wraps around", lambda weights: np.mean([weights[m, m - 1] for m in range(len(weights))]), "all queries"),
-        ("nothing", lambda weights: None, "return"),
-    ],
-    "heads.pair_shares": [
-        ("second moments", lambda q, k: _normed((k * q).reshape(len(k), -1, 2).sum(dim=2).pow(2).sum(dim=0)), "mean squares"),
-        ("deviations", lambda q, k: _normed((k * q).reshape(len(k), -1, 2).sum(dim=2).std(dim=0)), "standard deviations"),
-        ("not shared", lambda q, k: (k * q).reshape(len(k), -1, 2).sum(dim=2).var(dim=0), "Divide them by their sum"),
-        ("halves", lambda q, k: _normed((k * q).reshape(len(k), 2, -1).sum(dim=1).var(dim=0)), "neighbours"),
-        ("per channel", lambda q, k: _normed((k * q).var(dim=0)), "shape"),
-        ("in percent", lambda q, k: 100 * shares_by_loop(q, k), None),
-        ("by the score", lambda q, k: (k * q).reshape(len(k), -1, 2).sum(dim=2).var(dim=0) / (k @ q).var(), "whole score"),
-    ],
-    "heads.behind_equals": [
-        ("not a number", behind_without_repeats, "divide by zero"),
-        ("equal", lambda tokens, weights: _where(tokens, weights, lambda m, n: tokens[n] == tokens[m]), "themselves"),
-        ("its own key", lambda tokens, weights: _where(tokens, weights, lambda m, n: n and tokens[n - 1] == tokens[m], own=1),
-         "own key"),
-        ("before", lambda tokens, weights: _where(tokens, weights, lambda m, n: n + 1 < m and tokens[n + 1] == tokens[m]),
-         "right *before*"),
-        ("all queries", lambda tokens, weights: sum(
-            float(weights[m, n]) for m in range(len(tokens)) for n in range(1, m) if tokens[n - 1] == tokens[m]) / len(tokens),
-         "all queries"),
-        ("nothing", lambda tokens, weights: None, "return"),
-    ],
-}  # fmt: skip
-
-
-def _normed(values: Tensor) -> Tensor:
-    return values / values.sum()
-
-
 def _where(tokens: list[int], weights: Tensor, counts: Any, own: int = 0) -> float:
     """The mean over the queries with keys that count."""
     keys = [[n for n in range(m + own) if counts(m, n)] for m in range(len(tokens))]
     found = [float(weights[m, some].sum()) for m, some in enumerate(keys) if some]
     return sum(found) / max(len(found), 1)
+
+
+@wrong("heads.behind_equals", "themselves")
+def behind_equals_equal(tokens: list[int], weights: Tensor) -> Any:
+    return _where(tokens, weights, lambda m, n: tokens[n] == tokens[m])
+
+
+@wrong("heads.behind_equals", "own key")
+def behind_equals_its_own_key(tokens: list[int], weights: Tensor) -> Any:
+    return _where(tokens, weights, lambda m, n: n and tokens[n - 1] == tokens[m], own=1)
+
+
+@wrong("heads.behind_equals", "right *before*")
+def behind_equals_before(tokens: list[int], weights: Tensor) -> Any:
+    return _where(tokens, weights, lambda m, n: n + 1 < m and tokens[n + 1] == tokens[m])
+
+
+@wrong("heads.behind_equals", "all queries")
+def behind_equals_all_queries(tokens: list[int], weights: Tensor) -> Any:
+    return sum(float(weights[m, n]) for m in range(len(tokens)) for n in range(1, m) if tokens[n - 1] == tokens[m]) / len(
+        tokens
+    )
+
+
+@wrong("heads.behind_equals", "return")
+def behind_equals_nothing(tokens: list[int], weights: Tensor) -> Any:
+    return None
