@@ -234,10 +234,9 @@ def mirrors_untracked(order: Any) -> Any:  # forgets that the other ball of a sw
     return torch.stack([eye[i] - eye[to] for i, to in enumerate(order) if i != to])
 
 
-@wrong("contextual.mirrors", "follow them", blind=True)
-def mirrors_untracked_once(order: Any) -> Any:  # each pair only once
-    eye = torch.eye(len(order))
-    return torch.stack([eye[i] - eye[to] for i, to in enumerate(order) if i < to])
+@wrong("contextual.mirrors", "becomes (", blind=True)
+def mirrors_one(order: Any) -> Any:  # a single mirror for everything
+    return mirrors_hint(order).sum(dim=0)[None]
 
 
 @wrong("contextual.mirrors", "never need more than", blind=True)
