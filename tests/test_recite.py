@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from posenc_course.experiment import changed, load_corpus, load_model, load_results
-from posenc_course.experiment._files import provenance, run_of, save_run
+from posenc_course.experiment._files import packed, provenance, run_of
 from posenc_course.experiment._parts import NOISE, PARTS
 from posenc_course.experiment.config import Config
 from posenc_course.experiment.corpus import DATA
@@ -231,7 +231,7 @@ def test_an_interrupted_call_goes_on_where_it_was(tmp_path: Path, monkeypatch: p
     *made, missing = tiny.runs(recite.SCHEMES)
     for run in made:
         model, record = train_run(tiny, run)
-        save_run(folder / f"{run.name}.npz", model, tiny, record, provenance())
+        (folder / f"{run.name}.npz").write_bytes(packed(model, tiny, record, provenance()))
     before = {path: path.read_bytes() for path in folder.glob("*.npz")}
     recite.main(tiny, folder, data)
     assert before == {path: path.read_bytes() for path in before}

@@ -13,8 +13,7 @@ import nbformat
 import pytest
 
 from posenc_course._system import processor, write_whole
-from posenc_course.experiment._files import save_run
-from posenc_course.experiment.config import Config, Run, build_model
+from posenc_course.experiment.config import Config
 from posenc_course.experiment.folder import run_experiment, save_report
 from tools.book import execute, text
 from tools.lab import bench, stored
@@ -71,8 +70,7 @@ def test_the_parts_of_killed_processes_go_with_the_next_success_and_those_of_liv
 
 
 def save_a_run(folder: Path) -> None:
-    run = Run("text", "rope", 0)
-    save_run(folder / "text-rope-0.npz", build_model(TINY, run), TINY, {}, {})
+    run_experiment(TINY, folder, schemes=["rope"], say=lambda _: None)
 
 
 def report(folder: Path) -> None:
@@ -109,7 +107,7 @@ def test_every_file_is_written_by_this_one_function(
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1 + 1", id="a")])
     (tmp_path / "01.ipynb").write_text(nbformat.writes(notebook))
     if write is report:
-        run_experiment(TINY, tmp_path / "runs", schemes=["rope"], say=lambda _: None)
+        save_a_run(tmp_path / "runs")
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full_disk)

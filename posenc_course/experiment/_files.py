@@ -21,11 +21,6 @@ from posenc_course.experiment.corpus import load_corpus
 from posenc_course.transformer import Decoder
 
 
-def save_run(path: Path, model: Decoder, config: Config, record: dict[str, Any], made: dict[str, Any]) -> None:
-    """Write a run's file, completely or not at all."""
-    write_whole(path, packed(model, config, record, made))
-
-
 def packed(model: Decoder, config: Config, record: dict[str, Any], made: dict[str, Any]) -> bytes:
     """Return the content of a run's file, an .npz with weights (float16), configuration, record and provenance."""
     described = json.dumps({"config": config.as_json(), "made": made, "record": record})
@@ -44,7 +39,7 @@ def write_runs(path: Path, head: dict[str, Any], runs: list[dict[str, Any]]) -> 
 
 
 def read_run(path: Path) -> dict[str, Any]:
-    """Read what `save_run` wrote: {"config", "made", "record", "weights": {name: float16 array}}.
+    """Read a file with what `packed` returned: {"config", "made", "record", "weights": {name: float16 array}}.
 
     Raises ValueError for a file that doesn't hold a complete run, or holds a different run from the one in its name.
     """
