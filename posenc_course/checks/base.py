@@ -1,4 +1,4 @@
-"""Exercises on the base: the smallest base for a text, a base for given turns or neighbours, and lost digits."""
+"""Exercises on the base: the smallest base for a text, a base for given turns, and lost digits."""
 
 import math
 import random
@@ -8,11 +8,8 @@ from typing import Any
 import numpy as np
 
 from posenc_course.checks._exercise import Exercise, exercise
-from posenc_course.geometry import distance
-from posenc_course.sinusoidal import frequencies
 
 _STEPS = "You count one step too many. From the first of 100 tokens to the last, there are only 99 steps."
-_DEGREES = "You use degrees somewhere. But a full rotation is 2π radians, and half a rotation is π."
 _WHOLE = "You rounded to a whole number, but a base needn't be whole."
 
 
@@ -99,86 +96,6 @@ def for_turns(seed: int) -> Exercise:
         praise="all seven bases are right. In each case, a single pair decides, because all faster pairs complete a rotation, "
                "too.",
         tolerance=1e-5,
-    )  # fmt: skip
-
-
-def _neighbours(d_model: int, base: float) -> float:
-    return float(distance([1], d_model, base))
-
-
-@exercise("base_for_neighbours")
-def for_neighbours(seed: int) -> Exercise:
-    """base_for_neighbours(d_model, apart) -> the largest base that keeps neighbours this far apart, to one percent."""
-    chance = random.Random(seed)
-    # We choose a base and ask for its own distance. So the answer is known, and it is in the range that the exercise names.
-    bases = {
-        "an answer of 10,000": (64, 1e4),
-        "an answer of 10": (128, 10.0),
-        "an answer below 2": (64, 1.6),
-        "an answer between 3 and 4": (32, 3.4),
-        "an answer near the upper end": (256, 6e11),
-        "a small answer": (24, chance.randrange(11, 28) + 0.3),
-        "an answer of any size": (128, 10 ** chance.uniform(2, 8)),
-        "a large answer": (256, 10 ** chance.uniform(7, 10)),
-    }
-    cases = {name: (d, _neighbours(d, base)) for name, (d, base) in bases.items()}
-    truth = {case: base for case, (_, base) in zip(cases.values(), bases.values(), strict=True)}
-
-    def held(base: float) -> float:
-        """The base, limited to the range of the exercise unless it isn't a base: a wrong search ends at its own ends."""
-        return base if base < 0.9 else min(max(base, 1.1), 1e12)
-
-    def right(d: int, apart: float) -> float:
-        return truth[d, apart]
-
-    def by(
-        far: Callable[[int, float], float], steps: int = 16, low: float = 1.1, plain: bool = False
-    ) -> Callable[[int, float], float]:
-        """The largest base at which far(d, base), which falls as the base grows, is at least `apart`; so many halvings."""
-
-        def base(d: int, apart: float) -> float:
-            least, most = low, 1e12
-            for _ in range(steps):
-                middle = (least + most) / 2 if plain else math.sqrt(least * most)
-                least, most = (middle, most) if far(d, middle) >= apart else (least, middle)
-            return least
-
-        return base
-
-    def chord(d: int, base: float) -> float:
-        return float(frequencies(d, base).sin().square().sum().sqrt()) * 2
-
-    too_soon = "You stop halving too soon. The base has to be correct to one percent."
-    small = (
-        "Your small bases aren't precise enough. If you always try the mean of the two ends, it takes many steps to get from "
-        "10^12 down to a small base. Halve the range of the exponent of 10 instead, or take more steps."
-    )
-    the_end = "Your search range is too small: some of the answers lie above its upper end."
-    return Exercise(
-        cases=cases,
-        right=right,
-        mistakes={
-            "the smallest": (lambda d, apart: 1.1,
-                "You always return the smallest base that you try. Is the distance that you compute too small, or does your "
-                "search continue in the wrong half?"),
-            "from 2": (lambda d, apart: max(right(d, apart), 2.0),
-                "Your search begins at 2, but a base can be smaller than that."),
-            **{whole.__name__: (lambda d, apart, whole=whole: float(whole(right(d, apart))), _WHOLE)
-               for whole in (math.floor, round, math.ceil)},
-            **{f"up to 10^{k}": (lambda d, apart, k=k: min(right(d, apart), 10.0**k), the_end) for k in (4, 5, 6, 8, 9, 10)},
-            **{f"{steps} halvings": (by(_neighbours, steps), too_soon) for steps in range(4, 10)},
-            **{f"{steps} plain halvings from {low}": (by(_neighbours, steps, low, plain=True), small)
-               for steps in (20, 30, 40) for low in (1.0, 1.1)},
-            "squared": (by(lambda d, base: _neighbours(d, base) ** 2),
-                "You compare the square of the distance with `apart`. A square root is missing."),
-            "half": (by(lambda d, base: _neighbours(d, base) / 2),
-                "You lost a factor of 2 in the distance: the length of a chord is 2·sin of half its angle."),
-            "whole angle": (by(chord), "You use the whole angle, but the length of a chord is 2·sin of *half* its angle."),
-            "along the arc": (by(lambda d, base: float(frequencies(d, base).square().sum().sqrt())),
-                "You add up the lengths of arcs. But the distance between two rows is made up of chords, which are shorter."),
-        },
-        praise=f"all {len(cases)} bases are right, small ones and large ones, for narrow and wide tables.",
-        same=lambda known, said: math.isclose(held(known), held(said), rel_tol=0.0105),
     )  # fmt: skip
 
 

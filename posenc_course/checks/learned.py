@@ -1,4 +1,4 @@
-"""Exercises on learned positions: which rows training reaches, where the table ends, and how it is used and extended."""
+"""Exercises on learned positions: which rows training reaches, and how the table is used and extended."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -115,53 +115,6 @@ def heard(seed: int) -> Exercise:
                 "You use the column of the batch as the row. But `positions` says which row each token looked up."),
         },
         praise="each row gets the gradients of all tokens that looked it up, and nothing else.",
-    )  # fmt: skip
-
-
-@exercise()
-def room(seed: int) -> Exercise:
-    """room(prompt, rows) -> how many new tokens a decoder can generate before it needs a row beyond the end of the table."""
-    draw = random.Random(seed)
-
-    def right(prompt: int, rows: int) -> int:
-        said = 0
-        while prompt + said <= rows:  # all these tokens are read, and then one more is generated
-            said += 1
-        return said
-
-    one_too_few = "Your number is one too small. The last token is generated but never read, so it needs no row."
-    unreadable = "A prompt that is longer than the table can't be read at all, so the answer is 0."
-    no_prompt = (
-        "You ignore the length of the prompt. But the tokens of the prompt also need rows, and the result should count only "
-        "the new tokens."
-    )
-    whole_text = "You return the length of the whole text. Count only the new tokens."
-    return Exercise(
-        cases={
-            "room to spare": (4, 6),
-            "a table of one row": (1, 1),
-            "a prompt that fills the table": (6, 6),
-            "a prompt that is one token too long": (7, 6),
-            "a prompt that is far too long": (9, 6),
-            "a prompt of one token": (1, 8),
-            "a large table": (1000, 1024),
-            **{f"sample {n}": (draw.randint(2, 30), draw.randint(31, 60)) for n in range(1, 4)},
-        },
-        right=right,
-        mistakes={
-            "one too few": (lambda prompt, rows: max(rows - prompt, 0), one_too_few),
-            "absolute": (lambda prompt, rows: abs(rows - prompt + 1), unreadable),
-            "distance and one": (lambda prompt, rows: abs(rows - prompt) + 1, unreadable),
-            "at least one": (lambda prompt, rows: max(rows - prompt + 1, 1), unreadable),
-            "none when full": (lambda prompt, rows: max(rows - prompt + 1, 0) if prompt != rows else 0,
-                "A prompt that fills the table can still be read, and then the decoder generates one more token."),
-            "all rows": (lambda prompt, rows: rows, no_prompt),
-            "all rows and one": (lambda prompt, rows: rows + 1, no_prompt),
-            "all rows, if the prompt fits": (lambda prompt, rows: rows if prompt <= rows else 0, no_prompt),
-            "all rows and one, if the prompt fits": (lambda prompt, rows: rows + 1 if prompt <= rows else 0, no_prompt),
-            "whole text": (lambda prompt, rows: max(rows + 1, prompt), whole_text),
-        },
-        praise="your numbers are right, even if the prompt fills the table or is too long for it.",
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Exercises on the first ideas: binary digits, the axis along which positions are added, padding, and four wishes."""
+"""Exercises on the first ideas: binary digits, the axis along which positions are added, and four wishes."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -182,77 +182,6 @@ def counts_along(seed: int) -> Exercise:
         },
         praise=f"all {len(layers)} layers are classified correctly.",
     )
-
-
-@exercise(instead_of=[naive.normalized])
-def fractions(seed: int) -> Exercise:
-    """fractions(mask) -> m / (L - 1) for the tokens of each padded text, 0 for its padding."""
-    chance = random.Random(seed)
-
-    def batch(width: int, texts: Sequence[tuple[int, int]]) -> Tensor:
-        """A row for each text, given as the amount of padding before it and its number of tokens."""
-        column = torch.arange(width)
-        return torch.stack([(column >= left) & (column < left + length) for left, length in texts])
-
-    def sampled(width: int) -> tuple[int, int]:
-        length = chance.randint(2, width - 2)
-        return chance.randint(1, width - length - 1), length  # padding on both sides
-
-    cases = {
-        "padding on the right": (batch(6, [(0, 6), (0, 4), (0, 3)]),),
-        "padding on the left": (batch(7, [(0, 7), (2, 5), (5, 2)]),),
-        "padding on both sides": (batch(9, [sampled(9), sampled(9), (3, 5)]),),
-        "texts of one token": (batch(5, [(2, 3), (4, 1), (0, 1)]),),
-        "one text without padding": (batch(8, [(0, 8)]),),
-        "one text of one token": (batch(4, [(1, 1)]),),
-    }
-
-    def by(number: Callable[[Tensor, Tensor], Tensor], *, padding: bool = True) -> Callable[[Tensor], Tensor]:
-        """A table of number(own positions, own lengths), with 0 for padding."""
-
-        def table(mask: Tensor) -> Tensor:
-            values = number(mask.cumsum(dim=1).double() - 1, mask.sum(dim=1, keepdim=True).double())
-            return torch.where(mask, values, 0.0) if padding else values
-
-        return table
-
-    def column(m: Tensor) -> Tensor:
-        return torch.arange(m.shape[1], dtype=torch.float64).expand_as(m)
-
-    def width(m: Tensor) -> Tensor:
-        return torch.tensor(m.shape[1])
-
-    def last(length: Tensor) -> Tensor:
-        return (length - 1).clamp(min=1)
-
-    right = by(lambda m, length: m / last(length))
-    return Exercise(
-        cases=cases,
-        right=right,
-        mistakes={
-            "width": (by(lambda m, length: m / last(width(m))),
-                "You divide by the width of the batch, so a padded text never reaches 1. Use each text's own length."),
-            "columns": (by(lambda m, length: column(m) / last(length)),
-                "You count columns, but padding on the left is not part of the text. The first token of each text has m = 0."),
-            "columns and width": (by(lambda m, length: column(m) / last(width(m))),
-                "You use the column numbers and the width of the whole batch. But each text has its own first token and its "
-                "own length."),
-            "L": (by(lambda m, length: m / length), "Your last token stays below 1. The largest m is L - 1, so what should you "
-                                                    "divide by?"),
-            "from 1, L": (by(lambda m, length: (m + 1) / length),
-                "Your first token isn't at 0. Count m from 0, so that it ends at L - 1."),
-            "from 1": (by(lambda m, length: (m + 1) / last(length)), "Your first token isn't at 0. Count m from 0."),
-            "padding": (by(lambda m, length: m / last(length), padding=False),
-                "Your numbers are right at the tokens, but the padding must be 0. If you count with cumsum, m is -1 before the "
-                "first token, and it stays at L - 1 after the last one."),
-            "backwards": (by(lambda m, length: (length - 1 - m) / last(length)),
-                "In your table, the first token is at 1 and the last at 0. It should be the other way round."),
-            "the longest": (by(lambda m, length: m / last(length.max())),
-                "You divide all texts by the L - 1 of the longest one. But each text has its own length."),
-            "whole numbers": (by(lambda m, length: m // last(length)), "You divide with //, which drops the fraction."),
-        },
-        praise="your function handles padding on the left, on the right and on both sides, and texts of one token.",
-    )  # fmt: skip
 
 
 @exercise()

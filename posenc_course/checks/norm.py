@@ -1,7 +1,6 @@
-"""Exercises on the length of a row: how much of a vector is position, and how much all rows have in common."""
+"""Exercises on the length of a row: how much of a vector is position."""
 
 import math
-import random
 from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
@@ -322,87 +321,3 @@ def _means(words: Tensor, rows: Tensor) -> tuple[float, float, float]:
 def _root(a: float, b: float, c: float, share: float) -> float:
     """The positive f with a·f² + 2b·f + c = c/share."""
     return (math.sqrt(b * b + a * c * (1 / share - 1)) - b) / a
-
-
-@exercise()
-def rows_until(seed: int) -> Exercise:
-    """rows_until(d_model, share) -> the smallest number of rows whose mean has less than this share of d/2, at most 600."""
-    chance = random.Random(seed)
-    risen = (
-        "You miss a smaller answer. With few pairs, the mean row gets shorter, but then it can get longer again. Return the "
-        "smallest number of rows that fulfils the condition."
-    )
-
-    @cache
-    def common(d: int, rows: int = 1000) -> Tensor:
-        """The squared length of the mean of the first row, the first two rows, and so on, as a share of d/2."""
-        means = sinusoidal_table(range(rows), d).cumsum(dim=0) / torch.arange(1, rows + 1)[:, None]
-        return means.square().sum(dim=1) / (d / 2)
-
-    def first(below: Tensor) -> int:
-        return int(below.int().argmax())
-
-    def right(d: int, share: float) -> int:
-        return first(common(d) < share) + 1
-
-    def halved(d: int, share: float, most: int) -> int:
-        below, low, high = common(d, most) < share, 0, most
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if below[middle - 1] else (middle, high)
-        return high
-
-    def stepwise(d: int, share: float, start: int, step: int) -> int:
-        return start + step * first(common(d)[start - 1 :: step] < share)
-
-    def by_index(d: int, share: float) -> int:
-        count = torch.arange(1000)
-        return first(common(d) * ((count + 1) / count.clamp(min=1)).square() < share) + 1
-
-    def with_row_0(d: int, share: float) -> int:
-        table = sinusoidal_table(range(1000), d)
-        return first(table @ table[0] < share * d / 2) + 1
-
-    return Exercise(
-        cases={
-            "a share that takes 17 rows": (8, 0.7),
-            "a share of nearly 1": (64, 0.99),
-            "a wide table": (chance.choice((256, 384, 512)), 0.8),
-            "a single pair, which rotates all the way round": (2, 0.01),
-            "two pairs, whose mean gets longer again": (4, 0.01),
-            "a share that takes a few hundred rows": (4, chance.choice((0.35, 0.4))),
-            "a share that takes 600 rows": (4, 0.00115),
-            "a table of medium width": (chance.choice((48, 64, 96)), 0.65),
-        },
-        right=right,
-        mistakes={
-            "one too few": (lambda d, share: right(d, share) - 1,
-                "Your answer is one too small. Do you return the index of the last row instead of the number of rows, or a "
-                "number of rows that doesn't fulfil the condition yet?"),
-            "one too many": (lambda d, share: right(d, share) + 1,
-                "Your answer is one too large. The mean of rows 0 to k is a mean of k + 1 rows."),
-            "lengths": (lambda d, share: first(common(d).sqrt() < share) + 1,
-                "You compare lengths, but the share is a share of squared lengths."),
-            "of d": (lambda d, share: first(common(d) < 2 * share) + 1,
-                "You compare with a share of d. But the squared length of a row is d/2."),
-            "for good": (lambda d, share: int((common(d, 3000) >= share).nonzero()[-1]) + 2, risen),
-            "for good within 1,000": (lambda d, share: int((common(d) >= share).nonzero()[-1]) + 2, risen),
-            **{f"halving {most}": (lambda d, share, most=most: halved(d, share, most), risen)
-               for most in (999, 1000, 1001, 1024, 2000)},
-            **{f"{most} rows": (lambda d, share, most=most: min(right(d, share), most),
-                f"You stop after {most} rows, but up to 600 can be needed.")
-               for most in (100, 200)},
-            **{f"{most} rows, or 1": (lambda d, share, most=most: first(common(d, most) < share) + 1,
-                "Your table has too few rows: up to 600 can be needed. And if you find no answer in it, you return 1.")
-               for most in (100, 128, 200, 256, 300, 500, 512, 599)},
-            "every 10 rows": (lambda d, share: stepwise(d, share, 10, 10),
-                "You try only every 10th number of rows, but the answer can lie in between."),
-            "from 10 rows": (lambda d, share: stepwise(d, share, 10, 1),
-                "You start with 10 rows, but fewer can be enough."),
-            "divided by the index": (by_index,
-                "You divide the sum of k + 1 rows by k. But the mean of rows 0 to k is their sum divided by k + 1."),
-            "compared with row 0": (with_row_0,
-                "You compare each row with row 0. But what all rows have in common is their mean."),
-        },
-        praise="all eight numbers of rows are right, for narrow tables and wide ones.",
-    )  # fmt: skip

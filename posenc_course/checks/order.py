@@ -122,36 +122,6 @@ def equivariance(seed: int) -> Exercise:
     )  # fmt: skip
 
 
-@exercise("permutation_matrix")
-def permutation(seed: int) -> Exercise:
-    """permutation_matrix(order) -> P of shape (L, L) with P @ x equal to x[order], for up to 7 tokens."""
-    generator = torch.Generator().manual_seed(seed)
-    # A cycle of three tokens or more, because an order that is its own inverse would hide the most common mistake.
-    orders = {"a cycle of three tokens": torch.tensor([1, 2, 0]), "a single token": torch.tensor([0])}
-    orders |= {f"{length} tokens": torch.randperm(length, generator=generator) for length in (4, 5, 6, 7)}
-
-    def right(order: Tensor) -> Tensor:
-        return torch.eye(len(order))[order]
-
-    return Exercise(
-        cases={name: (order,) for name, order in orders.items()},
-        right=right,
-        mistakes={
-            "transposed": (lambda order: right(order).T,
-                "Your P is the transpose of the right matrix, so it undoes the reordering. Row r of P @ x should be row "
-                "order[r] of x, so in which column should row r of P have its 1?"),
-            "counted from 1": (lambda order: right(order - 1),
-                "The 1s in your P are one column too far to the left: the tokens in `order` are counted from 0."),
-            "no last row": (lambda order: right(order) * (torch.arange(len(order)) < len(order) - 1)[:, None],
-                "The last row of your P contains only zeros, but each of the L rows has to pick a token."),
-            "more than one number": (lambda order: order[:, None].expand(-1, len(order)),
-                "You write the numbers of `order` into P. But a row of P should pick one token, so it needs a single 1, and "
-                "zeros elsewhere."),
-        },
-        praise="P @ x equals x[order] for all six orders.",
-    )  # fmt: skip
-
-
 def _classified(f: Layer, x: Tensor, *orders: list[int]) -> str:
     """The kind of f as far as these orders can show it."""
     y = f(x)

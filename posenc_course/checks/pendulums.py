@@ -1,4 +1,4 @@
-"""Exercises on clocks and pendulums: the offset between two rows, when hands meet, two photographs, and a bent hand."""
+"""Exercises on clocks and pendulums: the offset between two rows, two photographs, and a bent hand."""
 
 import math
 import random
@@ -82,62 +82,6 @@ def offset() -> Exercise:
         },
         praise=f"all {len(rows)} offsets are right, forwards and backwards, even between tokens whose positions can no longer "
                "be read.",
-    )  # fmt: skip
-
-
-@exercise()
-def meet(seed: int) -> Exercise:
-    """meet(i, j, d) -> how many tokens it takes until hands i and j first point in the same direction again."""
-    first, second = random.Random(seed).sample(range(8), 2)
-    turn = 2 * math.pi
-
-    def by(tokens: Callable[[float, float], float]) -> Callable[[int, int, int], float]:
-        """The result of tokens(ω of hand i, ω of hand j)."""
-        return lambda i, j, d: float(tokens(*frequencies(d)[[i, j]].tolist()))
-
-    right = by(lambda a, b: turn / abs(a - b))
-    subtracted = (
-        "You subtract the times that the hands take for a full turn. Subtract their speeds instead: how many radians does the "
-        "faster hand gain per token?"
-    )
-    at_the_top = "You wait until both hands are back at the top. But they meet before that, somewhere else on the clock face."
-    return Exercise(
-        cases={
-            "a first hand faster than the second": (0, 1, 8),
-            "a first hand slower than the second": (3, 2, 8),
-            "the fastest and the slowest hand": (0, 3, 8),
-            "a row of width 12": (5, 1, 12),
-            "the two slowest hands of a wide row": (31, 30, 64),
-            "two of eight hands": (first, second, 16),
-            "two of sixteen hands": (second, first, 32),
-        },
-        right=right,
-        mistakes={
-            "signed": (by(lambda a, b: turn / (a - b)),
-                "Your result has the right size, but it is negative if the first hand is the slower one."),
-            "sum": (by(lambda a, b: turn / (a + b)),
-                "You return the time at which the hands would meet if one of them ran anticlockwise. But both run clockwise."),
-            "turns": (by(lambda a, b: abs(turn / a - turn / b)), subtracted),
-            "turns, signed": (by(lambda a, b: turn / a - turn / b), subtracted),
-            "turns, signed otherwise": (by(lambda a, b: turn / b - turn / a), subtracted),
-            "the faster": (by(lambda a, b: turn / max(a, b)),
-                "You return the time at which the faster hand is back at the top. But by then, the slower hand has moved away "
-                "from the top."),
-            "the slower": (by(lambda a, b: turn / min(a, b)),
-                "You return the time at which the slower hand is back at the top. But the two hands have met before."),
-            "radian": (by(lambda a, b: 1 / abs(a - b)),
-                "You return the time at which the faster hand is one radian ahead. But when the hands meet, it is a full turn "
-                "ahead."),
-            "half a turn": (by(lambda a, b: math.pi / abs(a - b)),
-                "You return the time at which the hands point in opposite directions. But they meet only when the faster one "
-                "has gained another half turn."),
-            "both at the top": (by(lambda a, b: math.lcm(round(turn / a), round(turn / b))), at_the_top),
-            "half the exponent": (lambda i, j, d: turn / abs(10_000 ** (-i / d) - 10_000 ** (-j / d)),
-                "Your hands are too fast. The exponent of ω_i contains 2i, because a clock has two columns."),
-            "rounded up": (by(lambda a, b: math.ceil(turn / abs(a - b))),
-                "You round the result up. But time also passes between the tokens, so keep the fraction."),
-        },
-        praise="your times are right for all seven pairs of hands, whichever hand is the faster one.",
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from posenc_course.checks._exercise import Call, Exercise, equal, exercise
 from posenc_course.checks._memory import largest_made
-from posenc_course.relative import offsets, t5_bias, t5_buckets
+from posenc_course.relative import offsets, t5_buckets
 
 BucketOf = Callable[[int], int]
 
@@ -46,51 +46,6 @@ def bucket() -> Exercise:
                 "the future."),
         },
         praise=f"all {len(tried)} offsets are right, both with T5's settings and with fewer buckets.",
-    )  # fmt: skip
-
-
-@exercise(instead_of=[t5_bias])
-def toeplitz(seed: int) -> Exercise:
-    """toeplitz(by_offset) -> (L, L) with the number for offset m - n in row m and column n, for L from 1 to 30.
-
-    by_offset contains 2L - 1 numbers, for the offsets from -(L - 1) to L - 1.
-    """
-    generator = torch.Generator().manual_seed(seed)
-
-    def by(index: Callable[[Tensor, Tensor, int], Tensor]) -> Callable[[Tensor], Tensor]:
-        """The number at index(m, n, L) of the list; as in Python, index -1 is the last."""
-
-        def table(by_offset: Tensor) -> Tensor:
-            at = torch.arange((len(by_offset) + 1) // 2)
-            return by_offset[index(at[:, None], at[None, :], len(at)) % len(by_offset)]
-
-        return table
-
-    right = by(lambda m, n, L: m - n + L - 1)
-    from_the_end = "But offset 0 isn't at index 0 of the list, and a negative index counts from the end of the list."
-    other_diagonals = "Your table depends on m + n instead of m - n, so its diagonals run in the wrong direction."
-    return Exercise(
-        cases={
-            "the numbers from 1 to 5": (torch.arange(1.0, 6.0),),
-            **{f"a text of {L} tokens": (_sample(generator, 2 * L - 1),) for L in (2, 4, 7, 30)},
-            "a text of a single token": (_sample(generator, 1),),
-        },
-        right=right,
-        mistakes={
-            "transposed": (by(lambda m, n, L: n - m + L - 1),
-                "You have swapped past and future. The offset is m - n, query minus key."),
-            "index m - n": (by(lambda m, n, L: m - n), f"You use m - n as the index. {from_the_end}"),
-            "index n - m": (by(lambda m, n, L: n - m), f"You use n - m as the index. {from_the_end}"),
-            "distance": (by(lambda m, n, L: (m - n).abs() + L - 1),
-                "Your table is symmetric: a key in the future gets the same number as a key equally far in the past. But the "
-                "list has a separate number for each."),
-            "m + n": (by(lambda m, n, L: m + n), other_diagonals),
-            "m + n, backwards": (by(lambda m, n, L: 2 * L - 2 - m - n), other_diagonals),
-            "no future": (by(lambda m, n, L: (m - n).clamp(min=0) + L - 1),
-                "In your table, all keys after the query get the number for offset 0. But the list has a number for each "
-                "negative offset, too."),
-        },
-        praise="your function fills L · L cells with 2L - 1 numbers, for L from 1 to 30.",
     )  # fmt: skip
 
 

@@ -1,6 +1,5 @@
-"""Exercises on shifts and on relative matrices: a head that looks back, shift matrices, and the relative part of a matrix."""
+"""Exercises on shifts and on relative matrices: a head that looks back, rounded rows, and the relative part of a matrix."""
 
-import math
 import random
 from collections.abc import Callable
 
@@ -116,71 +115,6 @@ def _apart(matrix: Tensor) -> Tensor:
     """The same numbers, moved to where a table of first all cosines and then all sines would have its pairs."""
     order = [*range(0, len(matrix), 2), *range(1, len(matrix), 2)]
     return matrix[order][:, order]
-
-
-@exercise("shift")
-def matrix(seed: int) -> Exercise:
-    """shift(offset, omega) -> R that shifts rows of (cos, sin) pairs by offset, for 1 to 4 pairs."""
-    generator = torch.Generator().manual_seed(seed)
-
-    def sample(pairs: int) -> Tensor:
-        return 0.05 + 3 * torch.rand(pairs, generator=generator, dtype=torch.float64)
-
-    # These frequencies alone are enough to tell the mistakes below apart.
-    fixed = torch.tensor([0.9, 0.25], dtype=torch.float64)
-
-    def right(offset: float, omega: Tensor) -> Tensor:
-        return rotated(offset * omega)
-
-    def rotated(angles: Tensor) -> Tensor:
-        return _blocks(angles.cos(), -angles.sin(), angles.sin())
-
-    def same_signs(offset: float, omega: Tensor) -> Tensor:
-        return _blocks((offset * omega).cos(), (offset * omega).sin(), (offset * omega).sin())
-
-    def exchanged(offset: float, omega: Tensor) -> Tensor:
-        return _blocks((offset * omega).sin(), -(offset * omega).cos(), (offset * omega).cos())
-
-    return Exercise(
-        cases={
-            "two pairs": (3, fixed),
-            "a shift back by two and a half tokens": (-2.5, fixed),
-            "a single pair": (1, sample(1)),
-            "a shift back by seven tokens": (-7, sample(3)),
-            "a shift by half a token": (0.5, sample(4)),
-            "a long shift": (1000, sample(4)),
-            "no shift": (0, sample(3)),
-        },
-        right=right,
-        mistakes={
-            "back": (lambda offset, omega: right(-offset, omega),
-                "Your matrix shifts every row in the wrong direction. Here, the cosine of a pair comes first, so which of the "
-                "two sines needs the minus sign?"),
-            "concatenated": (lambda offset, omega: _apart(right(offset, omega)),
-                "You place the numbers as if all cosines came first and then all sines. Here, pair i has columns 2i and 2i + "
-                "1."),
-            "same signs": (same_signs,
-                "The two sines in each of your blocks have the same sign, so the block stretches its pair instead of rotating "
-                "it. One of the two needs a minus sign."),
-            "exchanged": (exchanged,
-                "You have swapped sine and cosine in your blocks. A shift by 0 should give the identity matrix."),
-            "no frequencies": (lambda offset, omega: rotated(torch.full_like(omega, offset)),
-                "All your pairs rotate by the offset itself. But each pair has its own frequency."),
-            "one frequency": (lambda offset, omega: rotated(offset * omega[:1].expand_as(omega)),
-                "All your pairs rotate like the first one. But each pair has its own frequency."),
-            "the paper's": (lambda offset, omega: rotated(offset * frequencies(2 * len(omega))),
-                "You use the frequencies of the paper's table. Use those in `omega`."),
-            "times 2π": (lambda offset, omega: rotated(offset * omega * 2 * math.pi),
-                "You multiply by 2π. But the frequencies are already in radians per token."),
-            "truncated": (lambda offset, omega: rotated(int(offset) * omega),
-                "You round the offset towards 0, so -2.5 becomes -2. But an offset needn't be a whole number."),
-            "size": (lambda offset, omega: rotated(abs(offset) * omega),
-                "Your function ignores the sign of the offset. But offsets below 0 should shift the rows back."),
-            "whole steps": (lambda offset, omega: rotated(round(abs(offset)) * omega),
-                "You make two mistakes: you ignore the sign of the offset, and you round it."),
-        },
-        praise="your matrix shifts every row, whatever m is, and the offset can be a whole number, a fraction, or negative.",
-    )  # fmt: skip
 
 
 # Fast frequencies, a limit, and pairs of an offset and a position n, all found by search. If you use all clocks, the right

@@ -69,47 +69,6 @@ def table() -> Exercise:
     )  # fmt: skip
 
 
-@exercise()
-def to_interleaved(seed: int) -> Exercise:
-    """to_interleaved(table) -> the concatenated table (L, d) with its columns interleaved, for even and odd d."""
-    generator = torch.Generator().manual_seed(seed)
-    # Widths up to 4 would hide the mistake of going the other way.
-    shapes = {"an even width": (4, 8), "an odd width": (5, 7), "a single row": (1, 10), "a square table": (6, 6),
-              "another odd width": (5, 9), "a single pair": (4, 2), "a pair and one more sine": (3, 3)}  # fmt: skip
-
-    def by(column: Callable[[int, int], int]) -> Callable[[Tensor], Tensor]:
-        """Column j of the result is column(j, d) of the table."""
-        return lambda table: table[:, [column(j, table.shape[1]) for j in range(table.shape[1])]]
-
-    def right(j: int, d: int) -> int:
-        return j // 2 + j % 2 * ((d + 1) // 2)
-
-    def opposite(j: int, d: int) -> int:
-        return 2 * j if 2 * j < d else 2 * j - d + 1 - d % 2
-
-    return Exercise(
-        cases={
-            name: (torch.randn(*shape, dtype=torch.float64, generator=generator),) for name, shape in shapes.items()
-        },
-        right=by(right),
-        mistakes={
-            "the way back": (by(opposite), "Your function does the opposite: it turns an interleaved table into a concatenated "
-                                           "one."),
-            "unchanged": (by(lambda j, d: j),
-                "Your columns are still in the order in which they were given. Does your function reorder them at all?"),
-            "half rounded down": (by(lambda j, d: j // 2 + j % 2 * (d // 2)),
-                "Your function is right for even widths. If the width is odd, there is one more sine than there are cosines, "
-                "so in which column do the cosines begin?"),
-            "cosine first, half rounded down": (by(lambda j, d: j // 2 + (j + 1) % 2 * (d // 2)),
-                "You make two mistakes. In each pair, the sine should come first, and if the width is odd, there is one more "
-                "sine than there are cosines."),
-            "rows": (lambda table: table[[right(r, len(table)) for r in range(len(table))]],
-                "You reorder the rows, but the two layouts differ in the order of the columns."),
-        },
-        praise="all seven tables are right, including three with an odd width.",
-    )  # fmt: skip
-
-
 def _rows(positions: Tensor, speeds: Tensor) -> Tensor:
     """(L, 2 · pairs), interleaved, with any frequencies in radians per token."""
     return _of_angles(torch.outer(positions.double(), speeds))

@@ -2,14 +2,11 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from posenc_course.geometry import distance
 from tests.answers import right, wrong
 
 
@@ -103,96 +100,6 @@ def for_turns_2_of_the_exponent(L: Any, d: int, n: Any) -> Any:
 @wrong("base.for_turns", "is a number of pairs", blind=True)
 def for_turns_count_turns(L: Any, d: int, n: Any) -> Any:
     return ((L - 1) / (2 * math.pi * n)) ** (d / (d - 2))
-
-
-@right("base.for_neighbours")
-def by_list(d: int, apart: float) -> np.float64:
-    bases = np.logspace(0.01, 12, 8000)
-    omega = bases[:, None] ** (-np.arange(0, d, 2) / d)
-    return np.float64(bases[(2 * np.sqrt((np.sin(omega / 2) ** 2).sum(axis=1)) >= apart).nonzero()[0][-1]])
-
-
-@right("base.for_neighbours")
-def halved_powers(d_model: int, apart: float) -> Tensor:
-    """Halve in logarithms, by the formula itself."""
-    low, high = torch.tensor(0.0).double(), torch.tensor(13.0).double()
-    i = torch.arange(d_model // 2).double()
-    for _ in range(100):
-        x = (low + high) / 2
-        far = 2 * torch.linalg.vector_norm(torch.sin(10 ** (-2 * i / d_model * x) / 2))
-        low, high = (x, high) if far > apart else (low, x)
-    return 10**low
-
-
-@right("base.for_neighbours")
-def fine_ladder(d_model: int, apart: float) -> float:
-    """Climb by tenths, then hundredths and thousandths of a power."""
-    x = 0.0
-    for step in (1, 0.1, 0.01, 0.001):
-        while float(distance([1], d_model, 10 ** (x + step))) >= apart:
-            x += step
-    return 10 ** (x + 0.0005)
-
-
-@wrong("base.for_neighbours", "aren't precise enough", blind=True)
-def halve_plainly(d_model: int, apart: float, steps: int = 40) -> float:
-    low, high = 1.0, 1e12
-    for _ in range(steps):
-        middle = (low + high) / 2
-        low, high = (middle, high) if float(distance([1], d_model, middle)) >= apart else (low, middle)
-    return low
-
-
-def _solve(far: Callable[[float], float], apart: float) -> float:
-    low, high = 1.0, 1e13
-    for _ in range(100):
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if far(middle) >= apart else (low, middle)
-    return low
-
-
-def _omega(d_model: int, base: float) -> Tensor:
-    return base ** (-2 * torch.arange(d_model // 2).double() / d_model)
-
-
-@wrong("base.for_neighbours", "*half* its angle", blind=True)
-def for_neighbours_half_of_the_angle(d: int, apart: float) -> Any:
-    return _solve(lambda b: float(2 * _omega(d, b).sin().norm()), apart)
-
-
-@wrong("base.for_neighbours", "A square root is missing", blind=True)
-def for_neighbours_no_root(d: int, apart: float) -> Any:
-    return _solve(lambda b: float(distance([1], d, b)) ** 2, apart)
-
-
-@wrong("base.for_neighbours", "lost a factor of 2", blind=True)
-def for_neighbours_no_2(d: int, apart: float) -> Any:
-    return _solve(lambda b: float((_omega(d, b) / 2).sin().norm()), apart)
-
-
-@wrong("base.for_neighbours", "the lengths of arcs", blind=True)
-def for_neighbours_small_angles(d: int, apart: float) -> Any:
-    return _solve(lambda b: float(_omega(d, b).norm()), apart)
-
-
-def near(d: int, base: float) -> float:
-    return float(distance([1], d, base))
-
-
-def halved(d: int, apart: float, far: Callable[[int, float], float] = near, steps: int = 40) -> float:
-    low, high = 1.1, 1e12
-    for _ in range(steps):
-        middle = (low * high) ** 0.5
-        if far(d, middle) >= apart:
-            low = middle
-        else:
-            high = middle
-    return low
-
-
-@wrong("base.for_neighbours", "Your search range is too small", blind=True)
-def for_neighbours_to_a_million(d: int, apart: float) -> Any:
-    return min(halved(d, apart), 1e6)
 
 
 @right("base.survivors")

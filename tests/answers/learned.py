@@ -121,51 +121,6 @@ def heard_a_step(g: Any, p: Any, rows: int) -> Any:
     return -0.1 * heard_by_loops(g, p, rows)
 
 
-@right("learned.room")
-def room_right(prompt: int, rows: int) -> Any:
-    return max(rows - prompt + 1, 0)
-
-
-@right("learned.room")
-def room_by_cases(prompt: int, rows: int) -> Tensor:
-    return torch.tensor(0) if prompt > rows else torch.tensor(rows - prompt + 1)
-
-
-@right("learned.room")
-def room_right_2(p: Any, n: Any) -> Any:
-    return len(range(p, n + 1))
-
-
-@wrong("learned.room", "a whole number")
-def room_a_half(prompt: int, rows: int) -> Any:
-    return rows / prompt
-
-
-@wrong("learned.room", "can still be read", blind=True)
-def room_none_when_full(p: Any, n: Any) -> Any:
-    return n - p + 1 if p < n else 0
-
-
-@wrong("learned.room", "can't be read at all", blind=True)
-def room_size_of_the_difference(p: Any, n: Any) -> Any:
-    return abs(n - p) + 1
-
-
-@wrong("learned.room", "You ignore the length of the prompt", blind=True)
-def room_the_whole_table(p: Any, n: Any) -> Any:
-    return n if p <= n else 0
-
-
-@wrong("learned.room", "length of the whole text", blind=True)
-def room_length_of_the_text(p: Any, n: Any) -> Any:
-    return n + 1 if p <= n else p
-
-
-@wrong("learned.room", "`prompt` and `rows` were swapped", blind=True)
-def room_swapped(p: Any, n: Any) -> Any:
-    return max(0, p - n + 1)
-
-
 @right("learned.untrained")
 def by_cosine(before: Tensor, after: Tensor, least: float = 1 - 1e-6) -> Tensor:
     return F.cosine_similarity(before, after, dim=1) > least

@@ -128,63 +128,6 @@ def along_wide(f: Layer) -> str:
     return "token" if (y[:, :, 0] != y[:, :, 1]).any() else "text" if (y[0] != y[1]).any() else "neither"
 
 
-@right("naive.fractions")
-def without_nan(mask: Tensor) -> Tensor:
-    m, length = mask.cumsum(1) - 1, mask.sum(1)[:, None]
-    return (m / (length - 1)).nan_to_num(0, 0, 0).masked_fill(~mask, 0)
-
-
-@right("naive.fractions")
-def fractions_linspace(mask: Tensor) -> Tensor:
-    result = torch.zeros(mask.shape, dtype=torch.float64)
-    for row, keep in zip(result, mask, strict=True):
-        row[keep] = torch.linspace(0, 1, int(keep.sum()), dtype=torch.float64)
-    return result
-
-
-@right("naive.fractions")
-def fractions_numpy(mask: Tensor) -> Any:
-    m = mask.numpy()
-    before = np.cumsum(m, axis=1) - m
-    after = np.cumsum(m[:, ::-1], axis=1)[:, ::-1] - m
-    return m * before / np.maximum(before + after, 1)
-
-
-def counted(mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Own positions, own lengths, columns."""
-    return mask.cumsum(dim=1) - 1, mask.sum(dim=1, keepdim=True), torch.arange(mask.shape[1]).expand(mask.shape)
-
-
-@wrong("naive.fractions", "You count columns", blind=True)
-def fractions_counts_the_columns(mask: Tensor) -> Any:
-    return counted(mask)[2] / (counted(mask)[1] - 1).clamp(min=1) * mask
-
-
-@wrong("naive.fractions", "The largest m is L - 1", blind=True)
-def fractions_divides_by_l(mask: Tensor) -> Any:
-    return counted(mask)[0] / mask.sum(dim=1, keepdim=True) * mask
-
-
-@wrong("naive.fractions", "the width of the batch", blind=True)
-def fractions_divides_by_the_width(mask: Tensor) -> Any:
-    return counted(mask)[0] / (mask.shape[1] - 1) * mask
-
-
-@wrong("naive.fractions", "padding must be 0", blind=True)
-def fractions_padding_not_zeroed(mask: Tensor) -> Any:
-    return counted(mask)[0] / (counted(mask)[1] - 1).clamp(min=1)
-
-
-@wrong("naive.fractions", "Count m from 0", blind=True)
-def fractions_counts_from_1(mask: Tensor) -> Any:
-    return mask.cumsum(dim=1) / (counted(mask)[1] - 1).clamp(min=1) * mask
-
-
-@wrong("naive.fractions", "of the longest one", blind=True)
-def fractions_the_longest_texts_length(mask: Tensor) -> Any:
-    return counted(mask)[0] / (mask.sum(1).max() - 1).clamp(min=1) * mask
-
-
 @right("naive.named")
 def named_by_distance(m: int, trained: int, length: int) -> Tensor:
     p = torch.arange(length, dtype=torch.float64) / (length - 1)

@@ -71,54 +71,6 @@ def equivariance_sums_compared(f: Layer, x: Tensor) -> Any:
     return torch.allclose(f(x[permuted(x)]).sum(0), f(x).sum(0))
 
 
-@right("order.permutation")
-def permutation_right(order: Tensor) -> Any:
-    return torch.eye(len(order))[order]
-
-
-@right("order.permutation")
-def permutation_scatter(order: Tensor) -> Tensor:
-    return torch.zeros(len(order), len(order)).scatter_(1, order[:, None], 1.0)
-
-
-@right("order.permutation")
-def permutation_compared(order: Tensor) -> Tensor:
-    return (order[:, None] == torch.arange(len(order))[None, :]).float()
-
-
-@wrong("order.permutation", "it undoes the reordering", blind=True)
-def permutation_columns_of_the_identity_the_inverse(order: Tensor) -> Any:
-    return torch.eye(len(order))[:, order]
-
-
-@wrong("order.permutation", "it undoes the reordering", blind=True)
-def permutation_rows_in_the_sorted_order(order: Tensor) -> Any:
-    return torch.eye(len(order))[order.argsort()]
-
-
-@wrong("order.permutation", "has shape (1, 3), but it should be (1, 1)", blind=True)
-def permutation_always_three_rows(order: Tensor) -> Any:
-    return torch.eye(3)[order]
-
-
-@wrong("order.permutation", "counted from 0", blind=True)
-def permutation_orders_counted_from_1(order: Tensor) -> Any:
-    return torch.eye(len(order))[order - 1]
-
-
-@wrong("order.permutation", "You write the numbers of `order` into P", blind=True)
-def permutation_rows(order: Tensor) -> Tensor:
-    return order[:, None].repeat(1, len(order)).float()
-
-
-@wrong("order.permutation", "last row of your P contains only zeros", blind=True)
-def permutation_loop_short(order: Tensor) -> Tensor:
-    result = torch.zeros(len(order), len(order))
-    for i in range(len(order) - 1):
-        result[i, order[i]] = 1
-    return result
-
-
 @right("order.kind")
 def kind_by_many(f: Layer, x: Tensor) -> str:
     orders = [torch.tensor(order) for order in itertools.permutations(range(len(x)))][1:]

@@ -7,7 +7,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from posenc_course.geometry import wavelengths
 from posenc_course.sinusoidal import frequencies, sinusoidal_table
 from tests.answers import right, wrong
 
@@ -78,60 +77,6 @@ def offset_always_7(a: Any, b: Any) -> Any:
 @wrong("pendulums.offset", "returned a bool, but it should return one number")
 def offset_a_truth(a: Any, b: Any) -> Any:
     return a[0] > b[0]
-
-
-def speed(i: int, d: int) -> float:
-    return float(10_000 ** (-2 * i / d))
-
-
-@right("pendulums.meet")
-def meet_right(i: int, j: int, d: int) -> Any:
-    return 2 * math.pi / abs(speed(i, d) - speed(j, d))
-
-
-@right("pendulums.meet")
-def meet_by_turns(i: int, j: int, d: int) -> Tensor:
-    """In turns per token."""
-    fast, slow = wavelengths(d)[[min(i, j), max(i, j)]]
-    return 1 / (1 / fast - 1 / slow)
-
-
-@right("pendulums.meet")
-def meet_by_periods(i: int, j: int, d: int) -> float:
-    a, b = (2 * math.pi * 10000 ** (2 * k / d) for k in sorted((i, j)))
-    return a * b / (b - a)
-
-
-@wrong("pendulums.meet", "it is negative if", blind=True)
-def meet_signed(i: int, j: int, d: int) -> Tensor:
-    omega = frequencies(d)
-    return 2 * math.pi / (omega[i] - omega[j])
-
-
-@wrong("pendulums.meet", "faster hand is back", blind=True)
-def meet_a_turn_of_the_faster_hand(i: int, j: int, d: int) -> Any:
-    return 2 * math.pi / frequencies(d)[min(i, j)]
-
-
-@wrong("pendulums.meet", "both run clockwise", blind=True)
-def meet_sum_of_the_speeds(i: int, j: int, d: int) -> Any:
-    return 2 * math.pi / frequencies(d)[[i, j]].sum()
-
-
-@wrong("pendulums.meet", "contains 2i", blind=True)
-def meet_channels(i: int, j: int, d: int) -> float:
-    return 2 * math.pi / abs(10000 ** (-i / d) - 10000 ** (-j / d))
-
-
-@wrong("pendulums.meet", "until both hands are back at the top", blind=True)
-def meet_at_top(i: int, j: int, d: int) -> float:
-    a, b = (2 * math.pi / frequencies(d)[k].item() for k in (i, j))
-    return float(math.lcm(round(a), round(b)))
-
-
-@wrong("pendulums.meet", "one radian ahead", blind=True)
-def meet_without_2_pi(i: int, j: int, d: int) -> Any:
-    return 1 / (frequencies(d)[i] - frequencies(d)[j]).abs()
 
 
 def known(first: Tensor) -> Tensor:

@@ -66,61 +66,6 @@ def bucket_a_truth(o: Any, b: Any, far: Any) -> Any:
     return o < 0
 
 
-@right("relative.toeplitz")
-def toeplitz_by_loops(by_offset: Tensor) -> list[list[float]]:
-    length = (len(by_offset) + 1) // 2
-    return [[by_offset[m - n + length - 1].item() for n in range(length)] for m in range(length)]
-
-
-@right("relative.toeplitz")
-def toeplitz_unfold(by_offset: Tensor) -> Tensor:
-    """Right: windows of the reversed list, read upwards."""
-    return by_offset.flip(0).unfold(0, (len(by_offset) + 1) // 2, 1).flip(0)
-
-
-@right("relative.toeplitz")
-def toeplitz_list(by_offset: Tensor) -> list[list[float]]:
-    """Right, if a list of lists is a table."""
-    last = len(by_offset) // 2
-    return [[float(by_offset[m - n + last]) for n in range(last + 1)] for m in range(last + 1)]
-
-
-@wrong("relative.toeplitz", "depends on m + n instead of m - n")
-def toeplitz_the_windows(b: Any) -> Any:
-    return b.unfold(0, (len(b) + 1) // 2, 1)
-
-
-@wrong("relative.toeplitz", "You have swapped past and future")
-def toeplitz_the_list_backwards(b: Any) -> Any:
-    return toeplitz_by_loops(b.flip(0))
-
-
-def looked_up(b: Tensor, place: Callable[[Tensor, Tensor, int], Tensor]) -> Tensor:
-    at = torch.arange((len(b) + 1) // 2)
-    return b[place(at.unsqueeze(1), at.unsqueeze(0), len(at))]
-
-
-@wrong("relative.toeplitz", "offset 0 isn't at index 0", blind=True)
-def toeplitz_no_shift(b: Any) -> Any:
-    return looked_up(b, lambda m, n, _: m - n)
-
-
-@wrong("relative.toeplitz", "all keys after the query get the number for offset 0", blind=True)
-def toeplitz_past_only(b: Any) -> Any:
-    return looked_up(b, lambda m, n, L: (m - n).clamp(min=0) + L - 1)
-
-
-@wrong("relative.toeplitz", "has shape (2, 2)", blind=True)
-def toeplitz_too_small(by_offset: Tensor) -> Tensor:
-    at = torch.arange(len(by_offset) // 2)
-    return by_offset[at[:, None] - at + len(by_offset) // 2]
-
-
-@wrong("relative.toeplitz", "Every number has lost its fraction", blind=True)
-def toeplitz_whole_numbers(b: Any) -> Any:
-    return looked_up(b, lambda m, n, L: m - n + L - 1).int()
-
-
 @right("relative.rows_used")
 def used_by_offsets(bucket_of: BucketOf, rows: int, length: int, causal: bool) -> list[bool]:
     found = {int(bucket_of(offset)) for offset in range(0 if causal else 1 - length, length)}

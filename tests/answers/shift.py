@@ -82,57 +82,6 @@ def looks_back_sines_only(back: int, d: int) -> Any:
     return halves((none, torch.sin), (minus_sin, none))(back, d)
 
 
-@right("shift.matrix")
-def by_exponential(offset: float, omega: Tensor) -> Tensor:
-    generator = torch.zeros(2 * len(omega), 2 * len(omega), dtype=torch.float64)
-    for i, w in enumerate(omega):
-        generator[2 * i, 2 * i + 1], generator[2 * i + 1, 2 * i] = -w, w
-    return torch.linalg.matrix_exp(offset * generator)
-
-
-@right("shift.matrix")
-def shift_exponential(offset: float, omega: Tensor) -> Tensor:
-    return torch.matrix_exp(offset * torch.kron(omega.double().diag(), torch.tensor([[0.0, -1.0], [1.0, 0.0]]).double()))
-
-
-@right("shift.matrix")
-def shift_numpy(offset: float, omega: Tensor) -> Any:
-    z = np.exp(1j * offset * omega.numpy())
-    return np.kron(np.diag(z.real), np.eye(2)) + np.kron(np.diag(z.imag), np.array([[0, -1], [1, 0]]))
-
-
-@wrong("shift.matrix", "in the wrong direction", blind=True)
-def matrix_backwards(o: Any, omega: Tensor) -> Any:
-    return shift_exponential(o, omega).T
-
-
-@wrong("shift.matrix", "all cosines came first", blind=True)
-def shift_concatenated(offset: float, omega: Tensor) -> Tensor:
-    c, s = (offset * omega).cos().diag(), (offset * omega).sin().diag()
-    return torch.cat((torch.cat((c, -s), dim=1), torch.cat((s, c), dim=1)))
-
-
-@wrong("shift.matrix", "of the paper's table", blind=True)
-def matrix_the_papers_speeds(o: Any, omega: Tensor) -> Any:
-    return shift_exponential(o, frequencies(2 * len(omega)))
-
-
-@wrong("shift.matrix", "round the offset towards 0", blind=True)
-def matrix_whole_offsets(o: Any, omega: Tensor) -> Any:
-    return shift_exponential(int(o), omega)
-
-
-@wrong("shift.matrix", "offsets below 0 should shift the rows back", blind=True)
-def matrix_forwards_always(o: Any, omega: Tensor) -> Any:
-    return shift_exponential(abs(o), omega)
-
-
-@wrong("shift.matrix", "needs a minus", blind=True)
-def shift_no_minus(offset: float, omega: Tensor) -> Tensor:
-    c, s = (offset * omega).cos(), (offset * omega).sin()
-    return torch.block_diag(*(torch.stack((a, b, b, a)).view(2, 2) for a, b in zip(c, s, strict=True)))
-
-
 @right("shift.offset_between")
 def by_correlation(row_m: Tensor, row_n: Tensor, omega: Tensor, limit: int) -> Tensor:
     z = torch.view_as_complex(row_m.view(-1, 2)) * torch.view_as_complex(row_n.view(-1, 2)).conj()
@@ -153,6 +102,10 @@ def fits(row_m: Tensor, row_n: Tensor, omega: Tensor, offsets: Sequence[int]) ->
 @right("shift.offset_between")
 def offset_correlation(row_m: Tensor, row_n: Tensor, omega: Tensor, limit: int) -> Tensor:
     return fits(row_m, row_n, omega, range(-limit, limit + 1)).argmax() - limit
+
+
+def shift_exponential(offset: float, omega: Tensor) -> Tensor:
+    return torch.matrix_exp(offset * torch.kron(omega.double().diag(), torch.tensor([[0.0, -1.0], [1.0, 0.0]]).double()))
 
 
 @right("shift.offset_between")

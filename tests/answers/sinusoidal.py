@@ -73,61 +73,6 @@ def table_always_width_8(m: Any, d: Any) -> Any:
     return sinusoidal_table(m, 8)
 
 
-@right("sinusoidal.to_interleaved")
-def inverse_order(table: Tensor) -> Tensor:
-    order = torch.cat((torch.arange(0, table.shape[1], 2), torch.arange(1, table.shape[1], 2)))
-    return table[:, order.argsort()]
-
-
-@right("sinusoidal.to_interleaved")
-def layout_sorted(table: Tensor) -> Tensor:
-    d = table.shape[1]
-    places = [2 * c if c < (d + 1) // 2 else 2 * (c - (d + 1) // 2) + 1 for c in range(d)]
-    return table[:, sorted(range(d), key=places.__getitem__)]
-
-
-@right("sinusoidal.to_interleaved")
-def layout_padded(table: Tensor) -> Tensor:
-    d = table.shape[1]
-    even = torch.nn.functional.pad(table, (0, d % 2))
-    return torch.stack(even.chunk(2, dim=1), dim=2).reshape(len(table), -1)[:, :d]
-
-
-@wrong("sinusoidal.to_interleaved", "Your function does the opposite", blind=True)
-def to_interleaved_the_other_way(table: Tensor) -> Any:
-    return torch.cat((table[:, 0::2], table[:, 1::2]), dim=1)
-
-
-@wrong("sinusoidal.to_interleaved", "You make two mistakes. In each pair", blind=True)
-def layout_cosine_first(table: Tensor) -> Tensor:
-    new, half = torch.empty_like(table), table.shape[1] // 2
-    new[:, 0::2], new[:, 1::2] = table[:, half:], table[:, :half]
-    return new
-
-
-@wrong("sinusoidal.to_interleaved", "in the order in which they were given", blind=True)
-def to_interleaved_unchanged(table: Tensor) -> Any:
-    return table.reshape(table.shape)
-
-
-@wrong("sinusoidal.to_interleaved", "has shape", blind=True)
-def layout_drops(table: Tensor) -> Tensor:
-    half = table.shape[1] // 2
-    return torch.stack((table[:, :half], table[:, half : 2 * half]), dim=2).flatten(1)
-
-
-@wrong("sinusoidal.to_interleaved", "for an odd width, raised RuntimeError", blind=True)
-def to_interleaved_even_widths_only(table: Tensor) -> Any:
-    return table.reshape(len(table), 2, -1).transpose(1, 2).reshape(table.shape)
-
-
-@wrong("sinusoidal.to_interleaved", "You reorder the rows", blind=True)
-def layout_rows(table: Tensor) -> Tensor:
-    new, half = torch.empty_like(table), (len(table) + 1) // 2
-    new[0::2], new[1::2] = table[:half], table[half:]
-    return new
-
-
 @right("sinusoidal.turns")
 def by_complex_numbers(table: Tensor) -> np.ndarray:
     z = table.numpy()[:, 1::2] + 1j * table.numpy()[:, 0::2]
