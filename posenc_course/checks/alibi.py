@@ -1,4 +1,4 @@
-"""Exercises on ALiBi: the bias from positions, slopes, what softmax ignores, and attention beside a cache with padding."""
+"""Exercises on ALiBi: the bias from positions, what softmax ignores, a slope for a share, and attention beside a cache."""
 
 import itertools
 import math
@@ -206,38 +206,6 @@ def bias() -> Exercise:
 
 
 # ── the assignment ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@exercise(instead_of=[alibi_slopes])
-def slope(seed: int) -> Exercise:
-    """slope(head, num_heads) -> the slope of one head, counted from 0, as in the authors' code."""
-    sizes = [8, 12, 1, 2, 3, 16, 112, 200, 5, random.Random(seed).choice([20, 24, 40, 56, 71])]
-
-    def kind(head: int, size: int) -> str:
-        return (
-            "a power of two"
-            if size == _power(size)
-            else "from the smaller power of two"
-            if head < _power(size)
-            else "from the larger power of two"
-        )
-
-    return Exercise(
-        cases={
-            f"head {head} of {size}, {kind(head, size)}": (head, size)
-            for size in sizes
-            for head in sorted({0, 1, size // 2, 3 * size // 4, size - 1})
-            if head < size
-        },
-        right=_slope,
-        mistakes={
-            **_SLOPES,
-            "of 12 heads": (lambda head, size: 2.0 ** -(head + 1 if head < 8 else head - 7.5),
-                "You return the slopes of 12 heads, whatever num_heads is."),
-        },
-        praise="all slopes are right, for 1 to 200 heads, in the order of the authors' code.",
-        tolerance=1e-6,
-    )  # fmt: skip
 
 
 def _spread(a: Tensor, b: Tensor, keys: Callable[[int], slice] = lambda m: slice(0, m + 1)) -> float:

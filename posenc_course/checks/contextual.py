@@ -228,59 +228,6 @@ def forget_bias(seed: int) -> Exercise:
     )  # fmt: skip
 
 
-def _part(x: Tensor, w: Tensor) -> Tensor:
-    """The part of x along w."""
-    return (x @ w)[..., None] * w / (w @ w)
-
-
-@exercise()
-def reflect(seed: int) -> Exercise:
-    """reflect(x, w) -> the vectors x (…, d), reflected in the mirror that is perpendicular to w (d,), of any length."""
-    generator = torch.Generator().manual_seed(seed)
-
-    def normal(*shape: int) -> Tensor:
-        return torch.randn(*shape, dtype=torch.float64, generator=generator)
-
-    w, across = normal(6), normal(6)
-    return Exercise(
-        cases={
-            "one vector and a w of length 1": (normal(4), torch.nn.functional.normalize(normal(4), dim=0)),
-            "one vector": (normal(3), normal(3)),
-            "a table of five vectors": (normal(5, 4), normal(4)),
-            "a batch of tables": (normal(2, 3, 8), normal(8)),
-            "a very short w": (normal(5, 4), 1e-3 * normal(4)),
-            "a vector along w": (2.5 * w, w),
-            "a vector in the mirror": (across - _part(across, w), w),
-        },
-        right=lambda x, w: x - 2 * _part(x, w),
-        mistakes={
-            "any length": (lambda x, w: x - 2 * (x @ w)[..., None] * w,
-                "Your function is right only if w has length 1. The mirror is the same for every length of w, so divide by "
-                "w·w."),
-            "the length once": (lambda x, w: x - 2 * (x @ w)[..., None] * w / w.norm(),
-                "You divide by the length of w only once, but w occurs twice in the product, so divide by the length twice, "
-                "which is w·w."),
-            "half of it": (lambda x, w: x - _part(x, w),
-                "You remove the part of x along w, which moves x *into* the mirror. To get to the other side, remove it twice."
-                ""),
-            "the other sign": (lambda x, w: x + 2 * _part(x, w),
-                "You add the part along w twice, but you should subtract it twice. Check the sign."),
-            "the other part": (lambda x, w: 2 * _part(x, w) - x,
-                "You keep the part of x along w and reverse the rest. It should be the other way round: what lies in the "
-                "mirror stays, and the part along w is reversed."),
-            "twice the part": (lambda x, w: 2 * _part(x, w),
-                "You return what should be subtracted from x."),
-            "all at once": (lambda x, w: x - 2 * (x * w).sum() / (w @ w) * w,
-                "Your function is right for a single vector. But if there are several, you add up all their products with w. "
-                "Each vector has its own."),
-            "x of length 1": (lambda x, w: torch.nn.functional.normalize(x - 2 * _part(x, w), dim=-1),
-                "Your reflections have length 1. Only the length of w makes no difference; a reflection is as long as x."),
-        },
-        praise="single vectors and whole tables are reflected, whatever the length of w. This takes one dot product for "
-               "each vector, so a model never has to build the matrix of a single mirror.",
-    )  # fmt: skip
-
-
 def _played(ws: Tensor) -> Tensor:
     """The product of the reflections, the first of which is used first."""
     product = torch.eye(ws.shape[1], dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""Exercises on the heads of a released model: how much looks one token back or behind equal tokens, and which pairs decide."""
+"""Exercises on the heads of a released model: how much looks one token back, or behind equal tokens."""
 
 import random
 from collections.abc import Callable
@@ -47,62 +47,6 @@ def previous(seed: int) -> Exercise:
 
 
 # ── in the assignment ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _parts(q: Tensor, k: Tensor) -> Tensor:
-    """The part of each pair in the score of each key, (keys, pairs)."""
-    return (q * k).unflatten(-1, (-1, 2)).sum(dim=-1)
-
-
-def _shares(values: Tensor) -> Tensor:
-    return values / values.sum()
-
-
-@exercise()
-def pair_shares(seed: int) -> Exercise:
-    """pair_shares(q, k) -> of each pair, the variance of its part of the scores over the keys, as a share of their sum."""
-    generator = torch.Generator().manual_seed(seed)
-
-    def normal(*shape: int) -> Tensor:
-        return torch.randn(*shape, dtype=torch.float64, generator=generator)
-
-    alike = normal(30, 8)
-    alike[:, 2:4] = torch.tensor([3.0, -2.0])
-    heavy = normal(20, 12) * torch.tensor([0.3] * 4 + [3.0] * 2 + [1.0] * 6)
-    opposite = normal(25, 4)
-    opposite[:, 2:] = -opposite[:, :2] + 0.3 * normal(25, 2)  # the parts of the pairs nearly cancel
-    cases = {
-        "one pair": (normal(2), normal(9, 2)),
-        "two pairs": (normal(4), normal(50, 4)),
-        "a pair that is the same in all keys": (normal(8) + 1, alike),
-        "a pair with long keys": (normal(12), heavy),
-        "two pairs whose parts nearly cancel": (torch.tensor([1.0, 0.5, 1.0, 0.5], dtype=torch.float64), opposite),
-        "32 pairs": (normal(64), normal(100, 64) + normal(64)),
-    }
-
-    def of(value: Callable[[Tensor], Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
-        return lambda q, k: _shares(value(_parts(q, k)))
-
-    return Exercise(
-        cases=cases,
-        right=of(lambda parts: parts.var(dim=0)),
-        mistakes={
-            "mean square": (of(lambda parts: parts.square().mean(dim=0)),
-                "You take mean squares. But a pair that adds the same to every key's score decides nothing, so subtract its "
-                "mean over the keys first."),
-            "standard deviation": (of(lambda parts: parts.std(dim=0)),
-                "You take standard deviations. Take variances, which are their squares."),
-            "no share": (lambda q, k: _parts(q, k).var(dim=0),
-                "You return variances. Divide them by their sum, so that you get shares."),
-            "share of the score's variance": (lambda q, k: _parts(q, k).var(dim=0) / (k @ q).var(),
-                "You divide by the variance of the whole score. Divide by the sum of the pairs' variances, or the shares don't "
-                "add up to 1 if pairs work together, or against each other."),
-            "layout": (lambda q, k: _shares((q * k).unflatten(-1, (2, -1)).sum(dim=-2).var(dim=0)),
-                "Your pairs are made of channels from the two halves. Here, neighbours form a pair: channels 0 and 1, then 2 "
-                "and 3."),
-        },
-        praise="the shares are right. They say which pairs decide between the keys, not which ones are long.",
-    )  # fmt: skip
 
 
 def _after(tokens: list[int], m: int) -> list[int]:

@@ -1,14 +1,13 @@
-"""Exercises on layers that differ: how far a stack reaches, averages that overlap, caches, and a plan within a budget."""
+"""Exercises on layers that differ: how far a stack reaches, averages that overlap, and caches."""
 
 import math
 import random
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from posenc_course.checks._exercise import Call, Exercise, Sizes, called, exercise
+from posenc_course.checks._exercise import Call, Exercise, exercise
 from posenc_course.checks._sandbox import Wrong
 
 # ── in the chapter ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -452,122 +451,3 @@ def looks_back(seed: int) -> Exercise:
         praise=f"all {len(cases)} functions are right, with gaps, with far tokens that count for little, and with "
             "normalizations.",
     )  # fmt: skip
-
-
-NARROWEST = 8  # tokens in a window
-
-
-def _best(num_layers: int, length: int, budget: int) -> tuple[int, int]:
-    """How many layers can see everything, and then how wide the narrowest window can be."""
-    full = min((budget - NARROWEST * num_layers) // (length - NARROWEST), num_layers - 1)
-    return full, min((budget - full * length) // (num_layers - full), length - 1)
-
-
-@exercise()
-def plan(seed: int) -> Exercise:
-    """plan(num_layers, length, budget) -> the window of each layer, from the first to the last; length is everything.
-
-    It is judged by its properties: the sum is at most budget, no window is narrower than 8, the first layer doesn't see
-    everything, as many layers as possible do, and then the narrowest window is as wide as possible.
-    """
-    rng = random.Random(seed)
-
-    def needing(full: int, width: int, layers: int, length: int, left: int = 0) -> tuple[int, int, int]:
-        return layers, length, full * length + (layers - full) * width + left
-
-    long = rng.randint(400, 900)
-    cases = {
-        "enough for one layer and narrow windows": needing(1, 8, 6, long),
-        "enough for one layer, and some keys left": needing(1, 21, 6, long, 3),
-        "enough for two layers": needing(2, 30, 8, long),
-        "nearly enough for two layers": needing(2, 8, 8, long, -1),
-        "enough for all layers but the first": needing(5, 8, 6, 64),
-        "more than enough": (4, 64, 4 * 64),
-        "far more than enough": (4, 64, 10_000),
-        "two layers": needing(1, 40, 2, long, 0),
-        "many layers": needing(5, 128, 48, 4096, 17),
-    }
-
-    def fault(said: Sequence[Tensor]) -> tuple[str, Any] | None:
-        for (name, case), plan in zip(cases.items(), said, strict=True):
-            if trouble := _trouble(plan, *case):
-                return f"{called('plan', case, name)} returns {_listed(plan)}. {trouble}", case
-        return None
-
-    def spread(layers: int, length: int, budget: int) -> list[int]:
-        """The right plan: windows first, as equal as possible."""
-        full, width = _best(layers, length, budget)
-        return [width] * (layers - full) + [length] * full
-
-    def with_full(count: Callable[[int, int, int], int], width: int | None = NARROWEST) -> Callable[[int, int, int], list[int]]:
-        """So many layers that see everything above windows of one width, or windows that share what is left."""
-
-        def made(layers: int, length: int, budget: int) -> list[int]:
-            full = max(0, min(count(layers, length, budget), layers))
-            rest = layers - full
-            wide = width or (min(max((budget - full * length) // rest, NARROWEST), length - 1) if rest else 0)
-            return [wide] * rest + [length] * full
-
-        return made
-
-    def one(layers: int, length: int, budget: int) -> int:
-        return 1
-
-    some_left = (
-        "Your layers that see everything are right, but the windows are narrower than they could be. Divide the keys that are "
-        "left among the layers with a window."
-    )
-    return Exercise(
-        cases=cases,
-        right=lambda *case: torch.tensor(spread(*case)),
-        ask=lambda call, *case: call(*case, wanted=Sizes((None,))),
-        fault=fault,
-        same=lambda a, b: a.shape == b.shape and bool((a == b).all()),
-        mistakes={
-            "the first layer, too": (lambda layers, length, budget: [length] * _best(layers, length, budget)[0]
-                + [_best(layers, length, budget)[1]] * (layers - _best(layers, length, budget)[0]),
-                "In your plan, the first layer sees everything. But a layer without encoding can read distances only if a "
-                "layer below it has averaged over a window."),
-            "windows of 8": (with_full(lambda *case: _best(*case)[0]), some_left),
-            "one layer, windows of 8": (with_full(one), "You let only one layer see everything, even if the budget allows "
-                "more. And your windows don't use what is left."),
-            "as if windows cost extra": (with_full(lambda layers, length, budget:
-                min((budget - NARROWEST * layers) // length, layers - 1), None),
-                "You count 8 keys for every layer, also for those that see everything. But these have no window besides."),
-        },
-        praise=lambda said: f"all {len(cases)} plans keep to their budgets, and no plan could do better. With 48 layers, "
-               f"{int((said[-1] == 4096).sum())} see everything.",
-    )  # fmt: skip
-
-
-def _listed(plan: Tensor) -> str:
-    numbers = [int(w) if float(w).is_integer() else float(w) for w in plan.tolist()]
-    return str(numbers) if len(numbers) <= 8 else f"{str(numbers[:4])[:-1]}, …, {numbers[-1]}]"
-
-
-def _trouble(plan: Tensor, num_layers: int, length: int, budget: int) -> str | None:
-    """What is wrong with a plan, in the order of the rules."""
-    if len(plan) != num_layers:
-        return f"It should have one window for each of the {num_layers} layers."
-    if not plan.isfinite().all():
-        return "One of the windows isn't a number. For a layer that sees everything, write `length` rather than None."
-    if (plan != plan.round()).any():
-        return "A window is a whole number of tokens."
-    if plan.min() < NARROWEST:
-        return f"A window has at least {NARROWEST} tokens, but one of yours has {plan.min():g}."
-    if plan.max() > length:
-        return f"No layer can keep {plan.max():g} keys, because the text has only {length} tokens."
-    if plan.sum() > budget:
-        return f"These layers keep {plan.sum():g} keys, but the budget is {budget}."
-    if plan[0] == length:
-        return (
-            "The first layer should have a window, so that there are overlaps from which the layers above can read distances."
-        )
-    full, width = _best(num_layers, length, budget)
-    count = int((plan == length).sum())
-    if count < full:
-        return f"The number of layers that see everything is {count}, but the budget is enough for {full}."
-    narrowest = int(plan.min())
-    if narrowest < width:
-        return f"The narrowest window has {narrowest} tokens, but it could have {width}."
-    return None

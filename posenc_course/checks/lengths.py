@@ -1,4 +1,4 @@
-"""Exercises on losses beyond the training length: which losses count, what a mean hides, and where a model breaks."""
+"""Exercises on losses beyond the training length: which losses count, what a mean hides, and what may be chance."""
 
 import functools
 import itertools
@@ -11,8 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from posenc_course.checks._exercise import Case, Exercise, Sizes, called, exercise
-from posenc_course.checks._kinds import kind
+from posenc_course.checks._exercise import Exercise, Sizes, exercise
 
 _TEXTS = ((512, 64, 32), (100, 64, 32), (64, 64, 16), (256, 32, 32), (130, 32, 24), (200, 50, 1), (7, 1, 1))
 
@@ -205,126 +204,6 @@ def blind_mean(seed: int) -> Exercise:
         },
         praise="without overlap, the beginning has less weight in longer windows; with enough overlap, it doesn't count at "
                "all.",
-    )  # fmt: skip
-
-
-@exercise()
-def cliff(seed: int) -> Exercise:
-    """cliff(losses, reference) -> the position from which a model is worse than before by half a nat or more, or their length.
-
-    The two curves share what is easy or hard about each byte. There are at least 24 positions on each side of a cliff, and an
-    answer may be off by up to 4 positions.
-    """
-    generator, rng = torch.Generator().manual_seed(seed), random.Random(seed)
-
-    def curves(positions: int, *, at: int | None = None, more: float = 0.0, before: float = 0.0, drift: float = 0.0,
-               odd: tuple[int, float] | None = None, easier: int = 0) -> tuple[tuple[Tensor, Tensor], int]:  # fmt: skip
-        """Two curves and where the first breaks: `more` nats from `at` on; `odd` is a byte that only the first finds hard."""
-        bytes_ = 4 * _sample(generator, positions) ** 2 + 0.3 + 3.0 * (torch.arange(positions) < easier)
-        own = 0.04 * torch.randn(2, positions, generator=generator, dtype=torch.float64)
-        gap = before + drift * torch.linspace(0, 1, positions, dtype=torch.float64)
-        if at is not None:
-            gap[at:] += more
-        if odd:
-            gap[odd[0]] += odd[1]
-        return (bytes_ + own[0] + gap, bytes_ + own[1]), positions if at is None or more < 0 else at
-
-    at = rng.randint(60, 180)
-    known = {
-        "a cliff of a nat": curves(512, at=at, more=1.0),
-        "a cliff of half a nat late in the window": curves(512, at=472 - at // 2, more=0.6),
-        "a cliff at an early position": curves(256, at=rng.randint(25, 40), more=0.8),
-        "a short window": curves(96, at=rng.randint(30, 66), more=0.9),
-        "no cliff": curves(512),
-        "no cliff, but a model that is worse throughout": curves(256, before=0.7),
-        "no cliff, but a slow drift": curves(512, drift=0.35),
-        "no cliff, but bytes that become easier": curves(512, before=0.6, easier=at + 80),
-        "a cliff for the better of the two models": curves(512, at=2 * at, more=0.6, before=-0.8),
-        "a cliff for the worse of the two models": curves(512, at=at + 99, more=0.7, before=0.6),
-        "a cliff, and one odd byte before it": curves(512, at=at + 200, more=0.7, odd=(at - 30, 2.5)),
-        "a cliff, and one odd byte after it": curves(256, at=at // 2 + 20, more=0.7, odd=(200, 3.0)),
-        "no cliff, but one odd byte": curves(256, odd=(at, 2.5)),
-        "a model that improves by a nat": curves(512, at=at + 50, more=-1.0),
-    }
-    cases, truth = {name: case for name, (case, _) in known.items()}, [place for _, place in known.values()]
-
-    def split(gap: Tensor, rises: float = 0.3) -> int:
-        """Where two levels fit best, by least squares."""
-        at, below = torch.arange(24, len(gap) - 23), gap.cumsum(dim=0)
-        rise = (gap.sum() - below[at - 1]) / (len(gap) - at) - below[at - 1] / at
-        best = int((at * (len(gap) - at) * rise.clamp(min=0) ** 2).argmax())
-        return best + 24 if float(rise[best]) > rises else len(gap)
-
-    def first(gap: Tensor, above: float) -> int:
-        return int((gap > above).nonzero()[0]) if (gap > above).any() else len(gap)
-
-    def fault(said: Sequence[int]) -> tuple[str, Case] | None:
-        whole = [len(x) for x, _ in cases.values()]
-        off = [number - place for number, place in zip(said, truth, strict=True)]
-        wrong = [abs(by) > (4 if place < size else 0) for by, place, size in zip(off, truth, whole, strict=True)]
-        if not any(wrong):
-            return None
-        missed = {name: by for name, by, is_wrong in zip(cases, off, wrong, strict=True) if is_wrong}
-        flat = {name for name, place, size in zip(cases, truth, whole, strict=True) if place == size}
-        before = said[list(cases).index("a cliff, and one odd byte before it")]
-        if all("odd" in name for name in missed) or abs(before - (at - 30)) < 2:
-            what = (
-                "Your function is misled by one odd byte, which is hard for only one of the models. At a cliff, the difference "
-                "of the curves rises and stays higher, so compare many positions."
-            )
-        elif missed.keys() <= flat:
-            what = (
-                "You find a cliff where there is none. At a cliff, the model becomes worse than before by at least half a nat, "
-                "and it stays worse."
-            )
-        elif missed.keys().isdisjoint(flat) and all(5 <= by <= 40 for by in missed.values()):
-            what = (
-                "Your positions are too late. Do you average over some positions before each point? Such a mean doesn't reach "
-                "the new level until some positions after the cliff."
-            )
-        elif missed.keys().isdisjoint(flat) and all(-40 <= by <= -5 for by in missed.values()):
-            what = (
-                "Your positions are too early. Do you average over some positions after each point? Such a mean begins to rise "
-                "some positions before the cliff."
-            )
-        elif all(number == size for number, size, is_wrong in zip(said, whole, wrong, strict=True) if is_wrong):
-            what = "You miss a cliff. A rise of half a nat is enough, however large the difference of the curves was before."
-        elif all("of the two" in name or "throughout" in name or "easier" in name for name in missed):
-            what = (
-                "Your function is wrong if one model is better from the start. At a cliff, the difference of the curves "
-                "changes, and it doesn't matter which curve is higher before."
-            )
-        else:
-            what = kind(truth, said, wrong, list(cases.items()), 0.5)
-        first = wrong.index(True)
-        name, place = list(cases)[first], truth[first]
-        there = "there is no cliff" if name in flat else f"the cliff is at {place}"
-        shown = called("cliff", cases[name], name)
-        text = f"{what} {shown} gives {said[first]}, but {there}. `checks.last()` returns these arguments."
-        return text.strip(), cases[name]
-
-    return Exercise(
-        cases=cases,
-        right=lambda x, y: split(x - y),
-        mistakes={
-            "not subtracted": (lambda x, y: split(x),
-                "You look only at the model's own curve, where easy and hard bytes hide the cliff. What do the two curves have "
-                "in common?"),
-            "the largest jump of one curve": (lambda x, y: int(x.diff().argmax()) + 1,
-                "You take the largest jump in the model's own curve. But such a jump occurs wherever a hard byte comes after "
-                "an easy one."),
-            "a ratio": (lambda x, y: split(x / y),
-                "You divide one curve by the other. But half a nat changes the ratio a lot at an easy byte and only a little "
-                "at a hard one."),
-            "exchanged": (lambda x, y: split(y - x),
-                "You have swapped the two curves. The first one belongs to the model that may break."),
-            **{f"above {above}": (lambda x, y, above=above: first(x - y, above),
-               "You take the first position where the difference is above a threshold. But the difference can also be above it "
-               "at a byte that is hard for only one of the models, or from the start if the model is worse throughout.")
-               for above in (0.0, 0.25, 0.3, 0.4, 0.5)},
-        },
-        fault=fault,
-        praise=f"all {len(cases)} curves are right, and you find no cliff where there is none.",
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Exercises on choosing: the depth of brackets, what a job needs, axial heads, layers without positions, and packed texts."""
+"""Exercises on choosing: the depth of brackets, axial heads, layers without positions, and packed texts."""
 
 import itertools
 import random
@@ -91,93 +91,6 @@ def depth() -> Exercise:
         },
         praise=f"your depth is right at every position of {len(texts)} texts, which have up to {max(map(len, texts.values()))} "
                "tokens.",
-    )  # fmt: skip
-
-
-Job = Callable[[str], Any]
-
-
-@exercise()
-def needs(seed: int) -> Exercise:
-    """needs(job, texts) -> whether some order of the letters has a different answer, and how many last letters suffice."""
-    rng = random.Random(seed)
-    a, b, c = sorted(rng.sample("abcdefghijklmnopqrstuvwxyz", 3))
-    jobs: dict[str, tuple[Job, list[str]]] = {
-        "counting a letter": (lambda t: t.count(a), [b + a + b + c + a, c + b + a + b]),
-        "the last letter": (lambda t: t[-1:], [a + b + c, c + a]),
-        "always the same answer": (lambda t: "yes", [a + b + c, b + a]),
-        "the letter before the last": (lambda t: t[-2:-1], [a + b + c + a, b + c + a]),
-        "the first letter": (lambda t: t[:1], [a + b + c + b, c + a]),
-        "the length": (len, [a + b + c, a + b + c + a + b + c]),
-        "the letter that comes last in the alphabet": (lambda t: max(t, default=""), [b + c + a + b, a + c + a]),
-        "whether a text reads the same backwards": (lambda t: t == t[::-1], [a + b + c + b + a, a + b + b + a]),
-        "how often neighbours differ": (lambda t: sum(x != y for x, y in itertools.pairwise(t)),
-            [a + b + a + c + c, c + c + a]),
-        "whether a letter occurs an even number of times": (lambda t: t.count(a) % 2 == 0, [a + b + a + c + b, a + a + b]),
-        "whether a letter occurs an even number of times, in one text": (lambda t: t.count(a) % 2 == 0, [a + b + a + c + b]),
-        "whether the third letter from the end is a certain one": (lambda t: t[-3:-2] == c, [a + b + c + a + b, b + a + a + b]),
-        "whether two neighbours are the same letter": (lambda t: any(x == y for x, y in itertools.pairwise(t)),
-            [a + b + c + a, b + b + a + c + a, a + c + c + b]),
-        "whether a text ends in two certain letters, with only one text that does": (lambda t: t.endswith(b + a),
-            [c + c + c, a + a + a, c + b + a]),
-        "a difference that only one text "
-        "shows": (lambda t: t[:1] == c and len(t) > 4, [a + b + a, b + b + a, c + a + a + b + a]),
-        "whether at most two letters are out of order": (lambda t: sum(x != y for x, y in zip(t, a + b + c, strict=False)) <= 2,
-            [a + b + c]),
-        "whether the letters are in a certain cyclic order": (lambda t: t in (a + b + c, b + c + a, c + a + b), [a + b + c]),
-    }  # fmt: skip
-
-    def ordered(job: Job, texts: list[str], orders: Callable[[str], Any] = itertools.permutations) -> bool:
-        return any(job("".join(order)) != job(text) for text in texts for order in orders(text))
-
-    def enough(job: Job, text: str) -> list[bool]:
-        """For each of 0, 1, 2, … letters, whether the last letters give the answer of the whole text."""
-        return [job(text[len(text) - window :]) == job(text) for window in range(len(text) + 1)]
-
-    def window(job: Job, text: str) -> int:
-        return max((n + 1 for n, right in enumerate(enough(job, text)) if not right), default=0)
-
-    def first(job: Job, text: str) -> int:
-        return enough(job, text).index(True)
-
-    def far(job: Job, texts: list[str], one: Callable[[Job, str], int] = window, of: Callable[..., int] = max) -> int:
-        return of(one(job, text) for text in texts)
-
-    def right(job: Job, texts: list[str]) -> tuple[bool, int]:
-        return ordered(job, texts), far(job, texts)
-
-    def order(by: Callable[[Job, list[str]], bool]) -> Callable[[Job, list[str]], tuple[bool, int]]:
-        return lambda job, texts: (by(job, texts), far(job, texts))
-
-    def reach(by: Callable[[Job, list[str]], int]) -> Callable[[Job, list[str]], tuple[bool, int]]:
-        return lambda job, texts: (ordered(job, texts), by(job, texts))
-
-    one_order = (
-        "You try only some orders of the letters. But a job may have one answer for all of these and a different answer for "
-        "another order, so try them all."
-    )
-    return Exercise(
-        cases=jobs,
-        right=right,
-        mistakes={
-            "backwards": (order(lambda job, texts: ordered(job, texts, lambda t: [t[::-1]])), one_order),
-            "sorted": (order(lambda job, texts: ordered(job, texts, lambda t: [sorted(t)])), one_order),
-            "in a ring": (order(lambda job, texts: ordered(job, texts, lambda t: [t[k:] + t[:k] for k in range(len(t))])),
-                one_order),
-            "two first exchanged": (order(lambda job, texts: ordered(job, texts, lambda t: [t[1::-1] + t[2:]])), one_order),
-            "two last exchanged": (order(lambda job, texts: ordered(job, texts, lambda t: [t[:-2] + t[:-3:-1]])), one_order),
-            "neighbours exchanged": (order(lambda job, texts: ordered(job, texts,
-                lambda t: [t[:k] + t[k + 1] + t[k] + t[k + 2 :] for k in range(len(t) - 1)])), one_order),
-            "the first that suits": (reach(lambda job, texts: far(job, texts, first)),
-                "You return the smallest number of letters that gives the right answer. But a short window may be right by "
-                "accident, and a longer window may be wrong."),
-            "none": (reach(lambda job, texts: 0),
-                "You always return 0 as the window. But text[-0:] is the whole text, so it can't show whether a window of 0 "
-                "letters is enough. How do you write the last n letters if n is 0?"),
-            "the first text, for both": (lambda job, texts: right(job, texts[:1]),
-                "You use only the first text. But another text may show that order matters, or may need more letters."),
-        },
-        praise="for every job, you know whether order matters and how many of the last letters it needs.",
     )  # fmt: skip
 
 

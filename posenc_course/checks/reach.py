@@ -1,4 +1,4 @@
-"""Exercises on the reach of attention: how a share falls with the number of keys, factors for scores, sinks, and rivals."""
+"""Exercises on the reach of attention: how a share falls with the number of keys, sinks, and rivals."""
 
 import math
 import random
@@ -9,7 +9,6 @@ from torch import Tensor
 
 from posenc_course.checks._exercise import Call, Exercise, exercise
 from posenc_course.checks._sandbox import Wrong
-from posenc_course.temperature import llama4_factor, log_factor
 
 # ── in the chapter ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -111,72 +110,6 @@ def share(seed: int) -> Exercise:
                             f"16,384 keys gets {said[2]:.1%}.",
         ask=_share_of,
         same=lambda known, said: math.isclose(known, said, rel_tol=1e-4, abs_tol=1e-30),
-    )  # fmt: skip
-
-
-def _staircase(blocks: Callable[[int, int], float]) -> Callable[[int, int, float], float]:
-    """1 + scale·ln(1 + b), where blocks(position, floor) is b."""
-    return lambda position, floor, scale: 1 + scale * math.log1p(blocks(position, floor))
-
-
-@exercise(instead_of=[llama4_factor, log_factor])
-def factor(seed: int) -> Exercise:
-    """factor(position, floor, scale) -> what the query at this position is multiplied by, as in Llama 4."""
-    rng = random.Random(seed)
-    floor, blocks = rng.randint(20, 300), rng.randint(3, 30)
-    llama = (8192, 0.1)
-
-    def whole(position: int, floor: int) -> int:
-        return (position + 1) // floor
-
-    def of(formula: Callable[[int, float], float]) -> Callable[[int, int, float], float]:
-        """A formula of the complete blocks and the scale."""
-        return lambda position, floor, scale: formula(whole(position, floor), scale)
-
-    begun = (
-        "You count a block as soon as it begins. But the factor is 1 until the first block is complete, and it rises only with "
-        "the last token of a block."
-    )
-    return Exercise(
-        cases={
-            "the first token": (0, *llama),
-            "position 8,190": (8190, *llama),
-            "position 6,000, within the first block": (6000, *llama),
-            "position 8,191, where the first block is complete": (8191, *llama),
-            "position 8,192": (8192, *llama),
-            "position 16,382": (16382, *llama),
-            "position 16,383, where the second block is complete": (16383, *llama),
-            "far back in a long text": (10**6, *llama),
-            "blocks of 4 tokens": (6, 4, 0.3),
-            "blocks of 2 tokens": (1, 2, 1.0),
-            "the token before the end of a block": (blocks * floor - 2, floor, 0.5),
-            "the end of a block": (blocks * floor - 1, floor, 0.5),
-        },
-        right=lambda position, floor, scale: float(llama4_factor([position], floor, scale)[0]),
-        mistakes={
-            "from 0": (_staircase(lambda m, floor: m // floor),
-                "Your steps come one token too late. At position 8,191, counted from 0, the model has read 8,192 tokens, so a "
-                "block is complete."),
-            "1 // floor": (_staircase(lambda m, floor: m + 1 // floor),
-                "Do you write position + 1 // floor? Python divides before it adds, and 1 // floor is nearly always 0. Put the "
-                "sum in parentheses."),
-            "smooth": (_staircase(lambda m, floor: (m + 1) / floor),
-                "Your factor rises with every token. It should rise in steps, because only complete blocks count."),
-            "begun, from 0": (_staircase(lambda m, floor: m // floor + 1), begun),
-            "begun": (_staircase(lambda m, floor: (m + 1) // floor + 1), begun),
-            "ln b": (of(lambda b, scale: 1 + scale * math.log(max(b, 1))),
-                "You take ln b, but it should be ln(1 + b). With ln b, the first complete block makes no difference."),
-            "without 1": (of(lambda b, scale: scale * math.log1p(b)),
-                "Your factor is 0 for the first tokens, so their scores vanish. It should be 1, plus what you return."),
-            "scale inside": (of(lambda b, scale: 1 + math.log1p(scale * b)),
-                "You multiply b by the scale. Multiply the logarithm instead."),
-            "ln n": (lambda position, floor, scale: max(1.0, math.log(position + 1) / math.log(floor)),
-                "You return ln n divided by the logarithm of the block's length. That's a different factor, which grows "
-                "faster."),
-        },
-        praise=lambda said: f"all factors are right. At position 8,191, the factor rises to {said[3]:.3f}, and at position "
-                            f"1,000,000 it's {said[7]:.3f}.",
-        tolerance=1e-6,
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Exercises on a released model in a long text: where its cliff is, what a window keeps, and where a pair brakes."""
+"""Exercises on a released model in a long text: where its cliff is, and where a pair brakes."""
 
 import math
 import random
@@ -58,54 +58,6 @@ def cliff(seed: int) -> Exercise:
 
 
 # ── the assignment ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _seen(m: int, n: int, window: int, first: int) -> int:
-    if n > m or (m - n >= window and n >= first):
-        return -1
-    return m - n if m - n < window else min(m - n, window + first - 1 - n)
-
-
-@exercise()
-def seen_at(seed: int) -> Exercise:
-    """seen_at(m, n, window, first) -> the distance at which the query at m sees the key at n, or -1 if it doesn't."""
-    rng = random.Random(seed)
-    size, start, far = rng.randint(6, 9), rng.randint(3, 5), rng.randint(80, 120)
-    cases = {
-        "the query's own key": (far, far, size, start),
-        "a key in the window": (far, far - 2, size, start),
-        "the last key in the window": (far, far - size + 1, size, start),
-        "the first key that has left the window": (far, far - size, size, start),
-        "the first token of a long text": (far, 0, size, start),
-        "the last of the first tokens": (far, start - 1, size, start),
-        "the token behind the first ones": (far, start, size, start),
-        "a key in between": (far, far // 2, size, start),
-        "a key that comes later": (far, far + 3, size, start),
-        "a first token that comes later": (1, 3, size, 5),
-        "everything is still in sight": (size - 2, 0, size, start),
-        "a first token that has left the window, with nothing in between": (size, 0, size, start),
-        "the first key that is hidden": (size + start, start, size, start),
-        "the first token, when a key is hidden": (size + start, 0, size, start),
-        "no first tokens": (far, 0, size, 0),
-        "a window of a single token": (7, 1, 1, 2),
-        "very far into a text": (10**6, 0, 2048, 1),
-    }
-
-    def of(distance: Callable[[int, int, int, int], int]) -> Callable[[int, int, int, int], int]:
-        """Of the keys that are seen; the others are -1."""
-        return lambda m, n, window, first: -1 if _seen(m, n, window, first) < 0 else distance(m, n, window, first)
-
-    return Exercise(
-        cases=cases,
-        right=_seen,
-        mistakes={
-            "in the text": (of(lambda m, n, window, first: m - n),
-                "Your distances are those in the text, so the first tokens move farther and farther away. Count positions "
-                "within what is kept."),
-        },
-        praise="every key is seen at the right distance. Even a million tokens into a text, the first one is no farther away "
-               "than the window is long.",
-    )  # fmt: skip
 
 
 def _phase(q: Tensor, k: Tensor) -> float:

@@ -1,4 +1,4 @@
-"""Exercises on RoPE: a rotation that makes scores relative, layouts of pairs, and caches of rotated keys."""
+"""Exercises on RoPE: a rotation that makes scores relative, any layout of pairs, and caches of rotated keys."""
 
 import math
 import random
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from posenc_course.checks._exercise import Call, Exercise, exercise
-from posenc_course.rope import apply_rope, apply_rope_complex, convert_projection, layout_permutation, rope_tables
+from posenc_course.rope import apply_rope, apply_rope_complex, rope_tables
 from posenc_course.sinusoidal import frequencies, sinusoidal_table
 
 Pairs = list[tuple[int, int]]  # a layout: pair i rotates at ω_i
@@ -332,71 +332,6 @@ def _explain_pair(x: Tensor, positions: Tensor, pairs: Pairs, said: Tensor, sign
             by, should = (math.remainder(angle - before, 2 * math.pi) for angle in (after, wanted))
             return f"{which} is rotated by an angle of {by:.3f}, but it should be rotated by {should:.3f} (in radians)."
     raise AssertionError("nothing is wrong")
-
-
-def _rows_moved(weight: Tensor, num_heads: int, old: Pairs, new: Pairs, *, copy: bool = True) -> Tensor:
-    d = len(weight) // num_heads
-    converted = weight.clone()
-    source = weight if copy else converted
-    for head in range(num_heads):
-        for before, after in zip(old, new, strict=True):
-            for a, b in zip(before, after, strict=True):
-                converted[head * d + b] = source[head * d + a]
-    return converted
-
-
-@exercise(instead_of=[convert_projection, layout_permutation])
-def convert(seed: int) -> Exercise:
-    """convert(weight, num_heads, old, new) -> weight (num_heads·d_head, d_model), its rows in the order of the new layout."""
-    generator = random.Random(seed)
-    # Widths of at least 6: with 4 channels, converting between the two usual layouts is its own inverse.
-    cases = {
-        "one head, from neighbours to halves": (_sample(seed, 6, 6), 1, _neighbours(6), _halves(6)),
-        "three heads, from halves to neighbours": (_sample(seed + 1, 24, 24), 3, _halves(8), _neighbours(8)),
-        "a weight matrix that isn't square": (_sample(seed + 2, 16, 9), 2, _neither(8, generator), _neighbours(8)),
-        "to an unusual layout": (_sample(seed + 3, 24, 24), 2, _halves(12), _neither(12, generator)),
-        "heads with a single pair whose channels are swapped": (_sample(seed + 4, 8, 3), 4, [(0, 1)], [(1, 0)]),
-        "a single column": (_sample(seed + 5, 12, 1), 2, _neighbours(6), _neither(6, generator)),
-    }
-
-    def of_columns(weight: Tensor, num_heads: int, old: Pairs, new: Pairs) -> Tensor:
-        return _rows_moved(weight.T, num_heads, old, new).T if len(weight) == len(weight.T) else weight
-
-    def heads_inside(weight: Tensor, num_heads: int, old: Pairs, new: Pairs) -> Tensor:
-        """The result if row c·num_heads + h were channel c of head h."""
-        apart = torch.arange(len(weight)).view(-1, num_heads).T.flatten()
-        return _rows_moved(weight[apart], num_heads, old, new)[apart.argsort()]
-
-    def first_head(weight: Tensor, num_heads: int, old: Pairs, new: Pairs) -> Tensor:
-        d = len(weight) // num_heads
-        return torch.cat((_rows_moved(weight[:d], 1, old, new), weight[d:]))
-
-    def to(layout: Layout) -> Callable[[Tensor, int, Pairs, Pairs], Tensor]:
-        return lambda weight, num_heads, old, new: _rows_moved(weight, num_heads, old, layout(len(weight) // num_heads))
-
-    return Exercise(
-        cases=cases,
-        right=_rows_moved,
-        mistakes={
-            "backwards": (lambda weight, num_heads, old, new: _rows_moved(weight, num_heads, new, old),
-                "You convert in the opposite direction, from `new` to `old`. The row that makes channel old[i][0] should make "
-                "channel new[i][0] in your result."),
-            "one head": (first_head, "You change only the first head. But every head has rows that have to be reordered."),
-            "columns": (of_columns,
-                "You reorder the columns. But a column of the weight belongs to a channel of x, and a row belongs to a channel "
-                "of the query or key."),
-            "heads inside": (heads_inside, "You treat every num_heads-th row as one head. But the d rows of a head are next to "
-                                           "each other."),
-            "in the same memory": (lambda *given: _rows_moved(*given, copy=False),
-                "You overwrite some rows before you have read them. Read from the weight, and write into a copy."),
-            "to halves": (to(_halves), "You always convert to pairs of channels i and i + d/2, whatever `new` contains."),
-            "to neighbours": (to(_neighbours), "You always convert to pairs of neighbours, whatever `new` contains."),
-            "pairs swapped": (
-                lambda weight, num_heads, old, new: _rows_moved(weight, num_heads, old, [(b, a) for a, b in new]),
-                "You have swapped the two channels of each pair, so every pair rotates in the opposite direction."),
-        },
-        praise="in every head, the rows are where the new layout looks for them.",
-    )  # fmt: skip
 
 
 def _at(x: Tensor, positions: Tensor, *, interleaved: bool = True) -> Tensor:

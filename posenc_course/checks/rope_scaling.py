@@ -102,69 +102,6 @@ def by_parts() -> Exercise:
 
 
 @exercise()
-def unseen_angles(seed: int) -> Exercise:
-    """unseen_angles(omega, trained, length) -> (n,), the radians of its circle that each pair reaches for the first time.
-
-    The text has `length` tokens, after training on texts of `trained` tokens.
-    """
-    rng = random.Random(seed)
-
-    def head(width: int) -> Tensor:
-        return frequencies(width, rng.choice((1_000.0, 10_000.0, 500_000.0)))
-
-    # A text of one token has only the distance 0, so it shows whether an answer counts distances or tokens.
-    trained = rng.randint(40, 90)
-    cases = {
-        "training on single tokens": (head(16), 1, rng.randint(9, 20)),
-        "a text several times as long": (head(16), trained, trained * rng.randint(2, 8)),
-        "a text one token longer": (head(16), trained, trained + 1),
-        "a text that is as long as in training": (head(12), trained, trained),
-        "a wide head": (head(64), 512, 512 * rng.randint(2, 16)),
-        "a single pair, which completes its circle only in the longer text": (
-            torch.tensor([0.05], dtype=torch.float64),
-            trained,
-            4 * trained + 30,
-        ),
-        "a single token both times": (head(8), 1, 1),
-    }
-
-    def arc(omega: Tensor, tokens: float, circle: float = _CIRCLE) -> Tensor:
-        return ((tokens - 1) * omega).clamp(max=circle)
-
-    def right(omega: Tensor, trained: int, length: int) -> Tensor:
-        return arc(omega, length) - arc(omega, trained)
-
-    def last_angles(omega: Tensor, trained: int, length: int) -> Tensor:
-        return ((length - 1) * omega) % _CIRCLE - ((trained - 1) * omega) % _CIRCLE
-
-    modulo = "You take angles modulo 2π. They show where a pair ends up, but not which arc it has swept."
-    tokens = "You use the number of tokens as the largest distance. How far apart can two of T tokens be?"
-    return Exercise(
-        cases=cases,
-        right=right,
-        mistakes={
-            "tokens for distances": (lambda w, t, n: arc(w, n + 1) - arc(w, t + 1), tokens),
-            "tokens for distances, in training": (lambda w, t, n: arc(w, n) - arc(w, t + 1), tokens),
-            "tokens for distances, in the long text": (lambda w, t, n: arc(w, n + 1) - arc(w, t), tokens),
-            "no circle": (lambda w, t, n: (n - t) * w,
-                "Your arcs have no limit. But once a pair has completed its circle, no angle is new."),
-            "one circle of new angles": (lambda w, t, n: ((n - t) * w).clamp(max=_CIRCLE),
-                "You limit only the difference of the two arcs to one circle. But a pair may complete its circle in training, "
-                "and then no angle is new."),
-            "no circle for the long text": (lambda w, t, n: torch.where((t - 1) * w >= _CIRCLE, 0.0, (n - t) * w),
-                "You check whether a pair completes its circle in training, but not whether it does so in the longer text. "
-                "There, too, an arc is never longer than a full circle."),
-            "modulo": (last_angles, modulo),
-            "modulo, not below zero": (lambda w, t, n: last_angles(w, t, n).clamp(min=0), modulo),
-            "turns": (lambda w, t, n: right(w, t, n) / _CIRCLE,
-                "You return numbers of rotations. Return radians."),
-        },
-        praise="pairs that completed their circle in training have no unseen angle, and your arcs for the other pairs are "
-               "right, too.",
-    )  # fmt: skip
-
-
-@exercise()
 def base_for(seed: int) -> Exercise:
     """base_for(d_head, base, pair, factor) -> the base with which this pair rotates `factor` times more slowly."""
     rng = random.Random(seed)

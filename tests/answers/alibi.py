@@ -69,63 +69,6 @@ def from_the_end(q: Tensor, k: Tensor, heads: int) -> Tensor:
     return -alibi_slopes(heads)[:, None, None] * (rows[:, None] - torch.arange(len(k)))
 
 
-@right("alibi.slope")
-def by_bits(head: int, num_heads: int) -> Any:
-    power = 1 << (num_heads.bit_length() - 1)
-    j = head - power
-    return np.exp2(-(8 * (head + 1) if head < power else 8 * j + 4) / power)
-
-
-@right("alibi.slope")
-def slope_recursion(head: int, num_heads: int) -> float:
-    """By recursion on the larger power of two."""
-    power = 1 << (num_heads.bit_length() - 1)
-    return 2.0 ** (-8 * (head + 1) / power) if head < power else slope_recursion(2 * (head - power), 2 * power)
-
-
-@right("alibi.slope")
-def slope_from_list(head: int, num_heads: int) -> Tensor:
-    """All slopes of a machine, as a tensor."""
-    small = max(p for p in (2**k for k in range(12)) if p <= num_heads)
-    few, many = (torch.logspace(-8 / p, -8, p, base=2, dtype=torch.float64) for p in (small, 2 * small))
-    return torch.cat((few, many[::2]))[head]
-
-
-@wrong("alibi.slope", "formula in the text of the paper", blind=True)
-def slope_of_any_number(head: int, n: Any) -> Any:
-    return 2 ** (-8 * (head + 1) / n)
-
-
-@wrong("alibi.slope", "sorted them", blind=True)
-def slope_sorted(head: int, n: Any) -> Any:
-    return sorted((slope_recursion(h, n) for h in range(n)), reverse=True)[head]
-
-
-@wrong("alibi.slope", "the first 12 slopes of 16 heads", blind=True)
-def slope_next_larger(head: int, num_heads: int) -> float:
-    power = 2 ** math.ceil(math.log2(num_heads))
-    return 2 ** (-8 * (head + 1) / power)
-
-
-@wrong("alibi.slope", "is a power of two", blind=True)
-def slope_strictly_smaller(head: int, num_heads: int) -> float:
-    """For 8 heads takes the slopes of 4 first."""
-    power = 1
-    while 2 * power < num_heads:
-        power *= 2
-    return 2 ** (-8 * (head + 1) / power) if head < power else 2 ** (-4 * (2 * (head - power) + 1) / power)
-
-
-@wrong("alibi.slope", "slopes of 12 heads", blind=True)
-def slope_twelve(head: int, n: Any) -> Any:
-    return 2.0 ** -(head + 1) if head < 8 else 2 ** -(head - 8 + 0.5)
-
-
-@wrong("alibi.slope", "exponent lacks its minus", blind=True)
-def slope_positive(head: int, n: Any) -> Any:
-    return 1 / slope_recursion(head, n)
-
-
 @right("alibi.same_bias")
 def same_rows(a: Tensor, b: Tensor) -> bool:
     """Row by row, the spread of the difference."""

@@ -1,12 +1,10 @@
 """Answers to the exercises on positions that depend on what was said."""
 
-import itertools
 import math
 from typing import Any
 
 import numpy as np
 import torch
-from torch.nn import functional
 
 from tests.answers import right, wrong
 
@@ -123,64 +121,6 @@ def forget_sum_of_gates(gates: Any) -> Any:  # forgets the logarithm
 def forget_zero_mask(gates: Any) -> Any:
     c = gates.log().cumsum(dim=0)
     return (c[:, None] - c[None, :]).tril()
-
-
-@right("contextual.reflect")
-def reflect_numpy(x: Any, w: Any) -> Any:
-    x, w = x.numpy(), w.numpy()
-    w = w / np.linalg.norm(w)
-    return x - 2 * np.sum(x * w, axis=-1, keepdims=True) * w
-
-
-@right("contextual.reflect")
-def reflect_recursive(x: Any, w: Any) -> Any:
-    if x.dim() > 1:
-        return [reflect_recursive(part, w) for part in x]
-    factor = 2 * sum(a * b for a, b in zip(x.tolist(), w.tolist(), strict=True)) / float((w**2).sum())
-    return [a - factor * b for a, b in zip(x.tolist(), w.tolist(), strict=True)]
-
-
-@right("contextual.reflect")
-def reflect_32_bit_table(x: Any, w: Any) -> Any:
-    out = torch.zeros(x.shape)
-    for at in itertools.product(*(range(size) for size in x.shape[:-1])):
-        out[at] = (x[at] - 2 * (x[at] @ w) / w.norm() ** 2 * w).float()
-    return out
-
-
-@wrong("contextual.reflect", "raised RuntimeError", blind=True)
-def reflect_one_vector(x: Any, w: Any) -> Any:
-    return x - 2 * (x @ w) / (w @ w) * w
-
-
-@wrong("contextual.reflect", "for one vector and a w of length 1, raised IndexError", blind=True)
-def reflect_tables_only(x: Any, w: Any) -> Any:
-    return x - 2 * (x @ w)[:, None] * w / (w @ w)
-
-
-@wrong("contextual.reflect", None, blind=True)
-def reflect_point(x: Any, w: Any) -> Any:  # reflects the vectors at the tip of w
-    return 2 * w - x
-
-
-def reflect_formula(x: Any, w: Any) -> Any:
-    return x - 2 * (x @ w)[..., None] * w / (w @ w)
-
-
-@wrong("contextual.reflect", "have length 1", blind=True)
-def reflect_unit_result(x: Any, w: Any) -> Any:
-    return functional.normalize(reflect_formula(x, w), dim=-1)
-
-
-@wrong("contextual.reflect", "have length 1", blind=True)
-def reflect_no_twice_normalized(x: Any, w: Any) -> Any:  # normalizes the vectors, too
-    unit, y = w / w.norm(), x / x.norm(dim=-1, keepdim=True)
-    return y - 2 * (y @ unit)[..., None] * unit
-
-
-@wrong("contextual.reflect", "reverse the rest", blind=True)
-def reflect_negative(x: Any, w: Any) -> Any:
-    return 2 * (x @ w)[..., None] * w / (w @ w) - x
 
 
 @right("contextual.mirrors")

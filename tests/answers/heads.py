@@ -58,62 +58,6 @@ def previous_nothing(weights: Tensor) -> Any:
     return None
 
 
-@right("heads.pair_shares")
-def shares_by_loop(q: Tensor, k: Tensor) -> Any:
-    variances = []
-    for i in range(len(q) // 2):
-        part = k[:, 2 * i] * q[2 * i] + k[:, 2 * i + 1] * q[2 * i + 1]
-        variances.append(((part - part.mean()) ** 2).mean())
-    return torch.stack(variances) / sum(variances)
-
-
-@right("heads.pair_shares")
-def shares_in_numpy(q: Tensor, k: Tensor) -> Any:
-    parts = (k.numpy() * q.numpy()).reshape(len(k), -1, 2).sum(axis=2)
-    return parts.var(axis=0) / parts.var(axis=0).sum()
-
-
-@right("heads.pair_shares")
-def shares_by_complex(q: Tensor, k: Tensor) -> Any:
-    a, b = (torch.view_as_complex(x.contiguous().unflatten(-1, (-1, 2))) for x in (q, k))
-    variances = (a * b.conj()).real.var(dim=0, correction=0)
-    return (variances / variances.sum()).tolist()
-
-
-def _normed(values: Tensor) -> Tensor:
-    return values / values.sum()
-
-
-@wrong("heads.pair_shares", "mean squares")
-def pair_shares_second_moments(q: Tensor, k: Tensor) -> Any:
-    return _normed((k * q).reshape(len(k), -1, 2).sum(dim=2).pow(2).sum(dim=0))
-
-
-@wrong("heads.pair_shares", "standard deviations")
-def pair_shares_deviations(q: Tensor, k: Tensor) -> Any:
-    return _normed((k * q).reshape(len(k), -1, 2).sum(dim=2).std(dim=0))
-
-
-@wrong("heads.pair_shares", "Divide them by their sum")
-def pair_shares_not_shared(q: Tensor, k: Tensor) -> Any:
-    return (k * q).reshape(len(k), -1, 2).sum(dim=2).var(dim=0)
-
-
-@wrong("heads.pair_shares", "neighbours")
-def pair_shares_halves(q: Tensor, k: Tensor) -> Any:
-    return _normed((k * q).reshape(len(k), 2, -1).sum(dim=1).var(dim=0))
-
-
-@wrong("heads.pair_shares", "shape")
-def pair_shares_per_channel(q: Tensor, k: Tensor) -> Any:
-    return _normed((k * q).var(dim=0))
-
-
-@wrong("heads.pair_shares", "whole score")
-def pair_shares_by_the_score(q: Tensor, k: Tensor) -> Any:
-    return (k * q).reshape(len(k), -1, 2).sum(dim=2).var(dim=0) / (k @ q).var()
-
-
 @right("heads.behind_equals")
 def behind_by_mask(tokens: list[int], weights: Tensor) -> Any:
     ids = torch.tensor(tokens)

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from tests.answers import right, wrong
 
-Job = Callable[[str], Any]
 BRACKETS: dict[str, Any] = {"^": [1.0, 0.0], "(": [0.0, 1.0], ")": [0.0, -1.0]}
 
 
@@ -50,87 +49,6 @@ wrong("nope.depth", "not those that are closed", name="depth_closing_is_nothing"
 wrong("nope.depth", "an opening bracket lowers the depth", name="depth_opening_leads_down")(
     valued(opened=[0.0, -1.0], closed=[0.0, 1.0])
 )
-
-
-def order_counts(job: Job, texts: list[str]) -> bool:
-    return any(job("".join(order)) != job(text) for text in texts for order in itertools.permutations(text))
-
-
-@right("nope.needs")
-def needs(job: Job, texts: list[str]) -> tuple[bool, int]:
-    reach = 0
-    for text in texts:
-        for window in range(len(text)):
-            if job(text[len(text) - window :]) != job(text):
-                reach = max(reach, window + 1)
-    return order_counts(job, texts), reach
-
-
-@right("nope.needs")
-def needs_downwards(job: Job, texts: list[str]) -> list[Any]:
-    """From the longest window down, as long as all texts have their answers."""
-    window = max(map(len, texts))
-    while window and all(job(text[max(0, len(text) - window + 1) :]) == job(text) for text in texts):
-        window -= 1
-    answers = [{job("".join(order)) for order in itertools.permutations(text)} for text in texts]
-    return [max(map(len, answers)) > 1, np.int64(window)]
-
-
-@right("nope.needs")
-def needs_by_cutting(job: Job, texts: list[str]) -> tuple[Any, float]:
-    """Letters are cut off in front; the shortest cut that does harm decides."""
-
-    def harmless(text: str) -> int:
-        return next((cut - 1 for cut in range(1, len(text) + 1) if job(text[cut:]) != job(text)), len(text))
-
-    same = [job("".join(order)) == job(text) for text in texts for order in itertools.permutations(text)]
-    return ~np.all(same), float(max(len(text) - harmless(text) for text in texts))
-
-
-def upwards(job: Job, texts: list[str], cut: Callable[[str, int], str] = lambda t, n: t[max(len(t) - n, 0) :]) -> int:
-    return next(n for n in itertools.count() if all(job(cut(text, n)) == job(text) for text in texts))
-
-
-def with_reach(reach: Callable[[Job, list[str]], Any]) -> Callable[[Job, list[str]], Any]:
-    return lambda job, texts: (order_counts(job, texts), reach(job, texts))
-
-
-@wrong("nope.needs", "by accident")
-def needs_the_first_that_suits_all(job: Job, texts: list[str]) -> Any:
-    return with_reach(upwards)(job, texts)
-
-
-def last(text: str, window: int) -> str:
-    return text[-window:]
-
-
-@wrong("nope.needs", "text[-0:] is the whole text")
-def needs_text_0(job: Job, texts: list[str]) -> Any:
-    return with_reach(lambda job, texts: upwards(job, texts, last))(job, texts)
-
-
-def with_order(order: Callable[[Job, list[str]], Any]) -> Callable[[Job, list[str]], Any]:
-    return lambda job, texts: (order(job, texts), needs(job, texts)[1])
-
-
-@wrong("nope.needs", "so try them all")
-def needs_shuffled_once(job: Job, texts: list[str]) -> Any:
-    return with_order(lambda job, texts: any(job(t[1:] + t[:1]) != job(t) for t in texts))(job, texts)
-
-
-@wrong("nope.needs", "it should return a single True or False")
-def needs_exchanged(job: Job, texts: list[str]) -> Any:
-    return needs(job, texts)[::-1]
-
-
-@wrong("nope.needs", "You use only the first text")
-def needs_both_for_the_first_text(job: Job, texts: list[str]) -> Any:
-    return needs(job, texts[:1])
-
-
-@wrong("nope.needs", None)
-def needs_backwards_and_the_first_that_suits(job: Job, texts: list[str]) -> Any:
-    return (any(job(t[::-1]) != job(t) for t in texts), upwards(job, texts))
 
 
 @right("nope.is_sum")

@@ -2,7 +2,6 @@
 
 import math
 from decimal import Decimal
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -119,53 +118,6 @@ def share_zero_if_caught(lead: Any, n: Any) -> Any:
 def share_difference(lead: Any, n: Any) -> Any:  # one minus the others, which rounds small shares to 0
     others = (n - 1) * math.exp(-max(lead, -700))
     return 1 - others / (1 + others)
-
-
-@right("reach.factor")
-def factor_in_numpy(position: int, floor: int, scale: float) -> Any:
-    return 1.0 + scale * np.log1p(np.floor((position + 1.0) / floor))
-
-
-@right("reach.factor")
-def factor_count(position: Any, floor: Any, scale: Any) -> Any:  # counts the last tokens of blocks
-    blocks = len(range(floor - 1, position + 1, floor))
-    return 1 + scale * torch.tensor(1.0 + blocks).log()
-
-
-@right("reach.factor")
-def factor_remainder(position: Any, floor: Any, scale: Any) -> Any:
-    read = position + 1
-    return Fraction(1) + scale * math.log(1 + (read - read % floor) / floor)
-
-
-@wrong("reach.factor", "in parentheses", blind=True)
-def factor_precedence(position: Any, floor: Any, scale: Any) -> Any:
-    return 1 + scale * math.log(1 + position + 1 // floor)
-
-
-@wrong("reach.factor", None, blind=True)
-def factor_minus_one(position: Any, floor: Any, scale: Any) -> Any:  # log(1 + b) at the block's first token
-    return 1 + scale * math.log(1 + max(0, position - 1) // floor)
-
-
-@wrong("reach.factor", None, blind=True)
-def factor_log_of_reached(position: Any, floor: Any, scale: Any) -> Any:
-    return 1 + scale * math.log((position + 1) // floor * floor + 1)
-
-
-@wrong("reach.factor", "as soon as it begins", blind=True)
-def factor_begun(position: Any, floor: Any, scale: Any) -> Any:
-    return 1 + scale * math.log(1 + math.ceil((position + 1) / floor))
-
-
-@wrong("reach.factor", "0 for the first tokens", blind=True)
-def factor_no_one(position: Any, floor: Any, scale: Any) -> Any:
-    return scale * math.log(1 + (position + 1) // floor)
-
-
-@wrong("reach.factor", "Multiply the logarithm", blind=True)
-def factor_scale_inside(position: Any, floor: Any, scale: Any) -> Any:
-    return 1 + math.log(1 + scale * ((position + 1) // floor))
 
 
 @right("reach.with_sink")

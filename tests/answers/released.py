@@ -63,58 +63,6 @@ def cliff_nothing_found(excess: list[float]) -> Any:
     return None
 
 
-@right("released.seen_at")
-def seen_by_list(m: int, n: int, window: int, first: int) -> int:
-    keys = [key for key in range(m + 1) if key < first or key > m - window]
-    return len(keys) - 1 - keys.index(n) if n in keys else -1
-
-
-@right("released.seen_at")
-def seen_by_counting(m: int, n: int, window: int, first: int) -> int:
-    if n > m or (n >= first and n <= m - window):
-        return -1
-    hidden = range(max(first, n), max(first, n, m - window + 1))
-    return m - n - len(hidden)
-
-
-@right("released.seen_at")
-def seen_in_cases(m: int, n: int, window: int, first: int) -> Any:
-    gone = max(0, m + 1 - window - first)  # keys between the first ones and the window
-    if n > m or first <= n < first + gone:
-        return np.int64(-1)
-    return torch.tensor(m - n - (gone if n < first else 0))
-
-
-@wrong("released.seen_at", "right in")
-def seen_everything(m: int, n: int, window: int, first: int) -> int:
-    return m - n if n <= m else -1
-
-
-@wrong("released.seen_at", "right in")
-def seen_first_always(m: int, n: int, window: int, first: int) -> int:
-    return abs(m - n) if abs(m - n) < window else window + first - 1 - n if n < first else -1
-
-
-@wrong("released.seen_at", "those in the text")
-def seen_at_positions_in_the_text(m: int, n: int, window: int, first: int) -> Any:
-    return m - n if m >= n and (n < first or m - n < window) else -1
-
-
-@wrong("released.seen_at", "it should return")
-def seen_at_true_for_seen(m: int, n: int, window: int, first: int) -> Any:
-    return n <= m and (n < first or m - n < window)
-
-
-@wrong("released.seen_at", None)
-def seen_at_wrong_end(m: int, n: int, window: int, first: int) -> Any:
-    return seen_by_list(m, m - n, window, first)
-
-
-@wrong("released.seen_at", "right in")
-def seen_at_window_with_the_first(m: int, n: int, window: int, first: int) -> Any:
-    return seen_by_list(m, n, window - first, first)
-
-
 @right("released.lowest")
 def lowest_by_complex(q: Tensor, k: Tensor, omega: float) -> float:
     z = complex(*q.tolist()) * complex(*k.tolist()).conjugate()

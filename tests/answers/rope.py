@@ -1,6 +1,5 @@
 """Answers to the exercises on RoPE."""
 
-import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -184,70 +183,6 @@ def rotate_reflection(x: Tensor, positions: Tensor, pairs: Pairs) -> Tensor:
 def rotate_width_of_pairs(x: Tensor, positions: Tensor, pairs: Pairs) -> Tensor:
     n = len(pairs)
     return _rotate(x, positions[:, None] * 10_000 ** (-2 * torch.arange(n) / n), pairs)
-
-
-@right("rope.convert")
-def by_indices(weight: Tensor, num_heads: int, old: Pairs, new: Pairs) -> Tensor:
-    d = len(weight) // num_heads
-    source = torch.empty(d, dtype=torch.int64)
-    source[torch.tensor(new).flatten()] = torch.tensor(old).flatten()
-    return weight[(d * torch.arange(num_heads)[:, None] + source).flatten()]
-
-
-@right("rope.convert")
-def convert_argsort(weight: Tensor, num_heads: int, old: Pairs, new: Pairs) -> Tensor:
-    """The inverse of one order after the other."""
-    of_old, of_new = torch.tensor(old).flatten(), torch.tensor(new).flatten()
-    return torch.cat([head[of_old[of_new.argsort()]] for head in weight.chunk(num_heads)])
-
-
-@right("rope.convert")
-def convert_matrix(weight: Tensor, num_heads: int, old: Pairs, new: Pairs) -> Tensor:
-    """A matrix of zeros and ones."""
-    d = 2 * len(old)
-    permutation = torch.zeros(d, d, dtype=weight.dtype)
-    for before, after in zip(itertools.chain(*old), itertools.chain(*new), strict=True):
-        permutation[after, before] = 1
-    return torch.kron(torch.eye(num_heads, dtype=weight.dtype), permutation) @ weight
-
-
-@wrong("rope.convert", "in the opposite", blind=True)
-def convert_backwards(weight: Tensor, heads: Any, old: Pairs, new: Pairs) -> Any:
-    return convert_argsort(weight, heads, new, old)
-
-
-@wrong("rope.convert", "You change only the first head", blind=True)
-def convert_first_head_only(weight: Tensor, num_heads: int, old: Pairs, new: Pairs) -> Tensor:
-    out = weight.clone()
-    for (a, b), (c, d) in zip(old, new, strict=True):
-        out[c], out[d] = weight[a], weight[b]
-    return out
-
-
-@wrong("rope.convert", "every num_heads-th row", blind=True)
-def convert_heads_last(weight: Tensor, num_heads: int, old: Pairs, new: Pairs) -> Tensor:
-    heads = weight.view(2 * len(old), num_heads, -1)
-    out = heads.clone()
-    for (a, b), (c, d) in zip(old, new, strict=True):
-        out[c], out[d] = heads[a], heads[b]
-    return out.view_as(weight)
-
-
-@wrong("rope.convert", "swapped the two channels of each pair", blind=True)
-def convert_flips_pairs(weight: Tensor, heads: Any, old: Pairs, new: Pairs) -> Any:
-    return convert_argsort(weight, heads, [(b, a) for a, b in old], new)
-
-
-@wrong("rope.convert", "to pairs of channels i and i + d/2, whatever `new` contains", blind=True)
-def convert_always_to_halves(weight: Tensor, num_heads: int, old: Pairs, new: Pairs) -> Tensor:
-    order = [a for a, _ in old] + [b for _, b in old]
-    return weight.view(num_heads, 2 * len(old), -1)[:, order].reshape(weight.shape)
-
-
-@wrong("rope.convert", "to pairs of neighbours, whatever `new` contains", blind=True)
-def convert_takes_old_order(weight: Tensor, num_heads: int, old: Pairs, new: Pairs) -> Tensor:
-    """Rows in the order of old; new is forgotten."""
-    return weight.view(num_heads, 2 * len(old), -1)[:, list(itertools.chain(*old))].reshape(weight.shape)
 
 
 @right("rope.step")

@@ -72,61 +72,6 @@ def by_parts_not_a_number(w: Any, s: Any, n: Any) -> Any:
     return w * math.nan
 
 
-@right("rope_scaling.unseen_angles")
-def unseen_in_numpy(omega: Tensor, trained: int, length: int) -> Any:
-    ends = np.minimum(np.outer([length - 1, trained - 1], omega.numpy()), 2 * np.pi)
-    return ends[0] - ends[1]
-
-
-@right("rope_scaling.unseen_angles")
-def unseen_in_single_precision(omega: Tensor, trained: int, length: int) -> Tensor:
-    swept = omega.float() * torch.tensor([[trained - 1.0], [length - 1.0]])
-    return swept.clamp(0, 2 * math.pi).diff(dim=0)[0]
-
-
-@right("rope_scaling.unseen_angles")
-def unseen_clamped(omega: Tensor, trained: int, length: int) -> Tensor:
-    """What is left of the circle, and of it at most what the longer text adds."""
-    left = (2 * math.pi - omega * (trained - 1)).relu()
-    return torch.minimum(left, omega * (length - trained))
-
-
-def arcs(omega: Tensor, tokens: int) -> Tensor:
-    return torch.minimum(torch.tensor(2 * math.pi, dtype=omega.dtype), omega * (tokens - 1))
-
-
-@wrong("rope_scaling.unseen_angles", "has shape")
-def unseen_angles_one_number(w: Any, t: Any, n: Any) -> Any:
-    return (arcs(w, n) - arcs(w, t)).sum()
-
-
-@wrong("rope_scaling.unseen_angles", "modulo 2π", blind=True)
-def unseen_remainder(omega: Tensor, trained: int, length: int) -> Tensor:
-    after, before = omega * (length - 1) % (2 * math.pi), omega * (trained - 1) % (2 * math.pi)
-    return (after - before).clamp(min=0)
-
-
-@wrong("rope_scaling.unseen_angles", "but not whether it does so in the longer text", blind=True)
-def unseen_longer_uncapped(omega: Tensor, trained: int, length: int) -> Tensor:
-    before, after = omega * (trained - 1), omega * (length - 1)
-    return torch.where(before >= 2 * math.pi, 0, after - before)
-
-
-@wrong("rope_scaling.unseen_angles", "How far apart can two of T tokens be", blind=True)
-def unseen_trained_not_minus_one(omega: Tensor, trained: int, length: int) -> Tensor:
-    return (omega * (length - 1)).clamp(max=2 * math.pi) - (omega * trained).clamp(max=2 * math.pi)
-
-
-@wrong("rope_scaling.unseen_angles", "Return radians", blind=True)
-def unseen_angles_in_turns(w: Any, t: Any, n: Any) -> Any:
-    return unseen_clamped(w, t, n) / (2 * math.pi)
-
-
-@wrong("rope_scaling.unseen_angles", "no limit")
-def unseen_without_a_circle(omega: Tensor, trained: int, length: int) -> Tensor:
-    return omega * (length - trained)
-
-
 @right("rope_scaling.base_for")
 def base_by_power(d_head: int, base: float, pair: int, factor: float) -> float:
     return base * factor ** (d_head / (2 * pair))
