@@ -474,3 +474,35 @@ def test_arguments_that_are_taken_for_each_other_are_named() -> None:
         )
 
     assert ratio(lambda part, whole, unit: whole / part).startswith("Your results would be right if `part` and `whole` were")
+
+
+WEIGHTS = torch.tensor([[1.0, 2], [4, 7]])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda n, table: (n + 1, table), "with `n + 1` instead of `n`"),
+        (lambda n, table: (3, table), "with 3 in every case instead of `n`"),
+        (lambda n, table: (n, table[:1].expand(2, 2)), "with only the first of `table`"),
+        (lambda n, table: (n, table.flip(0)), "with `table` in reverse order"),
+        (lambda n, table: (n, 1 - table), "with `1 - table` instead of `table`"),
+    ],
+)
+def test_what_was_used_instead_of_an_argument_is_named(change: Callable[..., Any], words: str) -> None:
+    def right(n: int, table: Tensor) -> float:
+        return float((WEIGHTS**n * table).sum())
+
+    @exercise()
+    def weighted() -> Exercise:
+        """weighted(n, table) -> the sum of the table, weighted by the nth power of the weights."""
+        table = torch.tensor([[1.0, 2], [3, 5]])
+        return Exercise(cases=[(2, table), (3, table + 1), (1, table + 2)], right=right, mistakes={}, praise="both.")
+
+    assert words in weighted(lambda *given: float((WEIGHTS ** change(*given)[0] * change(*given)[1]).sum()))
+
+
+def test_what_parts_of_a_result_have_in_common_is_said() -> None:
+    below = torch.ones(5, 5, dtype=torch.float64).tril()
+    wanted, said = [(torch.arange(5.0), below)], [(torch.arange(5.0).double(), below - torch.eye(5))]
+    assert kind(wanted, said, [True], [("", ())], 1e-4) == "In part 2 of 2: Only numbers on the diagonal are wrong."

@@ -203,7 +203,13 @@ class Check:
         case = cases[first]
         call = called(self._names[0], case, names[first], self._parameters)
         common = self._exchanged(exercise, said) or kind(
-            wanted, said, wrong, exercise.named_cases, exercise.tolerance, self._parameters
+            wanted,
+            said,
+            wrong,
+            exercise.named_cases,
+            exercise.tolerance,
+            self._parameters,
+            otherwise=lambda: self._otherwise(exercise, said),
         )
         example = f"{call} {difference(said[first], wanted[first], exercise.tolerance)}"
         if not all(map(_printed, case)):
@@ -213,11 +219,25 @@ class Check:
     def _exchanged(self, exercise: Exercise, said: Sequence[Any]) -> str:
         """Which two arguments the answer takes for each other, or nothing."""
         for one, other in itertools.combinations(range(len(self._parameters)), 2):
-            with suppress(Exception):  # few arguments can stand in for each other
-                if exercise.agree(exercise.known(_Exchanged(exercise.rights[0], one, other)), said):
-                    names = f"`{self._parameters[one]}` and `{self._parameters[other]}`"
-                    return f"Your results would be right if {names} were swapped."
+            if self._right_with(exercise, said, (one, other), _swapped):
+                names = f"`{self._parameters[one]}` and `{self._parameters[other]}`"
+                return f"Your results would be right if {names} were swapped."
         return ""
+
+    def _otherwise(self, exercise: Exercise, said: Sequence[Any]) -> str:
+        """What the answer uses instead of an argument, or nothing."""
+        for place, name in enumerate(self._parameters):
+            values = {case[place] for _, case in exercise.named_cases if isinstance(case[place], int | float)}
+            always = [(f"{value:g} in every case", value) for value in sorted(values)]
+            for words, change in (*_CHANGES, *always):
+                if self._right_with(exercise, said, (place,), change):
+                    return f"Your results would be right with {words.format(name)} instead of `{name}`."
+        return ""
+
+    def _right_with(self, exercise: Exercise, said: Sequence[Any], places: tuple[int, ...], change: Any) -> bool:
+        with suppress(Exception):  # few arguments can be changed in this way
+            return exercise.agree(exercise.known(_Given(exercise.rights[0], places, change)), said)
+        return False
 
 
 def _earned(exercise: Exercise, words: str, said: str) -> str:
@@ -231,26 +251,58 @@ def _earned(exercise: Exercise, words: str, said: str) -> str:
 
 
 @dataclass(frozen=True)
-class _Exchanged:
-    """A right function that gets two of its arguments in each other's place."""
+class _Given:
+    """A right function that gets some arguments changed by a function of them, or replaced by a value."""
 
     right: Answer
-    one: int
-    other: int
+    places: tuple[int, ...]
+    change: Any
 
     def __call__(self, *arguments: Any) -> Any:
         given = list(arguments)
-        one, other = given[self.one], given[self.other]
-        if isinstance(one, Tensor) and isinstance(other, Tensor):
-            alike = one.shape == other.shape and one.dtype == other.dtype
-        else:
-            alike = all(
-                isinstance(each, Real) and not isinstance(each, bool) and abs(float(each)) < 10**5 for each in (one, other)
-            )
-        if not alike:
-            raise Wrong
-        given[self.one], given[self.other] = other, one
+        old = [given[place] for place in self.places]
+        new = self.change(*old) if callable(self.change) else (self.change,)
+        for place, value in zip(self.places, new, strict=True):
+            given[place] = value
         return self.right(*given)
+
+
+def _swapped(one: Any, other: Any) -> tuple[Any, Any]:
+    if isinstance(one, Tensor) and isinstance(other, Tensor):
+        alike = one.shape == other.shape and one.dtype == other.dtype
+    else:
+        alike = all(isinstance(each, Real) and not isinstance(each, bool) and abs(float(each)) < 10**5 for each in (one, other))
+    if not alike:
+        raise Wrong
+    return other, one
+
+
+def _calculated(change: Callable[[Any], Any]) -> Callable[[Any], tuple[Any]]:
+    def changed(value: Any) -> tuple[Any]:
+        if not isinstance(value, int | float | Tensor):
+            raise Wrong
+        return (change(value),)
+
+    return changed
+
+
+# What an answer may have used instead of an argument.
+_CHANGES: tuple[tuple[str, Callable[[Any], tuple[Any]]], ...] = (
+    ("`{} + 1`", _calculated(lambda value: value + 1)),
+    ("`{} - 1`", _calculated(lambda value: value - 1)),
+    ("`-{}`", _calculated(lambda value: -value)),
+    ("`2 * {}`", _calculated(lambda value: 2 * value)),
+    ("`{} / 2`", _calculated(lambda value: value / 2)),
+    ("`1 - {}`", _calculated(lambda value: 1 - value)),
+    ("`1 / {}`", _calculated(lambda value: 1 / value)),
+    ("`{} ** 2`", _calculated(lambda value: value**2)),
+    ("`abs({})`", _calculated(abs)),
+    ("zeros", _calculated(lambda value: 0 * value)),
+    ("ones", _calculated(lambda value: 0 * value + 1)),
+    ("the transposed `{}`", lambda table: (table.mT,)),
+    ("only the first of `{}`", lambda table: (table[:1].expand_as(table),)),
+    ("`{}` in reverse order", lambda table: (table.flip(0) if isinstance(table, Tensor) else table[::-1],)),
+)
 
 
 class _Calls:

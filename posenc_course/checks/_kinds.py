@@ -90,12 +90,17 @@ def kind(
     cases: Sequence[tuple[str, tuple[Any, ...]]],
     tolerance: float,
     parameters: Sequence[str] = (),
+    otherwise: Callable[[], str] = str,
 ) -> str:
     """One or two sentences on results of which some or all are wrong, or nothing.
 
-    A case consists of a name, which may be empty, and the arguments of its call, which are the values of the parameters.
+    A case consists of a name, which may be empty, and the arguments of its call, which are the values of the parameters. If
+    nothing has happened to all results alike, `otherwise` is asked.
     """
-    return " ".join(filter(None, (_all_of(wanted, said, wrong, tolerance), _which(wrong, cases, parameters))))
+    which = _which(wrong, cases, parameters)
+    if said_of_all := _all_of(wanted, said, tolerance):
+        return f"{said_of_all} {which}".strip()
+    return otherwise() or f"{_near(wanted, said, wrong, tolerance)} {which}".strip()
 
 
 def _which(wrong: Sequence[bool], cases: Sequence[tuple[str, tuple[Any, ...]]], parameters: Sequence[str]) -> str:
@@ -138,16 +143,19 @@ def _value(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else repr(value)
 
 
-def _all_of(wanted: Sequence[Any], said: Sequence[Any], wrong: Sequence[bool], tolerance: float) -> str:
+def _all_of(wanted: Sequence[Any], said: Sequence[Any], tolerance: float) -> str:
     first = wanted[0]
     if isinstance(first, bool | str):
         return _words(wanted, said)
+    if isinstance(first, tuple):
+        parts = (_all_of([each[n] for each in wanted], [each[n] for each in said], tolerance) for n in range(len(first)))
+        return next((f"In part {n} of {len(first)}: {words}" for n, words in enumerate(parts, 1) if words), "")
     if not isinstance(first, int | float | Tensor):
         return ""
     want, got = (torch.cat([_flat(x) for x in results]) for results in (wanted, said))
     if not got.isfinite().all():
         return "Some of your numbers are infinite or NaN." if want.isfinite().all() else ""
-    if len(want.unique()) < 3:
+    if len(want.unique()) < 3 and len(want) < 20:
         return ""
 
     def same(a: Tensor, b: Tensor) -> bool:
@@ -164,7 +172,6 @@ def _all_of(wanted: Sequence[Any], said: Sequence[Any], wrong: Sequence[bool], t
         _proportion(want, got, same)
         or ("" if isinstance(first, int) else _coarse(want, got, tolerance))
         or (_table(wanted, said, same) if isinstance(first, Tensor) else "")
-        or _near(wanted, want, got, wrong, tolerance)
     )
 
 
@@ -175,16 +182,8 @@ def _flat(numbers: int | float | Tensor) -> Tensor:
 def _words(wanted: Sequence[Any], said: Sequence[Any]) -> str:
     if len(wanted) > 2 and len(set(said)) == 1:
         return f"You say {said[0]!r} every time."
-    if isinstance(wanted[0], bool):
-        if all(a != b for a, b in zip(wanted, said, strict=True)):
-            return "Every answer is the opposite of what it should be."
-        missed = {b for a, b in zip(wanted, said, strict=True) if a != b}
-        if len(missed) == 1:
-            return (
-                "You never return True wrongly, but you sometimes return False wrongly."
-                if missed == {False}
-                else ("You never return False wrongly, but you sometimes return True wrongly.")
-            )
+    if isinstance(wanted[0], bool) and all(a != b for a, b in zip(wanted, said, strict=True)):
+        return "Every answer is the opposite of what it should be."
     return ""
 
 
@@ -207,6 +206,11 @@ def _table(wanted: Sequence[Tensor], said: Sequence[Tensor], same: Callable[[Ten
         for lies, words in _PLACES:
             if max(want.shape[axis] for want in wanted) > 2 and all(_only(lies, axis, *both, same) for both in wrong):
                 return words.format(what)
+    if axes == {2} and all(want.shape[0] == want.shape[1] for want, _ in wrong):
+        off = [~torch.isclose(want, got, rtol=1e-4, atol=1e-4) for want, got in wrong]
+        for diagonal, where in ((0, "on"), (1, "above")):
+            if not any(bool((each.tril(diagonal - 1) | each.triu(1) * (diagonal == 0)).any()) for each in off):
+                return f"Only numbers {where} the diagonal are wrong."
     return ""
 
 
@@ -251,15 +255,26 @@ def _coarse(want: Tensor, got: Tensor, tolerance: float) -> str:
     )
 
 
-def _near(wanted: Sequence[Any], want: Tensor, got: Tensor, wrong: Sequence[bool], tolerance: float) -> str:
+def _near(wanted: Sequence[Any], said: Sequence[Any], wrong: Sequence[bool], tolerance: float) -> str:
+    """In which direction the wrong results differ from the right ones, if it's the same for all of them."""
+    first = wanted[0]
+    if isinstance(first, bool):
+        missed = {b for a, b in zip(wanted, said, strict=True) if a != b}
+        always = "You never return {} wrongly, but you sometimes return {} wrongly."
+        return always.format(*({True, False} - missed), *missed) if len(missed) == 1 else ""
+    if not isinstance(first, int | float | Tensor):
+        return ""
+    want, got = (torch.cat([_flat(x) for x in results]) for results in (wanted, said))
     off = got - want
-    if isinstance(wanted[0], int):  # whole numbers may be labels, so "larger" would mean little
+    if torch.allclose(want, got, rtol=tolerance, atol=tolerance):
+        return ""
+    if isinstance(first, int):  # whole numbers may be labels, so "larger" would mean little
         if off.abs().max() > 1:
             return ""
         if (off >= 0).all() or (off <= 0).all():
             return f"Where you are wrong, your number is one too {'large' if off.max() > 0 else 'small'}."
         return "Where you are wrong, you are off by one, sometimes upwards and sometimes downwards."
-    if not isinstance(wanted[0], Tensor):  # one number for each case
+    if not isinstance(first, Tensor):  # one number for each case
         off, tolerance = off[torch.tensor(wrong)], 0.0
     if (off >= -tolerance).all() or (off <= tolerance).all():
         return f"Where you are wrong, your numbers are too {'large' if off.sum() > 0 else 'small'}."

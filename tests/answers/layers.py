@@ -45,7 +45,7 @@ def reach_none_at_bottom(windows: Any, m: Any) -> Any:
     return min(m, sum(w - 1 for w in windows if w is not None))
 
 
-@wrong("layers.reach", "your number is one too large", blind=True)
+@wrong("layers.reach", "with `m + 1` instead of `m`", blind=True)
 def reach_m_plus_one(windows: Any, m: Any) -> Any:
     return m + 1 if None in windows else min(m + 1, sum(w - 1 for w in windows))
 
