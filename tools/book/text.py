@@ -4,11 +4,16 @@ People edit the texts in `text/`, which are MyST Markdown. From them, machines m
 `exercises/source/`, which also hold what the cells have printed and drawn. `make notebooks` takes changed texts over into the
 notebooks without running them, and `make execute` runs them, too. `make text` goes the other way: it takes over into the texts
 what was edited in JupyterLab. None of these commands overwrites the newer side with the older one.
+
+What nbgrader has to know of a cell is a line in the text, such as `:nbgrader: check rotate-test 2`: its role, its id, and its
+points if it's graded. A cell is `given` to students as it is, or it's their `answer`, a `check` of an answer, or their answer in
+`words`, which a person grades.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +29,12 @@ FORMAT = {"extension": ".md", "format_name": "myst"}
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
+}
+ROLES = {
+    "given": {"grade": False, "locked": True, "solution": False},
+    "answer": {"grade": False, "locked": False, "solution": True},
+    "check": {"grade": True, "locked": True, "solution": False},
+    "words": {"grade": True, "locked": False, "solution": True},
 }
 CELL_METADATA = ("mystnb", "nbgrader", "tags")  # anything else comes from a program, not from an author
 
@@ -57,6 +68,9 @@ def pages(names: list[str]) -> dict[str, Page]:
 def text_of(notebook: Notebook) -> str:
     """A notebook's cells as MyST Markdown, without what they printed."""
     bare = plain(nbformat.from_dict(notebook))
+    for cell in bare.cells:
+        if "nbgrader" in cell.metadata:
+            cell.metadata["nbgrader"] = shortened(cell.metadata["nbgrader"])
     bare.metadata = {"jupytext": {"notebook_metadata_filter": "-all"}}
     return jupytext.writes(bare, fmt=FORMAT)
 
@@ -70,7 +84,25 @@ def notebook_of(text: str, stored: Notebook | None = None) -> Notebook:
         for cell in notebook.cells:
             if cell.cell_type == "code" and cell.source not in same:  # jupytext would keep what it printed before the change
                 cell.update(outputs=[], execution_count=None)
+    for cell in notebook.cells:
+        if "nbgrader" in cell.metadata:
+            cell.metadata["nbgrader"] = in_full(cell.metadata["nbgrader"])
     return plain(notebook)
+
+
+def shortened(about: dict[str, Any]) -> str:
+    """What nbgrader knows of a cell, as a line of a text: its role, its id and its points."""
+    role = next(role for role, flags in ROLES.items() if flags.items() <= about.items())
+    return " ".join([role, about["grade_id"], *([str(about["points"])] if about["grade"] else [])])
+
+
+def in_full(line: str) -> dict[str, Any]:
+    """What such a line tells nbgrader. Raises ValueError if it isn't one."""
+    found = re.fullmatch(rf"({'|'.join(ROLES)}) ([\w-]+)(?: (\d+))?", line)
+    if not found or ROLES[found[1]]["grade"] != bool(found[3]):
+        raise ValueError(f"nbgrader: {line}: write given ID, answer ID, check ID POINTS or words ID POINTS")
+    points = {"points": int(found[3])} if found[3] else {}
+    return {**ROLES[found[1]], **points, "grade_id": found[2], "schema_version": 3, "task": False}
 
 
 def plain(notebook: Notebook) -> Notebook:
