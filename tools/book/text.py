@@ -6,7 +6,7 @@ notebooks without running them, and `make execute` runs them, too. `make text` g
 what was edited in JupyterLab. None of these commands overwrites the newer side with the older one.
 
 What nbgrader has to know of a cell is a line in the text, such as `:nbgrader: check rotate-test 2`: its role, its id, and its
-points if it's graded. A cell is `given` to students as it is, or it's their `answer`, a `check` of an answer, or their answer in
+points if it's graded. A cell is `given` to students as it is, or it's their `answer`, a `check` of an answer, or an answer in
 `words`, which a person grades.
 """
 
