@@ -111,7 +111,7 @@ def test_overviews_list_the_chapter(name: str) -> None:
     minutes = re.findall(r"Time: (\d+) minutes", CHAPTERS[name])[0]
     for file, row in {
         README: f"{number}. [{title}](book/{name}.ipynb)",
-        INDEX: f"[Chapter {number}: {title}]({name}.ipynb)",
+        INDEX: f"[{number}. {title}]({name}.ipynb)",
         PLANS: f"| {number}. [{title}](../{name}.ipynb) | {minutes} |",
     }.items():
         assert row in " ".join(guide(file).split()), f"{file} lacks {row!r}: write it there"

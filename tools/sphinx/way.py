@@ -37,6 +37,9 @@ class Course:
         self.following = app.env.collect_relations()[page][2]  # the next page in the table of contents
         trees = app.env.tocs[self.root].findall(toctree)
         self.parts = [Part(t["caption"] or "", bool(t["numbered"]), [name for _, name in t["entries"]]) for t in trees]
+        self.part_of = {
+            each: part.caption for part in self.parts for page in part.pages for each in [page, *self.below.get(page, [])]
+        }
         self.chapters = [chapter for part in self.parts if part.numbered for chapter in part.pages]
         self.chapter = next((chapter for chapter in self.chapters if page in [chapter, *self.about(chapter)]), "")
         self.route = self.short_route(app)
@@ -51,26 +54,21 @@ class Course:
 
     def about(self, chapter: str) -> list[str]:
         """The pages below a chapter, and pages with the same name elsewhere: its assignment."""
-        called = PurePosixPath(chapter).name
-        alike = [page for part in self.parts for page in part.pages if PurePosixPath(page).name == called]
-        return [*self.below.get(chapter, []), *(page for page in alike if page != chapter)]
-
-    def part(self, page: str) -> str:
-        return next((part.caption for part in self.parts if page in part.pages), "")
+        below = self.below.get(chapter, [])
+        alike = [page for page in self.part_of if PurePosixPath(page).name == PurePosixPath(chapter).name]
+        return [*below, *(page for page in alike if page not in (chapter, *below))]
 
     def whereabouts(self) -> list[str]:
-        if own := self.page not in self.chapters and self.part(self.page):
-            return [own]
-        if not self.chapter:
-            return []
+        if self.page not in (self.chapter, *self.below.get(self.chapter, [])):
+            return [self.part_of[self.page]] if self.part_of.get(self.page) else []
         place = f"Chapter {self.chapters.index(self.chapter) + 1} of {len(self.chapters)}"
         deeper = ["deeper"] if self.page != self.chapter else []
-        return [place, *deeper, self.part(self.chapter)]
+        return [place, *deeper, self.part_of[self.chapter]]
 
     def step(self, label: str, page: str) -> Step:
         number = f"Chapter {self.chapters.index(page) + 1}: " if page in self.chapters else ""
-        begins = label == "Next" and self.part(page) != self.part(self.chapter or self.page)
-        return Step(label, page, number + self.titles[page].astext(), self.part(page) if begins else "")
+        begins = label == "Next" and self.part_of.get(page) != self.part_of.get(self.chapter or self.page)
+        return Step(label, page, number + self.titles[page].astext(), self.part_of.get(page, "") if begins else "")
 
     def onward(self) -> list[Step]:
         """Where to go from the end of the page: to the next page, but from a chapter to the next chapter, past assignments.
@@ -92,24 +90,31 @@ class Course:
 
 
 def folded(sidebar: BeautifulSoup, numbered: set[str], questions: list[str]) -> BeautifulSoup:
-    """The sidebar with each part in a <details>. The page's own part is open, or the chapters if the page is in no part.
+    """The sidebar with each part in a <details>, and those with chapters together in one. The page's own part is open.
 
-    Chapters have short names, with their questions as tooltips. The page below a chapter is there if the reader is at either.
+    Chapters have short names, with their questions as tooltips. Pages below another are there for readers at one of them.
     """
     parts = list(zip(sidebar.select("p.caption"), sidebar.select("p.caption + ul"), strict=True))
-    inside = any("current" in links["class"] for _, links in parts)
     for below in sidebar.select("li > details"):
         if "current" in below.parent["class"]:  # type: ignore[index]
             below.summary.decompose()  # type: ignore[union-attr]
             below.unwrap()
         else:
             below.decompose()
+    whole = '<details class="part"><summary><p class="caption">The course</p></summary></details>'
+    course = BeautifulSoup(whole, "html.parser").details.extract()
     for caption, links in parts:
-        chapters = caption.get_text() in numbered
-        part = sidebar.new_tag("details", attrs={"class": "part chapters" if chapters else "part"})
-        if "current" in links["class"] or (chapters and not inside):
-            part["open"] = ""
+        part = sidebar.new_tag("details", attrs={"class": "part"})
         caption.wrap(sidebar.new_tag("summary")).wrap(part).append(links.extract())
+        if "current" in links["class"]:
+            part["open"] = ""
+        if caption.get_text() in numbered:
+            part["class"] = "part chapters"
+            if not course.parent:
+                part.insert_before(course)
+            if "open" in part.attrs:
+                course["open"] = ""
+            course.append(part.extract())
     for chapter, question in zip(sidebar.select(".chapters > ul > li > a"), questions, strict=True):
         chapter["title"] = question
     return sidebar
