@@ -71,7 +71,7 @@ def steps(site: Site, page: str) -> list[tuple[str, str]]:
     return list(zip(labels, [site.target(page, str(link["href"]))[0] for link in box.select("dd > a")], strict=True))
 
 
-def test_steps_lead_from_chapter_to_chapter_and_to_every_page(site: Site) -> None:
+def test_steps_lead_from_chapter_to_chapter(site: Site) -> None:
     for chapter, assignment, following in zip(CHAPTERS, ASSIGNMENTS, [*CHAPTERS[1:], None], strict=True):
         below = chapter.replace("book/", "book/deeper/")
         deeper = [("Look deeper", below)] if below in PAGES else []
@@ -81,12 +81,6 @@ def test_steps_lead_from_chapter_to_chapter_and_to_every_page(site: Site) -> Non
         assert steps(site, chapter) == [*deeper, ("Try it", assignment), *onward]
         for page in [assignment, *(page for _, page in deeper)]:
             assert steps(site, page) == [("Back to", chapter), *onward]
-    reached, waiting = {PAGES[0]}, [PAGES[0]]
-    while waiting:
-        new = {page for _, page in steps(site, waiting.pop())} - reached
-        reached |= new
-        waiting += new
-    assert reached == set(PAGES), f"no step leads to {sorted(set(PAGES) - reached)}"
 
 
 @pytest.mark.parametrize("page", PAGES)
