@@ -1,4 +1,4 @@
-// Chapters 4, 6 and 10: one position as digits, waves, clocks and a row of the table, and another one beside it, which may be hidden,
+// Chapters 4 and 6: one position as digits, waves, clocks and a row of the table, and another one beside it, which may be hidden,
 // so that readers work it out. Where both move together, all hands rotate alike, wherever they begin.
 import { frequencies } from "./formulas.js";
 import { clip, counted, listed, shade, shortest, written } from "./draw.js";
@@ -13,17 +13,12 @@ const MOVED = 100; // the last one for two that move together
 const APART = 6; // tokens between these two, at most
 const FIRST = 1; // where the hands in grey stay
 const RIM = 1.15; // where their arcs are
-const LOOKS = { read: ["vermillion hand", "thin dashed"], shift: ["vermillion hand", "vermillion thin"], score: ["blue hand", "vermillion hand"] };
-// The lengths of each pair's arrow, and its angle at position 0: of row 0, and of a key and a query that we made up.
-const ROW = NAMES.map(() => [1, 0]);
-const KEY = [[0.9, 0.7], [0.6, 2.2], [1, -0.8], [0.7, 1.5]];
-const QUERY = [[0.7, 1.9], [1, 1.4], [0.8, -2], [0.9, 0.5]];
 // What the hidden row shows: first 37, then the chapter's row, 2024.
 const shown = (round) => (round ? 300 + ((3541 * round + 3883) % 5700) : 37);
 
 /** @type {(angle: number, length?: number) => [right: number, up: number]} */
 const tip = (angle, length = 1) => [length * Math.sin(angle), length * Math.cos(angle)];
-const rotated = (vector, position) => vector.map(([length, angle], i) => tip(angle + OMEGA[i] * position, length));
+const row = (position) => Array.from(OMEGA, (speed) => tip(speed * position));
 const degrees = (angle) => `${written((angle * 180) / Math.PI, 1)}°`;
 const hands = (at) => `The ${listed(at.map((i) => NAMES[i]).reverse())} hand${at.length > 1 ? "s" : ""}`;
 const reads = ({ view }) => view === "read";
@@ -57,16 +52,10 @@ function comparison(other, m, hidden) {
   return `${hands(sure)} agree${sure.length > 1 ? "" : "s"}, so you are at most ${counted(reach, "position")} off. The ${NAMES[next]} hand ${way}.`;
 }
 
-function together(m, { by, view, of }, score) {
+function together(m, by) {
   const turns = listed([...OMEGA].map((speed) => degrees(speed * by)));
-  if (view === "shift") {
-    return `From position ${m} to position ${m + by}, the four hands rotate by ${turns}, as they do from position ${FIRST} to position ${FIRST + by}. `
-      + "The matrix below a clock makes this rotation, and no number in it depends on where a hand starts.";
-  }
-  const where = `at positions ${m + by} and ${m}, and wherever else they are ${counted(by, "token")} apart`;
-  return of === "row"
-    ? `The dot product of the two rows is ${score} ${where}. No word comes into it: row 0 is the same for every token.`
-    : `The score of this query and this key is ${score} ${where}. With another query or key, it would be another number.`;
+  return `From position ${m} to position ${m + by}, the four hands rotate by ${turns}, as they do from position ${FIRST} to position ${FIRST + by}. `
+    + "The matrix below a clock makes this rotation, and no number in it depends on where a hand starts.";
 }
 
 // Above the clocks: the position's digits, and a short part of each pair's waves, in whose middle the position is.
@@ -89,8 +78,8 @@ function drawAbove(stage, exact) {
 }
 
 // The numbers of both, in colours: the tip of each hand, to the right and up.
-function drawRows(stage, top, rows, title) {
-  stage.text(0, top - 6, title, "number", "start");
+function drawRows(stage, top, rows) {
+  stage.text(0, top - 6, "the rows of the table at these two positions", "number", "start");
   const cell = stage.width / 8;
   rows.forEach((pairs, row) => pairs.flat().forEach((value, column) => {
     const [x, y] = [cell * column + (column % 2 ? 0 : 3), top + 24 * row];
@@ -100,7 +89,7 @@ function drawRows(stage, top, rows, title) {
   return top + 24 * rows.length;
 }
 
-/** @type {import("./element.js").Figure<{ by: number, of: string, m: number, round: number, view: string }>} */
+/** @type {import("./element.js").Figure<{ by: number, m: number, round: number, view: string }>} */
 export const figure = {
   label: "Four clocks, whose hands show two positions",
   controls: {
@@ -108,7 +97,6 @@ export const figure = {
     ones: { label: "Position, tens and ones", min: 0, max: 99, get: ({ m }) => Math.round(m) % 100, put: (value, { m }) => ({ m: m - (m % 100) + value }), when: reads },
     start: { label: "Move both to", min: 0, max: MOVED, get: ({ m }) => Math.round(m), put: (m) => ({ m }), when: (state) => !reads(state) },
     by: { label: "Tokens apart", min: 0, max: APART, value: 3, when: (state) => !reads(state) },
-    of: { label: "Rotated", value: "row", options: { row: "row 0 of the table", own: "a query and a key" }, when: ({ view }) => view === "score" },
     m: { value: 1922, min: 0, max: LAST, read: (text) => (/^\d{1,4}$/.test(text) && Number(text) <= LAST ? Number(text) : undefined) },
     round: { value: 0, read: (text) => (/^\d{1,4}$/.test(text) ? Number(text) : undefined) },
     view: { value: "read" },
@@ -118,18 +106,16 @@ export const figure = {
   },
   enters: { plays: "m", from: (_, state) => (reads(state) ? 1882 : FIRST), perSecond: 8, step: 0.05 },
   draw(stage, state) {
-    const { m: exact, round, view, by, of } = state;
+    const { m: exact, round, by } = state;
     const m = Math.round(exact);
     const read = reads(state);
     const other = read ? shown(round) : exact + by;
     const hidden = round > 0 && other !== m;
-    const vectors = of === "own" ? [KEY, QUERY] : [ROW, ROW];
-    const rows = [rotated(vectors[0], exact), rotated(vectors[1], other)];
+    const rows = [row(exact), row(other)];
     const cell = stage.width / 4;
     const side = Math.min(cell - 4, 150);
     const there = hidden ? "?" : written(Math.round(other));
-    const named = { read: `Position ${written(m)}, and dashed, ${there}`, shift: `From position ${m} to ${there}`, score: of === "row" ? `Positions ${m} and ${there}` : `Key at ${m}, query at ${there}` };
-    stage.text(0, 14, named[view], "strong", "start");
+    stage.text(0, 14, read ? `Position ${written(m)}, and dashed, ${there}` : `From position ${m} to ${there}`, "strong", "start");
     const top = read ? drawAbove(stage, exact) : 20;
     OMEGA.forEach((speed, i) => {
       const plane = stage.plot({ left: i * cell + (cell - side) / 2, top, width: side, height: side + 12, right: 0 }, { x: [-1.3, 1.3], y: [-1.3, 1.3] });
@@ -141,35 +127,31 @@ export const figure = {
         plane.line(way.map(([right]) => right), way.map(([, up]) => up), color);
       };
       const hand = ([right, up], look) => plane.line([0, right], [0, up], look);
-      if (view === "shift") {
+      if (!read) {
         hand(tip(speed * FIRST), "old hand");
         hand(tip(speed * (FIRST + by)), "old thin");
         arc(speed * FIRST, "old", RIM);
         arc(speed * exact, "vermillion", RIM + 0.1);
       }
-      hand(its, LOOKS[view][1]);
-      hand(mine, LOOKS[view][0]);
-      stage.add(`<circle cx="${middle[0]}" cy="${middle[1]}" r="4" class="${LOOKS[view][0].split(" ")[0]}" fill="currentColor"/>`);
+      hand(its, read ? "thin dashed" : "vermillion thin");
+      hand(mine, "vermillion hand");
+      stage.add(`<circle cx="${middle[0]}" cy="${middle[1]}" r="4" class="vermillion" fill="currentColor"/>`);
       const ring = (name, [right, up], position, put) => stage.handle(`${name}${i}`, plane.x(right), plane.y(up), (toX, toY) => {
         const turned = shortest(Math.atan2(toX - middle[0], middle[1] - toY) - Math.atan2(right, up));
         return put(Math.round(position + turned / speed));
       }, Math.abs(right) > Math.abs(up)); // a hand that points up or down moves sideways
       const last = read ? LAST : MOVED;
       if (read || i < 2) ring("hand", mine, m, (to) => ({ m: clip(to, 0, last) }));
-      if (!read && i < 2) ring("other", view === "shift" ? tip(speed * other, RIM + 0.1) : its, by, (to) => ({ by: clip(to, 0, APART) }));
+      if (!read && i < 2) ring("other", tip(speed * other, RIM + 0.1), by, (to) => ({ by: clip(to, 0, APART) }));
     });
 
-    const title = of === "own" ? "the key’s numbers, and below them, the query’s" : "the rows of the table at these two positions";
-    const bottom = drawRows(stage, top + side + 28, rows, title);
-    const products = OMEGA.map((_, i) => rows[0][i][0] * rows[1][i][0] + rows[0][i][1] * rows[1][i][1]);
+    const bottom = drawRows(stage, top + side + 28, rows);
     OMEGA.forEach((speed, i) => {
       const middle = (i + 0.5) * cell;
       if (read) {
         const off = Math.abs(ahead(speed, other - m));
         stage.text(middle, bottom + 16, off <= AGREE ? "✓ agrees" : `${off}°${side < 76 ? "" : " apart"}`, off <= AGREE ? "green words" : "");
         stage.text(middle, bottom + 36, ((2 * Math.PI) / speed).toLocaleString("en", { maximumFractionDigits: 1, minimumFractionDigits: 1 }), "number");
-      } else if (view === "score") {
-        stage.text(middle, bottom + 16, `${products[i] < 0 ? "" : "+"}${written(products[i], 2)}`, "words");
       } else {
         const [sin, cos] = tip(speed * by);
         const [half, digits] = [Math.min(48, cell / 2 - 4), cell < 86 ? 1 : 2];
@@ -180,9 +162,8 @@ export const figure = {
         stage.add(`<path class="line thin" d="M${middle - half + 4} ${bottom + 26}h-4v40h4M${middle + half - 2} ${bottom + 26}h4v40h-4"/>`);
       }
     });
-    const score = written(products.reduce((sum, product) => sum + product), 2);
-    if (view !== "shift") stage.text(stage.width / 2, bottom + (read ? 54 : 38), read ? "positions per turn" : `sum of the products: ${score}`, "number");
-    stage.height = bottom + { read: 60, shift: 74, score: 44 }[view];
-    return read ? comparison(other, m, round > 0) : together(m, state, score);
+    if (read) stage.text(stage.width / 2, bottom + 54, "positions per turn", "number");
+    stage.height = bottom + (read ? 60 : 74);
+    return read ? comparison(other, m, round > 0) : together(m, by);
   },
 };

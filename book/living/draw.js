@@ -231,13 +231,6 @@ class Plot {
     this.stage.add(`<rect class="band ${names}" x="${round(Math.min(a, b))}" y="${this.top}" width="${round(Math.abs(b - a))}" height="${round(this.bottom - this.top)}"/>`);
   }
 
-  /** What lies between two lines over the same x.
-   *  @param {Numbers} xs @param {Numbers} lows @param {Numbers} highs @param {string} [names] */
-  area(xs, lows, highs, names = "") {
-    const edge = (ys) => Array.from(xs, (x, at) => `${round(this.x(x))} ${round(this.y(ys[at]))}`);
-    this.stage.add(`<path class="band ${names}" d="M${[...edge(lows), ...edge(highs).reverse()].join("L")}Z"/>`);
-  }
-
   /** Rows of numbers as colours, the first on top; fills the axes, whose x and y run over columns and rows.
    *  @param {Numbers[]} rows @param {number[]} ends @param {boolean} [kept] */
   heat(rows, [low, high], kept = true) {

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from posenc_course._roster import ROSTER
-from posenc_course.experiment import load_corpus, load_model, load_results
+from posenc_course.experiment import load_corpus, load_results
 from posenc_course.experiment._files import config_from
 from posenc_course.experiment.config import Config, build_scheme
 from posenc_course.experiment.corpus import DATA
@@ -33,7 +33,7 @@ def scripts() -> dict[str, object]:
     """All data for the pages, by name: each stored model under its file's name, and the results of the functions below."""
     models = {path.stem: model(path) for path in sorted((DATA / "models").glob("*.npz"))}
     texts = {"windows": windows(), "windows-16": windows(16), "words": words(), "recited": recited()}
-    return {**models, **texts, **near_losses(), "learned-rows": learned_rows(), "inspector": inspector_tables()}
+    return {**models, **texts, **near_losses(), "inspector": inspector_tables()}
 
 
 def looks() -> dict[str, tuple[str, str]]:
@@ -97,12 +97,6 @@ def words(count: int = 4000) -> list[str]:
     """The most frequent words of three or more letters in the training text, in lower case and alphabetical order."""
     text = load_corpus().train.numpy().tobytes().decode("ascii").lower()
     return sorted(word for word, _ in Counter(re.findall("[a-z]{3,}", text)).most_common(count))
-
-
-def learned_rows() -> str:
-    """Twice as many rows of the learned table as training reached: float16, little-endian, in base64."""
-    rows = load_model("learned").scheme.get_parameter("table")[: 2 * Config(**load_results("quick")["config"]).length]
-    return b64encode(rows.detach().numpy().astype("<f2").tobytes()).decode()
 
 
 def inspector_tables() -> dict[str, Any]:
