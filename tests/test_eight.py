@@ -11,8 +11,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.commands import ROOT
+from tests.living import FIGURES
 from tests.pages import NUMBER, lines_of, printed, value
-from tests.test_living import FIGURES
 from tests.test_site import AXE, WCAG, Scheme, Site, open_alone, shared, site, violations
 from tests.test_story import REPEATED
 from tools.book.browser import DRAWN

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Download, Locator, Page
 
 from posenc_course.experiment.corpus import DATA
 from tests.commands import WEEKLY
-from tests.test_living import open_in, placed
+from tests.living import open_in, placed
 from tests.test_recite import wrong
 from tests.test_site import Site, barriers, open_alone, parsed, shared, site
 from tools.book import clips
@@ -28,8 +28,8 @@ SVG = "{http://www.w3.org/2000/svg}"
 FIGURES = placed(re.compile(r'<living-figure for="fig-([\w-]+)"'))  # with those that the story repeats, by their names
 # Pages of figures differ in little but the figure. Daily, some are opened: on a canvas, with models, with their own data, and
 # figures that the story and the page of eight figures repeat.
-AXED = ["loses-place", "heatmap", "told", "story-suspects"]
-OPENED = FIGURES if WEEKLY else [*AXED, "break", "real", "spread", "inspector", "story-clocks", "eight-mask"]
+AXED = ["loses-place", "heatmap", "small", "story-suspects"]
+OPENED = FIGURES if WEEKLY else [*AXED, "break", "real", "inspector", "story-clocks", "eight-mask"]
 
 
 @contextmanager

@@ -13,8 +13,8 @@ from playwright.sync_api import Browser, Locator, Page
 
 from posenc_course.inspector import Report, inspect, inspect_model, pairs
 from posenc_course.models import load_models
+from tests.living import FIGURES, on_a_phone
 from tests.test_inspector import BROKEN, LLAMA, QWEN, SPELLINGS, STORED, damaged, read_or_refused
-from tests.test_living import FIGURES, on_a_phone
 from tests.test_living_engine import folder, page
 from tests.test_site import Site, site
 

@@ -1,31 +1,22 @@
 """Living figures under a hand: scrolling changes nothing, rings are dragged, and a touch stops what moves unasked."""
 
-import math
 import re
-from itertools import pairwise
 
-import pytest
 from playwright.sync_api import Browser, Page
 
 from posenc_course.experiment import load_results
 from posenc_course.experiment.corpus import DATA
-from tests.test_living import FIGURES, SAVES, alone, on_a_phone, open_in, phone
+from tests.living import FIGURES, STATE, alone, on_a_phone, open_in, phone
 from tests.test_recite import wrong
 from tests.test_site import BUSY, Site, site
 from tools.book.browser import DRAWN
 
 __all__ = ["site"]
-STATE = "document.querySelector('#{} living-figure').state"
+
 # A page whose figures move at a tenth of their speed until `slower` is 1, so that a busy processor is in time to touch them.
 SLOW = "window.slower = 10; const real = requestAnimationFrame; requestAnimationFrame = (f) => real((now) => f(now / slower));"
 # The page glides on after a finger has left it: until it stands still, and until it is slow.
 STOPPED = "async () => { for (let y; y !== scrollY; await new Promise((on) => setTimeout(on, 200))) y = scrollY; }"
-SLOWED = """async () => {
-    for (let y = scrollY, by = Infinity, frame = 0; (by < 1 || by > 6) && frame < 60; by = scrollY - y, frame++) {
-        y = scrollY;
-        await new Promise(requestAnimationFrame);
-    }
-}"""
 MIDDLE = """([plain, part]) => {
     const box = document.querySelector(`#${plain} ${part}`).getBoundingClientRect();
     return [box.x + 0.6 * box.width, box.y + box.height / 2];
@@ -52,16 +43,12 @@ def swipe(tab: Page, x: float, y: float, by_x: int, by_y: int, pause: int = 0) -
     tab.evaluate(DRAWN)
 
 
-@pytest.mark.parametrize(("plain", "moves"), [("fig-made-for", "made"), ("fig-where", "position")])
-def test_a_finger_that_scrolls_changes_nothing_and_one_that_drags_does(
-    browser: Browser, site: Site, plain: str, moves: str
-) -> None:
-    """On a slider, on the picture, and on a ring that moves sideways. Only a finger that drags has a model loaded."""
+def test_a_finger_that_scrolls_changes_nothing_and_one_that_drags_does(browser: Browser, site: Site) -> None:
+    """On a slider, on the picture, and on a ring that moves sideways."""
+    plain = "fig-made-for"
     state = STATE.format(plain)
     with phone(browser) as tab:
-        tab.add_init_script("navigator.connection.saveData = false")
         open_in(tab, site.address(FIGURES[plain]), plain)
-        loaded = tab.locator('script[src*="data/text-"]')
         before, address = tab.evaluate(state), tab.url
         for part in ("input[type=range]", ".stage", ".handle"):
             tab.evaluate(STOPPED)
@@ -71,42 +58,12 @@ def test_a_finger_that_scrolls_changes_nothing_and_one_that_drags_does(
             assert tab.evaluate("scrollY") > scrolled + 100, "the page scrolls"
             assert tab.evaluate(state) == before, part
         assert tab.url == address
-        assert not loaded.count()
         tab.evaluate(STOPPED)
         for part in ("input[type=range]", ".handle"):
             before = tab.evaluate(state)
             swipe(tab, *centre(tab, plain, part), -60, 2)
             after = tab.evaluate(state)
-            assert {name for name in after if after[name] != before[name]} == {moves}, part
-        assert loaded.count() == (plain == "fig-where")
-
-
-def test_a_steep_ring_is_dragged_up_unless_the_page_is_gliding(browser: Browser, site: Site) -> None:
-    """Chapter 7: a touch while the page glides on after a flick scrolls it, whatever is there."""
-    plain = "fig-in-use"
-    tab = on_a_phone(browser, site.address(FIGURES[plain]), plain)
-    base = f"{STATE.format(plain)}.base"
-    before = tab.evaluate(base)
-    tab.evaluate("addEventListener('touchstart', (e) => { window.last = e.cancelable || !e.target.closest('.handle'); }, true)")
-    for _ in range(8):  # a busy processor may be late
-        tab.evaluate(STOPPED)
-        centre(tab, plain, ".handle")
-        tab.evaluate("scrollBy(0, -250)")
-        swipe(tab, 6, 600, 0, -130, pause=16)
-        tab.evaluate(SLOWED)
-        x, y = tab.evaluate(MIDDLE, [plain, ".handle"])
-        swipe(tab, x, y, 3, -100)
-        if glided := not tab.evaluate("last"):
-            break
-        tab.evaluate("plain => document.querySelector(`#${plain} .again`).click()", plain)
-    assert glided, "no touch met the ring while the page was gliding"
-    assert tab.evaluate(base) == before
-    tab.evaluate(STOPPED)
-    x, y = centre(tab, plain, ".handle")
-    scrolled = tab.evaluate("scrollY")
-    swipe(tab, x, y, 3, -100)
-    assert tab.evaluate("scrollY") == scrolled
-    assert tab.evaluate(base) < before
+            assert {name for name in after if after[name] != before[name]} == {"made"}, part
 
 
 def test_slider_takes_over_from_its_own_animation(browser: Browser, site: Site) -> None:
@@ -127,32 +84,6 @@ def test_slider_takes_over_from_its_own_animation(browser: Browser, site: Site) 
         assert tab.evaluate(state)["both"] == 0
 
 
-def test_steps_of_a_reader_who_wants_no_motion_end_where_the_motion_would(browser: Browser, site: Site) -> None:
-    """The race ends at letter 128, and goes on from there with the next press."""
-    tab = on_a_phone(browser, f"{site.address(FIGURES[RACE])}?{RACE.removeprefix('fig-')}.length=120", RACE)
-    reached = []
-    for _ in range(2):
-        tab.locator(f"#{RACE} living-figure").get_by_role("button", name="Go on", exact=True).press("Enter")
-        tab.evaluate(DRAWN)
-        reached.append(tab.evaluate(STATE.format(RACE))["length"])
-    assert reached == [128, 140]
-
-
-def test_nothing_moves_when_a_figure_begins_to_move(browser: Browser, site: Site) -> None:
-    """The button that plays is named "Pause" then, which is a longer word."""
-    with phone(browser, motion=True) as tab:
-        for plain, button in (("fig-clocks", "Play"), ("fig-two-turned", "Play"), (RACE, "Go on")):
-            open_in(tab, site.address(alone(plain)), plain)
-            figure = tab.locator(f"#{plain} living-figure")
-            figure.get_by_role("slider").first.press("Home")  # the first touch, after which nothing moves unasked
-            top = "e => e.getBoundingClientRect().top - e.parentElement.getBoundingClientRect().top"
-            before, high = figure.locator(".says").evaluate(top), figure.evaluate("e => e.offsetHeight")
-            figure.get_by_role("button", name=button, exact=True).press("Enter")
-            figure.get_by_role("button", name="Pause", exact=True).wait_for()
-            assert figure.locator(".says").evaluate(top) == before, plain
-            assert figure.evaluate("e => e.offsetHeight") >= high, f"{plain}: what is below has moved up"
-
-
 def test_picture_stays_in_sight_while_its_controls_are_used(browser: Browser, site: Site) -> None:
     plain = "fig-heatmap"
     tab = on_a_phone(browser, site.address(FIGURES[plain]), plain)
@@ -165,30 +96,11 @@ def test_picture_stays_in_sight_while_its_controls_are_used(browser: Browser, si
     assert 0 < stage["y"] < stage["y"] + stage["height"] <= slider["y"] < 844
 
 
-def test_bob_is_pulled_to_the_moment_at_which_it_is_there(browser: Browser, site: Site) -> None:
-    """Below chapter 4: the first pendulum's ring is moved along its arc, and time follows."""
-    plain = "fig-pendulums"
-    tab = on_a_phone(browser, site.address(FIGURES[plain]), plain)
-    centre(tab, plain)
-    rings = tab.locator(f"#{plain} .handle")
-    assert rings.count() == 4
-    ring = rings.first.bounding_box()
-    assert ring
-    sine = f"Math.sin({STATE.format(plain)}.t)"
-    before = tab.evaluate(sine)
-    swipe(tab, ring["x"] + ring["width"] / 2, ring["y"] + ring["height"] / 2, 12, 8)
-    moved = rings.first.bounding_box()
-    assert moved
-    assert moved["x"] - ring["x"] == pytest.approx(12, abs=0.5), "it follows the finger sideways, on its arc"
-    share = tab.locator(f"#{plain} .stage").evaluate("stage => Math.min(stage.clientWidth, 760) / 4")  # a pendulum's width
-    assert tab.evaluate(sine) - before == pytest.approx(12 / (0.24 * share), abs=0.02)
-
-
 # ── what moves by itself ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(("plain", "part", "rest"), [("fig-one-turn", "m", 13), ("fig-leak", "at", 8)])
-def test_it_moves_once_and_then_waits(browser: Browser, site: Site, plain: str, part: str, rest: int) -> None:
+def test_it_moves_once_and_then_waits(browser: Browser, site: Site) -> None:
+    plain, part, rest = "fig-leak", "at", 8
     value = f"{STATE.format(plain)}.{part}"
     with phone(browser, motion=True) as tab:
         tab.add_init_script(BUSY)
@@ -231,58 +143,6 @@ def test_clocks_and_key_are_dragged_by_a_finger(browser: Browser, site: Site) ->
     assert tab.evaluate(state) == after | {"d": tab.evaluate(state)["d"]}
     assert tab.evaluate(state)["d"] > 200
     assert tab.evaluate("scrollY") == scrolled
-
-
-def test_clock_goes_no_further_than_its_slider(browser: Browser, site: Site) -> None:
-    """By the mouse, round the rim and back: a ring that is held at its end doesn't jump to the other one."""
-    state = STATE.format(CLOCKS)
-    with browser.new_page(viewport={"width": 1280, "height": 900}, reduced_motion="reduce") as tab:
-        tab.add_init_script(SAVES)
-        open_in(tab, site.address(alone(CLOCKS)), CLOCKS)
-        centre(tab, CLOCKS)
-        x, y, _ = tab.evaluate(RING, [CLOCKS, 3])
-        rim = tab.evaluate("plain => document.querySelectorAll(`#${plain} circle.line.faint`)[3].r.baseVal.value + 5", CLOCKS)
-        tab.mouse.move(x, y)
-        tab.mouse.down()
-        seen = []
-        for degrees in (*range(0, -40, -10), -38, *range(-40, -200, -10), *range(-200, 110, 10)):
-            angle = math.radians(degrees)
-            tab.mouse.move(x + rim * math.sin(angle), y + rim * (1 - math.cos(angle)))
-            tab.evaluate(DRAWN)
-            seen.append(tab.evaluate(state)["p3"])
-        tab.mouse.up()
-    assert seen[4] == -1, "it holds at half the speed"
-    assert min(seen) == -3
-    assert max(seen) == seen[-1] == 1
-    assert max(abs(one - other) for one, other in pairwise(seen)) <= 0.5
-
-
-def test_key_moves_once_and_not_out_of_training(browser: Browser, site: Site) -> None:
-    """Asked for by nobody, so it's neither spoken nor kept in the address; with reduced motion, the key is there at once.
-
-    Which hands leave the grey parts is for readers to find out: all of these are still in theirs.
-    """
-    state = STATE.format(CLOCKS)
-    with phone(browser, motion=True) as tab:
-        tab.add_init_script(SLOW)
-        open_in(tab, site.address(alone(CLOCKS)), CLOCKS)
-        centre(tab, CLOCKS)
-        tab.wait_for_function(f"{state}.d < 50")
-        tab.evaluate("slower = 1")
-        tab.wait_for_function(f"{state}.d === 56")
-        assert CLOCKS.removeprefix("fig-") not in tab.evaluate("location.search")
-        assert not tab.locator(f"#{CLOCKS} [role=status]").inner_text()
-    tab = on_a_phone(browser, site.address(alone(CLOCKS)), CLOCKS)
-    assert tab.evaluate(state)["d"] == 56
-    colours = f"[...document.querySelectorAll('#{CLOCKS} .line:is(.thin, .hand)')].map(e => e.matches('.vermillion'))"
-    orange = tab.evaluate(colours)
-    assert len(orange) == 16, "two hands of each clock"
-    assert not any(orange)
-    play = tab.locator(f"#{CLOCKS}").get_by_role("button", name="Play", exact=True)
-    play.tap()
-    tab.wait_for_function(f"{state}.d === 76")
-    tab.evaluate(DRAWN)
-    assert tab.evaluate(colours) == [pair >= 3 for pair in range(8) for _ in range(2)], "the thick hand hides the thin one"
 
 
 # ── the race on the first page ───────────────────────────────────────────────────────────────────────────────────────────

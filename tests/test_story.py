@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.commands import ROOT
-from tests.test_living import FIGURES
+from tests.living import FIGURES
 from tests.test_site import SOURCES
 
 STORY = (ROOT / "book/story.md").read_text(encoding="utf-8")
