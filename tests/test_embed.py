@@ -83,7 +83,7 @@ def test_page_of_a_figure_has_no_barriers(shared: tuple[Page, list[str]], site: 
 
 def test_without_scripts_the_page_has_the_plain_figure(browser: Browser, site: Site) -> None:
     with browser.new_page(java_script_enabled=False, color_scheme="dark") as tab:
-        tab.goto(site.address("embed/told.html"))
+        tab.goto(site.address("embed/heatmap.html"))
         assert tab.locator("img:visible").count() == 1
         assert tab.locator("figcaption").is_visible()
         assert not tab.locator("living-figure:visible").count()
@@ -91,7 +91,7 @@ def test_without_scripts_the_page_has_the_plain_figure(browser: Browser, site: S
 
 @pytest.mark.parametrize(("theme", "ground"), [("", "rgb(20, 23, 27)"), ("?theme=light", "rgb(253, 252, 249)")])
 def test_the_address_can_say_light(shared: tuple[Page, list[str]], site: Site, theme: str, ground: str) -> None:
-    tab = open_alone(shared, site.address("embed/told.html") + theme, scheme="dark")
+    tab = open_alone(shared, site.address("embed/heatmap.html") + theme, scheme="dark")
     assert tab.evaluate("getComputedStyle(document.documentElement).backgroundColor") == ground
 
 
