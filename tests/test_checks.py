@@ -104,10 +104,14 @@ ONE = "my_half([3.0]), for a single number,"
             "Your function is right in 1 of 2 cases, but not for: a table. my_half(x of shape (3, 2)), for a table, is "
             "wrong in 5 of 6 numbers: at [0, 0] it gives -1, but it should give -0.5. `checks.last()` returns these arguments.",
         ),
-        (lambda x: None, "Not tried yet: your function returned None."),
+        (lambda x: None, f"Not tried yet, or a `return` is missing: {ONE} returned None."),
+        (
+            lambda x: None if x.ndim > 1 else x / 2,
+            "my_half(x of shape (3, 2)), for a table, returned None. Is a `return` missing?",
+        ),
         (lambda x: "half", f"{ONE} returned a str that isn't a table of numbers."),
         (lambda x: x * 1j, f"{ONE} returned complex numbers. Put their real and imaginary parts into separate columns."),
-        (in_place, f"{ONE} writes into its arguments, so the caller loses the original values. Make a new tensor instead."),
+        (in_place, f"{ONE} writes into its arguments, so the caller loses the original values. Make a copy first."),
         (
             half,
             f"{ONE} calls the package's own {__name__}.half, which already does what you should write. Write your function "
@@ -135,7 +139,7 @@ def test_a_number_is_read_as_one(answer: Callable[..., Any], told: str) -> None:
     assert told in squared(answer, seed=3)
 
 
-def test_a_missing_return_and_a_changed_list_are_named() -> None:
+def test_a_changed_list_is_named() -> None:
     @exercise()
     def total() -> Exercise:
         """total(numbers) -> their sum."""
@@ -145,10 +149,6 @@ def test_a_missing_return_and_a_changed_list_are_named() -> None:
         return numbers.pop() + popping(numbers) if numbers else 0
 
     assert total(sum) == "Right: all."
-    assert total(lambda n: sum(n) if n else None) == (
-        "total([]) returned None, but most other calls returned something. Is a `return` missing?"
-    )
-    assert total(lambda n: sum(n) if len(n) == 2 else None) == "Not tried yet: your function returned None."
     assert "total([1, 2]) writes into its arguments" in total(popping)
     assert "total([1, 2]) returned 3.0000001, but it should return a whole number." in total(lambda n: sum(n) + 1e-7)
 
@@ -246,7 +246,6 @@ def test_a_grader_gets_an_error_of_one_line(capsys: pytest.CaptureFixture[str]) 
         (lambda x: -x, "Not earned, because the check says “Every number is -2 times what it should be."),
         (lambda x: x / 2, "Your function is right, which earns nothing here: make a mistake of which the check says “double”."),
         (lambda x: x.nonsense, f"{ONE} raised AttributeError: 'Tensor' object has no attribute 'nonsense'"),
-        (lambda x: None, "Not tried yet: your function returned None."),
     ],
 )
 def test_a_verdict_can_be_earned(answer: Any, says: str) -> None:

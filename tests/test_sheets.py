@@ -56,7 +56,7 @@ def test_every_assignment_has_a_sheet() -> None:
 @pytest.fixture
 def _the_package_may_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """The mistakes are written with the package's functions, which a check would recognize."""
-    monkeypatch.setattr(_exercise, "run", lambda *arguments, call, answers: _sandbox.run(*arguments, call=call))
+    monkeypatch.setattr(_exercise, "run", lambda *arguments, answers, **how: _sandbox.run(*arguments, **how))
 
 
 @pytest.mark.slow

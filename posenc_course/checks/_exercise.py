@@ -11,9 +11,8 @@ import math
 import os
 import random
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Real
@@ -24,7 +23,7 @@ import torch
 from torch import Tensor
 
 from posenc_course.checks._kinds import kind
-from posenc_course.checks._sandbox import UNTRIED, Nothing, Wrong, in_a_line, run
+from posenc_course.checks._sandbox import UNTRIED, Wrong, in_a_line, run
 
 
 class NotYet(AssertionError):
@@ -45,16 +44,17 @@ def grade(verdict: str) -> None:
 
 
 Answer = Callable[..., Any]
+Context = AbstractContextManager[Any]
 Case = tuple[Any, ...]
 
 
 class Call(Protocol):
     """The answer as `Exercise.ask` calls it. Its result is converted to the form of `wanted`; if that fails, `Wrong` is raised.
 
-    `shown` is how the call appears in a verdict; by default, it appears with its arguments.
+    `shown` is how the call appears in a verdict; by default, it appears with its arguments. The answer runs `within` a context.
     """
 
-    def __call__(self, *arguments: Any, wanted: Any, shown: str = "") -> Any: ...
+    def __call__(self, *arguments: Any, wanted: Any, shown: str = "", within: Context | None = None) -> Any: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,12 +173,7 @@ class Check:
             torch.set_num_threads(threads)
 
     def _judge(self, exercise: Exercise, answers: Sequence[Any]) -> str:
-        calls = _Calls(self, exercise, answers)
-        try:
-            said = list(exercise.said(calls))
-        except Nothing:
-            calls.explain_none(exercise)
-            raise
+        said = list(exercise.said(self._guarded(exercise, answers)))
         fault = exercise.fault(said) if exercise.fault else self._difference(exercise, said)
         if fault is None:
             return f"Right: {exercise.praise if isinstance(exercise.praise, str) else exercise.praise(said)}"
@@ -190,6 +185,28 @@ class Check:
             return fault
         text, _LAST[:] = fault
         return text
+
+    def _guarded(self, exercise: Exercise, answers: Sequence[Any]) -> Callable[[str], list[Call]]:
+        """Makes the calls of a case: to each of a student's answers, on copies of the arguments."""
+        parts = [part for right in exercise.rights for part in (right if isinstance(right, tuple) else (right,))]
+        rights = [inspect.unwrap(part) for part in parts]
+        refused = {right.__code__: "right answer" for right in rights if inspect.isfunction(right)} | self._answers
+        returned = set()
+
+        def guarded(answer: Any, name: str, case: str) -> Call:
+            def call(*arguments: Any, wanted: Any, shown: str = "", within: Context | None = None) -> Any:
+                shown = shown or called(name, arguments, case, self._parameters)
+                _LAST[:] = arguments
+                result = run(answer, *arguments, call=shown, answers=refused, within=within)
+                if result is None:
+                    untried = "" if name in returned else f"{UNTRIED}, or a `return` is missing: "
+                    raise Wrong(f"{untried}{shown} returned None.{' Is a `return` missing?' * (not untried)}")
+                returned.add(name)
+                return read(result, wanted, call=shown)
+
+            return call
+
+        return lambda case: [guarded(*both, case) for both in zip(answers, self._names, strict=True)]
 
     def _difference(self, exercise: Exercise, said: Sequence[Any]) -> tuple[str, Case] | None:
         """What the wrong results have in common, and the first of them; None if no result is wrong."""
@@ -305,49 +322,6 @@ _CHANGES: tuple[tuple[str, Callable[[Any], tuple[Any]]], ...] = (
 )
 
 
-class _Calls:
-    """Makes the calls of a case: to each of a student's answers, on copies of the arguments."""
-
-    def __init__(self, check: Check, exercise: Exercise, answers: Sequence[Any]) -> None:
-        self._check = check
-        self._answers = answers
-        parts = [part for right in exercise.rights for part in (right if isinstance(right, tuple) else (right,))]
-        rights = [inspect.unwrap(part) for part in parts]
-        self._refused = {right.__code__: "right answer" for right in rights if inspect.isfunction(right)} | check._answers
-        self._returned: Counter[str] = Counter()  # how many calls of each answer returned something
-        self._none: dict[str, list[tuple[str, Case]]] = {}  # and those that returned None
-
-    def __call__(self, case: str) -> list[Call]:
-        return [self._guarded(answer, name, case) for answer, name in zip(self._answers, self._check._names, strict=True)]
-
-    def _guarded(self, answer: Any, name: str, case: str) -> Call:
-        def call(*arguments: Any, wanted: Any, shown: str = "") -> Any:
-            shown = shown or called(name, arguments, case, self._check._parameters)
-            _LAST[:] = arguments
-            try:
-                result = run(answer, *arguments, call=shown, answers=self._refused)
-            except Nothing:
-                self._none.setdefault(name, []).append((shown, arguments))
-                raise
-            self._returned[name] += 1
-            return read(result, wanted, call=shown)
-
-        return call
-
-    def explain_none(self, exercise: Exercise) -> None:
-        """Raise `Wrong` if the answer that returned None in one case returns something in most cases."""
-        name = list(self._none)[-1]
-        shown, arguments = self._none.pop(name)[0]
-        self._returned.clear()
-        with suppress(Exception):
-            for number in range(len(exercise.cases)):
-                with suppress(Nothing):
-                    exercise._asked(self, number)
-        _LAST[:] = arguments
-        if self._returned[name] > len(self._none.get(name, [])):
-            raise Wrong(f"{shown} returned None, but most other calls returned something. Is a `return` missing?")
-
-
 def exercise(*names: str, instead_of: Iterable[Answer] = ()) -> Callable[[Callable[..., Exercise]], Check]:
     """Make a check from a function that makes the exercise. The function takes a seed if the exercise samples anything.
 
@@ -376,7 +350,11 @@ def _plain(functions: Answer | tuple[Answer, ...]) -> Callable[[str], list[Call]
     """Our own functions need no protection; only their results have to be read in the same form."""
 
     def plain(function: Answer) -> Call:
-        return lambda *arguments, wanted, shown="": read(function(*arguments), wanted, call=shown)
+        def call(*arguments: Any, wanted: Any, shown: str = "", within: Context | None = None) -> Any:
+            with within or nullcontext():
+                return read(function(*arguments), wanted, call=shown)
+
+        return call
 
     return lambda _case: [plain(function) for function in (functions if isinstance(functions, tuple) else (functions,))]
 

@@ -3,14 +3,13 @@
 import contextvars
 import copy
 import ctypes
-import math
 import os
 import sys
 import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from itertools import islice
 from types import CodeType, FrameType
 from typing import Any
@@ -24,17 +23,19 @@ class Wrong(Exception):
     """Raised for an answer that can't be right; its message is the verdict."""
 
 
-class Nothing(Wrong):
-    """Raised for a call that returned None."""
-
-
 def patience() -> float:
     """The time limit in seconds for one call of a short function. It is long, because a class may share a machine."""
     return float(os.environ.get("POSENC_COURSE_PATIENCE", "10"))
 
 
-def run(function: Callable[..., Any], *arguments: Any, call: str, answers: Mapping[CodeType, str] | None = None) -> Any:
-    """Return function(*arguments), called on copies, or raise `Wrong` with what happened in this `call`.
+def run(
+    function: Callable[..., Any],
+    *arguments: Any,
+    call: str,
+    answers: Mapping[CodeType, str] | None = None,
+    within: AbstractContextManager[Any] | None = None,
+) -> Any:
+    """Return function(*arguments), called on copies and within a context, or raise `Wrong` with what happened in this `call`.
 
     `answers` maps the code of the package's own answers to their names. An answer that calls one of them is refused, and so is
     an answer that writes into its arguments.
@@ -46,14 +47,9 @@ def run(function: Callable[..., Any], *arguments: Any, call: str, answers: Mappi
             "calling it."
         )
     copies = tuple(given.clone() if isinstance(given, Tensor) else copy.deepcopy(given) for given in arguments)
-    result = _in_time(function, copies, call, answers or {})
-    # A list of numbers is the same if it looks the same.
-    if any(isinstance(old, list) and repr(old) != repr(new) for old, new in zip(arguments, copies, strict=True)):
+    result = _in_time(function, copies, call, answers or {}, within or nullcontext())
+    if not all(map(_unchanged, arguments, copies)):
         raise Wrong(f"{call} writes into its arguments, so the caller loses the original values. Make a copy first.")
-    if result is None:
-        raise Nothing(f"{UNTRIED}: your function returned None.")
-    if any(isinstance(old, Tensor) and not _unchanged(old, new) for old, new in zip(arguments, copies, strict=True)):
-        raise Wrong(f"{call} writes into its arguments, so the caller loses the original values. Make a new tensor instead.")
     return result
 
 
@@ -61,11 +57,20 @@ def in_a_line(error: BaseException) -> str:
     return traceback.format_exception_only(error)[-1].splitlines()[0]
 
 
-def _unchanged(old: Tensor, new: Tensor) -> bool:
-    return old.shape == new.shape and bool(((old == new) | (old.isnan() & new.isnan())).all())
+def _unchanged(old: Any, new: Any) -> bool:
+    if isinstance(old, Tensor):
+        return old.shape == new.shape and bool(((old == new) | (old.isnan() & new.isnan())).all())
+    # A list of numbers is the same if it looks the same.
+    return not isinstance(old, list) or repr(old) == repr(new)
 
 
-def _in_time(function: Callable[..., Any], arguments: tuple[Any, ...], call: str, answers: Mapping[CodeType, str]) -> Any:
+def _in_time(
+    function: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    call: str,
+    answers: Mapping[CodeType, str],
+    within: AbstractContextManager[Any],
+) -> Any:
     """Make the call in its own thread, so that we can stop an endless loop and leave a call behind that sleeps or waits."""
     outcome: dict[str, Any] = {}
 
@@ -80,9 +85,10 @@ def _in_time(function: Callable[..., Any], arguments: tuple[Any, ...], call: str
         if answers:
             sys.setprofile(watch)
         try:
-            result = function(*arguments)
-            # A generator runs here, so that its errors are raised here and an endless one is cut off.
-            outcome["result"] = list(islice(result, 10_000)) if isinstance(result, Iterator) else result
+            with within:
+                result = function(*arguments)
+                # A generator runs here, so that its errors are raised here and an endless one is cut off.
+                outcome["result"] = list(islice(result, 10_000)) if isinstance(result, Iterator) else result
         except BaseException as error:
             outcome["error"] = error
         finally:
@@ -97,15 +103,16 @@ def _in_time(function: Callable[..., Any], arguments: tuple[Any, ...], call: str
         if late := worker.is_alive():
             threading.Thread(target=_stop, args=(worker,), daemon=True).start()
     if late:
-        seconds = f"{patience():g} second{'s' if not math.isclose(patience(), 1) else ''}"
-        raise Wrong(f"{call} didn't return within {seconds}. Is there an endless loop, or does it wait for something?")
-    match outcome:
-        case {"error": Wrong() as wrong}:
-            raise wrong
-        case {"error": NotImplementedError()}:
-            raise Wrong(f"{UNTRIED}.")
-        case {"error": error}:
-            raise Wrong(f"{call} raised {in_a_line(error)}") from error
+        raise Wrong(
+            f"{call} didn't return within {patience():g} seconds. Is there an endless loop, or does it wait for something?"
+        )
+    error = outcome.get("error")
+    if isinstance(error, Wrong):
+        raise error
+    if isinstance(error, NotImplementedError):
+        raise Wrong(f"{UNTRIED}.")
+    if error:
+        raise Wrong(f"{call} raised {in_a_line(error)}") from error
     return outcome["result"]
 
 

@@ -143,7 +143,7 @@ def bias() -> Exercise:
 
     def fault(said: Sequence[Tensor]) -> str | None:
         """What is wrong with the steps of the first case that isn't right."""
-        wanted = [_steps(lambda *given, wanted, shown="": right(*given), *case) for case in cases.values()]
+        wanted = [_steps(lambda *given, wanted, shown="", within=None: right(*given), *case) for case in cases.values()]
         wrong = [name for name, a, b in zip(cases, wanted, said, strict=True) if not same(a, b)]
         off = [name for name, a, b in zip(cases, wanted, said, strict=True) if not same(a, b, 0.2)]
         if not wrong:

@@ -2,14 +2,17 @@
 
 import math
 import random
+import tracemalloc
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cache
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from posenc_course.checks._exercise import Call, Exercise, equal, exercise
-from posenc_course.checks._memory import largest_made
 from posenc_course.relative import offsets, t5_buckets
 
 BucketOf = Callable[[int], int]
@@ -173,6 +176,31 @@ def needed(seed: int) -> Exercise:
     )  # fmt: skip
 
 
+class _Largest(TorchFunctionMode):
+    """Measures how many numbers the largest tensor has that any function returns. A view counts as the tensor behind it.
+
+    Of arrays, it knows only what NumPy and Python hold together at most, in numbers of 8 bytes.
+    """
+
+    in_a_tensor = in_arrays = 0
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        for tensor in made if isinstance(made, tuple | list) else (made,):
+            with suppress(AttributeError, RuntimeError):  # not a tensor, or one without a storage of its own, as inside vmap
+                self.in_a_tensor = max(self.in_a_tensor, tensor.untyped_storage().nbytes() // tensor.element_size())
+        return made
+
+    def __enter__(self) -> Any:
+        tracemalloc.start()
+        return super().__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        self.in_arrays = tracemalloc.get_traced_memory()[1] // 8
+        tracemalloc.stop()
+
+
 @exercise()
 def receive(seed: int) -> Exercise:
     """receive(weights, values, table) -> (L, d), Shaw's values with their offsets, without any tensor above 4·L² numbers.
@@ -221,18 +249,17 @@ def receive(seed: int) -> Exercise:
 
     def ask(call: Call, weights: Tensor, values: Tensor, table: Tensor) -> Tensor:
         """The result of `receive`. If it is right but used a tensor that is too large, it is replaced by infinity."""
-        most = 4 * len(weights) ** 2
-        received: Tensor
-        if len(weights) < length:  # here d and 2K + 1 are too small, or too large, for the limit to mean anything
-            received = call(weights, values, table, wanted=values)
-            return received
-        with largest_made(worth_a_look=most) as largest:
-            received = call(weights, values, table, wanted=values)
-        too_large = largest.numbers > most and equal(right(weights, values, table), received, 1e-4)
-        return torch.full_like(received, math.inf) if too_large else received
+        made = _Largest()
+        received: Tensor = call(weights, values, table, wanted=values, within=made)
+        most = len(weights) ** 2
+        # In the short texts, d and 2K + 1 are too small, or too large, for the limit to mean anything. Lists of numbers need
+        # four times as much memory as arrays, and several arrays of L² numbers are allowed.
+        too_large = len(weights) == length and (made.in_a_tensor > 4 * most or made.in_arrays > 16 * most)
+        right_but_large = too_large and equal(right(weights, values, table), received, 1e-4)
+        return torch.full_like(received, math.inf) if right_but_large else received
 
     one_off = "You use rows of the table that are off by one. The vector of offset m - n is row m - n + K."
-    length, reach, d = 16, 6, 12
+    length, reach, d = 32, 9, 20
     return Exercise(
         cases={
             "K = 1": inputs(5, 1, 3),
