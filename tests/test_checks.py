@@ -104,7 +104,7 @@ ONE = "my_half([3.0]), for a single number,"
             "Your function is right in 1 of 2 cases, but not for: a table. my_half(x of shape (3, 2)), for a table, is "
             "wrong in 5 of 6 numbers: at [0, 0] it gives -1, but it should give -0.5. `checks.last()` returns these arguments.",
         ),
-        (lambda x: None, f"Not tried yet, or a `return` is missing: {ONE} returned None."),
+        (lambda x: None, f"Not tried yet: {ONE} returned None. Is a `return` missing?"),
         (
             lambda x: None if x.ndim > 1 else x / 2,
             "my_half(x of shape (3, 2)), for a table, returned None. Is a `return` missing?",

@@ -199,8 +199,8 @@ class Check:
                 _LAST[:] = arguments
                 result = run(answer, *arguments, call=shown, answers=refused, within=within)
                 if result is None:
-                    untried = "" if name in returned else f"{UNTRIED}, or a `return` is missing: "
-                    raise Wrong(f"{untried}{shown} returned None.{' Is a `return` missing?' * (not untried)}")
+                    untried = "" if name in returned else f"{UNTRIED}: "
+                    raise Wrong(f"{untried}{shown} returned None. Is a `return` missing?")
                 returned.add(name)
                 return read(result, wanted, call=shown)
 

@@ -1,10 +1,14 @@
 """Answers to the exercises, by which their checks are checked: a module for each topic.
 
-Each exercise has three right answers, written differently, and six wrong ones, which go wrong differently.
+Each exercise has three right answers, written differently, and at least four wrong ones, which go wrong differently. The module
+`unseen`, if there is one, stays apart: its answers were written by somebody who has seen the students' text alone, and nobody
+reads them when a check or a hint is written.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, NamedTuple, TypeVar
 
@@ -18,7 +22,6 @@ class Wrong(NamedTuple):
     name: str
     answer: Any
     words: str | None
-    blind: bool
 
 
 TOPICS = [name for name in checks.__all__ if isinstance(getattr(checks, name), ModuleType)]
@@ -28,33 +31,41 @@ CHECKS = {
     for name, check in vars(getattr(checks, topic)).items()
     if isinstance(check, Check)
 }
-RIGHT: dict[str, list[Any]] = {check: [] for check in CHECKS}
-WRONG: dict[str, list[Wrong]] = {check: [] for check in CHECKS}
+
+
+@dataclass
+class Bank:
+    right: dict[str, list[Any]] = field(default_factory=lambda: {check: [] for check in CHECKS})
+    wrong: dict[str, list[Wrong]] = field(default_factory=lambda: {check: [] for check in CHECKS})
+
+
+SEEN, UNSEEN = Bank(), Bank()
+_filled = SEEN
+RIGHT, WRONG = SEEN.right, SEEN.wrong
 
 
 def right(check: str) -> Callable[[Answer], Answer]:
     """Mark a right answer, or a tuple of answers that one check takes together."""
 
     def mark(answer: Answer) -> Answer:
-        RIGHT[check].append(answer)
+        _filled.right[check].append(answer)
         return answer
 
     return mark
 
 
-def wrong(check: str, words: str | None, *, blind: bool = False, name: str = "") -> Callable[[Answer], Answer]:
+def wrong(check: str, words: str | None = None, *, blind: bool = False, name: str = "") -> Callable[[Answer], Answer]:
     """Mark a wrong answer.
 
     Args:
         check: the topic and the name of the exercise.
         words: of the verdict, which name the mistake or its kind; None if the answer gets only an example.
-        blind: whether it was written without having read the check. Such answers measure whether a check names what its author
-            did not think of.
+        blind: whether it was written without having read the check.
         name: of an answer that isn't a function.
     """
 
     def mark(answer: Answer) -> Answer:
-        WRONG[check].append(Wrong(name or getattr(answer, "__name__", ""), answer, words, blind))
+        _filled.wrong[check].append(Wrong(name or getattr(answer, "__name__", ""), answer, words))
         return answer
 
     return mark
@@ -62,3 +73,7 @@ def wrong(check: str, words: str | None, *, blind: bool = False, name: str = "")
 
 for topic in TOPICS:
     import_module(f"{__name__}.{topic}")
+
+_filled = UNSEEN
+if find_spec(f"{__name__}.unseen"):
+    import_module(f"{__name__}.unseen")
