@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from posenc_course.alibi import AlibiPositions
 from posenc_course.contextual import ForgettingPositions, RecurrentPositions, ReflectedPositions, SelectiveRotaryPositions
@@ -23,21 +23,25 @@ from posenc_course.sinusoidal import SinusoidalPositions, frequencies
 Layers: TypeAlias = PositionScheme | list[PositionScheme]  # one scheme for all layers, or one for each
 
 
-class Sizes(Protocol):
-    """What is known of a decoder when its scheme is built; the lab's configurations have it."""
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """The sizes of a decoder, which its scheme is built for; the lab's configurations add its training."""
+
+    length: int = 64
+    multiples: tuple[int, ...] = (1, 2, 4, 8)
+    d_model: int = 64
+    num_heads: int = 4
+    num_layers: int = 2
 
     @property
-    def d_model(self) -> int: ...
+    def longest(self) -> int:
+        """The longest evaluation length in bytes, 8T by default."""
+        return self.multiples[-1] * self.length
+
     @property
-    def num_heads(self) -> int: ...
-    @property
-    def num_layers(self) -> int: ...
-    @property
-    def length(self) -> int: ...
-    @property
-    def longest(self) -> int: ...
-    @property
-    def d_head(self) -> int: ...
+    def d_head(self) -> int:
+        """The number of channels of one head."""
+        return self.d_model // self.num_heads
 
 
 class Scheme(NamedTuple):

@@ -1,9 +1,5 @@
 """Counting, scaling and digits: values against Python's own arithmetic, and what chapter 02 says of each scheme."""
 
-import json
-from datetime import date
-from itertools import product
-
 import pytest
 import torch
 from hypothesis import given
@@ -11,7 +7,6 @@ from hypothesis import strategies as st
 from torch import nn
 
 from posenc_course.naive import BinaryPositions, LinearPositions, NormalizedPositions, binary, linear, modulo, normalized
-from tools.lab import word_before
 
 far = st.integers(0, 2**52 - 1)
 some_positions = st.lists(far, min_size=1, max_size=9)
@@ -91,38 +86,3 @@ def test_integers_drown_the_token() -> None:
         cosines.append(torch.cosine_similarity(first, second, dim=0).item())
     assert abs(cosines[0]) < 0.5
     assert cosines[1] > 0.999
-
-
-# ── the longer trainings that chapter 2 uses ──
-
-
-def test_the_stored_trainings_are_whole_and_say_where_they_come_from() -> None:
-    stored = json.loads(word_before.DATA.read_text(encoding="utf-8"))
-    assert set(stored["made"]) == {"command", "date", "machine", "versions"}
-    assert stored["made"]["command"] == "python tools/lab/word_before.py"
-    assert date.fromisoformat(stored["made"]["date"])
-    lengths, codes = stored["results"]["lengths"], stored["results"]["codes"]
-    assert [(r["trained_at"], r["seed"], r["steps"]) for r in lengths] == [
-        (at, seed, 1800) for at in word_before.TRAINED_AT for seed in range(6)
-    ]
-    assert all(list(r["right"]) == [str(n) for n in word_before.TESTED_AT] for r in lengths)
-    assert [(r["code"], r["from"], r["seed"], r["steps"]) for r in codes] == [
-        *product(("counter", "Gray"), word_before.STARTS, range(6), (200, 400))
-    ]
-    assert all(len(r["right"]) == word_before.LENGTH for r in codes)
-
-
-def test_a_quick_run_trains_everything_and_writes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    before = word_before.DATA.stat().st_mtime_ns
-    word_before.main(quick=True)
-    assert capsys.readouterr().out.count("'right'") == 2 + 4 * 2
-    assert word_before.DATA.stat().st_mtime_ns == before
-
-
-@pytest.mark.parametrize("start", word_before.STARTS)
-def test_grays_code_flips_one_digit_at_each_step_and_never_repeats(start: int) -> None:
-    x = torch.zeros(1, 20, word_before.D_MODEL)
-    gray, counter = (word_before.Code(name, start).embed(x, torch.arange(20))[0] for name in ("Gray", "counter"))
-    assert (gray.diff(dim=0).abs().sum(dim=1) == 1).all()
-    assert len(gray.unique(dim=0)) == 20
-    torch.testing.assert_close(counter, BinaryPositions(word_before.D_MODEL, 6).embed(x, torch.arange(20) + start)[0])

@@ -153,6 +153,6 @@ STORED = [line.split()[1] for line in checksums().splitlines()]
 @pytest.mark.parametrize("name", sorted({*STORED} - {"configurations.json", "corpus.json", "models.json"}))
 def test_stored_results_say_where_they_come_from_and_name_no_place(name: str) -> None:
     text = (CHECKSUMS.parent / name).read_text(encoding="utf-8")
-    (command,) = re.findall(r'"command": "python (tools/lab/\w+\.py|-m posenc_course\.experiment run --preset \w+)', text)
+    (command,) = re.findall(r'"command": "python (tools/lab/\w+\.py|-m posenc_course\.experiment|-m tools\.lab\.\w+)', text)
     assert command.startswith("-m") or (ROOT / command).exists()
     assert not re.search(r"[/\\](home|root|tmp|work|usr|Users)\b", text)

@@ -16,7 +16,8 @@ from posenc_course._system import processor, write_whole
 from posenc_course.experiment.config import Config
 from posenc_course.experiment.folder import run_experiment, save_report
 from tools.book import execute, text
-from tools.lab import bench, stored
+from tools.lab import bench
+from tools.lab.study import Study, carry_out
 
 TINY = Config("tiny", length=16, d_model=16, num_heads=2, num_layers=1, steps=1, batch_size=2, evaluation_bytes=128, spans=1)
 
@@ -82,7 +83,7 @@ def store_a_benchmark(folder: Path) -> None:
 
 
 def store_measurements(folder: Path) -> None:
-    stored.carry_out("", {}, [], dict, folder, folder / "measured.json")
+    carry_out(Study("measured", "", [], dict), folder, folder / "measured.json")
 
 
 def run_a_notebook(folder: Path) -> None:

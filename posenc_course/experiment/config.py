@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
-from posenc_course._roster import Layers
+from posenc_course._roster import Layers, Sizes
+from posenc_course._validation import checked
 from posenc_course.experiment._parts import PARTS, RATES, SCALES
 from posenc_course.experiment._require import choose, require_seeds, require_type
-from posenc_course.experiment._sizes import ALL_SCHEMES, MULTIPLES, NEWER, SCHEMES, Sizes
+from posenc_course.experiment._settings import ALL_SCHEMES, NEWER, SCHEMES, Settings
 from posenc_course.transformer import Decoder
 
 __all__ = [
     "ALL_SCHEMES",
-    "MULTIPLES",
     "PRESETS",
     "RATES",
     "SCALES",
     "SCHEMES",
+    "Build",
     "Config",
     "Run",
+    "Sizes",
     "build_model",
     "build_scheme",
     "preset",
 ]
+
+Build = Callable[[Sizes], Layers]
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Config(Sizes):
+class Config(Settings):
     """The complete description of an experiment. On the same machine, equal configurations and seeds give equal numbers.
 
     Args:
@@ -105,7 +109,7 @@ class Config(Sizes):
             raise ValueError(f"no run has {lost[0]}: {'; '.join(said)}")
         return runs
 
-    def of(self, run: Run) -> Sizes:
+    def of(self, run: Run) -> Settings:
         """This configuration, with the sizes for the run's part of the experiment."""
         part = require_type("run", run, Run, "pass one of config.runs()").part
         return PARTS[part].sizes(self, run.setting)
@@ -128,12 +132,16 @@ def build_scheme(name: str, config: Sizes) -> Layers:
     return ALL_SCHEMES[name](require_type("config", config, Sizes, "pass preset('quick')"))
 
 
-def build_model(config: Config, run: Run) -> Decoder:
-    """The run's decoder, untrained. A seed always gives the same weights, whatever the state of torch's own generator."""
+@checked(build="function?")
+def build_model(config: Config, run: Run, build: Build | None = None) -> Decoder:
+    """The run's decoder, untrained. A seed always gives the same weights, whatever the state of torch's own generator.
+
+    `build` makes the scheme for the decoder's sizes; by default, it's the run's.
+    """
     sizes = require_type("config", config, Config, "pass preset('quick')").of(run)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
-        return PARTS[run.part].build(build_scheme(run.scheme, sizes), sizes, run.setting)
+        return PARTS[run.part].build((build or ALL_SCHEMES[run.scheme])(sizes), sizes, run.setting)
 
 
 PRESETS = {

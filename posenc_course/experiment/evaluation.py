@@ -15,7 +15,7 @@ from torch import Tensor
 from posenc_course._validation import require_integer, require_tensor
 from posenc_course.experiment import tasks
 from posenc_course.experiment._require import choose, require_type
-from posenc_course.experiment._sizes import Sizes, require_bytes
+from posenc_course.experiment._settings import Settings, require_bytes
 from posenc_course.learned import LearnedPositions
 from posenc_course.naive import LinearPositions
 from posenc_course.relative import WindowedPositions
@@ -127,7 +127,7 @@ def _scores(model: Decoder, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Te
     return torch.cat(losses), torch.cat(hits)
 
 
-def evaluate_text(model: Decoder, config: Sizes, text: Tensor, changes: Sequence[str] = ()) -> dict[str, Any]:
+def evaluate_text(model: Decoder, config: Settings, text: Tensor, changes: Sequence[str] = ()) -> dict[str, Any]:
     """All measurements of one model on validation bytes, with its scheme as trained ("plain") and with the given changes.
 
     Returns {change: {"nonoverlapping": {L: nats}, "sliding": {L: nats}, "last": {L: nats}, "by_position": [nats]}}:
@@ -141,7 +141,7 @@ def evaluate_text(model: Decoder, config: Sizes, text: Tensor, changes: Sequence
     Raises ValueError for a text that is too short and for changes that are not possible for the scheme.
     """
     require_type("model", model, Decoder, "pass one from load_model")
-    require_type("config", config, Sizes, "pass preset('quick')")
+    require_type("config", config, Settings, "pass preset('quick')")
     if require_tensor("text", text).ndim != 1 or not _are_ids(text):
         raise ValueError(
             f"text must be token ids of shape (bytes,), got {text.dtype} of shape {tuple(text.shape)}: "
@@ -150,8 +150,8 @@ def evaluate_text(model: Decoder, config: Sizes, text: Tensor, changes: Sequence
     names = choose("change", changes, changes_of(model)) if changes not in ((), []) else ()
     require_bytes(config, len(text))
     T, longest = config.length, config.longest
-    blocks = _pieces(text, config.evaluation_bytes // longest, longest + 1)
-    spans = _pieces(text, config.spans, 2 * longest + 1)
+    blocks = pieces(text, config.evaluation_bytes // longest, longest + 1)
+    spans = pieces(text, config.spans, 2 * longest + 1)
     results: dict[str, Any] = {}
     for change in ("plain", *names):
         result: dict[str, Any] = {"nonoverlapping": {}}
@@ -176,10 +176,10 @@ def evaluate_text(model: Decoder, config: Sizes, text: Tensor, changes: Sequence
     return results
 
 
-def evaluate_task(model: Decoder, config: Sizes, task: str) -> dict[str, Any]:
+def evaluate_task(model: Decoder, config: Settings, task: str) -> dict[str, Any]:
     """Measure the share of right answers and the loss at each length: {"accuracy": {L: share}, "loss": {L: nats}}."""
     require_type("model", model, Decoder, "pass one that was trained on the task")
-    require_type("config", config, Sizes, "pass preset('quick')")
+    require_type("config", config, Settings, "pass preset('quick')")
     (task,) = choose("task", (task,), tuple(tasks.TASKS))
     result: dict[str, Any] = {"accuracy": {}, "loss": {}}
     for L in (multiple * config.length for multiple in config.multiples):
@@ -214,7 +214,7 @@ def linear_along_ones(length: int = 512, d_model: int = 64, seed: int = 0) -> fl
         return (model(tokens) - without).abs().max().item()
 
 
-def _pieces(text: Tensor, number: int, size: int) -> Tensor:
+def pieces(text: Tensor, number: int, size: int) -> Tensor:
     """Cut out `number` pieces of `size` bytes, (number, size), at equal distances in the text, without overlap."""
     starts = torch.arange(number) * (len(text) // number)
     return text[starts.unsqueeze(-1) + torch.arange(size)]

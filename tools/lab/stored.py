@@ -1,4 +1,4 @@
-"""Stores the tools' measurements: first where they come from, then one record per line.
+"""Where measurements come from, and the checksums of all that are stored.
 
     python -m tools.lab.stored
 
@@ -10,17 +10,13 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from posenc_course._system import processor, write_whole
-from posenc_course.experiment import _files
 from posenc_course.experiment.corpus import DATA
 
 CHECKSUMS = DATA / "SHA256SUMS"
@@ -45,25 +41,6 @@ def write_results(path: Path, made: dict[str, Any], results: dict[str, list[dict
     text = f'{{"made": {json.dumps(made, indent=1)},\n"results": {{\n' + ",\n".join(groups) + "\n}}\n"
     write_whole(path, text.encode())
     print(f"\nwritten: posenc_course/data/{path.name}", flush=True)
-
-
-def carry_out(
-    command: str,
-    config: dict[str, Any],
-    plan: Sequence[Any],
-    measure: Callable[[Any], dict[str, Any]],
-    folder: Path,
-    table: Path,
-) -> None:
-    """Make the runs that the folder doesn't have yet, each in a file with the run's name, and write the table of all."""
-    torch.set_num_threads(1)  # with small tensors, one thread is fastest
-    for number, run in enumerate(plan, start=1):
-        if not (folder / run.name).exists():
-            record = measure(run)
-            write_whole(folder / run.name, json.dumps(record).encode())
-            print(f"{number} of {len(plan)}", record, flush=True)
-    found = [json.loads((folder / run.name).read_text("utf-8")) for run in plan]
-    _files.write_runs(table, {"command": command, "config": config, "made": [_files.provenance()]}, found)
 
 
 def checksums() -> str:

@@ -20,7 +20,7 @@ from posenc_course.experiment import load_corpus, load_results
 from posenc_course.experiment._files import config_from
 from posenc_course.experiment.config import Config, build_scheme
 from posenc_course.experiment.corpus import DATA
-from posenc_course.experiment.evaluation import _pieces
+from posenc_course.experiment.evaluation import pieces
 from posenc_course.experiment.recital import NUMBERS
 from posenc_course.inspector import CATALOGUE, _reading, inspect_model, load_configurations
 from posenc_course.inspector._knowing import class_key, default_bases, layout_of
@@ -83,13 +83,13 @@ def windows(number: int | None = None) -> list[str]:
     """
     config = Config(**load_results("quick")["config"])
     longest = config.longest
-    pieces = _pieces(load_corpus().validation, number or config.evaluation_bytes // longest, longest + 1)
-    return [bytes(piece.tolist()).decode("ascii") for piece in pieces]
+    cut = pieces(load_corpus().validation, number or config.evaluation_bytes // longest, longest + 1)
+    return [bytes(piece.tolist()).decode("ascii") for piece in cut]
 
 
 def near_losses() -> dict[str, list[list[float]]]:
     """The losses of RoPE's models on chapter 13's windows with only the last 64 bytes in sight, one row per window."""
-    stored = json.loads((DATA / "near.json").read_text(encoding="utf-8"))
+    stored = json.loads((DATA / "window_losses_rope.json").read_text(encoding="utf-8"))
     return {f"near-rope-{run['seed']}": run["losses"] for run in stored["runs"]}
 
 

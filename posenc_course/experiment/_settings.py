@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from posenc_course._roster import FIRST, LATER
+from posenc_course._roster import FIRST, LATER, Sizes
 from posenc_course._validation import require_integer, require_number
 from posenc_course.experiment._require import choose, require_seeds, require_type
-
-MULTIPLES = (1, 2, 4, 8)  # the usual evaluation lengths, as multiples of the training length
 
 # What builds each scheme for a decoder of given sizes: those of chapters 2 to 11, and what came later.
 SCHEMES, NEWER = ({name: row.build for name, row in rows.items() if row.build} for rows in (FIRST, LATER))
@@ -22,15 +20,10 @@ LEAST = {"length": 16, "task_length": 16, "warm_up": 0} | dict.fromkeys(
 
 
 @dataclass(frozen=True)
-class Sizes:
+class Settings(Sizes):
     """The fields of `Config`, which explains them, and adds the runs."""
 
     name: str
-    length: int = 64
-    multiples: tuple[int, ...] = MULTIPLES
-    d_model: int = 64
-    num_heads: int = 4
-    num_layers: int = 2
     steps: int = 400
     batch_size: int = 32
     learning_rate: float = 3e-3
@@ -77,22 +70,12 @@ class Sizes:
         """Store a plain number or tuple, because json.dumps would refuse NumPy's integers after hours of training."""
         object.__setattr__(self, name, value)
 
-    @property
-    def longest(self) -> int:
-        """The longest evaluation length in bytes, 8T by default."""
-        return self.multiples[-1] * self.length
-
-    @property
-    def d_head(self) -> int:
-        """The number of channels of one head."""
-        return self.d_model // self.num_heads
-
     def as_json(self) -> dict[str, Any]:
         """The fields in a form for json.dumps, with lists in place of tuples."""
         return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
 
 
-def require_bytes(sizes: Sizes, there: int) -> None:
+def require_bytes(sizes: Settings, there: int) -> None:
     """Raise a ValueError unless so many bytes of text are enough to measure on: all pieces must fit in side by side."""
     longest = sizes.longest
     need = max(sizes.evaluation_bytes // longest * (longest + 1), sizes.spans * (2 * longest + 1))
