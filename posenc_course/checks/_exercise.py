@@ -6,7 +6,6 @@ same results in all cases. If there is none, the verdict says what the results h
 
 import functools
 import inspect
-import itertools
 import math
 import os
 import random
@@ -23,7 +22,7 @@ import torch
 from torch import Tensor
 
 from posenc_course.checks._kinds import kind
-from posenc_course.checks._sandbox import UNTRIED, Wrong, in_a_line, run
+from posenc_course.checks._sandbox import UNTRIED, Wrong, in_a_line, named, run
 
 
 class NotYet(AssertionError):
@@ -33,11 +32,11 @@ class NotYet(AssertionError):
         return [f"Not yet: {self}"]
 
 
-PASSES = ("Right: ", "Earned: ")  # how a verdict begins that earns points
+PASSES = "Right: "  # how a verdict begins that earns points
 
 
 def grade(verdict: str) -> None:
-    """Print a verdict, and raise `NotYet` unless it begins with "Right: " or "Earned: ". Graded cells call this."""
+    """Print a verdict, and raise `NotYet` unless it begins with "Right: ". Graded cells call this."""
     print(verdict)
     if not verdict.startswith(PASSES):
         raise NotYet("this exercise doesn't earn any points yet. The line above says why.")
@@ -120,22 +119,13 @@ class Exercise:
     def _known(self) -> dict[Any, Any]:
         return {}
 
-    def hint_with(self, words: str) -> str | None:
-        """The hint that has these words, unless there's none or several."""
-        found = {hint for _, hint in self.mistakes.values() if words in hint}
-        return found.pop() if len(found) == 1 else None
-
     def agree(self, known: Iterable[Any], said: Iterable[Any]) -> bool:
         same = self.same or (lambda a, b: equal(a, b, self.tolerance))
         return all(same(a, b) for a, b in zip(known, said, strict=True))
 
 
 class Check:
-    """An exercise for every seed. Called with an answer, it returns the verdict; a right answer's begins with "Right: ".
-
-    With `earn=`, some words of a known mistake's hint, the exercise is to make this mistake and no other. If the answer does
-    so, its verdict begins with "Earned: ".
-    """
+    """An exercise for every seed. Called with an answer, it returns the verdict; a right answer's begins with "Right: "."""
 
     def __init__(self, make: Callable[..., Exercise], instead_of: Iterable[Answer], names: Sequence[str]) -> None:
         self._make = make
@@ -150,20 +140,19 @@ class Check:
         """The exercise as it is with this seed."""
         return self._make(seed) if self.draws else self._make()
 
-    def __call__(self, *answers: Any, seed: int | None = None, earn: str | None = None) -> str:
+    def __call__(self, *answers: Any, seed: int | None = None) -> str:
         seed = _new_seed() if seed is None else seed
-        text = self.verdict(self.exercise(seed), *answers, earn=earn)
+        text = self.verdict(self.exercise(seed), *answers)
         return f"{text} (seed {seed})" if self.draws and not text.startswith(UNTRIED) else text
 
-    def verdict(self, exercise: Exercise, *answers: Any, earn: str | None = None) -> str:
+    def verdict(self, exercise: Exercise, *answers: Any) -> str:
         """The verdict on an answer to the exercise as it is with one seed."""
         threads = torch.get_num_threads()
-        torch.set_num_threads(
-            1
-        )  # more threads are slower on small tensors, and each thread that calls an answer would add its own
+        # More threads are slower on small tensors, and each thread that calls an answer would add its own.
+        torch.set_num_threads(1)
         try:
-            said = self._judge(exercise, answers)
-            return said if earn is None else _earned(exercise, earn, said)
+            said = list(exercise.said(self._guarded(exercise, answers)))
+            return self._judge(exercise, said)
         except Wrong as wrong:
             # An answer can raise this, too, with any words.
             return f"Your function raised an error that says {str(wrong)!r}." if str(wrong).startswith(PASSES) else str(wrong)
@@ -172,8 +161,7 @@ class Check:
         finally:
             torch.set_num_threads(threads)
 
-    def _judge(self, exercise: Exercise, answers: Sequence[Any]) -> str:
-        said = list(exercise.said(self._guarded(exercise, answers)))
+    def _judge(self, exercise: Exercise, said: Sequence[Any]) -> str:
         fault = exercise.fault(said) if exercise.fault else self._difference(exercise, said)
         if fault is None:
             return f"Right: {exercise.praise if isinstance(exercise.praise, str) else exercise.praise(said)}"
@@ -216,110 +204,21 @@ class Check:
         wanted = rights[0]
         wrong = [not exercise.agree([known], [it]) for known, it in zip(wanted, said, strict=True)]
         first = wrong.index(True)
-        names, cases = zip(*exercise.named_cases, strict=True)
-        case = cases[first]
-        call = called(self._names[0], case, names[first], self._parameters)
-        common = self._exchanged(exercise, said) or kind(
-            wanted,
-            said,
-            wrong,
-            exercise.named_cases,
-            exercise.tolerance,
-            self._parameters,
-            otherwise=lambda: self._otherwise(exercise, said),
+        name, case = exercise.named_cases[first]
+
+        def right_with(change: Callable[..., Case]) -> bool:
+            with suppress(Exception):  # few arguments can be changed in each way
+                right = exercise.rights[0]
+                return exercise.agree(exercise.said(_plain(lambda *given: right(*change(*given)))), said)
+            return False
+
+        common = kind(
+            wanted, said, exercise.named_cases, exercise.tolerance, self._parameters, wrong=wrong, right_with=right_with
         )
+        call = called(self._names[0], case, name, self._parameters)
         example = f"{call} {difference(said[first], wanted[first], exercise.tolerance)}"
-        if not all(map(_printed, case)):
-            example += " `checks.last()` returns these arguments."
-        return " ".join(filter(None, (common, example))), case
-
-    def _exchanged(self, exercise: Exercise, said: Sequence[Any]) -> str:
-        """Which two arguments the answer takes for each other, or nothing."""
-        for one, other in itertools.combinations(range(len(self._parameters)), 2):
-            if self._right_with(exercise, said, (one, other), _swapped):
-                names = f"`{self._parameters[one]}` and `{self._parameters[other]}`"
-                return f"Your results would be right if {names} were swapped."
-        return ""
-
-    def _otherwise(self, exercise: Exercise, said: Sequence[Any]) -> str:
-        """What the answer uses instead of an argument, or nothing."""
-        for place, name in enumerate(self._parameters):
-            values = {case[place] for _, case in exercise.named_cases if isinstance(case[place], int | float)}
-            always = [(f"{value:g} in every case", value) for value in sorted(values)]
-            for words, change in (*_CHANGES, *always):
-                if self._right_with(exercise, said, (place,), change):
-                    return f"Your results would be right with {words.format(name)} instead of `{name}`."
-        return ""
-
-    def _right_with(self, exercise: Exercise, said: Sequence[Any], places: tuple[int, ...], change: Any) -> bool:
-        with suppress(Exception):  # few arguments can be changed in this way
-            return exercise.agree(exercise.known(_Given(exercise.rights[0], places, change)), said)
-        return False
-
-
-def _earned(exercise: Exercise, words: str, said: str) -> str:
-    """The verdict on an answer that is to make the mistake whose hint has these words; without them, it's `said`."""
-    hint = exercise.hint_with(words)
-    if hint is None:
-        return f"There isn't exactly one mistake of which this check says “{words}”, so nothing can be earned with these words."
-    if said.startswith("Right: "):
-        return f"Your function is right, which earns nothing here: make a mistake of which the check says “{words}”."
-    return f"Earned: the check says “{said}”" if said == hint else f"Not earned, because the check says “{said}”"
-
-
-@dataclass(frozen=True)
-class _Given:
-    """A right function that gets some arguments changed by a function of them, or replaced by a value."""
-
-    right: Answer
-    places: tuple[int, ...]
-    change: Any
-
-    def __call__(self, *arguments: Any) -> Any:
-        given = list(arguments)
-        old = [given[place] for place in self.places]
-        new = self.change(*old) if callable(self.change) else (self.change,)
-        for place, value in zip(self.places, new, strict=True):
-            given[place] = value
-        return self.right(*given)
-
-
-def _swapped(one: Any, other: Any) -> tuple[Any, Any]:
-    if isinstance(one, Tensor) and isinstance(other, Tensor):
-        alike = one.shape == other.shape and one.dtype == other.dtype
-    else:
-        alike = all(isinstance(each, Real) and not isinstance(each, bool) and abs(float(each)) < 10**5 for each in (one, other))
-    if not alike:
-        raise Wrong
-    return other, one
-
-
-def _calculated(change: Callable[[Any], Any]) -> Callable[[Any], tuple[Any]]:
-    def changed(value: Any) -> tuple[Any]:
-        if not isinstance(value, int | float | Tensor):
-            raise Wrong
-        return (change(value),)
-
-    return changed
-
-
-# What an answer may have used instead of an argument.
-_CHANGES: tuple[tuple[str, Callable[[Any], tuple[Any]]], ...] = (
-    ("`{} + 1`", _calculated(lambda value: value + 1)),
-    ("`{} - 1`", _calculated(lambda value: value - 1)),
-    ("`-{}`", _calculated(lambda value: -value)),
-    ("`2 * {}`", _calculated(lambda value: 2 * value)),
-    ("`{} / 2`", _calculated(lambda value: value / 2)),
-    ("`1 - {}`", _calculated(lambda value: 1 - value)),
-    ("`1 / {}`", _calculated(lambda value: 1 / value)),
-    ("`{} ** 2`", _calculated(lambda value: value**2)),
-    ("`abs({})`", _calculated(abs)),
-    ("zeros", _calculated(lambda value: 0 * value)),
-    ("ones", _calculated(lambda value: 0 * value + 1)),
-    ("the transposed `{}`", lambda table: (table.mT,)),
-    ("only the first of `{}`", lambda table: (table[:1].expand_as(table),)),
-    ("`{}` in reverse order", lambda table: (table.flip(0) if isinstance(table, Tensor) else table[::-1],)),
-)
+        told = "" if all(map(_printed, case)) else "`checks.last()` returns these arguments."
+        return " ".join(filter(None, (common, example, told))), case
 
 
 def exercise(*names: str, instead_of: Iterable[Answer] = ()) -> Callable[[Callable[..., Exercise]], Check]:
@@ -396,42 +295,40 @@ class Sizes(tuple[int | None, ...]):
         return f"({', '.join('any' if size is None else str(size) for size in self)}{',' if len(self) == 1 else ''})"
 
 
-def named(result: Any) -> str:
-    """The type of a result, with its article, as verdicts name it: a list, an int."""
-    name = type(result).__name__
-    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
-
-
 def read(result: Any, wanted: Any, *, call: str) -> Any:
     """Return the result in the form that `wanted` has, or raise `Wrong`."""
-    if isinstance(wanted, Sizes):
-        return as_table(result, wanted, call=call)
+    if isinstance(wanted, Tensor | Sizes):
+        return _table(result, wanted if isinstance(wanted, Sizes) else tuple(wanted.shape), call)
     if isinstance(wanted, tuple):
         if not isinstance(result, tuple | list) or len(result) != len(wanted):
-            count = f"{len(result)} value{'s' * (len(result) != 1)}" if isinstance(result, tuple | list) else ""
+            count = f"{len(result)} value{'s' * (len(result) != 1)}" if isinstance(result, tuple | list) else named(result)
             raise Wrong(
-                f"{call} returned {count or f'a {type(result).__name__}'}, but it should return {len(wanted)} values. Separate "
-                "them by commas after return."
+                f"{call} returned {count}, but it should return {len(wanted)} values. Separate them by commas after return."
             )
-        return tuple(
-            read(part, want, call=f"part {n} of {call}") for n, (part, want) in enumerate(zip(result, wanted, strict=True), 1)
-        )
-    if isinstance(wanted, Tensor):
-        return as_table(result, tuple(wanted.shape), call=call)
-    if isinstance(wanted, bool):
-        return as_truth(result, call=call)
-    if isinstance(wanted, str):
-        if not isinstance(result, str):
-            raise Wrong(f"{call} returned {named(result)}, but it should return a word such as {wanted!r}.")
+        parts = enumerate(zip(result, wanted, strict=True), 1)
+        return tuple(read(part, want, call=f"part {number} of {call}") for number, (part, want) in parts)
+    if isinstance(result, Tensor | np.ndarray | np.generic) and math.prod(result.shape) == 1:
+        result = result.item()
+    forms: dict[type, tuple[Any, str]] = {
+        bool: (bool, "a single True or False. torch.allclose compares whole tensors"),
+        str: (str, f"a word such as {wanted!r}"),
+    }
+    form, asked = forms.get(type(wanted), (Real | Decimal, "one number"))
+    if not isinstance(result, form) or isinstance(result, bool) != isinstance(wanted, bool):
+        several = f"{tuple(result.shape)} numbers" if isinstance(result, Tensor | np.ndarray) else named(result)
+        raise Wrong(f"{call} returned {several}, but it should return {asked}.")
+    if isinstance(wanted, bool | str):
         return result
-    number = as_number(result, call=call)
+    if not math.isfinite(result):
+        raise Wrong(f"{call} returned {result}. Do you divide by zero?")
+    number = float(result)
     if isinstance(wanted, int) and number != int(number):
         shown = f"{number:.6g}"
         raise Wrong(f"{call} returned {shown if '.' in shown else number}, but it should return a whole number.")
     return int(number) if isinstance(wanted, int) else number
 
 
-def as_table(result: Any, shape: tuple[int | None, ...], *, call: str) -> Tensor:
+def _table(result: Any, shape: tuple[int | None, ...], call: str) -> Tensor:
     """Return the result as a float64 tensor of the given shape, None for any size, or raise `Wrong`."""
     try:
         # Copying through NumPy also reads reversed arrays, lists of rows, and numbers that have no torch type.
@@ -447,30 +344,6 @@ def as_table(result: Any, shape: tuple[int | None, ...], *, call: str) -> Tensor
     if table.is_complex():
         raise Wrong(f"{call} returned complex numbers. Put their real and imaginary parts into separate columns.")
     return table.to(torch.float64)
-
-
-def as_truth(result: Any, *, call: str) -> bool:
-    """Return the result as a bool, or raise `Wrong` unless it is a single True or False."""
-    truth = result.tolist() if isinstance(result, Tensor | np.ndarray | np.generic) else result
-    if not isinstance(truth, bool):
-        raise Wrong(
-            f"{call} returned {named(result)}, but it should return a single True or False. "
-            "torch.allclose compares whole tensors."
-        )
-    return truth
-
-
-def as_number(result: Any, *, call: str) -> float:
-    """Return the result as a float, or raise `Wrong` unless it is one number, and finite."""
-    if isinstance(result, Tensor | np.ndarray | np.generic):
-        if math.prod(result.shape) != 1:
-            raise Wrong(f"{call} returned {tuple(result.shape)} numbers, but it should return one number.")
-        result = result.item()
-    if isinstance(result, bool) or not isinstance(result, Real | Decimal):
-        raise Wrong(f"{call} returned {named(result)}, but it should return one number.")
-    if not math.isfinite(result):
-        raise Wrong(f"{call} returned {result}. Do you divide by zero?")
-    return float(result)
 
 
 # ── comparing ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -506,7 +379,5 @@ def difference(said: Any, want: Any, tolerance: float) -> str:
 
 def _in_digits(said: Any, want: Any) -> tuple[str, str]:
     """Two values, with as many digits as it takes to tell them apart."""
-    if not isinstance(want, float):
-        return repr(said), repr(want)
-    digits = next((n for n in (6, 9, 12) if f"{said:.{n}g}" != f"{want:.{n}g}"), 17)
-    return f"{said:.{digits}g}", f"{want:.{digits}g}"
+    shown = (f"{said:.6g}", f"{want:.6g}") if isinstance(want, float) else ("", "")
+    return shown if shown[0] != shown[1] else (repr(said), repr(want))

@@ -4,14 +4,18 @@ Each sentence states a fact about the numbers that is true whatever mistake prod
 guessing what the student was thinking.
 """
 
+import itertools
 import math
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 _Numbers = Callable[[Tensor], Tensor]
+_Same = Callable[[Tensor, Tensor], bool]
+Case = tuple[Any, ...]
 
 # What can have happened to every number of all cases, one by one,
 _EACH: tuple[tuple[_Numbers, str], ...] = (
@@ -28,45 +32,43 @@ _EACH: tuple[tuple[_Numbers, str], ...] = (
     (lambda w: w.floor(), "Every number is rounded down to a whole number."),
     (lambda w: w.ceil(), "Every number is rounded up to a whole number."),
     (lambda w: w.trunc(), "Every number has lost its fraction."),
-    *(
-        (
-            lambda w, places=places: w.round(decimals=places),
-            f"Every number is rounded to {places} decimals." if places else "Every number is rounded to a whole number.",
-        )
-        for places in range(6)
-    ),
+    (lambda w: w.round(), "Every number is rounded to a whole number."),
+    *((lambda w, n=n: w.round(decimals=n), f"Every number is rounded to {n} decimals.") for n in range(1, 6)),
 )
-# to each list of numbers as a whole,
-_LIST: tuple[tuple[_Numbers, str], ...] = (
-    (lambda t: t.flip(0), "The numbers are in reverse order."),
-    (lambda t: t.roll(1), "Everything is one position too late, and what should be last comes first."),
-    (lambda t: t.roll(-1), "Everything is one position too early, and what should be first comes last."),
-    (lambda t: t[:1].expand_as(t), "All your numbers are equal to the first one."),
-    (lambda t: t.cumsum(0), "You return running sums of the numbers instead of the numbers themselves."),
-    (lambda t: t / t.norm(), "The numbers are scaled so that the whole list has length 1."),
-    (lambda t: t / t.sum(), "The numbers are scaled so that they add up to 1."),
-    (lambda t: t.softmax(dim=0), "The numbers have gone through a softmax."),
+# to every number and a number that belongs to its case: an argument, or the size of one,
+_WITH: tuple[tuple[Callable[[Tensor, Tensor], Tensor], str], ...] = (
+    (lambda w, q: q, "You return {} itself."),
+    (lambda w, q: w + q, "Every number is too large by {}."),
+    (lambda w, q: w - q, "Every number is too small by {}."),
+    (lambda w, q: q - w, "Every number is {} minus what it should be."),
+    (lambda w, q: w * q, "Every number is {} times what it should be."),
+    (lambda w, q: w / q, "Every number is what it should be, divided by {}."),
+    (lambda w, q: w * q.sqrt(), "Every number is what it should be, times the square root of {}."),
+    (lambda w, q: w / q.sqrt(), "Every number is what it should be, divided by the square root of {}."),
+    (lambda w, q: w * q.square(), "Every number is what it should be, times the square of {}."),
+    (lambda w, q: w / q.square(), "Every number is what it should be, divided by the square of {}."),
 )
-# and to each table.
-_TABLE: tuple[tuple[_Numbers, str], ...] = (
-    (lambda t: t.mT, "You have swapped rows and columns."),
+_MOVED = "Along the {} axis, everything is one position too {}, and what should be {} comes {}."
+# to each table, along its first axis (which is all that a list has),
+_ROWS: tuple[tuple[_Numbers, str], ...] = (
     (lambda t: t.flip(0), "The first axis is in reverse order; the rest is right."),
-    (lambda t: t.flip(-1), "The last axis is in reverse order; the rest is right."),
-    (lambda t: t.flip(0, -1), "The first and the last axis are in reverse order; the rest is right."),
-    (lambda t: t.roll(1, 0), "Along the first axis, everything is one position too late, and what should be last comes first."),
-    (
-        lambda t: t.roll(-1, 0),
-        "Along the first axis, everything is one position too early, and what should be first comes last.",
-    ),
-    (lambda t: t.roll(1, -1), "Along the last axis, everything is one position too late, and what should be last comes first."),
-    (
-        lambda t: t.roll(-1, -1),
-        "Along the last axis, everything is one position too early, and what should be first comes last.",
-    ),
+    (lambda t: t.roll(1, 0), _MOVED.format("first", "late", "last", "first")),
+    (lambda t: t.roll(-1, 0), _MOVED.format("first", "early", "first", "last")),
     (lambda t: t[:1].expand_as(t), "All your rows are equal to the first one."),
     (lambda t: t[-1:].expand_as(t), "All your rows are equal to the last one."),
-    (lambda t: t[..., :1].expand_as(t), "Each row repeats its first number."),
     (lambda t: t.cumsum(0), "You return running sums along the first axis instead of the rows themselves."),
+    (lambda t: t / t.norm(dim=0), "Along the first axis, everything is scaled to length 1."),
+    (lambda t: t / t.sum(dim=0), "Along the first axis, everything is scaled so that it adds up to 1."),
+    (lambda t: t.softmax(dim=0), "Along the first axis, everything has gone through a softmax."),
+)
+# and along its last axis.
+_COLUMNS: tuple[tuple[_Numbers, str], ...] = (
+    (lambda t: t.mT, "You have swapped rows and columns."),
+    (lambda t: t.flip(-1), "The last axis is in reverse order; the rest is right."),
+    (lambda t: t.flip(0, -1), "The first and the last axis are in reverse order; the rest is right."),
+    (lambda t: t.roll(1, -1), _MOVED.format("last", "late", "last", "first")),
+    (lambda t: t.roll(-1, -1), _MOVED.format("last", "early", "first", "last")),
+    (lambda t: t[..., :1].expand_as(t), "Each row repeats its first number."),
     (lambda t: t.cumsum(-1), "You return running sums along the last axis instead of the numbers themselves."),
     (lambda t: t / t.norm(dim=-1, keepdim=True), "Every row is scaled to length 1."),
     (lambda t: t / t.sum(dim=-1, keepdim=True), "Every row is scaled so that its numbers add up to 1."),
@@ -81,168 +83,152 @@ _PLACES: tuple[tuple[Callable[[Tensor, int], Tensor], str], ...] = (
     (lambda at, size: at > 0, "Only the first {} is right."),
     (lambda at, size: at < size - 1, "Only the last {} is right."),
 )
+# And what lies elsewhere, if all wrong numbers of a square table are on the diagonal, above it, or below it.
+_SIDES: dict[str, _Numbers] = {"on": lambda t: t.tril(-1) | t.triu(1), "above": lambda t: t.tril(), "below": lambda t: t.triu()}
+# What an answer may have used instead of an argument, which is a number, a table, or either.
+_INSTEAD: tuple[tuple[Any, str, Callable[[Any], Any]], ...] = (
+    (bool, "the opposite of `{}`", lambda value: not value),
+    (int | float | Tensor, "`{} + 1`", lambda value: value + 1),
+    (int | float | Tensor, "`{} - 1`", lambda value: value - 1),
+    (int | float | Tensor, "`-{}`", lambda value: -value),
+    (int | float | Tensor, "`2 * {}`", lambda value: 2 * value),
+    (int | float | Tensor, "`{} / 2`", lambda value: value // 2 if isinstance(value, int) and value % 2 == 0 else value / 2),
+    (int | float | Tensor, "`1 - {}`", lambda value: 1 - value),
+    (int | float | Tensor, "`1 / {}`", lambda value: 1 / value),
+    (int | float | Tensor, "`{} ** 2`", lambda value: value**2),
+    (int | float | Tensor, "the square root of `{}`", lambda value: value**0.5),
+    (int | float | Tensor, "`abs({})`", abs),
+    (float, "`100 * {}`", lambda value: 100 * value),
+    (int | Tensor, "zeros", lambda value: 0 * value),
+    (int | Tensor, "ones", lambda value: 0 * value + 1),
+    (Tensor, "the transposed `{}`", lambda table: table.mT),
+    (Tensor, "only the first of `{}`", lambda table: table[:1].expand_as(table).contiguous()),
+    (Tensor, "only the last of `{}`", lambda table: table[-1:].expand_as(table).contiguous()),
+    (Tensor | list | tuple, "`{}` in reverse order", lambda table: table.flip(0) if isinstance(table, Tensor) else table[::-1]),
+    (Tensor, "`range(len({}))`", lambda table: torch.arange(len(table)).to(table)),
+)
 
 
 def kind(
     wanted: Sequence[Any],
     said: Sequence[Any],
-    wrong: Sequence[bool],
-    cases: Sequence[tuple[str, tuple[Any, ...]]],
+    cases: Sequence[tuple[str, Case]],
     tolerance: float,
     parameters: Sequence[str] = (),
-    otherwise: Callable[[], str] = str,
+    wrong: Sequence[bool] = (),
+    right_with: Callable[[Callable[..., Case]], bool] = lambda change: False,
 ) -> str:
-    """One or two sentences on results of which some or all are wrong, or nothing.
+    """One or two sentences on results of which some or all are `wrong`, or nothing.
 
-    A case consists of a name, which may be empty, and the arguments of its call, which are the values of the parameters. If
-    nothing has happened to all results alike, `otherwise` is asked.
+    A case consists of a name, which may be empty, and the arguments of its call, which are the values of the parameters.
+    `right_with` says whether all results would be right if these arguments were changed by a function.
     """
-    which = _which(wrong, cases, parameters)
-    if said_of_all := _all_of(wanted, said, tolerance):
-        return f"{said_of_all} {which}".strip()
-    return otherwise() or f"{_near(wanted, said, wrong, tolerance)} {which}".strip()
-
-
-def _which(wrong: Sequence[bool], cases: Sequence[tuple[str, tuple[Any, ...]]], parameters: Sequence[str]) -> str:
-    """Which cases go wrong, unless all of them do."""
-    if all(wrong):
-        return ""
-    count = f"Your function is right in {len(wrong) - sum(wrong)} of {len(wrong)} cases"
+    wrong = wrong or [True] * len(said)
+    columns = _columns(cases, parameters)
+    told = _of_all(wanted, said, columns, tolerance) or _instead(columns, right_with) or _near(wanted, said, wrong, tolerance)
     missed = [name for (name, _), is_wrong in zip(cases, wrong, strict=True) if is_wrong]
-    if all(missed) and len(missed) <= 3:
-        return f"{count}, but not for: {'; '.join(missed)}."
-    whole = all(len(case) == len(parameters) for _, case in cases)  # a case needn't be the arguments of one call
-    columns = zip(parameters, zip(*(case for _, case in cases), strict=True), strict=True) if whole else ()
-    parted = [words for name, values in columns if (words := _parted(name, values, wrong))]
-    return f"{count}: {parted[0]}." if len(parted) == 1 else f"{count}."
+    if all(wrong):
+        return told
+    which = f", but not for: {'; '.join(missed)}" if all(missed) and len(missed) <= 3 else ""
+    return f"{told} Your function is right in {len(wrong) - len(missed)} of {len(wrong)} cases{which}.".strip()
 
 
-def _parted(name: str, values: Sequence[Any], wrong: Sequence[bool]) -> str:
-    """For which values of a parameter the results are right, if its value decides."""
-    right, missed = ([value for value, miss in zip(values, wrong, strict=True) if miss == which] for which in (False, True))
-    if min(len(right), len(missed)) < 2 or not all(isinstance(value, bool | int | float | str) for value in values):
-        return ""
-    if {*right} & {*missed}:
-        return ""
-    if len({*right}) == 1:
-        which = f"is {_value(right[0])}"
-    elif len({*missed}) == 1:
-        which = f"isn't {_value(missed[0])}"
-    elif isinstance(values[0], str):
-        return ""
-    elif max(right) < min(missed):
-        which = f"is at most {_value(max(right))}"
-    elif min(right) > max(missed):
-        which = f"is at least {_value(min(right))}"
-    else:
-        return ""
-    return f"those in which `{name}` {which}"
+def _columns(cases: Sequence[tuple[str, Case]], parameters: Sequence[str]) -> dict[str, tuple[Any, ...]]:
+    """The values of each parameter, unless a case isn't the arguments of one call."""
+    if any(len(case) != len(parameters) for _, case in cases):
+        return {}
+    return dict(zip(parameters, zip(*(case for _, case in cases), strict=True), strict=True))
 
 
-def _value(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else repr(value)
+# ── what has happened to all results alike ───────────────────────────────────────────────────────────────────────────────
 
 
-def _all_of(wanted: Sequence[Any], said: Sequence[Any], tolerance: float) -> str:
+def _of_all(wanted: Sequence[Any], said: Sequence[Any], columns: dict[str, tuple[Any, ...]], tolerance: float) -> str:
     first = wanted[0]
     if isinstance(first, bool | str):
         return _words(wanted, said)
     if isinstance(first, tuple):
-        parts = (_all_of([each[n] for each in wanted], [each[n] for each in said], tolerance) for n in range(len(first)))
+        parts = (
+            _of_all([each[n] for each in wanted], [each[n] for each in said], columns, tolerance) for n in range(len(first))
+        )
         return next((f"In part {n} of {len(first)}: {words}" for n, words in enumerate(parts, 1) if words), "")
     if not isinstance(first, int | float | Tensor):
         return ""
-    want, got = (torch.cat([_flat(x) for x in results]) for results in (wanted, said))
+    want, got = _all_numbers(wanted), _all_numbers(said)
     if not got.isfinite().all():
         return "Some of your numbers are infinite or NaN." if want.isfinite().all() else ""
-    if len(want.unique()) < 3 and len(want) < 20:
-        return ""
 
     def same(a: Tensor, b: Tensor) -> bool:
         return torch.allclose(a, b, rtol=tolerance, atol=tolerance)
 
-    if same(want, got):  # the check is stricter than this comparison, in which a wrong number could look like any kind
+    # A check can be stricter than this comparison, in which a wrong number could then look like any kind.
+    if (len(want.unique()) < 3 and len(want) < 20) or same(want, got):
         return ""
     if same(got, got[:1].expand_as(got)):
         return f"You return {got[0]:g} whatever your function is given."
-    for change, words in _EACH:
-        if same(change(want), got):
-            return words
     return (
-        _proportion(want, got, same)
+        next((words for change, words in _EACH if same(change(want), got)), "")
+        or _proportion(want, got, same)
+        or _with_a_number(wanted, want, got, columns, same)
         or ("" if isinstance(first, int) else _coarse(want, got, tolerance))
         or (_table(wanted, said, same) if isinstance(first, Tensor) else "")
     )
 
 
-def _flat(numbers: int | float | Tensor) -> Tensor:
-    return torch.as_tensor(numbers, dtype=torch.float64).flatten()
+def _all_numbers(results: Sequence[Any]) -> Tensor:
+    return torch.cat([torch.as_tensor(each, dtype=torch.float64).flatten() for each in results])
 
 
 def _words(wanted: Sequence[Any], said: Sequence[Any]) -> str:
     if len(wanted) > 2 and len(set(said)) == 1:
         return f"You say {said[0]!r} every time."
-    if isinstance(wanted[0], bool) and all(a != b for a, b in zip(wanted, said, strict=True)):
-        return "Every answer is the opposite of what it should be."
+    wrong = [(want, got) for want, got in zip(wanted, said, strict=True) if want != got]
+    if isinstance(wanted[0], bool):
+        return "Every answer is the opposite of what it should be." if len(wrong) == len(wanted) else ""
+    never = sorted({want for want, _ in wrong} - {*said})
+    if len(wrong) > 1 and len(never) == 1 and all(want in never for want, _ in wrong):
+        return f"You never say {never[0]!r}."
+    if len(wrong) > 1 and len({*wrong}) == 1:
+        return "You say {1!r} where it should be {0!r}.".format(*wrong[0])
+    # such as "row 3" for "row 2"
+    numbers = [(re.fullmatch(r"(\D+)(\d+)", want), re.fullmatch(r"(\D+)(\d+)", got)) for want, got in wrong]
+    if len(wrong) > 1 and all(want and got and want[1] == got[1] for want, got in numbers):
+        off = {int(got[2]) - int(want[2]) for want, got in numbers if want and got}
+        if len(off) == 1 and (more := off.pop()):
+            return f"Where your number is wrong, it is {abs(more)} too {'large' if more > 0 else 'small'}."
     return ""
 
 
-def _table(wanted: Sequence[Tensor], said: Sequence[Tensor], same: Callable[[Tensor, Tensor], bool]) -> str:
-    tables = [(want.double(), got) for want, got in zip(wanted, said, strict=True)]
-    axes = {want.ndim for want in wanted}
-    if 0 in axes or (1 in axes and len(axes) > 1):
-        return ""
-    for change, words in _LIST if axes == {1} else _TABLE:
-        if all(change(want).shape == got.shape and same(change(want), got) for want, got in tables):
-            return words
-    if all(same(want.flatten().sort().values, got.flatten().sort().values) for want, got in tables):
-        if axes != {1} and all(same(_by_row(want), _by_row(got)) for want, got in tables):
-            return "The rows are right, but they are in a different order."
-        if axes != {1} and all(same(_by_row(want.mT), _by_row(got.mT)) for want, got in tables):
-            return "The columns are right, but they are in a different order."
-        return "The numbers are right, but they are in a different order."
-    wrong = [both for both in tables if not same(*both)]
-    for axis, what in ((0, "number"),) if axes == {1} else ((0, "row"), (-1, "column")):
-        for lies, words in _PLACES:
-            if max(want.shape[axis] for want in wanted) > 2 and all(_only(lies, axis, *both, same) for both in wrong):
-                return words.format(what)
-    if axes == {2} and all(want.shape[0] == want.shape[1] for want, _ in wrong):
-        off = [~torch.isclose(want, got, rtol=1e-4, atol=1e-4) for want, got in wrong]
-        for diagonal, where in ((0, "on"), (1, "above")):
-            if not any(bool((each.tril(diagonal - 1) | each.triu(1) * (diagonal == 0)).any()) for each in off):
-                return f"Only numbers {where} the diagonal are wrong."
-    return ""
-
-
-def _by_row(table: Tensor) -> Tensor:
-    """The rows in an order that depends only on their contents."""
-    rows = table.flatten(start_dim=1)
-    for column in reversed(range(rows.shape[1])):
-        rows = rows[rows[:, column].round(decimals=6).sort(stable=True).indices]
-    return rows
-
-
-def _only(
-    lies: Callable[[Tensor, int], Tensor], axis: int, want: Tensor, got: Tensor, same: Callable[[Tensor, Tensor], bool]
-) -> bool:
-    """Whether something is wrong at each index along an axis that `lies` picks, and at no other index."""
-    size = want.shape[axis]
-    wrong = torch.tensor([not same(want.select(axis, at), got.select(axis, at)) for at in range(size)])
-    return bool((wrong == lies(torch.arange(size), size)).all())
-
-
-def _proportion(want: Tensor, got: Tensor, same: Callable[[Tensor, Tensor], bool]) -> str:
+def _proportion(want: Tensor, got: Tensor, same: _Same) -> str:
     factor = float((want @ got) / (want @ want))
     if same(factor * want, got) and f"{factor:.4g}" != "1":
         return f"Every number is {factor:.4g} times what it should be."
     more = float((got - want).mean())
     if same(want + more, got):
         return f"Every number is {abs(more):.4g} too {'large' if more > 0 else 'small'}."
-    ratio = float(((want - want.mean()) @ (got - got.mean())) / (want - want.mean()).square().sum())
-    rest = float(got.mean() - ratio * want.mean())
-    if same(ratio * want + rest, got) and abs(ratio) > 1e-3:
-        return f"Every number is {ratio:.4g} times what it should be, {'plus' if rest > 0 else 'minus'} {abs(rest):.4g}."
     return ""
+
+
+def _with_a_number(wanted: Sequence[Any], want: Tensor, got: Tensor, columns: dict[str, tuple[Any, ...]], same: _Same) -> str:
+    """What has happened to every number and a number that belongs to its case."""
+    sizes = [torch.as_tensor(each).numel() for each in wanted]
+    for name, values in _numbers_of_cases(columns):
+        given = torch.tensor(values, dtype=torch.float64).repeat_interleave(torch.tensor(sizes))
+        if len({*values}) > 2:
+            for change, words in _WITH:
+                if same(change(want, given), got):
+                    return words.format(name)
+    return ""
+
+
+def _numbers_of_cases(columns: dict[str, tuple[Any, ...]]) -> Iterator[tuple[str, tuple[float, ...]]]:
+    """What could stand in a formula: arguments, and the sizes of those that are tables."""
+    for name, values in columns.items():
+        if all(isinstance(value, int | float) for value in values):
+            yield f"`{name}`", values
+        if all(isinstance(value, Tensor) for value in values):
+            for axis in range(min(value.ndim for value in values)):
+                yield f"the size of axis {axis} of `{name}`", tuple(value.shape[axis] for value in values)
 
 
 def _coarse(want: Tensor, got: Tensor, tolerance: float) -> str:
@@ -255,27 +241,97 @@ def _coarse(want: Tensor, got: Tensor, tolerance: float) -> str:
     )
 
 
+def _table(wanted: Sequence[Tensor], said: Sequence[Tensor], same: _Same) -> str:
+    tables = [(want.double(), got) for want, got in zip(wanted, said, strict=True)]
+    axes = {want.ndim for want in wanted}
+    if 0 in axes or (1 in axes and len(axes) > 1):
+        return ""
+    for change, words in _ROWS if axes == {1} else (*_COLUMNS, *_ROWS):
+        if all(change(want).shape == got.shape and same(change(want), got) for want, got in tables):
+            return words
+    if all(same(want.flatten().sort().values, got.flatten().sort().values) for want, got in tables):
+        return "The numbers are right, but they are in a different order."
+    wrong = [both for both in tables if not same(*both)]
+    if axes == {2} and all(want.shape[0] == want.shape[1] for want, _ in wrong):
+        off = [~torch.isclose(want, got, rtol=1e-4, atol=1e-4) for want, got in wrong]
+        for where, elsewhere in _SIDES.items():
+            if not any(elsewhere(each).any() for each in off):
+                return f"Only numbers {where} the diagonal are wrong."
+    for axis, what in ((0, "number"),) if axes == {1} else ((0, "row"), (-1, "column")):
+        for lies, words in _PLACES:
+            if max(want.shape[axis] for want in wanted) > 2 and all(_only(lies, axis, *both, same) for both in wrong):
+                return words.format(what)
+    return ""
+
+
+def _only(lies: Callable[[Tensor, int], Tensor], axis: int, want: Tensor, got: Tensor, same: _Same) -> bool:
+    """Whether something is wrong at each index along an axis that `lies` picks, and at no other index."""
+    size = want.shape[axis]
+    wrong = torch.tensor([not same(want.select(axis, at), got.select(axis, at)) for at in range(size)])
+    return bool((wrong == lies(torch.arange(size), size)).all())
+
+
+# ── which other arguments the results would belong to ────────────────────────────────────────────────────────────────────
+
+
+def _instead(columns: dict[str, tuple[Any, ...]], right_with: Callable[[Callable[..., Case]], bool]) -> str:
+    """What the answer uses instead of an argument, or nothing."""
+    for (one, a), (other, b) in itertools.combinations(enumerate(columns), 2):
+        if right_with(lambda *given, one=one, other=other: _swapped(given, one, other)):
+            return f"Your results would be right if `{a}` and `{b}` were swapped."
+    for place, (name, values) in enumerate(columns.items()):
+        always = sorted({value for value in values if isinstance(value, int | float)})
+        constant = [(int | float, f"{value!r} in every case", lambda _, value=value: value) for value in always]
+        for fits, words, change in (*_INSTEAD, *constant):
+
+            def changed(*given: Any, place: int = place, fits: Any = fits, change: Callable[[Any], Any] = change) -> Case:
+                if not isinstance(given[place], fits) or (isinstance(given[place], bool) and fits is (int | float | Tensor)):
+                    raise TypeError
+                return (*given[:place], change(given[place]), *given[place + 1 :])
+
+            if right_with(changed):
+                return f"Your results would be right with {words.format(name)} instead of `{name}`."
+    return ""
+
+
+def _swapped(given: Case, one: int, other: int) -> Case:
+    a, b = given[one], given[other]
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        alike = a.shape == b.shape and a.dtype == b.dtype
+    else:
+        alike = all(isinstance(each, int | float) and not isinstance(each, bool) and abs(each) < 10**5 for each in (a, b))
+    if not alike:
+        raise TypeError
+    swapped = [*given]
+    swapped[one], swapped[other] = b, a
+    return tuple(swapped)
+
+
+# ── where, and in which direction, the results are wrong ─────────────────────────────────────────────────────────────────
+
+
 def _near(wanted: Sequence[Any], said: Sequence[Any], wrong: Sequence[bool], tolerance: float) -> str:
     """In which direction the wrong results differ from the right ones, if it's the same for all of them."""
     first = wanted[0]
-    if isinstance(first, bool):
-        missed = {b for a, b in zip(wanted, said, strict=True) if a != b}
-        always = "You never return {} wrongly, but you sometimes return {} wrongly."
-        return always.format(*({True, False} - missed), *missed) if len(missed) == 1 else ""
     if not isinstance(first, int | float | Tensor):
         return ""
-    want, got = (torch.cat([_flat(x) for x in results]) for results in (wanted, said))
-    off = got - want
-    if torch.allclose(want, got, rtol=tolerance, atol=tolerance):
-        return ""
-    if isinstance(first, int):  # whole numbers may be labels, so "larger" would mean little
-        if off.abs().max() > 1:
-            return ""
-        if (off >= 0).all() or (off <= 0).all():
-            return f"Where you are wrong, your number is one too {'large' if off.max() > 0 else 'small'}."
-        return "Where you are wrong, you are off by one, sometimes upwards and sometimes downwards."
+    want, got = _all_numbers(wanted), _all_numbers(said)
+    sizes = [torch.as_tensor(each).numel() for each in wanted]
+    parts = [*zip(want.split(sizes), got.split(sizes), strict=True)]
+    factors = [float((w @ g) / (w @ w)) for w, g in parts]
+    scaled = all(torch.allclose(f * w, g, tolerance, tolerance) for (w, g), f in zip(parts, factors, strict=True))
+    if min(sizes) > 1 and len(sizes) > 1 and scaled and not torch.allclose(want, got, tolerance, tolerance):
+        shown = f"{factors[0]:.4g} in the first case and {factors[-1]:.4g} in the last"
+        return f"In each case, every number is multiplied by one factor: {shown}."
     if not isinstance(first, Tensor):  # one number for each case
-        off, tolerance = off[torch.tensor(wrong)], 0.0
-    if (off >= -tolerance).all() or (off <= tolerance).all():
-        return f"Where you are wrong, your numbers are too {'large' if off.sum() > 0 else 'small'}."
-    return ""
+        want, got, tolerance = want[torch.tensor(wrong)], got[torch.tensor(wrong)], 0.0
+    off = got - want
+    if off.abs().max() <= tolerance or not ((off >= -tolerance).all() or (off <= tolerance).all()):
+        return ""
+    more = off.sum() > 0
+    if {*want.tolist(), *got.tolist()} <= {0.0, 1.0}:
+        yes, no = ("True", "False") if more else ("False", "True")
+        return f"You never return {no} wrongly, but you sometimes return {yes} wrongly."
+    if isinstance(first, int):  # whole numbers may be labels, so "larger" would mean little
+        return f"Where you are wrong, your number is one too {'large' if more else 'small'}." if off.abs().max() == 1 else ""
+    return f"Where you are wrong, your numbers are too {'large' if more else 'small'}."

@@ -23,11 +23,6 @@ class Wrong(Exception):
     """Raised for an answer that can't be right; its message is the verdict."""
 
 
-def patience() -> float:
-    """The time limit in seconds for one call of a short function. It is long, because a class may share a machine."""
-    return float(os.environ.get("POSENC_COURSE_PATIENCE", "10"))
-
-
 def run(
     function: Callable[..., Any],
     *arguments: Any,
@@ -41,16 +36,46 @@ def run(
     an answer that writes into its arguments.
     """
     if not callable(function):
-        article = "an" if type(function).__name__[0] in "aeiou" else "a"
-        raise Wrong(
-            f"This check needs a function, not {article} {type(function).__name__}. Pass the function itself, without "
-            "calling it."
-        )
+        raise Wrong(f"This check needs a function, not {named(function)}. Pass the function itself, without calling it.")
     copies = tuple(given.clone() if isinstance(given, Tensor) else copy.deepcopy(given) for given in arguments)
-    result = _in_time(function, copies, call, answers or {}, within or nullcontext())
+    outcome: dict[str, Any] = {}
+
+    def watch(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and answers and (name := answers.get(frame.f_code)):
+            raise Wrong(
+                f"{call} calls the package's own {name}, which already does what you should write. Write your function "
+                "without it."
+            )
+
+    def work() -> None:
+        sys.setprofile(watch if answers else None)
+        try:
+            with within or nullcontext():
+                result = function(*copies)
+                # A generator runs here, so that its errors are raised here and an endless one is cut off.
+                outcome["result"] = list(islice(result, 10_000)) if isinstance(result, Iterator) else result
+        except BaseException as error:
+            outcome["error"] = error
+        finally:
+            sys.setprofile(None)
+
+    _in_time(work, call)
+    error = outcome.get("error")
+    if isinstance(error, Wrong):
+        raise error
+    if isinstance(error, NotImplementedError):
+        raise Wrong(f"{UNTRIED}.")
+    if error:
+        raise Wrong(f"{call} raised {in_a_line(error)}") from error
     if not all(map(_unchanged, arguments, copies)):
         raise Wrong(f"{call} writes into its arguments, so the caller loses the original values. Make a copy first.")
-    return result
+    return outcome["result"]
+
+
+def named(result: Any) -> str:
+    """The type of a result, with its article, as verdicts name it: a list, an int."""
+    name = type(result).__name__
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
 
 
 def in_a_line(error: BaseException) -> str:
@@ -64,56 +89,21 @@ def _unchanged(old: Any, new: Any) -> bool:
     return not isinstance(old, list) or repr(old) == repr(new)
 
 
-def _in_time(
-    function: Callable[..., Any],
-    arguments: tuple[Any, ...],
-    call: str,
-    answers: Mapping[CodeType, str],
-    within: AbstractContextManager[Any],
-) -> Any:
-    """Make the call in its own thread, so that we can stop an endless loop and leave a call behind that sleeps or waits."""
-    outcome: dict[str, Any] = {}
-
-    def watch(frame: FrameType, event: str, _: Any) -> None:
-        if event == "call" and (name := answers.get(frame.f_code)):
-            raise Wrong(
-                f"{call} calls the package's own {name}, which already does what you should write. Write your function "
-                "without it."
-            )
-
-    def work() -> None:
-        if answers:
-            sys.setprofile(watch)
-        try:
-            with within:
-                result = function(*arguments)
-                # A generator runs here, so that its errors are raised here and an endless one is cut off.
-                outcome["result"] = list(islice(result, 10_000)) if isinstance(result, Iterator) else result
-        except BaseException as error:
-            outcome["error"] = error
-        finally:
-            sys.setprofile(None)
-
+def _in_time(work: Callable[[], None], call: str) -> None:
+    """Work in a thread of its own, so that we can stop an endless loop and leave a call behind that sleeps or waits."""
+    # A class may share a machine, so the time for one call of a short function is long.
+    seconds = float(os.environ.get("POSENC_COURSE_PATIENCE", "10"))
     # In the caller's context, so that whatever the answer prints appears below the calling cell.
     worker = threading.Thread(target=contextvars.copy_context().run, args=(work,), daemon=True)
     worker.start()
     try:
-        worker.join(patience())
+        worker.join(seconds)
     finally:
         if late := worker.is_alive():
             threading.Thread(target=_stop, args=(worker,), daemon=True).start()
     if late:
-        raise Wrong(
-            f"{call} didn't return within {patience():g} seconds. Is there an endless loop, or does it wait for something?"
-        )
-    error = outcome.get("error")
-    if isinstance(error, Wrong):
-        raise error
-    if isinstance(error, NotImplementedError):
-        raise Wrong(f"{UNTRIED}.")
-    if error:
-        raise Wrong(f"{call} raised {in_a_line(error)}") from error
-    return outcome["result"]
+        told = "Is there an endless loop, or does it wait for something?"
+        raise Wrong(f"{call} didn't return within {seconds:g} seconds. {told}")
 
 
 class _TooLong(SystemExit):

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
-from types import ModuleType
 from typing import Any, NamedTuple, TypeVar
 
 from posenc_course import checks
@@ -24,10 +23,9 @@ class Wrong(NamedTuple):
     words: str | None
 
 
-TOPICS = [name for name in checks.__all__ if isinstance(getattr(checks, name), ModuleType)]
 CHECKS = {
     f"{topic}.{name}": check
-    for topic in TOPICS
+    for topic in checks.TOPICS
     for name, check in vars(getattr(checks, topic)).items()
     if isinstance(check, Check)
 }
@@ -71,7 +69,7 @@ def wrong(check: str, words: str | None = None, *, blind: bool = False, name: st
     return mark
 
 
-for topic in TOPICS:
+for topic in checks.TOPICS:
     import_module(f"{__name__}.{topic}")
 
 _filled = UNSEEN
