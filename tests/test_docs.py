@@ -121,25 +121,3 @@ def test_readme_names_the_pythons_of_the_workflow_and_the_package() -> None:
     first, last = re.findall(r"With Python (\S+) to (\S+), pip", guide(README))[0]
     assert f'python: ["{first}", "{last}"]' in (ROOT / ".github/workflows/pages.yml").read_text()
     assert f'requires-python = ">={first}"' in (ROOT / "pyproject.toml").read_text()
-
-
-def test_a_session_takes_as_long_as_the_plans_say() -> None:
-    tables = re.findall(r"^\| minutes \| what happens \|\n.*\n((?:\| \d+ \|.*\n)+)", guide(PLANS), re.MULTILINE)
-    assert len(tables) == 1 + len(re.findall("^### (?:Day|Part|Session)", guide(PLANS), re.MULTILINE))
-    said = {int(minutes) for minutes in re.findall(r"(?:sessions|lecture) of (\d+) minutes", guide(PLANS))}
-    assert {sum(map(int, re.findall(r"^\| (\d+)", table, re.MULTILINE))) for table in tables} == said
-
-
-def chapters_in(text: str) -> set[int]:
-    """Of "chapters 5 to 7" and of "chapters 10, 8 and 9"."""
-    first_and_last = re.findall(r"(\d+) to (\d+)", text)
-    return {int(number) for number in re.findall(r"\d+", text)}.union(*(range(int(a), int(b)) for a, b in first_and_last))
-
-
-def test_a_session_is_of_the_chapters_that_its_rows_link() -> None:
-    plans, *_ = guide(PLANS).partition("\n### A project")
-    _, *parts = re.split(r"^### ((?:Day|Part|Session) .*)$", plans, flags=re.MULTILINE)
-    for heading, body in zip(parts[::2], parts[1::2], strict=True):
-        linked = {int(chapter) for chapter in re.findall(r"\(\.\./(?:deeper/)?(\d+)_", body)}
-        named = chapters_in(heading.rpartition("(")[2])
-        assert linked == named, f"{PLANS}, {heading}: its rows are of the chapters {sorted(linked)}"

@@ -503,8 +503,6 @@ FORMULAS = [
     Formula("deeper/16_reach", "That's because $", {"n": 40.0, "T": 32.0}),
     Formula("claims", r"\sqrt{d}\,X", {"d": D, "X": 0.4, "PE": -1.2}, D ** SCALES["paper"][1] * 0.4 - 1.2, inline=True),
     Formula("claims", "for even $k$ and $", {"k": 5.0, "n": D}, 2 * (5 // 2) / D),
-    Formula("inventory", "the sum of the two positions, because $", ANGLES),
-    Formula("inventory", "matrix follows from $", {"m": M}),
     Formula("deeper/04_pendulums", "pairs averages to 0, since $", {"a": 0.4, "b": 1.3}),
     Formula("deeper/10_rope", "product of the two squares is $", SINGULAR | {"det": math.prod(STRETCHES)}),
     Formula("deeper/10_rope", "So the squares are $", SINGULAR, STRETCHES[0] ** 2),

@@ -18,11 +18,9 @@ from zipfile import ZipFile
 import pytest
 from bs4 import BeautifulSoup
 
-from tests.pages import BOOK, CHAPTERS, markdown, read
+from tests.pages import BOOK, CHAPTERS, TEXTS, markdown, read
 from tests.prose import options, page_named
 from tests.test_docs import SHORT_ROUTE
-from tests.test_inventory import PAGE, TESTS, key
-from tests.test_inventory import questions as asked
 from tools.teaching.quizzes import main, moodle, qti, quizzes
 
 
@@ -177,22 +175,13 @@ def test_a_chapters_quiz_is_in_its_file_word_for_word(files: dict[str, list[Ques
         assert right == [answer == "Yes" for _, _, answer, _ in options(text)], name
 
 
-def test_the_inventory_is_in_its_files_with_its_key(files: dict[str, list[Question]]) -> None:
-    """The first test has no reasons, because they belong to both tests; those of the second one name the misconception."""
-    reasons = dict(re.findall(r"^\*\*(\d+)\.\*\* (.*?)\n\n", PAGE.partition("\n## The key\n")[2], re.MULTILINE | re.DOTALL))
-    for place, test in enumerate(TESTS):
-        (section,) = re.findall(rf"^## The {test} test$(.*?)^## ", PAGE, re.MULTILINE | re.DOTALL)
-        section = re.sub(r"^\*\*\d+\.\*\* |^- \*\*[A-Z]\.\*\* |^\([\w-]+\)=$", "", section, flags=re.MULTILINE)
-        there = files[f"inventory_{test}"]
-        asks = [question._replace(reasons=[""] * 3) for question in there]
-        assert bare(text_of("".join(question.html for question in asks))) == bare(section)
-        assert drawn(asks) == formulas(section)
-        for (number, letters), question in zip(asked(test).items(), there, strict=True):
-            right, believed = key()[number][place], key()[number][place + 2]
-            assert question.right == [letter == right for letter in letters]
-            for letter, reason in zip(letters, question.reasons, strict=True):
-                word = "Yes." if letter == right else "No. This is the misconception." if letter in believed else "No."
-                assert bare(text_of(reason)) == ("" if test == "first" else bare(f"{word} {reasons[str(number)]}")), number
+def test_the_inventory_is_in_its_files_word_for_word(files: dict[str, list[Question]]) -> None:
+    (section,) = re.findall(r"^## The questions$(.*?)^## ", TEXTS["inventory"].read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    section = re.sub(r"^\*\*\d+\.\*\* |^- \*\*[A-Z]\.\*\* ", "", section, flags=re.MULTILINE)
+    there = files["inventory"]
+    assert bare(text_of("".join(question.html for question in there))) == bare(section)
+    assert drawn(there) == formulas(section)
+    assert all(question.right.count(True) == 1 for question in there)
 
 
 def test_reasons_link_to_pages_that_exist(tmp_path: Path) -> None:
@@ -201,7 +190,7 @@ def test_reasons_link_to_pages_that_exist(tmp_path: Path) -> None:
     for quiz in quizzes(site):
         for question in from_moodle(moodle(quiz)):
             links |= {str(link["href"]) for link in BeautifulSoup(question.html, "html.parser").select("a")}
-    assert len(links) > 30
+    assert links
     for link in links:
         page = BOOK / urldefrag(link).url.removeprefix(f"{site}/book/")
         assert page.with_suffix(".ipynb").is_file() or page.with_suffix(".md").is_file(), link
@@ -209,7 +198,7 @@ def test_reasons_link_to_pages_that_exist(tmp_path: Path) -> None:
 
 
 def test_one_command_writes_all_files(tmp_path: Path) -> None:
-    names = {*CHAPTERS, *(f"inventory_{test}" for test in TESTS)}
+    names = {*CHAPTERS, "inventory"}
     for _ in range(2):  # the second time, over the first files
         assert main(tmp_path) == 0
     assert {path.name for path in tmp_path.iterdir()} == {f"{name}{suffix}" for name in names for suffix in (".xml", ".zip")}

@@ -1,11 +1,10 @@
-"""Writes the quizzes of all chapters, and both tests of the concept inventory, as files for learning systems.
+"""Writes the quizzes of all chapters, and the concept inventory, as files for learning systems.
 
     python -m tools.teaching.quizzes _quizzes [https://example.org/course]
 
 Each quiz becomes two files: NAME.xml, which Moodle imports into its question bank, and NAME.zip, a package in the standard
-format QTI 1.2, which Canvas imports. Both hold the key and the reason for every option. The first test of the inventory has no
-reasons, because they would give away the key of the second one, too. If the address of the published site is given, the reasons
-link to its pages.
+format QTI 1.2, which Canvas imports. Both hold the key and, for the chapters, the reason for every option. If the address of
+the published site is given, the reasons link to its pages.
 """
 
 from __future__ import annotations
@@ -57,11 +56,11 @@ class Quiz(NamedTuple):
 
 
 def quizzes(site: str = "") -> Iterator[Quiz]:
-    """Those of the chapters, then the two tests of the inventory. Raises ValueError if a source isn't in its form."""
+    """Those of the chapters, then the inventory. Raises ValueError if a source isn't in its form."""
     book = f"{site.rstrip('/')}/book/" if site else ""
     for path in sorted((ROOT / "text").glob("*.md")):
         yield of_chapter(path.stem, path.read_text("utf-8"), book)
-    yield from of_inventory(INVENTORY.read_text("utf-8"), book)
+    yield of_inventory(INVENTORY.read_text("utf-8"), book)
 
 
 def section(text: str, heading: str) -> str:
@@ -82,22 +81,15 @@ def of_chapter(name: str, text: str, book: str) -> Quiz:
     return Quiz(name, f"Chapter {int(name[:2])}: {title}", f"{book}{name}.html", questions)
 
 
-def of_inventory(text: str, book: str) -> Iterator[Quiz]:
-    """Both tests. The reasons of the second one are the key's, preceded by a word on the option that was chosen."""
-    key = section(text, "The key")
-    reasons = dict(re.findall(r"^\*\*(\d+)\.\*\* (.*?)\n\n", key, re.MULTILINE | re.DOTALL))
-    cells = {row[0]: row[1:] for row in re.findall(r"^\| (\d+) \| (.*?) \| (.*?) \| (.*?) \| (.*?) \|$", key, re.MULTILINE)}
+def of_inventory(text: str, book: str) -> Quiz:
+    """The inventory, without reasons: it's taken before the course, and its key is on its page."""
+    right = dict(re.findall(r"^\| (\d+) \| (\w) \|", section(text, "The key"), re.MULTILINE))
     form = r"^\*\*(\d+)\.\*\* (.*?)\n\n((?:- \*\*[A-Z]\.\*\* [^\n]*\n)+)"
-    for place, which in enumerate(("first", "second")):
-        questions = []
-        for number, words, listed in re.findall(form, section(text, f"The {which} test"), re.MULTILINE | re.DOTALL):
-            right, believed = cells[number][place], cells[number][place + 2].split(" or ")
-            options = []
-            for letter, option in re.findall(r"^- \*\*([A-Z])\.\*\* (.*)$", listed, re.MULTILINE):
-                says = "**Yes.**" if letter == right else f"**No.**{' This is the misconception.' * (letter in believed)}"
-                options.append(Option(option, letter == right, f"{says} {reasons[number]}" if which == "second" else ""))
-            questions.append(Question(words, options))
-        yield Quiz(f"inventory_{which}", f"Concept inventory: the {which} test", f"{book}teaching/inventory.html", questions)
+    questions = []
+    for number, words, listed in re.findall(form, section(text, "The questions"), re.MULTILINE | re.DOTALL):
+        options = re.findall(r"^- \*\*([A-Z])\.\*\* (.*)$", listed, re.MULTILINE)
+        questions.append(Question(words, [Option(option, letter == right[number], "") for letter, option in options]))
+    return Quiz("inventory", "What do you believe about positions?", f"{book}teaching/inventory.html", questions)
 
 
 # ── their texts ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -172,7 +164,7 @@ def moodle(quiz: Quiz) -> bytes:
             element("defaultgrade", "1"),
             element("penalty", "0"),
             element("single", "true"),
-            element("shuffleanswers", "false"),  # the key of the inventory names options by their letters
+            element("shuffleanswers", "false"),
             element("answernumbering", "ABCD"),
             type="multichoice",
         )
