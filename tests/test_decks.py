@@ -53,7 +53,7 @@ def minutes(slides: list[Tag]) -> int:
 
 
 def test_plans_lead_to_every_deck() -> None:
-    assert re.findall(r'href="\.\./decks/(\w+)\.html"', PLANS) == sorted(DECKS, key=PLANS.index)
+    assert re.findall(r'href="\.\./decks/(\w+)\.html"', PLANS) == [*PLANNED, *(name for name in DECKS if name not in PLANNED)]
 
 
 @pytest.mark.parametrize("name", PLANNED)

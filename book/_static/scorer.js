@@ -1,0 +1,12 @@
+// Search: a page that is named for a word of the question comes first, then chapters; the package's names and pages below others last.
+// The other numbers are Sphinx's own.
+var Scorer = {
+  score: ([page, , , description, score]) => {
+    const words = new URLSearchParams(location.search).get("q").toLowerCase().match(/\w+/g) ?? [];
+    const named = words.some((word) => word.length > 2 && page.split("/").pop().includes(word)) ? 15 : 0;
+    const kind = /^book\/\d/.test(page) ? 6 : /deeper|exercises/.test(page) ? -2 : 0;
+    return score + named + kind - (description ? 25 : 0);
+  },
+  objNameMatch: 11, objPartialMatch: 6, objPrio: { 0: 15, 1: 5, 2: -5 }, objPrioDefault: 0,
+  title: 15, partialTitle: 7, term: 5, partialTerm: 2,
+};
