@@ -295,37 +295,6 @@ def citations_come_from_the_bibliography(page: Page) -> Iterator[str]:
                     yield f"{where} has the year {year} beside {keys}, which are of others: correct it, or move the citation"
 
 
-def keys_agree_with_entries(data: BibliographyData) -> Iterator[str]:
-    """Author and year of a key are the entry's, and so is the year in an arXiv number, an ACL address or a volume."""
-    for key, entry in data.entries.items():
-        year = entry.fields["year"]
-        fields = {name: entry.fields[name] for name in entry.fields}
-        author = entry.persons["author"][0]
-        surname = " ".join(author.prelast_names + author.last_names)
-        names = {
-            re.sub(r"[^a-z]", "", form.lower()) for form in (bare(surname), bare(re.sub(r'\\"\{?([aou])', r"\1e", surname)))
-        }
-        form = r"[a-z0-9]+?" if not author.first_names else "|".join(sorted(names))  # an organisation has none
-        if not re.fullmatch(rf"(?:{form}){year}[a-z0-9]*", key):
-            yield f"{key}: the entry is by {bare(surname)}, {year}: write author, year and a word of the title"
-        for stated, number in re.findall(r"First posted in (\d{4}) as arXiv:(\d\d)", fields.get("note", "")):
-            if stated != f"20{number}":
-                yield f"{key}: an arXiv number of 20{number} was not posted in {stated}: correct the note"
-        of = {f"20{number}" for number in re.findall(r"^arXiv:(\d\d)", fields.get("note", ""))}
-        where = " ".join(fields.get(name, "") for name in ("doi", "url", "booktitle"))
-        of |= {f"20{number}" for number in re.findall(r"\b[A-Z](\d\d)-\d{4}\b", where)}
-        of |= {
-            number
-            for found in re.findall(r"v1/(20\d\d)\.|EMNLP (20\d\d)|the (20\d\d) Conference", where)
-            for number in found
-            if number
-        }
-        if "Advances in Neural" in where:
-            of.add(str(int(fields["volume"]) + 1987))
-        if of - {year}:
-            yield f"{key}: its address or volume is of {', '.join(sorted(of))}, not of {year}: correct one of them"
-
-
 def quotations_are_in_the_file(page: Page) -> Iterator[str]:
     """A number in a sentence that cites is tied, as a quoted figure or as our own; the figure's source is cited nearby."""
     for where, text in [("the prose", page.text), *page.captions]:
@@ -343,21 +312,6 @@ def quotations_are_in_the_file(page: Page) -> Iterator[str]:
                     )
 
 
-@functools.cache
-def methods() -> dict[str, str]:
-    """The keys of the entries whose titles begin with a name and a colon, such as YaRN's, by this name."""
-    titles = {bare(entry.fields["title"]): key for key, entry in bibliography().entries.items()}
-    return {found[1]: key for title, key in titles.items() if (found := re.match(r"([A-Z]\w*[A-Z][\w-]*)[^:]*:", title))}
-
-
-def sources_are_those_of_what_is_named(page: Page) -> Iterator[str]:
-    """ "YaRN {cite:p}`…`" cites the paper with this name."""
-    for where, text in [("the prose", page.text), *page.captions]:
-        for name, keys in re.findall(rf"([\w-]+)[*)\s(,]+{CITE}", text):
-            if methods().get(name, keys) not in keys:
-                yield f"{where} cites {keys} for {name}, and the paper is {methods()[name]}: correct the key"
-
-
 RULES: list[Rule] = [
     numbers_are_held,
     ties_hold,
@@ -366,6 +320,5 @@ RULES: list[Rule] = [
     quiz_is_decided,
     citations_come_from_the_bibliography,
     quotations_are_in_the_file,
-    sources_are_those_of_what_is_named,
 ]
 PAGES = [*NOTEBOOKS, *(name for name in TEXTS if name not in ("api", "bibliography"))]

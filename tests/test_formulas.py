@@ -1,13 +1,11 @@
 """The formulas on the pages are true as written if their symbols mean what the package computes.
 
 Each row names a page, a piece that finds one formula on it, how many equations of it are evaluated, and the values of the
-symbols. A piece that ends in $ is the text before an inline formula, which is then evaluated whatever it says. The test of
-the test changes every sign, number, root, quotient and function of every formula in turn: an equation must break.
+symbols. A piece that ends in $ is the text before an inline formula, which is then evaluated whatever it says.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 import re
 from typing import Any, NamedTuple
@@ -296,7 +294,6 @@ class Formula(NamedTuple):
     bare: Any = None  # what a part without a sign of equality is
     equations: tuple[int, ...] = ()  # which of its equations, if not all
     inline: bool = False
-    harmless: tuple[str, ...] = ()  # other signs that leave it true
 
 
 FORMULAS = [
@@ -310,7 +307,7 @@ FORMULAS = [
     Formula("deeper/04_pendulums", r"\omega \cos \omega t", PENDULUM),
     Formula("05_norm", r"W_{\text{word}}\, x", SPLIT | {"W": MIX, "W_word": MIX[:, 0], "W_position": MIX[:, 1]}),
     Formula("05_norm", r"= \sum_{i=0}^{d/2-1} (", TABLE),
-    Formula("deeper/05_norm", r"= 2 \sqrt{\sum_i", TABLE, harmless=(r"\mathrm{PE}(m - \Delta) \rVert",)),
+    Formula("deeper/05_norm", r"= 2 \sqrt{\sum_i", TABLE),
     Formula("deeper/05_norm", r"\underbrace{\lVert \bar p", TABLE | {"barp": ROWS.mean(0), "L": 30, "number of m": 30}),
     Formula("05_norm", r"\frac{d/2}{d/2 + f^2", {"d": 8, "f": 1.7, "sigma": 0.6}),
     Formula("06_shift", r"\phantom{-}\cos\omega\Delta \cdot", ANGLES),
@@ -330,20 +327,8 @@ FORMULAS = [
     Formula("09_relative", r"\underbrace{x_m^{\mathsf T} M x_n}", SUMMED | {"score": summed_score}),
     Formula("09_relative", r"a_{\text{clip}(m-n)}", SHAW | {"m": 17.0, "n": 15.0, "Delta": 2.0}),
     Formula("09_relative", r"a_{\text{clip}(m-n)}", SHAW | {"m": 2.0, "n": 15.0, "Delta": -9.0}),
-    Formula(
-        "09_relative",
-        r"\left\lfloor S\,",
-        T5 | {"Delta": 37.0},
-        int(t5_buckets([37], causal=False)[0]),
-        harmless=("S + 1", "S - 2"),
-    ),
-    Formula(
-        "09_relative",
-        r"\left\lfloor S\,",
-        T5 | {"Delta": 900.0},
-        int(t5_buckets([900], causal=False)[0]),
-        harmless=(r"\Delta \cdot",),
-    ),
+    Formula("09_relative", r"\left\lfloor S\,", T5 | {"Delta": 37.0}, int(t5_buckets([37], causal=False)[0])),
+    Formula("09_relative", r"\left\lfloor S\,", T5 | {"Delta": 900.0}, int(t5_buckets([900], causal=False)[0])),
     Formula("10_rope", r"(R_n\, k)", ROTATED | {"score": rope_score}),
     Formula("10_rope", r"(R_m q)^{\mathsf T} R_n k", ROTATED, inline=True),
     Formula(
@@ -414,8 +399,8 @@ FORMULAS = [
     Formula("deeper/16_reach", r"\rho(\Delta) = ", TABLE | {"rho": lambda by: float(similarity([by], D)[0]) / (D / 2)}),
     Formula("deeper/16_reach", r"\frac{e^{z}}{e^{b}", {"b": 1.5, "z": 0.7}),
     Formula("deeper/16_reach", r"\ln(n - 1) + ", {"n": 40.0, "sigma": 1.3}, lead_for_half(40, 1.3)),
-    Formula("deeper/16_reach", r"\lfloor \frac{m + 1}{", {"m": 8191.0}, STAIR, harmless=("m + 2",)),
-    Formula("deeper/16_reach", r"\lfloor \frac{m + 1}{", {"m": 16_382.0}, STAIR, harmless=("m - 1", "8193")),
+    Formula("deeper/16_reach", r"\lfloor \frac{m + 1}{", {"m": 8191.0}, STAIR),
+    Formula("deeper/16_reach", r"\lfloor \frac{m + 1}{", {"m": 16_382.0}, STAIR),
     Formula("glossary", "among $n$ keys has the weight $", LEAD, diluted(3, *[0.0] * 39)),
     Formula("glossary", "their dot product divided by $", {"d_head": D}, divisor()),
     Formula("glossary", "looks only at positions $", EACH, causal_mask(torch.arange(6), torch.arange(6)).numpy()),
@@ -549,23 +534,6 @@ def problem(formula: Formula, part: str, *, bare: bool) -> str | None:
     return None if same else f"{side.text} is {side.value}, and should be {formula.bare}"
 
 
-# A single sign, with an index or an argument, states nothing.
-SIGN = r"(?:[a-zA-Z]|\\[a-zA-Z]+(?:\{\w+\})?)(?:_(?:\w|\\\w+(?:\{\w+\})?|\{[\w\\,]+\}))?(?:\(\\?\w+\))?"
-EXCUSED = {
-    **dict.fromkeys(("W^Q", "W^K", "W^V"), "a matrix's name in other texts"),
-    r"\lvert D \rvert": "another text's name for the width",
-}
-
-
-@pytest.mark.parametrize("name", ["glossary", "notation"])
-def test_every_formula_of_a_line_is_evaluated(name: str) -> None:
-    text = text_of(name)
-    evaluated_at = {place.span(1) for formula in FORMULAS if formula.page == name for place in places(formula, text)}
-    left = [place[1] for place in re.finditer(INLINE, text) if place.span(1) not in evaluated_at]
-    missing = [formula for formula in left if not re.fullmatch(SIGN, formula) and formula not in EXCUSED]
-    assert not missing, f"{name}: nothing evaluates {missing}: add each to FORMULAS, or to EXCUSED with the reason"
-
-
 # Displayed formulas that nothing here evaluates.
 EXCUSED_DISPLAYS = {
     r"\int_{1/b}^{1}": "an approximation, which the page's figure compares with the sum",
@@ -589,52 +557,6 @@ def test_every_displayed_formula_is_evaluated(name: str) -> None:
     assert not missing, f"{name}: nothing evaluates {missing}: add each to FORMULAS, or to EXCUSED_DISPLAYS with the reason"
 
 
-LETTER = r"(?<![\\a-zA-Z])[a-zA-Z](?![a-zA-Z])|\\(?:omega|Delta|sigma|rho)|\\text\{\w+\}"
-FUNCTION_OF_A_SUM = r"\\(?:ln|log|sin|cos|det)\b.*[-+]"
-EXCUSED_IN_THE_TEXT = {
-    r"d/(2 \log_{10} \text{base})": "how many pairs there are, on average",
-    r"\sigma\sqrt{2 \ln n}": "an approximation for many scores",
-    r"\sin^2 + \cos^2 = 1": "of any angle",
-    r"\sin^2 + \cos^2": "of any angle",
-    **dict.fromkeys((r"\sin(m + 0.5)", r"\sin(\omega_i m + 0.5)", r"\sin(\omega m + 0.5)"), "a wave that the text assumes"),
-    r"\sin \omega(m+1) = a \sin \omega m": "what a factor would have to do, and can't",
-    r"\cos(\varphi + \omega\Delta)": "a definition",
-    r"s \ln(m+1) + b": "a paper's definition",
-}
-
-
-@pytest.mark.parametrize("name", [*pages.NOTEBOOKS, *pages.TEXTS])
-def test_every_root_quotient_and_function_of_a_sum_in_the_text_is_evaluated(name: str) -> None:
-    """Roots and quotients, of several letters or in brackets; copies of what is evaluated, or of its part, are evaluated."""
-    text, right = text_of(name), copies()
-    evaluated_at = {place.span(1) for formula in FORMULAS if formula.page == name for place in places(formula, text)}
-    left = [place[1] for place in re.finditer(INLINE, text) if place.span(1) not in evaluated_at]
-    missing = [
-        formula
-        for formula in left
-        if formula not in EXCUSED_IN_THE_TEXT
-        and not any(unspaced(formula) in known for known in right)
-        and (
-            re.search(FUNCTION_OF_A_SUM, formula)
-            or (
-                re.search(r"\\sqrt|\\frac|\)\s*/|/\s*\(", formula)
-                and len({*re.findall(LETTER, re.sub(r"_(?:\w|\{.*?\}+|\\text\{\w+\})", "", formula))}) > 1
-            )
-        )
-    ]
-    assert not missing, f"{name}: nothing evaluates {missing}: add each to FORMULAS, or to EXCUSED_IN_THE_TEXT with the reason"
-
-
-def unspaced(formula: str) -> str:
-    return re.sub(rf"{latex.SPACES}|[\s&]", "", formula)
-
-
-@functools.cache
-def copies() -> frozenset[str]:
-    """The formulas of all pages that are evaluated."""
-    return frozenset(unspaced(formula) for row in FORMULAS for formula in found(row, text_of(row.page)))
-
-
 def test_what_is_calculated_in_numbers_is_right() -> None:
     """Of all pages and assignments, the equations without any symbol."""
     paths = sorted([*pages.NOTEBOOKS.values(), *(pages.ROOT / "exercises/source").rglob("*.ipynb")])
@@ -653,31 +575,6 @@ def test_what_is_calculated_in_numbers_is_right() -> None:
     assert right > 15
 
 
-def way(matrix: Any) -> str:
-    """Where a rotation by less than half a turn takes the first axis: up, or down."""
-    return "counterclockwise" if matrix[1, 0] > 0 else "clockwise"
-
-
-WAYS = {r"\b(?:hands?|clocks?|tables?)\b": way(shift_matrix(0.6, 2)), r"\b(?:RoPE|package)\b": way(rope(0.6))}
-
-
-@pytest.mark.parametrize("name", [*pages.NOTEBOOKS, *pages.TEXTS])
-def test_rotations_go_the_way_that_is_said(name: str) -> None:
-    """Matrices, and in a clause with one direction, the table's hands and RoPE."""
-    text = text_of(name)
-    said = [
-        (matrix, way(latex.sides(matrix, dict(BLOCK))[0].value), word)
-        for matrix, word in re.findall(r"\$(\\begin\{pmatrix\}[^$]*)\$, which rotates it (\w+)", text)
-    ]
-    for clause in re.split(r"[.,;:!?()|\n]", text):
-        words = {*re.findall(r"\b(?:counter)?clockwise\b", clause)}
-        said += [(clause, right, word) for subject, right in WAYS.items() for word in words if re.search(subject, clause)][
-            : len(words) == 1
-        ]
-    wrong = [(what, word) for what, right, word in said if word != right]
-    assert not wrong, f"{name}: correct the direction of {wrong}"
-
-
 CASES = pytest.mark.parametrize("formula", FORMULAS, ids=[f"{of.page}-{of.piece}" for of in FORMULAS])
 
 
@@ -693,34 +590,3 @@ def test_formula_holds_as_it_stands(formula: Formula) -> None:
         for part in [*equations, *bare]:
             false = problem(formula, part, bare=part in bare)
             assert not false, f"{formula.page}: {part}\n{false}: correct the formula, or, if the package is wrong, the package"
-
-
-CHANGED = {"-": "+", "+": "-", "/": r"\cdot ", r"\sqrt": "", r"\sin": r"\cos", r"\cos": r"\sin", r"\le": r"\ge"}
-
-
-def mutations(display: str) -> list[str]:
-    """Every sign, root, quotient and function changed, and every number raised by one, in turn.
-
-    Not in what is only drawn or only an index's range.
-    """
-    hidden = [match.span() for match in re.finditer(r"\\phantom\{.*?\}|\\text\{[^{}]*\}|\\begin\{\w+\}|\\end\{\w+\}", display)]
-    changeable = re.finditer(r"[-+/]|\\(?:sqrt|sin|cos|le)(?![a-zA-Z])|(?<![\d_.])\d+(?![\d.])", display)
-    return [
-        display[: of.start()] + (CHANGED[of[0]] if of[0] in CHANGED else str(int(of[0]) + 1)) + display[of.end() :]
-        for of in changeable
-        if not any(start <= of.start() < end for start, end in hidden)
-    ]
-
-
-@CASES
-def test_formula_fails_with_another_sign_or_number(formula: Formula) -> None:
-    equations, bare = evaluated(formula, found(formula, text_of(formula.page))[0])
-    silent = []
-    for part in [*equations, *bare]:
-        for other in mutations(part):
-            try:
-                if not problem(formula, other, bare=part in bare) and not any(piece in other for piece in formula.harmless):
-                    silent.append(other)
-            except (latex.Unreadable, ArithmeticError, IndexError, ValueError):
-                continue  # it broke, and not in silence
-    assert silent == [], "these are wrong, and no test notices:\n" + "\n".join(silent)

@@ -85,12 +85,3 @@ def test_newer_side_is_kept(page: text.Page, side: int, capsys: pytest.CaptureFi
     assert "Written last." in page[side].read_text()
     assert text.main([], from_notebooks=side == 1) == 0
     assert "Written last." in page[1 - side].read_text()
-
-
-def test_new_text_gets_a_notebook(page: text.Page) -> None:
-    (page.text.parent / "source").mkdir()
-    (page.text.parent / "source/02_new.md").write_text("# New\n")
-    assert text.main(["source/02_new"]) == 0
-    made = text.read(page.notebook.parents[1] / "exercises/source/02_new/02_new.ipynb")
-    nbformat.validate(made)
-    assert [cell.source for cell in made.cells] == ["# New"]
