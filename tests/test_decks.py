@@ -80,18 +80,6 @@ def test_slides_have_few_words_and_titles_of_their_own(site: Site, name: str) ->
 
 
 @pytest.mark.parametrize("name", DECKS)
-def test_formulas_are_those_of_the_chapters(name: str) -> None:
-    """Letter by letter, but for spaces, so that what test_formulas.py evaluates holds for the slides, too."""
-
-    def unspaced(text: str) -> str:
-        return re.sub(r"\\[,!;]|\\phantom\{.\}|[\s&]", "", text)
-
-    chapters = unspaced("".join(path.read_text(encoding="utf-8") for path in (ROOT / "text").rglob("*.md")))
-    for formula in re.findall(r"(?<!\$)\$([^$\n]+)\$(?!\$)", pages.TEXTS[name].read_text(encoding="utf-8")):
-        assert unspaced(formula) in chapters, f"{formula} is in no chapter: copy it from there"
-
-
-@pytest.mark.parametrize("name", DECKS)
 def test_links_lead_somewhere(site: Site, name: str) -> None:
     for element in site.soup(deck(name)).select("[href], [src]"):
         link = str(element.get("href") or element.get("src"))
