@@ -50,14 +50,14 @@ def rope(angle: float) -> Any:
     return torch.cat([apply_rope(rows[:, :, i : i + 1], cos, sin, interleaved=True)[0, 0] for i in range(D)]).T.numpy()
 
 
-def commuting() -> tuple[Any, Any, Any]:
-    """A matrix that commutes with every shift, and its numbers a and b."""
+def commuting() -> Any:
+    """A matrix that commutes with every shift."""
     a, b = RANDOM.normal(size=(2, D // 2))
     blocks = [a[i] * np.eye(2) + b[i] * np.array([[0.0, 1.0], [-1.0, 0.0]]) for i in range(D // 2)]
     matrix = np.zeros((D, D))
     for i, block in enumerate(blocks):
         matrix[2 * i : 2 * i + 2, 2 * i : 2 * i + 2] = block
-    return matrix, a, b
+    return matrix
 
 
 OMEGA = frequencies(D).numpy()
@@ -65,7 +65,7 @@ TABLE: Names = {"PE": pe, "R": shift, "omega": OMEGA, "d": D, "m": M, "n": N, "D
 ANGLES: Names = {"omega": 0.3, "m": 17.0, "n": 5.0, "Delta": 2.6, "varphi": 0.7}
 BASE: Names = TABLE | {"base": 10_000.0, "lambda": wavelengths(D).numpy(), "lambda_last": wavelengths(D).numpy()[-1]}
 SUMMED: Names = {"x": X, "p": sinusoidal_table(range(40), D).numpy(), "W_q": W_Q, "W_k": W_K, "M": W_Q.T @ W_K, "m": M, "n": N}
-COMMUTING, A, B = commuting()
+COMMUTING = commuting()
 ROWS = np.stack([pe(m) for m in range(30)])
 Q_PAIRS, K_PAIRS = (x[0::2] + 1j * x[1::2] for x in (Q, K))
 ROTATED: Names = {"R": rope, "q": Q, "k": K, "m": M, "n": N, "Delta": M - N, "omega": OMEGA, "number of i": D // 2}
@@ -145,17 +145,6 @@ def reflected_score(m: float, n: float) -> float:
     return float((rotated[0] * rotated[1]).sum()) / math.sqrt(D)
 
 
-def alternating() -> Names:
-    """An arrow in a plane, reflected in lines at the angles a, with a sign that alternates."""
-    a = RANDOM.uniform(-0.3, 0.3, size=10)
-    scheme = ReflectedPositions(2, 1).double()
-    scheme.mirror.weight.data = torch.eye(2, dtype=torch.float64)
-    across = torch.tensor(np.stack((-np.sin(a), np.cos(a)), axis=1))[None]
-    with torch.no_grad():
-        x, y = scheme.locate(across, torch.arange(10), None)[0, 0, :, :, 0].T.numpy()  # the arrow begins at the angle 0
-    return {"psi": (-1.0) ** np.arange(10) * np.arctan2(y, x), "a": a, "l": 7.0}
-
-
 def delta_rule() -> Names:
     """A state that corrects what each key finds in it; its vectors are columns."""
     k, v = RANDOM.normal(size=(2, 20, D, 1))
@@ -210,7 +199,6 @@ COMPLEX: Names = {"z_q": Q_PAIRS[0], "barz_k": K_PAIRS[0].conj(), "omega": OMEGA
 MIXED = np.array([[math.cos(0.4), -math.sin(0.4)], [math.sin(1.3), math.cos(1.3)]])
 SINGULAR: Names = {"theta": 0.4, "theta'": 1.3}
 STRETCHES = [float(factor) for factor in np.linalg.svd(MIXED)[1]]
-EQUAL_SHARE = (3.0 - math.log(sum(math.exp(-0.25 * j) for j in range(1000)))) / 0.25
 NTK_BASE = float(ntk_aware(frequencies(D), 8.0)[1]) ** (-D / 2)
 FIRST = attention_weights(*torch.zeros(2, 40, D, dtype=torch.float64), mask=causal_mask(torch.arange(40), torch.arange(40)))[
     :, 0
@@ -313,20 +301,14 @@ FORMULAS = [
     Formula("06_shift", r"\phantom{-}\cos\omega\Delta \cdot", ANGLES),
     Formula("06_shift", r"\begin{pmatrix} \sin \omega(m+\Delta)", ANGLES),
     Formula("06_shift", r"\mathrm{PE}(m + \Delta) = R(\Delta)", TABLE),
-    Formula("deeper/06_shift", r"\mathrm{PE}(256a + b)", TABLE | {"a": 3.0, "b": 77.0}, equations=(0,)),
     Formula("06_shift", r"\sin(\omega m + \varphi)", ANGLES),
     Formula("06_shift", r"\sin\omega m\,\cos\omega n - ", ANGLES),
     Formula("06_shift", r"\underbrace{x_m^{\mathsf T} M x_n}", SUMMED | {"score": summed_score}),
     Formula("06_shift", r"M = W_q^{\mathsf T} W_k .", SUMMED | {"score": summed_score}),
     Formula("06_shift", r"p_{m+1}^{\mathsf T} M\, p_{n+1}", SUMMED | {"R": shift(1)}),
     Formula("06_shift", r"M R = R M", {"M": COMMUTING, "R": shift(3)}),
-    Formula("06_shift", r"a_i \begin{pmatrix}", {"a": A, "b": B, "i": 1.0, "I": np.eye(2), "J": np.array([[0, 1], [-1, 0]])}),
-    Formula("deeper/06_shift", r"= B \begin{pmatrix}", ANGLES | {"B": np.array([[1, 0], [math.cos(0.7), math.sin(0.7)]])}),
-    Formula("06_shift", r"\sum_{i} a_i \cos", TABLE | SUMMED | {"M": COMMUTING, "a": A, "b": B, "Delta": M - N}),
     Formula("07_base", r"\lambda_0 &= 2\pi", BASE),
     Formula("09_relative", r"\underbrace{x_m^{\mathsf T} M x_n}", SUMMED | {"score": summed_score}),
-    Formula("09_relative", r"a_{\text{clip}(m-n)}", SHAW | {"m": 17.0, "n": 15.0, "Delta": 2.0}),
-    Formula("09_relative", r"a_{\text{clip}(m-n)}", SHAW | {"m": 2.0, "n": 15.0, "Delta": -9.0}),
     Formula("09_relative", r"\left\lfloor S\,", T5 | {"Delta": 37.0}, int(t5_buckets([37], causal=False)[0])),
     Formula("09_relative", r"\left\lfloor S\,", T5 | {"Delta": 900.0}, int(t5_buckets([900], causal=False)[0])),
     Formula("10_rope", r"(R_n\, k)", ROTATED | {"score": rope_score}),
@@ -357,7 +339,6 @@ FORMULAS = [
     Formula("11_alibi", r"e^{a - s\Delta}", {"a": 0.8, "s": 0.25, "Delta": 7.0}),
     Formula("11_alibi", r"\frac{e^{a_n + c}}", {"a": RANDOM.normal(size=6), "n": 2.0, "c": 0.6, "number of j": 6}),
     Formula("11_alibi", r"\frac{1 - e^{-sk}}{1 - e^{-sL}}", {"s": 0.25, "k": 4.0, "L": 9.0}, nearest_share(0.25, 4, 9)),
-    Formula("deeper/11_alibi", r"\sum_{j \ge 0}", {"s": 0.25, "c": 3.0, "Delta": EQUAL_SHARE}, equations=(1,)),
     Formula("deeper/11_alibi", r"s\,n - s\,m", {"s": 0.25, "m": M, "n": N}),
     Formula("11_alibi", r"2^{-8h/H}", {"h": 3.0, "H": 8.0}, float(alibi_slopes(8)[2]), inline=True),
     Formula(
@@ -370,7 +351,6 @@ FORMULAS = [
     ),
     Formula("13_stretching", r"s^{\,d/(d-2)}", {"s": 8.0, "d": D, "base": 10_000.0, "base'": NTK_BASE}),
     Formula("13_stretching", r"\gamma_i\,\omega_i + (1", llama3_parts(), equations=(0,)),
-    Formula("deeper/13_stretching", r"\omega''_i\,m - ", {"omega''": OMEGA, "omega'": OMEGA / 3, "i": 1.0, "m": M, "n": N}),
     Formula("14_layers", r"\cos(\bar x_m, \bar x_n)", averaged()),
     Formula("deeper/14_layers", r"\mathrm{E}[\bar x", overlapping(9, 4, 3, 1.7)),
     Formula(
@@ -380,7 +360,6 @@ FORMULAS = [
     Formula("15_contextual", r"S_m = f_m\, S_{m-1} + ", FORGETTING),
     Formula("15_contextual", r"H_l = I - 2 w_l", REFLECTED, inline=True),
     Formula("deeper/15_contextual", r"q_m^{\mathsf T} P_m P_n", REFLECTED, equations=(1,)),
-    Formula("deeper/15_contextual", r"(-1)^l \cdot 2 a_l", alternating()),
     Formula("deeper/15_contextual", r"\left(I - \beta_m", delta_rule()),
     Formula("17_choosing", r"a_m = \frac{1}{m + 1}", {"a": FIRST, "m": M}),
     Formula("18_released", r"\cos(\varphi + 2\omega", {"omega": 0.3, "Delta_1": 4.0, "varphi": math.pi - 0.3 * 4}),
@@ -492,7 +471,7 @@ FORMULAS = [
     Formula("deeper/10_rope", "product of the two squares is $", SINGULAR | {"det": math.prod(STRETCHES)}),
     Formula("deeper/10_rope", "So the squares are $", SINGULAR, STRETCHES[0] ** 2),
     Formula("deeper/10_rope", r"(\theta-\theta')|$ and $", SINGULAR, STRETCHES[1] ** 2),
-    Formula("deeper/13_stretching", "every query and every key by the factor $", {"s": 8.0}, yarn_attention_factor(8.0)),
+    Formula("deeper/16_reach", "multiplies both query and key by $", {"s": 8.0}, yarn_attention_factor(8.0)),
     Formula("newer", "each query at position $m$ by $", {"m": 100.0}, float(log_factor([100], 64)[0])),
 ]
 
@@ -540,7 +519,6 @@ EXCUSED_DISPLAYS = {
     r"A(x - x') = x - x'": "what a map has to do",
     r"\max_i |h_{i+1} - h_i|": "a paper's bound, which the page computes",
     r"\sigma(q_m \cdot k_j)": "a paper's definition",
-    r"e^{-(p_m - p_n) A}": "a paper's definition",
     r"I_{mn} = \sum_h w_m^{(h)}": "a paper's definition",
     r"b_{mn} = r_m^{\mathsf T} p_{m-n}": "a released model's bias, which test_models.py computes",
     r"f(\Delta_r) + g(\Delta_c)": "what it would be, for any f and g",
