@@ -20,7 +20,7 @@ from posenc_course.contextual import ForgettingPositions, ReflectedPositions
 from posenc_course.experiment.config import SCALES
 from posenc_course.geometry import norms, shift_matrix, similarity, wavelengths
 from posenc_course.naive import normalized
-from posenc_course.relative import shaw_bias, t5_buckets
+from posenc_course.relative import t5_buckets
 from posenc_course.rope import apply_rope, rope_tables
 from posenc_course.rope_scaling import llama3, ntk_aware, position_interpolation, yarn_attention_factor
 from posenc_course.sinusoidal import frequencies, sinusoidal_table
@@ -76,23 +76,6 @@ def rope_score(m: float, n: float, k: Any = K) -> float:
     both = torch.tensor(np.stack((Q, k)))[None, None]
     rotated = apply_rope(both, cos, sin, interleaved=True)[0, 0]
     return float(rotated[0] @ rotated[1])
-
-
-def shaw() -> Names:
-    table, q, k = RANDOM.normal(size=(7, D)), RANDOM.normal(size=(20, D)), RANDOM.normal(size=(20, D))
-    positions = torch.arange(20.0)
-    bias = shaw_bias(torch.tensor(q)[None, None], torch.tensor(table), positions, positions)[0, 0].numpy()
-    scores = q @ k.T / D**0.5 + bias
-    by_offset = {offset: table[offset + 3] for offset in range(-3, 4)}
-    return {
-        "score": lambda m, n: scores[int(m), int(n)],
-        "q": q,
-        "k": k,
-        "a": lambda offset: by_offset[round(float(offset))],
-        "clip": lambda offset: max(-3.0, min(3.0, offset)),
-        "d_head": D,
-        "K": 3.0,
-    }
 
 
 def alibi() -> Names:
@@ -178,7 +161,7 @@ def nearest_share(s: float, k: int, length: int) -> float:
     return float(torch.softmax(bias, -1)[-k:].sum())
 
 
-SHAW, FORGETTING, REFLECTED = shaw(), forgetting(), reflected()
+FORGETTING, REFLECTED = forgetting(), reflected()
 ROWS_OF_X, *_PROJECTIONS = RANDOM.normal(size=(5, D)), *RANDOM.normal(size=(3, D, D))
 
 
