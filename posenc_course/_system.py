@@ -9,11 +9,9 @@ def write_whole(path: Path, content: bytes) -> None:
     """Write a file completely or not at all.
 
     It is written under a temporary name and renamed when all of it is on the disk. Missing folders are created. If writing
-    fails, an existing file of this name stays as it was, and the partial file is removed. A partial file left by a killed
-    process is removed by the next call that succeeds. Raises OSError, with a message of one line that names the file.
+    fails, an existing file stays as it was. Raises OSError, with a message of one line that names the file.
     """
-    ours = f".{path.name}.{platform.node()}."
-    part = path.with_name(f"{ours}{os.getpid()}.part")
+    part = path.with_name(f".{path.name}.{platform.node()}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -24,22 +22,8 @@ def write_whole(path: Path, content: bytes) -> None:
             part.replace(path)
         finally:
             part.unlink(missing_ok=True)
-        for other in path.parent.iterdir():
-            if other.name.startswith(ours) and other.suffix == ".part" and not _runs(other.name.split(".")[-2]):
-                other.unlink(missing_ok=True)
     except OSError as error:
         raise OSError(f"cannot write {path}: {error.strerror or error}; free some space, or give another path") from error
-
-
-def _runs(process: str) -> bool:
-    """Return whether a process with this number exists, and so may still be writing."""
-    try:
-        os.kill(int(process), 0)
-    except (ProcessLookupError, ValueError, OverflowError):
-        return False
-    except PermissionError:
-        pass  # it belongs to another user
-    return True
 
 
 def processor() -> str:

@@ -9,10 +9,11 @@ rule. A `?` after the kind allows None.
     float, finite, bool, ids   a tensor of this dtype; finite allows no NaN or infinity; float=query requires the dtype of query
     real, whole, integer       exact numbers in a tensor, an array or a list: any real ones, 0, 1, 2, …, or any integers
     real tensor                the same, but only in a tensor
+    frequencies                angular frequencies of pairs, float64
     count >= 2 <= d_model      an integer, by default >= 1; a bound may be another argument; even >= 2 allows only even ones.
                                The same error is raised if it is so large that no memory holds the tensors
     number > 0                 a finite number; with `or inf`, infinity is allowed, too
-    dtype, flag, frequencies, function, Module, PositionScheme
+    dtype, flag, function, Module, PositionScheme
 
 The sizes of a tensor follow its kind. A name stands for the same size in the whole call; a count with this name fixes it:
 
@@ -30,7 +31,7 @@ import operator
 import re
 from collections.abc import Callable, Sequence
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple, NoReturn, ParamSpec, TypeAlias, TypeVar
+from typing import Any, NoReturn, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -74,8 +75,7 @@ def checked(**rules: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
         parameters = inspect.signature(function).parameters
         names = tuple(parameters)
-        parsed = {name: parse(rule) for name, rule in rules.items()}
-        assert parsed.keys() <= {*names}, f"{function.__qualname__} has no {parsed.keys() - {*names}}"
+        parsed = {name: Rule(rule) for name, rule in rules.items()}
         CHECKED[f"{function.__module__}.{function.__qualname__}"] = parsed
         defaults = {name: each.default for name, each in parameters.items() if each.default is not each.empty}
 
@@ -85,16 +85,18 @@ def checked(**rules: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
             given = defaults | dict(zip(names, args, strict=False)) | kwargs
             if torch.compiler.is_compiling() or len(given) != len(names):
                 return function(*args, **kwargs)  # Python says which argument is missing or unknown
-            call = Call(given)
+            sizes: Sizes = {}
             for name, rule in parsed.items():
-                if not (rule.optional and given[name] is None):
-                    given[name] = rule.check(name, given[name], call)
+                given[name] = rule.check(name, given[name], given, sizes)
             by_place = [given[name] for name in names[: len(args)]]
             by_name = {name: given[name] for name in kwargs}
             try:
                 return function(*by_place, *args[len(names) :], **by_name)  # type: ignore[arg-type]
-            except RuntimeError as error:
-                _refuse_size(error, parsed, given)
+            except (RuntimeError, OverflowError) as error:
+                counts = [name for name, rule in parsed.items() if rule.kind in ("count", "even") and given[name]]
+                if counts and re.search("tried to allocate|calculation overflowed|too (big|large) to convert", str(error)):
+                    largest = max(counts, key=lambda name: given[name])
+                    refuse(largest, "small enough", given[largest], "no memory holds what it asks for, so give a smaller one")
                 raise
 
         return wrapper
@@ -102,212 +104,94 @@ def checked(**rules: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
     return decorate
 
 
-def _refuse_size(error: RuntimeError, rules: dict[str, "Rule"], given: dict[str, Any]) -> None:
-    """Raise a ValueError that names the largest count if torch found no memory for a tensor."""
-    counts = [name for name, rule in rules.items() if rule.kind in ("count", "even") and given[name]]
-    if counts and re.search("you tried to allocate|size calculation overflowed", str(error)):
-        largest = max(counts, key=lambda name: given[name])
-        refuse(largest, "small enough", given[largest], "no memory holds the tensors that it asks for, so give a smaller one")
-
-
 def refuse(name: str, rule: str, given: object, way_out: str) -> NoReturn:
     """Raise the ValueError for a broken rule, which says what the argument must be, what was given, and what to do."""
-    raise ValueError(f"{name} must be {rule}, got {_shown(given)}: {way_out}")
+    shown = f"{given.dtype} of shape {tuple(given.shape)}" if isinstance(given, Tensor) else " ".join(repr(given).split())
+    raise ValueError(f"{name} must be {rule}, got {shown}: {way_out}")
 
 
-def _shown(value: object) -> str:
-    if isinstance(value, Tensor):
-        return f"{value.dtype} of shape {tuple(value.shape)}"
-    return value if isinstance(value, _Text) else " ".join(repr(value).split())  # puts the lines of an array on one line
+# ── rules ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
+# By kind: the class, what is said of it, and what to do.
+INSTANCES: dict[str, tuple[Any, str, str]] = {
+    "Tensor": (Tensor, "a torch.Tensor", "convert it with torch.as_tensor"),
+    "Module": (nn.Module, "a torch.nn.Module", "pass an Encoder or a Decoder, for example"),
+    "PositionScheme": (PositionScheme, "a PositionScheme", "PositionScheme() itself adds no positions"),
+    "function": (Callable, "a function", "leave it out if you need none"),
+    "flag": ((bool, np.bool_), "True or False", "give one of the two"),
+    "dtype": (torch.dtype, "a floating-point torch.dtype", "use torch.float32, for example"),
+}
+NUMBERS = {"real": "finite real numbers", "whole": "whole numbers >= 0 (0 is the first token)", "integer": "whole numbers"}
+TENSORS: dict[str, tuple[str, Callable[[torch.dtype], bool]]] = {
+    "float": ("a floating-point", lambda dtype: dtype.is_floating_point),
+    "finite": ("a finite floating-point", lambda dtype: dtype.is_floating_point),
+    "frequencies": ("a torch.float64", lambda dtype: dtype == torch.float64),
+    "bool": ("a boolean", lambda dtype: dtype == torch.bool),
+    "ids": ("an integer", lambda dtype: dtype in (torch.int64, torch.int32)),
+}
+SIGNS = {">=": operator.ge, ">": operator.gt, "<=": operator.le}
 
-class _Text(str):
-    """Text that a message shows as it is, without quotes."""
-
-
-class Call:
-    """The arguments of one call, and the sizes named so far, each with the argument in which it was seen first."""
-
-    def __init__(self, given: dict[str, Any]) -> None:
-        self.given = given
-        self.sizes: dict[str, tuple[Any, str]] = {}  # under "...", a tuple: the sizes that the dots stand for
-
-
-# ── kinds ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The sizes named so far, each with the argument in which it was seen first; under "...", those that the dots stand for.
+Sizes: TypeAlias = dict[str, tuple[Any, str]]
 
 
 class Rule:
-    """A rule for an argument; `check` returns the argument, with a count as an int and a number as a float."""
+    """A rule for an argument, made from its text."""
 
-    KINDS: ClassVar[Any]  # the names of the kinds, for some with what is said of them
+    def __init__(self, text: str) -> None:
+        form, _, self.hint = text.partition(": ")
+        kind, _, self.rest = form.partition(" ")
+        self.kind, _, self.like = kind.removesuffix("?").partition("=")
+        self.optional = kind.endswith("?")
+        if self.kind == "frequencies":
+            self.rest, self.hint = "pairs", "use frequencies(d_head), which are radians per token in float64"
+        if self.kind in NUMBERS and not self.hint:
+            self.hint = "for example, pass torch.arange(L), or torch.arange(start, start + L) for tokens after a cached prefix"
+        self.bounds = re.findall(r"([<>]=?) (\S+)", self.rest)
+        if self.kind in ("count", "even") and ">" not in self.rest:
+            self.bounds.insert(0, (">=", "1"))
+        self.shape = self.rest.removeprefix("tensor ").removeprefix("-> ")
+        # Of 2*K+1: 2, nothing, K and 1; of {self.d_model}: nothing, a sign of it, d_model, and nothing.
+        self.sizes = re.findall(r"(?:(\d)\*)?({self\.)?(\w+)(?:\+(\d))?", self.shape)
 
-    def __init__(self, kind: str, rest: str, hint: str, *, optional: bool) -> None:
-        self.kind, self.rest, self.hint, self.optional = kind, rest, hint, optional
-
-    def check(self, name: str, value: Any, call: Call) -> Any:
-        raise NotImplementedError
-
-
-class Instance(Rule):
-    """An object of a class, or a callable."""
-
-    KINDS: ClassVar = {
-        "Module": (nn.Module, "a torch.nn.Module", "pass an Encoder or a Decoder, for example"),
-        "PositionScheme": (PositionScheme, "a PositionScheme", "PositionScheme() itself adds no positions"),
-        "function": (Callable, "a function", "leave it out if you need none"),
-        "flag": ((bool, np.bool_), "True or False", "give one of the two"),
-        "dtype": (torch.dtype, "a floating-point torch.dtype", "use torch.float32, for example"),
-    }
-
-    def check(self, name: str, value: Any, call: Call) -> Any:
-        kind, rule, way_out = self.KINDS[self.kind]
-        if not isinstance(value, kind) or (self.kind == "dtype" and not value.is_floating_point):
-            refuse(name, rule, value, self.hint or way_out)
+    def check(self, name: str, value: Any, given: dict[str, Any], sizes: Sizes) -> Any:
+        """Return the argument, with a count as an int and a number as a float; raise a ValueError if it breaks the rule."""
+        if self.optional and value is None:
+            return None
+        if self.kind in ("count", "even", "number"):
+            return self._bounded(name, value, given, sizes)
+        if self.kind in INSTANCES:
+            kind, rule, way_out = INSTANCES[self.kind]
+            if not isinstance(value, kind) or (self.kind == "dtype" and not value.is_floating_point):
+                refuse(name, rule, value, self.hint or way_out)
+        elif self.kind in NUMBERS:
+            self._check_numbers(name, value, given, sizes)
+        else:
+            self._check_tensor(name, value, given, sizes)
         return value
 
-
-class Bounded(Rule):
-    """A count or a number."""
-
-    KINDS: ClassVar = ("count", "even", "number")
-    SIGNS: ClassVar = {">=": operator.ge, ">": operator.gt, "<=": operator.le}
-
-    def __init__(self, kind: str, rest: str, hint: str, *, optional: bool) -> None:
-        super().__init__(kind, rest, hint, optional=optional)
-        self.whole = kind != "number"
-        self.bounds = re.findall(r"([<>]=?) (\S+)", rest)
-        if self.whole and ">" not in rest:
-            self.bounds.insert(0, (">=", "1"))
-
-    def check(self, name: str, value: Any, call: Call) -> Any:
-        fits = isinstance(value, Integral if self.whole else Real) and not isinstance(value, bool)
-        if fits and not self.whole:
-            fits = math.isfinite(value) or (self.rest.endswith("or inf") and value == math.inf)
+    def _bounded(self, name: str, value: Any, given: dict[str, Any], sizes: Sizes) -> int | float:
+        whole = self.kind != "number"
+        fits = isinstance(value, Integral if whole else Real) and not isinstance(value, bool)
+        fits = fits and (whole or math.isfinite(value) or (self.rest.endswith("or inf") and value == math.inf))
+        fits = fits and (self.kind != "even" or value % 2 == 0)
         said = []
         for sign, limit in self.bounds:
-            bound = call.given[limit] if limit in call.given else float(limit)
-            said.append(f" {sign} {limit} = {bound:g}" if limit in call.given else f" {sign} {limit}")
-            fits = fits and self.SIGNS[sign](value, bound)
-        if fits and self.whole and value > 2**53:
-            said.append(" <= 2**53")  # beyond, float64 doesn't hold every integer
-            fits = False
+            bound = given[limit] if limit in given else float(limit)
+            said.append(f" {sign} {limit} = {bound:g}" if limit in given else f" {sign} {limit}")
+            fits = fits and SIGNS[sign](value, bound)
         if not fits:
-            refuse(name, ("an integer" if self.whole else "a finite number") + " and".join(said), value, self.hint)
-        if self.kind == "even" and value % 2:
-            refuse(name, "even", value, self.hint or f"use {value + 1}")
-        if not self.whole:
+            rule = {"count": "an integer", "even": "an even integer", "number": "a finite number"}[self.kind]
+            refuse(name, rule + " and".join(said), value, self.hint)
+        if not whole:
             return float(value)
-        call.sizes[name] = int(value), name
+        sizes[name] = int(value), name
         return int(value)
 
-
-class Size(NamedTuple):
-    """One size of a shape, such as L, 2*K+1 or {self.d_model}: `times` the size called `name`, plus `plus`."""
-
-    text: str
-    name: str
-    times: int
-    plus: int
-    own: bool
-
-
-class Shaped(Rule):
-    """A tensor with a given dtype and shape."""
-
-    KINDS: ClassVar = {"float": "floating-point", "finite": "finite floating-point", "bool": "boolean", "ids": "integer"}
-
-    def __init__(self, kind: str, rest: str, hint: str, *, optional: bool) -> None:
-        kind, _, self.like = kind.partition("=")
-        super().__init__(kind, rest, hint or "give it this dtype and shape", optional=optional)
-        self.broadcasts = rest.startswith("->")
-        self.open = "..." in rest  # any sizes in front
-        self.may_lack_first = rest.startswith("[")
-        self.sizes = []
-        for text, times, own, name, plus in re.findall(r"((?:(\d)\*)?({self\.)?(\w+)(?:\+(\d))?)", rest):
-            self.sizes.append(Size(text.removeprefix(own), name, int(times or 1), int(plus or 0), bool(own)))
-
-    def check(self, name: str, value: Any, call: Call) -> Any:
-        if not isinstance(value, Tensor):
-            refuse(name, self.said(name, call), value, "convert it with torch.as_tensor")
-        if not self.has_dtype(value, call) or not self.fits(name, value.shape, call):
-            refuse(name, self.said(name, call), value, self.hint)
-        if self.kind == "finite" and not value.isfinite().all():
-            refuse(name, "finite", value[~value.isfinite()][0].item(), self.hint)
-        return value
-
-    def has_dtype(self, tensor: Tensor, call: Call) -> bool:
-        if self.like:
-            return tensor.dtype == call.given[self.like].dtype
-        if self.kind in ("float", "finite"):
-            return tensor.is_floating_point()
-        return tensor.dtype == torch.bool if self.kind == "bool" else tensor.dtype in (torch.int64, torch.int32)
-
-    def fits(self, name: str, shape: Sequence[int], call: Call) -> bool:
-        """Return whether a shape fits the rule and the sizes named so far; sizes that are named first here are stored."""
-        known, missing = call.sizes, len(self.sizes) - len(shape)
-        if 0 in shape:
-            return False
-        if self.broadcasts:
-            target = (*known["..."][0], *(known[size.name][0] for size in self.sizes))
-            return _broadcast(tuple(shape), target) == target
-        if not (missing == 0 or (missing < 0 and self.open) or (missing == 1 and self.may_lack_first)):
-            return False
-        if self.open:
-            front = tuple(shape[:-missing])
-            before, seen_in = known.get("...", (front, name))
-            together = _broadcast(front, before)
-            if together is None:
-                return False
-            known["..."] = together, seen_in
-        for size, length in zip(self.sizes[max(missing, 0) :], shape[max(-missing, 0) :], strict=True):
-            if size.own:
-                known[size.name] = getattr(call.given["self"], size.name), type(call.given["self"]).__name__
-            number, rest = divmod(length - size.plus, size.times)
-            if rest or number != known.setdefault(size.name, (number, name))[0]:
-                return False
-        return True
-
-    def said(self, name: str, call: Call) -> str:
-        """Return the rule in words, with the sizes that other arguments fix."""
-        dtype = f"{call.given[self.like].dtype}" if self.like else self.KINDS[self.kind]
-        return f"a {dtype} tensor {'that broadcasts to' if self.broadcasts else 'of'} {self.shape(name, call)}"
-
-    def shape(self, name: str, call: Call) -> str:
-        """Return the sizes in words, and which other arguments fix some of them."""
-        sizes = ["..."] * self.open + [size.text for size in self.sizes]
-        shapes = [sizes[1:], sizes] if self.may_lack_first else [sizes]
-        said = (
-            "shape " + " or ".join(f"({', '.join(each)}{',' * (len(each) == 1)})" for each in shapes) if sizes else "any shape"
-        )
-        fixed: dict[str, list[str]] = {}  # sizes, by the argument that fixed them
-        for size in ["..."] * self.open + [size.name for size in self.sizes]:
-            value, where = call.sizes.get(size, (0, name))
-            if where in call.given and where != name:
-                where = f"{where} of shape {tuple(_as_tensor(call.given[where]).shape)}"
-            if where != name:
-                fixed.setdefault(where, []).append(f"{size} = {value}")
-        return said + "".join(f" with {' and '.join(sizes)} as in {where}" for where, sizes in fixed.items())
-
-
-class Numbers(Shaped):
-    """Exact numbers in a tensor, an array or a list."""
-
-    KINDS: ClassVar = {
-        "real": "finite real numbers",
-        "whole": "whole numbers >= 0 (0 is the first token)",
-        "integer": "whole numbers",
-    }
-
-    def __init__(self, kind: str, rest: str, hint: str, *, optional: bool) -> None:
-        self.only_tensors = rest.startswith("tensor")
-        few = "torch.arange(L), or torch.arange(start, start + L) for tokens after a cached prefix"
-        hint = hint or f"for example, pass {few if '[batch]' in rest else 'torch.arange(-L + 1, L)'}"
-        super().__init__(kind, rest.removeprefix("tensor").strip(), hint, optional=optional)
-
-    def check(self, name: str, value: Any, call: Call) -> Any:
-        rule = self.KINDS[self.kind]
-        if self.only_tensors and not isinstance(value, Tensor):
-            refuse(name, f"a tensor of {rule}", value, "convert it with torch.as_tensor")
+    def _check_numbers(self, name: str, value: Any, given: dict[str, Any], sizes: Sizes) -> None:
+        rule = NUMBERS[self.kind]
+        if self.rest.startswith("tensor"):
+            require_tensor(name, value)
         try:
             tensor = _as_tensor(value)
         except (TypeError, ValueError, RuntimeError):
@@ -316,53 +200,65 @@ class Numbers(Shaped):
             refuse(name, rule, tensor, self.hint)
         if tensor.dtype in (torch.bfloat16, torch.float16):
             counts_to = 2 ** (8 if tensor.dtype == torch.bfloat16 else 11)
-            given = _Text(f"{tensor.dtype}, which skips whole numbers from {counts_to} on")
-            refuse(name, "exact", given, "keep them in torch.int64")
-        good: Tensor | bool = True
-        if tensor.is_floating_point():
-            good = tensor.isfinite() if self.kind == "real" else tensor.isfinite() & (tensor == tensor.floor())
-        if self.kind == "whole":
-            good = good & (tensor >= 0)
-        if isinstance(good, Tensor) and not good.all():
-            refuse(name, rule, _Text(f"{tensor[~good][0].item():g}"), self.hint)
-        if not self.fits(name, tensor.shape, call):
-            refuse(name, f"{rule} in {self.shape(name, call)}", _Text(f"shape {tuple(tensor.shape)}"), self.hint)
-        return value
+            refuse(name, "exact", tensor, f"this dtype skips whole numbers from {counts_to} on, so keep them in torch.int64")
+        if tensor.is_floating_point() or self.kind == "whole":
+            good = tensor.isfinite()
+            if self.kind != "real":
+                good &= tensor == tensor.floor()
+            if self.kind == "whole":
+                good &= tensor >= 0
+            if not good.all():
+                refuse(name, rule, tensor[~good][0].item(), self.hint)
+        if not self._fits(name, tensor.shape, given, sizes):
+            refuse(name, f"{rule} in {self._said(name, sizes)}", tensor, self.hint)
+
+    def _check_tensor(self, name: str, value: Any, given: dict[str, Any], sizes: Sizes) -> None:
+        dtype, allows = TENSORS[self.kind]
+        fits = isinstance(value, Tensor) and allows(value.dtype)
+        if self.like:
+            dtype = f"a {given[self.like].dtype}"
+            fits = fits and value.dtype == given[self.like].dtype
+        if not fits or not self._fits(name, value.shape, given, sizes):
+            rule = f"{dtype} tensor {'that broadcasts to' if '->' in self.rest else 'of'} {self._said(name, sizes)}"
+            refuse(name, rule, value, self.hint or "convert it with torch.as_tensor, and give it this shape")
+        if self.kind in ("finite", "frequencies"):
+            good = value.isfinite() & (value >= 0 if self.kind == "frequencies" else True)
+            if not good.all():
+                refuse(name, "finite" if self.kind == "finite" else "finite and >= 0", value[~good][0].item(), self.hint)
+
+    def _fits(self, name: str, shape: Sequence[int], given: dict[str, Any], sizes: Sizes) -> bool:
+        """Return whether a shape fits the rule and the sizes named so far; sizes that are named first here are stored."""
+        for _, own, size, _ in self.sizes:
+            if own:
+                sizes[size] = getattr(given["self"], size), type(given["self"]).__name__
+        if "->" in self.rest:
+            target = (*sizes["..."][0], *(sizes[size][0] for _, _, size, _ in self.sizes))
+            return _broadcast(shape, target) == target
+        extra = len(shape) - len(self.sizes)
+        if 0 in shape or not (extra == 0 or (extra > 0 and "..." in self.shape) or (extra == -1 and "[" in self.shape)):
+            return False
+        if "..." in self.shape:
+            together = _broadcast(shape[:extra], sizes.get("...", ((), ""))[0])
+            if together is None:
+                return False
+            sizes["..."] = together, sizes.get("...", ((), name))[1]
+        for (times, _, size, plus), length in zip(self.sizes[max(-extra, 0) :], shape[max(extra, 0) :], strict=True):
+            number, rest = divmod(length - int(plus or 0), int(times or 1))
+            if rest or number != sizes.setdefault(size, (number, name))[0]:
+                return False
+        return True
+
+    def _said(self, name: str, sizes: Sizes) -> str:
+        """Return the shape in words, with the sizes that other arguments fix."""
+        fixed = [(size, *sizes[size]) for _, _, size, _ in self.sizes if size in sizes and sizes[size][1] != name]
+        said = ", ".join(f"{size} = {number} as in {where}" for size, number, where in fixed)
+        shape = ", ".join(re.sub(r"{self\.|}", "", self.shape).split())
+        return f"shape ({shape}){' with ' if said else ''}{said}"
 
 
-class Frequencies(Rule):
-    """Angular frequencies of pairs."""
-
-    KINDS: ClassVar = ("frequencies",)
-
-    def check(self, name: str, value: Any, call: Call) -> Any:
-        if not isinstance(value, Tensor) or value.ndim != 1 or value.numel() == 0:
-            refuse(name, "a tensor of shape (d_head/2,)", value, "use frequencies(d_head)")
-        if value.dtype != torch.float64:
-            way_out = "their rounding errors are multiplied by every position, so compute them in float64"
-            refuse(name, "torch.float64", _Text(value.dtype), way_out)
-        good = value.isfinite() & (value >= 0)
-        if not good.all():
-            refuse(name, "finite and >= 0", value[~good][0].item(), "they are radians per token, base**(-2i/d)")
-        return value
-
-
-RULES = {kind: each for each in (Instance, Bounded, Shaped, Numbers, Frequencies) for kind in each.KINDS}
-
-
-def parse(rule: str) -> Rule:
-    """Make a rule from its text."""
-    form, _, hint = rule.partition(": ")
-    kind, _, rest = form.partition(" ")
-    name = kind.removesuffix("?")
-    return RULES[name.partition("=")[0]](name, rest, hint, optional=kind.endswith("?"))
-
-
-def _broadcast(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...] | None:
-    if one == other:
-        return one
+def _broadcast(one: Sequence[int], other: Sequence[int]) -> tuple[int, ...] | None:
     try:
-        return np.broadcast_shapes(one, other)
+        return np.broadcast_shapes(tuple(one), tuple(other))
     except ValueError:
         return None
 
@@ -372,9 +268,6 @@ def _as_tensor(numbers: Any) -> Tensor:
     return numbers if isinstance(numbers, Tensor) else torch.as_tensor(np.array(numbers))
 
 
-# ── what functions use inside ────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def exact(numbers: Positions) -> Tensor:
     """Return positions or offsets as a float64 tensor."""
     return _as_tensor(numbers).to(torch.float64)
@@ -382,7 +275,7 @@ def exact(numbers: Positions) -> Tensor:
 
 def require(rule: str, name: str, value: object) -> Any:
     """Return `value`; raise a ValueError if it breaks the rule."""
-    return parse(rule).check(name, value, Call({}))
+    return Rule(rule).check(name, value, {}, {})
 
 
 def require_integer(name: str, value: object, *, minimum: int, hint: str) -> int:
@@ -395,6 +288,11 @@ def require_number(name: str, value: object, *, above: float = -math.inf, hint: 
     return require(f"number{'' if above == -math.inf else f' > {above}'}: {hint}", name, value)
 
 
+def require_tensor(name: str, value: object) -> Tensor:
+    """Return `value`; raise a ValueError unless it is a tensor."""
+    return require("Tensor", name, value)
+
+
 def head_width(d_model: int, num_heads: int) -> int:
     """Return the number of channels of a head; raise a ValueError unless d_model is a multiple of num_heads."""
     if d_model % num_heads:
@@ -402,10 +300,3 @@ def head_width(d_model: int, num_heads: int) -> int:
             f"d_model={d_model} is not a multiple of num_heads={num_heads}: all heads have the same width, so change one"
         )
     return d_model // num_heads
-
-
-def require_tensor(name: str, value: object) -> Tensor:
-    """Return `value`; raise a ValueError unless it is a tensor."""
-    if not isinstance(value, Tensor):
-        refuse(name, "a torch.Tensor", value, "convert it with torch.as_tensor")
-    return value

@@ -88,7 +88,7 @@ def mrope_axes(sections: Positions, *, interleaved: bool) -> Tensor:
 @checked(
     positions="real ... L: give each token a position on each axis, (axes, L) or (axes, batch, L)",
     frequencies="frequencies",
-    axes="ids pairs: use mrope_axes",
+    axes="ids pairs: give each pair an axis, by mrope_axes",
     dtype="dtype",
 )
 def mrope_tables(
@@ -109,8 +109,6 @@ def mrope_tables(
     m = exact(positions)
     if m.ndim not in (2, 3):
         refuse("positions", "of shape (axes, L) or (axes, batch, L)", m, "give each token a position on each axis")
-    if len(axes) != len(frequencies):
-        raise ValueError(f"{len(axes)} axes don't fit {len(frequencies)} frequencies: give each pair one of both")
     if not 0 <= axes.min() <= axes.max() < len(m):
         raise ValueError(
             f"axes from {axes.min()} to {axes.max()} don't fit positions of shape {tuple(m.shape)}: the first axis is 0, and "

@@ -104,7 +104,7 @@ def test_an_odd_width_has_no_similarity_that_the_offset_decides() -> None:
     start, end, further = sinusoidal_table([0, 1000, 2000], 5)
     assert (start @ end - end @ further).abs() > 0.1
     for function in (similarity, similarity_by_pair, distance):
-        with pytest.raises(ValueError, match="d_model must be even, got 5"):
+        with pytest.raises(ValueError, match="d_model must be an even integer"):
             function([1], 5)
 
 
