@@ -15,7 +15,7 @@ from torch import Tensor
 
 from posenc_course._roster import Layers, Mix
 from posenc_course.experiment import corpus, tasks
-from posenc_course.experiment._settings import ALL_SCHEMES, Settings, require_bytes
+from posenc_course.experiment._settings import ALL_SCHEMES, Settings
 from posenc_course.experiment.corpus import Corpus
 from posenc_course.experiment.evaluation import changes_of, evaluate_task, evaluate_text
 from posenc_course.experiment.recital import NUMBERS, evaluate_recital, recital
@@ -78,9 +78,13 @@ class Part:
 
     def require_text(self, sizes: Settings, text: Corpus) -> None:
         """Raise a ValueError if there is less text than these sizes need, which would otherwise fail only after training."""
-        require_bytes(sizes, len(text.validation))
-        if sizes.length >= len(text.train):
-            raise ValueError(f"length={sizes.length} needs more than the {len(text.train)} bytes of training text: use 64")
+        longest = sizes.longest  # all pieces that are measured must fit in side by side
+        need = max(sizes.evaluation_bytes // longest * (longest + 1), sizes.spans * (2 * longest + 1))
+        if need > len(text.validation) or sizes.length >= len(text.train):
+            raise ValueError(
+                f"length={sizes.length}, evaluation_bytes={sizes.evaluation_bytes} and spans={sizes.spans} need {need} bytes "
+                f"to measure on, but there are only {len(text.validation)} bytes: make them smaller"
+            )
 
     def build(self, scheme: Layers, sizes: Settings, setting: str) -> Decoder:
         """An untrained decoder, from torch's own generator."""

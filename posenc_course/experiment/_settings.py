@@ -73,14 +73,3 @@ class Settings(Sizes):
     def as_json(self) -> dict[str, Any]:
         """The fields in a form for json.dumps, with lists in place of tuples."""
         return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
-
-
-def require_bytes(sizes: Settings, there: int) -> None:
-    """Raise a ValueError unless so many bytes of text are enough to measure on: all pieces must fit in side by side."""
-    longest = sizes.longest
-    need = max(sizes.evaluation_bytes // longest * (longest + 1), sizes.spans * (2 * longest + 1))
-    if need > there:
-        raise ValueError(
-            f"length={sizes.length}, evaluation_bytes={sizes.evaluation_bytes} and spans={sizes.spans} need {need} bytes to "
-            f"measure on, but there are only {there} bytes: make them smaller"
-        )

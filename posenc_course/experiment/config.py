@@ -26,7 +26,6 @@ __all__ = [
     "Run",
     "Sizes",
     "build_model",
-    "build_scheme",
     "preset",
 ]
 
@@ -97,16 +96,11 @@ class Config(Settings):
             seeds = require_seeds("seeds", seeds)
         possible = [Run(part, *rest) for part in of_parts for rest in PARTS[part].runs(self, seeds)]
         runs = [run for run in possible if run.scheme in of_schemes]
-        lost = [
-            f"{what} {name!r}"
-            for what, given, names in (("scheme", schemes, of_schemes), ("part", parts, of_parts))
-            for name in names
-            if given is not None and not any(name == getattr(run, what) for run in runs)
-        ]
-        if lost:
-            trained = {part: dict.fromkeys(run.scheme for run in possible if run.part == part) for part in of_parts}
-            said = [f"part {part!r} trains {', '.join(names) or 'nothing'}" for part, names in trained.items()]
-            raise ValueError(f"no run has {lost[0]}: {'; '.join(said)}")
+        for what, given, names in (("scheme", schemes, of_schemes), ("part", parts, of_parts)):
+            for name in names if given is not None else ():
+                if not any(getattr(run, what) == name for run in runs):
+                    there = ", ".join(dict.fromkeys(getattr(run, what) for run in possible))
+                    raise ValueError(f"no run has {what} {name!r}: of the {what}s, there are runs of {there or 'none'}")
         return runs
 
     def of(self, run: Run) -> Settings:
@@ -120,16 +114,6 @@ def preset(which: str, **changes: Any) -> Config:
     (which,) = choose("preset", (which,), tuple(PRESETS))
     choose("field", tuple(changes) or ("name",), tuple(PRESETS[which].as_json()))
     return replace(PRESETS[which], **changes)
-
-
-def build_scheme(name: str, config: Sizes) -> Layers:
-    """The scheme with this name, or a list with one per layer, for a decoder with the configuration's sizes.
-
-    Shaw's last vector and T5's last bucket begin at the distance T/2; T5 has 32 buckets, or T/2 if that is fewer. Raises
-    ValueError for an unknown scheme.
-    """
-    (name,) = choose("scheme", (name,), ALL_SCHEMES)
-    return ALL_SCHEMES[name](require_type("config", config, Sizes, "pass preset('quick')"))
 
 
 @checked(build="function?")
