@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -54,11 +54,9 @@ from posenc_course.experiment.folder import merge, save_report
 from posenc_course.experiment.report import tables
 from posenc_course.experiment.runs import measure, train_run
 from posenc_course.learned import LearnedPositions
-from posenc_course.relative import WindowedPositions
 from posenc_course.rope import RotaryPositions
 from posenc_course.rope_scaling import ntk_aware, position_interpolation, yarn, yarn_attention_factor
-from posenc_course.schemes import PositionScheme
-from posenc_course.transformer import Block, Decoder
+from posenc_course.transformer import Decoder
 from tests.commands import FORKS, ROOT, WEEKLY
 
 pytestmark = pytest.mark.slow
@@ -161,11 +159,6 @@ def tiny_model(scheme: str) -> Decoder:
     return build_model(TINY, Run("text", scheme, 0)).eval()
 
 
-def schemes(model: Decoder) -> list[PositionScheme]:
-    """Of each layer."""
-    return [cast(Block, block).attention.scheme for block in model.blocks]
-
-
 def loss_of(model: Decoder, context: Tensor, target: Tensor) -> float:
     """Nats of one byte after a context, by itself."""
     with torch.inference_mode():
@@ -237,14 +230,6 @@ def test_changes_are_the_packages_own_formulas() -> None:
     assert changes_of(tiny_model("alibi")) == ("window",)
 
 
-def test_a_mix_is_changed_in_all_layers_if_all_allow_it() -> None:
-    model = build_model(PRESETS["newer"], Run("text", "rope-none", 0))
-    assert changes_of(model) == ("window",)
-    for scheme, windowed in zip(schemes(model), schemes(changed(model, "window", 256, 64)), strict=True):
-        assert isinstance(windowed, WindowedPositions)
-        assert (type(windowed.scheme), windowed.window) == (type(scheme), 64)
-
-
 # ── runs ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -314,18 +299,14 @@ def stored(table: str, run: Run) -> tuple[Config, dict[str, Any]]:
 def test_a_seed_is_a_run_and_the_record_is_of_the_stored_weights(tmp_path: Path) -> None:
     run = Run("text", "learned", 3)
     torch.rand(5)  # whatever the state of torch's own generator
-    model, record = train_run(TINY, run)
-    again, same = train_run(TINY, run)
-    for one in (record, same):
-        del one["cpu_seconds"]
-    assert record == same
-    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), again.parameters(), strict=True))
+    _, record = train_run(TINY, run)
+    del record["cpu_seconds"]
     assert train_run(TINY, Run("text", "learned", 4))[1]["losses"] != record["losses"]
     run_experiment(TINY, tmp_path, schemes=["learned"], seeds=[3], say=silent)
     assert records(tmp_path) == [record]
-    stored = load_model("learned", 3, folder=tmp_path)
+    model = load_model("learned", 3, folder=tmp_path)
     unseen = load_corpus().validation
-    assert evaluate_text(stored, TINY, unseen, changes_of(stored)) == measure(stored, TINY, run) == record["evaluation"]
+    assert evaluate_text(model, TINY, unseen, changes_of(model)) == measure(model, TINY, run) == record["evaluation"]
 
 
 def test_the_tokens_scale_is_what_its_setting_says() -> None:
@@ -362,10 +343,8 @@ def test_runs_are_independent_and_merge(made: Path, tmp_path: Path) -> None:
     assert records(tmp_path / "all") == records(made)
     save_report(tmp_path / "all", tmp_path / "report.json")
     assert load_results(tmp_path / "report.json") == merge(tmp_path / "all")
-    assert load_results(made)["config"] == TINY.as_json()
     (how,) = merge(made)["made"]
-    assert how["corpus"] == load_corpus().sha256
-    assert how["torch"] == torch.__version__
+    assert (how["corpus"], how["torch"]) == (load_corpus().sha256, torch.__version__)
 
 
 def test_what_is_there_is_kept_and_what_is_missing_is_made(made: Path, tmp_path: Path) -> None:
@@ -391,21 +370,16 @@ def test_rows_of_scores_go_by_seed_in_whatever_order_the_runs_stand() -> None:
 
 
 def test_tables_show_mean_and_spread(made: Path) -> None:
-    text = "\n".join(tables(load_results(made)))
-    rope = scores(load_results(made), "rope")[0, 0].item()
-    assert f"{rope:6.3f}" in text
-    assert "nats per byte, sliding" in text
-    assert "bits at 128" in text
+    lines = tables(load_results(made))
+    assert "bits at 128" in lines[1]
     for scheme in ("none", "rope", "alibi"):
-        row = next(line.split() for line in text.splitlines() if line.startswith(f"  {scheme} "))  # of the first table
-        nats, bits = row[2:-1], row[-1]
-        assert nats == [f"{loss:.3f}" for loss in scores(load_results(made), scheme)[0].tolist()]
-        assert bits == f"{scores(load_results(made), scheme)[0, -1].item() / math.log(2):.3f}", "bits are those at 8T"
+        row = next(line.split() for line in lines if line.startswith(f"  {scheme} "))  # of the first table
+        losses = scores(load_results(made), scheme)[0].tolist()
+        assert row[2:] == [f"{number:.3f}" for number in (*losses, losses[-1] / math.log(2))]
     mean, deviation = describe(torch.tensor([[1.0, 2.0], [3.0, 2.0], [5.0, 2.0]]))
     assert (mean.tolist(), deviation.tolist()) == ([3, 2], [2, 0])
-    losses = (2.7208, 2.656, 2.7982, 2.4913, 2.6604)  # added one by one in another order, they may give another sum
-    means = {describe(torch.tensor(order, dtype=torch.float64))[0].item() for order in itertools.permutations(losses)}
-    assert len(means) == 1
+    losses = [2.7208, 2.656, 2.7982, 2.4913, 2.6604]  # added one by one in another order, they may give another sum
+    assert len({describe(torch.tensor(order).double())[0].item() for order in itertools.permutations(losses)}) == 1
     assert bits_per_byte(math.log(2)) == 1
 
 
@@ -597,7 +571,7 @@ def test_bad_options_end_in_one_line_and_code_2(options: list[str], shown: str, 
 )
 def test_a_value_that_no_run_can_have_is_refused(field: str, value: object, shown: str) -> None:
     with pytest.raises(ValueError, match=shown):
-        preset("quick", **{field: value})
+        preset("quick", **{field: value}).runs()
 
 
 def test_options_choose_the_runs(tmp_path: Path) -> None:

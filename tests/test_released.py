@@ -13,16 +13,11 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
-from transformers import LlamaConfig
-from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
 
 from posenc_course.attention import Cache, attention, causal_mask
-from posenc_course.conventions import read_rotation
 from posenc_course.experiment import load_corpus
 from posenc_course.llama import Llama, load_llama, released_weights
 from posenc_course.rope import RotaryPositions, convert_projection, rope_tables
-from posenc_course.sinusoidal import frequencies
 from tests.tensors import normal
 from tests.test_llama import peer
 from tools.lab.released import heads, lengths, reading
@@ -47,11 +42,6 @@ Loaded = tuple[Llama, Any]
 
 
 @pytest.fixture(scope="module")
-def sha256() -> str:
-    return hashlib.sha256(released_weights().read_bytes()).hexdigest()
-
-
-@pytest.fixture(scope="module")
 def loaded() -> Loaded:
     return load_llama()
 
@@ -63,39 +53,25 @@ def halves(model: Llama) -> Llama:
         attention: Any = block.attention
         for project, number in ((attention.query, 9), (attention.key, 3)):
             project.weight.copy_(convert_projection(project.weight, number, interleaved=False))
-    other.use(RotaryPositions(frequencies(64, base=100_000.0), interleaved=False))
+    other.use(RotaryPositions(OMEGA, interleaved=False))
     return other
-
-
-def rotate_as_transformers(x: Tensor) -> Tensor:
-    """What transformers' Llama does to queries at positions 0, 1, …"""
-    embedding = LlamaRotaryEmbedding(LlamaConfig(hidden_size=64, num_attention_heads=1, rope_theta=100_000.0))
-    cos, sin = embedding(x, torch.arange(x.shape[2])[None])
-    return apply_rotary_pos_emb(x, x, cos, sin)[0]
 
 
 @pytest.mark.slow
 @torch.inference_mode()
 def test_scores_are_those_of_transformers(loaded: Loaded) -> None:
-    """With the layouts that the probe reads; the other layout costs nats."""
+    """With each one's layout; the other layout costs nats."""
     model, tokenizer = loaded
     text = bytes(load_corpus().validation[:1_200].tolist()).decode()
     ids = tokenizer.encode(text).ids
     assert tokenizer.decode(ids) == text
     tokens = torch.tensor(ids[:257])[None]
-    assert tokens.shape[1] == 257
-    scheme: Any = model.blocks[0].attention.scheme  # type: ignore[union-attr]
-    ours = read_rotation(lambda x: scheme.rotate(x, x, torch.arange(x.shape[2]), torch.arange(x.shape[2]))[0], 64)
-    hubs = read_rotation(rotate_as_transformers, 64)
-    assert (ours.interleaved, hubs.interleaved) == (True, False)
-    torch.testing.assert_close(ours.frequencies, hubs.frequencies, atol=1e-6, rtol=1e-4)
-
     scores = model(tokens[:, :-1])
     theirs = peer(halves(model), 100_000.0)(tokens[:, :-1]).logits
     assert (scores - theirs).abs().max() < 1e-3
     loss = torch.nn.functional.cross_entropy(scores[0], tokens[0, 1:])
     assert 1 < loss < 3
-    model.use(RotaryPositions(scheme.frequencies, interleaved=False))
+    model.use(RotaryPositions(OMEGA, interleaved=False))
     assert model.losses(tokens).mean() > loss + 2
 
 
@@ -112,25 +88,22 @@ def test_prose_says_whose_it_is() -> None:
     assert [*reading.texts()][:3] == ["code 1", "alice", "code 2"]
 
 
-@pytest.mark.parametrize("group", GROUPS)
-def test_a_group_is_whole_and_says_where_it_comes_from(group: str, sha256: str) -> None:
-    stored = STORED[group]
-    assert stored["command"] == "python -m tools.lab.released"
-    for made in stored["made"]:
-        assert made["weights"]["sha256"] == sha256
-        assert made["prose"] == hashlib.sha256((FOLDER / "prose.xz").read_bytes()).hexdigest()
-        assert (made["corpus"], made["tokens"]) == (load_corpus().sha256, TOKENS)
-    settings = [run["setting"] for run in stored["runs"]]
-    assert all(settings.count(setting) == 1 for setting in settings)
-    for run in stored["runs"]:
-        losses = run.get("losses", {})
-        for some in losses.values() if isinstance(losses, dict) else [losses]:
-            assert len(some) * run["width"] in (2 * 1024, 4 * 1024, 8 * 1024, 12 * 1024, 14 * 1024)
+def test_every_group_is_whole_and_of_these_weights_and_texts() -> None:
+    assert STORED.keys() == GROUPS.keys()
+    weights, prose = (hashlib.sha256(path.read_bytes()).hexdigest() for path in (released_weights(), FOLDER / "prose.xz"))
+    for stored in STORED.values():
+        for made in stored["made"]:
+            assert (made["weights"]["sha256"], made["prose"], made["corpus"]) == (weights, prose, load_corpus().sha256)
+            assert made["tokens"] == TOKENS
+        settings = [run["setting"] for run in stored["runs"]]
+        assert all(settings.count(setting) == 1 for setting in settings)
 
 
-@pytest.fixture
-def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Instead of the model, one layer with random weights, and random texts of 224 tokens."""
+@pytest.mark.slow
+def test_the_tool_makes_what_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Instead of the model, with one layer of random weights, and random texts of 224 tokens."""
 
     def prepare(device: str, tokens: int) -> reading.Bench:
         torch.manual_seed(0)
@@ -141,12 +114,6 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "prepare", prepare)
     monkeypatch.setattr("posenc_course.llama.attention", attention)  # which the tool exchanges
     monkeypatch.setattr(lengths, "steps_of_weights", lambda: {"blk.0.attn_q.weight": torch.ones(128, 128)})
-
-
-@pytest.mark.slow
-def test_the_tool_makes_what_is_stored(
-    tiny: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
     monkeypatch.setattr("sys.argv", ["released", "--tokens", "224", "--folder", str(tmp_path)])
     main()
     assert "guilty" in capsys.readouterr().out
@@ -232,10 +199,10 @@ def test_pairs_that_are_left_out_change_no_score() -> None:
     at = torch.arange(5)
     other = k.clone()
     other[..., 48:] = 100
-    found = [torch.matmul(*(x if n == 0 else x.mT for n, x in enumerate(WithoutPairs(range(24, 32)).rotate(q, each, at, at))))
-             for each in (k, other)]  # fmt: skip
-    torch.testing.assert_close(*found)
-    assert not torch.allclose(found[0], PLAIN.rotate(q, k, at, at)[0] @ PLAIN.rotate(q, k, at, at)[1].mT)
+    rotated = [WithoutPairs(range(24, 32)).rotate(q, each, at, at) for each in (k, other)]
+    scores = [one @ each.mT for one, each in [*rotated, PLAIN.rotate(q, k, at, at)]]
+    torch.testing.assert_close(scores[0], scores[1])
+    assert not torch.allclose(scores[0], scores[2])
 
 
 def test_the_chosen_heads_are_those_of_the_record() -> None:

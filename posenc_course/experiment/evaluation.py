@@ -15,7 +15,7 @@ from torch import Tensor
 from posenc_course._validation import checked, require_tensor
 from posenc_course.experiment import tasks
 from posenc_course.experiment._require import choose, require_type
-from posenc_course.experiment._settings import Settings
+from posenc_course.experiment.config import Config
 from posenc_course.learned import LearnedPositions
 from posenc_course.naive import LinearPositions
 from posenc_course.relative import WindowedPositions
@@ -119,7 +119,7 @@ def _scores(model: Decoder, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Te
     return torch.cat(losses), torch.cat(hits)
 
 
-def evaluate_text(model: Decoder, config: Settings, text: Tensor, changes: Sequence[str] = ()) -> dict[str, Any]:
+def evaluate_text(model: Decoder, config: Config, text: Tensor, changes: Sequence[str] = ()) -> dict[str, Any]:
     """All measurements of one model on validation bytes, with its scheme as trained ("plain") and with the given changes.
 
     Returns {change: {"nonoverlapping": {L: nats}, "sliding": {L: nats}, "last": {L: nats}, "by_position": [nats]}}:
@@ -158,7 +158,7 @@ def evaluate_text(model: Decoder, config: Settings, text: Tensor, changes: Seque
     return results
 
 
-def evaluate_task(model: Decoder, config: Settings, task: str) -> dict[str, Any]:
+def evaluate_task(model: Decoder, config: Config, task: str) -> dict[str, Any]:
     """Measure the share of right answers and the loss at each length: {"accuracy": {L: share}, "loss": {L: nats}}."""
     result: dict[str, Any] = {"accuracy": {}, "loss": {}}
     for L in (multiple * config.length for multiple in config.multiples):
