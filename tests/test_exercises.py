@@ -60,7 +60,6 @@ EXCUSED = {
     "pendulums.bent_hand": "rows with two bent hands",
     "relative.bucket": "an odd number of buckets",
     "reach.best_factor": "a search that ends a little later",
-    "layers.reach": "a first token that looks back",
 }
 
 

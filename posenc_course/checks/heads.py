@@ -16,9 +16,6 @@ def _attention(generator: torch.Generator, length: int, sharp: float = 2.0) -> T
     return scores.masked_fill(future, -torch.inf).softmax(dim=-1)
 
 
-# ── in the chapter ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @exercise("my_previous")
 def previous(seed: int) -> Exercise:
     """my_previous(weights) -> the mean attention of queries on the token before, without the query that has none."""
@@ -44,9 +41,6 @@ def previous(seed: int) -> Exercise:
         praise="you found the weights beside the diagonal. With this function, and the weights of 270 heads, five of SmolLM2's "
                "stand out.",
     )  # fmt: skip
-
-
-# ── in the assignment ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _after(tokens: list[int], m: int) -> list[int]:

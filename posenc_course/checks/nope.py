@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from posenc_course.attention import attention
 from posenc_course.checks._exercise import Call, Exercise, Sizes, exercise
 from posenc_course.checks._sandbox import Wrong
 
@@ -121,26 +120,17 @@ def is_sum(seed: int) -> Exercise:
     swings = [(1, 1, 0.5), (1, 3, -0.5), (3, 1, -0.5), (3, 3, 0.5)]
     tables: dict[str, tuple[Tensor, bool]] = {
         "a sum of two random parts": (3.7 * f + g, True),
-        "the same score everywhere": (torch.full_like(row, 0.3), True),
         "a score for each row": (f.expand(rows, columns).clone(), True),
         "a score for each column": (g.expand(rows, columns).clone(), True),
-        "rows away plus columns away": (-row.abs() - column.abs(), True),
-        "the square of the distance": (-(row**2) - column**2, True),
         "a sum in single precision": (small.float().double(), True),
-        "a sum with two rows and two columns": (total[:2, :2].clone(), True),
         "a sum with more rows than columns": (high, True),
         "the straight-line distance": (-(row**2 + column**2).sqrt(), False),
         "the larger of rows and columns away": (-torch.maximum(row.abs(), column.abs()), False),
         "the diagonal": ((row == column).double(), False),
-        "a chessboard": ((row + column).remainder(2), False),
-        "a single patch in the middle": (((row == 0) & (column == 0)).double(), False),
         "a product of two random parts": (f * g, False),
-        "a product of two rising parts": ((row + 2) * (column + 3) / 10, False),
         "a product of a rising part and a falling part": ((row + 2) * (3 - column) / 10, False),
         "a product with two rows and two columns": ((f * g)[:2, :2].clone(), False),
-        "a sum except for its first corner": (but(total, (0, 0, 1.0)), False),
         "a sum except for its last corner": (but(total, (-1, -1, 1.0)), False),
-        "a sum except for a patch beside the diagonal": (but(total, (0, 3, 0.9)), False),
         "a sum except for the upper right corner": (but(total, (0, -1, -1.0)), False),
         "a sum except for its last column": (but(total, (2, -1, 0.7), (3, -1, -0.4)), False),
         "a sum except for its last row": (but(high, (-1, 1, 0.7), (-1, 2, -0.4)), False),
@@ -158,51 +148,47 @@ def is_sum(seed: int) -> Exercise:
     def none(x: Tensor) -> bool:
         return bool(x.abs().max() < 1e-6) if x.numel() else True
 
-    def wide(tolerance: float) -> Callable[[Tensor], bool]:
-        return lambda t: bool(squares(t).abs().max() < tolerance)
-
-    rank_two = (
-        "You check whether the table has rank 2 or less. This is true of every sum, but also of other tables, for example of "
-        "products."
+    some = (
+        "You check only some squares of four patches, or a mean over them. But every square has to pass this test, in all rows "
+        "and all columns."
     )
-    too_strict = (
-        "Your test is too strict. Numbers that should be equal can differ in their last digits because of rounding, so allow "
-        "differences up to 1e-6."
+    more = "You ask for too much. f and g may be any numbers, so neither rows, nor columns, nor steps have to be equal."
+    product = (
+        "You look at the rank, or for products. A sum has rank 2 or less, but so do other tables, for example products of two "
+        "parts. Here, the two parts are added."
     )
-    too_wide = "Your tolerance is too large. If one number is 0.00001 too large, the table isn't a sum up to 1e-6."
+    tolerance = (
+        "Your tolerance is too small or too large. Numbers that should be equal can differ in their last digits because of "
+        "rounding, so allow differences up to 1e-6, but not 0.00001."
+    )
+    parts_of: dict[str, Callable[[Tensor], Tensor]] = {
+        "one square": lambda t: squares(t)[:1, :1],
+        "the corners": lambda t: t[0, 0] + t[-1, -1] - t[0, -1] - t[-1, 0],
+        "two rows": lambda t: from_first(t)[:2],
+        "two columns": lambda t: from_first(t)[:, :2],
+        "the ends of the rows": lambda t: from_first(t)[:, -1],
+        "the diagonal": lambda t: squares(t).diagonal(),
+        "as many columns as rows": lambda t: squares(t)[:, : len(t) - 1],
+    }
     return Exercise(
         cases={name: (table,) for name, (table, _) in tables.items()},
         right=lambda t: none(squares(t)),
         mistakes={
-            "one square": (lambda t: none(squares(t)[:1, :1]),
-                "You check only one square of four patches. But every square has to pass this test."),
-            **{f"one square, {sign:+d}": (lambda t, sign=sign: bool(sign * squares(t)[0, 0] < 1e-6),
-                "You check only one square of four patches, and in one direction. But every square has to pass this test, and "
-                "a difference can be negative as well as positive.")
-               for sign in (1, -1)},
-            "the four corners": (lambda t: none(t[0, 0] + t[-1, -1] - t[0, -1] - t[-1, 0]),
-                "You check only the four corners, or a mean over all squares, which amounts to the same thing. But the other "
-                "patches have to fit, too."),
-            "two rows": (lambda t: none(from_first(t)[:2]),
-                "You compare only the first two rows. But the other rows have to fit, too."),
-            "equal steps": (lambda t: all(float(t.diff(dim=k).max() - t.diff(dim=k).min()) < 1e-6 for k in (0, 1)),
-                "You require equal steps from row to row and from column to column. But f and g may be any numbers."),
-            **{f"no absolute value, {name}, {sign:+d}": (lambda t, sign=sign, rest=rest: bool((sign * rest(t)).max() < 1e-6),
-                "You don't take an absolute value. But a difference can be negative as well as positive.")
-               for sign in (1, -1) for name, rest in (("neighbours", squares), ("from the first", from_first))},
-            "a product": (lambda t: bool(torch.linalg.matrix_rank(t) == 1),
-                "You look for products, which are tables of rank 1. But the two parts are added."),
-            "rank two": (lambda t: bool(torch.linalg.matrix_rank(t, atol=1e-6) <= 2), rank_two),
-            "rank two, to the last digit": (lambda t: bool(torch.linalg.matrix_rank(t) <= 2), rank_two),
-            "the diagonal": (lambda t: none(squares(t).diagonal()),
-                "You check only the squares along the diagonal. But every square has to pass this test."),
-            "as many columns as rows": (lambda t: none(squares(t)[:, : len(t) - 1]),
-                "You stop after as many columns as there are rows. But a table can have more columns than rows."),
-            **{f"within {tolerance:g}": (wide(tolerance), too_wide) for tolerance in (1e-4, 1e-3, 1e-2, 0.1)},
-            "to the last digit": (lambda t: bool((squares(t) == 0).all()), too_strict),
-            "to the last digit, from the first": (lambda t: bool((from_first(t) == 0).all()), too_strict),
+            **{name: (lambda t, part=part: none(part(t)), some) for name, part in parts_of.items()},
+            "equal steps": (lambda t: all(float(t.diff(dim=k).max() - t.diff(dim=k).min()) < 1e-6 for k in (0, 1)), more),
+            "equal rows": (lambda t: none(t - t[:1]), more),
+            "equal columns": (lambda t: none(t - t[:, :1]), more),
+            **{f"no absolute value {sign:+d}": (lambda t, sign=sign: bool((sign * squares(t)).max() < 1e-6),
+                "You don't take an absolute value. But a difference can be negative as well as positive.") for sign in (1, -1)},
+            "rank one": (lambda t: bool(torch.linalg.matrix_rank(t) == 1), product),
+            "rank two, to the last digit": (lambda t: bool(torch.linalg.matrix_rank(t) <= 2), product),
+            "rank two": (lambda t: bool(torch.linalg.matrix_rank(t, atol=1e-6) <= 2), product),
+            **{f"within {most:g}": (lambda t, most=most: bool(squares(t).abs().max() < most), tolerance)
+               for most in (1e-4, 1e-2, 0.1)},
+            "to the last digit": (lambda t: bool((squares(t) == 0).all()), tolerance),
+            "to the last digit, from the first": (lambda t: bool((from_first(t) == 0).all()), tolerance),
             "to the last digit, two sums": (lambda t: bool((t[1:, 1:] + t[:-1, :-1] == t[1:, :-1] + t[:-1, 1:]).all()),
-                too_strict),
+                tolerance),
         },
         praise=f"all {len(tables)} tables are right, and {sum(known for _, known in tables.values())} of them can be the "
                "scores of a single head.",
@@ -212,15 +198,13 @@ def is_sum(seed: int) -> Exercise:
 @exercise()
 def told_apart(seed: int) -> Exercise:
     """told_apart(text) -> how many different outputs one causal layer without positions can have for this text."""
-    rng, generator = random.Random(seed), torch.Generator().manual_seed(seed)
+    rng = random.Random(seed)
     a, b, c, d = rng.sample("abcdefghijklmnopqrstuvwxyz", 4)
     texts = {
         "the same letter throughout": 4 * a,
-        "a single letter": a,
         "two alternating letters": a + b + a + b,
         "a special first token": "^" + 5 * a,
         "a text and its mirror image": a + b + b + a,
-        "runs of two letters": a + a + b + b + a + b,
         "three letters": a + b + c + a + c + b + b + c + a,
         "one letter rarer than the other": a + b + a + 5 * b + a,
         "a third letter that comes late": a + a + b + c + a + b + b + c,
@@ -229,19 +213,10 @@ def told_apart(seed: int) -> Exercise:
         "shares that are nearly equal": a + 30 * b + a + 30 * b,
     }
     texts |= {f"{n} letters in no order": "".join(rng.choices(a + b + c, k=n)) for n in (9, 14)}
-    vectors = {letter: torch.randn(24, dtype=torch.float64, generator=generator) for letter in "^" + a + b + c + d}
-    query, key, value = torch.randn(3, 24, 24, dtype=torch.float64, generator=generator) / 5
-
-    def right(text: str) -> int:
-        """The number from a layer with random weights, which merges no two positions that any weights could tell apart."""
-        x = torch.stack([vectors[letter] for letter in text])
-        past = torch.ones(len(text), len(text), dtype=torch.bool).tril()
-        y = attention(x @ query, x @ key, x @ value, mask=past)
-        apart = (y[:, None] - y).abs().amax(dim=-1) > 1e-9
-        return sum(bool(apart[m, :m].all()) for m in range(len(text)))
+    letters = "^" + a + b + c + d
 
     def shares(text: str, digits: int = 9) -> tuple[float, ...]:
-        return tuple(round(text.count(letter) / max(len(text), 1), digits) for letter in sorted(vectors))
+        return tuple(round(text.count(letter) / max(len(text), 1), digits) for letter in letters)
 
     def positions(seen: Callable[[str, int], Any]) -> Callable[[str], int]:
         """The number of positions that differ in what is seen there."""
@@ -250,35 +225,36 @@ def told_apart(seed: int) -> Exercise:
     def rounded(digits: int) -> Callable[[str, int], Any]:
         return lambda text, m: (text[m], shares(text[: m + 1], digits))
 
+    past = (
+        "You look at too little of what a position sees. An output depends on all letters so far, and on their shares, since "
+        "attention takes an average."
+    )
+    shared = (
+        "You compare only a part of what matters: which letter is the query, because it gives the letters its own weights, and "
+        "the share of each letter so far, by name."
+    )
     itself = "You leave out the token itself, but causal attention includes it."
     return Exercise(
         cases={name: (text,) for name, text in texts.items()},
-        right=right,
+        right=positions(rounded(9)),
         mistakes={
             "all": (positions(lambda text, m: m),
                 "You tell all positions apart, perhaps by how many tokens each one sees. But the mean of two equal values is "
                 "the same as the mean of three."),
-            "kinds": (positions(lambda text, m: text[m]),
-                "You count the different letters of the text. But an output also depends on which letters came before, and on "
-                "their shares."),
-            "shares alone": (positions(lambda text, m: shares(text[: m + 1])),
-                "You compare only the shares. But it also matters which letter is the query, because each query gives the "
-                "letters its own weights."),
-            "shares without letters": (positions(lambda text, m: (text[m], tuple(sorted(shares(text[: m + 1]))))),
-                "You compare the shares without their letters. But two thirds of one letter and one third of another aren't "
-                "the same as the other way round."),
-            "its own share": (positions(lambda text, m: (text[m], round(text[: m + 1].count(text[m]) / (m + 1), 9))),
-                "You look at only the share of the query's own letter. But it also matters how the rest is split among the "
-                "other letters."),
+            "the query's letter": (positions(lambda text, m: text[m]), past),
+            "which letters": (positions(lambda text, m: (text[m], frozenset(text[: m + 1]))), past),
+            "the last two": (positions(lambda text, m: text[max(m - 1, 0) : m + 1]), past),
+            "runs": (lambda text: len(list(itertools.groupby(text))), past),
+            "shares alone": (positions(lambda text, m: shares(text[: m + 1])), shared),
+            "shares without letters": (positions(lambda text, m: (text[m], tuple(sorted(shares(text[: m + 1]))))), shared),
+            "its own share": (positions(lambda text, m: (text[m], round(text[: m + 1].count(text[m]) / (m + 1), 9))), shared),
             **{f"rounded to {digits} digits": (positions(rounded(digits)),
-                "You round the shares, so some different shares become equal. Compare exact "
-                "fractions.") for digits in (1, 2, 3)},
+                "You round the shares, so some different shares become equal. Compare exact fractions.")
+               for digits in (1, 2, 3)},
             "before itself": (positions(lambda text, m: (text[m], shares(text[:m]))), itself),
             "before itself, whoever asks": (positions(lambda text, m: shares(text[:m])), itself),
-            "runs": (lambda text: len(list(itertools.groupby(text))),
-                "You count runs of equal letters. But a letter sees everything before it, not only its neighbour."),
         },
-        praise="for every text, your number is the same as that of a layer with random weights.",
+        praise="for every text, you count the outputs that a layer can tell apart.",
     )  # fmt: skip
 
 
@@ -291,8 +267,6 @@ def packed(seed: int) -> Exercise:
         "rising numbers": [0, 0, 0, 1, 1, 2, 2, 2],
         "numbers in a mixed order": [name for name in falling for _ in range(rng.randint(2, 5))] + [50, 50, 1],
         "a single document": [rng.randint(3, 9)] * 5,
-        "a single token": [rng.randint(3, 9)],
-        "documents of one token": [7, 3, 9, 9, 4],
         "large and negative numbers": [-5, -5, 10**9, 10**9, 10**9, -6],
         "many documents": [name for name in rng.sample(range(100), 12) for _ in range(rng.randint(1, 6))],
     }
@@ -323,10 +297,14 @@ def packed(seed: int) -> Exercise:
     def runs(names: Tensor) -> Tensor:
         return names.unique_consecutive(return_inverse=True)[1]
 
-    by_names = (
-        "Your mask compares the numbers of the documents by size. But these numbers are in no particular order, so it matters "
-        "only whether two of them are equal."
-    )
+    masks: dict[str, Callable[[Tensor], Tensor]] = {
+        "causal": past,
+        "by positions": lambda names: place(names)[:, None] >= place(names),
+        "by positions, and the past": lambda names: (place(names)[:, None] >= place(names)) & past(names),
+        "by names": lambda names: names[:, None] >= names,
+        "by names, and the past": lambda names: (names[:, None] >= names) & past(names),
+        "earlier documents": lambda names: runs(names)[:, None] >= runs(names),
+    }
     return Exercise(
         cases={name: (torch.tensor(text),) for name, text in texts.items()},
         right=lambda names: (place(names), own(names)),
@@ -334,19 +312,13 @@ def packed(seed: int) -> Exercise:
         mistakes={
             "running on": (at(lambda names: torch.arange(len(names))),
                 "Your positions continue from one document to the next. They should start again with each document."),
-            "backwards": (at(lambda names: alike(names).triu().sum(dim=1) - 1),
-                "Your positions run backwards, down to 0 at the end of a document."),
             "lengths in order": (at(lambda names: torch.cat([torch.arange(n)
                 for n in names.unique(return_counts=True)[1].tolist()])),
                 "You use the lengths in the order of the documents' numbers. But the documents can come in any order."),
-            "by positions": (seeing(lambda names: place(names)[:, None] >= place(names)),
-                "Your mask compares positions, which start again with each document. So a token sees the beginnings of all "
-                "documents, even later ones."),
-            "by names": (seeing(lambda names: names[:, None] >= names), by_names),
-            "by names, and the past": (seeing(lambda names: (names[:, None] >= names) & past(names)), by_names),
-            "earlier documents": (seeing(lambda names: runs(names)[:, None] >= runs(names)),
-                "Your mask lets a token see all documents before its own and all of its own document. It should see only the "
-                "past of its own."),
+            **{name: (seeing(mask),
+                "Your mask lets a token see other documents. It may see only the past of its own. The numbers of the documents "
+                "can come in any order, so it matters only whether two of them are equal.")
+               for name, mask in masks.items()},
             "as a bias": (seeing(lambda names: torch.zeros(len(names), len(names)).masked_fill(~own(names), -torch.inf)),
                 "You return numbers that are added to scores, 0 and -inf. Return a mask of True and False."),
         },

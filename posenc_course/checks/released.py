@@ -1,5 +1,6 @@
 """Exercises on a released model in a long text: where its cliff is, and where a pair brakes."""
 
+import functools
 import math
 import random
 from collections.abc import Callable
@@ -8,8 +9,6 @@ import torch
 from torch import Tensor
 
 from posenc_course.checks._exercise import Exercise, exercise
-
-# ── in the chapter ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @exercise("my_cliff")
@@ -43,21 +42,27 @@ def cliff(seed: int) -> Exercise:
     def token(index: Callable[[list[float]], float]) -> Callable[[list[float]], int]:
         return lambda excess: 8192 + round(64 * index(excess))
 
+    four = "Take the mean of four entries, and compare it with 0.5, so that a single hard passage isn't a cliff."
+    late = "Your tokens are too late. Return the first token of the first of the four entries."
+    earliest = "Return the first place with such a mean, however steep the rise is, and even if it becomes easier later."
     return Exercise(
         cases=cases,
         right=token(first),
         mistakes={
-            "one entry": (token(lambda excess: first(excess, 1)),
-                "You look at single entries, which are 64 tokens. Take the mean of four, so that a single hard passage isn't "
-                "a cliff."),
+            **{f"a mean of {width}": (token(functools.partial(first, width=width)), four) for width in (1, 2, 3, 5)},
+            "a sum": (token(lambda excess: first(excess, above=0.125)), four),
+            "the last of the four": (token(lambda excess: first(excess) + 3), late),
+            "the end of the four": (token(lambda excess: first(excess) + 4), late),
+            "the end of as many as there are": (token(lambda excess: first([0.0] * 3 + excess)), late),
+            "the steepest step": (token(lambda excess: max(range(1, len(excess)), key=lambda i: excess[i] - excess[i - 1])),
+                earliest),
+            "high from then on": (token(lambda excess: len(excess) - 3 - first([-x for x in excess[::-1]], above=-0.5)),
+                earliest),
             "index": (lambda excess: first(excess), "You return an index of the list. Each entry has 64 tokens, and the list "
                                                     "begins at token 8,192."),
         },
         praise="every cliff is found, and no single hard passage is taken for one.",
     )  # fmt: skip
-
-
-# ── the assignment ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _phase(q: Tensor, k: Tensor) -> float:
@@ -94,17 +99,16 @@ def lowest(seed: int) -> Exercise:
         return lambda q, k, omega: angle(_phase(q, k)) / omega
 
     full = 2 * math.pi
-    exchanged = (
-        "You have the direction wrong: with the distance, the query gets farther *ahead* of its key. Or did you exchange the "
-        "two?"
-    )
+    distance = "Return a distance in tokens: the angle that's left, divided by the radians per token, ω."
     return Exercise(
         cases=cases,
         right=of(lambda ahead: (math.pi - ahead) % full),
         mistakes={
-            "highest": (of(lambda ahead: -ahead % full),
-                "You return where the pair contributes most. It contributes least when query and key are opposite."),
-            "wrong way": (of(lambda ahead: (math.pi + ahead) % full), exchanged),
+            "an angle": (lambda q, k, omega: (math.pi - _phase(q, k)) % full, distance),
+            "rotations": (lambda q, k, omega: (math.pi - _phase(q, k)) % full / full, distance),
+            "the score": (lambda q, k, omega: float(q @ k), distance),
+            "not modulo 2π": (of(lambda ahead: math.pi - ahead),
+                "Some of your distances are negative, or longer than a whole rotation. Take the angle modulo 2π."),
             "absolute": (of(lambda ahead: abs((math.pi - ahead + math.pi) % full - math.pi)),
                 "You drop the sign of an angle. A query that is ahead of its key has less far to go than one that is behind."),
         },

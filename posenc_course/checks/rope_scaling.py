@@ -28,11 +28,6 @@ def _keep(turns: Tensor) -> Tensor:
     return ((turns - 1) / 3).clamp(0, 1)
 
 
-def _by_wavelength(omega: Tensor, length: float) -> Tensor:
-    """A share that falls linearly with the wavelength, from length/4 to length."""
-    return ((length - _CIRCLE / omega) / (0.75 * length)).clamp(0, 1)
-
-
 @exercise("my_frequencies", instead_of=[llama3])
 def by_parts() -> Exercise:
     """my_frequencies(omega, factor, length) -> stretched frequencies, as many as omega, for three heads of different widths.
@@ -49,8 +44,6 @@ def by_parts() -> Exercise:
     def fault(said: Sequence[Tensor]) -> str | None:
         for (omega, factor, length), numbers, wanted in zip(cases, said, right, strict=True):
             call = f"my_frequencies(omega, {factor}, {length}) for {len(omega)} pairs"
-            if not numbers.isfinite().all():
-                return f"{call} returns NaN or infinity."
             if same(wanted, numbers):
                 continue
             pair = int((~torch.isclose(numbers, wanted, rtol=1e-4, atol=0)).nonzero()[0])
@@ -62,40 +55,36 @@ def by_parts() -> Exercise:
             )
         return None
 
+    one_rule = (
+        "You treat all pairs by one rule, as position interpolation and NTK-aware scaling do. Here, the number of rotations "
+        "within `length` decides which pairs stay and which are divided by the factor."
+    )
+    rotations = "You don't count rotations within `length` tokens. A rotation is 2π radians, and takes a pair one wavelength."
+    mean = (
+        "Between one rotation and four, your numbers aren't the weighted mean of the two frequencies, with a weight that grows "
+        "linearly with the number of rotations."
+    )
     return Exercise(
         cases=cases,
         right=llama3,
         same=same,
         fault=fault,
         mistakes={
-            "interpolation": (lambda w, s, n: w / s,
-                "You divide all pairs by the same factor, which is position interpolation. Which pairs should stay as they "
-                "are?"),
-            "NTK-aware": (lambda w, s, n: ntk_aware(w, float(s)),
-                "You divide the slowest pair by the factor and the others by powers of it, which is NTK-aware scaling. Here, "
-                "the number of rotations within the length decides what happens to each pair."),
-            "the base times the factor": (lambda w, s, n: w * s ** -(torch.arange(len(w), dtype=torch.float64) / len(w)),
-                "You multiply the base by the factor, so no pair is divided by the whole factor. Here, the number of rotations "
-                "within the length decides what happens to each pair."),
+            "interpolation": (lambda w, s, n: w / s, one_rule),
+            "NTK-aware": (lambda w, s, n: ntk_aware(w, float(s)), one_rule),
+            "the base times the factor": (
+                lambda w, s, n: w * s ** -(torch.arange(len(w), dtype=torch.float64) / len(w)), one_rule),
+            "radians": (lambda w, s, n: _blend(_keep(n * w), w, s), rotations),
+            "the new length": (lambda w, s, n: _blend(_keep(_turns(w, n * s)), w, s), rotations),
+            "upside down": (lambda w, s, n: _blend(_keep(1 / _turns(w, n)), w, s), rotations),
+            "mean divisors": (lambda w, s, n: w / (_keep(_turns(w, n)) + (1 - _keep(_turns(w, n))) * s), mean),
+            "by wavelength": (
+                lambda w, s, n: _blend(((n - _CIRCLE / w) / (0.75 * n)).clamp(0, 1), w, s), mean),
+            "by pair": (lambda w, s, n: yarn(w, s, n, fast=4, truncate=False), mean),
+            "exchanged": (lambda w, s, n: _blend(1 - _keep(_turns(w, n)), w, s),
+                "You divide the fast pairs and leave the slow ones. Which pairs have seen all of their circle in training?"),
             "twice": (lambda w, s, n: _blend(_keep(_turns(w, n)), w, s**2),
                 "You divide twice, so slow pairs are divided by the square of the factor."),
-            "radians": (lambda w, s, n: _blend(_keep(n * w), w, s),
-                "You count radians instead of rotations. One rotation is 2π radians."),
-            "the new length": (lambda w, s, n: _blend(_keep(_turns(w, n * s)), w, s),
-                "You count rotations within the new length, which is `factor` times as long. But what decides is the number of "
-                "rotations within `length` tokens."),
-            "upside down": (lambda w, s, n: _blend(_keep(1 / _turns(w, n)), w, s),
-                "Your ratio is upside down: the number of rotations is the length divided by the wavelength, not the "
-                "wavelength divided by the length."),
-            "mean divisors": (lambda w, s, n: w / (_keep(_turns(w, n)) + (1 - _keep(_turns(w, n))) * s),
-                "You take a weighted mean of the two divisors, 1 and the factor. Take the weighted mean of the two frequencies "
-                "instead."),
-            "by wavelength": (lambda w, s, n: _blend(_by_wavelength(w, n), w, s),
-                "Your weight γ is linear in the wavelength. It should be linear in the number of rotations, which is inversely "
-                "proportional to the wavelength."),
-            "by pair": (lambda w, s, n: yarn(w, s, n, fast=4, truncate=False),
-                "Your weight γ is linear in the pair's number i, as in YaRN's code. Here, it should be linear in the number of "
-                "rotations."),
         },
         praise=f"all {sum(map(len, right))} pairs of three models are right; the third model is Llama 3.1.",
     )  # fmt: skip
@@ -110,35 +99,38 @@ def base_for(seed: int) -> Exercise:
         "a pair in the middle": (32, 1e4, 6, 8.0),
         "the slowest pair of Llama 3": (128, 5e5, 63, 8.0),
         "a small base": (16, 11.3, rng.randint(4, 6), 2.7),
-        "a factor close to 1": (64, 1e4, 20, 1.01),
         "pair 1": (16, rng.choice((1e3, 1e4)), 1, 1.5),
         "a head of two pairs": (4, 100.0, 1, rng.choice((2.0, 5.0))),
-        "a head with 32 channels": (32, rng.choice((1e3, 1e6)), rng.randint(5, 14), rng.choice((1.5, 2.0, 4.0))),
         "a head with 64 channels": (64, rng.choice((1e3, 1e6)), rng.randint(9, 30), rng.choice((1.5, 2.0, 4.0))),
     }
 
     def right(d: int, base: float, pair: int, factor: float) -> float:
         return base * factor ** (d / (2 * pair))
 
+    powers: tuple[Callable[[int, int], float], ...] = (
+        lambda d, i: 1,
+        lambda d, i: d // (2 * i),
+        lambda d, i: d / i,
+        lambda d, i: d / (4 * i),
+        lambda d, i: 2 * i / d,
+    )
+    other = "You return a frequency, a wavelength, or what the base is multiplied by. Return the new base."
     return Exercise(
         cases=cases,
         right=right,
         mistakes={
+            **{f"exponent {n}": (lambda d, b, i, s, power=power: b * s ** power(d, i),
+                "Your exponent is wrong. The frequency of this pair is the base to the power of -2·pair/d_head. To which power "
+                "of the factor does the base have to grow, so that this frequency is divided by the factor?")
+               for n, power in enumerate(powers)},
             "NTK-aware": (lambda d, b, i, s: b * s ** (d / (d - 2)),
                 "You return the base of NTK-aware scaling, which divides the slowest pair by the factor. But here, the "
                 "argument `pair` says which pair to divide."),
-            "whole division": (lambda d, b, i, s: b * s ** (d // (2 * i)),
-                "You round the exponent down, because // rounds down after dividing. Use / instead."),
             "brackets": (lambda d, b, i, s: (b * s) ** (d / (2 * i)),
                 "You raise the old base to the power, too. Raise only the factor to the power."),
-            "one width": (lambda d, b, i, s: b * s ** (8 / i),
-                "Your exponent is right only for a head with 16 channels. But a head can have any width, which is given by "
-                "d_head."),
-            "one base": (lambda d, b, i, s: right(d, 1e4, i, s), "You always start from the base 10,000. Start from `base`."),
-            **{f"rounded to {unit:,}": (lambda d, b, i, s, unit=unit: right(d, b, i, s) // unit * unit,
-               "You round the base. Return it with all of its digits.") for unit in (1, 10, 100, 1000)},
-            "rounded": (lambda d, b, i, s: float(round(right(d, b, i, s))),
-                "You round the base. Return it with all of its digits."),
+            "the change": (lambda d, b, i, s: right(d, 1.0, i, s), other),
+            "a frequency": (lambda d, b, i, s: b ** (-2 * i / d) / s, other),
+            "a wavelength": (lambda d, b, i, s: b ** (2 * i / d) * s, other),
         },
         praise=f"in all {len(cases)} heads, your base divides the frequency of the pair by the factor.",
     )  # fmt: skip
@@ -159,13 +151,10 @@ def strangeness(seed: int) -> Exercise:
         "position interpolation, one token away": (omega, position_interpolation(omega, factor), trained, 1),
         "position interpolation, beyond the training "
         "length": (omega, position_interpolation(omega, factor), trained, 3 * trained + 1),
-        "NTK-aware scaling, a few tokens away": (omega, ntk_aware(omega, factor), trained, rng.randint(5, 12)),
         "Llama 3's form, a few tokens away": (omega, llama3(omega, factor, trained), trained, rng.randint(5, 12)),
         "YaRN's form of a wide head": (wide, yarn(wide, factor, trained), trained, 2 * trained),
         "no stretch, a distance from training": (omega, omega, trained, trained - 1),
         "no stretch, one token farther than in training": (omega, omega, trained, trained),
-        "no stretch, twice as far": (wide, wide, trained, 2 * trained),
-        "distance 0": (omega, position_interpolation(omega, factor), trained, 0),
         "training on single tokens": (omega, ntk_aware(omega, factor), 1, 3),
         "a single pair": (one, one / 1.5, 5, 4),
         "a distance at which all pairs have nearly come full "
@@ -173,61 +162,60 @@ def strangeness(seed: int) -> Exercise:
             torch.tensor([_CIRCLE / 12 - 0.01, _CIRCLE / 6 - 0.02], dtype=torch.float64), 6, 12),
     }  # fmt: skip
 
-    def angles(w: Tensor, t: int, first: int = 0) -> Tensor:
-        """(distances, n): the angles of the pairs at the distances in training."""
-        return torch.arange(first, t, dtype=torch.float64)[:, None] * w
-
-    def gaps(w: Tensor, v: Tensor, t: int, m: int, first: int = 0) -> Tensor:
-        """(distances, n): how far each pair is from its angle at each distance in training, including full rotations."""
-        return (m * v - angles(w, t, first)).abs()
-
     def short(gap: Tensor) -> Tensor:
-        return torch.minimum(gap % _CIRCLE, _CIRCLE - gap % _CIRCLE)
+        return torch.minimum(gap % _CIRCLE, -gap % _CIRCLE)
 
-    def right(w: Tensor, v: Tensor, t: int, m: int) -> float:
-        return float(short(gaps(w, v, t, m)).amax(dim=1).min())
+    def found(
+        change: Callable[[Tensor], Tensor] = short,
+        pairs: Callable[[Tensor], Tensor] = lambda gap: gap.amax(dim=1),
+        distances: Callable[[Tensor], Tensor] = torch.min,
+        seen: Callable[[int], Tensor] = torch.arange,
+    ) -> Callable[[Tensor, Tensor, int, int], float]:
+        """What becomes of the angles between now and then, of all pairs, and of all distances in training."""
+        return lambda w, v, t, m: float(distances(pairs(change(m * v - seen(t).double()[:, None] * w))))
 
-    def seen(w: Tensor, v: Tensor, t: int, m: int, pairs: slice) -> float:
-        return float(short(gaps(w, v, t, m))[:, pairs].amax(dim=1).min())
-
-    def chord(w: Tensor, v: Tensor, t: int, m: int) -> float:
-        return float((2 * (gaps(w, v, t, m) / 2).sin().abs()).amax(dim=1).min())
-
+    right = found()
+    circle = "On a circle, the angle between two directions is the shorter way round, and full turns don't count, for any pair."
+    angle = "Return the angle itself, in radians, not a function of it, and nothing in another unit."
+    largest = "You don't take the largest angle of all pairs: at each distance in training, the worst pair decides."
+    trained_with = (
+        "The model was trained with `omega`, and it reads this text with the stretched frequencies. You use only one."
+    )
+    nearest = (
+        "You don't compare with all distances in training, 0 to trained - 1, or you don't return the angle at the one "
+        "that fits best."
+    )
     return Exercise(
         cases=cases,
         right=right,
         mistakes={
-            "each pair alone": (lambda w, v, t, m: float(short(gaps(w, v, t, m)).amin(dim=0).max()),
+            "each pair alone": (found(pairs=lambda gap: gap.amin(dim=0), distances=torch.max),
                 "In your function, each pair can choose its own distance. But the question is whether all of these angles "
                 "occurred together at a single distance."),
-            "no turns": (lambda w, v, t, m: float(gaps(w, v, t, m).amax(dim=1).min()),
-                "You count full turns as differences. But after a full turn, a pair has the same angle on the circle as "
-                "before."),
-            **{f"one way round, {name}": (lambda w, v, t, m, turn=turn: float((turn(m * v - angles(w, t)) % _CIRCLE)
-                .amax(dim=1).min()),
-                "You go round the circle in one direction only. But there are two ways from one angle to another, and the "
-                "shorter one counts.")
-               for name, turn in (("forwards", torch.clone), ("backwards", torch.neg), ("from the smaller", torch.abs))},
-            "wrapped before": (lambda w, v, t, m: float(((m * v) % _CIRCLE - angles(w, t) % _CIRCLE).abs().amax(dim=1).min()),
-                "You subtract angles between 0 and 2π. But an angle just below 2π and an angle just above 0 are close "
-                "together."),
-            "wrapped afterwards": (lambda w, v, t, m: float(short(gaps(w, v, t, m).amax(dim=1)).min()),
-                "You remove full turns only from the largest difference. Remove them from the difference of each pair first."),
-            "which distance": (lambda w, v, t, m: float(short(gaps(w, v, t, m)).amax(dim=1).argmin()),
-                "You return the distance that fits best. Return its largest gap, in radians."),
-            "the same distance": (lambda w, v, t, m: float(short((m * v - m * w).abs()).max()),
-                "You compare only with the same distance in training. But after a stretch, a different distance may fit "
-                "better, and the given one may be longer than any distance in training."),
-            "stretched in training": (lambda w, v, t, m: right(v, v, t, m),
-                "You use the stretched frequencies in training, too. But the model was trained with the old frequencies, "
-                "`omega`."),
-            "degrees": (lambda w, v, t, m: math.degrees(right(w, v, t, m)), "You return degrees. Return radians."),
-            "sines": (lambda w, v, t, m: float(gaps(w, v, t, m).sin().abs().amax(dim=1).min()),
-                "You compare the sines of the differences. But half a turn and no turn have the same sine."),
-            "one minus the cosine": (lambda w, v, t, m: float((1 - gaps(w, v, t, m).cos()).amax(dim=1).min()),
-                "You return 1 minus the cosine of the angle. Return the angle itself."),
-            "half a circle": (lambda w, v, t, m: float((gaps(w, v, t, m) % math.pi).amax(dim=1).min()),
-                "You remove half turns. But two opposite angles are as far apart as possible."),
+            "no turns": (found(torch.abs), circle),
+            "forwards": (found(lambda gap: gap % _CIRCLE), circle),
+            "backwards": (found(lambda gap: -gap % _CIRCLE), circle),
+            "half a circle": (found(lambda gap: gap.abs() % math.pi), circle),
+            "wrapped before": (lambda w, v, t, m: float(
+                ((m * v) % _CIRCLE - (torch.arange(t).double()[:, None] * w) % _CIRCLE).abs().amax(dim=1).min()), circle),
+            "wrapped afterwards": (found(torch.abs, lambda gap: short(gap.amax(dim=1))), circle),
+            "sines": (found(lambda gap: gap.sin().abs()), angle),
+            "chords": (found(lambda gap: 2 * (gap / 2).sin().abs()), angle),
+            "one minus the cosine": (found(lambda gap: 1 - gap.cos()), angle),
+            "the mean": (found(pairs=lambda gap: gap.mean(dim=1)), largest),
+            "the sum": (found(pairs=lambda gap: gap.sum(dim=1)), largest),
+            "the closest pair": (found(pairs=lambda gap: gap.amin(dim=1)), largest),
+            "the fastest pair": (found(pairs=lambda gap: gap[:, 0]), largest),
+            "the mean distance": (found(distances=torch.mean), nearest),
+            "the last distance": (found(distances=lambda gap: gap[-1]), nearest),
+            "which distance": (found(distances=torch.argmin), nearest),
+            "the farthest distance": (found(distances=torch.max), nearest),
+            "one distance more": (found(seen=lambda t: torch.arange(t + 1)), nearest),
+            "one distance less": (found(seen=lambda t: torch.arange(max(t - 1, 1))), nearest),
+            "without 0": (found(seen=lambda t: torch.arange(min(1, t - 1), t)), nearest),
+            "the same distance": (lambda w, v, t, m: float(short(m * v - m * w).max()), nearest),
+            "stretched in training": (lambda w, v, t, m: right(v, v, t, m), trained_with),
+            "never stretched": (lambda w, v, t, m: right(w, w, t, m), trained_with),
         },
         praise="even if a stretch shows only known angles, it can combine them in a way that never occurred in training.",
     )  # fmt: skip
@@ -240,7 +228,6 @@ def reach(seed: int) -> Exercise:
     methods: dict[str, Callable[[Tensor, float, int], Tensor]] = {
         "position interpolation": lambda w, s, t: w / s,
         "NTK-aware scaling": lambda w, s, t: ntk_aware(w, s),
-        "a larger base": lambda w, s, t: frequencies(2 * len(w), 10_000.0 * s),
         "Llama 3's form": lambda w, s, t: llama3(w, s, t),
         "YaRN's form": lambda w, s, t: yarn(w, s, t),
         "divisors in a mixed order": lambda w, s, t: w / (s + torch.arange(len(w), 0, -1).remainder(3)),
@@ -278,47 +265,41 @@ def reach(seed: int) -> Exercise:
         known = ((swept <= seen) | (seen >= _CIRCLE)).all(dim=1)
         return int(known.long().cumprod(dim=0).sum())
 
-    def limit(w: Tensor, v: Tensor, trained: float, circle: float = _CIRCLE, by: Tensor | None = None) -> Tensor:
+    def tokens(distance: Any) -> int:
+        return math.floor(float(distance)) + 1
+
+    def farthest(w: Tensor, v: Tensor, trained: float, by: Tensor | None = None, circle: float = _CIRCLE) -> Tensor:
         """The largest distance of each pair that hasn't completed its circle, or of all pairs if all have."""
         asked = trained * (w if by is None else by) < circle
         return (trained * w / v)[asked] if asked.any() else trained * w / v
 
-    def tokens(distance: Any) -> int:
-        return math.floor(float(distance)) + 1
-
-    def divisors(w: Tensor, v: Tensor, t: int) -> float:
-        """The smallest divisor times the number of tokens, for the right pairs."""
-        return t * float((w / v)[(t - 1) * w < _CIRCLE].min())
-
-    apart = "You use the number of tokens as a distance. But the first and the last of T tokens aren't T positions apart."
+    apart = (
+        "You mix up tokens and distances. The first and the last of T tokens aren't T positions apart, and in a longer text, "
+        "the largest distance without an unseen angle is rounded down."
+    )
+    which = (
+        "You use the wrong pairs. Pairs whose angles completed a full circle in training never meet an unseen angle, and of "
+        "the others, the first that does decides."
+    )
     upside = "Your ratio is upside down: a pair that rotates more slowly reaches further."
     return Exercise(
         cases=cases,
         right=right,
         mistakes={
-            "every pair": (lambda w, v, t: tokens((t - 1) * (w / v).min()),
-                "You use every pair, even those that completed their circle in training. But these have seen their whole "
-                "circle, so they never meet an unseen angle."),
-            "the slowest": (lambda w, v, t: tokens((t - 1) * (w / v)[-1]),
-                "You use only the slowest pair. But it needn't be the first pair to meet an unseen angle."),
-            "a distance": (lambda w, v, t: tokens(limit(w, v, t - 1).min()) - 1,
-                "You return the largest distance without an unseen angle. How many tokens does a text with this largest "
-                "distance have?"),
-            "rounded up": (lambda w, v, t: tokens(limit(w, v, t - 1).min()) + 1,
-                "Your number is one token too large: at this length, a pair meets an unseen angle. Round down."),
-            **{f"tokens for distances, {more:+d}": (lambda w, v, t, more=more: tokens(limit(w, v, t).min()) + more, apart)
+            "every pair": (lambda w, v, t: tokens((t - 1) * (w / v).min()), which),
+            "the fastest": (lambda w, v, t: tokens((t - 1) * (w / v)[0]), which),
+            "the slowest": (lambda w, v, t: tokens((t - 1) * (w / v)[-1]), which),
+            "the first of the slow": (lambda w, v, t: tokens(farthest(w, v, t - 1)[0]), which),
+            "half a circle": (lambda w, v, t: tokens(farthest(w, v, t - 1, circle=math.pi).min()), which),
+            "come round by the length": (lambda w, v, t: tokens((t - 1) * (w / v)[t * w < _CIRCLE].min()), which),
+            "come round afterwards": (lambda w, v, t: tokens(farthest(w, v, t - 1, by=v).min()), which),
+            "a distance": (lambda w, v, t: tokens(farthest(w, v, t - 1).min()) - 1, apart),
+            "rounded up": (lambda w, v, t: tokens(farthest(w, v, t - 1).min()) + 1, apart),
+            **{f"tokens for distances, {more:+d}": (lambda w, v, t, more=more: tokens(farthest(w, v, t).min()) + more, apart)
                for more in (-1, 0, 1)},
-            "the length divided": (lambda w, v, t: math.floor(divisors(w, v, t)), apart),
-            "the length divided, and one": (lambda w, v, t: math.floor(divisors(w, v, t)) + 1, apart),
-            "come round by the length": (lambda w, v, t: tokens((t - 1) * (w / v)[t * w < _CIRCLE].min()),
-                "You use `trained` to decide whether a pair has completed its circle. Use the largest distance in training, "
-                "which is a different number."),
+            "the length divided": (lambda w, v, t: math.floor(t * (w / v)[(t - 1) * w < _CIRCLE].min()), apart),
             "upside down": (lambda w, v, t: tokens((t - 1) * (v / w)[(t - 1) * w < _CIRCLE].min()), upside),
-            "upside down, the largest": (lambda w, v, t: tokens((t - 1) * (v / w)[(t - 1) * w < _CIRCLE].max()), upside),
-            "exchanged": (lambda w, v, t: tokens(limit(v, w, t - 1).min()), upside),
-            "come round afterwards": (lambda w, v, t: tokens(limit(w, v, t - 1, by=v).min()),
-                "You use the new frequencies to decide whether a pair has completed its circle. That depends on its angles in "
-                "training, so use the old frequencies."),
+            "exchanged": (lambda w, v, t: tokens(farthest(v, w, t - 1).min()), upside),
         },
         praise="the first pair that meets an unseen angle sets the length, whichever pair that is.",
     )  # fmt: skip

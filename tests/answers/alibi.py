@@ -1,7 +1,6 @@
 """Answers to the exercises on ALiBi."""
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,38 +27,29 @@ def bias_right_2(q: Tensor, k: Tensor, heads: int) -> Any:
     return alibi_slopes(heads)[:, None, None] * k
 
 
-@wrong("alibi.bias", "has shape (8,), but it should be (8, 12, 12)")
-def bias_slopes_only(q: Tensor, k: Tensor, n: Any) -> Any:
-    return alibi_slopes(n)
+def linear_bias(q: Tensor, k: Tensor, slopes: Tensor) -> Tensor:
+    return slopes[:, None, None] * (k - q[:, None])
 
 
-@wrong("alibi.bias", "isn't a straight line")
-def bias_squared(q: Tensor, k: Tensor, n: Any) -> Any:
-    return -alibi_slopes(n)[:, None, None] * (k - q[:, None]) ** 2
-
-
-def linear_bias(slopes: Callable[[int], Tensor]) -> Callable[[Tensor, Tensor, int], Tensor]:
-    """slope·(n - m) with these slopes."""
-    return lambda q, k, heads: slopes(heads).double()[:, None, None] * (k - q[:, None])
-
-
-def from_exponents(exponent: Callable[[Tensor, int], Tensor]) -> Callable[[Tensor, Tensor, int], Tensor]:
-    return linear_bias(lambda heads: 2.0 ** -exponent(torch.arange(1, heads + 1, dtype=torch.float64), heads))
+@wrong("alibi.bias", "formula in the text of the paper")
+def bias_formula(q: Tensor, k: Tensor, heads: int) -> Any:
+    return linear_bias(q, k, 2.0 ** (-8 * torch.arange(1, heads + 1) / heads))
 
 
 @wrong("alibi.bias", "increase by 1 from head to head")
 def bias_heads_1_8(q: Tensor, k: Tensor, heads: int) -> Any:
-    return from_exponents(lambda h, n: h)(q, k, heads)
+    return linear_bias(q, k, 2.0 ** -torch.arange(1, heads + 1))
+
+
+@wrong("alibi.bias", "Which slopes of 16 heads")
+def bias_repeated(q: Tensor, k: Tensor, heads: int) -> Any:
+    few = alibi_slopes(min(heads, 8))
+    return linear_bias(q, k, torch.cat((few, few))[:heads])
 
 
 @wrong("alibi.bias", "Your bias grows with the distance")
 def bias_the_other_sign(q: Tensor, k: Tensor, n: Any) -> Any:
     return alibi_slopes(n)[:, None, None] * -k
-
-
-@wrong("alibi.bias", "has shape")
-def bias_keys_counted_as_queries(q: Tensor, k: Tensor, n: Any) -> Any:
-    return (alibi_slopes(n)[:, None, None] * torch.arange(len(q))).expand(n, len(q), len(q))
 
 
 @wrong("alibi.bias", "keys 2 and 9 are seven tokens apart")
@@ -97,7 +87,7 @@ def same_bias_whole_tables(a: Tensor, b: Tensor) -> Any:
     return torch.allclose(a, b)
 
 
-@wrong("alibi.same_bias", "but not by a different number in each row", blind=True)
+@wrong("alibi.same_bias", "a softmax works along a row", blind=True)
 def same_one_constant(a: Tensor, b: Tensor) -> bool:
     difference = (a - b)[torch.ones_like(a).tril().bool()]
     return torch.allclose(difference, difference[0].expand_as(difference), atol=1e-5)
@@ -109,13 +99,11 @@ def same_future_too(a: Tensor, b: Tensor) -> bool:
     return torch.allclose(difference, difference[:, :1].expand_as(difference), atol=1e-5)
 
 
-def within(tolerance: float, keys: Callable[[int], slice] = lambda m: slice(m + 1)) -> Callable[[Tensor, Tensor], bool]:
-    return lambda a, b: all(np.ptp((a[m, keys(m)] - b[m, keys(m)]).numpy()) < tolerance for m in range(len(a)))
-
-
-@wrong("alibi.same_bias", "by a number in each column", blind=True)
-def same_bias_columns(a: Tensor, b: Tensor) -> Any:
-    return within(1e-5, lambda n: slice(n, None))(a.T, b.T)
+@wrong("alibi.same_bias", "nearly 0 isn't 0")
+def same_weights(a: Tensor, b: Tensor) -> bool:
+    future = torch.ones_like(a).triu(1).bool()
+    a, b = (x.masked_fill(future, -math.inf).softmax(dim=-1) for x in (a, b))
+    return torch.allclose(a, b, atol=1e-7)
 
 
 @wrong("alibi.same_bias", "all keys of every query", blind=True)
@@ -123,7 +111,7 @@ def same_bias_last_row(a: Tensor, b: Tensor) -> Any:
     return float((a[-1] - b[-1]).max() - (a[-1] - b[-1]).min()) < 1e-5
 
 
-@wrong("alibi.same_bias", "too strict", blind=True)
+@wrong("alibi.same_bias", "tolerance is too small or too large", blind=True)
 def same_bias_bit_for_bit(a: Tensor, b: Tensor) -> Any:
     return all(len(set((a[m, : m + 1] - b[m, : m + 1]).tolist())) == 1 for m in range(len(a)))
 
@@ -144,10 +132,6 @@ def by_grid(keys: int, share: float, length: int) -> Any:
     return grid[np.abs(shares - share).argmin()]
 
 
-def held(slope: float, keys: int, length: int) -> float:
-    return math.fsum(math.exp(-slope * i) for i in range(keys)) / math.fsum(math.exp(-slope * i) for i in range(length))
-
-
 @right("alibi.slope_for")
 def slope_for_newton(keys: int, share: float, length: int) -> float:
     """The geometric sums, and halvings of the logarithm of the slope."""
@@ -164,20 +148,14 @@ def slope_for_long_text(keys: int, share: float, length: int) -> Any:
     return -math.log(1 - share) / keys
 
 
-def _search(held: Any, share: float, low: float = 0.0, high: float = 50.0, times: int = 60) -> float:
-    for _ in range(times):
-        middle = (low + high) / 2
-        low, high = (middle, high) if held(middle) < share else (low, middle)
-    return (low + high) / 2
-
-
-def _near(s: float, keys: int, length: int) -> float:
-    return (-s * torch.arange(length, dtype=torch.float64)).softmax(dim=0)[:keys].sum().item()
-
-
 @wrong("alibi.slope_for", "together get the share", blind=True)
-def slope_for_far_keys(*case: Any) -> Any:
-    return _search(lambda s: _near(s, case[0], case[2]), 1 - case[1])
+def slope_for_far_keys(keys: int, share: float, length: int) -> Any:
+    low, high = 0.0, 50.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        near = (-middle * torch.arange(length).double()).softmax(dim=0)[:keys].sum()
+        low, high = (middle, high) if near < 1 - share else (low, middle)
+    return low
 
 
 @wrong("alibi.slope_for", "twice as many tokens as `keys`", blind=True)
@@ -185,9 +163,9 @@ def slope_for_twice_keys(keys: int, share: float, length: int) -> Any:
     return math.log(share / (1 - share)) / keys
 
 
-@wrong("alibi.slope_for", "with one key too few", blind=True)
-def slope_for_one_key_alone(keys: int, share: float, length: int) -> Any:
-    return -math.log(1 - share) / max(keys - 1, 1)
+@wrong("alibi.slope_for", "You are off by one")
+def slope_for_others(keys: int, *case: Any) -> Any:
+    return slope_for_newton(keys + 1, *case)
 
 
 @wrong("alibi.slope_for", "the softmax uses powers of e", blind=True)
@@ -232,28 +210,23 @@ def attend_package(q: Tensor, keys: Tensor, values: Tensor, slopes: Tensor, real
     return attention(q, keys, values, bias=bias, mask=mask)
 
 
-@wrong("alibi.attend", "see the new tokens after them", blind=True)
+@wrong("alibi.attend", "Your mask is wrong", blind=True)
 def attend_not_causal_distance(q: Tensor, keys: Tensor, values: Tensor, slopes: Tensor, real: Tensor) -> Tensor:
     at, new = real.cumsum(dim=0), q.shape[1]
     bias = alibi_bias(at[-new:], at, slopes, dtype=q.dtype)[0]
     return attention(q, keys, values, bias=bias, mask=real.expand(new, -1))
 
 
-@wrong("alibi.attend", "You divide the bias", blind=True)
+@wrong("alibi.attend", "don't divide the bias", blind=True)
 def attend_bias_divided_too(q: Tensor, k: Any, v: Any, slopes: Tensor, real: Tensor) -> Any:
     return attend_package(q, k, v, slopes / q.shape[2] ** 0.5, real)
-
-
-@wrong("alibi.attend", "by √d twice", blind=True)
-def attend_divided_twice(q: Tensor, *given: Any) -> Any:
-    return attend_package(q / q.shape[2] ** 0.5, *given)
 
 
 def _causal(new: int, count: int) -> Tensor:
     return torch.ones(new, count).tril(count - new).bool()
 
 
-@wrong("alibi.attend", "row and column numbers as positions", blind=True)
+@wrong("alibi.attend", "row numbers as positions", blind=True)
 def attend_queries_from_zero(q: Tensor, keys: Tensor, values: Tensor, slopes: Tensor, real: Tensor) -> Tensor:
     """Query r at r: with alibi_bias, which takes the distance without its sign."""
     at, new = real.cumsum(dim=0) - 1, q.shape[1]
@@ -261,11 +234,22 @@ def attend_queries_from_zero(q: Tensor, keys: Tensor, values: Tensor, slopes: Te
     return attention(q, keys, values, bias=bias, mask=_causal(new, len(real)) & real)
 
 
-@wrong("alibi.attend", "reverse order", blind=True)
-def attend_slopes_reversed(q: Tensor, k: Any, v: Any, slopes: Tensor, real: Tensor) -> Any:
-    return attend_package(q, k, v, slopes.flip(0), real)
+@wrong("alibi.attend", "padding between two words as distance")
+def attend_places(q: Tensor, keys: Tensor, values: Tensor, slopes: Tensor, real: Tensor) -> Tensor:
+    at, new = torch.arange(len(real)), q.shape[1]
+    bias = alibi_bias(at[-new:], at, slopes, dtype=q.dtype)[0]
+    return attention(q, keys, values, bias=bias, mask=_causal(new, len(real)) & real)
 
 
-@wrong("alibi.attend", "the slope of the first head", blind=True)
-def attend_one_slope(q: Tensor, k: Any, v: Any, slopes: Tensor, real: Tensor) -> Any:
-    return attend_package(q, k, v, slopes[:1].expand_as(slopes), real)
+@wrong("alibi.attend", "still look at padding")
+def attend_padding(q: Tensor, keys: Tensor, values: Tensor, slopes: Tensor, real: Tensor) -> Tensor:
+    at, new = real.cumsum(dim=0), q.shape[1]
+    bias = alibi_bias(at[-new:], at, slopes, dtype=q.dtype)[0]
+    return attention(q, keys, values, bias=bias, mask=_causal(new, len(real)))
+
+
+@wrong("alibi.attend", "all weights add up to 1")
+def attend_hidden_afterwards(q: Tensor, keys: Tensor, values: Tensor, slopes: Tensor, real: Tensor) -> Tensor:
+    at, new = real.cumsum(dim=0), q.shape[1]
+    scores = q @ keys.mT / q.shape[2] ** 0.5 - slopes[:, None, None] * (at[-new:, None] - at)
+    return (scores.softmax(dim=-1) * (_causal(new, len(real)) & real)) @ values

@@ -26,7 +26,7 @@ def steps_32_bits(token: Any) -> Any:
     return (2 * np.float32(np.pi) / np.float32(3)) * np.float32(token)
 
 
-@wrong("contextual.steps", "seem to be in degrees")
+@wrong("contextual.steps", "aren't in radians")
 def steps_120(token: int) -> Any:
     return 120.0 * token
 
@@ -36,22 +36,17 @@ def steps_pi_31416(token: Any) -> Any:
     return 2 * 3.1416 / 3 * token
 
 
-@wrong("contextual.steps", "Use more digits", blind=True)
-def steps_rounded(token: Any) -> Any:
-    return 2.094 * token
-
-
 @wrong("contextual.steps", "The text 1, 1, 1", blind=True)
 def steps_opposite(token: Any) -> Any:  # 1 and 2 in opposite directions, but by a quarter
     return [0.0, math.pi / 2, -math.pi / 2][token]
 
 
-@wrong("contextual.steps", "the same for every digit", blind=True)
+@wrong("contextual.steps", "A 0 doesn't change the sum", blind=True)
 def steps_every_token(token: Any) -> Any:
     return 2 * math.pi / 3
 
 
-@wrong("contextual.steps", "belongs to the next digit", blind=True)
+@wrong("contextual.steps", "A 0 doesn't change the sum", blind=True)
 def steps_zero_too(token: Any) -> Any:
     return 2 * math.pi / 3 * (token + 1)
 
@@ -91,20 +86,20 @@ def forget_diagonal_masked(gates: Any) -> Any:
     return (c[:, None] - c[None, :]).masked_fill(torch.ones(len(c), len(c)).triu().bool(), -math.inf)
 
 
-@wrong("contextual.forget_bias", "tokens n to m - 1", blind=True)
+@wrong("contextual.forget_bias", "tokens n + 1 to m", blind=True)
 def forget_not_query(gates: Any) -> Any:
     c = gates.log().cumsum(dim=0) - gates.log()
     return (c[:, None] - c[None, :]).masked_fill(torch.ones(len(c), len(c)).triu(1).bool(), -math.inf)
 
 
-@wrong("contextual.forget_bias", "the gate of the key's own token", blind=True)
-def forget_key_too(gates: Any) -> Any:
-    c = gates.log().cumsum(dim=0)
-    bias = c[:, None] - c[None, :] + gates.log()[None, :]
-    return bias.masked_fill(torch.ones(len(c), len(c)).triu(1).bool(), -math.inf)
+@wrong("contextual.forget_bias", "Add up the logarithms instead")
+def forget_log_of_products(gates: Any) -> Any:
+    rows = [[gates[n + 1 : m + 1].prod().log() if n <= m else torch.tensor(-math.inf) for n in range(len(gates))]
+            for m in range(len(gates))]  # fmt: skip
+    return torch.tensor([[float(number) for number in row] for row in rows])
 
 
-@wrong("contextual.forget_bias", "each token has its own gate", blind=True)
+@wrong("contextual.forget_bias", "has a gate of its own", blind=True)
 def forget_alibi(gates: Any) -> Any:  # the query's gate for every token of distance
     at = torch.arange(len(gates))
     back = at[:, None] - at
@@ -232,7 +227,7 @@ def recurrent_channels(q: Any, k: Any, v: Any, gates: Any, state: Any) -> Any:
     return torch.einsum("tvd,td->tv", states[1:], q), states[-1]
 
 
-@wrong("contextual.recurrent", "You add k vᵀ", blind=True)
+@wrong("contextual.recurrent", "You mix up axes", blind=True)
 def recurrent_swapped_outer(q: Any, k: Any, v: Any, gates: Any, state: Any) -> Any:
     outputs = []
     for t in range(len(q)):
@@ -241,40 +236,31 @@ def recurrent_swapped_outer(q: Any, k: Any, v: Any, gates: Any, state: Any) -> A
     return torch.stack(outputs), state
 
 
-@wrong("contextual.recurrent", "you read it with q @ S", blind=True)
-def recurrent_transposed_read(q: Any, k: Any, v: Any, gates: Any, state: Any) -> Any:
+@wrong("contextual.recurrent", "the token itself is added in full")
+def recurrent_gates_last(q: Any, k: Any, v: Any, gates: Any, state: Any) -> Any:
     outputs = []
     for t in range(len(q)):
-        state = state * gates[t] + torch.outer(v[t], k[t])
-        outputs.append(q[t] @ state)
+        state = (state + torch.outer(v[t], k[t])) * gates[t]
+        outputs.append(state @ q[t])
     return torch.stack(outputs), state
 
 
-@wrong("contextual.recurrent", "Your state is transposed", blind=True)
-def recurrent_all_transposed(q: Any, k: Any, v: Any, gates: Any, state: Any) -> Any:  # a state of shape (d, d_v)
-    outputs = []
-    for t in range(len(q)):
-        state = state * gates[t][:, None] + torch.outer(k[t], v[t])
-        outputs.append(q[t] @ state)
-    return torch.stack(outputs), state
+@wrong("contextual.recurrent", "gates of another token")
+def recurrent_gates_before(q: Any, k: Any, v: Any, gates: Any, state: Any) -> Any:
+    return recurrent_numpy(q, k, v, torch.cat((torch.ones_like(gates[:1]), gates[:-1])), state)
 
 
-@wrong("contextual.recurrent", "as it was before its own token", blind=True)
+@wrong("contextual.recurrent", "Return the state after the last token")
+def recurrent_old_state(q: Any, k: Any, v: Any, gates: Any, state: Any) -> Any:
+    return recurrent_numpy(q, k, v, gates, state)[0], state
+
+
+@wrong("contextual.recurrent", "lack the query's own token", blind=True)
 def recurrent_reads_first(q: Any, k: Any, v: Any, gates: Any, state: Any) -> Any:
     outputs = []
     for t in range(len(q)):
         outputs.append(state @ q[t])
         state = state * gates[t] + torch.outer(v[t], k[t])
-    return torch.stack(outputs), state
-
-
-@wrong("contextual.recurrent", "lack the query's own token", blind=True)
-def recurrent_reads_between(q: Any, k: Any, v: Any, gates: Any, state: Any) -> Any:
-    outputs = []
-    for t in range(len(q)):
-        state = state * gates[t]
-        outputs.append(state @ q[t])
-        state = state + torch.outer(v[t], k[t])
     return torch.stack(outputs), state
 
 

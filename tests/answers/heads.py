@@ -53,11 +53,6 @@ def previous_wraps_around(weights: Tensor) -> Any:
     return np.mean([weights[m, m - 1] for m in range(len(weights))])
 
 
-@wrong("heads.previous", "return")
-def previous_nothing(weights: Tensor) -> Any:
-    return None
-
-
 @right("heads.behind_equals")
 def behind_by_mask(tokens: list[int], weights: Tensor) -> Any:
     ids = torch.tensor(tokens)
@@ -128,8 +123,3 @@ def behind_equals_all_queries(tokens: list[int], weights: Tensor) -> Any:
     return sum(float(weights[m, n]) for m in range(len(tokens)) for n in range(1, m) if tokens[n - 1] == tokens[m]) / len(
         tokens
     )
-
-
-@wrong("heads.behind_equals", "return")
-def behind_equals_nothing(tokens: list[int], weights: Tensor) -> Any:
-    return None

@@ -33,9 +33,14 @@ def reach_recursion(windows: Any, m: Any) -> Any:
     return m - first + reach_recursion(windows[:-1], first)
 
 
-@wrong("layers.reach", "the query's own token")
-def reach_sum_of_the_windows(windows: Any, m: Any) -> Any:
-    return m if None in windows else min(m, sum(windows))
+@wrong("layers.reach", "that of a single layer")
+def reach_widest_window(windows: Any, m: Any) -> Any:
+    return m if None in windows else min(m, max(windows) - 1)
+
+
+@wrong("layers.reach", "beyond the beginning of the text")
+def reach_endless(windows: Any, m: Any) -> Any:
+    return m if None in windows else sum(windows) - len(windows)
 
 
 @wrong("layers.reach", "wherever it is", blind=True)
@@ -59,17 +64,7 @@ def reach_changes_windows(windows: Any, m: Any) -> Any:
     return min(back, m)
 
 
-@wrong("layers.reach", "One such layer is enough", blind=True)
-def reach_until_none(windows: Any, m: Any) -> Any:  # stops at the first layer that sees everything
-    back = 0
-    for w in windows:
-        if w is None:
-            break
-        back += w - 1
-    return min(back, m)
-
-
-@wrong("layers.reach", "You multiply the windows", blind=True)
+@wrong("layers.reach", "add these steps up", blind=True)
 def reach_product(windows: Any, m: Any) -> Any:
     return m if None in windows else min(m, math.prod(windows) - 1)
 
@@ -96,15 +91,9 @@ def overlap_cosine_similarity(m: Any, n: Any, w: Any) -> Any:
     return functional.cosine_similarity(means[0], means[1], dim=0)
 
 
-@wrong("layers.overlap", "a window has at most w tokens", blind=True)
+@wrong("layers.overlap", "a window has the last w of them", blind=True)
 def overlap_everything(m: Any, n: Any, w: Any) -> Any:
     return math.sqrt((min(m, n) + 1) / (max(m, n) + 1))
-
-
-@wrong("layers.overlap", "every window as full", blind=True)
-def overlap_before_the_text(m: Any, n: Any, w: Any) -> Any:
-    one, other = set(range(m - w + 1, m + 1)), set(range(n - w + 1, n + 1))
-    return len(one & other) / (len(one) * len(other)) ** 0.5
 
 
 @wrong("layers.overlap", "how many tokens are in both windows", blind=True)
@@ -112,7 +101,7 @@ def overlap_count(m: Any, n: Any, w: Any) -> Any:
     return len(set(range(max(0, m - w + 1), m + 1)) & set(range(max(0, n - w + 1), n + 1)))
 
 
-@wrong("layers.overlap", "only one of the two windows", blind=True)
+@wrong("layers.overlap", "divided by both lengths", blind=True)
 def overlap_larger_window(m: Any, n: Any, w: Any) -> Any:
     one = set(range(max(0, m - w + 1), m + 1))
     other = set(range(max(0, n - w + 1), n + 1))
@@ -125,7 +114,7 @@ def overlap_first_is_later(m: Any, n: Any, w: Any) -> Any:
     return both / math.sqrt(min(m + 1, w) * min(n + 1, w))
 
 
-@wrong("layers.overlap", "one token too few", blind=True)
+@wrong("layers.overlap", "there are m + 1 tokens", blind=True)
 def overlap_without_itself(m: Any, n: Any, w: Any) -> Any:
     one, other = set(range(max(0, m - w), m)), set(range(max(0, n - w), n))
     return len(one & other) / (len(one) * len(other)) ** 0.5 if one and other else 0.0
@@ -152,32 +141,27 @@ def cache_recursion(num_layers: Any, every: Any, w: Any, length: Any) -> Any:
     return cache_recursion(num_layers - 1, every, w, length) + here
 
 
-@wrong("layers.cache_size", "counted from 1", blind=True)
+@wrong("layers.cache_size", "You don't count the layers right", blind=True)
 def cache_from_zero(num_layers: Any, every: Any, w: Any, length: Any) -> Any:
     return sum(length if layer % every == 0 else min(w, length) for layer in range(num_layers))
 
 
-@wrong("layers.cache_size", "after the last group", blind=True)
+@wrong("layers.cache_size", "You don't count the layers right", blind=True)
 def cache_whole_groups(num_layers: Any, every: Any, w: Any, length: Any) -> Any:
     return num_layers // every * (length + (every - 1) * min(w, length))
 
 
-@wrong("layers.cache_size", "leave out the last layer", blind=True)
+@wrong("layers.cache_size", "You don't count the layers right", blind=True)
 def cache_off_by_one_layer(num_layers: Any, every: Any, w: Any, length: Any) -> Any:
     return sum(length if layer % every == 0 else min(w, length) for layer in range(1, num_layers))
 
 
-@wrong("layers.cache_size", "take the smaller number", blind=True)
+@wrong("layers.cache_size", "or all keys if the text is shorter", blind=True)
 def cache_max(num_layers: Any, every: Any, w: Any, length: Any) -> Any:
     return sum(length if layer % every == 0 else max(w, length) for layer in range(1, num_layers + 1))
 
 
-@wrong("layers.cache_size", "one layer too early", blind=True)
-def cache_other_remainder(num_layers: Any, every: Any, w: Any, length: Any) -> Any:
-    return sum(length if layer % every == every - 1 else min(w, length) for layer in range(1, num_layers + 1))
-
-
-@wrong("layers.cache_size", "more keys than the text", blind=True)
+@wrong("layers.cache_size", "or all keys if the text is shorter", blind=True)
 def cache_short_text(num_layers: Any, every: Any, w: Any, length: Any) -> Any:
     return sum(length if layer % every == 0 else w for layer in range(1, num_layers + 1))
 
@@ -223,7 +207,7 @@ def looks_allclose(f: Any, x: Any) -> Any:
     return 0
 
 
-@wrong("layers.looks_back", "never change the first token", blind=True)
+@wrong("layers.looks_back", "up to the very first one", blind=True)
 def looks_one_position_short(f: Any, x: Any) -> Any:  # never tries the first token
     last = f(x)[-1]
     for n in range(1, len(x)):
@@ -234,7 +218,7 @@ def looks_one_position_short(f: Any, x: Any) -> Any:  # never tries the first to
     return 0
 
 
-@wrong("layers.looks_back", "whose channels are all equal", blind=True)
+@wrong("layers.looks_back", "A function may not notice your change", blind=True)
 def looks_ones(f: Any, x: Any) -> Any:  # replaces tokens by ones; without the mean, that's zero
     last = f(x)[-1]
     for n in range(len(x)):
@@ -245,29 +229,25 @@ def looks_ones(f: Any, x: Any) -> Any:  # replaces tokens by ones; without the m
     return 0
 
 
-@wrong("layers.looks_back", "the two may be equal", blind=True)
-def looks_neighbour(f: Any, x: Any) -> Any:  # copies the next token, which may be equal
-    last = f(x)[-1]
-    for n in range(len(x) - 1):
-        other = x.clone()
-        other[n] = x[n + 1]
-        if (f(other)[-1] - last).abs().max() > 1e-10:
-            return len(x) - 1 - n
-    return 0
+@wrong("layers.looks_back", "the gradient of their sum")
+def looks_gradient(f: Any, x: Any) -> Any:
+    leaf = x.clone().requires_grad_()
+    f(leaf)[-1].sum().backward()
+    return len(x) - 1 - leaf.grad.abs().amax(dim=1).gt(1e-10).nonzero().min().item() if leaf.grad.abs().max() > 1e-10 else 0
 
 
-@wrong("layers.looks_back", "may ignore this channel", blind=True)
-def looks_one_channel(f: Any, x: Any) -> Any:  # a function may ignore the first channel
-    last = f(x)[-1]
+@wrong("layers.looks_back", "Do you compare all outputs")
+def looks_at_all_outputs(f: Any, x: Any) -> Any:
+    before = f(x)
     for n in range(len(x)):
         other = x.clone()
-        other[n, 0] += 1
-        if (f(other)[-1] - last).abs().max() > 1e-10:
+        other[n] += torch.randn(x.shape[1], dtype=x.dtype)
+        if (f(other) - before).abs().max() > 1e-10:
             return len(x) - 1 - n
     return 0
 
 
-@wrong("layers.looks_back", "count the tokens", blind=True)
+@wrong("layers.looks_back", "You count the tokens", blind=True)
 def looks_count(f: Any, x: Any) -> Any:
     last, count = f(x)[-1], 0
     for n in range(len(x) - 1):

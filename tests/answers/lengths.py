@@ -1,7 +1,6 @@
 """Answers to the exercises on lengths."""
 
 import itertools
-import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
@@ -58,16 +57,6 @@ def windows_three_numbers(*_: Any) -> Any:
     return [(0, 0, 64)]
 
 
-@wrong("lengths.windows", "it should be (any, 2)")
-def windows_numbers(*_: Any) -> Any:
-    return [0, 32]
-
-
-@wrong("lengths.windows", "should be whole numbers, but they contain 0.5")
-def windows_halves(*_: Any) -> Any:
-    return [(0, 0.5)]
-
-
 @right("lengths.beyond")
 def beyond_by_sums(lengths: list[int], means: Tensor) -> Tensor:
     size = torch.tensor([0, *lengths])
@@ -103,20 +92,10 @@ def beyond_by_loop(lengths: list[int], means: Tensor) -> list[float]:
     return found
 
 
-@wrong("lengths.beyond", "has shape")
-def beyond_without_the_first(n: Any, m: Any) -> Any:
-    return beyond_by_loop(n, m)[1:]
-
-
 @wrong("lengths.beyond", "only the mean over the longest window")
 def last_two_only(lengths: list[int], means: Tensor) -> list[float]:
     right = beyond_by_loop(lengths, means)
     return [*means.tolist()[:-1], right[-1]]
-
-
-@wrong("lengths.beyond", "rounded to 2 decimals")
-def beyond_rounded(n: Any, m: Any) -> Any:
-    return [round(x, 2) for x in beyond_by_loop(n, m)]
 
 
 @wrong("lengths.beyond", "larger each loss is than the mean before")
@@ -124,9 +103,19 @@ def beyond_more_than_before(n: Any, m: Any) -> Any:
     return [m[0], *(x - y for x, y in zip(beyond_by_loop(n, m)[1:], m, strict=False))]
 
 
-@wrong("lengths.beyond", "wrong sign")
-def beyond_minus(n: Any, m: Any) -> Any:
-    return -beyond_by_sums(n, m)
+@wrong("lengths.beyond", "larger each mean is than the one before")
+def beyond_differences(n: Any, m: Any) -> Any:
+    return np.diff(m.numpy(), prepend=0)
+
+
+@wrong("lengths.beyond", "number of its new positions")
+def beyond_not_divided(n: Any, m: Any) -> Any:
+    return (torch.tensor(n) * m).diff(prepend=torch.zeros(1))
+
+
+@wrong("lengths.beyond", "beyond the shortest length")
+def beyond_the_shortest(n: Any, m: Any) -> Any:
+    return [m[0], *((length * mean - n[0] * m[0]) / (length - n[0]) for length, mean in zip(n[1:], m[1:], strict=True))]
 
 
 @right("lengths.blind_mean")
@@ -152,7 +141,7 @@ def blind_mean_negative_rest(x: Any, s: Any, n: Any, k: Any) -> Any:
     return (float(x[n - k :].sum()) + (k - len(x[n - k :])) * s) / k
 
 
-@wrong("lengths.blind_mean", "the first `stride` positions")
+@wrong("lengths.blind_mean", "The last `stride` positions")
 def minus_zero_slice(losses: Tensor, settled: float, length: int, stride: int) -> float:
     """Every position but the last `length - stride`."""
     window = (losses.tolist() + [settled] * length)[:length]
@@ -165,17 +154,12 @@ def blind_mean_every_position(x: Any, s: Any, n: Any, k: Any) -> Any:
     return (x.tolist() + [s] * n)[:n]
 
 
-@wrong("lengths.blind_mean", "You count every position")
-def blind_mean_all_of_them(x: Any, s: Any, n: Any, k: Any) -> Any:
-    return blind_by_list(x, s, n, n)
+@wrong("lengths.blind_mean", "Return a mean")
+def blind_mean_summed(x: Any, s: Any, n: Any, k: Any) -> Any:
+    return k * blind_by_list(x, s, n, k)
 
 
-@wrong("lengths.blind_mean", "one position too many")
-def blind_mean_one_more_and_its_length(x: Any, s: Any, n: Any, k: Any) -> Any:
-    return blind_by_list(x, s, n, min(k + 1, n))
-
-
-@wrong("lengths.blind_mean", "you continue with its last number")
+@wrong("lengths.blind_mean", "every later position has")
 def blind_mean_the_last_as_settled(x: Any, s: Any, n: Any, k: Any) -> Any:
     return blind_by_list(x, float(x[-1]), n, k)
 
@@ -203,10 +187,6 @@ def chance_in_fractions(a: Tensor, b: Tensor) -> Fraction:
     return Fraction(sum(gap >= seen - Fraction(1, 10**9) for gap in gaps), len(gaps))
 
 
-def ways(a: Tensor, b: Tensor) -> int:
-    return math.comb(len(a) + len(b), len(a))
-
-
 @right("lengths.by_chance")
 def chance_table(a: Tensor, b: Tensor) -> Tensor:
     pool = torch.cat([a, b]).double()
@@ -226,33 +206,31 @@ def signed_gaps(a: Tensor, b: Tensor) -> tuple[list[float], float]:
     return gaps, gaps[0]
 
 
-@wrong("lengths.by_chance", "only one direction", blind=True)
+@wrong("lengths.by_chance", "in both directions", blind=True)
 def chance_seen_side(a: Tensor, b: Tensor) -> float:
     gaps, seen = signed_gaps(a, b)
     sign = 1 if seen > 0 else -1
     return sum(sign * gap >= sign * seen - 1e-9 for gap in gaps) / len(gaps)
 
 
-@wrong("lengths.by_chance", "share of one direction", blind=True)
-def by_chance_one_direction_doubled(a: Tensor, b: Tensor) -> Any:
-    return min(1.0, 2 * chance_seen_side(a, b))
+@wrong("lengths.by_chance", "only ways with a larger difference")
+def chance_strict(a: Tensor, b: Tensor) -> float:
+    gaps, seen = signed_gaps(a, b)
+    return sum(abs(gap) > abs(seen) + 1e-9 for gap in gaps) / len(gaps)
 
 
-@wrong("lengths.by_chance", "rounding decides", blind=True)
+@wrong("lengths.by_chance", "You compare sums")
+def chance_sums(a: Tensor, b: Tensor) -> float:
+    pool = torch.cat([a, b]).tolist()
+    gaps = [abs(2 * sum(way) - sum(pool)) for way in itertools.combinations(pool, len(a))]
+    return sum(gap > gaps[0] - 1e-9 for gap in gaps) / len(gaps)
+
+
+@wrong("lengths.by_chance", "goes wrong in a tie", blind=True)
 def chance_rounding(a: Tensor, b: Tensor) -> float:
     gaps, _ = signed_gaps(a, b)
     seen = float(b.double().mean() - a.double().mean())
     return sum(abs(gap) >= abs(seen) for gap in gaps) / len(gaps)
-
-
-@wrong("lengths.by_chance", "ways that look alike only once", blind=True)
-def chance_set(a: Tensor, b: Tensor) -> float:
-    """Ways that look the same count once."""
-    pool = a.tolist() + b.tolist()
-    seen = abs(float(a.double().mean() - b.double().mean()))
-    ways = set(itertools.combinations(sorted(pool), len(a)))
-    gaps = [abs(sum(w) / len(a) - (sum(pool) - sum(w)) / len(b)) for w in ways]
-    return sum(gap >= seen - 1e-9 for gap in gaps) / len(gaps)
 
 
 @wrong("lengths.by_chance", "You always choose half", blind=True)
@@ -263,9 +241,3 @@ def chance_half(a: Tensor, b: Tensor) -> float:
     seen = abs(float(a.double().mean() - b.double().mean()))
     gaps = [abs(sum(w) / n - (sum(pool) - sum(w)) / (len(pool) - n)) for w in itertools.combinations(pool, n)]
     return sum(gap >= seen - 1e-9 for gap in gaps) / len(gaps)
-
-
-@wrong("lengths.by_chance", "tolerance is too large", blind=True)
-def chance_loose(a: Tensor, b: Tensor) -> float:
-    gaps, seen = signed_gaps(a, b)
-    return sum(abs(gap) >= abs(seen) - 1e-3 for gap in gaps) / len(gaps)

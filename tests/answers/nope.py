@@ -70,16 +70,10 @@ def is_sum_rank(scores: Tensor) -> bool:
     return bool(torch.linalg.svdvals((s[1:] - s[0]) - (s[1:, :1] - s[0, :1])).max() < 1e-6)
 
 
-@wrong("nope.is_sum", "the first two rows", blind=True)
+@wrong("nope.is_sum", "every square has to pass", blind=True)
 def is_sum_two_rows(scores: Tensor) -> bool:
     step = scores[1].double() - scores[0].double()
     return bool((step - step[0]).abs().max() < 1e-6)
-
-
-@wrong("nope.is_sum", "or a mean over all squares", blind=True)
-def is_sum_average(scores: Tensor) -> bool:
-    s = scores.double()
-    return bool((s[1:, 1:] + s[:-1, :-1] - s[1:, :-1] - s[:-1, 1:]).mean().abs() < 1e-6)
 
 
 @wrong("nope.is_sum", "allow differences up to 1e-6", blind=True)
@@ -88,18 +82,17 @@ def is_sum_exact(scores: Tensor) -> bool:
     return bool((s[1:, 1:] + s[:-1, :-1] == s[1:, :-1] + s[:-1, 1:]).all())
 
 
-@wrong("nope.is_sum", "tolerance is too large", blind=True)
-def is_sum_coarse(scores: Tensor) -> bool:
-    s = scores.double()
-    return bool(((s - s[:1]) - (s[:, :1] - s[:1, :1])).abs().max() < 0.1)
+@wrong("nope.is_sum", "You look at the rank")
+def is_sum_rank_two(scores: Tensor) -> bool:
+    return int(torch.linalg.matrix_rank(scores)) <= 2
 
 
-@wrong("nope.is_sum", None, blind=True)
-def is_sum_symmetric(t: Any) -> Any:
-    return t.shape[0] == t.shape[1] and bool(torch.allclose(t, t.T, atol=1e-6))
+@wrong("nope.is_sum", "an absolute value")
+def is_sum_signed(scores: Tensor) -> bool:
+    return not (scores[1:, 1:] + scores[:-1, :-1] - scores[1:, :-1] - scores[:-1, 1:] > 1e-6).any()
 
 
-@wrong("nope.is_sum", "You require equal steps", blind=True)
+@wrong("nope.is_sum", "You ask for too much", blind=True)
 def is_sum_constant_steps(scores: Tensor) -> bool:
     """Takes f and g for straight lines."""
     s = scores.double()
@@ -140,7 +133,7 @@ def told_counts(text: str) -> int:
     return len({(text[n], tuple(sorted(Counter(text[: n + 1]).items()))) for n in range(len(text))})
 
 
-@wrong("nope.told_apart", "share of the query's own letter", blind=True)
+@wrong("nope.told_apart", "You compare only a part", blind=True)
 def told_own_share(text: str) -> int:
     """Only how much of the text so far is the asker."""
     return len({(x, Fraction(text[:n].count(x), n)) for n, x in enumerate(text, 1)})
@@ -155,21 +148,12 @@ def told_strict_past(text: str) -> int:
     return len(found)
 
 
-@wrong("nope.told_apart", "the different letters of the text", blind=True)
-def told_apart_the_whole_text(text: str) -> Any:
-    return len({(x, tuple(sorted(text))) for x in text})
+@wrong("nope.told_apart", "Compare exact fractions")
+def told_rounded(text: str) -> int:
+    return len({(x, *(round(text[:n].count(y) / n, 2) for y in sorted({*text}))) for n, x in enumerate(text, 1)})
 
 
-@wrong("nope.told_apart", "shares without their letters", blind=True)
-def told_unnamed(text: str) -> int:
-    """Shares without saying whose."""
-    found = set()
-    for n, x in enumerate(text, 1):
-        found.add((x, tuple(sorted(Fraction(c, n) for c in Counter(text[:n]).values()))))
-    return len(found)
-
-
-@wrong("nope.told_apart", "You count runs", blind=True)
+@wrong("nope.told_apart", "too little of what a position sees", blind=True)
 def told_apart_changes_of_letter(text: str) -> Any:
     return len(list(itertools.groupby(text)))
 
@@ -202,7 +186,7 @@ def packed_nothing_done(names: Any) -> Any:
     return (torch.arange(len(names)), torch.ones(len(names), len(names)).tril())
 
 
-@wrong("nope.packed", "compares the numbers of the documents", blind=True)
+@wrong("nope.packed", "see other documents", blind=True)
 def packed_ascending(documents: Tensor) -> tuple[Tensor, Tensor]:
     """Takes the numbers for ascending ones."""
     same = documents[:, None] >= documents
@@ -228,7 +212,7 @@ def packed_scores(documents: Tensor) -> tuple[Tensor, Tensor]:
     return positions, torch.zeros(mask.shape).masked_fill(~mask, -math.inf)
 
 
-@wrong("nope.packed", "positions run backwards", blind=True)
+@wrong("nope.packed", "in a different order", blind=True)
 def packed_backwards(documents: Tensor) -> tuple[Tensor, Tensor]:
     mask = packed_blocks(documents)[1]
     return mask.sum(0) - 1, mask

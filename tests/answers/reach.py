@@ -25,12 +25,12 @@ def lead_numpy(share: Any, n: Any) -> Any:
     return np.log(share) - np.log1p(-share) + np.log(n - 1)
 
 
-@wrong("reach.lead", "You count n + 1 other keys")
-def lead_more_than_n(share: float, n: int) -> Any:
-    return math.log(share / (1 - share) * (n + 1))
+@wrong("reach.lead", "with `n + 1` instead of `n`")
+def lead_over_n(share: float, n: int) -> Any:
+    return math.log(share / (1 - share) * n)
 
 
-@wrong("reach.lead", None, blind=True)
+@wrong("reach.lead", "doesn't come from the odds", blind=True)
 def lead_divided(share: Any, n: Any) -> Any:
     return math.log(share / (1 - share) / (n - 1))
 
@@ -40,7 +40,7 @@ def lead_no_log(share: Any, n: Any) -> Any:
     return share / (1 - share) * (n - 1)
 
 
-@wrong("reach.lead", "the wrong way round", blind=True)
+@wrong("reach.lead", "1 - share", blind=True)
 def lead_odds_inverted(share: Any, n: Any) -> Any:
     return math.log((1 - share) / share * (n - 1))
 
@@ -82,12 +82,12 @@ def share_branches(lead: Any, n: Any) -> Any:
     return math.exp(lead) / (math.exp(lead) + n - 1)
 
 
-@wrong("reach.share", "You count n - 2 other keys", blind=True)
+@wrong("reach.share", "with `n - 1` instead of `n`", blind=True)
 def share_one_key_left_out(lead: Any, n: Any) -> Any:  # n - 1 keys in all
     return share_branches(lead, n - 1) if n > 1 else 1.0
 
 
-@wrong("reach.share", None, blind=True)
+@wrong("reach.share", "the one key's own term", blind=True)
 def share_odds(lead: Any, n: Any) -> Any:  # divided by the others only
     return math.exp(min(lead, 700)) / (n - 1) if n > 1 else 1.0
 
@@ -101,23 +101,19 @@ def share_missing_return(lead: Any, n: Any) -> Any:
     return None
 
 
-@wrong("reach.share", "but not for: a lead of 35", blind=True)
+@wrong("reach.share", "You lose small shares", blind=True)
 def share_one_from_33(lead: Any, n: Any) -> Any:
     return 1.0 if lead > 33 else math.exp(lead) / (math.exp(lead) + n - 1)
 
 
-@wrong("reach.share", "but not for: a lead of 1,000", blind=True)
-def share_zero_if_caught(lead: Any, n: Any) -> Any:
-    try:
-        return math.exp(lead) / (math.exp(lead) + n - 1)
-    except OverflowError:
-        return 0
+@wrong("reach.share", "You don't use powers of e")
+def share_base_2(lead: Any, n: Any) -> Any:
+    return share_branches(lead * math.log(2), n)
 
 
-@wrong("reach.share", "but not for: a lead of -50; an equal share", blind=True)
-def share_difference(lead: Any, n: Any) -> Any:  # one minus the others, which rounds small shares to 0
-    others = (n - 1) * math.exp(-max(lead, -700))
-    return 1 - others / (1 + others)
+@wrong("reach.share", "the weight of one of the other keys")
+def share_of_another_key(lead: Any, n: Any) -> Any:
+    return (1 - share_branches(lead, n)) / (n - 1)
 
 
 @right("reach.with_sink")
@@ -158,17 +154,16 @@ def sink_not_exponential(scores: Any, sink: Any) -> Any:
     return parts / (parts.sum(dim=1, keepdim=True) + sink)
 
 
-@wrong("reach.with_sink", "higher than the sink by 1,000", blind=True)
+@wrong("reach.with_sink", "Your formula is right, but", blind=True)
 def sink_uneven_rows(scores: Any, sink: Any) -> Any:  # subtracts the sink, which isn't always the largest
     parts = (scores - sink).exp()
     return parts / (parts.sum(dim=1, keepdim=True) + 1)
 
 
-@wrong("reach.with_sink", "Each row needs its own", blind=True)
-def sink_global_top(scores: Any, sink: Any) -> Any:  # one maximum for all rows: low rows vanish
-    top = max(float(scores.max()), sink)
-    parts = (scores - top).exp()
-    return parts / (parts.sum(dim=1, keepdim=True) + math.exp(sink - top))
+@wrong("reach.with_sink", "Each query has a softmax of its own")
+def sink_over_queries(scores: Any, sink: Any) -> Any:
+    column = torch.full((len(scores), 1), sink, dtype=scores.dtype)
+    return torch.cat((scores, column), dim=1).softmax(dim=0)[:, :-1]
 
 
 @wrong("reach.with_sink", "infinity minus infinity is NaN", blind=True)
@@ -258,7 +253,7 @@ def best_weight(scores: Any, key: Any) -> Any:  # returns the weight, not the fa
     return (best_bisection(scores, key) * scores).softmax(dim=0)[key]
 
 
-@wrong("reach.best_factor", None, blind=True)
+@wrong("reach.best_factor", "You try only some factors", blind=True)
 def best_few_steps(scores: Any, key: Any) -> Any:
     low, high = 0.0, 100.0
     for _ in range(12):
@@ -270,15 +265,12 @@ def best_few_steps(scores: Any, key: Any) -> Any:
     return (low + high) / 2
 
 
-@wrong("reach.best_factor", None, blind=True)
-def best_gradient(scores: Any, key: Any) -> Any:
-    t = 1.0
-    for _ in range(200):
-        t += 0.1 * float(scores[key] - (torch.softmax(t * scores, dim=0) * scores).sum())
-    return t
+@wrong("reach.best_factor", "covers too small an interval")
+def best_up_to_20(scores: Any, key: Any) -> Any:
+    return min(best_bisection(scores, key), 20.0)
 
 
-@wrong("reach.best_factor", None, blind=True)
+@wrong("reach.best_factor", "You try only some factors", blind=True)
 def best_coarse(scores: Any, key: Any) -> Any:
     tried = torch.arange(0, 100, 0.05, dtype=scores.dtype)
     return tried[(tried[:, None] * scores).softmax(dim=1)[:, key].argmax()]

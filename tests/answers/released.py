@@ -29,7 +29,7 @@ def cliff_by_running_sums(excess: list[float]) -> int:
     return next(8192 + 64 * i for i in range(len(excess) - 3) if sums[i + 4] - sums[i] > 2.0)
 
 
-@wrong("released.cliff", "a single hard passage")
+@wrong("released.cliff", "the mean of four entries")
 def cliff_mean_over_64(excess: list[float]) -> Any:
     return 8192 + 64 * int(np.argmax(np.array(excess) > 0.5))
 
@@ -39,28 +39,18 @@ def cliff_an_index(excess: list[float]) -> Any:
     return int(np.argmax(np.convolve(excess, [0.25] * 4, mode="valid") > 0.5))
 
 
-@wrong("released.cliff", None)
+@wrong("released.cliff", "the first of the four entries")
 def cliff_mode_full(excess: list[float]) -> Any:
     return 8192 + 64 * int(np.argmax(np.convolve(excess, [0.25] * 4) > 0.5))
 
 
-@wrong("released.cliff", "an easy passage behind the cliff")
+@wrong("released.cliff", "even if it becomes easier later")
 def cliff_backwards(excess: list[float]) -> int:
     """The last one from which everything is high, which is another question."""
     high = [sum(excess[i : i + 4]) > 2 for i in range(len(excess) - 3)]
     while high and high[-1]:
         high.pop()
     return 8192 + 64 * len(high)
-
-
-@wrong("released.cliff", None)
-def cliff_the_steepest_step(excess: list[float]) -> Any:
-    return 8192 + 64 * int(np.argmax(np.diff(excess)))
-
-
-@wrong("released.cliff", "return")
-def cliff_nothing_found(excess: list[float]) -> Any:
-    return None
 
 
 @right("released.lowest")
@@ -87,12 +77,12 @@ def _ahead(q: Tensor, k: Tensor) -> float:
     return cmath.phase(complex(*q.tolist()) * complex(*k.tolist()).conjugate())
 
 
-@wrong("released.lowest", "contributes most")
+@wrong("released.lowest", "with `-q` instead of `q`")
 def lowest_the_maximum(q: Tensor, k: Tensor, omega: float) -> Any:
     return -_ahead(q, k) % (2 * math.pi) / omega
 
 
-@wrong("released.lowest", "direction wrong")
+@wrong("released.lowest", "`q` and `k` were swapped")
 def lowest_exchanged(q: Tensor, k: Tensor, omega: float) -> Any:
     return lowest_by_complex(k, q, omega)
 
@@ -102,19 +92,12 @@ def lowest_arccos(q: Tensor, k: Tensor, omega: float) -> Any:
     return (math.pi - torch.acos((q @ k / q.norm() / k.norm()).clamp(-1, 1))) / omega
 
 
-@wrong("released.lowest", "right in")
-def lowest_nearby(q: Tensor, k: Tensor, omega: float) -> Any:
-    """Only the first thousand distances."""
-    angles = torch.arange(1000, dtype=torch.float64) * omega
-    z = torch.polar(torch.ones_like(angles), angles) * complex(*q.tolist()) * complex(*k.tolist()).conjugate()
-    return z.real.argmin()
+@wrong("released.lowest", "Take the angle modulo")
+def lowest_not_modulo(q: Tensor, k: Tensor, omega: float) -> Any:
+    ahead, behind = (math.atan2(x[1], x[0]) for x in (q, k))
+    return (math.pi - (ahead - behind)) / omega
 
 
-@wrong("released.lowest", None)
+@wrong("released.lowest", "Return a distance")
 def lowest_the_score(q: Tensor, k: Tensor, omega: float) -> Any:
     return float(q @ k)
-
-
-@wrong("released.lowest", None)
-def lowest_in_full_rotations(q: Tensor, k: Tensor, omega: float) -> Any:
-    return lowest_by_complex(q, k, omega) * omega / (2 * math.pi)

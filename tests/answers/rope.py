@@ -38,70 +38,58 @@ def relative_right(x: Tensor, m: Any) -> Any:
     return apply_rope(x[None, None], *rope_tables(m, frequencies(x.shape[1])), interleaved=False)[0, 0]
 
 
-@wrong("rope.relative", "laid out as if neighbours formed a pair")
+@wrong("rope.relative", "Your angles don't fit your pairs")
 def relative_angles_of_neighbours(x: Tensor, m: Any) -> Any:
     return as_llama(x, m, lay_out=lambda t: t.repeat_interleave(2, dim=-1))
 
 
-def as_gptj(x: Tensor, positions: Tensor, *, lay_out: Callable[..., Any] = lambda t: np.repeat(t, 2, axis=-1)) -> Any:
-    """x·cos + rotate_every_two(x)·sin, in NumPy."""
-    rows = x.numpy()
-    angles = np.outer(positions.numpy(), 10_000.0 ** (-np.arange(0, rows.shape[1], 2) / rows.shape[1]))
-    crossed = np.stack((-rows[:, 1::2], rows[:, 0::2]), axis=-1).reshape(rows.shape)
-    return rows * lay_out(np.cos(angles)) + crossed * lay_out(np.sin(angles))
-
-
-@wrong("rope.relative", "laid out as if channels i and i + d/2 formed a pair")
-def relative_angles_of_halves(x: Tensor, m: Any) -> Any:
-    return as_gptj(x, m, lay_out=lambda t: np.concatenate((t, t), axis=-1))
-
-
 def rotated(
+    x: Tensor,
+    positions: Tensor,
     *,
-    halves: bool = False,
-    angle: Callable[[Tensor, Tensor], Tensor] = lambda m, rate: m * rate,
-    power: Callable[[int, int], float] = lambda i, d: -2 * i / d,
+    power: Callable[[Tensor, int], Tensor] = lambda i, d: -2 * i / d,
     turn: Callable[..., tuple[Tensor, Tensor]] = lambda a, b, c, s: (a * c - b * s, a * s + b * c),
-) -> Callable[[Tensor, Tensor], Tensor]:
+) -> Tensor:
     """A rotary embedding as a beginner writes it, with one thing to be got wrong at a time."""
+    d = x.shape[1]
+    theta = positions[:, None] * 10_000.0 ** power(torch.arange(d // 2).double(), d)
+    return torch.stack(turn(x[:, 0::2], x[:, 1::2], theta.cos(), theta.sin()), dim=2).reshape(x.shape)
 
-    def my_rotate(x: Tensor, positions: Tensor) -> Tensor:
-        d = x.shape[1]
-        rate = torch.tensor([10_000.0 ** power(i, d) for i in range(d // 2)], dtype=torch.float64)
-        theta = angle(positions[:, None], rate)
-        a, b = (x[:, : d // 2], x[:, d // 2 :]) if halves else (x[:, 0::2], x[:, 1::2])
-        pair = turn(a, b, torch.cos(theta), torch.sin(theta))
-        return torch.cat(pair, dim=1) if halves else torch.stack(pair, dim=2).reshape(x.shape)
 
-    return my_rotate
+@wrong("rope.relative", "uses the row numbers")
+def relative_row_numbers(x: Tensor, m: Any) -> Any:
+    return rotated(x, torch.arange(len(m)))
+
+
+@wrong("rope.relative", "Where is the 2 of 2i/d")
+def relative_no_2(x: Tensor, m: Any) -> Any:
+    return rotated(x, m, power=lambda i, d: -i / d)
+
+
+@wrong("rope.relative", "twice as large")
+def relative_pairs_as_width(x: Tensor, m: Any) -> Any:
+    return rotated(x, m, power=lambda i, d: -2 * i / (d // 2))
+
+
+@wrong("rope.relative", "stretched or reflected")
+def relative_reflection(x: Tensor, m: Any) -> Any:
+    return rotated(x, m, turn=lambda a, b, c, s: (a * c + b * s, a * s - b * c))
+
+
+@wrong("rope.relative", "both old ones")
+def relative_in_place(x: Tensor, m: Any) -> Any:
+    return rotated(x, m, turn=lambda a, b, c, s: ((first := a * c - b * s), first * s + b * c))
+
+
+@wrong("rope.relative", "Pair 0 is the fastest")
+def relative_no_minus(x: Tensor, m: Any) -> Any:
+    return rotated(x, m, power=lambda i, d: 2 * i / d)
 
 
 def turn(x: Tensor, positions: Tensor, *, interleaved: bool = True) -> Tensor:
     """As the notebook has it."""
-    if len(x) == 0:
-        return x
     cos, sin = rope_tables(positions, frequencies(x.shape[1]), dtype=torch.float64)
     return apply_rope(x[None, None], cos, sin, interleaved=interleaved)[0, 0]
-
-
-@wrong("rope.relative", "Your function is right for d = 8")
-def relative_one_width_only(x: Tensor, m: Any) -> Any:
-    return rotated()(x, m) if x.shape[1] == 8 else x
-
-
-@wrong("rope.relative", "The token at position 0 has changed")
-def relative_position_0_moved(x: Tensor, m: Any) -> Any:
-    return rotated()(x, m) + 1
-
-
-@wrong("rope.relative", "infinite or NaN")
-def relative_infinite(x: Tensor, m: Any) -> Any:
-    return x / m[:, None]
-
-
-@wrong("rope.relative", "returned complex numbers")
-def relative_complex(x: Tensor, m: Any) -> Any:
-    return torch.polar(x.abs(), x)
 
 
 @right("rope.rotate")
@@ -169,7 +157,7 @@ def rotate_frequency_of_first_channel(x: Tensor, positions: Tensor, pairs: Pairs
     return _rotate(x, positions[:, None] * 10_000 ** (-2 * (first // 2) / x.shape[1]), pairs)
 
 
-@wrong("rope.rotate", "a reflection", blind=True)
+@wrong("rope.rotate", "stretched or reflected", blind=True)
 def rotate_reflection(x: Tensor, positions: Tensor, pairs: Pairs) -> Tensor:
     out = x.clone()
     for i, (a, b) in enumerate(pairs):
@@ -177,6 +165,16 @@ def rotate_reflection(x: Tensor, positions: Tensor, pairs: Pairs) -> Tensor:
         out[:, a] = x[:, a] * angle.cos() + x[:, b] * angle.sin()
         out[:, b] = x[:, a] * angle.sin() - x[:, b] * angle.cos()
     return out
+
+
+@wrong("rope.rotate", "as `pairs` says")
+def rotate_neighbours(x: Tensor, m: Any, pairs: Pairs) -> Any:
+    return _rotate(x, _angles(x, m), [(2 * i, 2 * i + 1) for i in range(len(pairs))])
+
+
+@wrong("rope.rotate", "Pair 0 is the fastest")
+def rotate_all_at_one_speed(x: Tensor, m: Any, pairs: Pairs) -> Any:
+    return _rotate(x, m[:, None] * torch.ones(len(pairs)), pairs)
 
 
 @wrong("rope.rotate", "twice as large", blind=True)
@@ -217,11 +215,6 @@ def step_masked(q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tensor) -
     return scaled_dot_product_attention(turn(q, here)[None], keys[None], values[None], attn_mask=mask[None])[0], keys, values
 
 
-def _attend(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
-    scores = q @ keys.T / q.shape[1] ** 0.5
-    return scores.masked_fill(~mask, -math.inf).softmax(dim=1) @ values
-
-
 def _step(
     q: Tensor,
     k: Tensor,
@@ -232,49 +225,48 @@ def _step(
     q_from: int | None = None,
     k_from: int | None = None,
     diagonal: int | None = None,
+    axis: int = -1,
 ) -> Three:
     old, new = len(keys), len(q)
     q_from, k_from = old if q_from is None else q_from, old if k_from is None else k_from
     keys = torch.cat((keys, turn(k, torch.arange(k_from, k_from + new))))
     values = torch.cat((values, v))
     mask = torch.ones(new, old + new).tril(old if diagonal is None else diagonal).bool()
-    return _attend(turn(q, torch.arange(q_from, q_from + new)), keys, values, mask), keys, values
+    scores = turn(q, torch.arange(q_from, q_from + new)) @ keys.T / q.shape[1] ** 0.5
+    return scores.masked_fill(~mask, -math.inf).softmax(dim=axis) @ values, keys, values
 
 
-@wrong("rope.step", "Every piece begins at position 0", blind=True)
+@wrong("rope.step", "Your positions are wrong", blind=True)
 def step_positions_from_0(*given: Any) -> Any:
     return _step(*given, q_from=0, k_from=0)
 
 
-@wrong("rope.step", "Your new queries start again at position 0", blind=True)
+@wrong("rope.step", "the query and the key of a token have different positions", blind=True)
 def step_query_from_0(*given: Any) -> Any:
     return _step(*given, q_from=0)
 
 
-@wrong("rope.step", "queries are one position ahead", blind=True)
-def step_query_one_too_far(*given: Any) -> Any:
-    return _step(*given, q_from=len(given[3]) + 1)
+@wrong("rope.step", "Your mask is wrong")
+def step_mask_of_one_piece(*given: Any) -> Any:
+    return _step(*given, diagonal=0)
 
 
-@wrong("rope.step", "get the position of its last token", blind=True)
-def step_one_new_token_only(q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tensor) -> Three:
-    """All new tokens at the position of the last one."""
-    here = torch.full((len(q),), len(keys) + len(q) - 1)
-    mask = torch.ones(len(q), len(keys) + len(q)).tril(len(keys)).bool()
-    keys, values = torch.cat((keys, turn(k, here))), torch.cat((values, v))
-    return _attend(turn(q, here), keys, values, mask), keys, values
+@wrong("rope.step", "Check your weights")
+def step_softmax_over_queries(*given: Any) -> Any:
+    return _step(*given, axis=0)
 
 
 @wrong("rope.step", "again in every step", blind=True)
 def step_turns_all_again(q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tensor, *, keep: bool = True) -> Three:
-    old, new = len(keys), len(q)
+    here = torch.arange(len(keys), len(keys) + len(q))
     keys, values = torch.cat((keys, k)), torch.cat((values, v))
-    turned = turn(keys, torch.arange(old + new))
-    mask = torch.ones(new, old + new).tril(old).bool()
-    return _attend(turn(q, torch.arange(old, old + new)), turned, values, mask), turned if keep else keys, values
+    turned = turn(keys, torch.arange(len(keys)))
+    mask = here[:, None].ge(torch.arange(len(keys)))
+    output = scaled_dot_product_attention(turn(q, here)[None], turned[None], values[None], attn_mask=mask[None])[0]
+    return output, turned if keep else keys, values
 
 
-@wrong("rope.step", "each step rotates all of them again", blind=True)
+@wrong("rope.step", "Your cache contains unrotated keys", blind=True)
 def step_turns_all_again_keeps_unturned(*given: Any) -> Any:
     return step_turns_all_again(*given, keep=False)
 
@@ -302,7 +294,7 @@ def renumber_complex(keys: Tensor, old: Tensor, new: Tensor, *, width: int | Non
     return torch.view_as_real(pairs * torch.exp(1j * angle)).flatten(1).to(keys.dtype)
 
 
-@wrong("rope.renumber", "in the wrong direction", blind=True)
+@wrong("rope.renumber", "`old` and `new` were swapped", blind=True)
 def renumber_other_way(keys: Tensor, old: Tensor, new: Tensor) -> Any:
     return turn(keys, old - new)
 
@@ -317,16 +309,16 @@ def renumber_one_shift(keys: Tensor, old: Tensor, new: Tensor) -> Any:
     return turn(keys, (new[0] - old[0]).expand(len(keys)))
 
 
-@wrong("rope.renumber", "not on to their new", blind=True)
+@wrong("rope.renumber", "with zeros instead of `new`", blind=True)
 def renumber_back_only(keys: Tensor, old: Tensor, new: Tensor) -> Any:
     return turn(keys, -old)
 
 
-@wrong("rope.renumber", "the new rotation to the old one", blind=True)
-def renumber_sum(keys: Tensor, old: Tensor, new: Tensor) -> Any:
-    return turn(keys, old + new)
+@wrong("rope.renumber", "which pairs neighbours")
+def renumber_halves(keys: Tensor, old: Tensor, new: Tensor) -> Any:
+    return turn(keys, new - old, interleaved=False)
 
 
-@wrong("rope.renumber", "keys that move up stay", blind=True)
+@wrong("rope.renumber", "some keys move and others don't", blind=True)
 def renumber_down_only(keys: Tensor, old: Tensor, new: Tensor) -> Any:
     return turn(keys, (new - old).clamp(max=0))

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from posenc_course.rope_scaling import llama3, yarn
+from posenc_course.rope_scaling import llama3
 from posenc_course.sinusoidal import frequencies
 from tests.answers import right, wrong
 
@@ -38,7 +38,7 @@ def by_parts_right_2(w: Any, s: Any, n: Any) -> Any:
     return w / (1 / (kept(turns(w, n)) + (1 - kept(turns(w, n))) / s))
 
 
-@wrong("rope_scaling.by_parts", "no pair is divided by the whole factor")
+@wrong("rope_scaling.by_parts", "You treat all pairs by one rule")
 def by_parts_base_times_factor(w: Any, s: Any, n: Any) -> Any:
     return frequencies(2 * len(w), s * float(w[1]) ** -len(w))
 
@@ -48,28 +48,20 @@ def by_parts_divided_twice(w: Any, s: Any, n: Any) -> Any:
     return llama3(w, s**2, n)
 
 
-@wrong("rope_scaling.by_parts", "within the new length")
+@wrong("rope_scaling.by_parts", "You don't count rotations")
 def by_parts_the_new_length(w: Any, s: Any, n: Any) -> Any:
     return llama3(w, s, s * n)
 
 
-def blend(keep: Tensor, omega: Tensor, factor: float) -> Tensor:
-    return keep * omega + (1 - keep) * omega / factor
-
-
-@wrong("rope_scaling.by_parts", "linear in the wavelength")
+@wrong("rope_scaling.by_parts", "weighted mean of the two frequencies")
 def by_parts_ramp_in_wavelengths(w: Any, s: Any, n: Any) -> Any:
-    return blend(((n - 2 * math.pi / w) / (n - n / 4)).clamp(0, 1), w, s)
+    keep = ((n - 2 * math.pi / w) / (n - n / 4)).clamp(0, 1)
+    return keep * w + (1 - keep) * w / s
 
 
-@wrong("rope_scaling.by_parts", "pair 1 rotates 3.22 times")
-def by_parts_yarns_ends(w: Any, s: Any, n: Any) -> Any:
-    return yarn(w, s, n, truncate=False)
-
-
-@wrong("rope_scaling.by_parts", "returns NaN or infinity")
-def by_parts_not_a_number(w: Any, s: Any, n: Any) -> Any:
-    return w * math.nan
+@wrong("rope_scaling.by_parts", "You divide the fast pairs")
+def by_parts_exchanged(w: Any, s: Any, n: Any) -> Any:
+    return w + w / s - llama3(w, s, n)
 
 
 @right("rope_scaling.base_for")
@@ -88,12 +80,17 @@ def base_by_old_frequency(d_head: int, base: float, pair: int, factor: float) ->
     return (frequencies(d_head, base)[pair].item() / factor) ** (-d_head / (2 * pair))
 
 
-@wrong("rope_scaling.base_for", "raised ZeroDivisionError")
-def base_for_divided_by_zero(d: Any, b: Any, i: Any, s: Any) -> Any:
-    return b * s ** (d / (2 * i - 2 * i))
+@wrong("rope_scaling.base_for", "base of NTK-aware scaling")
+def base_for_ntk(d: Any, b: Any, i: Any, s: Any) -> Any:
+    return b * s ** (d / (d - 2))
 
 
-@wrong("rope_scaling.base_for", "You round the exponent down", blind=True)
+@wrong("rope_scaling.base_for", "Return the new base")
+def base_for_frequency(d: Any, b: Any, i: Any, s: Any) -> Any:
+    return frequencies(d, b)[i] / s
+
+
+@wrong("rope_scaling.base_for", "Your exponent is wrong", blind=True)
 def base_for_whole_division(d: Any, b: Any, i: Any, s: Any) -> Any:
     return b * s ** (d // (2 * i))
 
@@ -103,19 +100,14 @@ def base_for_brackets(d: Any, b: Any, i: Any, s: Any) -> Any:
     return (b * s) ** (d / (2 * i))
 
 
-@wrong("rope_scaling.base_for", "for a head with 16 channels", blind=True)
+@wrong("rope_scaling.base_for", "in every case instead of `d_head`", blind=True)
 def base_for_width_16(d: Any, b: Any, i: Any, s: Any) -> Any:
     return b * s ** (8 / i)
 
 
-@wrong("rope_scaling.base_for", "start from the base 10,000", blind=True)
+@wrong("rope_scaling.base_for", "in every case instead of `base`", blind=True)
 def base_for_10000(d: Any, b: Any, i: Any, s: Any) -> Any:
     return 10_000 * s ** (d / (2 * i))
-
-
-@wrong("rope_scaling.base_for", "You round the base", blind=True)
-def base_for_rounded(d: Any, b: Any, i: Any, s: Any) -> Any:
-    return int(b * s ** (d / (2 * i)) / 1000) * 1000
 
 
 @right("rope_scaling.strangeness")
@@ -163,29 +155,29 @@ def strangeness_each_pair_alone(omega: Tensor, stretched: Tensor, trained: int, 
     return by_gap(folded, lambda gap: gap.amin(dim=0), torch.max)(omega, stretched, trained, distance)
 
 
-@wrong("rope_scaling.strangeness", "count full turns as differences")
+@wrong("rope_scaling.strangeness", "full turns don't count")
 def strangeness_no_turns(omega: Tensor, stretched: Tensor, trained: int, distance: int) -> Any:
     return by_gap()(omega, stretched, trained, distance)
 
 
-@wrong("rope_scaling.strangeness", "in one direction only")
-def strangeness_one_way_round(omega: Tensor, stretched: Tensor, trained: int, distance: int) -> Any:
-    return by_gap(lambda gap: gap % (2 * math.pi))(omega, stretched, trained, distance)
-
-
-@wrong("rope_scaling.strangeness", "You remove half turns")
-def strangeness_half_of_the_circle(omega: Tensor, stretched: Tensor, trained: int, distance: int) -> Any:
-    return by_gap(lambda gap: gap.abs() % math.pi)(omega, stretched, trained, distance)
-
-
-@wrong("rope_scaling.strangeness", "1 minus the cosine")
+@wrong("rope_scaling.strangeness", "Return the angle itself")
 def strangeness_one_minus_the_cosine(omega: Tensor, stretched: Tensor, trained: int, distance: int) -> Any:
     return by_gap(lambda gap: 1 - gap.cos())(omega, stretched, trained, distance)
 
 
-@wrong("rope_scaling.strangeness", "You compare the sines")
-def strangeness_the_sine(omega: Tensor, stretched: Tensor, trained: int, distance: int) -> Any:
-    return by_gap(lambda gap: gap.sin().abs())(omega, stretched, trained, distance)
+@wrong("rope_scaling.strangeness", "the worst pair decides")
+def strangeness_mean(omega: Tensor, stretched: Tensor, trained: int, distance: int) -> Any:
+    return by_gap(folded, lambda gap: gap.mean(dim=1))(omega, stretched, trained, distance)
+
+
+@wrong("rope_scaling.strangeness", "all distances in training")
+def strangeness_one_distance_more(omega: Tensor, stretched: Tensor, trained: int, distance: int) -> Any:
+    return by_gap(folded)(omega, stretched, trained + 1, distance)
+
+
+@wrong("rope_scaling.strangeness", "The model was trained with `omega`")
+def strangeness_stretched_before(omega: Tensor, stretched: Tensor, trained: int, distance: int) -> Any:
+    return by_gap(folded)(stretched, stretched, trained, distance)
 
 
 @right("rope_scaling.reach")
@@ -214,19 +206,14 @@ def reach_by_multiplication(w: Any, v: Any, t: Any) -> Any:
     return int(((t - 1) * (v / w)[w * (t - 1) < 2 * math.pi]).min()) + 1
 
 
-@wrong("rope_scaling.reach", "returned inf")
-def reach_never(w: Any, v: Any, t: Any) -> Any:
-    return math.inf
-
-
-@wrong("rope_scaling.reach", "You use the new frequencies", blind=True)
+@wrong("rope_scaling.reach", "You use the wrong pairs", blind=True)
 def reach_stretched_came_round(omega: Tensor, stretched: Tensor, trained: int) -> int:
     """Leaves out the pairs that come round with the stretched frequencies."""
     seen = omega * (trained - 1)
     return math.floor((seen / stretched)[stretched * (trained - 1) < 2 * math.pi].min().item() * (1 + 1e-9)) + 1
 
 
-@wrong("rope_scaling.reach", "Round down", blind=True)
+@wrong("rope_scaling.reach", "is rounded down", blind=True)
 def reach_next_whole(omega: Tensor, stretched: Tensor, trained: int) -> int:
     seen = omega * (trained - 1)
     return math.ceil((seen / stretched)[seen < 2 * math.pi].min().item() * (1 - 1e-9)) + 1
@@ -238,7 +225,7 @@ def reach_lengths_times_factor(omega: Tensor, stretched: Tensor, trained: int) -
     return math.floor(trained * (omega / stretched)[omega * (trained - 1) < 2 * math.pi].min().item() * (1 + 1e-9))
 
 
-@wrong("rope_scaling.reach", "decide whether a pair has completed its circle", blind=True)
+@wrong("rope_scaling.reach", "You use the wrong pairs", blind=True)
 def reach_open_by_length(omega: Tensor, stretched: Tensor, trained: int) -> int:
     """A pair has come round where its wavelength is no longer than the text, not its largest distance."""
     seen = omega * (trained - 1)
