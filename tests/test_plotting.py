@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 
 from posenc_course import _drawn, plotting
-from posenc_course.experiment.config import ALL_SCHEMES, preset
+from posenc_course.experiment.config import ALL_SCHEMES, build_scheme, preset
 from posenc_course.schemes import PositionScheme
 
 
@@ -300,7 +300,7 @@ def test_an_unknown_door_is_refused(ax: Axes) -> None:
 @pytest.mark.parametrize("name", ALL_SCHEMES)
 def test_a_scheme_has_the_hue_of_its_door(name: str) -> None:
     """It's that of the first method of the base class that one of its layers overrides, itself or with the scheme inside."""
-    built = ALL_SCHEMES[name](preset("quick"))
+    built = build_scheme(name, preset("quick"))
     layers = [getattr(layer, "scheme", layer) for layer in (built if isinstance(built, list) else [built])]
     doors = zip(plotting.DOORS.values(), ("embed", "rotate", "bias"), strict=True)
     overridden = [

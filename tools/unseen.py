@@ -1,4 +1,4 @@
-"""Perturbs rounding, as on a processor that nobody has seen; `tools/elsewhere.py` has the chapters' kernels call `begin`.
+"""Rounds as a processor that nobody has seen; `tools/elsewhere.py` has the chapters' kernels call `begin`.
 
 Processors differ in their exponentials, logarithms and sines, in the order in which they add, and in whether that order depends
 on the size of the batch. They agree on each single sum, product, quotient and square root, which IEEE 754 fixes, and on sums of
@@ -94,7 +94,7 @@ def changed(change: Callable[[Tensor], Tensor], x: Any) -> Any:
     return type(x)(changed(change, each) for each in x) if type(x) in (list, tuple) else x
 
 
-class Perturbed(TorchDispatchMode):
+class Unseen(TorchDispatchMode):
     """Torch's operations, rounded differently."""
 
     def __init__(self, noise: Noise) -> None:
@@ -121,7 +121,7 @@ class Perturbed(TorchDispatchMode):
 class Cells(ast.NodeTransformer):
     """Rewrites a cell so that `OURS` makes its calls, matrix products and powers."""
 
-    OURS = "__perturbed__"
+    OURS = "__unseen__"
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
@@ -190,8 +190,8 @@ def begin(seed: int) -> None:
     run = threading.Thread.run
 
     def run_rounded(thread: threading.Thread) -> None:
-        with Perturbed(noise):
+        with Unseen(noise):
             run(thread)
 
     threading.Thread.run = run_rounded  # type: ignore[assignment, method-assign]
-    Perturbed(noise).__enter__()
+    Unseen(noise).__enter__()
