@@ -2,7 +2,7 @@ PYTHON ?= python3
 PRESET ?= quick
 # Only what the book is made from: what a class hands in stands in exercises/, too, and its names may contain spaces.
 EXERCISES := $(wildcard exercises/source exercises/release)
-SOURCES := _config.yml _toc.yml $(wildcard exercises/exam.md) \
+SOURCES := _config.yml _toc.yml \
     $(shell find text book $(EXERCISES) posenc_course tools/sphinx -mindepth 1 -not -path '*/.*' -not -path '*__pycache__*')
 
 # ONLY=10_rope or ONLY=rope selects the files whose names contain this. From the files that test every chapter, page or function,
@@ -14,20 +14,15 @@ ifeq ($(FILES)$(filter audit,$(MAKECMDGOALS)),)
 $(error no file's name contains $(ONLY): write its tests in tests/test_$(ONLY).py, or set ONLY to a part of one of these names: $(sort $(basename $(notdir $(NOTEBOOKS))) \
     $(patsubst tests/test_%.py,%,$(wildcard tests/test_*.py))))
 endif
-EVERY := attention cells checks docs errors exercises figures formulas notebooks prose published quizzes reading sheets site slim solutions text
+EVERY := attention cells checks docs errors exercises figures formulas notebooks prose published quizzes reading site slim solutions text
 SELECTED := $(sort $(FILES) $(wildcard $(EVERY:%=tests/test_%.py))) -k "$(ONLY)"
 endif
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' Makefile
 
-ifndef SOLUTIONS
-book: _build/complete  ## build the course, with a set-up if needed; with solutions to the assignments: make book SOLUTIONS=1
+book: _build/complete  ## build the course, with a set-up if needed; without the assignments' solutions: make book SOLUTIONS=no
 	@echo "Open $(CURDIR)/_build/html/index.html"
-else
-book: _solutions/complete
-	@echo "For teachers only, do not publish: open $(CURDIR)/_solutions/_build/html/index.html"
-endif
 
 check: lint  ## check style and types, and run the fast tests (a minute); to select tests: make check ONLY=rope
 	.venv/bin/pytest -m "not slow" $(or $(filter-out %.ipynb,$(SELECTED)),tests)
@@ -122,24 +117,19 @@ lock: .venv/complete  ## pin the newest allowed packages in requirements.lock
 	.venv/bin/uv pip compile --quiet --upgrade --extra plot --extra teach --extra test requirements.txt pyproject.toml
 
 clean:  ## remove everything that was built, but keep the environment .venv
-	rm -rf _build _colab _links _lowest _paper _quizzes _site _solutions
+	rm -rf _build _colab _links _lowest _paper _quizzes _site
 
 .venv/complete: requirements.lock pyproject.toml tools/setup_env.py
 	@$(PYTHON) tools/setup_env.py
 
-# Always from scratch, because leftovers from a failure or a rename could hide errors.
-_build/complete: .venv/complete $(SOURCES)
+# Always from scratch, because leftovers from a failure or a rename could hide errors; and anew if SOLUTIONS is given, which
+# tools/sphinx/solutions.py reads.
+_build/complete: .venv/complete $(SOURCES) $(if $(SOLUTIONS),anew)
 	.venv/bin/python -m tools.book.text
 	rm -rf _build
 	.venv/bin/jupyter-book build . -W -n --keep-going
 	@touch $@
 
-# A separate site, so that the public one never contains the solutions.
-_solutions/complete: .venv/complete $(SOURCES)
-	.venv/bin/python -m tools.book.text
-	rm -rf _solutions && mkdir _solutions
-	(cat _toc.yml; printf '  - caption: Solutions\n    chapters:\n'; sed -n 's:exercises/release:exercises/source:p' _toc.yml; echo '      - file: exercises/exam') > _solutions/_toc.yml
-	.venv/bin/jupyter-book build . --path-output _solutions --toc _solutions/_toc.yml -W -n --keep-going
-	@touch $@
+anew:
 
-.PHONY: help book check fix test test-elsewhere test-lowest coverage audit bench exercises experiment lint lab models execute serve site quizzes pdf archive decks clips links lock notebooks text clean
+.PHONY: help anew book check fix test test-elsewhere test-lowest coverage audit bench exercises experiment lint lab models execute serve site quizzes pdf archive decks clips links lock notebooks text clean

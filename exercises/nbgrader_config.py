@@ -8,7 +8,7 @@ from nbgrader.converters.autograde import Autograde
 from nbgrader.converters.generate_assignment import GenerateAssignment
 from nbgrader.converters.generate_feedback import GenerateFeedback
 from nbgrader.plugins import FileNameCollectorPlugin
-from nbgrader.preprocessors import Execute, LimitOutput, NbGraderPreprocessor
+from nbgrader.preprocessors import ClearMarkScheme, Execute, LimitOutput, NbGraderPreprocessor
 from traitlets import Unicode
 
 # nbgrader gives this function to the file; the one of the same name in traitlets makes settings that some commands don't read.
@@ -16,16 +16,15 @@ c = get_config()  # noqa: F821
 
 
 class StandAlone(NbGraderPreprocessor):
-    """Make a notebook readable outside the book: plain Markdown, and links to the course's site or none."""
+    """Make a notebook readable outside the book: links to the course's site, or none."""
 
     site = Unicode("", help="the address of the course's site, such as https://example.org/course").tag(config=True)
 
     def preprocess_cell(self, cell, resources, index):
         site = self.site.rstrip("/")
         if cell.cell_type == "markdown":
-            text = re.sub(r":::\{admonition\} (.*)\n:class: .*\n\n(.*?)\n:::", r"**\1**\n\n\2", cell.source, flags=re.DOTALL)
             page = rf"[\1]({site}/\2.html\3)" if site else r"\1"
-            cell.source = re.sub(r"\[([^\]]+)\]\((?:\.\./)+(book/[\w/]+)\.ipynb(#[\w-]+)?\)", page, text)
+            cell.source = re.sub(r"\[([^\]]+)\]\((?:\.\./)+(book/[\w/]+)\.(?:ipynb|md)(#[\w-]+)?\)", page, cell.source)
         elif site:
             cell.source = re.sub(r"(# %pip install .*)(?=posenc_course-)", rf"\1{site}/", cell.source)
         return cell, resources
@@ -116,6 +115,10 @@ c.CourseDirectory.release_directory = "handout"
 c.ZipCollectApp.collector_plugin = Platform
 c.ClearSolutions.code_stub = {"python": "raise NotImplementedError  # your turn"}
 c.ClearSolutions.text_stub = "*Your answer.*"
+# The rubric stands in the cell with the question, and the key of a student's own numbers in a cell that earns no points.
+# nbgrader takes both out of what students get, and puts them back when it grades, but expects them in cells of other kinds.
+c.ClearMarkScheme.enforce_metadata = False
+c.ClearHiddenTests.enforce_metadata = False
 c.GenerateAssignment.preprocessors = [StandAlone, *GenerateAssignment.preprocessors.default_args[0]]
 
 c.Execute.extra_arguments = [
@@ -130,4 +133,5 @@ c.LimitOutput.max_lines = 500
 c.LimitOutput.max_traceback = 20
 steps = replaced(Autograde.autograde_preprocessors.default_args[0], Execute, Patient)
 c.Autograde.autograde_preprocessors = replaced(steps, LimitOutput, LimitCharacters, LimitOutput)
-c.GenerateFeedback.preprocessors = [*GenerateFeedback.preprocessors.default_args[0], Readable]
+# The questions to ask in person stand beside the rubric.
+c.GenerateFeedback.preprocessors = [ClearMarkScheme, *GenerateFeedback.preprocessors.default_args[0], Readable]
