@@ -52,7 +52,9 @@ def graded(path: Path) -> dict[str, Any]:
 SEEDS = range(6 if WEEKLY else 1)
 DRAWN = [(seed, check) for check, drawn in CHECKS.items() for seed in SEEDS if drawn.draws or not seed]
 # How a verdict begins that names no mistake: where the answer is wrong, by how much, or an example.
-UNNAMED = r"Your function is right in|Where you are wrong|Your numbers are nearly right|\w+\(.*(gives|is wrong in)"
+UNNAMED = (
+    r"Your function is right in|Where you are wrong|You never return|Your numbers are nearly right|\w+\(.*(gives|is wrong in)"
+)
 
 
 # Checks with a mutant that differs only for arguments that their exercise rules out, or can't be expected to find.

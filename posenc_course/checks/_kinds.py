@@ -96,7 +96,7 @@ _INSTEAD: tuple[tuple[Any, str, Callable[[Any], Any]], ...] = (
     (int | float | Tensor, "`1 - {}`", lambda value: 1 - value),
     (int | float | Tensor, "`1 / {}`", lambda value: 1 / value),
     (int | float | Tensor, "`{} ** 2`", lambda value: value**2),
-    (int | float | Tensor, "the square root of `{}`", lambda value: value**0.5),
+    (float, "the square root of `{}`", lambda value: value**0.5),
     (int | float | Tensor, "`abs({})`", abs),
     (float, "`100 * {}`", lambda value: 100 * value),
     (int | Tensor, "zeros", lambda value: 0 * value),
@@ -281,11 +281,11 @@ def _instead(columns: dict[str, tuple[Any, ...]], right_with: Callable[[Callable
             return f"Your results would be right if `{a}` and `{b}` were swapped."
     for place, (name, values) in enumerate(columns.items()):
         always = sorted({value for value in values if isinstance(value, int | float)})
-        constant = [(int | float, f"{value!r} in every case", lambda _, value=value: value) for value in always]
+        constant = [(object, f"{value!r} in every case", lambda _, value=value: value) for value in always]
         for fits, words, change in (*_INSTEAD, *constant):
 
             def changed(*given: Any, place: int = place, fits: Any = fits, change: Callable[[Any], Any] = change) -> Case:
-                if not isinstance(given[place], fits) or (isinstance(given[place], bool) and fits is (int | float | Tensor)):
+                if not isinstance(given[place], fits) or (isinstance(given[place], bool) and fits not in (bool, object)):
                     raise TypeError
                 return (*given[:place], change(given[place]), *given[place + 1 :])
 

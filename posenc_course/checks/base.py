@@ -10,7 +10,6 @@ import numpy as np
 from posenc_course.checks._exercise import Exercise, exercise
 
 _STEPS = "You count one step too many. From the first of 100 tokens to the last, there are only 99 steps."
-_WHOLE = "You rounded to a whole number, but a base needn't be whole."
 
 
 @exercise("my_base")
@@ -29,17 +28,18 @@ def smallest() -> Exercise:
         cases=cases,
         right=right,
         mistakes={
-            "a step too many": (lambda n, d: right(n + 1, d), _STEPS),
             "a full turn": (lambda n, d: right(n, d, 2 * math.pi),
                 "With your base, the slowest pair completes a full rotation. The exercise asks for at most half a rotation."),
+            "a radian": (lambda n, d: right(n, d, 1),
+                "With your base, the slowest pair rotates by only 1 radian. Half a rotation is π radians."),
+            "upside down": (by(lambda d: (d - 2) / d),
+                "Your exponent is upside down. You know base^((d-2)/d). Which power of it is the base?"),
             "no width": (by(lambda d: 1),
                 "Your formula gives the slowest pair the frequency 1/base. In the table, this pair is faster, because the "
                 "largest i is less than d/2. Where does the width appear in your formula?"),
             "columns": (by(lambda d: d / (d - 1)),
                 "Your exponent contains d - 1, the number of the last column. But it should contain 2i, so what is i for the "
                 "last pair?"),
-            **{f"{whole.__name__}": (lambda n, d, whole=whole: float(whole(right(n, d))), _WHOLE)
-               for whole in (math.floor, round, math.ceil)},
         },
         praise=f"all {len(cases)} bases are right, for narrow and wide tables and for texts of 50 to 131,072 tokens.",
         tolerance=2e-6,
@@ -88,10 +88,10 @@ def for_turns(seed: int) -> Exercise:
             "from the slowest": (by(lambda d, count: d / (2 * max(d // 2 - count, 1))),
                 "You count the pairs from the slowest one. But the `count` fastest pairs are the first to complete a "
                 "rotation."),
+            "upside down": (by(lambda d, count: 2 * (count - 1) / d),
+                "Your exponent is upside down. You know base^(2i/d). Which power of it is the base?"),
             "no 2": (by(lambda d, count: d / (count - 1)),
                 "You lost a factor of 2 in the exponent: the frequency of pair i is base^(-2i/d)."),
-            **{whole.__name__: (lambda n, d, count, whole=whole: float(whole(right(n, d, count))), _WHOLE)
-               for whole in (math.floor, round, math.ceil)},
         },
         praise="all seven bases are right. In each case, a single pair decides, because all faster pairs complete a rotation, "
                "too.",
@@ -132,7 +132,6 @@ def survivors(seed: int) -> Exercise:
     def alone(length: int, bits: int) -> int:
         return int((np.unique(np.prod(all_of(length, bits), axis=0), return_counts=True)[1] == 1).sum())
 
-    ready = "You round to one of PyTorch's own number formats, but these don't exist for every number of digits."
     return Exercise(
         cases=cases,
         right=rounded,
@@ -142,14 +141,7 @@ def survivors(seed: int) -> Exercise:
                 "can also be the one above it, even for the last position."),
             "half up": (lambda n, bits: rounded(n, bits, lambda x: np.floor(x + 0.5)),
                 "If two numbers are equally near, you take the upper one. Take the one whose last digit is 0."),
-            "a digit less": (lambda n, bits: rounded(n, bits - 1),
-                "You keep one digit too few. Do you count only the digits after the binary point? The digit before it counts, "
-                "too."),
-            "a digit more": (lambda n, bits: rounded(n, bits + 1),
-                "You keep one digit too many. A position m has m.bit_length() digits, and only `bits` of them should be left."),
-            "length": (lambda n, bits: rounded(n + 1, bits),
-                "You count one position too many: the positions end at length - 1."),
-            "no 0": (lambda n, bits: rounded(n, bits) - 1, "Your answer is one too small. Do you count 0?"),
+            "up": (lambda n, bits: rounded(n, bits, np.ceil), "You always round up. Round to the nearest number."),
             "exact ones": (lambda n, bits: min(n, 2**bits),
                 "You stop where the numbers are no longer exact. But beyond that point, some numbers are left: first every "
                 "second one, then every fourth, and so on."),
@@ -162,9 +154,6 @@ def survivors(seed: int) -> Exercise:
                 "same number, this number counts, too, but only once."),
             "decimal": (lambda n, bits: len({f"{m:.{bits - 1}e}" for m in range(n)}),
                 "You round to decimal digits, but `bits` is a number of binary digits."),
-            "bfloat16": (lambda n, bits: rounded(n, 8), ready),
-            "float16": (lambda n, bits: rounded(n, 11), ready),
-            "whichever has enough": (lambda n, bits: rounded(n, 8 if bits <= 8 else 11 if bits <= 11 else 24), ready),
         },
         praise=f"all {len(cases)} counts are right, for 2 to 12 digits.",
     )  # fmt: skip

@@ -44,7 +44,12 @@ def extend() -> Exercise:
                 "and make room for new rows between them."),
             "the last row again": (lambda t, rows: t[torch.arange(rows).clamp(max=len(t) - 1)],
                 "You repeat the last row, so a model can't tell the additional positions apart."),
+            "round and round": (lambda t, rows: t[torch.arange(rows) % len(t)],
+                "After the last row, you start again at row 0, so some positions have the same row."),
             "the row before": (lambda t, rows: t[torch.arange(rows) * (len(t) - 1) // max(rows - 1, 1)], copies),
+            "the nearest row": (
+                lambda t, rows: t[torch.linspace(0, len(t) - 1, rows, dtype=torch.float64).round().long()], copies),
+            "each row equally often": (lambda t, rows: t[torch.arange(rows) * len(t) // rows], copies),
             "a step too many": (lambda t, rows: _at(t, torch.arange(rows) * len(t) / rows),
                 "Your last row should be the last row of the old table. From its first row to its last, the new table has rows "
                 "- 1 steps, and the old one has len(table) - 1."),
@@ -111,6 +116,11 @@ def heard(seed: int) -> Exercise:
             "the last one kept": (one_each, one_kept),
             "the first one kept": (lambda g, p, rows: one_each(g, p, rows, backwards=True), one_kept),
             "mean": (lambda g, p, rows: right(g, p, rows) / counts(g, p, rows).clamp(min=1), mean),
+            "mean over the batch": (lambda g, p, rows: right(g, p, rows) / len(g), mean),
+            "the first text": (lambda g, p, rows: right(g[:1], p[:1], rows),
+                "You use only the first text. But the tokens of all texts contribute to the gradient."),
+            "all alike": (lambda g, p, rows: g.sum(dim=(0, 1)).expand(rows, -1),
+                "In your result, every row is the sum over all tokens. But a token contributes only to its own row."),
             "columns": (columns,
                 "You use the column of the batch as the row. But `positions` says which row each token looked up."),
         },
@@ -208,8 +218,6 @@ def untrained(seed: int) -> Exercise:
             "from the last trained on": (after_the_last,
                 "You return False for all rows up to the last trained one. But if all texts begin at position 2, for example, "
                 "rows 0 and 1 stay untrained."),
-            "all": (lambda b, a: torch.ones(len(a)),
-                "You call every row untrained. Compare the direction of each row before and after training, in all channels."),
             "opposite": (lambda b, a: cosine(b, a).abs() > 0.9999,
                 "You call a row untrained if it now points in the opposite direction. But then its direction has changed by "
                 "180 degrees, and the cosine is -1."),
@@ -289,7 +297,6 @@ def positions(seed: int) -> Exercise:
         return None
 
     from_1 = "You count from 1, but the first word should be at position 0."
-    the_first_one = "You use the positions of the first text for all texts. But each text has its own padding."
     on_and_on = "Your count continues from one text to the next. But each text should start again at position 0."
     return Exercise(
         cases=[
@@ -307,15 +314,12 @@ def positions(seed: int) -> Exercise:
             "columns": (column, "This is the bug itself: if there is padding before a text, the first word isn't at position "
                                 "0."),
             "from 1": (lambda mask: right(mask) + 1, from_1),
-            "the first one's padding": (lambda mask: column(mask) - first(mask)[:1], the_first_one),
             "on and on": (lambda mask: mask.flatten().cumsum(dim=0).view_as(mask) - 1, on_and_on),
             "on and on from 1": (lambda mask: mask.flatten().cumsum(dim=0).view_as(mask), on_and_on),
             "on and on in a ring": (
                 lambda mask: (mask.flatten().cumsum(dim=0).view_as(mask) - 1) % mask.shape[1], on_and_on),
             "backwards": (lambda mask: first(mask) + mask.sum(dim=1, keepdim=True) - 1 - column(mask),
                 "You count from the end of the text, but the first word should be at position 0."),
-            "the mask": (lambda mask: mask.int(),
-                "All your words are at position 1, as if you returned the mask. How many words come before each word?"),
         },
         praise="your positions are right with padding before the words, after them, on both sides and without any, and no "
                "number is outside the table.",

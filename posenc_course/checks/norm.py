@@ -33,25 +33,20 @@ def factor() -> Exercise:
         cases=cases,
         right=right,
         mistakes={
-            "the word's share": (lambda d, std, share: right(d, std, 1 - share),
-                "Your factor gives the share to the word instead of the position."),
             "the paper's factor": (lambda d, std, share: math.sqrt(d),
                 "You return √d_model, which is the paper's factor. It gives the position a share of one third, but only if the "
                 "words have a standard deviation of 1/√d_model."),
-            "squared": (lambda d, std, share: right(d, std, share) ** 2,
-                "You return the square of the factor. The factor multiplies lengths, but the share is a share of squared "
-                "lengths."),
             "no root": (lambda d, std, share: (1 / share - 1) / 2 / std,
                 "You forgot a square root. The share is a share of squared lengths, and a factor f multiplies them by f²."),
             "lengths": (lambda d, std, share: (1 / share - 1) / math.sqrt(2) / std,
                 "You add lengths. But if two vectors are at right angles, their squared lengths add up, and the share is a "
                 "share of squared lengths."),
+            "the word alone": (lambda d, std, share: math.sqrt(1 / share / 2) / std,
+                "You divide the squared length of the position by that of the word alone. But the share is a share of the "
+                "squared length of their sum."),
             "a position √d long": (lambda d, std, share: math.sqrt(1 / share - 1) / std,
                 "You assume that the position has length √d. Its numbers are sines and cosines, so what is the mean of their "
                 "squares?"),
-            "no std": (lambda d, std, share: right(d, 1, share),
-                "Your factor is right for words whose numbers have a standard deviation of 1. For other words, it has to "
-                "depend on std."),
         },
         praise=f"all {len(cases)} factors give the right share, and none of them depends on the width.",
         tolerance=1e-3,
@@ -182,9 +177,6 @@ def has_right_lengths(seed: int) -> Exercise:
         cases={name: (make,) for name, make in (right | wrong).items()},
         right=lambda make: make in right.values(),
         mistakes={
-            "nothing passes": (lambda make: False,
-                "Your test accepts no table, not even the paper's. Do you compare the lengths with √(d/2), and do you allow "
-                "for rounding?"),
             "length 1": (holds(lambda lengths, wanted: near(lengths, 1)),
                 "Your test expects rows of length 1. How long is a row of d/2 pairs?"),
             **{f"within {tolerance}": (within(tolerance), too_strict) for tolerance in (1e-5, 1e-10)},
@@ -195,15 +187,9 @@ def has_right_lengths(seed: int) -> Exercise:
                 "Your test rejects rows of the right length. The theorem doesn't say which angle a pair has, or which columns "
                 "belong to the pair."),
             **{f"{len(rows)} rows from {rows[0]}": (holds(positions=rows), some_rows)
-               for rows in (range(1), range(299, 300), range(10), range(100), range(256), range(299), range(1, 300),
-                            range(0, 300, 2), range(0, 300, 10))},
+               for rows in (range(1), range(10), range(100), range(256), range(299), range(1, 300), range(0, 300, 10))},
             **{f"{len(widths)} widths from {widths[0]}": (holds(widths=widths), some_widths)
-               for widths in ((2,), (4,), (8,), (16,), (4, 8, 16), (2, 4, 8, 16), range(2, 17, 4), range(4, 17, 4),
-                              range(2, 15, 2), range(4, 17, 2))},
-            "one width at all rows, all widths at one row": (
-                lambda make: holds(widths=[8])(make) and holds(positions=[0])(make),
-                "Your test accepts tables that are wrong in one row at one width. Does it look at every row at every width, "
-                "and how close must a length be?"),
+               for widths in ((2,), (4,), (8,), (16,), (4, 8, 16), (2, 4, 8, 16), range(2, 15, 2), range(4, 17, 2))},
             "the mean length": (holds(lambda lengths, wanted: near(lengths.mean(), wanted)),
                 "Your test looks at the mean length, but rows that are too long and rows that are too short can cancel out."),
             "the mean square": (holds(lambda lengths, wanted: near(lengths.square().mean(), wanted**2)),
@@ -211,10 +197,6 @@ def has_right_lengths(seed: int) -> Exercise:
                 "small can cancel out."),
             "none is far": (holds(lambda lengths, wanted: not bool(((lengths - wanted).abs() > 1e-3).any())),
                 "Your test is fooled by NaN: every comparison with NaN is false, so it finds no length that is too far off."),
-            "none is too long": (holds(lambda lengths, wanted: near(lengths.clamp(min=wanted), wanted)),
-                "Your test finds rows that are too long. Does it also find rows that are too short?"),
-            "one row": (holds(lambda lengths, wanted: bool(((lengths - wanted).abs() < 1e-3).any())),
-                "Your test accepts a table if one of its rows is right, but all of them should be right."),
             "all alike": (holds(lambda lengths, wanted: near(lengths, float(lengths[0]))),
                 "Your test checks whether all rows have the same length. That isn't enough: how long should they be?"),
         },
@@ -276,9 +258,6 @@ def factor_for(seed: int) -> Exercise:
             "perpendicular": (by_means(lambda a, b, c, s: _root(a, 0, c, s)),
                 "You assume that words and rows are perpendicular. But these words have a mean that isn't zero, and so do the "
                 "rows."),
-            "sign of the dot products": (by_means(lambda a, b, c, s: _root(a, -b, c, s)),
-                "In your formula, the mean of the dot products has the wrong sign. Words that lean towards the rows need a "
-                "smaller factor."),
             "size of the dot products": (by_means(lambda a, b, c, s: _root(a, abs(b), c, s)),
                 "You ignore the sign of the dot products. Words can also lean away from the rows."),
             "dot products once": (by_means(lambda a, b, c, s: _root(a, b / 2, c, s)),
@@ -286,8 +265,6 @@ def factor_for(seed: int) -> Exercise:
                 "square?"),
             "the other root": (by_means(lambda a, b, c, s: -_root(a, -b, c, s)),
                 "Your factor gives the right share, but it is negative, so it flips every word vector. Take the other root."),
-            "the rest": (by_means(lambda a, b, c, s: _root(a, b, c, 1 - s)),
-                "Your factor gives the position a share of 1 - share. Which part of the sum should get `share`?"),
             "rows √(d/2) long": (lambda words, rows, share: _root(*_means(words, rows)[:2], rows.shape[1] / 2, share),
                 "You assume that the rows have length √(d/2). In other tables, such as learned ones, they can have any "
                 "length."),

@@ -70,13 +70,16 @@ def offset() -> Exercise:
             "n - m": (lambda a, b: -right(a, b),
                 "Your offsets have the right size but the wrong sign: Δ should be m - n. Do you subtract in the wrong order, "
                 "or do your hands run anticlockwise?"),
-            "no sign": (lambda a, b: abs(right(a, b)),
-                "Your offsets have the right size, but they are never negative: Δ should be negative if m comes before n."),
             "cosines": (by(lambda a, b: between(a, b).abs()),
                 "Your function ignores the direction in which each hand has rotated. Cosines alone don't show this direction."),
             "no wrapping": (by(lambda a, b: a - b),
                 "Your difference of two angles is off by a full turn if the hand passes the bottom of its clock in between. "
                 "Bring each difference back into the range from -π to π."),
+            "only forwards": (by(lambda a, b: full(between(a, b))),
+                "Your positive offsets are right, but your negative ones come out too large by one full turn of the slowest "
+                "clock. A hand can also rotate backwards, so let each angle lie between -π and π."),
+            "the slowest": (one_clock(-1),
+                "Your offsets are roughly right: they are what the slowest clock shows. Use the faster clocks, too."),
             "the fastest": (one_clock(0), fastest),
             "the fastest, forwards": (one_clock(0, full), fastest),
         },
@@ -136,6 +139,14 @@ def moving(seed: int) -> Exercise:
             "not divided": (by(lambda a, b, w: b - a * w.cos()),
                 "Your result is nearly right, but cos ω_i·t is still multiplied by another factor. Which factor does it have "
                 "in the addition formula?"),
+            "way": (by(lambda a, b, w: b - a),
+                "You return how far each pendulum has moved, not how fast it was moving at the time of the first photograph."),
+            "no cosine": (by(lambda a, b, w: (b - a) / w.sin()),
+                "Your result is nearly right, but you use sin ω_i·t without its factor. Which factor does it have in the "
+                "addition formula?"),
+            "divided by ω": (by(lambda a, b, w: (b - a * w.cos()) / w),
+                "Your result is nearly right, but you divide by ω_i. Which factor does cos ω_i·t have in the addition "
+                "formula?"),
             "plus": (by(lambda a, b, w: (b + a * w.cos()) / w.sin()),
                 "Your result is nearly right, but one sign is wrong. Look at the sign of a term when you move it to the other "
                 "side of the equation."),
@@ -200,9 +211,10 @@ def bent_hand(seed: int) -> Exercise:
         """The clock that is farthest from where it would point at token m."""
         return farthest_from(sinusoidal_table([round(m)], len(row))[0], row)
 
-    def agreeing(row: Tensor, tokens: int, width: int) -> int:
+    def agreeing(row: Tensor, tokens: int, width: int, part: slice = slice(None)) -> int:
         """The first clock that disagrees with the token with which most clocks agree, in a table of this width."""
-        off = ((sinusoidal_table(range(tokens), width)[:, : len(row)] - row).abs() > 1e-6).unflatten(1, (-1, 2)).any(dim=2)
+        off = ((sinusoidal_table(range(tokens), width)[:, : len(row)] - row).abs() > 1e-6).unflatten(1, (-1, 2))
+        off = off[:, :, part].any(dim=2)
         return int(off[off.sum(dim=1).argmin()].int().argmax())
 
     def trimmed(row: Tensor, tokens: int) -> int:
@@ -232,19 +244,16 @@ def bent_hand(seed: int) -> Exercise:
             "the slowest believed": (lambda row: as_token(float(slowest(row) % turn(row)), row), the_slowest),
             "the slowest believed, either way": (lambda row: as_token(float(slowest(row)), row), the_slowest),
             "first column": (lambda row: 2 * right(row), a_column),
-            "second column": (lambda row: 2 * right(row) + 1, a_column),
             "the column most off": (column, a_column),
             "a hundred tokens": (lambda row: agreeing(row, 100, len(row)), too_few),
             "a hundred tokens, by distance": (lambda row: trimmed(row, 100), too_few),
             "width 16": (lambda row: agreeing(row, 1000, 16),
                 "You compare with rows of width 16. But the speeds of the hands depend on the width of the row."),
-            "from 1": (lambda row: right(row) + 1, "You count clocks from 1, but the fastest one is clock 0."),
+            **{f"number {part} alone": (lambda row, part=part: agreeing(row, 1000, len(row), slice(part, part + 1)),
+                "You compare only one of a hand's two numbers, but this number can be the same for two different directions.")
+               for part in (0, 1)},
             "the token": (token,
                 "You return the token to which the row belongs. Which of the row's clocks doesn't fit this token?"),
-            "a right one": (lambda row: 0 if right(row) else 1,
-                "You return the first clock that is right. Which one is wrong?"),
-            "clock 0": (lambda row: 0,
-                "You return clock 0 for every row. Do you compare the row with that of the right token?"),
         },
         praise="you found the bent hand in all eleven rows, even where it was the fastest or the slowest one.",
     )  # fmt: skip

@@ -35,6 +35,20 @@ def bucket() -> Exercise:
     """
     tried = sorted(range(-200, 201), key=abs)
 
+    def by(wide: Callable[[int, int, int, int], float]) -> Callable[[int, int, int], int]:
+        """The buckets if a distance beyond the single ones gets wide(distance, single, side, max_distance)."""
+
+        def bucket_of(offset: int, b: int, far: int) -> int:
+            side, single, distance = b // 2, b // 4, abs(offset)
+            own = distance if distance < single else int(wide(distance, single, side, far))
+            return own + side * (offset < 0)
+
+        return bucket_of
+
+    def part(distance: int, single: int, side: int, far: int) -> float:
+        """How far a distance is on the way from the first wide bucket to max_distance, in buckets."""
+        return math.log(distance / single) / math.log(far / single) * (side - single) + 1e-9
+
     return Exercise(
         cases=[(offset, *setting) for setting in ((32, 128), (12, 50)) for offset in tried],
         right=_t5,
@@ -42,8 +56,26 @@ def bucket() -> Exercise:
             "key minus query": (lambda offset, b, far: _t5(-offset, b, far),
                 "You have swapped past and future. T5's own code uses key minus query, but in this exercise, the offset is "
                 "query minus key."),
-            "no direction": (lambda offset, b, far: _t5(abs(offset), b, far),
-                "Your buckets depend only on the distance. But a key in the future should get a bucket from the second half."),
+            "nearest": (by(lambda n, single, side, far: min(single + round(part(n, single, side, far)), side - 1)),
+                "You round to the nearest whole number. But a bucket begins where the formula reaches its number, so round "
+                "down."),
+            "edges": (by(lambda n, single, side, far: min(single + part(n - (n > single), single, side, far), side - 1)),
+                "Your buckets are wrong only where a new bucket begins. Such a distance belongs to the new bucket. Do you use "
+                "< instead of <=?"),
+            "from 0 again": (by(lambda n, single, side, far: min(part(n, single, side, far), side - 1)),
+                "You number the wider buckets from 0 again, but the buckets with one distance each come before them."),
+            "no last bucket": (by(lambda n, single, side, far: single + part(n, single, side, far)),
+                "Your buckets are wrong for distances of max_distance or more, which should all share the last bucket of their "
+                "side."),
+            "from distance 1": (
+                by(lambda n, single, side, far: min(single + math.log(n) / math.log(far) * (side - single), side - 1)),
+                "Your logarithm is 0 at distance 1. It should be 0 at the distance where the wider buckets begin, so divide "
+                "the distance by that number first."),
+            "clipped": (by(lambda n, single, side, far: min(n, side - 1)),
+                "You clip the offset and give each distance its own bucket. But the second half of each side's buckets become "
+                "wider and wider."),
+            "offset 0 ahead": (lambda offset, b, far: _t5(offset, b, far) + b // 2 * (offset == 0),
+                "Only offset 0 is wrong. It belongs to the first half of the buckets, together with the past."),
             "decoder": (lambda offset, b, far: _t5(offset, b, far, causal=True),
                 "You return the buckets of a decoder, which are all for the past. In an encoder, half of the buckets are for "
                 "the future."),
@@ -119,9 +151,11 @@ def rows_used(seed: int) -> Exercise:
             "always a mask": (by(lambda length, causal: range(length)),
                 "In an encoder, your queries look back only. But if causal is False, a query also looks at later keys, which "
                 "have negative offsets."),
-            "key minus query": (by(lambda length, causal: range(1 - length, 1) if causal else range(1 - length, length)),
-                "In a decoder, your queries look ahead and never back. The offset is query minus key, so earlier keys have "
-                "positive offsets."),
+            "looks ahead": (by(lambda length, causal: range(1 - length, 1)),
+                "All your offsets are 0 or negative. But the offset is query minus key, so it is positive if the key is in the "
+                "past."),
+            "never itself": (by(lambda length, causal: [n for n in range(0 if causal else 1 - length, length) if n]),
+                "A token also looks at itself, but you leave out offset 0."),
             "between the ends": (between,
                 "You mark all rows between that of the smallest offset and that of the largest. But the rows needn't be in the "
                 "order of the offsets, so call bucket_of for each offset."),
@@ -164,6 +198,11 @@ def needed(seed: int) -> Exercise:
             "at least 0": (lambda share, length: max(0.0, right(share, length)), never_negative),
             "length + 1 others": (lambda share, length: math.log(odds(share) * (length + 1)),
                 "You assume that there are length + 1 other keys. But one of the `length` keys is this key itself."),
+            "the others alone": (lambda share, length: math.log(share * (length - 1)),
+                "In the softmax's denominator, you count only the other keys. But it also contains the term of this key."),
+            "share by others": (lambda share, length: math.log(odds(share) / (length - 1)),
+                "Your number becomes smaller if there are more keys. But among more keys, the key needs a higher score to get "
+                "the same share."),
             "the others' share": (lambda share, length: math.log((length - 1) / odds(share)),
                 "With this number, the key gets 1 - share of the attention, and all the other keys together get the share. You "
                 "have swapped the two."),
@@ -252,9 +291,9 @@ def receive(seed: int) -> Exercise:
         made = _Largest()
         received: Tensor = call(weights, values, table, wanted=values, within=made)
         most = len(weights) ** 2
-        # In the short texts, d and 2K + 1 are too small, or too large, for the limit to mean anything. Lists of numbers need
-        # four times as much memory as arrays, and several arrays of L² numbers are allowed.
-        too_large = len(weights) == length and (made.in_a_tensor > 4 * most or made.in_arrays > 16 * most)
+        # In the short texts, d and 2K + 1 are too small, or too large, for the limit to mean anything. In arrays, only a vector for
+        # each query and key is found, by their memory: lists need four times as much as arrays, and a mask for each row is allowed.
+        too_large = len(weights) == length and (made.in_a_tensor > 4 * most or made.in_arrays > 30 * most)
         right_but_large = too_large and equal(right(weights, values, table), received, 1e-4)
         return torch.full_like(received, math.inf) if right_but_large else received
 
@@ -284,14 +323,16 @@ def receive(seed: int) -> Exercise:
             "one row late": (lambda w, v, t: right(w, v, t.roll(-1, dims=0)), one_off),
             "far without vector": (lambda w, v, t: w @ v + alone(near(w, t), t),
                 "Keys farther away than K add no vector in your result. But they should add the vector of offset K or -K."),
+            "over queries": (lambda w, v, t: w @ v + vectors(w, t).mul(w[:, :, None]).sum(dim=0),
+                "You sum the vectors over the queries. But token m receives one vector from each key, so sum over the keys."),
+            "modulo": (modulo,
+                "For offsets beyond K, you start again at the other end of the table. But all offsets above K share its row."),
             "past only": (lambda w, v, t: w @ v + alone(w.tril(), t),
                 "Keys after the query add no vector in your result. But the table has rows for negative offsets, too."),
             "one kept": (one_kept,
                 "If several keys share a row of the table, you keep the weight of only one of them, but their weights should "
                 "add up. (If you index a tensor with a tensor, `+=` adds to each element only once, even if its index occurs "
                 "several times.)"),
-            "no weights": (lambda w, v, t: w @ v + vectors(w, t).sum(dim=1),
-                "You add up the vectors without their weights. But each vector should have the weight of its key."),
         },
         praise=f"all six texts are right, and with L = {length} and d = {d}, no tensor or array has more than "
                f"{4 * length**2:,} numbers.",

@@ -185,8 +185,6 @@ def offset_between(seed: int) -> Exercise:
         cases=cases,
         right=right,
         mistakes={
-            "n - m": (lambda m, n, omega, limit: -right(m, n, omega, limit),
-                "Your offset has the wrong sign. Δ is m - n, so row m is row n shifted by Δ."),
             "the index": (lambda m, n, omega, limit: right(m, n, omega, limit) + limit,
                 "You return the index of the offset in the list that you tried. But the list begins at -limit, not at 0."),
             "forwards": (lambda m, n, omega, limit: best(m, n, omega, range(limit + 1)),
@@ -198,20 +196,13 @@ def offset_between(seed: int) -> Exercise:
                 "You always try the offsets from -40 to 40. Use the `limit` that your function is given."),
             **{f"the {name} clock alone": (alone(pick), too_few) for name, pick in single.items()},
             **{f"clocks {clocks}": (on_some(clocks), too_few)
-               for clocks in (slice(0, 1), slice(-1, None), slice(0, 2), slice(1, 3), slice(0, 3, 2), slice(-2, None),
-                              slice(0, 3), slice(0, -1), slice(1, None))},
+               for clocks in (slice(0, 1), slice(-1, None), slice(0, 2), slice(-2, None), slice(0, -1), slice(1, None))},
             "the mean": (lambda m, n, omega, limit: round(by_pair(m, n, omega).mean().item()),
                 "You take the mean of the offsets that the clocks show on their own. But no single clock shows how many full "
                 "turns it has made."),
             "the paper's": (
                 lambda m, n, omega, limit: best(m, n, frequencies(2 * len(omega)), range(-limit, limit + 1)),
                 "You use the frequencies of the paper's table. Use those in `omega`."),
-            "nothing compared": (lambda m, n, omega, limit: -limit,
-                "You always return -limit, as if all offsets fitted equally well. Do you shift row n by each offset before you "
-                "compare it with row m?"),
-            "nothing fits": (lambda m, n, omega, limit: 0,
-                "You always return 0. Because the rows are rounded, no offset fits them exactly, so take the offset that fits "
-                "best."),
         },
         praise=f"all {len(cases)} offsets are right, although each clock had gone round several times and you weren't told the "
                "positions.",
@@ -299,15 +290,10 @@ def relative_part(seed: int) -> Exercise:
             "only a": (part(1, 0),
                 "You keep only the numbers on the diagonal. But in a relative matrix, the other two numbers of each block "
                 "needn't be zero."),
-            "2a, 2b": (part(2, 2),
-                "Your numbers are twice as large as they should be. The number nearest to two given ones lies between them."),
-            "-b": (part(1, -1), "Your numbers on the diagonal are right, but the other two of each block have the wrong sign."),
             "concatenated": (apart, "You pair columns i and i + d/2. Here, the columns of a pair are neighbours, 2i and 2i + "
                                     "1."),
             "same for all": (same_for_all,
                 "You use the same two numbers for all pairs. But each pair may have its own."),
-            "a trace": (lambda given: given.diag().mean() * torch.eye(len(given)),
-                "You return a multiple of the identity matrix. But each pair may have two numbers of its own."),
             "the upper rows": (lambda given: one_row(given, 0),
                 "You use only the upper row of each block. The lower row matters, too."),
             "b with a plus": (lambda given: with_plus(given, -1),

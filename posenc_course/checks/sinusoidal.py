@@ -45,10 +45,6 @@ def table() -> Exercise:
                 "should alternate."),
             "cosine first": (lambda positions, d: sinusoidal_table(positions, d).unflatten(-1, (-1, 2)).flip(-1).flatten(-2),
                 "You have swapped sine and cosine. In each pair, the sine comes first."),
-            "from 1": (lambda positions, d: sinusoidal_table(positions + 1, d),
-                "Your row for position m belongs to position m + 1. Use the positions as they are given."),
-            "positions not used": (lambda positions, d: sinusoidal_table(range(len(positions)), d),
-                "Your rows always belong to positions 0, 1, 2 and so on. Use the positions that your function is given."),
             "2c/d": (waves(lambda d: 10_000.0 ** (-2 * torch.arange(d).double() / d)),
                 "Your exponent counts columns instead of pairs. Both columns of a pair should have the same angle."),
             "c/d": (waves(lambda d: 10_000.0 ** (-torch.arange(d).double() / d)),
@@ -57,6 +53,8 @@ def table() -> Exercise:
             "4i/d": (waves(lambda d: omega(d) ** 2),
                 "Your exponent contains the factor 2 twice. The even column of pair i already has the number 2i, and the "
                 "exponent is 2i/d."),
+            "i/d": (waves(lambda d: omega(d) ** 0.5),
+                "Your frequencies fall too slowly. Is the base 10,000, and is the exponent of pair i really 2i/d?"),
             "d/2 - 1": (waves(lambda d: 10_000.0 ** (-pairs(d).double() / (d // 2 - 1))),
                 "Your slowest frequency is exactly 1/10000, as in the tensor2tensor library. In the paper's exponent, i is "
                 "divided by d/2."),
@@ -100,9 +98,6 @@ def turns(seed: int) -> Exercise:
     uneven = torch.cat((torch.tensor([[-2.5, 0.4, 2.8], [2.6, -2.9, -0.2]], dtype=torch.float64), sample(-3, 3, 9, 3)))
     start = int(torch.randint(10, 5000, (1,), generator=generator))
 
-    def cosines_apart(table: Tensor) -> Tensor:
-        return (table[1:].unflatten(1, (-1, 2)) * table[:-1].unflatten(1, (-1, 2))).sum(dim=-1).clamp(-1, 1)
-
     def angles(table: Tensor) -> Tensor:
         return torch.atan2(table[:, 0::2], table[:, 1::2])
 
@@ -126,9 +121,6 @@ def turns(seed: int) -> Exercise:
         },
         right=_turns,
         mistakes={
-            "the other sign": (lambda t: -_turns(t),
-                "Your angles have the wrong sign: in the paper's table, pair i rotates by +ω_i from row to row. Which column "
-                "of a pair is the sine?"),
             "over the seam": (lambda t: angles(t).diff(dim=0),
                 "In your result, a pair seems to jump back when its angle wraps around from π to -π. Bring each difference "
                 "back into the range from -π to π."),
@@ -138,15 +130,17 @@ def turns(seed: int) -> Exercise:
             "over the seam, from the other side": (lambda t: one_side(t, -1),
                 "In your result, a pair that rotates backwards seems to jump when its angle wraps around. Correct differences "
                 "above π as well."),
-            "cosines": (lambda t: cosines_apart(t).acos(),
-                "Your angles have the right size, but they are never negative. Some pairs rotate backwards, and neither a "
-                "cosine nor a distance can show that."),
             "0 to 2π": (lambda t: _turns(t) % (2 * math.pi),
                 "Your angles lie between 0 and 2π, so a small step backwards looks like a large step forwards. They should lie "
                 "between -π and π."),
-            "modulo π": (lambda t: torch.remainder(_turns(t) + math.pi / 2, math.pi) - math.pi / 2,
-                "Your function can't tell opposite directions apart. The arctangent of a quotient can't do so, and neither can "
-                "a remainder modulo π."),
+            "where they are": (lambda t: angles(t)[1:],
+                "You return the angle of each pair in a row, but you should return how far the pair rotates from row to row."),
+            "the paper's": (lambda t: frequencies(t.shape[1]).expand(len(t) - 1, -1),
+                "You return the paper's frequencies. The pairs of these tables rotate at different speeds, so compute the "
+                "angles from the numbers in the table."),
+            "chords": (lambda t: 2 * (_turns(t) / 2).sin().abs(),
+                "You return the straight distance between two points on the circle, a chord. The angle is the arc between "
+                "them."),
             "from the first row": (lambda t: _wrapped(angles(t)[1:] - angles(t)[0]),
                 "You measure every angle from the first row. Measure how far each pair rotates from one row to the next."),
             "concatenated": (halves, "You pair column i with column i + d/2, but this table is interleaved."),
@@ -247,15 +241,14 @@ def culprit(seed: int) -> Exercise:
                 "the wrong row can also be the one where that step ends."),
             "after the first wrong step": (step_as_row(first_step, 1),
                 "You miss only a wrong row 0. No step leads to this row, so a fault in it makes only one step wrong."),
+            "no last row": (but("row 9"),
+                "You miss only a wrong last row. No step leads away from this row, so a fault in it makes only one step "
+                "wrong."),
             "both from 1": (renamed(lambda i: i + 1, "row", "pair"),
                 "You count from 1, but the first row is row 0 and the first pair is pair 0."),
             "columns": (renamed(lambda i: 2 * i, "pair"), "You count columns. Pair i consists of columns 2i and 2i + 1."),
             "too coarse": (but("pair 3", "pair 7"),
                 "You miss wrong pairs that are slow. Their angles are small, so compare them with a smaller tolerance."),
-            "pairs are rows": (but("pair", said="row 0"),
-                "You mistake a wrong pair for a wrong row. If a row is wrong, *all* of its pairs are wrong."),
-            "pairs are second rows": (but("pair", said="row 1"),
-                "You mistake a wrong pair for a wrong row. If a row is wrong, *all* of its pairs are wrong."),
             "from position 0": (if_it_began_at_0,
                 "You compare each table with one that begins at position 0, but most of the given tables begin at a different "
                 "position."),

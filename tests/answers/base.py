@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -30,29 +31,39 @@ def smallest_one_less(L: Any, d: int) -> Any:
     return smallest_base(L, d) - 1
 
 
-@wrong("base.smallest", "10000 whatever your function is given")
-def smallest_10_000(L: Any, d: int) -> Any:
-    return 10_000
+@wrong("base.smallest", "`length + 1`")
+def smallest_a_step_too_many(L: int, d: int) -> Any:
+    return (L / math.pi) ** (d / (d - 2))
 
 
-@wrong("base.smallest", "returned nan")
-def smallest_not_a_number(L: Any, d: int) -> Any:
-    return math.nan
+@wrong("base.smallest", "a full rotation")
+def smallest_a_full_turn(L: int, d: int) -> Any:
+    return smallest_base(L, d, 2 * math.pi)
 
 
-@wrong("base.smallest", "returned (2,) numbers")
-def smallest_two_numbers(L: Any, d: int) -> Any:
-    return torch.ones(2)
+@wrong("base.smallest", "only 1 radian")
+def smallest_a_radian(L: int, d: int) -> Any:
+    return smallest_base(L, d, 1)
 
 
-@wrong("base.smallest", "returned a str")
-def smallest_text(L: Any, d: int) -> Any:
-    return "10000"
+@wrong("base.smallest", "the frequency 1/base")
+def smallest_no_width(L: int, d: int) -> Any:
+    return (L - 1) / math.pi
 
 
-@wrong("base.smallest", "returned a bool")
-def smallest_a_truth(L: Any, d: int) -> Any:
-    return True
+@wrong("base.smallest", "the number of the last column")
+def smallest_last_column(L: int, d: int) -> Any:
+    return ((L - 1) / math.pi) ** (d / (d - 1))
+
+
+@wrong("base.smallest", "upside down")
+def smallest_upside_down(L: int, d: int) -> Any:
+    return ((L - 1) / math.pi) ** ((d - 2) / d)
+
+
+@wrong("base.smallest", "rounded up")
+def smallest_whole(L: int, d: int) -> Any:
+    return math.ceil(smallest_base(L, d))
 
 
 @right("base.for_turns")
@@ -100,6 +111,21 @@ def for_turns_2_of_the_exponent(L: Any, d: int, n: Any) -> Any:
 @wrong("base.for_turns", "is a number of pairs", blind=True)
 def for_turns_count_turns(L: Any, d: int, n: Any) -> Any:
     return ((L - 1) / (2 * math.pi * n)) ** (d / (d - 2))
+
+
+@wrong("base.for_turns", "only 1 radian")
+def for_turns_a_radian(L: int, d: int, n: int) -> Any:
+    return for_turns(L, d, n, 1)
+
+
+@wrong("base.for_turns", "from the slowest one")
+def for_turns_from_the_slowest(L: int, d: int, n: int) -> Any:
+    return for_turns(L, d, max(d // 2 - n, 1) + 1)
+
+
+@wrong("base.for_turns", "upside down")
+def for_turns_upside_down(L: int, d: int, n: int) -> Any:
+    return ((L - 1) / (2 * math.pi)) ** (2 * (n - 1) / d)
 
 
 @right("base.survivors")
@@ -153,3 +179,23 @@ def alone(length: int, bits: int) -> int:
 @wrong("base.survivors", "without their exponent", blind=True)
 def mantissas_not_values(length: int, bits: int) -> int:
     return len({round(m / 2 ** max(m.bit_length() - bits, 0)) for m in range(length)})
+
+
+def rounded(length: int, bits: int, whole: Callable[[float], float]) -> int:
+    steps = {m: 2 ** max(m.bit_length() - bits, 0) for m in range(length)}
+    return len({whole(m / step) * step for m, step in steps.items()})
+
+
+@wrong("base.survivors", "the upper one")
+def survivors_half_up(length: int, bits: int) -> int:
+    return rounded(length, bits, lambda x: math.floor(x + 0.5))
+
+
+@wrong("base.survivors", "always round up")
+def survivors_up(length: int, bits: int) -> int:
+    return rounded(length, bits, math.ceil)
+
+
+@wrong("base.survivors", "`bits - 1`")
+def survivors_a_digit_less(length: int, bits: int) -> int:
+    return rounded(length, bits - 1, round)

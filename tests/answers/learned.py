@@ -1,6 +1,5 @@
 """Answers to the exercises on learned positions, in the chapter and in the assignment."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -38,29 +37,30 @@ def extend_pixels(t: Any, rows: int) -> Any:
     return F.interpolate(t.T[None], size=rows, mode="linear")[0].T
 
 
-@wrong("learned.extend", "has shape (4, 7)")
-def extend_along_the_channels(t: Any, rows: int) -> Any:
-    return F.interpolate(t[None], size=rows, mode="linear")[0]
+@wrong("learned.extend", "You pad the table with zeros")
+def extend_with_zeros(t: Tensor, rows: int) -> Any:
+    return F.pad(t, (0, 0, 0, rows - len(t)))
 
 
-@wrong("learned.extend", "Every number is 2 times what it should be")
-def extend_too_long(t: Any, rows: int) -> Any:
-    return 2 * drawn_out(t, rows)
+@wrong("learned.extend", "You repeat the last row")
+def extend_by_the_last(t: Tensor, rows: int) -> Any:
+    return torch.cat((t, t[-1:].expand(rows - len(t), -1)))
 
 
-@wrong("learned.extend", None)
-def extend_curved(t: Any, rows: int) -> Any:
-    return drawn_out(t, rows) * (1 + torch.linspace(0, 3.14159, rows).sin().clamp(min=0)[:, None])
+@wrong("learned.extend", "start again at row 0")
+def extend_round_and_round(t: Tensor, rows: int) -> Any:
+    return t.repeat(rows, 1)[:rows]
 
 
-@wrong("learned.extend", "infinite or NaN")
-def extend_not_a_number(t: Any, rows: int) -> Any:
-    return drawn_out(t, rows) * math.nan
+@wrong("learned.extend", "are copies of old rows")
+def extend_by_copies(t: Tensor, rows: int) -> Any:
+    return F.interpolate(t.T[None], size=rows)[0].T
 
 
-@wrong("learned.extend", "has shape (4, 3), but it should be (7, 3)")
-def extend_unchanged(t: Any, rows: int) -> Any:
-    return t
+@wrong("learned.extend", "should be the last row of the old table")
+def extend_a_step_too_many(t: Tensor, rows: int) -> Any:
+    at = np.arange(rows) * len(t) / rows
+    return np.stack([np.interp(at, np.arange(len(t)), c) for c in t.T.numpy()], axis=1)
 
 
 @right("learned.heard")
@@ -98,9 +98,9 @@ def heard_by_texts(gradients: Tensor, positions: Tensor, rows: int) -> Tensor:
     return torch.stack([heard_by_index(g[None], p[None], rows) for g, p in zip(gradients, positions, strict=True)]).sum(dim=0)
 
 
-@wrong("learned.heard", "infinite or NaN")
+@wrong("learned.heard", "You take a mean")
 def heard_by_means(gradients: Tensor, positions: Tensor, rows: int) -> Tensor:
-    return torch.stack([gradients[positions == row].mean(dim=0) for row in range(rows)])
+    return torch.stack([gradients[positions == row].mean(dim=0) for row in range(rows)]).nan_to_num()
 
 
 @wrong("learned.heard", "use the column of the batch")
@@ -108,17 +108,19 @@ def heard_column_by_column(g: Any, p: Any, rows: int) -> Any:
     return F.pad(g.sum(dim=0), (0, 0, 0, rows))[:rows]
 
 
-def heard_by_loops(gradients: Tensor, positions: Tensor, rows: int) -> Tensor:
-    table = torch.zeros(rows, gradients.shape[2])
-    for text, at in zip(gradients, positions, strict=True):
-        for gradient, row in zip(text, at, strict=True):
-            table[row] += gradient
-    return table
+@wrong("learned.heard", "only the first text")
+def heard_first_text(g: Tensor, p: Tensor, rows: int) -> Any:
+    return heard_by_one_hot(g[:1], p[:1], rows)
 
 
-@wrong("learned.heard", "Every number is -0.1 times")
-def heard_a_step(g: Any, p: Any, rows: int) -> Any:
-    return -0.1 * heard_by_loops(g, p, rows)
+@wrong("learned.heard", "every row is the sum over all tokens")
+def heard_by_all(g: Tensor, p: Tensor, rows: int) -> Any:
+    return g.flatten(0, 1).sum(0).repeat(rows, 1)
+
+
+@wrong("learned.heard", "with ones instead of `gradients`")
+def heard_counted(g: Tensor, p: Tensor, rows: int) -> Any:
+    return heard_by_one_hot(torch.ones_like(g), p, rows)
 
 
 @right("learned.untrained")
@@ -173,6 +175,26 @@ def angle_float32(before: Tensor, after: Tensor) -> Tensor:
     return (torch.cosine_similarity(before.float(), after.float(), dim=1) - 1).abs() < 1e-9
 
 
+@wrong("learned.untrained", "rows that haven't changed")
+def untrained_unchanged(before: Tensor, after: Tensor) -> Any:
+    return torch.isclose(before, after, rtol=1e-4).all(1)
+
+
+@wrong("learned.untrained", "the opposite direction")
+def untrained_either_way(before: Tensor, after: Tensor) -> Any:
+    return _cos(before, after).abs() > 0.9999
+
+
+@wrong("learned.untrained", "compare the lengths")
+def untrained_not_longer(before: Tensor, after: Tensor) -> Any:
+    return after.norm(dim=1) <= before.norm(dim=1) * (1 + 1e-6)
+
+
+@wrong("learned.untrained", "too tolerant")
+def untrained_roughly(before: Tensor, after: Tensor) -> Any:
+    return _cos(before, after) > 0.999
+
+
 @right("learned.positions")
 def counted(mask: Tensor) -> Tensor:
     return (mask.cumsum(dim=1) - 1).clamp(min=0)
@@ -218,3 +240,8 @@ def running_over(mask: Tensor) -> Tensor:
 @wrong("learned.positions", "isn't a table of numbers", blind=True)
 def words_only(mask: Tensor) -> list[list[int]]:
     return [list(range(int(row.sum()))) for row in mask]
+
+
+@wrong("learned.positions", "count from 1")
+def positions_from_1(mask: Tensor) -> Tensor:
+    return counted(mask) + 1

@@ -40,24 +40,24 @@ def binary_one_digit_too_few(m: int, n: int) -> Any:
     return digits(m, n - 1)
 
 
-@wrong("naive.binary", "has shape (1,), but it should be (6,)")
-def binary_as_long_as_needed(m: int, n: int) -> Any:
-    return [int(digit) for digit in f"{m:b}"]
-
-
 @wrong("naive.binary", "returned a str that isn't a table of numbers")
 def binary_text(m: int, n: int) -> Any:
     return f"{m:0{n}b}"
 
 
-@wrong("naive.binary", "returned a list that isn't a table of numbers")
-def binary_characters(m: int, n: int) -> Any:
-    return list(f"{m:0{n}b}")
+@wrong("naive.binary", "the slowest comes first")
+def binary_as_written(m: int, n: int) -> Any:
+    return [int(digit) for digit in f"{m:0{n}b}"]
 
 
-@wrong("naive.binary", "infinite or NaN")
-def binary_not_a_number(m: int, n: int) -> Any:
-    return [math.nan] * n
+@wrong("naive.binary", "a Gray code")
+def binary_gray(m: int, n: int) -> Any:
+    return digits(m ^ m >> 1, n)
+
+
+@wrong("naive.binary", "`position + 1`")
+def binary_from_1(m: int, n: int) -> Any:
+    return digits(m + 1, n)
 
 
 @right("naive.counts_along")
@@ -128,6 +128,26 @@ def along_wide(f: Layer) -> str:
     return "token" if (y[:, :, 0] != y[:, :, 1]).any() else "text" if (y[0] != y[1]).any() else "neither"
 
 
+@wrong("naive.counts_along", "the last digit can differ")
+def along_random_exactly(f: Layer) -> str:
+    x = torch.randn(3, 5, 8)
+    y = f(x) - x
+    return "token" if (y != y[:, :1]).any() else "text" if (y != y[:1]).any() else "neither"
+
+
+@wrong("naive.counts_along", "swapped the two words")
+def along_other_axis(f: Layer) -> str:
+    return {"token": "text", "text": "token", "neither": "neither"}[axis_by_zeros(f)]
+
+
+@wrong("naive.counts_along", "tolerance is too large")
+def along_coarse(f: Layer) -> str:
+    y = f(torch.zeros(7, 11, 6))
+    if (y.amax(dim=1) - y.amin(dim=1)).max() > 0.1:
+        return "token"
+    return "text" if (y.amax(dim=0) - y.amin(dim=0)).max() > 0.1 else "neither"
+
+
 @right("naive.named")
 def named_by_distance(m: int, trained: int, length: int) -> Tensor:
     p = torch.arange(length, dtype=torch.float64) / (length - 1)
@@ -176,6 +196,11 @@ def named_in_front(m: int, trained: int, length: int) -> Any:
 @wrong("naive.named", "of a *training* text")
 def named_among_trained_positions(m: int, trained: int, length: int) -> Any:
     return int((torch.linspace(0, 1, trained) - m / (length - 1) + 1 / (trained - 1)).abs().argmin())
+
+
+@wrong("naive.named", "the model looks back")
+def named_ahead(m: int, trained: int, length: int) -> Any:
+    return round(m + (length - 1) / (trained - 1))
 
 
 @right("naive.even_code")

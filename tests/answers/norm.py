@@ -37,29 +37,34 @@ def factor_lengths(d: Any, std: float, share: float) -> Any:
     return (1 / share - 1) * math.sqrt(d / 2) / (std * math.sqrt(d))
 
 
-@wrong("norm.factor", "You return 1 whatever your function is given")
-def factor_always_1(d: Any, std: float, share: float) -> Any:
-    return 1
-
-
-@wrong("norm.factor", "You return 0 whatever your function is given")
-def factor_zero(d: Any, std: float, share: float) -> Any:
-    return 0
-
-
 @wrong("norm.factor", "Do you divide by zero?")
 def factor_not_a_number(d: Any, std: float, share: float) -> Any:
     return math.nan
 
 
-@wrong("norm.factor", "returned (64,) numbers, but it should return one number")
-def factor_one_per_channel(d: Any, std: float, share: float) -> Any:
-    return np.ones(d)
+@wrong("norm.factor", "the paper's factor")
+def factor_of_the_paper(d: int, std: float, share: float) -> Any:
+    return math.sqrt(d)
 
 
-@wrong("norm.factor", "returned a list, but it should return one number")
-def factor_a_list(d: Any, std: float, share: float) -> Any:
-    return [1.0]
+@wrong("norm.factor", "forgot a square root")
+def factor_no_root(d: int, std: float, share: float) -> Any:
+    return (1 - share) / share / 2 / std
+
+
+@wrong("norm.factor", "that the position has length √d")
+def factor_long_position(d: int, std: float, share: float) -> Any:
+    return math.sqrt((1 - share) / share) / std
+
+
+@wrong("norm.factor", "of the word alone")
+def factor_word_alone(d: int, std: float, share: float) -> Any:
+    return math.sqrt(1 / (2 * share)) / std
+
+
+@wrong("norm.factor", "`1 - share`")
+def factor_share_of_the_word(d: int, std: float, share: float) -> Any:
+    return factor(d, std, 1 - share)
 
 
 @right("norm.has_right_lengths")
@@ -127,6 +132,26 @@ def has_right_lengths_100_positions(f: Any) -> Any:
 @wrong("norm.has_right_lengths", "doesn't say which angle", blind=True)
 def has_right_lengths_compared_with_the_paper(f: Any) -> Any:
     return all(torch.allclose(f(torch.arange(300), d).double(), sinusoidal_table(range(300), d), atol=1e-3) for d in WIDTHS)
+
+
+@wrong("norm.has_right_lengths", "rows of length 1")
+def has_right_lengths_of_1(f: Any) -> Any:
+    return lengths_hold(f, wanted=lambda d: 1)
+
+
+@wrong("norm.has_right_lengths", "too strict")
+def has_right_lengths_exactly(f: Any) -> Any:
+    return lengths_hold(f, lambda x, y: bool(((x - y).abs() < 1e-8).all()))
+
+
+@wrong("norm.has_right_lengths", "too tolerant")
+def has_right_lengths_roughly(f: Any) -> Any:
+    return lengths_hold(f, lambda x, y: bool(((x - y).abs() < 0.1).all()))
+
+
+@wrong("norm.has_right_lengths", "all rows have the same length")
+def has_right_lengths_all_alike(f: Any) -> Any:
+    return lengths_hold(f, lambda x, _: torch.allclose(x, x[:1].expand_as(x), atol=1e-3))
 
 
 def means(words: Tensor, rows: Tensor) -> tuple[float, float, float]:
@@ -200,3 +225,23 @@ def mean_of_shares(words: Tensor, rows: Tensor, share: float) -> float:
         both = (f * words[:, None] + rows[None]).square().sum(-1)
         low, high = (f, high) if float((rows.square().sum(1) / both).mean()) > share else (low, f)
     return low
+
+
+@wrong("norm.factor_for", "ignore the sign of the dot products")
+def factor_for_size(words: Tensor, rows: Tensor, share: float) -> Any:
+    return solved(lambda a, b, c, s: root(a, 2 * abs(b), c - c / s))(words, rows, share)
+
+
+@wrong("norm.factor_for", "only once")
+def factor_for_once(words: Tensor, rows: Tensor, share: float) -> Any:
+    return solved(lambda a, b, c, s: root(a, b, c - c / s))(words, rows, share)
+
+
+@wrong("norm.factor_for", "Take the other root")
+def factor_for_other_root(words: Tensor, rows: Tensor, share: float) -> Any:
+    return solved(lambda a, b, c, s: -root(a, -2 * b, c - c / s))(words, rows, share)
+
+
+@wrong("norm.factor_for", "the standard deviation of all numbers")
+def factor_for_chapter(words: Tensor, rows: Tensor, share: float) -> Any:
+    return math.sqrt((1 - share) / share / 2) / words.std()

@@ -38,25 +38,17 @@ def equivariance_the_inverse_permutation(f: Layer, x: Tensor) -> Any:
     return torch.allclose(f(x[[1, 2, 3, 4, 0]]), f(x)[[4, 0, 1, 2, 3]])
 
 
-def equivariant_for(permutation: Callable[[Tensor], Any], same: Callable[..., Any] = torch.allclose) -> Callable[..., Any]:
-    def is_equivariant(f: Layer, x: Tensor) -> Any:
-        p = permutation(x)
-        return same(f(x[p]), f(x)[p])
-
-    return is_equivariant
-
-
-@wrong("order.equivariance", "sequence, and by one that doubles")
+@wrong("order.equivariance", "fooled by a function")
 def equivariance_a_swap_of_the_ends(f: Layer, x: Tensor) -> Any:
-    return equivariant_for(lambda _: [4, 1, 2, 3, 0])(f, x)
+    return torch.allclose(f(x[[4, 1, 2, 3, 0]]), f(x)[[4, 1, 2, 3, 0]])
 
 
-@wrong("order.equivariance", "by a function that averages")
+@wrong("order.equivariance", "commutes with every permutation")
 def equivariance_a_cyclic_shift(f: Layer, x: Tensor) -> Any:
     return torch.allclose(f(x.roll(1, 0)), f(x).roll(1, 0))
 
 
-@wrong("order.equivariance", "reorder the rows")
+@wrong("order.equivariance", "True every time")
 def equivariance_channels_permuted(f: Layer, x: Tensor) -> Any:
     return torch.allclose(f(x[:, [1, 0, 2, 3]]), f(x)[:, [1, 0, 2, 3]])
 
@@ -69,6 +61,11 @@ def equivariance_exact_comparison(f: Layer, x: Tensor) -> Any:
 @wrong("order.equivariance", "where each row went")
 def equivariance_sums_compared(f: Layer, x: Tensor) -> Any:
     return torch.allclose(f(x[permuted(x)]).sum(0), f(x).sum(0))
+
+
+@wrong("order.equivariance", "looks for invariance")
+def equivariance_unchanged(f: Layer, x: Tensor) -> Any:
+    return torch.allclose(f(x[permuted(x)]), f(x))
 
 
 @right("order.kind")
@@ -105,7 +102,7 @@ def kind_swapped_words(f: Layer, x: Tensor) -> str:
     return {"equivariant": "invariant", "invariant": "equivariant", "neither": "neither"}[kind_many(f, x)]
 
 
-@wrong("order.kind", 'You call no function "invariant"', blind=True)
+@wrong("order.kind", "You never say 'invariant'", blind=True)
 def kind_never_invariant(f: Layer, x: Tensor) -> str:
     p = permuted(x)
     y = f(x)
@@ -145,6 +142,27 @@ def kind_crashes(f: Layer, x: Tensor) -> str:
     return "invariant" if torch.allclose(f(x[p]), f(x), atol=1e-5) else "neither"
 
 
+def kind_seen(f: Layer, x: Tensor, see: Callable[[Tensor], Tensor]) -> str:
+    """The kind, as far as some numbers of the result show it."""
+    y, z = f(x), f(x[permuted(x)])
+    if torch.allclose(see(y), see(z)):
+        return "invariant"
+    return "equivariant" if y.shape == x.shape and torch.allclose(see(z), see(y[permuted(x)])) else "neither"
+
+
+@wrong("order.kind", "except one")
+def kind_first_column(f: Layer, x: Tensor) -> str:
+    return kind_seen(f, x, lambda y: y[..., 0])
+
+
+@wrong("order.kind", "sums or means")
+def kind_of_means(f: Layer, x: Tensor) -> str:
+    if f(x).ndim == 1:
+        return kind_many(f, x)
+    same = torch.allclose(f(x).mean(0), f(x[permuted(x)]).mean(0))
+    return "equivariant" if same else "neither"
+
+
 @right("order.who_sees_whom")
 def by_gradient(f: Layer, x: Tensor) -> Tensor:
     jacobian = torch.autograd.functional.jacobian(f, x)  # (L, d, L, d)
@@ -174,7 +192,7 @@ def sees_exact(f: Layer, x: Tensor) -> Tensor:
     return table
 
 
-@wrong("order.who_sees_whom", "a changed copy of x", blind=True)
+@wrong("order.who_sees_whom", "You return 0 whatever", blind=True)
 def sees_no_copy(f: Layer, x: Tensor) -> Tensor:
     table = torch.zeros(len(x), len(x), dtype=torch.bool)
     keep = x.clone()
@@ -225,6 +243,12 @@ def sees_all_numbers(f: Layer, x: Tensor) -> Tensor:
     return table
 
 
+@wrong("order.who_sees_whom", "add the same number")
+def sees_plus_one(f: Layer, x: Tensor) -> Tensor:
+    changed = [f(torch.where(torch.arange(len(x))[:, None] == n, x + 1, x)) for n in range(len(x))]
+    return torch.stack([((y - f(x)).abs() > 1e-7).any(dim=1) for y in changed], dim=1)
+
+
 @wrong("order.who_sees_whom", "Change x and call f again", blind=True)
 def sees_causal_always(f: Layer, x: Tensor) -> Tensor:
     return torch.ones(len(x), len(x)).tril().bool()
@@ -268,16 +292,6 @@ def apart_from_first(f: Layer, x: Tensor) -> int:
     return sum(not torch.allclose(f(x[list(p)]), f(x), atol=1e-5) for p in itertools.permutations(range(len(x))))
 
 
-def seen(f: Layer, x: Tensor, *, change: float = 1.0, clone: bool = True) -> Tensor:
-    """(L, L): how much row m of f changes when token n does."""
-    y, columns = f(x), []
-    for n in range(len(x)):
-        changed = x.clone() if clone else x
-        changed[n] += change * torch.linspace(0.5, 2.0, x.shape[1])
-        columns.append((f(changed) - y).abs().amax(dim=1))
-    return torch.stack(columns, dim=1)
-
-
 @wrong("order.orders_apart", "shift all rows cyclically", blind=True)
 def apart_rotations(f: Layer, x: Tensor) -> int:
     seen: list[Tensor] = []
@@ -297,3 +311,8 @@ def apart_consecutive(f: Layer, x: Tensor) -> int:
 @wrong("order.orders_apart", "so coarsely", blind=True)
 def apart_one_decimal(f: Layer, x: Tensor) -> int:
     return len({tuple(f(x[list(p)]).flatten().round(decimals=1).tolist()) for p in itertools.permutations(range(len(x)))})
+
+
+@wrong("order.orders_apart", "compare the sums")
+def apart_by_sums(f: Layer, x: Tensor) -> int:
+    return len({round(float(y.sum()), 6) for y in results(f, x)})

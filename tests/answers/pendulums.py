@@ -69,14 +69,19 @@ def looked_up(row_m: Tensor, row_n: Tensor) -> int:
     return m - n
 
 
-@wrong("pendulums.offset", "7 whatever your function is given")
-def offset_always_7(a: Any, b: Any) -> Any:
-    return 7
+@wrong("pendulums.offset", "off by a full turn")
+def offset_unwrapped(a: Tensor, b: Tensor) -> Any:
+    return round(read(hands(a) - hands(b), frequencies(len(a))))
 
 
-@wrong("pendulums.offset", "returned a bool, but it should return one number")
-def offset_a_truth(a: Any, b: Any) -> Any:
-    return a[0] > b[0]
+@wrong("pendulums.offset", "negative ones come out too large")
+def offset_forwards(a: Tensor, b: Tensor) -> Any:
+    return round(read(turned(a, b) % (2 * math.pi), frequencies(len(a))))
+
+
+@wrong("pendulums.offset", "what the slowest clock shows")
+def offset_slowest(a: Tensor, b: Tensor) -> Any:
+    return round(float(turned(a, b)[-1] / frequencies(len(a))[-1]))
 
 
 def known(first: Tensor) -> Tensor:
@@ -129,6 +134,31 @@ def moving_half_width(first: Tensor, second: Tensor) -> Tensor:
 @wrong("pendulums.moving", "Look at the sign", blind=True)
 def moving_plus_for_minus(first: Tensor, second: Tensor) -> Any:
     return (second + first * known(first).cos()) / known(first).sin()
+
+
+@wrong("pendulums.moving", "Return the velocity divided by ω")
+def moving_in_radians(first: Tensor, second: Tensor) -> Any:
+    return moving_right(first, second) * known(first)
+
+
+@wrong("pendulums.moving", "still multiplied by another factor")
+def moving_not_divided(first: Tensor, second: Tensor) -> Any:
+    return second - first * known(first).cos()
+
+
+@wrong("pendulums.moving", "how far each pendulum has moved")
+def moving_way(first: Tensor, second: Tensor) -> Any:
+    return second - first
+
+
+@wrong("pendulums.moving", "without its factor")
+def moving_no_cosine(first: Tensor, second: Tensor) -> Any:
+    return (second - first) / known(first).sin()
+
+
+@wrong("pendulums.moving", "you divide by ω_i")
+def moving_by_omega(first: Tensor, second: Tensor) -> Any:
+    return (second - first * known(first).cos()) / known(first)
 
 
 def off(row: Tensor, tolerance: float = 1e-6) -> Tensor:
@@ -194,6 +224,13 @@ def bent_position(row: Tensor) -> int:
     return int((off.sum(dim=1) - off.amax(dim=1)).argmin())
 
 
-@wrong("pendulums.bent_hand", None, blind=True)
-def bent_length(row: Tensor) -> int:
-    return int((row.view(-1, 2).norm(dim=1) - 1).abs().argmax())
+@wrong("pendulums.bent_hand", "too few tokens")
+def bent_among_a_hundred(row: Tensor) -> int:
+    found = off(row)[:100]
+    return int(found[found.sum(dim=1).argmin()].int().argmax())
+
+
+@wrong("pendulums.bent_hand", "only one of a hand's two numbers")
+def bent_sines(row: Tensor) -> int:
+    found = (sinusoidal_table(range(1000), len(row)) - row)[:, 0::2].abs() > 1e-6
+    return int(found[found.sum(dim=1).argmin()].int().argmax())

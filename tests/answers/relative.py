@@ -36,34 +36,59 @@ def torch_bucket(offset: int, num_buckets: int, max_distance: int) -> Tensor:
     return (ahead > 0) * side + torch.where(distance < single, distance, wide.clamp(max=side - 1))
 
 
-@wrong("relative.bucket", "You return 0 whatever your function is given")
-def bucket_always_0(o: Any, b: Any, far: Any) -> Any:
-    return 0
-
-
-@wrong("relative.bucket", "your number is one too small")
+@wrong("relative.bucket", "where a new bucket begins")
 def bucket_edges_one_later(o: Any, b: Any, far: Any) -> Any:
     return exact_bucket(o - (o > b // 4) + (o < -(b // 4)), b, far)
 
 
-@wrong("relative.bucket", "returned a list, but it should return one number")
-def bucket_a_list(o: Any, b: Any, far: Any) -> Any:
-    return [0]
+def bucket_by(offset: int, b: int, far: int, whole: Callable[[float], float] = math.floor, *, from_: float = 0) -> int:
+    """T5's bucket, with another rounding or another start of the logarithm."""
+    single = b // 4
+    start = from_ or single
+    wide = single + whole(math.log(max(abs(offset), 1) / start) / math.log(far / start) * (b // 2 - single) + 1e-9)
+    return int(min(wide, b // 2 - 1)) if abs(offset) >= single else abs(offset)
 
 
-@wrong("relative.bucket", "returned (2,) numbers, but it should return one")
-def bucket_two_numbers(o: Any, b: Any, far: Any) -> Any:
-    return torch.tensor([0, 1])
+@wrong("relative.bucket", "You round to the nearest")
+def bucket_nearest(o: int, b: int, far: int) -> Any:
+    return bucket_by(o, b, far, round) + b // 2 * (o < 0)
 
 
-@wrong("relative.bucket", "returned nan")
-def bucket_not_a_number(o: Any, b: Any, far: Any) -> Any:
-    return math.nan
+@wrong("relative.bucket", "0 at distance 1")
+def bucket_from_1(o: int, b: int, far: int) -> Any:
+    return bucket_by(o, b, far, from_=1) + b // 2 * (o < 0)
 
 
-@wrong("relative.bucket", "returned a bool")
-def bucket_a_truth(o: Any, b: Any, far: Any) -> Any:
-    return o < 0
+@wrong("relative.bucket", "from 0 again")
+def bucket_from_0_again(o: int, b: int, far: int) -> Any:
+    wide = int(math.log(max(abs(o), 1) / (b // 4)) / math.log(far / (b // 4)) * (b // 2 - b // 4) + 1e-9)
+    return (abs(o) if abs(o) < b // 4 else min(wide, b // 2 - 1)) + b // 2 * (o < 0)
+
+
+@wrong("relative.bucket", "max_distance or more")
+def bucket_no_last(o: int, b: int, far: int) -> Any:
+    wide = b // 4 + int(math.log(max(abs(o), 1) / (b // 4)) / math.log(far / (b // 4)) * (b // 2 - b // 4) + 1e-9)
+    return (abs(o) if abs(o) < b // 4 else wide) + b // 2 * (o < 0)
+
+
+@wrong("relative.bucket", "You clip the offset")
+def bucket_clipped(o: int, b: int, far: int) -> Any:
+    return min(abs(o), b // 2 - 1) + b // 2 * (o < 0)
+
+
+@wrong("relative.bucket", "Only offset 0 is wrong")
+def bucket_0_ahead(o: int, b: int, far: int) -> Any:
+    return bucket_by(o, b, far) + b // 2 * (o <= 0)
+
+
+@wrong("relative.bucket", "swapped past and future")
+def bucket_other_sign(o: int, b: int, far: int) -> Any:
+    return exact_bucket(-o, b, far)
+
+
+@wrong("relative.bucket", "the buckets of a decoder")
+def bucket_of_a_decoder(o: int, b: int, far: int) -> Any:
+    return exact_bucket(o, b, far, causal=True)
 
 
 @right("relative.rows_used")
@@ -115,14 +140,21 @@ def rows_used_list_of_rows(*case: Any) -> Any:
     return [r for r, used in enumerate(rows_by_pairs(*case)) if used]
 
 
+@wrong("relative.rows_used", "0 or negative")
+def rows_used_ahead(of: BucketOf, rows: int, length: int, causal: bool) -> Any:
+    return used_by_offsets(lambda d: of(-d), rows, length, True)
+
+
+@wrong("relative.rows_used", "looks at itself")
+def rows_used_by_others(of: BucketOf, rows: int, length: int, causal: bool) -> Any:
+    pairs = itertools.product(range(length), repeat=2)
+    seen = {of(m - n) for m, n in pairs if n < m or (n > m and not causal)}
+    return [row in seen for row in range(rows)]
+
+
 @wrong("relative.rows_used", "rows that are never looked up", blind=True)
 def rows_used_unused(*case: Any) -> Any:
     return [not used for used in rows_by_pairs(*case)]
-
-
-@wrong("relative.rows_used", "has shape", blind=True)
-def rows_32(bucket_of: Any, rows: int, length: int, causal: bool) -> list[bool]:
-    return (rows_by_pairs(bucket_of, rows, length, causal) + 32 * [False])[:32]
 
 
 @wrong("relative.rows_used", "raised ValueError", blind=True)
@@ -154,11 +186,6 @@ def needed_always_2(share: float, length: int) -> Any:
     return 2.0
 
 
-@wrong("relative.needed", "it should return one number")
-def needed_not_all(share: float, length: int) -> Any:
-    return torch.zeros(length)
-
-
 @wrong("relative.needed", "which logarithm", blind=True)
 def needed_decimal(share: float, length: int) -> Any:
     return math.log10(share * (length - 1) / (1 - share))
@@ -177,6 +204,16 @@ def needed_share_of_others(share: float, length: int) -> Any:
 @wrong("relative.needed", "length + 1 other keys", blind=True)
 def needed_twice_itself(share: float, length: int) -> Any:
     return math.log(share * (length + 1) / (1 - share))
+
+
+@wrong("relative.needed", "contains the term of this key")
+def needed_others_alone(share: float, length: int) -> Any:
+    return math.log(share * (length - 1))
+
+
+@wrong("relative.needed", "smaller if there are more keys")
+def needed_divided(share: float, length: int) -> Any:
+    return math.log(share / (1 - share) / (length - 1))
 
 
 @right("relative.receive")
@@ -250,3 +287,19 @@ def receive_large_in_numpy(weights: Tensor, values: Tensor, table: Tensor) -> Te
     at, reach = np.arange(len(weights)), len(table) // 2
     rows = np.clip(at[:, None] - at, -reach, reach) + reach
     return torch.from_numpy(np.einsum("mn,mnd->md", weights.numpy(), values.numpy() + table.numpy()[rows]))
+
+
+@wrong("relative.receive", "row 0 of the table for offset 0")
+def receive_index_of_offset(w: Tensor, v: Tensor, t: Tensor) -> Tensor:
+    return receive_scatter(w, v, t.roll(len(t) // 2, dims=0))
+
+
+@wrong("relative.receive", "over the queries")
+def receive_over_queries(w: Tensor, v: Tensor, t: Tensor) -> Tensor:
+    return w @ v + receive_scatter(w.T, 0 * v, t.flip(0))
+
+
+@wrong("relative.receive", "start again at the other end")
+def receive_modulo(w: Tensor, v: Tensor, t: Tensor) -> Tensor:
+    at = torch.arange(len(w))
+    return _receive(w, v, t, (at[:, None] - at + len(t) // 2) % len(t))

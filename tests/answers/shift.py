@@ -58,21 +58,6 @@ def looks_back_3_back_always(back: int, d: int) -> Any:
     return shift_matrix(3, d, interleaved=False)
 
 
-@wrong("shift.looks_back", "more than the offset")
-def looks_back_random(back: int, d: int) -> Any:
-    return torch.randn(d, d, generator=torch.Generator().manual_seed(0))
-
-
-@wrong("shift.looks_back", "all zeros")
-def looks_back_zeros(back: int, d: int) -> Any:
-    return torch.zeros(d, d)
-
-
-@wrong("shift.looks_back", "contains NaN or infinity")
-def looks_back_not_a_number(back: int, d: int) -> Any:
-    return torch.full((d, d), math.nan)
-
-
 def none(angles: Tensor) -> Tensor:
     return 0 * angles
 
@@ -80,6 +65,21 @@ def none(angles: Tensor) -> Tensor:
 @wrong("shift.looks_back", "no cosines")
 def looks_back_sines_only(back: int, d: int) -> Any:
     return halves((none, torch.sin), (minus_sin, none))(back, d)
+
+
+@wrong("shift.looks_back", "where the interleaved table has its pairs")
+def looks_back_interleaved(back: int, d: int) -> Any:
+    return shift_matrix(back, d)
+
+
+@wrong("shift.looks_back", "have the same sign")
+def looks_back_no_minus(back: int, d: int) -> Any:
+    return halves((torch.cos, torch.sin), (torch.sin, torch.cos))(back, d)
+
+
+@wrong("shift.looks_back", "ahead the same score")
+def looks_back_cosines_only(back: int, d: int) -> Any:
+    return halves((torch.cos, none), (none, torch.cos))(back, d)
 
 
 @right("shift.offset_between")
@@ -147,6 +147,16 @@ def offset_between_mean_over_the_clocks(m: Any, n: Any, omega: Tensor, L: Any) -
     return round(float((phases(m, n).angle() / omega).mean()))
 
 
+@wrong("shift.offset_between", "from -40 to 40")
+def offset_up_to_40(m: Tensor, n: Tensor, omega: Tensor, limit: int) -> Any:
+    return int(fits(m, n, omega, range(-40, 41)).argmax()) - 40
+
+
+@wrong("shift.offset_between", "of the paper's table")
+def offset_by_paper(m: Tensor, n: Tensor, omega: Tensor, limit: int) -> Any:
+    return offset_correlation(m, n, frequencies(2 * len(omega)), limit)
+
+
 @right("shift.relative_part")
 def by_averages(M: Tensor) -> Tensor:
     """Over all combinations of no turn, or a quarter, a half, three quarters for each pair: the mean of Rᵀ M R."""
@@ -191,6 +201,27 @@ def relative(M: Tensor, a: Callable[[Tensor], Tensor], b: Callable[[Tensor], Ten
 @wrong("shift.relative_part", "You forgot a minus sign", blind=True)
 def relative_part_b_with_the_wrong_sign(M: Tensor) -> Any:
     return relative(M, lambda m: (m[0, 0] + m[1, 1]) / 2, lambda m: (m[0, 1] + m[1, 0]) / 2)
+
+
+@wrong("shift.relative_part", "needn't be zero")
+def relative_cosines(M: Tensor) -> Any:
+    return relative(M, lambda m: (m[0, 0] + m[1, 1]) / 2, lambda m: 0 * m[0, 1])
+
+
+@wrong("shift.relative_part", "only the diagonal of M")
+def relative_diagonal(M: Tensor) -> Any:
+    return M * torch.eye(len(M))
+
+
+@wrong("shift.relative_part", "only the upper row")
+def relative_upper(M: Tensor) -> Any:
+    return relative(M, lambda m: m[0, 0], lambda m: m[0, 1])
+
+
+@wrong("shift.relative_part", "blocks are symmetric")
+def relative_symmetric(M: Tensor) -> Any:
+    part = relative_part_b_with_the_wrong_sign(M)
+    return part.triu() + part.triu(1).T
 
 
 @wrong("shift.relative_part", "along the diagonals", blind=True)

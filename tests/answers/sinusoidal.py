@@ -53,24 +53,54 @@ def table_divided_by_d_2_1(positions: Tensor, d_model: int) -> Any:
     return two_loops(lambda m, c, d: m / 10_000 ** (c // 2 / (d // 2 - 1)))(positions, d_model)
 
 
-@wrong("sinusoidal.table", "Every row is scaled to length 1")
-def table_normalized_rows(m: Any, d: Any) -> Any:
-    return sinusoidal_table(m, d) / math.sqrt(d / 2)
-
-
 @wrong("sinusoidal.table", None)
 def table_positions_scaled(m: Any, d: Any) -> Any:
     return sinusoidal_table(m / 12, d)
 
 
-@wrong("sinusoidal.table", "belong to positions 0, 1, 2 and so on")
+@wrong("sinusoidal.table", "`range(len(positions))`")
 def table_one_position_for_another(m: Any, d: Any) -> Any:
     return sinusoidal_table(range(len(m)), d)
 
 
-@wrong("sinusoidal.table", "has shape")
-def table_always_width_8(m: Any, d: Any) -> Any:
-    return sinusoidal_table(m, 8)
+@wrong("sinusoidal.table", "the concatenated layout")
+def table_in_halves(m: Tensor, d: int) -> Any:
+    return sinusoidal_table(m, d, interleaved=False)
+
+
+@wrong("sinusoidal.table", "swapped sine and cosine")
+def table_cosine_first(m: Tensor, d: int) -> Any:
+    return two_loops(lambda m, c, d: m / 10_000 ** (c // 2 * 2 / d), first=math.cos, second=math.sin)(m, d)
+
+
+@wrong("sinusoidal.table", "counts columns instead of pairs")
+def table_2c(m: Tensor, d: int) -> Any:
+    return two_loops(lambda m, c, d: m / 10_000 ** (2 * c / d))(m, d)
+
+
+@wrong("sinusoidal.table", "different angles for the sine and the cosine")
+def table_c(m: Tensor, d: int) -> Any:
+    return two_loops(lambda m, c, d: m / 10_000 ** (c / d))(m, d)
+
+
+@wrong("sinusoidal.table", "the factor 2 twice")
+def table_4i(m: Tensor, d: int) -> Any:
+    return two_loops(lambda m, c, d: m / 10_000 ** (4 * (c // 2) / d))(m, d)
+
+
+@wrong("sinusoidal.table", "fall too slowly")
+def table_i(m: Tensor, d: int) -> Any:
+    return two_loops(lambda m, c, d: m / 10_000 ** (c // 2 / d))(m, d)
+
+
+@wrong("sinusoidal.table", "the wrong sign")
+def table_growing(m: Tensor, d: int) -> Any:
+    return two_loops(lambda m, c, d: m * 10_000 ** (c // 2 * 2 / d))(m, d)
+
+
+@wrong("sinusoidal.table", "in degrees")
+def table_degrees(m: Tensor, d: int) -> Any:
+    return two_loops(lambda m, c, d: math.radians(m / 10_000 ** (c // 2 * 2 / d)))(m, d)
 
 
 @right("sinusoidal.turns")
@@ -105,7 +135,7 @@ def turns_all_positive(table: Tensor) -> Any:
     return hands(table).diff(dim=0) % (2 * math.pi)
 
 
-@wrong("sinusoidal.turns", "they are never negative", blind=True)
+@wrong("sinusoidal.turns", "come out positive", blind=True)
 def turns_no_direction(table: Tensor) -> Any:
     return (table[1:] * table[:-1]).unflatten(1, (-1, 2)).sum(dim=2).clamp(-1, 1).acos()
 
@@ -127,6 +157,38 @@ def turns_halves(table: Tensor) -> Tensor:
     half = table.shape[1] // 2
     change = torch.atan2(table[:, :half], table[:, half:]).diff(dim=0)
     return (change + math.pi) % (2 * math.pi) - math.pi
+
+
+@wrong("sinusoidal.turns", "rotates forwards seems to jump")
+def turns_one_end(table: Tensor) -> Any:
+    change = hands(table).diff(dim=0)
+    return torch.where(change > math.pi, change - 2 * math.pi, change)
+
+
+@wrong("sinusoidal.turns", "rotates backwards seems to jump")
+def turns_other_end(table: Tensor) -> Any:
+    change = hands(table).diff(dim=0)
+    return torch.where(change < -math.pi, change + 2 * math.pi, change)
+
+
+@wrong("sinusoidal.turns", "the arctangent of a quotient")
+def turns_quotient(table: Tensor) -> Any:
+    return (table[:, 0::2] / table[:, 1::2]).atan().diff(dim=0)
+
+
+@wrong("sinusoidal.turns", "the angle of each pair in a row")
+def turns_not_compared(table: Tensor) -> Any:
+    return hands(table[1:])
+
+
+@wrong("sinusoidal.turns", "the paper's frequencies")
+def turns_of_the_paper(table: Tensor) -> Any:
+    return frequencies(table.shape[1]).repeat(len(table) - 1, 1)
+
+
+@wrong("sinusoidal.turns", "a chord")
+def turns_straight(table: Tensor) -> Any:
+    return table.diff(dim=0).unflatten(1, (-1, 2)).norm(dim=2)
 
 
 @right("sinusoidal.culprit")
@@ -187,7 +249,7 @@ def culprit_row_short(table: Tensor) -> str:
     return f"row {max(int(number) - 1, 0)}" if kind == "row" else said
 
 
-@wrong("sinusoidal.culprit", "but not for: a wrong last row", blind=True)
+@wrong("sinusoidal.culprit", "only a wrong last row", blind=True)
 def culprit_last_forgotten(table: Tensor) -> str:
     wrong = wrong_turns(table)
     pairs = wrong.all(dim=0)
@@ -224,3 +286,9 @@ def culprit_at_zero(table: Tensor) -> str:
         return "none"
     rows = off.all(dim=1).nonzero().flatten().tolist()
     return f"row {rows[0]}" if len(rows) == 1 else f"pair {int(off.any(dim=0).int().argmax()) // 2}"
+
+
+@wrong("sinusoidal.culprit", "You count columns")
+def culprit_columns(table: Tensor) -> str:
+    kind, _, number = culprit_counts(table).partition(" ")
+    return f"pair {2 * int(number)}" if kind == "pair" else culprit_counts(table)
