@@ -162,10 +162,13 @@ def counts_along(seed: int) -> Exercise:
             "same numbers to all texts, too."),
     }  # fmt: skip
 
+    def rounded(kept: tuple[str, ...]) -> Callable[[Layer], str]:
+        """The answers of a student who compares f(x) - x exactly. By chance, nothing is rounded where few numbers are added."""
+        return lambda f: layers[f] if f.__name__.startswith(("nothing", *kept)) else "token"
+
     for kept in ((), ("the_texts_number_in",), ("the_texts_number_added",), ("the_texts_number",)):
-        # By chance, nothing is rounded where few numbers are added.
         mistakes[f"rounding, but not {kept}"] = (
-            lambda f, kept=kept: layers[f] if f.__name__.startswith(("nothing", *kept)) else "token",
+            rounded(kept),
             "In f(x) - x, the last digit can differ from token to token. Use an x of zeros, or compare with torch.allclose.",
         )
 

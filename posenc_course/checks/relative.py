@@ -291,14 +291,15 @@ def receive(seed: int) -> Exercise:
         made = _Largest()
         received: Tensor = call(weights, values, table, wanted=values, within=made)
         most = len(weights) ** 2
-        # In the short texts, d and 2K + 1 are too small, or too large, for the limit to mean anything. In arrays, only a vector for
-        # each query and key is found, by their memory: lists need four times as much as arrays, and a mask for each row is allowed.
+        # In the short texts, d and 2K + 1 are too small, or too large, for the limit to mean anything. In arrays, only a vector
+        # for each query and key is found, by their memory: lists of numbers need four times as much, and a mask for each row is
+        # allowed.
         too_large = len(weights) == length and (made.in_a_tensor > 4 * most or made.in_arrays > 30 * most)
         right_but_large = too_large and equal(right(weights, values, table), received, 1e-4)
         return torch.full_like(received, math.inf) if right_but_large else received
 
     one_off = "You use rows of the table that are off by one. The vector of offset m - n is row m - n + K."
-    length, reach, d = 32, 9, 20
+    length, reach, d = 24, 9, 20
     return Exercise(
         cases={
             "K = 1": inputs(5, 1, 3),
