@@ -83,17 +83,18 @@ def yarn_attention_factor(factor: float) -> float:
     return 0.1 * math.log(factor) + 1
 
 
-@checked(**_STRETCH, original_length=_LENGTH, **_TURNS)
+@checked(**_STRETCH, original_length=_LENGTH, slow=_TURNS["slow"], fast=_TURNS["fast"].replace(">", ">="))
 def llama3(
     frequencies: Tensor, factor: float = 8.0, original_length: int = 8192, *, fast: float = 4.0, slow: float = 1.0
 ) -> Tensor:
     """Keep the pairs that rotate more than `fast` times within the original length; divide those below `slow` by `factor`.
 
     In between, ω'_i = γ_i·ω_i + (1 - γ_i)·ω_i/factor, with γ_i = (r_i - slow) / (fast - slow), where r_i is the number of
-    rotations, original_length·ω_i/2π. This is Llama 3.1's published code, which calls `fast` high_freq_factor.
+    rotations, original_length·ω_i/2π; if the two are equal, γ_i jumps from 0 to 1 there, as in Llama 4. This is Llama 3.1's
+    published code, which calls `fast` high_freq_factor.
     """
     turns = original_length * frequencies / (2 * math.pi)
-    keep = ((turns - slow) / (fast - slow)).clamp(0, 1)  # γ
+    keep = ((turns - slow) / max(fast - slow, 1e-12)).clamp(0, 1)  # γ
     return keep * frequencies + (1 - keep) * frequencies / factor
 
 

@@ -14,14 +14,14 @@ from playwright.sync_api import Browser, Locator, Page
 from posenc_course.inspector import Report, inspect, inspect_model, pairs
 from posenc_course.models import load_models
 from tests.living import FIGURES, on_a_phone
-from tests.test_inspector import BROKEN, LLAMA, QWEN, SPELLINGS, STORED, damaged, read_or_refused
+from tests.test_inspector import BROKEN, CAUSES, LLAMA, QWEN, SPELLINGS, STORED, damaged, read_or_refused
 from tests.test_living_engine import folder, page
 from tests.test_site import Site, site
 
 __all__ = ["folder", "page", "site"]
 PLAIN = "fig-inspector"
 CONFIGURATIONS = {name: each["config"] for name, each in STORED.items()}
-CONFIGURATIONS |= {name: config for name, (config, *_) in BROKEN.items()} | SPELLINGS
+CONFIGURATIONS |= {name: config for name, (config, *_) in (*BROKEN.items(), *CAUSES.items())} | SPELLINGS
 # Each report with what it says of each kind of layers, and of their pairs.
 READ = """async ([kind, given]) => {
     const [made, known] = [await living.load("configuration"), await living.load("data/inspector")];
@@ -30,8 +30,8 @@ READ = """async ([kind, given]) => {
         return made.inspect(kind === "reduced" ? made.reduced(value, known) : value, known, { name });
     };
     const report = (each) => ({
-        ...each, worst: made.worst(each), lines: each.kinds.flatMap((kind) => made.described(kind, each)),
-        pairs: each.kinds.map(({ known }) => known.frequencies.length && each.length ? made.pairs(known, each.length) : null),
+        ...each, headline: made.headline(each), lines: each.kinds.flatMap((kind) => made.described(kind, each)),
+        pairs: each.kinds.map(({ known }) => known.frequencies.length && made.pairs(known, each.trained || each.limit || 1)),
     });
     const answered = (one) => { try { return report(read(one)); } catch ({ message }) { return message; } };
     return plain(given.map(answered));
@@ -45,7 +45,8 @@ def close(found: list[float], expected: tuple[float, ...]) -> bool:
 
 def assert_same(found: dict[str, Any], report: Report) -> None:
     """What the page read, against the package's report without a class."""
-    assert (found["name"], found["layers"], found["length"]) == (report.name, report.layers, report.training_length)
+    lengths = (report.training_length, report.limit)
+    assert (found["name"], found["layers"], found["trained"], found["limit"]) == (report.name, report.layers, *lengths)
     for kind, spectrum, expected in zip(found["kinds"], found["pairs"], report.kinds, strict=True):
         assert (tuple(kind["layers"]), kind["count"]) == (expected.layers, expected.count)
         known, written = kind["known"], expected.written
@@ -54,13 +55,12 @@ def assert_same(found: dict[str, Any], report: Report) -> None:
         for name in ("frequencies", "trained", "far"):
             assert close(known[name], getattr(written, name)), name
         if spectrum:
-            wanted = pairs(written, report.training_length or 1)
+            wanted = pairs(written, report.training_length or report.limit or 1)
             assert [tuple(spectrum[name]) for name in ("incomplete", "brakes")] == [*wanted[:2]]
             assert [spectrum[name] for name in ("kept", "divided", "firstNew")] == [*wanted[2:]]
     assert found["findings"] == [asdict(finding) for finding in report.findings]
     assert [tuple(limit) for limit in found["limits"]] == list(report.limits)
-    worst = any(finding.level != "note" for finding in report.findings)
-    assert found["worst"] == (report.headline() if worst else "")
+    assert found["headline"] == report.headline()
     text = " ".join(report.text().split())
     assert not [line for line in found["lines"] if " ".join(line.split()) not in text]
 
@@ -178,7 +178,7 @@ def test_a_pasted_configuration_says_its_finding_first_and_fits_in_a_link(browse
     config, _, _ = BROKEN["YaRN's length after stretching in the place of the one before"]
     expected = inspect(config | {"_name_or_path": "qwen2"}, run=False).headline()
     with opened(browser, site) as (tab, figure):
-        assert "Llama 3.1 8B: its stretching moves" in figure.locator(".finding").inner_text()
+        assert "Llama 3.1 8B: as written, safe up to 65,536 tokens" in figure.locator(".finding").inner_text()
         field = figure.get_by_role("textbox")
         assert json.loads(field.input_value()) == LLAMA
         field.fill(json.dumps(config))
@@ -218,10 +218,10 @@ def test_a_dropped_file_is_read(browser: Browser, site: Site) -> None:
     with opened(browser, site) as (tab, figure):
         field = figure.get_by_role("textbox")
         tab.evaluate(drop, [field.element_handle(), json.dumps(STORED["GPT-2"]["config"])])
-        figure.locator(".finding", has_text="gpt2: at 1,024 tokens, the table ends").wait_for()
+        figure.locator(".finding", has_text="gpt2: as written, it takes texts of up to 1,024 tokens").wait_for()
         files = [{"name": "config.json", "mimeType": "application/json", "buffer": json.dumps(QWEN).encode()}]
         figure.get_by_label("a file").set_input_files(files)  # type: ignore[arg-type]
-        figure.locator(".finding", has_text="qwen2: beyond").wait_for()
+        figure.locator(".finding", has_text="qwen2: as written, if it was trained on 32,768 tokens, its limit").wait_for()
 
 
 def test_words_under_the_picture_count_as_the_package_does(browser: Browser, site: Site) -> None:
@@ -235,9 +235,9 @@ def test_words_under_the_picture_count_as_the_package_does(browser: Browser, sit
         range_ = f"{found.incomplete[0]} to {found.incomplete[-1]}"
         figure.locator(".says", has_text=f"{slow} ({range_}) reach angles that training didn’t show").wait_for()
         figure.get_by_role("combobox").select_option("Qwen3")
-        figure.locator(".finding", has_text="its training length isn’t known here").wait_for()
+        figure.locator(".finding", has_text="its training length isn't written down").wait_for()
         figure.get_by_role("slider", name="Training length").press("ArrowRight")
-        figure.locator(".finding", has_text="Qwen3: beyond 512 tokens, taken as its training length,").wait_for()
+        figure.locator(".finding", has_text="Qwen3: by the table of models, safe up to 512 tokens").wait_for()
 
 
 @pytest.mark.parametrize("name", ["GPT-2", "BLOOM", "Gemma 3 4B", "Phi-4-mini", "Whisper tiny", "DeepSeek-V4", "gpt-oss 20B"])
@@ -251,4 +251,3 @@ def test_each_model_fits_on_a_phone(browser: Browser, site: Site, name: str) -> 
     assert stage
     assert finding["y"] + finding["height"] < stage["y"]
     assert finding["y"] + finding["height"] < 844, "the finding isn't on the first screen"
-    assert re.search("[.)]$|training$", figure.locator(".finding").inner_text())

@@ -1,27 +1,28 @@
 // What a configuration says about the positions in each layer: posenc_course.inspector without its probe, with the same results in
-// the same words. `known` are the package's tables of names, classes and findings: data/inspector.
+// the same words. `known` are the package's tables of names, families, classes and findings: data/inspector.
 import { dynamicNtk, frequencies, llama3, positionInterpolation, yarn, yarnAttentionFactor } from "./formulas.js";
 
 const ORIGINAL = "original_max_position_embeddings";
+const OWN_CODE = "the model brings its own code, which wasn't run";
 /** @typedef {Record<string, any>} Json an object of a configuration, by its keys */
 /** @typedef {[kind: string, factor: number, original: number]} Stretch */
 /** @typedef {{ encoding: string, base: number, rotated: number[], layout: string, frequencies: number[], trained: number[], far: number[],
- *    stretch: Stretch, attentionFactor: number, window: number, rows: number, sinks: boolean, firstChannel: number, score: number }} Layer */
-/** @typedef {{ layers: number[], count: number, known: Layer }} Kind layers that are alike */
+ *    stretch: Stretch, attentionFactor: number, window: number, rows: number, firstRow: number, sinks: boolean, firstChannel: number, score: number }} Layer */
+/** @typedef {{ layers: number[], count: number, known: Layer, side?: string }} Kind layers that are alike */
 /** @typedef {{ level: string, code: string, text: string, symptom?: string, page?: string, thread?: string }} Finding */
-/** @typedef {{ name: string, layers: number, length: number, kinds: Kind[], findings: Finding[], limits: [at: number, what: string][],
- *    read?: boolean, like?: string, unknown?: string }} Report */
+/** @typedef {{ name: string, layers: number, trained: number, limit: number, kinds: Kind[], findings: Finding[], limits: [at: number, what: string][],
+ *    how: string }} Report */
 
 /** @type {Layer} */
 const NOTHING = {
   encoding: null, base: null, rotated: null, layout: null, frequencies: [], trained: [], far: [],
-  stretch: ["none", 1, null], attentionFactor: 1, window: null, rows: null, sinks: null, firstChannel: null, score: null,
+  stretch: ["none", 1, null], attentionFactor: 1, window: null, rows: null, firstRow: 0, sinks: null, firstChannel: null, score: null,
 };
 
 const isMap = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
 const given = (value) => (isMap(value) || Array.isArray(value) ? Object.keys(value).length > 0 : Boolean(value)); // as in Python
 const own = (map, key) => (Object.hasOwn(map, key) ? map[key] : undefined); // a key may be "constructor"
-const whole = (number) => number.toLocaleString("en", { maximumFractionDigits: 0 });
+const grouped = (number) => number.toLocaleString("en", { maximumFractionDigits: 0 });
 const close = (a, b, tolerance = 1e-4) => Math.abs(a - b) <= Math.max(tolerance * Math.max(Math.abs(a), Math.abs(b)), 1e-12);
 // Python's format g.
 function short(number, digits = 6) {
@@ -32,7 +33,7 @@ function short(number, digits = 6) {
 const wrong = (what) => new Error(`${what}: correct the configuration`);
 
 function ruleInWords([kind, least, most, listed]) {
-  const to = `from ${least} to ${most < 1e15 ? whole(most) : "10^" + Math.round(Math.log10(most))}`;
+  const to = `from ${least} to ${most < 1e15 ? grouped(most) : "10^" + Math.round(Math.log10(most))}`;
   const spoken = { whole: `a whole number ${to}`, number: `a number ${to}`, zero: "0", flag: "true or false", text: "a string", object: "an object with keys" };
   const words = kind.split(" or ").map((each) => spoken[each]).join(" or ");
   return listed ? `a list, each item ${words}` : words;
@@ -76,97 +77,175 @@ function parts(config) {
     return nested.length ? nested : [all];
   });
 }
-const kindOf = (part) => first([part], ["rope_type", "type"]) ?? "default";
+const kindOf = (part, known) => { const given = first([part], ["rope_type", "type"]) ?? "default"; return own(known.same_type, given) ?? given; };
+const allKeys = (known) => Object.values(known.rope_types).flat();
+const hasOwnCode = (...configs) => configs.some(({ auto_map: map }) => given(map));
 
-function layersOf(config, known) {
-  const found = first([config], [...known.layers, "layers_block_type", "layer_types", "hybrid_override_pattern"].filter((name) => given(own(config, name))));
-  if (found === null) throw new Error(`no key says how many layers there are, such as ${known.layers[0]}: give the config.json of a model`);
-  return typeof found === "number" ? found : checkedValue(known.rules[known.layers[0]], found.length, known.layers[0], known);
+/** The part that describes the layers that read text; the whole, if there is none. */
+function textPart(config, known) {
+  const found = known.names.parts.map((name) => own(config, name)).filter(isMap).map((part) => textPart(part, known));
+  return found.find((part) => ["model_type", ...known.names.layers].some((name) => name in part)) ?? config;
 }
 
-const trainingLength = (config, known) => first([...parts(config), config], [ORIGINAL]) ?? first([config], known.lengths);
+/** What is known of the model's type: its row of the tables, or an empty one. */
+function rowOf(config, whole, known) {
+  const listed = config.model_type || (given(whole.model_type) && whole.model_type) || ("dim" in config ? "params.json" : "");
+  const kind = typeof listed === "string" ? listed : "";
+  if ("gguf" in config) return own(known.gguf, kind) ?? {};
+  const coded = hasOwnCode(config, whole);
+  const names = coded || !own(known.classes, kind) ? [...(Array.isArray(config.architectures) ? config.architectures : []).filter((name) => typeof name === "string"), kind] : [];
+  let row = [...names, kind].map((name) => own(known.families, name)).find((found) => found && (names.length || found.as)) ?? own(known.classes, kind) ?? {};
+  if (row.as) row = { ...known.classes[row.as], ...row };
+  return coded && !row.source ? { ...row, reads: [...(row.reads ?? []), "position_embedding_type", "alibi"] } : row;
+}
+const isNamed = (row) => Object.keys(row).some((key) => key !== "reads");
+const unreadByClass = (row, known) => (row.reads ? known.by_class.filter((key) => !row.reads.includes(key)) : []);
+
+/** The values by their usual names, as the row of the model's type says. */
+function reading(config, row, known) {
+  const values = { ...config };
+  for (const [path, ours] of Object.entries(row.keys ?? {})) {
+    const value = path.split(".").reduce((map, key) => (isMap(map) ? own(map, key) : undefined), /** @type {any} */ (config));
+    values[ours] ??= value ?? undefined;
+  }
+  const unread = unreadByClass(row, known);
+  const read = Object.fromEntries(Object.entries(values).filter(([key, value]) => value !== undefined && !unread.includes(key)));
+  let defaults = Object.entries(row.defaults ?? {});
+  const nested = Object.values(read.rope_parameters ?? {}).some(isMap);
+  for (const group of ["layers", "heads", "hidden", "bases", "local_bases", "shares", "windows"]) {
+    if (known.names[group].some((name) => name in read) || (nested && ["bases", "local_bases", "shares"].includes(group))) {
+      defaults = defaults.filter(([key]) => !known.names[group].includes(key));
+    }
+  }
+  return { ...checked({ ...Object.fromEntries(defaults), ...read }, known), known: isNamed(row) };
+}
+
+/** The keys that look like positions, and that aren't read for this type of model. */
+function unreadKeys(config, row, known, path = "") {
+  const [like, unlike, unread] = [new RegExp(known.like_positions), new RegExp(known.not_positions), unreadByClass(row, known)];
+  const reads = (name) => (own(known.rules, name) && !unread.includes(name)) || own(row.says ?? {}, name) || own(row.keys ?? {}, name);
+  return Object.entries(config).flatMap(([key, value]) => {
+    const off = value === null || (value === false && key.startsWith("use_")) || isMap(value);
+    const here = like.test(key) && !unlike.test(key) && !off && !reads(path + key) ? [path + key] : [];
+    return [...(isMap(value) && /att/.test(key) ? unreadKeys(value, row, known, `${path}${key}.`) : []), ...here];
+  });
+}
+
+function layersOf(config, known) {
+  const { layers } = known.names;
+  const found = first([config], [...layers, "layers_block_type", "layer_types", "hybrid_override_pattern"].filter((name) => given(own(config, name))));
+  if (found === null) {
+    const of = config.base_model_name_or_path || config.base_model_name;
+    throw new Error(of ? `this is an adapter of ${of}, and its config.json is what counts: give that one`
+      : `no key says how many layers there are, such as ${layers[0]}: give the config.json of a model`);
+  }
+  return typeof found === "number" ? found : checkedValue(known.rules[layers[0]], found.length, layers[0], known);
+}
+
+const trainedLength = (config, known) => first([...parts(config), config], known.names.trained) ?? ((config.use_dynamic_ntk && config.seq_length) || null);
+const longestOf = (config, known) => first([config], known.names.lengths);
 
 /** What the configuration calls this layer, or null if it doesn't say. */
-function typeOf(config, at) {
+function typeOf(config, row, at) {
   const types = [config.layer_types, config.layers_block_type].find((each) => at < each?.length);
   if (types) return types[at];
+  if (config.cross_attention_layers?.includes(at)) return "cross_attention";
+  if (config.hybrid_override_pattern) return config.hybrid_override_pattern[at] === "*" ? "attention" : "mamba";
   const pattern = config.sliding_window_pattern;
   let narrow = null;
   if (typeof pattern === "number") narrow = (at + 1) % pattern > 0;
   else if (pattern) narrow = pattern[at % pattern.length] === "L";
+  else if (config.global_attn_every_n_layers) narrow = at % config.global_attn_every_n_layers > 0;
   else if (config.use_sliding_window && "max_window_layers" in config) narrow = at >= config.max_window_layers;
+  else if (row.types) return row.types[at % row.types.length];
   return narrow === null ? null : narrow ? "sliding_attention" : "full_attention";
 }
 
 /** What describes RoPE in layers of this type, and its base. */
 function ropeOf(config, type, known) {
-  const local = first([config], known.localBases);
+  const local = first([config], known.names.local_bases);
   let parameters = config.rope_parameters ?? {};
   const nested = Object.keys(parameters).filter((name) => isMap(parameters[name]));
   if (nested.length) {
     const names = own({ sliding_attention: ["sliding_attention", "main"], full_attention: ["full_attention", "compress"] }, type) ?? [type];
     parameters = parameters[names.find((name) => nested.includes(name)) ?? nested.at(-1)];
   }
-  if (!given(parameters) && local && known.narrow.includes(type)) return [{ rope_type: "default" }, local];
+  if (!given(parameters) && local && known.names.narrow.includes(type)) return [{ rope_type: "default" }, local];
   const scaling = Object.entries(config.rope_scaling ?? {}).filter(([, value]) => !isMap(value));
   const merged = { ...parameters, ...Object.fromEntries(scaling) };
-  return [merged, first([merged], ["rope_theta"]) ?? first([config], known.bases)];
+  return [merged, first([merged], ["rope_theta"]) ?? first([config], known.names.bases)];
 }
 
-/** Whether this layer has no RoPE, in one of three spellings: a flag or a base of 0 in a list, or null for its type. */
-function turnedOff(config, at, type) {
+/** Whether this layer has no RoPE: a flag or a base of 0 in a list, null for its type, or a type that the class leaves out. */
+function turnedOff(config, row, at, type) {
   const lists = [config.no_rope_layers ?? [], config.layer_rope_theta ?? []];
-  return lists.some((listed) => at < listed.length && !listed[at]) || own(config.rope_parameters ?? {}, type) === null;
+  const rotates = lists[0].length ? [] : row.rotates ?? [];
+  return lists.some((listed) => at < listed.length && !listed[at]) || (rotates.length > 0 && !rotates[at % rotates.length])
+    || (row.without ?? []).includes(type) || own(config.rope_parameters ?? {}, type) === null;
 }
 
-/** What a reader of the configuration would expect of this layer. */
-function written(config, at, like, known) {
-  const type = typeOf(config, at);
-  const wide = known.wide.includes(type);
-  let window = first([config], ["sliding_window", "attention_chunk_size"]);
-  if (!window || config.use_sliding_window === false || wide) window = 0;
-  else if (!known.narrow.includes(type) && like?.mixed) window = null;
+/** What a reader of the configuration would expect of this layer; null if it has no attention. */
+function written(config, row, at, known) {
+  const type = typeOf(config, row, at);
+  if (known.names.no_attention.includes(type)) return null;
+  const wide = known.names.wide.includes(type);
+  const both = config.local_attention; // half of it on each side, and the query's own token
+  const window = wide || config.use_sliding_window === false ? 0 : first([config], known.names.windows) ?? (both ? both + 1 : 0);
   const plain = { ...NOTHING, window };
-  const position = config.position_embedding_type;
-  if (position === "nope") return { ...plain, encoding: "none" };
-  if (config.alibi || config.attn_config?.alibi) return { ...plain, encoding: "ALiBi" };
+  const named = (config.position_embedding_type ?? "").toLowerCase();
+  if (named === "nope" || type === "cross_attention" || turnedOff(config, row, at, type)) return { ...plain, encoding: "none" };
+  if (config.alibi || named === "alibi") return { ...plain, encoding: "ALiBi" };
   const buckets = config.relative_attention_num_buckets;
   if (buckets) return { ...plain, encoding: "T5's bias", rows: buckets };
-  if (turnedOff(config, at, type)) return { ...plain, encoding: "none" };
+  let encodings = row.encodings ?? [];
+  for (const [key, byValue] of Object.entries(row.by_value ?? {})) encodings = own(byValue, String(config[key])) ? [byValue[String(config[key])]] : [];
   const [parameters, theirs] = ropeOf(config, type, known);
   const base = config.layer_rope_theta?.[at] ?? theirs;
-  if (base === null && !given(parameters)) {
-    const learned = position === "absolute" || "n_positions" in config;
-    return learned ? { ...plain, encoding: "learned table", rows: first([config], known.lengths) } : plain;
+  const byName = /^(rot|rope)/.test(named);
+  if (byName && base === null && !given(parameters)) return { ...plain, encoding: "RoPE" };
+  if ((base !== null || given(parameters)) && (byName || encodings.includes("RoPE") || !encodings.length)) {
+    const found = { ...plain, ...rope(config, parameters, base, wide, known) };
+    if (row.last && found.rotated) found.firstChannel = found.rotated[1] - found.rotated[0];
+    const layout = config.original_rope === false ? "halves" : row.layout ?? null;
+    const interleaved = config.rotary_emb_interleaved;
+    return { ...found, layout: interleaved === undefined ? layout : interleaved ? "interleaved" : "halves" };
   }
-  const layout = "gguf" in config ? null : like?.layout ?? null;
-  return { ...plain, ...rope(config, parameters, base, wide, known), layout };
+  let rows = longestOf(config, known);
+  if (!encodings.length && (named === "absolute" || "n_positions" in config)) return { ...plain, encoding: "learned table", rows };
+  const encoding = encodings.length === 1 ? encodings[0] : null;
+  if (!["learned table", "sinusoids"].includes(encoding)) return { ...plain, encoding };
+  rows &&= rows + (row.more_rows ?? 0);
+  return { ...plain, encoding, rows, firstRow: row.first_row ?? 0 };
 }
 
 /** @param {Json} config @param {Json} parameters @param {number} base @param {boolean} wide @param {any} known @returns {Partial<Layer>} */
 function rope(config, parameters, base, wide, known) {
-  const [heads, hidden] = [known.heads, known.hidden].map((names) => first([config], names));
-  const kind = kindOf(parameters);
-  const share = first([parameters, config], ["partial_rotary_factor", "rotary_pct"]);
-  let width = (wide && config.global_head_dim) || config.head_dim || (hidden && heads && Math.floor(hidden / heads));
-  let rotated = config.rotary_dim || (width && share ? Math.trunc(width * share) : width);
+  const [heads, hidden] = [known.names.heads, known.names.hidden].map((names) => first([config], names));
+  const kind = kindOf(parameters, known);
+  const share = first([parameters, config], known.names.shares) ?? (config.known ? 1 : null);
+  let width = (wide && config.global_head_dim) || config.head_dim || (hidden && heads && Math.floor(hidden / heads)) || null;
+  let rotated = config.rotary_dim || (width && share ? Math.trunc(width * share) : null);
   if (config.qk_rope_head_dim) {
     rotated = config.qk_rope_head_dim;
     width = config.qk_nope_head_dim ? rotated + config.qk_nope_head_dim : width;
   }
-  if (width && rotated > width) throw wrong(`${whole(rotated)} channels can't rotate in a head that has ${whole(width)}`);
-  const longest = first([config], known.lengths);
+  if (width && rotated > width) throw wrong(`${grouped(rotated)} channels can't rotate in a head that has ${grouped(width)}`);
+  const longest = longestOf(config, known);
   const original = first([parameters, config], [ORIGINAL]);
   let factor = parameters.factor ?? null;
   if (factor === null && ["longrope", "yarn"].includes(kind) && longest && original) {
     factor = longest / original;
-    if (factor < 1) throw wrong(`the longest text, ${whole(longest)} tokens, must be at least ${ORIGINAL}, ${whole(original)}`);
+    if (factor < 1) throw wrong(`the longest text, ${grouped(longest)} tokens, must be at least ${ORIGINAL}, ${grouped(original)}`);
   }
-  const plain = ["default", "none", "mrope", "axial", "proportional"].includes(kind);
+  let plain = known.unstretched.includes(kind);
+  if (base) base *= config.base_times ?? 1;
+  if (base && kind === "dynamic" && parameters.alpha && rotated > 2) { // another base for all lengths
+    [plain, base] = [true, base * parameters.alpha ** (rotated / (rotated - 2))];
+  }
   const length = kind === "dynamic" ? longest : original || (kind === "linear" ? null : longest);
   /** @type {Stretch} */
   const stretch = plain ? NOTHING.stretch : [kind, factor || 1, length];
-  const turns = kind === "llama3" ? turnsOf(parameters, { low_freq_factor: 1, high_freq_factor: 4 })
+  const turns = kind === "llama3" ? turnsOf(parameters, { low_freq_factor: 1, high_freq_factor: 4 }, true)
     : kind === "yarn" ? turnsOf(parameters, { beta_slow: 1, beta_fast: 32 }) : null;
   /** @type {Partial<Layer>} */
   const found = { encoding: "RoPE", base, rotated: rotated && width ? [rotated, width] : null, stretch };
@@ -190,7 +269,7 @@ function rope(config, parameters, base, wide, known) {
   if (kind === "linear") now = positionInterpolation(omega, factor || 1);
   else if (kind === "llama3" && length) now = llama3(omega, factor || 1, length, turns);
   else if (kind === "yarn" && length && many) now = yarn(omega, factor || 1, length, { ...turns, truncate: parameters.truncate ?? true });
-  else if (kind === "dynamic" && length && many) [now, far] = [omega, dynamicNtk(omega, 4 * length, length, factor || 1)];
+  else if (kind === "dynamic" && !plain && length && many) [now, far] = [omega, dynamicNtk(omega, 4 * length, length, factor || 1)];
   else if (kind === "longrope" && fits("short_factor") && fits("long_factor")) {
     [now, far] = [divided(parameters.short_factor), length ? divided(parameters.long_factor) : []];
   } else if (kind === "divisors" && fits("divisors")) now = divided(parameters.divisors);
@@ -198,9 +277,9 @@ function rope(config, parameters, base, wide, known) {
 }
 
 /** Between how many rotations a stretching blends. */
-function turnsOf(parameters, defaults) {
+function turnsOf(parameters, defaults, equal = false) {
   const [[low, slow], [high, fast]] = Object.entries(defaults).map(([name, value]) => [name, parameters[name] ?? value]);
-  if (slow >= fast) throw wrong(`${low} must be less than ${high}, got ${short(slow)} and ${short(fast)}`);
+  if (slow > fast || (slow === fast && !equal)) throw wrong(`${low} must be less than ${high}, got ${short(slow)} and ${short(fast)}`);
   return { slow, fast };
 }
 
@@ -210,54 +289,93 @@ function yarnFactor(factor, parameters) {
   return one && allDim ? (0.1 * one * Math.log(factor) + 1) / (0.1 * allDim * Math.log(factor) + 1) : yarnAttentionFactor(factor);
 }
 
-/** What the configuration alone gives away: [level, code, text]. */
-function* findings(config, kinds, like, known) {
-  const tops = known.bases.filter((name) => name in config).map((name) => [name, config[name]]);
-  const nested = Object.values(config.rope_parameters ?? {}).some(isMap);
-  const longest = first([config], known.lengths);
-  for (const part of parts(config)) {
-    const kind = kindOf(part);
-    const { rope_theta: inside, factor, [ORIGINAL]: original } = part;
+/** What isn't known, and where the file contradicts itself or leaves something out: [level, code, text]. */
+function* findings(whole, part, row, kinds, known) {
+  const [total, coded] = [kinds.reduce((sum, { count }) => sum + count, 0), hasOwnCode(whole, part)];
+  const name = row.name ?? "its class";
+  if (coded) {
+    yield ["unknown", "own-code", `${OWN_CODE}: ${isNamed(row) ? `what follows is read by the rules of ${row.name}` : "its rules aren't known here"}`];
+  } else if ("gguf" in part && !isNamed(row)) {
+    yield ["unknown", "not-known", `llama.cpp may have rules for ${part.model_type} that aren't in the file: this is what the file says`];
+  } else if (!isNamed(row)) {
+    const of = part.model_type ? `model_type ${quoted(part.model_type)}` : "a file without model_type";
+    yield ["unknown", "not-known", `nobody here knows the rules of ${of}: its keys are read by their usual names`];
+  }
+  const unread = unreadKeys(part, row, known);
+  const open = unread.filter((key) => coded || !row.reads || (row.also ?? []).includes(key));
+  if (open.length) yield ["unknown", "unread", `what looks like positions isn't read here: ${open.join(", ")}`];
+  const others = unread.filter((key) => !open.includes(key));
+  if (others.length) yield ["note", "unread", `${name} doesn't read what looks like positions: ${others.join(", ")}`];
+  for (const [key, [level, text]] of Object.entries(row.says ?? {})) {
+    if (given(own(part, key))) yield [level, "rule", text.replace("{}", String(part[key]))];
+  }
+  for (const kind of kinds) {
+    const { encoding, base, frequencies: omega } = kind.known;
+    if (encoding === null) yield ["unknown", "not-known", `the encoding of ${named(kind, total)} isn't known`];
+    else if (encoding === "RoPE" && base === null && !omega.length) yield ["unknown", "base-missing", "no base is written down, and the default isn't known here"];
+  }
+  const tops = known.names.bases.filter((key) => part[key]).map((key) => [key, part[key]]);
+  const nested = Object.values(part.rope_parameters ?? {}).some(isMap);
+  const factors = kinds.filter((kind) => kind.known.encoding === "RoPE").map((kind) => kind.known.attentionFactor);
+  for (const each of parts(part)) {
+    const inside = each.rope_theta;
     if (inside && tops.length && !nested && !tops.some(([, value]) => value === inside)) {
-      yield ["wrong", "two-bases", `the base is ${whole(tops[0][1])} under ${tops[0][0]}, and ${whole(inside)} with the scaling`];
+      yield ["wrong", "two-bases", `the base is ${grouped(tops[0][1])} under ${tops[0][0]}, and ${grouped(inside)} with the scaling`];
     }
-    const reads = own(known.keys, kind);
-    if (!reads && kind !== "divisors" && kind !== "none") {
-      yield ["wrong", "unread-key", `the type of scaling is '${kind}', and transformers knows ${Object.keys(known.keys).join(", ")}`];
-    }
-    for (const key of Object.keys(part)) {
-      if (!reads || reads.includes(key) || known.always.includes(key) || key.endsWith("_theta")) continue;
-      yield ["wrong", "unread-key", `${key} isn't read for ${kind}${key.startsWith("attn") ? "; attention_factor is" : ""}`];
-    }
-    if (kind === "yarn" && factor && longest && original && !close(original * factor, longest, 0.01)) {
-      if (original === longest) {
-        yield ["warning", "lengths", `${ORIGINAL} and max_position_embeddings are both ${whole(longest)}, but stretched by ${short(factor)}, the second should be ${whole(original * factor)}, or the first ${whole(longest / factor)}`];
-      } else {
-        const text = `${whole(original)} tokens stretched by ${short(factor)} are ${whole(original * factor)}, not ${whole(longest)}`;
-        yield ["wrong", "lengths", `${text}: ${ORIGINAL} is the length before stretching`];
-      }
-    }
+    yield* ofScaling(each, part, row, coded, factors, known);
   }
-  if (given(config.rope_scaling) && given(config.rope_parameters)) {
-    yield ["warning", "scaling", "there are both rope_scaling and rope_parameters, and transformers reads the first"];
+  if (given(part.rope_scaling) && given(part.rope_parameters)) {
+    yield ["note", "scaling", "there are both rope_scaling and rope_parameters, and transformers reads the first"];
   }
-  const listed = config.no_rope_layers ?? [];
+  const listed = part.no_rope_layers ?? [];
   const off = listed.filter((rotates) => !rotates).length;
   if (2 * off > listed.length) {
-    yield ["warning", "nope-list", `no_rope_layers leaves ${off} of ${listed.length} layers without RoPE: in this list, 1 means that a layer rotates`];
+    yield ["note", "nope-list", `no_rope_layers leaves ${off} of ${listed.length} layers without RoPE: in this list, 1 means that a layer rotates`];
   }
-  const rotary = kinds.filter((kind) => kind.known.encoding === "RoPE");
-  if (rotary.some((kind) => kind.known.base === null)) {
-    yield ["warning", "base-missing", "no base is written down" + (like?.bases ? `, and the class takes ${like.bases}` : "")];
+  const rotary = kinds.filter((kind) => kind.known.encoding === "RoPE" && kind.known.base);
+  const stated = tops.length || parts(part).some((each) => each.rope_theta) || given(part.layer_rope_theta);
+  if (rotary.length && !stated && !Object.keys(row.keys ?? {}).some((path) => path.endsWith("theta"))) {
+    const several = new Set(rotary.map((kind) => kind.known.base)).size > 1;
+    const bases = new Set(rotary.map((kind) => grouped(kind.known.base) + (several ? ` in ${named(kind, total)}` : "")));
+    yield ["note", "base-missing", `no base is written down, and ${name} takes ${[...bases].join(" and ")}`];
   }
-  if (like && like.encodings.join() === "none" && rotary.length) {
-    yield ["warning", "no-rope", `the configuration has a base, but ${like.name} has no RoPE in any layer`];
-  } else if (like && like.encodings.includes("none") && !kinds.some((kind) => kind.known.encoding === "none")) {
-    yield ["warning", "no-rope", `${like.name} has layers without RoPE, and the configuration doesn't say which`];
+  const encodings = row.encodings ?? [];
+  if (encodings.includes("none") && encodings.includes("RoPE") && !kinds.some((kind) => kind.known.encoding === "none")) {
+    yield ["unknown", "no-rope", `${name} has layers without RoPE, and the file doesn't say which`];
+  }
+  if (tops.length && kinds.length && kinds.every((kind) => kind.known.encoding === "none")) {
+    yield ["note", "no-rope", `the file has a base, but ${name} doesn't rotate in any layer`];
   }
 }
 
+/** What is odd in one dictionary about RoPE. */
+function* ofScaling(each, part, row, coded, factors, known) {
+  const [kind, types] = [kindOf(each, known), known.rope_types];
+  const reads = own(types, kind);
+  if (!reads && kind !== "none") {
+    yield ["unknown", "unread-key", `the type of scaling is ${quoted(kind)}, and transformers knows ${Object.keys(types).slice(0, -1).join(", ")}`];
+  }
+  for (const key of Object.keys(each)) {
+    if (!reads || reads.includes(key) || known.always.includes(key) || key.endsWith("_theta")) continue;
+    const synonym = key.startsWith("attn") && reads.includes("attention_factor");
+    const contradicted = synonym && !coded && !factors.every((factor) => typeof each[key] === "number" && close(each[key], factor));
+    const level = contradicted ? "wrong" : isNamed(row) && allKeys(known).includes(key) ? "note" : "unknown";
+    yield [level, "unread-key", `${key} isn't read for ${kind}${synonym ? "; attention_factor is" : ""}`];
+  }
+  const [factor, original, most] = [each.factor, each[ORIGINAL], longestOf(part, known)];
+  if (kind !== "yarn" || !factor || !most || !original || close(original * factor, most, 0.01)) return;
+  const text = `${grouped(original)} tokens stretched by ${short(factor)} are ${grouped(original * factor)}, not ${grouped(most)}`;
+  if (original > most) yield ["wrong", "lengths", `${text}: ${ORIGINAL} is the length before stretching`];
+  else if (original === most) {
+    yield ["note", "lengths", `${ORIGINAL} and max_position_embeddings are both ${grouped(most)}, but stretched by ${short(factor)}, the second should be ${grouped(original * factor)}, or the first ${grouped(most / factor)}`];
+  } else yield ["note", "lengths", text];
+}
+
+/** A name as Python shows it. */
+const quoted = (name) => (name.includes("'") && !name.includes('"') ? `"${name}"` : `'${name.replaceAll("'", "\\'")}'`);
+
 function named(kind, number) {
+  if (kind.side) return `the ${kind.side}'s ${kind.count} layers`;
   if (kind.count === number) return "all layers";
   const some = kind.layers.length ? [...kind.layers.slice(0, 3), ...kind.count > 3 ? ["…"] : []].join(", ") : "";
   return `${kind.count} of ${number} layers` + (some && ` (${some})`);
@@ -285,61 +403,64 @@ export function pairs({ frequencies: now, trained, far }, length) {
 }
 
 /** What happens as texts grow: lengths in tokens, and what is there.
- *  @param {Json} config @param {Kind[]} kinds @param {number} length @returns {[at: number, what: string][]} */
-function limits(config, kinds, length) {
+ *  @param {Json} config @param {Kind[]} kinds @param {number} trained @param {number} most @returns {[at: number, what: string][]} */
+function limits(config, kinds, trained, most) {
+  const length = trained || most;
   const found = new Map();
   const add = (at, what) => found.set(`${at} ${what}`, [at, what]);
   const total = kinds.reduce((sum, kind) => sum + kind.count, 0);
   for (const kind of kinds) {
     const { known } = kind;
     const where = named(kind, total);
-    if (["learned table", "sinusoids"].includes(known.encoding) && known.rows) add(known.rows, "the table ends: the next position has no row");
+    if (["learned table", "sinusoids"].includes(known.encoding) && known.rows) add(known.rows - known.firstRow, "the table ends: the next position has no row");
     if (known.window) add(known.window, `the window of ${where} is full: keys farther away are out of sight there`);
     const far = known.encoding === "T5's bias" && config.relative_attention_max_distance;
     if (far) add(far, "all larger distances share the last bucket");
     if (known.encoding === "Inkling's bias" && known.rows && !known.window) add(known.rows, `from this distance on, the bias of ${where} is 0`);
     if (known.encoding !== "RoPE" || !known.frequencies.length || (known.window && known.window <= length)) continue;
-    if (known.far.length && known.stretch[2]) add(known.stretch[2], "the frequencies switch: cached keys keep the old angles");
+    if (known.far.length && known.stretch[2] && known.far.some((speed, i) => !close(speed, known.frequencies[i]))) add(known.stretch[2], "the frequencies switch: cached keys keep the old angles");
     if (!length) continue;
     const { used, firstNew, brakes } = pairs(known, length);
-    if (firstNew) add(firstNew, `the first distance with an angle that training didn't show, in ${where}`);
+    if (firstNew) add(firstNew, `the first distance with an angle ${trained ? "that training didn't show" : "that's new if it was trained up to its limit"}, in ${where}`);
     if (brakes.length) add(Math.ceil((2 * Math.PI) / used[brakes[0]]), `pair ${brakes[0]} completes its first circle in ${where}`);
   }
   return [...found.values()].sort(([a, one], [b, other]) => a - b || (one < other ? -1 : 1));
 }
 
-const ORDER = ["wrong", "warning", "note"];
-
-/** What can be read of a configuration, or of its part about text. */
-function read(config, known) {
-  if (!isMap(config)) throw new Error(`it holds ${Array.isArray(config) ? "a list" : JSON.stringify(config)}: a configuration is a JSON object with keys`);
-  const all = checked(config, known);
-  return all.text_config ?? all;
-}
+const ORDER = ["wrong", "unknown", "note"];
 
 /** The report on a configuration. Raises an Error of one sentence if it doesn't say what the model is.
- *  @param {Json} config @param {any} known @param {{ name?: string, length?: number }} [asked] @returns {Report} */
-export function inspect(config, known, { name, length } = {}) {
-  config = read(config, known);
-  const count = layersOf(config, known);
-  const like = own(known.classes, (config.model_type ?? "").toLowerCase().replace(/[_-]|text$/g, ""));
-  const trained = length || trainingLength(config, known);
+ *  @param {Json} all @param {any} known @param {{ name?: string, length?: number }} [asked] @returns {Report} */
+export function inspect(all, known, { name, length } = {}) {
+  if (!isMap(all)) throw new Error(`it holds ${Array.isArray(all) ? "a list" : JSON.stringify(all)}: a configuration is a JSON object with keys`);
+  const raw = textPart(all, known);
+  const part = checked(raw, known);
+  const row = rowOf(part, all, known);
+  const values = reading(part, row, known);
+  const count = layersOf(values, known);
   const kinds = new Map();
-  for (let at = 0; at < count; at++) {
-    const layer = written(config, at, like, known);
-    layer.encoding ??= like?.encoding ?? null;
-    const key = JSON.stringify(layer);
-    if (!kinds.has(key)) kinds.set(key, { layers: [], count: 0, known: layer });
-    const kind = kinds.get(key);
-    kind.layers.push(at);
-    kind.count++;
+  const add = (layer, at, side = "") => {
+    const key = JSON.stringify([layer, side]);
+    if (!kinds.has(key)) kinds.set(key, { layers: [], count: 0, known: layer, side });
+    kinds.get(key).layers.push(at);
+    kinds.get(key).count++;
+  };
+  const sides = Object.entries(row.sides ?? {});
+  for (const [side, [layers, encoding, rows]] of sides) {
+    for (let at = 0; at < (values[layers] ?? count); at++) add({ ...NOTHING, encoding, rows: values[rows] ?? null, window: 0 }, at, side);
+  }
+  for (let at = 0; at < count && !sides.length; at++) {
+    const layer = written(values, row, at, known);
+    if (layer) add(layer, at);
   }
   const made = [...kinds.values()];
-  const found = [...findings(config, made, like, known)].map(([level, code, text]) => ({ level, code, text, ...known.catalogue[code] }));
-  found.sort((a, b) => ORDER.indexOf(a.level) - ORDER.indexOf(b.level));
+  const found = new Map([...findings(all, part, row, made, known)].map((each) => [each.join("\n"), each]));
+  const sorted = [...found.values()].map(([level, code, text]) => ({ level, code, text, ...known.catalogue[code] }));
+  sorted.sort((a, b) => ORDER.indexOf(a.level) - ORDER.indexOf(b.level));
+  const [trained, limit] = [length || trainedLength(values, known), longestOf(values, known)];
   return {
-    name: name || (first([config], ["gguf", "_name_or_path", "model_type"]) ?? "this model"),
-    layers: count, length: trained, kinds: made, findings: found, limits: limits(config, made, trained), read: true, like: like?.model, unknown: !like && config.model_type,
+    name: name || (first([part, all], ["gguf", "_name_or_path", "model_type"]) ?? "this model"), layers: count, trained, limit,
+    kinds: made, findings: sorted, limits: limits(values, made, trained, limit), how: "as written",
   };
 }
 
@@ -357,22 +478,60 @@ export function inspectModel(name, known, { length } = {}) {
     return { layers: [], count, known: { ...NOTHING, ...rest, frequencies: now, trained: omega } };
   });
   const trained = length || row.length;
-  return { name, layers: row.layers, length: trained, kinds, findings: [], limits: limits({}, kinds, trained) };
+  return { name, layers: row.layers, trained, limit: null, kinds, findings: [], limits: limits({}, kinds, trained, null), how: "by the table of models" };
 }
 
-/** The configuration with only the numbers and names that `inspect` reads, but for one that may be a private folder.
- *  @param {Json} config @param {any} known */
-export function reduced(config, known) {
-  inspect(config, known);
-  return Object.fromEntries(Object.entries(read(config, known)).filter(([key]) => own(known.rules, key) && key !== "_name_or_path"));
+/** The configuration with only what `inspect` reads, but for a name that may be a private folder.
+ *  @param {Json} all @param {any} known */
+export function reduced(all, known) {
+  inspect(all, known);
+  const raw = textPart(all, known);
+  const row = rowOf(checked(raw, known), all, known);
+  const kept = [...unreadKeys(raw, row, known), ...Object.keys(row.keys ?? {}), ...Object.keys(row.says ?? {}), "seq_length", "use_dynamic_ntk"];
+  const keep = (map, path) => Object.fromEntries(Object.entries(map).flatMap(([key, value]) => {
+    const inner = isMap(value) && kept.some((name) => name.startsWith(`${path}${key}.`));
+    if (inner) return [[key, keep(value, `${path}${key}.`)]];
+    return (!path && own(known.rules, key) && key !== "_name_or_path") || kept.includes(path + key) ? [[key, value]] : [];
+  }));
+  const architectures = (Array.isArray(raw.architectures) ? raw.architectures : []).filter((name) => own(known.families, name));
+  return {
+    ...(raw.model_type ?? all.model_type ? { model_type: raw.model_type ?? all.model_type } : {}), ...keep(raw, ""),
+    ...(hasOwnCode(raw, all) ? { auto_map: { "": "" } } : {}), ...(architectures.length ? { architectures } : {}),
+  };
 }
 
-/** What is found, if anything is wrong or likely to be built wrongly, in one sentence.
+/** The main finding, in one sentence: what's wrong, or else what isn't known, or else up to what length it's safe.
  *  @param {Report} report */
-export function worst({ name, findings: found }) {
-  const bad = found.filter(({ level }) => level !== "note");
-  const more = bad.length > 1 ? ` (${bad.length - 1} more below)` : "";
-  return bad.length ? `${name}: ${bad[0].text}${more}` : "";
+export function headline(report) {
+  const { name, findings: found, how } = report;
+  for (const level of ORDER.slice(0, 2)) {
+    const worst = found.filter((each) => each.level === level);
+    if (worst.length) return `${name}: ${worst[0].text}${worst.length > 1 ? ` (${worst.length - 1} more below)` : ""}`;
+  }
+  const notes = found.length ? ` (${found.length} note${found.length > 1 ? "s" : ""} below)` : "";
+  return `${name}: ${how}, ${verdict(report)}${notes}`;
+}
+
+/** Up to what length of text all is as in training, in plain words. */
+function verdict({ trained, limit, kinds, limits: at }) {
+  const length = trained || limit;
+  const rotary = kinds.map(({ known }) => known).filter(({ encoding }) => encoding === "RoPE");
+  const ends = at.filter(([, what]) => what.startsWith("the table ends")).map(([rows]) => rows);
+  if (ends.length) return `it takes texts of up to ${grouped(Math.min(...ends))} tokens, where its table ends`;
+  if (!rotary.length) {
+    const has = [...new Set(kinds.map(({ known }) => (known.encoding === "none" ? "no encoding" : known.encoding)))].join(" and ");
+    return `no layer rotates (${has || "no attention"}), so no length brings a new angle`;
+  }
+  if (!rotary.every(({ frequencies: omega }) => omega.length)) return "its frequencies don't follow from what is written";
+  if (!length) return "its training length isn't written down, so nobody can say which angles it has met";
+  const seeing = rotary.filter(({ window }) => !(window && window <= length));
+  if (!seeing.length) return `where layers rotate, no query sees farther than ${grouped(Math.max(...rotary.map(({ window }) => window || 0)))} tokens, its window`;
+  const fresh = seeing.map((known) => ({ ...pairs(known, length), count: known.frequencies.length })).filter(({ firstNew }) => firstNew);
+  const condition = trained ? "" : `if it was trained on ${grouped(length)} tokens, its limit, it's `;
+  if (!fresh.length) return `${condition}safe at any length, because ${grouped(length)} tokens show every pair all its angles`;
+  const [{ firstNew, incomplete, count }] = fresh.sort((a, b) => a.firstNew - b.firstNew || a.incomplete.length - b.incomplete.length || a.count - b.count);
+  const which = trained ? `that training on ${grouped(length)} tokens didn't` : "that training didn't";
+  return `${condition}safe up to ${grouped(firstNew)} tokens; from there on, ${incomplete.length} of ${count} pairs show angles ${which}`;
 }
 
 /** Kinds of layers in words: a heading, and lines below it.
@@ -381,11 +540,11 @@ export function described(kind, report) {
   const { known } = kind;
   const total = Math.max(report.layers, report.kinds.reduce((sum, { count }) => sum + count, 0));
   const door = { RoPE: "query and key", ALiBi: "score", "T5's bias": "score", "Inkling's bias": "score", none: "" }[known.encoding ?? "none"] ?? "embedding";
-  const what = { null: "encoding not written down", none: "no encoding" }[known.encoding] ?? known.encoding;
-  const lines = [`${named(kind, total)}: ${what}` + (door && `, at the ${door}`)];
-  if (known.encoding === "RoPE") lines.push(rotationWords(known), ...pairWords(known, report.length));
-  if (known.rows) lines.push(`${whole(known.rows)} ${{ "T5's bias": "buckets", "Inkling's bias": "offsets" }[known.encoding] ?? "rows"}`);
-  if (known.window !== null) lines.push(known.window ? `window of ${whole(known.window)} tokens, its own included` : "no window");
+  const what = { null: "encoding", none: "no encoding" }[known.encoding] ?? known.encoding;
+  const lines = [`${named(kind, total)}: ${what}` + (door && `, at the ${door}`) + ` [${known.encoding === null ? "not known" : "written"}]`];
+  if (known.encoding === "RoPE") lines.push(rotationWords(known), ...pairWords(known, report));
+  if (known.rows) lines.push(`${grouped(known.rows)} ${{ "T5's bias": "buckets", "Inkling's bias": "offsets" }[known.encoding] ?? "rows"}` + (known.firstRow ? `, of which the first token gets row ${known.firstRow}` : ""));
+  if (known.window !== null) lines.push(known.window ? `window of ${grouped(known.window)} tokens, its own included` : "no window");
   if (known.sinks) lines.push("sinks: each head has a score that belongs to no token");
   if (known.score && !close(known.score, 1)) lines.push(`scores are multiplied by ${short(known.score, 4)} in addition to 1/√d`);
   return lines;
@@ -393,30 +552,32 @@ export function described(kind, report) {
 
 /** @param {Layer} known */
 function rotationWords({ base, rotated, firstChannel, layout }) {
-  const words = [base ? `base ${whole(base)}` : "base not written down"];
+  const words = [base ? `base ${grouped(base)}` : "base not written down"];
   const side = { null: "", 0: ", the first" }[firstChannel] ?? `, from channel ${firstChannel}`;
-  if (rotated) words.push(rotated[0] === rotated[1] ? `all ${rotated[1]} channels` : `${rotated[0]} of ${rotated[1]} channels${side}`);
+  if (!rotated) words.push("how many channels rotate isn't known");
+  else words.push(rotated[0] === rotated[1] ? `all ${rotated[1]} channels` : `${rotated[0]} of ${rotated[1]} channels${side}`);
   if (layout) words.push(layout === "interleaved" ? "pairs of neighbours" : "pairs of halves");
   return words.join("; ");
 }
 
-/** @param {Layer} known @param {number} length */
-function pairWords(known, length) {
+/** @param {Layer} known @param {Report} report */
+function pairWords(known, report) {
   const count = known.frequencies.length;
-  if (!count) return [];
+  if (!count) return ["frequencies not known"];
+  const length = report.trained || report.limit;
   const shown = [...known.frequencies.slice(0, 3), ...known.frequencies.slice(3).slice(-1)].map((omega) => short(omega, 4));
   if (count > 3) shown.splice(3, 0, "…");
   const lines = [`frequencies ${shown.join(", ")}`];
   const found = pairs(known, length || 1);
   if (length) {
-    lines.push(`within ${whole(length)} tokens, ${found.incomplete.length} of ${count} pairs complete no rotation`);
+    lines.push(`within ${grouped(length)} tokens, its ${report.trained ? "training length" : "limit"}, ${found.incomplete.length} of ${count} pairs complete no rotation`);
     const { brakes } = found;
     const range = brakes.length > 1 ? `pairs ${brakes[0]} to ${brakes.at(-1)}, which complete` : `pair ${brakes[0]}, which completes`;
     if (brakes.length) lines.push(`suspects, as in chapters 13 and 18: ${range} between 1/4 and 1/2 of one`);
   }
   const [kind, factor, original] = known.stretch;
   if (kind !== "none") {
-    lines.push(`stretched: ${kind}, by ${short(factor)}` + (original ? ` from ${whole(original)} tokens` : ""));
+    lines.push(`stretched: ${kind}, by ${short(factor)}` + (original ? ` from ${grouped(original)} tokens` : ""));
     if (known.trained.length) {
       const [least, most] = [Math.min(...found.slowed), Math.max(...found.slowed)].map((by) => short(by, 3));
       lines.push(["longrope", "divisors"].includes(kind)

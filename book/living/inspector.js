@@ -1,6 +1,6 @@
 // The inspector: which pairs of a model rotate fully in a text of some length, and which reach angles that training didn't show.
 // Readers choose a model or paste its configuration, which is read here and sent nowhere.
-import { described, inspect, inspectModel, pairs, reduced, worst } from "./configuration.js";
+import { described, headline, inspect, inspectModel, pairs, reduced } from "./configuration.js";
 import { clip, counted, escaped, written } from "./draw.js";
 
 const [FROM, TO] = [4, 2 ** 24]; // tokens
@@ -13,6 +13,7 @@ const LARGE = 1_000_000; // characters; a configuration has some thousand
 const COMMAND = "python -m posenc_course inspect config.json";
 const LEGEND = [["old", "less than a circle"], ["blue", "a full circle"], ["vermillion", "angles that training didn’t show"]];
 
+const lengthOf = (report) => report?.trained || report?.limit;
 const tokens = (count) => `${written(count)} tokens`;
 const range = (list) => (list.length > 1 ? `${list[0]} to ${list.at(-1)}` : `${list[0]}`);
 
@@ -44,25 +45,6 @@ function reportOf({ model, config, trained }, own) {
   return own.last;
 }
 
-/** The main finding, in one sentence, and whether anything else is wrong. */
-function finding(report) {
-  return worst(report) || lengthsOf(report) + (report.read ? " No value contradicts another." : "");
-}
-function lengthsOf(report) {
-  const { name, length } = report;
-  const rotary = rotaryOf(report);
-  const [limit] = report.limits;
-  if (!rotary.length && isRotary(report)) return `${name}: its frequencies don’t follow from what is written here, so no pair is drawn.`;
-  if (!rotary.length) return limit ? `${name}: at ${tokens(limit[0])}, ${limit[1]}.` : `${name}: no layer rotates, so there are no pairs to draw.`;
-  if (!length) return `${name}: its training length isn’t known here: set it to see which angles it has met.`;
-  const [first] = rotary.filter(({ known }) => !(known.window && known.window <= length)).map(({ known }) => pairs(known, length))
-    .sort((a, b) => (a.firstNew ?? Infinity) - (b.firstNew ?? Infinity));
-  if (!first) return `${name}: no query sees farther than training did, because every layer that rotates has a window.`;
-  const { firstNew, incomplete, slowed } = first;
-  if (!firstNew) return `${name}: every pair completes a circle within ${tokens(length)}, so training showed all angles.`;
-  if (firstNew > length) return `${name}: its stretching moves the first angle that training didn’t show from ${written(length)} to ${tokens(firstNew)}.`;
-  return `${name}: beyond ${tokens(length)}, taken as its training length, ${incomplete.length} of ${counted(slowed.length, "pair")} reach angles that training didn’t show.`;
-}
 const unstretched = (known) => ({ ...known, frequencies: known.trained.length ? known.trained : known.frequencies, trained: [], far: [] });
 
 /** Where each pair completes its circle, and where its angles begin that training didn't show. */
@@ -82,13 +64,14 @@ function bars(rows, reach, ends) {
   return [xs, ys];
 }
 
+const LEVELS = { wrong: "Wrong", unknown: "Not known", note: "Note" };
 const item = (html) => `<li>${html}</li>`;
 function reportInHtml(report, { model }, own) {
   const root = document.documentElement.dataset.content_root ?? "";
   const link = (address, words) => `<a href="${escaped(address)}">${words}</a>`;
   const found = report.findings.map(({ level, text, symptom, page, thread }) => {
     const links = [link(`${root}book/${page.replace(/(?=#|$)/, ".html")}`, "why"), link(thread, "a report of it")].join(", ");
-    return `<p><strong>${level === "wrong" ? "Wrong" : "Careful"}:</strong> ${escaped(text)}. What you’d see: ${escaped(symptom)} (${links}).</p>`;
+    return `<p><strong>${LEVELS[level]}:</strong> ${escaped(text)}. What you’d see: ${escaped(symptom)} (${links}).</p>`;
   });
   const kinds = report.kinds.map((kind) => {
     const [head, ...lines] = described(kind, report).map(escaped);
@@ -96,10 +79,9 @@ function reportInHtml(report, { model }, own) {
   });
   const limits = report.limits.map(([at, what]) => item(escaped(`${tokens(at)}: ${what}`)));
   const grows = limits.length ? `<p>As texts grow:</p><ul>${limits.join("")}</ul>` : "";
-  const unknown = report.unknown ? `<p>Unknown type ${escaped(report.unknown)}: this is what the file says.</p>` : "";
   const source = own.data.inspector.released[model]?.source;
   const from = source ? `Its configuration is ${link(source, "a published one")}. ` : "";
-  return `${found.join("")}${unknown}<ul>${kinds.join("")}</ul>${grows}<p>${from}The class may do something else. This builds it: <code>${COMMAND}</code></p>`;
+  return `${found.join("")}<ul>${kinds.join("")}</ul>${grows}<p>${from}The class may do something else. This builds it: <code>${COMMAND}</code></p>`;
 }
 
 /** The kinds of layers that rotate, those first that see farthest. */
@@ -133,7 +115,7 @@ export const figure = {
     n: { label: "Length of the text", values: LENGTHS, value: 131_072, show: tokens },
     trained: {
       label: "Training length", values: [0, ...quarters(512, 2 ** 20)], value: 0,
-      show: (value, state, own) => (value || own.last?.length ? written(value || own.last.length) : "not written"),
+      show: (value, state, own) => (value || lengthOf(own.last) ? written(value || lengthOf(own.last)) : "not written"),
     },
     before: { label: "Frequencies", options: { no: "stretched", yes: "as trained" }, value: "no", when: isStretched },
     text: {
@@ -170,7 +152,7 @@ export const figure = {
     const report = reportOf(state, own);
     const kind = chosen(state, own);
     const problem = ownOf(state, own)?.problem;
-    own.finding = problem || (state.model === OWN && !state.config ? "Paste a config.json below, or drop the file there." : finding(report));
+    own.finding = problem || (state.model === OWN && !state.config ? "Paste a config.json below, or drop the file there." : headline(report));
     own.report = reportInHtml(report, state, own);
 
     const { width } = stage;
@@ -184,7 +166,7 @@ export const figure = {
     }
     const top = phone ? 34 : 16;
     const stretched = isStretched(state, own) && state.before === "no";
-    const { length } = report;
+    const length = lengthOf(report);
     const known = kind && (stretched ? kind.known : unstretched(kind.known));
     const rows = known ? drawnOf(known, length) : [];
     const last = Math.max(rows.length - 1, 1);
@@ -203,13 +185,12 @@ export const figure = {
     if (!rows.length) axes.text(1024, 0.5, none, "", "middle", [0, 4]);
     if (length && rows.length) {
       axes.rule({ x: length }, "dashed");
-      axes.text(length, last + 0.5, "training length", "halo number", "end", [-5, -6]);
+      axes.text(length, last + 0.5, report.trained ? "training length" : "limit", "halo number", "end", [-5, -6]);
     }
     axes.rule({ x: state.n });
     axes.handle("n", state.n, last + 0.5, LENGTHS);
 
-    const like = report.like && isRotary(report) ? `; choose ${report.like} to see its class’s pairs` : "";
-    if (!rows.length) return problem ? `${problem} The picture still shows ${report.name}.` : `There are no pairs to draw${like}.`;
+    if (!rows.length) return problem ? `${problem} The picture still shows ${report.name}.` : "There are no pairs to draw.";
     const which = (test) => [...rows.keys()].filter((i) => test(rows[i]));
     const farthest = Math.min(state.n, reach);
     const full = which((row) => row.fresh === Infinity && row.full <= farthest);

@@ -3,18 +3,31 @@
     python -m posenc_course inspect config.json
 
 A configuration alone can mislead: a base may be written down where nothing rotates, or under a name that nobody reads. So where
-transformers is installed, its class is built with few channels and random weights, and the rotation of each layer is read off
-from what it does to unit vectors. What is written and what is done are then compared, and a difference is the first line.
+transformers is installed, its class reads the configuration, is built with few channels and random weights, and the rotation of
+each layer is read off from what it does to unit vectors. Each statement says how it's known: done by the class, written in the
+file by the rules of its type, or not known. Only what's proved is called wrong.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from posenc_course.inspector._breaking import CATALOGUE, Finding, Pairs, findings, limits, pairs
-from posenc_course.inspector._knowing import Kind, Knowledge, alike, by_parts, done, like, of_table, written
-from posenc_course.inspector._probing import NotProbed, Probe, probe
-from posenc_course.inspector._reading import checked, first, load_configurations, number_of_layers, read_config, training_length
-from posenc_course.inspector._saying import FROM_TABLE, Report
+from posenc_course.inspector.config import (
+    checked,
+    first,
+    has_own_code,
+    load_configurations,
+    longest,
+    number_of_layers,
+    read_config,
+    reading,
+    row_of,
+    text_part,
+    trained_length,
+)
+from posenc_course.inspector.findings import CATALOGUE, LEVELS, Case, Finding, Pairs, findings, limits, pairs
+from posenc_course.inspector.layers import Kind, Knowledge, alike, done, of_table, written
+from posenc_course.inspector.probe import Library, NotProbed, Probe, probe, read_by_library
+from posenc_course.inspector.report import FROM_TABLE, Report
 from posenc_course.models import find_model
 
 __all__ = [
@@ -36,59 +49,83 @@ def inspect(config: Mapping[str, Any], *, name: str = "", length: int | None = N
     """Read a configuration, run its class if transformers has it, and compare the two.
 
     Args:
-        config: the keys and values of a config.json; if a part `text_config` has them, it is read instead.
+        config: the keys and values of a config.json; if a part of it describes the layers that read text, that is read.
         name: what to call the model.
         length: the training length in tokens, if you know better than the configuration.
-        run: whether to build and run the class.
+        run: whether to let transformers read it, and to build and run the class.
 
     Raises ValueError if the configuration doesn't say what the model is, or if a value can't be what it says.
     """
     if not isinstance(config, Mapping):
         raise ValueError(f"config must be a mapping, got {config!r}: give what is in a config.json")
-    as_given, config = config, checked(config)
-    if "text_config" in config:
-        as_given, config = as_given["text_config"], config["text_config"]
-    number = number_of_layers(config)
-    found, unprobed = _probed(as_given, number, run)  # what a class thinks of other values is a finding
-    trained_on = length or training_length(config)
-    kinds: dict[tuple[Knowledge, Knowledge | None], list[int]] = {}
-    for at in range(number):
-        expected = written(config, at)
-        does = done(found, at, expected) if found else None
+    whole, part = config, text_part(config)
+    stated = checked(part)
+    row = row_of(stated, whole)
+    library, found, unprobed = _by_class(part, whole, run)
+    values = _values(stated, row, library)
+    number = number_of_layers(values)
+    kinds: dict[tuple[Knowledge, Knowledge | None, str], list[int]] = {}
+    for side, at, expected in _layers(values, row, number):
+        does = done(found, at, expected, side) if found else None
         if does or not found:  # otherwise, it's a layer without attention
-            both = next((kind for kind in kinds if alike(kind, (expected, does))), (expected, does))
+            both = next((kind for kind in kinds if alike(kind, (expected, does, side))), (expected, does, side))
             kinds.setdefault(both, []).append(at)
     made = tuple(Kind(tuple(layers), len(layers), *both) for both, layers in kinds.items())
-    found_here = findings(config, made, found, unprobed, like(config))
-    order = ("wrong", "warning", "note")
+    refused = unprobed if "refuses it" in unprobed else ""
+    case = Case(whole, stated, row, made, library, found, refused)
+    given = {(each.level, each.code, each.text): each for each in findings(case)}
+    lengths = reading(stated, row)  # a class's default says nothing of what this model was trained on
+    trained, most = length or trained_length(lengths), longest(lengths)
     return Report(
-        name or first([config], "gguf", "_name_or_path", "model_type") or "this model",
+        name or first([part, whole], "gguf", "_name_or_path", "model_type") or "this model",
         found.name if found else "",
         number,
-        trained_on,
+        trained,
+        most,
         made,
-        tuple(sorted(found_here, key=lambda finding: order.index(finding.level))),
-        tuple(sorted({*limits(config, made, trained_on)})),
+        tuple(sorted(given.values(), key=lambda finding: LEVELS.index(finding.level))),
+        tuple(sorted({*limits(values, made, trained, most)})),
         unprobed,
     )
 
 
-def _probed(config: Mapping[str, Any], number: int, run: bool) -> tuple[Probe | None, str]:
-    """What the class did, or why nothing is known of it."""
+def _values(part: Mapping[str, Any], row: Mapping[str, Any], library: Library | None) -> dict[str, Any]:
+    """The values by their usual names; as the class reads them, if it does."""
+    if library:
+        try:
+            return reading(part, row, library.values)
+        except ValueError:  # a class may keep things under the usual names that are something else
+            pass
+    return reading(part, row)
+
+
+def _layers(values: Mapping[str, Any], row: Mapping[str, Any], number: int) -> Iterator[tuple[str, int, Knowledge]]:
+    """The layers with attention: their side, if two sides differ, their number, and what is written of them."""
+    for side, (layers, encoding, rows) in row.get("sides", {}).items():
+        yield from (
+            (side, at, Knowledge(encoding, rows=values.get(rows), window=0)) for at in range(values.get(layers, number))
+        )
+    if not row.get("sides"):
+        expected = ((at, written(values, row, at)) for at in range(number))
+        yield from (("", at, each) for at, each in expected if each)
+
+
+def _by_class(part: Mapping[str, Any], whole: Mapping[str, Any], run: bool) -> tuple[Library | None, Probe | None, str]:
+    """How the class reads it and what it did, or why nothing is known of that."""
+    library = None
     try:
         if not run:
             raise NotProbed("you asked for the configuration alone")
-        if "gguf" in config:
+        if "gguf" in part:
             raise NotProbed("a GGUF file is read by llama.cpp, not by transformers")
-        found = probe(config)
+        if has_own_code(whole, part):
+            raise NotProbed("the model brings its own code, which wasn't run")
+        library = read_by_library(part, whole)
+        found = probe(library, part)
     except NotProbed as error:
-        return None, str(error)
-    attending = [layer for layer in found.layers.values() if layer.width]
-    # Recurrent layers may take positions with gaps for several texts.
-    hidden = found.uses_positions and len(attending) == number and not any(layer.rotation for layer in attending)
-    if found.failed or (not by_parts(found) and (hidden or not attending)):
-        return None, found.failed or f"{found.name} has no attention whose positions the probe can follow"
-    return found, ""
+        return library, None, str(error)
+    unseen = found.unseen(number_of_layers(reading(part, {}, library.values)))
+    return library, None if unseen else found, unseen
 
 
 def inspect_model(name: str) -> Report:
@@ -100,6 +137,8 @@ def inspect_model(name: str) -> Report:
     layers = [kind.released.layers or kind.default.layers or (0, 0) for kind in model.attention]
     made = tuple(Kind((), count, of_table(kind), None) for (count, _), kind in zip(layers, model.attention, strict=True))
     lengths = [kind.released.scaling.original_length for kind in model.attention if kind.released.scaling]
-    trained_on = next(filter(None, lengths), None)
+    trained = next(filter(None, lengths), None)
     number = max(whole for _, whole in layers)
-    return Report(name, model.config, number, trained_on, made, (), tuple(sorted({*limits({}, made, trained_on)})), FROM_TABLE)
+    return Report(
+        name, model.config, number, trained, None, made, (), tuple(sorted({*limits({}, made, trained, None)})), FROM_TABLE
+    )

@@ -25,11 +25,17 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from transformers import CONFIG_MAPPING
+
 from posenc_course._system import write_whole
+from posenc_course.inspector.config import NAMES, RULES, tables
+from posenc_course.inspector.layers import Knowledge, done
+from posenc_course.inspector.probe import NotProbed, _code, _mentions, probe, read_by_library
 from posenc_course.models import last_look, load_models
 
 ROOT = Path(__file__).resolve().parents[2]
 STORED = ROOT / "posenc_course" / "data" / "models.json"
+CLASSES = STORED.with_name("classes.json")
 ATTENTION = re.compile(r"^class \w*Attention\w*\(", re.MULTILINE)
 CLASS = re.compile(r"^class (\w+Config)\(", re.MULTILINE)
 
@@ -89,11 +95,123 @@ def leave_out(library: Path, reason: str, names: list[str]) -> None:
     store(left_out={each: kept for each, kept in left_out.items() if kept})
 
 
+# ── classes ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+# What a row keeps of a class's own defaults, which hold where a file has no such key.
+STARTS: dict[str, dict[str, Any]] = {  # what a class can't be built without
+    "dbrx": {"attn_config": {"clip_qkv": 8, "rope_theta": 10_000}},
+    "deepseek_v2": {"n_group": 1, "topk_group": 1, "num_experts_per_tok": 1},
+    "hunyuan_v1_dense": {"head_dim": 128},
+    "hunyuan_v1_moe": {"head_dim": 128},
+    "esm": {"vocab_size": 33, "pad_token_id": 1, "mask_token_id": 32},
+    "glm4v_moe_text": {"rope_parameters": {"rope_type": "default", "rope_theta": 10_000, "mrope_section": [8, 12, 12]}},
+    "glm4v_text": {"rope_parameters": {"rope_type": "default", "rope_theta": 10_000, "mrope_section": [8, 12, 12]}},
+}
+OF_LIBRARY = {"default_theta", "mrope_section", "position_ids", "standardize_rope_params", "validate_rope"}
+KEPT = ("layers", "heads", "hidden", "windows")
+ALSO: tuple[str, ...] = (
+    "head_dim",
+    "global_head_dim",
+    "qk_rope_head_dim",
+    "qk_nope_head_dim",
+    "use_sliding_window",
+    "max_window_layers",
+)
+ALSO += ("local_attention", "cross_attention_layers", "relative_attention_num_buckets")
+
+
+def class_row(kind: str) -> dict[str, Any] | None:
+    """What the inspector keeps of the class of this model type, measured by its defaults; None if it reads no text."""
+    config = {"model_type": kind} | STARTS.get(kind, {})
+    try:
+        library = read_by_library(config, config)
+        found = probe(library, config if library.config.model_type == kind else library.config.to_dict())
+    except NotProbed:
+        return None
+    asked, code = library.config, _code(library.config)
+    if found.unseen(asked.num_hidden_layers):
+        return None
+    if asked.model_type != kind and asked.model_type in CONFIG_MAPPING:
+        return {"as": asked.model_type}
+    native = asked.attribute_map or {}
+    keys = [key for name in KEPT for key in NAMES[name]] + [*ALSO]
+    names = {native.get(key, key) for key in keys} & {*RULES} & library.values.keys()
+    defaults: dict[str, Any] = {
+        key: value for key in sorted(names) if isinstance(value := getattr(type(asked), key, None), int | float | list)
+    }
+    layers = {at: known for at in range(asked.num_hidden_layers) if (known := done(found, at, Knowledge("RoPE")))}
+    rotary = [known for known in layers.values() if known.encoding == "RoPE"]
+    types = library.values.get("layer_types") or getattr(asked, "layers_block_type", None)
+    row: dict[str, Any] = {"name": found.name, "encodings": sorted({str(known.encoding) for known in layers.values()})}
+    if rotary:
+        rope = library.values.get("rope_parameters") or {}
+        narrow, wide = (next((rope[t] for t in NAMES[n] if isinstance(rope.get(t), dict)), rope) for n in ("narrow", "wide"))
+        narrow, wide = ({key: value for key, value in part.items() if key != "type"} for part in (narrow, wide))
+        if narrow | {"rope_theta": 0} != wide | {"rope_theta": 0}:
+            defaults["rope_parameters"] = {"sliding_attention": narrow, "full_attention": wide}
+        else:
+            defaults["rope_theta"] = wide.get("rope_theta") or library.values.get("rope_theta")
+            defaults["partial_rotary_factor"] = wide.get("partial_rotary_factor")
+            if narrow.get("rope_theta") != wide.get("rope_theta"):
+                defaults["rope_local_base_freq"] = narrow.get("rope_theta")
+        row["layout"] = rotary[0].layout if len({known.layout for known in rotary}) == 1 else None
+        row["last"] = bool(rotary[0].first_channel) and not library.values.get("qk_rope_head_dim")
+    if isinstance(types, list) and len({*types}) > 1:
+        row["types"] = period(types)
+        attending = {types[at] for at in layers if layers[at].encoding != "none"}
+        row["without"] = sorted({types[at] for at in layers} - attending)
+    turning = [layers[at].encoding != "none" for at in layers]
+    if len({*turning}) > 1 and not row.get("without"):
+        row["rotates"] = period(turning)
+    if any(known.first_row for known in layers.values()):
+        row["first_row"] = max(known.first_row for known in layers.values())
+    rows = [known.rows for known in layers.values() if known.encoding == "learned table" and known.rows]
+    if rows and getattr(asked, "max_position_embeddings", None):
+        row["more_rows"] = rows[0] - asked.max_position_embeddings
+    row["also"] = sorted(names_in(code) - {*RULES})
+    row["defaults"] = {key: value for key, value in defaults.items() if value is not None}
+    row = {key: value for key, value in row.items() if value not in (None, [], {}, 0)}
+    return row | {"reads": [key for key in tables()["by_class"] if key in native or _mentions(code, key)]}
+
+
+def names_in(code: str) -> set[str]:
+    """What a class's code reads that looks like positions."""
+    config = r'config\.(\w+)|config, "(\w+)"|kwargs\.\w+\("(\w+)"|^    (\w+): '
+    names = {name for found in re.findall(config, code, re.MULTILINE) for name in found if name} - OF_LIBRARY
+    return {name for name in names if re.search(tables()["like_positions"], name)}
+
+
+def period(values: list[Any]) -> list[Any]:
+    """The shortest beginning that repeats."""
+    sizes = range(1, len(values) + 1)
+    return next(values[:size] for size in sizes if all(value == values[at % size] for at, value in enumerate(values)))
+
+
+def store_classes() -> None:
+    rows = {}
+    for kind in sorted(CONFIG_MAPPING):
+        try:
+            row = class_row(kind)
+        except Exception as error:  # a class may do anything
+            print(f"{kind}: {type(error).__name__}: {error}", file=sys.stderr)
+            row = None
+        if row:
+            rows[kind] = row
+    lines = ",\n".join(f"{json.dumps(kind)}: {json.dumps(row)}" for kind, row in rows.items())
+    write_whole(CLASSES, f"{{\n{lines}\n}}\n".encode())
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--leave-out", nargs="+", metavar=("REASON", "FOLDER"), help="say why models aren't in the table")
     parser.add_argument("--looked", action="store_true", help="store that everything has been looked at")
+    parser.add_argument(
+        "--classes", action="store_true", help="measure the classes that the inspector knows without running them"
+    )
     options = parser.parse_args()
+    if options.classes:
+        store_classes()
+        return 0
     if options.leave_out:
         leave_out(library(), options.leave_out[0], options.leave_out[1:])
         return 0

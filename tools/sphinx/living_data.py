@@ -22,8 +22,8 @@ from posenc_course.experiment.config import Config, build_scheme
 from posenc_course.experiment.corpus import DATA
 from posenc_course.experiment.evaluation import pieces
 from posenc_course.experiment.recital import NUMBERS
-from posenc_course.inspector import CATALOGUE, _reading, inspect_model, load_configurations
-from posenc_course.inspector._knowing import class_key, default_bases, layout_of
+from posenc_course.inspector import inspect_model, load_configurations
+from posenc_course.inspector.config import RULES, tables
 from posenc_course.models import Model, load_models
 from posenc_course.relative import T5Positions
 from posenc_course.rope import RotaryPositions
@@ -101,37 +101,10 @@ def words(count: int = 4000) -> list[str]:
 
 def inspector_tables() -> dict[str, Any]:
     """What the inspector in the page knows: the package's names, findings and table of models, and released configurations."""
-    models = load_models()
-    return {
-        "catalogue": {code: dict(zip(("symptom", "page", "thread"), words, strict=True)) for code, words in CATALOGUE.items()},
-        "rules": _reading.RULES,
-        "layers": _reading.LAYERS,
-        "heads": _reading.HEADS,
-        "hidden": _reading.HIDDEN,
-        "lengths": _reading.LENGTHS,
-        "keys": _reading.KEYS,
-        "always": sorted(_reading.ALWAYS),
-        "bases": _reading.BASES,
-        "localBases": _reading.LOCAL_BASES,
-        "wide": _reading.WIDE,
-        "narrow": _reading.NARROW,
-        "classes": {class_key(each): _class(each) for each in reversed(models) if each.config},
-        "table": {model.name: _row(model) for model in models},
+    return tables() | {
+        "rules": RULES,
+        "table": {model.name: _row(model) for model in load_models()},
         "released": load_configurations(),
-    }
-
-
-def _class(model: Model) -> dict[str, Any]:
-    """What is known of a class: its layers' encodings, layout and default bases, and whether only some of them have windows."""
-    encodings = sorted({kind.encoding for kind in model.attention})
-    return {
-        "model": model.name,
-        "name": model.config.removesuffix("Config"),
-        "encodings": encodings,
-        "encoding": "RoPE" if "RoPE" in encodings else encodings[0] if len(encodings) == 1 else None,
-        "layout": layout_of(model),
-        "bases": default_bases(model),
-        "mixed": len({bool(kind.default.window) for kind in model.attention}) > 1,
     }
 
 

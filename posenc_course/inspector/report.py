@@ -7,36 +7,72 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 
-from posenc_course.inspector._breaking import Finding, pairs, which
-from posenc_course.inspector._knowing import Kind, Knowledge, alike
+from posenc_course.inspector.findings import LEVELS, Finding, pairs, which
+from posenc_course.inspector.layers import Kind, Knowledge, alike
 
 FROM_TABLE = "these are the values of the table of models"
 
 
 @dataclass(frozen=True)
 class Report:
-    """What `inspect` found. `training_length` is in tokens; `unprobed` says why the class wasn't run, or is empty if it was."""
+    """What `inspect` found. `training_length`, before any stretching, and `limit` are in tokens; `unprobed` says why the class
+    wasn't run, or is empty if it was.
+    """
 
     name: str
     class_name: str
     layers: int
     training_length: int | None
+    limit: int | None
     kinds: tuple[Kind, ...]
     findings: tuple[Finding, ...]
     limits: tuple[tuple[int, str], ...]
     unprobed: str
 
     def headline(self) -> str:
-        """The main finding, in one sentence."""
-        worst = [each for level in ("wrong", "warning") for each in self.findings if each.level == level]
-        if worst:
-            more = f" ({len(worst) - 1} more below)" if len(worst) > 1 else ""
-            return f"{self.name}: {worst[0].text}{more}"
-        if self.unprobed == FROM_TABLE:
-            return f"{self.name}: what the table of models says"
+        """The main finding, in one sentence: what's wrong, or else what isn't known, or else up to what length it's safe."""
+        for level in LEVELS[:2]:
+            worst = [each for each in self.findings if each.level == level]
+            if worst:
+                more = f" ({len(worst) - 1} more below)" if len(worst) > 1 else ""
+                return f"{self.name}: {worst[0].text}{more}"
+        how = f"as {self.class_name} does it"
         if self.unprobed:
-            return f"{self.name}: nothing in the configuration contradicts itself, but no class was run ({self.unprobed})"
-        return f"{self.name}: the class {self.class_name} does what the configuration says"
+            how = "by the table of models" if self.unprobed == FROM_TABLE else "as written"
+        notes = f" ({len(self.findings)} note{'s' if len(self.findings) > 1 else ''} below)" if self.findings else ""
+        return f"{self.name}: {how}, {self.verdict()}{notes}"
+
+    def verdict(self) -> str:
+        """Up to what length of text all is as in training, in plain words."""
+        length = self.training_length or self.limit
+        rotary = [kind.known for kind in self.kinds if kind.known.encoding == "RoPE"]
+        ends = [at for at, what in self.limits if what.startswith("the table ends")]
+        if ends:
+            return f"it takes texts of up to {min(ends):,} tokens, where its table ends"
+        if not rotary:
+            has = " and ".join(dict.fromkeys(str(kind.known.encoding).replace("none", "no encoding") for kind in self.kinds))
+            return f"no layer rotates ({has or 'no attention'}), so no length brings a new angle"
+        if not all(known.frequencies for known in rotary):
+            return "its frequencies don't follow from what is written"
+        if not length:
+            return "its training length isn't written down, so nobody can say which angles it has met"
+        seeing = [known for known in rotary if not 0 < (known.window or 0) <= length]
+        if not seeing:
+            most = max(known.window or 0 for known in rotary)
+            return f"where layers rotate, no query sees farther than {most:,} tokens, its window"
+        found = [(known, pairs(known, length)) for known in seeing]
+        new = [(each.first_new, len(each.incomplete), len(known.frequencies)) for known, each in found if each.first_new]
+        condition = "" if self.training_length else f"if it was trained on {length:,} tokens, its limit, it's "
+        if not new:
+            return f"{condition}safe at any length, because {length:,} tokens show every pair all its angles"
+        at, count, number = min(new)
+        which = f"that training on {length:,} tokens didn't" if self.training_length else "that training didn't"
+        return f"{condition}safe up to {at:,} tokens; from there on, {count} of {number} pairs show angles {which}"
+
+    def status(self) -> int:
+        """The exit status: 1 if something is wrong, 3 if something that matters isn't known, and otherwise 0."""
+        levels = {finding.level for finding in self.findings}
+        return 1 if "wrong" in levels else 3 if "unknown" in levels else 0
 
     def text(self) -> str:
         """The report for people. Its first line is the headline; the others have at most 80 characters."""
@@ -45,7 +81,8 @@ class Report:
 
     def as_json(self) -> str:
         """The report for programs."""
-        return json.dumps({"headline": self.headline()} | asdict(self), indent=1, ensure_ascii=False)
+        kinds = [asdict(kind) | {"evidence": kind.evidence} for kind in self.kinds]
+        return json.dumps({"headline": self.headline()} | asdict(self) | {"kinds": kinds}, indent=1, ensure_ascii=False)
 
 
 def _wrapped(line: str) -> list[str]:
@@ -70,9 +107,10 @@ def _lines(report: Report) -> Iterator[str]:
         wide = max(len(f"{length:,}") for length, _ in report.limits)
         for length, what in report.limits:
             yield f"  {length:>{wide},} tokens: {what}"
+    yield ""
+    yield "done: measured on the class, built small. written: read from the file by the rules of this type of model."
     if report.unprobed:
-        yield ""
-        yield f"The class wasn't run: {report.unprobed}."
+        yield f"No class was run: {report.unprobed}."
 
 
 def _of_kind(kind: Kind, report: Report) -> Iterator[str]:
@@ -80,14 +118,14 @@ def _of_kind(kind: Kind, report: Report) -> Iterator[str]:
     total = max(report.layers, sum(each.count for each in report.kinds))
     doors = {"RoPE": "query and key", "ALiBi": "score", "T5's bias": "score", "Inkling's bias": "score", "none": ""}
     door = doors.get(known.encoding or "none", "embedding")
-    what = {None: "encoding not written down", "none": "no encoding"}.get(known.encoding, str(known.encoding))
-    yield f"{which(kind, total)}: {what}" + (f", at the {door}" if door else "")
+    what = {None: "encoding", "none": "no encoding"}.get(known.encoding, str(known.encoding))
+    yield f"{which(kind, total)}: {what}" + (f", at the {door}" if door else "") + f" [{kind.evidence}]"
     if known.encoding == "RoPE":
         yield "  " + "; ".join(_rotation_words(known))
-        yield from (f"  {line}" for line in _pair_words(known, report.training_length))
+        yield from (f"  {line}" for line in _pair_words(known, report))
     if known.rows:
         what = {"T5's bias": "buckets", "Inkling's bias": "offsets"}.get(known.encoding or "", "rows")
-        yield f"  {known.rows:,} {what}"
+        yield f"  {known.rows:,} {what}" + (f", of which the first token gets row {known.first_row}" if known.first_row else "")
     if known.window is not None:
         yield "  " + (f"window of {known.window:,} tokens, its own included" if known.window else "no window")
     if known.sinks:
@@ -98,7 +136,9 @@ def _of_kind(kind: Kind, report: Report) -> Iterator[str]:
 
 def _rotation_words(known: Knowledge) -> Iterator[str]:
     yield f"base {known.base:,.0f}" if known.base else "base not written down"
-    if known.rotated:
+    if known.rotated is None:
+        yield "how many channels rotate isn't known"
+    else:
         rotated, width = known.rotated
         sides = {None: "", 0: ", the first"}
         side = sides.get(known.first_channel, f", from channel {known.first_channel}")
@@ -107,16 +147,19 @@ def _rotation_words(known: Knowledge) -> Iterator[str]:
         yield "pairs of neighbours" if known.layout == "interleaved" else "pairs of halves"
 
 
-def _pair_words(known: Knowledge, length: int | None) -> Iterator[str]:
+def _pair_words(known: Knowledge, report: Report) -> Iterator[str]:
     if not known.frequencies:
+        yield "frequencies not known"
         return
+    length = report.training_length or report.limit
     number = len(known.frequencies)
     shown = [f"{omega:.4g}" for omega in (*known.frequencies[:3], *known.frequencies[3:][-1:])]
     yield "frequencies " + ", ".join([*shown[:3], *(["…"] if number > 3 else []), *shown[3:]])
     if length:
         found = pairs(known, length)
         slow = len(found.incomplete)
-        yield f"within {length:,} tokens, {slow} of {number} pairs complete no rotation"
+        which = "its training length" if report.training_length else "its limit"
+        yield f"within {length:,} tokens, {which}, {slow} of {number} pairs complete no rotation"
         if found.brakes:
             yield f"  suspects, as in chapters 13 and 18: {_range(found.brakes)} between 1/4 and 1/2 of one"
     kind, factor, original = known.stretch

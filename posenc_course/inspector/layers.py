@@ -1,24 +1,22 @@
 """What a layer knows about position, as a configuration has it, as its class does it, or as the table of models has it."""
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from posenc_course.inspector._probing import Probe
-from posenc_course.inspector._reading import (
-    NARROW,
-    WIDE,
-    first,
+from posenc_course.inspector.config import (
+    NAMES,
     longest,
     of_latent_attention,
     rope_settings,
     turned_off,
     type_of,
+    window_of,
 )
-from posenc_course.models import LayerKind, Model, Scaling, Settings, load_models
+from posenc_course.inspector.probe import Probe
+from posenc_course.models import LayerKind, Scaling, Settings
 from posenc_course.sinusoidal import frequencies
 
 
@@ -39,6 +37,7 @@ class Knowledge:
         attention_factor: multiplies both query and key.
         window: how many tokens a query can see, itself included; 0 if there is no limit.
         rows: of a table, or the buckets of T5's bias, or the offsets of Inkling's.
+        first_row: the row of a table that the first token gets.
         sinks: whether heads have a learned score that belongs to no token.
         score: what scores are multiplied by beside 1/√d.
     """
@@ -55,6 +54,7 @@ class Knowledge:
     attention_factor: float = 1.0
     window: int | None = None
     rows: int | None = None
+    first_row: int = 0
     sinks: bool | None = None
     score: float | None = None
 
@@ -63,13 +63,19 @@ class Knowledge:
 class Kind:
     """Layers that are alike: what the configuration says of them, and what the class does, if it was run.
 
-    `layers` are their numbers, or empty if only their `count` is known.
+    `layers` are their numbers, or empty if only their `count` is known; `side` is "encoder" or "decoder" if the two differ.
     """
 
     layers: tuple[int, ...]
     count: int
     written: Knowledge
     done: Knowledge | None
+    side: str = ""
+
+    @property
+    def evidence(self) -> str:
+        """How this is known: "done" by the class, "written" in the file by the rules of its type, or "not known"."""
+        return "done" if self.done else "written" if self.written.encoding else "not known"
 
     @property
     def known(self) -> Knowledge:
@@ -108,74 +114,59 @@ def of_table(kind: LayerKind) -> Knowledge:
     return _of_settings(kind.encoding, replace(kind.default, **released), layout=kind.layout, sinks=kind.sinks)
 
 
-def like(config: Mapping[str, Any]) -> Model | None:
-    """The model of the table with the same class: gpt_neox is GPTNeoXConfig."""
-    kind = re.sub(r"[_-]|text$", "", config.get("model_type", "").lower())
-    return next((model for model in load_models() if kind and kind == class_key(model)), None)
-
-
-def class_key(model: Model) -> str:
-    """The name of a model's class as `like` compares it: gptneox for GPTNeoXConfig. Empty if transformers has none."""
-    return re.sub(r"(Text)?Config$|_", "", model.config).lower()
-
-
-def default_bases(model: Model) -> str:
-    """The bases that a class takes if the configuration has none, in words; empty if they weren't looked up."""
-    bases = {bool(kind.default.window): kind.default.base for kind in model.attention if kind.default.base}
-    words = [f"{base:,.0f}" for base in dict.fromkeys(bases.values()) if base]
-    if len(words) == 2 and set(bases) == {False, True}:
-        return f"{bases[False]:,.0f} by default, and {bases[True]:,.0f} in layers with a window"
-    return f"{' or '.join(words)} by default" if words else ""
-
-
-def layout_of(model: Model) -> str | None:
-    """How a class pairs the channels, if all its layers do it alike."""
-    layouts = {kind.layout for kind in model.attention if kind.encoding == "RoPE"}
-    return layouts.pop() if len(layouts) == 1 else None
-
-
-def written(config: Mapping[str, Any], at: int) -> Knowledge:
-    """What a reader of the configuration would expect of layer `at`."""
-    kind, model = type_of(config, at), like(config)
-    kinds = model.attention if model else ()
-    window = first([config], "sliding_window", "attention_chunk_size")
-    if not window or config.get("use_sliding_window") is False or kind in WIDE:
-        window = 0
-    elif kind not in NARROW and len({bool(each.default.window) for each in kinds}) > 1:
-        window = None  # some layers have it, and the configuration doesn't say which
-    position = config.get("position_embedding_type")
-    if position == "nope":
+def written(config: Mapping[str, Any], row: Mapping[str, Any], at: int) -> Knowledge | None:
+    """What a reader of the configuration would expect of layer `at`; None if it has no attention."""
+    kind = type_of(config, row, at)
+    if kind in NAMES["no_attention"]:
+        return None
+    window = window_of(config, kind)
+    named = config.get("position_embedding_type", "").lower()
+    rows = longest(config)
+    if named == "nope" or kind == "cross_attention" or turned_off(config, row, at, kind):
         return Knowledge("none", window=window)
-    if config.get("alibi") or config.get("attn_config", {}).get("alibi"):
+    if config.get("alibi") or named == "alibi":
         return Knowledge("ALiBi", window=window)
     if config.get("relative_attention_num_buckets"):
         return Knowledge("T5's bias", rows=config["relative_attention_num_buckets"], window=window)
-    if turned_off(config, at, kind):
-        return Knowledge("none", window=window)
+    encodings = row.get("encodings", [])
+    for key, by_value in row.get("by_value", {}).items():
+        encodings = [by_value[str(config[key])]] if str(config.get(key)) in by_value else []
     settings = rope_settings(config, at, kind)
-    if settings:
-        layout = layout_of(model) if model and "gguf" not in config else None  # llama.cpp permutes some models' channels
+    by_name = named.startswith(("rot", "rope"))
+    if by_name and not settings:
+        return Knowledge("RoPE", window=window)
+    if settings and (by_name or "RoPE" in encodings or not encodings):
         own = of_latent_attention(config, kind, settings.scaling)
+        if row.get("last") and settings.rotated:
+            own["first_channel"] = settings.rotated[1] - settings.rotated[0]
+        layout = row.get("layout") if config.get("original_rope", True) else "halves"
+        interleaved = config.get("rotary_emb_interleaved")
+        layout = layout if interleaved is None else "interleaved" if interleaved else "halves"
         return _of_settings("RoPE", replace(settings, window=window), layout=layout, **own)
-    if position == "absolute" or "n_positions" in config:
-        return Knowledge("learned table", rows=longest(config), window=window)
-    encodings = {each.encoding for each in kinds}
-    return Knowledge("RoPE" if "RoPE" in encodings else encodings.pop() if len(encodings) == 1 else None, window=window)
+    if not encodings and (named == "absolute" or "n_positions" in config):
+        return Knowledge("learned table", rows=rows, window=window)
+    encoding = encodings[0] if len(encodings) == 1 else None
+    if encoding in ("learned table", "sinusoids"):
+        rows = rows and rows + row.get("more_rows", 0)
+        return Knowledge(encoding, rows=rows, first_row=row.get("first_row", 0), window=window)
+    return Knowledge(encoding, window=window)
 
 
-def done(found: Probe, at: int, written: Knowledge) -> Knowledge | None:
+def done(found: Probe, at: int, written: Knowledge, side: str = "") -> Knowledge | None:
     """What layer `at` did, in the words of what is written; None if it has no attention."""
-    whole = by_parts(found)
-    if not any(each.width for each in found.layers.values()):
+    whole = by_parts(found, side)
+    if not any(each.width or each.rotation for each in found.layers.values()):
         return whole
     did = found.layers.get(at)
-    if did is None or not did.width:
+    if did is None or not (did.width or did.rotation):
         return None
     size = getattr(found.config, "attention_chunk_size", None) or getattr(found.config, "sliding_window", None)
     window = 0
     if did.windowed and size:
         window = 2 * (size + did.excess) - 1 if did.two_sided else size + did.excess
-    rest: dict[str, Any] = {"window": window, "sinks": did.sinks, "score": round(did.score, 6)}
+    score = None if did.score is None else round(did.score, 6)
+    # Not all classes let anybody see what reaches their softmax.
+    rest: dict[str, Any] = {"window": window, "sinks": did.sinks, "score": score} if did.width else {"window": written.window}
     if did.offsets:
         return Knowledge("Inkling's bias", rows=window or did.offsets, **rest)
     if did.rotation is None:
@@ -185,10 +176,11 @@ def done(found: Probe, at: int, written: Knowledge) -> Knowledge | None:
     trained = written.trained
     if len(trained) != len(omega):
         trained = tuple(frequencies(2 * len(omega), base).tolist()) if base else ()
+    width = did.width or (written.rotated or (0, len(channels)))[1]
     return Knowledge(
         "RoPE",
         base,
-        (len(channels), did.width),
+        (len(channels), width),
         channels[0],
         "interleaved" if did.rotation.interleaved else "halves",
         omega,
@@ -200,14 +192,16 @@ def done(found: Probe, at: int, written: Knowledge) -> Knowledge | None:
     )
 
 
-def by_parts(found: Probe) -> Knowledge | None:
+def by_parts(found: Probe, side: str = "") -> Knowledge | None:
     """The encodings that aren't rotations, from the parts of the class."""
     if found.alibi:
         return Knowledge("ALiBi")
     if found.buckets:
         return Knowledge("T5's bias", rows=found.buckets)
-    if found.tables:
-        return Knowledge("learned table", rows=min(found.tables.values()))
+    tables = [table for name, table in found.tables.items() if side in name.split(".")] or [*found.tables.values()]
+    if tables:
+        table = min(tables, key=lambda table: table.rows)
+        return Knowledge("sinusoids" if table.sinusoids else "learned table", rows=table.rows, first_row=table.first)
     return None
 
 
