@@ -252,7 +252,6 @@ def velocity(t: float) -> float:
     return float(pe(t + 1e-4)[4] - pe(t - 1e-4)[4]) / 2e-4
 
 
-BETWEEN: Names = {"n": M - 3, "cdots": 1.0, "d_head": D}  # nothing else stands for the dots
 STAIR = float(llama4_factor([8191])[0])  # on the first step, which ends at position 16,382
 PENDULUM: Names = {"omega": OMEGA[2], "t": 7.0, "x": lambda t: pe(t)[4], "v": velocity}
 MIX, SPLIT = RANDOM.normal(size=(D, 2)), {"x": 0.4, "p": -1.2}

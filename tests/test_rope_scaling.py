@@ -4,14 +4,13 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import mpmath  # type: ignore[import-untyped]
 import pytest
 import torch
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from posenc_course.rope import RotaryPositions, rope_tables
+from posenc_course.rope import RotaryPositions
 from posenc_course.rope_scaling import (
     DynamicNTKPositions,
     dynamic_ntk,
@@ -141,30 +140,6 @@ def test_yarn_rounds_its_ends_by_default() -> None:
     same_ratio(yarn(frequencies(64), 4.0, 2048), theirs, 2e-6)
 
 
-def test_transformers_5_does_not_see_truncate_false_in_a_config_per_layer_type() -> None:
-    """It looks for it one level too high, and rounds. This fails once it does not: then drop it here and in the course."""
-    from transformers import Gemma3TextConfig
-    from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
-
-    stretched = {"rope_type": "yarn", "rope_theta": 1e4, "factor": 8.0, "original_max_position_embeddings": 512}
-    flat, _ = by_transformers("yarn", 64, 1e4, 512, factor=8.0, truncate=False)
-    config = Gemma3TextConfig(
-        head_dim=64,
-        max_position_embeddings=4096,
-        num_hidden_layers=1,
-        layer_types=["full_attention"],
-        rope_parameters={
-            "full_attention": {**stretched, "truncate": False},
-            "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
-        },
-    )
-    nested, _ = ROPE_INIT_FUNCTIONS["yarn"](config, layer_type="full_attention")
-    omega = frequencies(64)
-    same_ratio(yarn(omega, 8, 512, truncate=False), flat, 2e-6)
-    same_ratio(yarn(omega, 8, 512, truncate=True), nested.double(), 2e-6)
-    assert (nested / flat - 1).abs().max() > 0.2
-
-
 # ── against a second source ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -191,22 +166,6 @@ def test_yarn_and_llama3_against_sixty_digits(
         same_ratio(yarn(omega, factor, length, fast=fast, slow=slow, truncate=truncate), expected)
     expected = vectors.llama3(base, d_head, factor, length, slow, fast)
     same_ratio(llama3(omega, factor, length, fast=fast, slow=slow), expected)
-
-
-@given(widths, bases, factors, lengths, st.floats(1.5, 64), st.booleans())
-def test_yarn_and_llama3_are_the_same_for_any_setting(
-    d_head: int, base: float, factor: float, length: int, ratio: float, truncate: bool
-) -> None:
-    """Also with other ends. A pair exactly on an edge may fall to either side, so no edge is sampled here."""
-    omega, slow = frequencies(d_head, base), 0.9
-    fast = ratio * slow
-    edges = [math.log(length / (2 * math.pi * end)) / (-omega.log()[1].item()) for end in (fast, slow)]
-    assume(all(abs(edge - round(edge)) > 1e-6 for edge in edges))
-    assume(edges[1] - max(edges[0], 0) > 0.01)
-    expected = vectors.yarn(base, d_head, factor, length, fast, slow, truncate)
-    same_ratio(yarn(omega, factor, length, fast=fast, slow=slow, truncate=truncate), expected, 1e-9)
-    expected = vectors.llama3(base, d_head, factor, length, slow, fast)
-    same_ratio(llama3(omega, factor, length, fast=fast, slow=slow), expected, 1e-9)
 
 
 # ── what every method keeps ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -237,18 +196,6 @@ def test_every_pair_is_slowed_by_at_most_the_factor_and_stays_in_its_place(
     assert torch.equal(omega, before)
 
 
-# ── what each method does ────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@given(widths, bases, factors)
-def test_interpolation_is_division_of_the_positions(d_head: int, base: float, factor: float) -> None:
-    """(m/s)·ω = m·(ω/s)."""
-    omega, positions = frequencies(d_head, base), torch.arange(0, 4096, 512).double()
-    slower = rope_tables(positions, position_interpolation(omega, factor), dtype=torch.float64)
-    for a, b in zip(slower, rope_tables(positions / factor, omega, dtype=torch.float64), strict=True):
-        torch.testing.assert_close(a, b, rtol=0, atol=1e-11)
-
-
 @given(widths, bases, factors)
 def test_ntk_aware_keeps_the_fastest_and_divides_the_slowest(d_head: int, base: float, factor: float) -> None:
     """The fastest exactly; all of them are those of the base base·factor^(d/(d-2)), as bloc97 put it."""
@@ -269,15 +216,6 @@ def test_dynamic_ntk_does_nothing_within_the_original_length(
         same_ratio(dynamic_ntk(omega, sequence, length, factor), omega, 1e-13)
 
 
-@given(widths, bases, factors, lengths, st.integers(1, 20))
-def test_dynamic_ntk_grows_with_the_sequence(d_head: int, base: float, factor: float, length: int, times: int) -> None:
-    """At n times the length the slowest pair is divided by s·n - (s - 1), with s = 1 by n itself."""
-    omega = frequencies(d_head, base)
-    same_ratio(dynamic_ntk(omega, times * length, length), ntk_aware(omega, times))
-    slowest = dynamic_ntk(omega, times * length, length, factor)[-1:]
-    same_ratio(slowest, omega[-1:] / (1 + factor * (times - 1)))
-
-
 @pytest.mark.parametrize(("method", "fast"), [("yarn", 32), ("yarn-exact-ends", 32), ("llama3", 4)])
 @given(d_head=widths, base=bases, factor=factors, length=lengths)
 def test_fast_pairs_are_kept_and_slow_ones_interpolated(
@@ -292,79 +230,12 @@ def test_fast_pairs_are_kept_and_slow_ones_interpolated(
     assert kept.any() == bool(length / (2 * math.pi) > fast * (1 + 1e-9))  # ω_0 = 1: never an empty claim
 
 
-@pytest.mark.parametrize("method", ["yarn", "yarn-exact-ends", "llama3"])
-def test_between_its_ends_a_pair_is_stretched_in_part(method: str) -> None:
-    """Slower pairs are divided by more."""
-    omega = frequencies(128, 500_000.0)
-    stretch = omega / METHODS[method](omega, 8.0, 8192)
-    between = (stretch > 1 + 1e-9) & (stretch < 8 - 1e-9)
-    assert between.sum() > 3
-    assert stretch[0] == 1
-    assert math.isclose(stretch[-1].item(), 8, rel_tol=1e-12)
-    assert (stretch.diff() >= -1e-12).all()
-
-
-@pytest.mark.parametrize("method", ["yarn", "yarn-exact-ends", "llama3"])
-@given(d_head=widths, base=bases, factor=factors, length=lengths)
-def test_nothing_but_the_number_of_turns_decides(method: str, d_head: int, base: float, factor: float, length: int) -> None:
-    """Half as fast for twice as long gives as many rotations: so the result is half as fast, too. ω_0 needn't be 1."""
-    omega = frequencies(d_head, base)
-    same_ratio(METHODS[method](omega / 2, factor, 2 * length), METHODS[method](omega, factor, length) / 2, 1e-9)
-
-
-@pytest.mark.parametrize("width", [1.0, 0.1, 0.01])
-def test_yarns_exact_ends_may_be_closer_than_two_pairs_are(width: float) -> None:
-    """A pair halfway between them is blended half and half, its neighbours not at all."""
-    omega, length, middle = frequencies(64), 4096, 7
-    to_the_side = (omega[0] / omega[1]).item() ** (width / 2)
-    often = turns(omega, length)[middle].item()
-    stretched = yarn(omega, 4.0, length, fast=often * to_the_side, slow=often / to_the_side, truncate=False)
-    same_ratio(omega / stretched, [1.0] * middle + [1.6] + [4.0] * (31 - middle), 1e-9)
-
-
-@given(factors)
-def test_yarns_attention_factor_makes_scores_grow_by_its_square(factor: float) -> None:
-    """(0.1 ln s + 1)², with s = 1 nothing."""
-    with mpmath.workdps(50):
-        expected = float(mpmath.log(factor) / 10 + 1)
-    assert math.isclose(yarn_attention_factor(factor), expected, rel_tol=1e-15)
-    omega, positions = yarn(frequencies(8), factor, 64), torch.arange(5)
-    q, k = torch.randn(2, 2, 3, 5, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    plain, sharp = (
-        torch.matmul(rotated_q, rotated_k.mT)
-        for rotated_q, rotated_k in (
-            RotaryPositions(omega, attention_factor=f).rotate(q, k, positions, positions)
-            for f in (1.0, yarn_attention_factor(factor))
-        )
-    )
-    torch.testing.assert_close(sharp, expected**2 * plain, rtol=1e-12, atol=1e-12)
-
-
 @pytest.mark.parametrize("first", ["yarn", "llama3"])
 def test_yarn_refuses_frequencies_that_were_stretched_unevenly(first: str) -> None:
     """It finds its two ends by a step that must be the same from pair to pair; a second stretch would land anywhere."""
     once = METHODS[first](frequencies(64), 4.0, 512)
     with pytest.raises(ValueError, match="only once"):
         yarn(once, 4.0, 512)
-
-
-@pytest.mark.parametrize("pair", [0, 1, 15, 31])
-def test_yarn_refuses_a_single_pair_that_is_off_by_a_ten_thousandth(pair: int) -> None:
-    """Whichever it is."""
-    omega = frequencies(64)
-    omega[pair] *= 1.0001
-    with pytest.raises(ValueError, match="fall geometrically"):
-        yarn(omega, 4.0, 512)
-
-
-@given(widths, bases, factors, lengths)
-def test_yarn_takes_what_is_still_geometric(d_head: int, base: float, factor: float, length: int) -> None:
-    """NTK-aware frequencies are those of a different base."""
-    assume(d_head > 4)
-    larger_base = frequencies(d_head, base * factor ** (d_head / (d_head - 2)))
-    edges = (math.log(length / (2 * math.pi * end)) / -larger_base.log()[1].item() for end in (32, 1))
-    assume(all(abs(edge - round(edge)) > 1e-6 for edge in edges))
-    same_ratio(yarn(ntk_aware(frequencies(d_head, base), factor), 4.0, length), yarn(larger_base, 4.0, length), 1e-9)
 
 
 # ── with a cache ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -400,26 +271,6 @@ def test_dynamic_ntk_rotates_as_if_fixed_for_the_longest_position_in_sight(facto
         results, expected = (each.rotate(q, k, q_positions, k_positions) for each in (scheme, fixed))
         assert all(torch.equal(a, b) for a, b in zip(results, expected, strict=True))
         assert torch.equal(fixed.frequencies, omega) == (longest == 8)
-
-
-def test_the_module_of_dynamic_ntk_has_a_factor_of_1_by_default() -> None:
-    """As the function has: n times the length divides the slowest pair by n."""
-    x, positions = torch.ones(1, 1, 24, D_HEAD, dtype=torch.float64), torch.arange(24)
-    rotated, _ = DynamicNTKPositions(frequencies(D_HEAD), 8).rotate(x, x, positions, positions)
-    expected, _ = RotaryPositions(ntk_aware(frequencies(D_HEAD), 3.0)).rotate(x, x, positions, positions)
-    torch.testing.assert_close(rotated, expected, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("interleaved", [True, False])
-def test_dynamic_ntk_forgets_a_longer_sequence(interleaved: bool) -> None:
-    """Short, long, short again: the first and the last are the same, bitwise."""
-    decoder = decoder_with(DynamicNTKPositions(frequencies(D_HEAD, base=20.0), 4, interleaved=interleaved))
-    short = some_tokens()[:, :4]
-    before = decoder(short)
-    decoder(some_tokens())
-    assert torch.equal(decoder(short), before)
-    unstretched = decoder_with(RotaryPositions(frequencies(D_HEAD, base=20.0), interleaved=interleaved))
-    assert torch.equal(before, unstretched(short))
 
 
 def test_dynamic_ntk_with_a_cache_differs_from_one_pass_beyond_the_original_length() -> None:
