@@ -102,7 +102,8 @@ def folded(sidebar: BeautifulSoup, numbered: set[str], questions: list[str]) -> 
         else:
             below.decompose()
     whole = '<details class="part"><summary><p class="caption">The course</p></summary></details>'
-    course = BeautifulSoup(whole, "html.parser").details.extract()
+    (course,) = BeautifulSoup(whole, "html.parser").select("details")
+    course.extract()
     for caption, links in parts:
         part = sidebar.new_tag("details", attrs={"class": "part"})
         caption.wrap(sidebar.new_tag("summary")).wrap(part).append(links.extract())
