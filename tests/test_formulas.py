@@ -532,7 +532,7 @@ def test_what_is_calculated_in_numbers_is_right() -> None:
                     continue  # it has symbols
                 assert not false, f"{name}: {part}\n{false}: correct it"
                 right += "=" in part or "approx" in part
-    assert right > 15
+    assert right
 
 
 CASES = pytest.mark.parametrize("formula", FORMULAS, ids=[f"{of.page}-{of.piece}" for of in FORMULAS])
