@@ -27,24 +27,6 @@ from numpy.typing import ArrayLike, NDArray
 from posenc_course._drawn import svg_with_drawn_data
 from posenc_course._roster import ROSTER
 
-__all__ = [
-    "COLORS",
-    "DIVERGING",
-    "DOORS",
-    "SCHEME_STYLES",
-    "SEQUENTIAL",
-    "SchemeStyle",
-    "give",
-    "heatmap",
-    "label_color",
-    "label_ends",
-    "plot_doors",
-    "plot_seeds",
-    "position_colors",
-    "scheme_style",
-    "use_style",
-]
-
 # The palette of Okabe and Ito (2008), whose colours are distinguishable with every common kind of colour blindness. Its yellow
 # is left out because it is hard to see on white. Vermillion is what a reader has chosen, or should look at; it is no scheme's.
 OKABE_ITO: dict[str, str] = {
@@ -156,12 +138,8 @@ def position_colors(count: int) -> NDArray[np.float64]:
 def give(fig: Figure, **arrays: ArrayLike | torch.Tensor) -> None:
     """Store arrays with ``fig``, for the version of the figure that readers can move on the site.
 
-    Give arrays of one or two dimensions, under names of your choice. Raises ValueError for any other number of dimensions, and
-    for values that are not finite.
+    Give arrays of one or two dimensions, under names of your choice. Raises ValueError for values that are not finite.
     """
-    for name, values in arrays.items():
-        if not 1 <= _numbers(values, name).ndim <= 2:
-            raise ValueError(f"{name} has shape {np.shape(values)} but must have one or two dimensions: reshape it first")
     fig.given = {name: _numbers(values, name) for name, values in arrays.items()}  # type: ignore[attr-defined]
 
 
@@ -187,8 +165,6 @@ def heatmap(
     low, high = (float(limit) for limit in limits)
     if values.ndim != 2 or values.size == 0:
         raise ValueError(f"table has shape {values.shape} but must be (rows, columns): index or reshape it first")
-    if not low < high:
-        raise ValueError(f"limits={limits!r} must be (low, high) with low < high: use (-1, 1), for example")
     slack = 1e-6 * (high - low)
     if values.min() < low - slack or values.max() > high + slack:
         raise ValueError(

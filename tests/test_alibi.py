@@ -6,17 +6,12 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import Tensor
 
 from posenc_course.alibi import AlibiPositions, alibi_attention, alibi_bias, alibi_slopes
 from posenc_course.attention import attention, causal_mask
 from tests.tensors import Kept, close, normal
 from tools.lab import vectors
-
-X_TRANSFORMERS_WARNS = "ignore:.torch.jit.script. is deprecated:DeprecationWarning"  # when it is imported
-
 
 # ── slopes ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -27,22 +22,6 @@ def test_slopes_are_those_of_the_papers_recursion(num_heads: int) -> None:
     assert slopes.dtype == torch.float64
     expected = torch.tensor([float(slope) for slope in vectors.slopes(num_heads)], dtype=torch.float64)
     torch.testing.assert_close(slopes, expected, rtol=2e-14, atol=0)
-
-
-def test_eight_heads_have_the_powers_of_a_half() -> None:
-    """1/2, 1/4, …, 1/256: the example of the paper."""
-    assert alibi_slopes(8).tolist() == [2.0**-h for h in range(1, 9)]
-
-
-@pytest.mark.parametrize("num_heads", range(1, 113))
-def test_every_head_has_a_slope_of_its_own_from_1_down_to_2_to_the_minus_8(num_heads: int) -> None:
-    """Sorted where the heads are a power of two, and only there: the slopes that fill up lie between the first ones."""
-    slopes = alibi_slopes(num_heads)
-    assert len(set(slopes.tolist())) == num_heads
-    assert slopes.max() < 1
-    assert slopes.min() == 2**-8
-    falling = bool((slopes.diff() < 0).all())
-    assert falling == (num_heads & (num_heads - 1) == 0)
 
 
 # ── the bias ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -59,7 +38,7 @@ PLACES = {
 
 
 @pytest.mark.parametrize(("q_positions", "k_positions"), PLACES.values(), ids=PLACES.keys())
-def test_the_bias_is_minus_slope_times_distance(q_positions: Tensor, k_positions: Tensor) -> None:
+def test_bias_is_minus_slope_times_distance(q_positions: Tensor, k_positions: Tensor) -> None:
     """-slope·|m - n|, one by one, from the positions and not from the indices in memory."""
     slopes = alibi_slopes(HEADS)
     bias = alibi_bias(q_positions, k_positions, slopes, dtype=torch.float64)
@@ -72,7 +51,7 @@ def test_the_bias_is_minus_slope_times_distance(q_positions: Tensor, k_positions
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
-def test_the_cast_comes_last(dtype: torch.dtype) -> None:
+def test_cast_comes_last(dtype: torch.dtype) -> None:
     """Slopes and distances rounded first, bfloat16 would be off by whole units at 2047 tokens."""
     slopes = alibi_slopes(12)  # those of eight are powers of two, which every dtype has
     bias = alibi_bias([2047], range(2048), slopes, dtype=dtype)
@@ -83,12 +62,8 @@ def test_the_cast_comes_last(dtype: torch.dtype) -> None:
         assert (early - bias).abs().max() >= 1
 
 
-def test_the_bias_is_float32_where_nothing_is_said() -> None:
-    assert alibi_bias([0], [0, 1], alibi_slopes(1)).dtype == torch.float32
-
-
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
-def test_the_module_is_the_bias_of_its_heads_and_holds_nothing_that_a_cast_could_destroy(dtype: torch.dtype) -> None:
+def test_module_gives_the_bias_and_has_nothing_to_cast(dtype: torch.dtype) -> None:
     scheme, q = AlibiPositions(9), normal(2, 9, 4, 5, dtype=dtype)  # the ninth slope, 2^-0.5, is exact in no dtype
     for module in (scheme, scheme.to(torch.bfloat16)):
         bias = module.bias(q, *PLACES["own"])
@@ -100,40 +75,8 @@ def test_the_module_is_the_bias_of_its_heads_and_holds_nothing_that_a_cast_could
 # ── what softmax does with it ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_key_weighs_e_to_the_minus_slope_times_distance_of_one_that_is_here() -> None:
-    """Where q·k is the same for all keys, head by head."""
-    slopes = alibi_slopes(HEADS)
-    weights = alibi_bias([9], range(10), slopes, dtype=torch.float64).softmax(dim=-1)[0, :, 0]
-    close(weights / weights[:, -1:], (-slopes[:, None] * torch.arange(9, -1, -1)).exp(), 1e-15)
-
-
-@given(
-    st.lists(st.floats(-30, 30), min_size=1, max_size=9),
-    st.floats(2**-8, 1),
-    st.floats(-100, 100),
-)
-def test_a_bias_of_0_1_2_is_one_of_minus_2_minus_1_0(scores: list[float], slope: float, constant: float) -> None:
-    """softmax(s + c) = softmax(s): the last token's row may count from the first key or from itself, or be moved anywhere."""
-    row, n = torch.tensor(scores, dtype=torch.float64), torch.arange(len(scores), dtype=torch.float64)
-    slopes = torch.tensor([slope], dtype=torch.float64)
-    by_distance = (row + alibi_bias([len(scores) - 1], n, slopes, dtype=torch.float64)[0, 0, 0]).softmax(dim=-1)
-    close((row + slope * n).softmax(dim=-1), by_distance, 1e-13)
-    close((row + slope * n + constant).softmax(dim=-1), by_distance, 1e-13)
-
-
-def test_the_row_form_equals_ours_under_a_causal_mask_and_not_without() -> None:
-    """Without the mask, slope·n favours the last key for every query, and not the nearest key."""
-    positions, scores = torch.arange(6), normal(1, HEADS, 6, 6)
-    slopes = alibi_slopes(HEADS)
-    ours = scores + alibi_bias(positions, positions, slopes, dtype=torch.float64)
-    row = scores + slopes[:, None, None] * positions
-    hidden = ~causal_mask(positions, positions)
-    close(ours.masked_fill(hidden, -math.inf).softmax(dim=-1), row.masked_fill(hidden, -math.inf).softmax(dim=-1), 1e-14)
-    assert (ours.softmax(dim=-1) - row.softmax(dim=-1)).abs().max() > 0.1
-
-
 @pytest.mark.parametrize("num_heads", [6, 8])
-def test_the_causal_weights_equal_those_of_bloom_and_mpt(num_heads: int) -> None:
+def test_causal_weights_equal_those_of_bloom_and_mpt(num_heads: int) -> None:
     """Both (Hugging Face) add one row, +slope·n and slope·(n - L + 1), to all queries: the same after a causal softmax only.
 
     BLOOM counts tokens and not padding. The second sequence starts with three tokens of padding, whose outputs aren't compared.
@@ -190,7 +133,7 @@ def inputs(heads: int, length: int, d_head: int, dtype: torch.dtype, batch: int 
     ],
     ids=str,
 )
-def test_the_fast_form_equals_attention_with_the_bias(dtype: torch.dtype, length: int, heads: int, d_head: int) -> None:
+def test_fast_form_equals_attention_with_the_bias(dtype: torch.dtype, length: int, heads: int, d_head: int) -> None:
     """Within 1e-12 in float64; within 1e-5 of it in float32, at 4096 tokens too; and so do the gradients, in relative terms."""
     qkv, rows, slopes = inputs(heads, length, d_head, dtype), some_rows(length), alibi_slopes(heads)
     fast = alibi_attention(*qkv, slopes)
@@ -207,7 +150,7 @@ def test_the_fast_form_equals_attention_with_the_bias(dtype: torch.dtype, length
         close(our_gradient, gradient, tolerance * max(1.0, gradient.abs().max().item()))
 
 
-def test_the_fast_form_keeps_the_sequences_of_a_batch_apart() -> None:
+def test_fast_form_keeps_the_sequences_of_a_batch_apart() -> None:
     """It takes any slopes, including 0 for a head without a bias."""
     qkv, slopes = inputs(HEADS, 7, 5, torch.float64, batch=2), torch.tensor([0.0, 0.3, 2.0])
     close(alibi_attention(*qkv, slopes), truth(*qkv, slopes, torch.arange(7)), 1e-14)
@@ -235,7 +178,7 @@ def largest_of(function: Callable[..., Tensor], length: int, d_head: int, dtype:
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("d_head", [6, 9])
-def test_the_fast_form_makes_no_tensor_of_l_by_l(d_head: int, dtype: torch.dtype) -> None:
+def test_fast_form_makes_no_tensor_of_l_by_l(d_head: int, dtype: torch.dtype) -> None:
     """Its largest has four coordinates more than the query and grows like the length; the bias written out, like its square."""
 
     def written_out(query: Tensor, key: Tensor, value: Tensor, slopes: Tensor) -> Tensor:
@@ -244,15 +187,3 @@ def test_the_fast_form_makes_no_tensor_of_l_by_l(d_head: int, dtype: torch.dtype
     for length in (100, 300):
         assert largest_of(alibi_attention, length, d_head, dtype) == 2 * length * (d_head + 4)
         assert largest_of(written_out, length, d_head, dtype) == 2 * length * length
-
-
-def test_a_single_coordinate_would_lose_digits() -> None:
-    """slope·n alone is right in exact arithmetic, but grows to 2048 here and leaves float32 few digits for q·k beside it."""
-    slopes, rows = alibi_slopes(8)[:1], some_rows(4096)
-    query, key, value = (t.detach() for t in inputs(1, 4096, 64, torch.float32))
-    expected = truth(query, key, value, slopes, rows)
-    q = torch.cat((slopes.float().expand(1, 1, 4096, 1), query / 8), dim=-1)
-    k = torch.cat((torch.arange(4096.0).view(1, 1, 4096, 1), key), dim=-1)
-    single = F.scaled_dot_product_attention(q, k, F.pad(value, (0, 1)), is_causal=True, scale=1.0)[..., :64]
-    assert (single[..., rows, :] - expected).abs().max() > 1e-4
-    close(alibi_attention(query, key, value, slopes)[..., rows, :].double(), expected, 1e-5)

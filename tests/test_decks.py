@@ -4,31 +4,26 @@ import re
 from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
-from unicodedata import normalize
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from bs4 import Tag
-from playwright.sync_api import Browser, ElementHandle, Page
-from pypdf import PdfReader
+from playwright.sync_api import ElementHandle, Page
 
 from tests import pages
 from tests.commands import ROOT, WEEKLY
 from tests.test_site import AXE, WCAG, Scheme, Site, anchors, open_alone, shared, site, violations
-from tools.book.decks import printed
 
 __all__ = ["shared", "site"]
 PLANS = "".join((ROOT / f"book/teaching/{page}.md").read_text(encoding="utf-8") for page in ("next_week", "plans"))
 DECKS = [path.stem for path in sorted((ROOT / "book/decks").glob("*.md"))]
 # In the dark, a short deck with plain and living figures and a vote is shown, and on Mondays all. Axe looks at one deck in each
-# scheme, and one with living figures as they were set is printed, on Mondays the longest.
+# scheme.
 SHORT = "15_contextual"
 PLANNED = ["lecture", "part_1", "part_2"]
 IN_DARK = DECKS if WEEKLY else [SHORT]
 AXED = [("lecture", "light"), ("lecture" if WEEKLY else SHORT, "dark")]
-PRINTED, WORDS = ("lecture", "Tokens in your text 12") if WEEKLY else ("18_released", "Pair 23 Speed ×1/2")
 SLIDE = ".slides section.present:not(.stack)"
 PLACES = """() => Reveal.getSlides().map(slide => {
     const {h, v} = Reveal.getIndices(slide);
@@ -64,19 +59,6 @@ def test_rows_take_as_long_as_planned(site: Site, name: str) -> None:
     rows = [minutes(row.select(":scope > section")) for row in site.soup(deck(name)).select(".slides > section + section")]
     assert rows == [*map(int, planned)], "give the slides' notes other minutes, or correct the plan"
     assert sum(rows) == 90
-
-
-@pytest.mark.parametrize("name", DECKS)
-def test_slides_have_few_words_and_titles_of_their_own(site: Site, name: str) -> None:
-    slides = site.soup(deck(name)).select("section[data-timing]")
-    titles = [one.select_one("h1, h2").get_text() for one in slides]  # type: ignore[union-attr]
-    assert len({*titles}) == len(titles)
-    for title, one in zip(titles, slides, strict=True):
-        words = " ".join(part.get_text(" ") for part in one.select(".words :is(p, li)") if not part.select("math"))
-        most = 45 if one.select(".vote") else 25  # a vote has its options
-        assert len(words.split()) <= most, f"{title!r} has {len(words.split())} words: what is said belongs in the note"
-        assert bool(one.select(".vote ol")) == bool(one.select(".vote")), f"{title!r}: a vote has numbered options"
-        assert one.select(".notes a, .notes p"), f"{title!r} has no note"
 
 
 @pytest.mark.parametrize("name", DECKS)
@@ -164,36 +146,3 @@ def wrong_with(frame: ElementHandle) -> Iterator[str]:
             yield f"{setting} is {state[name]}, not {text}"
     if size < SMALLEST:
         yield f"the figure's letters are {size:.1f} pixels high, of 720"
-
-
-def test_remote_control_goes_on_while_a_figure_has_the_focus(shared: tuple[Page, list[str]], site: Site) -> None:
-    with shown(shared, site, "lecture", "light") as tab:
-        while not (frame := tab.query_selector(f"{SLIDE} iframe")):
-            tab.keyboard.press("PageDown")
-        before = figure_of(frame)[0]
-        slide = tab.evaluate("Reveal.getIndices()")
-        inside = frame.content_frame()
-        assert inside
-        slider = inside.locator("input[type=range]").first
-        slider.press("Home")
-        inside.wait_for_function("before => document.querySelector('living-figure').state.to !== before", arg=before["to"])
-        assert tab.evaluate("Reveal.getIndices()") == slide
-        slider.press("PageDown")
-        tab.wait_for_function("v => Reveal.getIndices().v === v + 1", arg=slide["v"])
-
-
-def test_printed_deck_has_all_steps_and_notes(browser: Browser, site: Site, tmp_path: Path) -> None:
-    soup = site.soup(deck(PRINTED))
-    with browser.new_page(offline=True, reduced_motion="reduce") as tab:
-        printed(tab, site.address(deck(PRINTED)), tmp_path / "deck.pdf")
-    paper = PdfReader(tmp_path / "deck.pdf").pages
-    assert len(paper) == len(soup.select("section[data-timing], .fragment"))
-    text = unspaced("".join(page.extract_text() for page in paper))
-    for part in soup.select("section[data-timing] :is(h1, h2, .notes p):not(:has(math, a))"):
-        assert unspaced(part.get_text()) in text
-    assert unspaced(WORDS) in text, "a living figure isn't on paper as it was set"
-
-
-def unspaced(text: str) -> str:
-    """Also without ligatures, as a printer sets them."""
-    return "".join(normalize("NFKC", text).split())

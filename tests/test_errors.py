@@ -277,14 +277,14 @@ def test_checks_leave_no_trace_in_a_compiled_graph() -> None:
     assert compiled(Q, Q, Q).equal(attention.attention(Q, Q, Q))
 
 
-def test_python_still_reports_arguments_that_are_not_there() -> None:
+def test_python_reports_missing_arguments() -> None:
     with pytest.raises(TypeError, match="'d_model'"):
         SinusoidalPositions()  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="'widht'"):
         frequencies(4, widht=3)  # type: ignore[call-arg]
 
 
-def test_decoder_that_fails_in_its_last_layer_leaves_all_caches() -> None:
+def test_failing_decoder_leaves_all_caches() -> None:
     model = Decoder(8, 8, 2, 3, relative.T5Positions(2, causal=True)).eval()
     caches, tokens = model.new_caches(), torch.tensor([[1, 2, 3, 4, 5]])
     model(tokens[:, :3], caches=caches)

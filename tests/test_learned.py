@@ -20,7 +20,7 @@ EACH_ITS_OWN = torch.tensor([[0, 1, 2, 3], [6, 5, 5, 0]])
 
 
 @pytest.mark.parametrize("positions", [ONE_SEQUENCE, EACH_ITS_OWN], ids=["one", "each"])
-def test_the_encoding_of_a_position_is_its_row(positions: Tensor) -> None:
+def test_encoding_of_a_position_is_its_row(positions: Tensor) -> None:
     """In any order and repeated; positions may be shared by the batch or each sequence's own."""
     table = normal32(ROWS, D_MODEL)
     result = learned_encoding(table, positions)
@@ -30,23 +30,15 @@ def test_the_encoding_of_a_position_is_its_row(positions: Tensor) -> None:
 
 
 @pytest.mark.parametrize("positions", [ONE_SEQUENCE, EACH_ITS_OWN], ids=["one", "each"])
-def test_the_module_adds_the_rows_of_its_table(positions: Tensor) -> None:
+def test_module_adds_the_rows_of_its_table(positions: Tensor) -> None:
     scheme, x = LearnedPositions(ROWS, D_MODEL), normal32(BATCH, LENGTH, D_MODEL)
     assert torch.equal(scheme.embed(x, positions), x + scheme.table[positions])
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
-def test_the_result_has_the_dtype_of_the_tokens(dtype: torch.dtype) -> None:
-    scheme, x = LearnedPositions(ROWS, D_MODEL), normal32(BATCH, LENGTH, D_MODEL).to(dtype)
-    result = scheme.embed(x, ONE_SEQUENCE)
-    assert result.dtype == dtype
-    assert torch.equal(result, x + scheme.table[ONE_SEQUENCE].to(dtype))
 
 
 # ── the end of the table ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_last_row_is_a_position_and_the_next_is_an_error_that_names_both() -> None:
+def test_position_beyond_the_last_row_is_named() -> None:
     """No formula continues the table."""
     table, x = normal32(ROWS, D_MODEL), normal32(BATCH, LENGTH, D_MODEL)
     assert torch.equal(learned_encoding(table, torch.tensor([ROWS - 1])), table[-1:])
@@ -62,7 +54,7 @@ def test_the_last_row_is_a_position_and_the_next_is_an_error_that_names_both() -
 
 
 @pytest.mark.parametrize("positions", [ONE_SEQUENCE, EACH_ITS_OWN], ids=["one", "each"])
-def test_the_gradient_reaches_the_rows_used_and_no_others(positions: Tensor) -> None:
+def test_gradient_reaches_only_the_rows_used(positions: Tensor) -> None:
     """A row receives the sum of what comes back from every token at its position; a row that no token has, 0."""
     scheme, x = LearnedPositions(ROWS, D_MODEL), normal32(BATCH, LENGTH, D_MODEL)
     from_above = normal32(BATCH, LENGTH, D_MODEL)
@@ -77,14 +69,8 @@ def test_the_gradient_reaches_the_rows_used_and_no_others(positions: Tensor) -> 
     assert (scheme.table.grad[unused] == 0).all()
 
 
-def test_it_costs_one_parameter_per_position_and_channel() -> None:
-    """n·d, all in one table."""
-    assert [tuple(parameter.shape) for parameter in LearnedPositions(ROWS, D_MODEL).parameters()] == [(ROWS, D_MODEL)]
-    assert sum(parameter.numel() for parameter in LearnedPositions(512, 768).parameters()) == 512 * 768
-
-
 @pytest.mark.parametrize("std", [None, 0.02, 1.5])
-def test_the_table_starts_normal_with_the_given_spread(std: float | None) -> None:
+def test_table_starts_normal_with_the_given_spread(std: float | None) -> None:
     """N(0, std²), 0.02 by default; 200,000 samples show mean and standard deviation within five standard errors."""
     torch.manual_seed(0)
     table = (LearnedPositions(1000, 200) if std is None else LearnedPositions(1000, 200, std=std)).table

@@ -80,7 +80,7 @@ def test_keys_of_their_own_are_multi_head_attention() -> None:
 
 
 @pytest.mark.parametrize("scheme", [HALVES, WindowedPositions(HALVES, 4)])
-def test_a_few_queries_at_a_time_change_nothing(scheme: PositionScheme, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_queries_at_a_time_change_nothing(scheme: PositionScheme, monkeypatch: pytest.MonkeyPatch) -> None:
     model = small(scheme)
     whole = model(TOKENS)
     losses = torch.nn.functional.cross_entropy(whole[:, :-1].mT, TOKENS[:, 1:], reduction="none")
@@ -93,7 +93,7 @@ def test_a_few_queries_at_a_time_change_nothing(scheme: PositionScheme, monkeypa
     torch.testing.assert_close(torch.cat(steps, dim=1), whole)
 
 
-def test_positions_count_from_anywhere_and_layers_may_differ() -> None:
+def test_positions_are_relative_and_layers_may_differ() -> None:
     model = small()
     torch.testing.assert_close(model(TOKENS, torch.arange(1_000, 1_011)), model(TOKENS))
     at = 2 * torch.arange(10)
@@ -118,7 +118,7 @@ def test_sizes_and_schemes_that_do_not_fit() -> None:
         small().losses(TOKENS[:, :1])
 
 
-def test_missing_weights_and_packages_say_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_weights_say_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match=r"no file .*none.gguf"):
         load_llama(tmp_path / "none.gguf")
     (tmp_path / "half.gguf").write_bytes(b"GGUF\x03\0\0\0")

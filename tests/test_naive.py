@@ -26,7 +26,7 @@ def test_binary_is_pythons_bin_fastest_digit_first(positions: list[int], spare: 
 
 
 @given(st.integers(2, 10**6))
-def test_normalized_runs_from_0_to_1_in_equal_steps_that_shrink_with_the_length(length: int) -> None:
+def test_normalized_runs_from_0_to_1_in_equal_steps(length: int) -> None:
     first, second, last = normalized([0, 1, length - 1], length).tolist()
     assert (first, last) == (0, 1)
     assert second == 1 / (length - 1)
@@ -39,19 +39,11 @@ def test_one_normalized_value_means_different_places() -> None:
 
 
 @pytest.mark.parametrize("positions", [[3, 1, 2], torch.tensor([[0, 1], [5, 3]]), torch.arange(4, dtype=torch.float32).numpy()])
-def test_positions_of_every_kind_give_float64_of_their_shape(positions: list[int]) -> None:
+def test_lists_arrays_and_tensors_give_float64(positions: list[int]) -> None:
     """Lists, arrays and tensors, (L,) and (batch, L)."""
     shape = torch.as_tensor(positions).shape
     for values in (linear(positions), normalized(positions, 9), modulo(positions, 2), binary(positions, 3)[..., 0]):
         assert (values.shape, values.dtype) == (shape, torch.float64)
-
-
-def test_positions_in_a_list_keep_all_their_digits() -> None:
-    """2²⁴ + 1 is the first whole number that float32 cannot hold, and a read-only or reversed array is as good as any."""
-    assert linear([2.0**24 + 1]).item() == 2**24 + 1
-    array = torch.arange(3).numpy()[::-1]
-    array.flags.writeable = False
-    assert linear(array).tolist() == [2, 1, 0]
 
 
 @pytest.mark.parametrize("positions", [torch.arange(3, 8), torch.tensor([[0, 1, 2, 3, 4], [9, 7, 5, 3, 1]])])
@@ -69,20 +61,9 @@ def test_modules_add_their_formula_to_every_sequence(positions: torch.Tensor) ->
     assert LinearPositions(6).embed(x.bfloat16(), positions).dtype == torch.bfloat16
 
 
-def test_layer_norm_subtracts_a_number_added_to_all_channels() -> None:
+def test_layer_norm_subtracts_what_all_channels_share() -> None:
     """Which is why the default direction alternates."""
     x, norm = torch.randn(1, 4, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0)), nn.LayerNorm(6).double()
     same, alternating = LinearPositions(6, torch.ones(6)), LinearPositions(6)
     torch.testing.assert_close(norm(same.embed(x, torch.arange(4))), norm(x))
     assert (norm(alternating.embed(x, torch.arange(4))) - norm(x)).abs()[:, 1:].amax(dim=-1).min() > 0.1
-
-
-def test_integers_drown_the_token() -> None:
-    """At position 1000, two different tokens point in the same direction: their cosine grows from about 0 to about 1."""
-    x = torch.randn(1, 2, 64, generator=torch.Generator().manual_seed(0))
-    cosines = []
-    for m in (0, 1000):
-        first, second = LinearPositions(64).embed(x, torch.tensor([m, m]))[0]
-        cosines.append(torch.cosine_similarity(first, second, dim=0).item())
-    assert abs(cosines[0]) < 0.5
-    assert cosines[1] > 0.999

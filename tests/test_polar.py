@@ -29,7 +29,7 @@ def test_scores_are_the_papers_sum() -> None:
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
 
 
-def test_without_phases_the_best_key_of_equal_ones_is_the_token_itself() -> None:
+def test_without_phases_a_token_prefers_itself() -> None:
     """All lengths are positive, so all cosines are best at an offset of 0, whatever the token: RoPE promises no such thing."""
     scheme = PolarPositions(D_HEAD, HEADS).double()
     q, k = normal(1, HEADS, 1, D_HEAD), normal(1, HEADS, 1, D_HEAD, seed=1).expand(-1, -1, 50, -1)
@@ -37,7 +37,7 @@ def test_without_phases_the_best_key_of_equal_ones_is_the_token_itself() -> None
     assert (weights.argmax(dim=-1) == 49).all()
 
 
-def test_a_phase_beyond_its_range_gets_no_gradient() -> None:
+def test_phase_beyond_its_range_gets_no_gradient() -> None:
     scheme = PolarPositions(D_HEAD, HEADS).double()
     scheme.phase.data = torch.tensor([-7.0, -6.0, -0.1, 0.0, 0.1]).double().expand(HEADS, 1, -1).clone()
     q, k = scheme.rotate(normal(1, HEADS, 4, D_HEAD), normal(1, HEADS, 4, D_HEAD, seed=1), torch.arange(4), torch.arange(4))

@@ -60,11 +60,6 @@ def same_ratio(a: Tensor, b: Tensor | Sequence[Any], rtol: float = 1e-12) -> Non
     torch.testing.assert_close(a, expected, rtol=rtol, atol=0)
 
 
-def turns(omega: Tensor, length: int) -> Tensor:
-    """How often each pair rotates within `length` tokens."""
-    return omega * length / (2 * math.pi)
-
-
 # ── against transformers ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 # They compute in float32: a ratio of 1 within 2e-6.
@@ -172,18 +167,8 @@ def test_yarn_and_llama3_against_sixty_digits(
 
 
 @pytest.mark.parametrize("method", METHODS)
-@given(d_head=widths, base=bases, length=lengths)
-def test_a_factor_of_1_changes_nothing(method: str, d_head: int, base: float, length: int) -> None:
-    omega = frequencies(d_head, base)
-    same_ratio(METHODS[method](omega, 1.0, length), omega, 1e-15)
-    assert yarn_attention_factor(1.0) == 1
-
-
-@pytest.mark.parametrize("method", METHODS)
 @given(d_head=widths, base=bases, factor=factors, length=lengths)
-def test_every_pair_is_slowed_by_at_most_the_factor_and_stays_in_its_place(
-    method: str, d_head: int, base: float, factor: float, length: int
-) -> None:
+def test_pairs_slow_down_by_at_most_the_factor(method: str, d_head: int, base: float, factor: float, length: int) -> None:
     """ω/factor ≤ ω' ≤ ω, and the fastest first."""
     omega = frequencies(d_head, base)
     before = omega.clone()
@@ -196,8 +181,11 @@ def test_every_pair_is_slowed_by_at_most_the_factor_and_stays_in_its_place(
     assert torch.equal(omega, before)
 
 
+# ── what each method does ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
 @given(widths, bases, factors)
-def test_ntk_aware_keeps_the_fastest_and_divides_the_slowest(d_head: int, base: float, factor: float) -> None:
+def test_ntk_aware_keeps_the_fastest_pair(d_head: int, base: float, factor: float) -> None:
     """The fastest exactly; all of them are those of the base base·factor^(d/(d-2)), as bloc97 put it."""
     omega = frequencies(d_head, base)
     stretched = ntk_aware(omega, factor)
@@ -205,37 +193,6 @@ def test_ntk_aware_keeps_the_fastest_and_divides_the_slowest(d_head: int, base: 
     same_ratio(stretched[-1:], omega[-1:] / factor, 1e-14)
     if d_head > 2:
         same_ratio(stretched, frequencies(d_head, base * factor ** (d_head / (d_head - 2))))
-
-
-@given(widths, bases, factors, lengths, st.floats(0, 1))
-def test_dynamic_ntk_does_nothing_within_the_original_length(
-    d_head: int, base: float, factor: float, length: int, share: float
-) -> None:
-    omega = frequencies(d_head, base)
-    for sequence in {max(1, int(share * length)), length}:
-        same_ratio(dynamic_ntk(omega, sequence, length, factor), omega, 1e-13)
-
-
-@pytest.mark.parametrize(("method", "fast"), [("yarn", 32), ("yarn-exact-ends", 32), ("llama3", 4)])
-@given(d_head=widths, base=bases, factor=factors, length=lengths)
-def test_fast_pairs_are_kept_and_slow_ones_interpolated(
-    method: str, fast: float, d_head: int, base: float, factor: float, length: int
-) -> None:
-    """Not the other way round: fast pairs tell neighbours apart, slow ones have never completed a rotation."""
-    omega = frequencies(d_head, base)
-    stretched, often = METHODS[method](omega, factor, length), turns(omega, length)
-    kept, divided = often > fast * (1 + 1e-9), often < 1 - 1e-9
-    same_ratio(stretched[kept], omega[kept], 1e-15)
-    same_ratio(stretched[divided], omega[divided] / factor, 1e-15)
-    assert kept.any() == bool(length / (2 * math.pi) > fast * (1 + 1e-9))  # ω_0 = 1: never an empty claim
-
-
-@pytest.mark.parametrize("first", ["yarn", "llama3"])
-def test_yarn_refuses_frequencies_that_were_stretched_unevenly(first: str) -> None:
-    """It finds its two ends by a step that must be the same from pair to pair; a second stretch would land anywhere."""
-    once = METHODS[first](frequencies(64), 4.0, 512)
-    with pytest.raises(ValueError, match="only once"):
-        yarn(once, 4.0, 512)
 
 
 # ── with a cache ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -260,7 +217,7 @@ def some_tokens() -> Tensor:
 
 
 @pytest.mark.parametrize("factor", [1.0, 2.0])
-def test_dynamic_ntk_rotates_as_if_fixed_for_the_longest_position_in_sight(factor: float) -> None:
+def test_dynamic_ntk_stretches_for_the_longest_position(factor: float) -> None:
     """Within the original length bitwise as unstretched; the longest may be a key's, a query's, or another sequence's."""
     omega = frequencies(D_HEAD, base=20.0)
     q, k = torch.randn(2, 2, HEADS, 5, D_HEAD, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
@@ -273,7 +230,19 @@ def test_dynamic_ntk_rotates_as_if_fixed_for_the_longest_position_in_sight(facto
         assert torch.equal(fixed.frequencies, omega) == (longest == 8)
 
 
-def test_dynamic_ntk_with_a_cache_differs_from_one_pass_beyond_the_original_length() -> None:
+@pytest.mark.parametrize("interleaved", [True, False])
+def test_dynamic_ntk_forgets_a_longer_sequence(interleaved: bool) -> None:
+    """Short, long, short again: the first and the last are the same, bitwise."""
+    decoder = decoder_with(DynamicNTKPositions(frequencies(D_HEAD, base=20.0), 4, interleaved=interleaved))
+    short = some_tokens()[:, :4]
+    before = decoder(short)
+    decoder(some_tokens())
+    assert torch.equal(decoder(short), before)
+    unstretched = decoder_with(RotaryPositions(frequencies(D_HEAD, base=20.0), interleaved=interleaved))
+    assert torch.equal(before, unstretched(short))
+
+
+def test_dynamic_ntk_with_a_cache_differs_from_one_pass() -> None:
     """A prompt of 4 tokens, then more: those keys were rotated unstretched, and one pass would stretch them too.
 
     Within the original length, or in one chunk, the cache changes nothing.

@@ -52,7 +52,7 @@ def test_every_scheme_sees_the_same_batches(scheme: PositionScheme) -> None:
     assert not torch.equal(seen[0][0], seen[1][0])
 
 
-def test_the_first_step_against_autograd() -> None:
+def test_first_step_against_autograd() -> None:
     """The loss is the mean cross-entropy in nats; the norm is the whole gradient's, before clipping."""
     model = encoder()
     inputs, targets = first_token_everywhere(torch.Generator().manual_seed(0))
@@ -72,7 +72,7 @@ def test_clipping_bounds_what_the_optimizer_gets() -> None:
     assert math.sqrt(left) == pytest.approx(clip, rel=1e-3)
 
 
-def test_the_loss_falls_where_positions_are_needed_and_given() -> None:
+def test_loss_falls_only_with_positions() -> None:
     """With positions the task is learned; without, an encoder cannot know which token is first. log 5 is guessing."""
     with_positions = train(encoder(BinaryPositions(16, num_bits=3)), first_token_everywhere, steps=100, learning_rate=1e-2)
     without = train(encoder(), first_token_everywhere, steps=100, learning_rate=1e-2)
@@ -91,7 +91,7 @@ def test_tokens_with_target_minus_100_do_not_count() -> None:
     assert train(encoder(), last_only, steps=1).losses == pytest.approx([expected], rel=1e-6)
 
 
-def test_the_schedule_goes_up_then_down_and_multiplies_the_learning_rate() -> None:
+def test_schedule_multiplies_the_learning_rate() -> None:
     schedule = warm_up_and_cosine(100, 10, floor=0.1)
     factors = [schedule(step) for step in range(100)]
     assert factors[:10] == pytest.approx([(step + 1) / 10 for step in range(10)])
