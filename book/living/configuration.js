@@ -294,7 +294,8 @@ function* findings(whole, part, row, kinds, known) {
   const [total, coded] = [kinds.reduce((sum, { count }) => sum + count, 0), hasOwnCode(whole, part)];
   const name = row.name ?? "its class";
   if (coded) {
-    yield ["unknown", "own-code", `${OWN_CODE}: ${isNamed(row) ? `what follows is read by the rules of ${row.name}` : "its rules aren't known here"}`];
+    const rules = isNamed(row) ? `what follows is read by the rules of ${row.name}` : "its rules aren't known here";
+    yield ["unknown", "own-code", `${OWN_CODE}: ${rules}`];
   } else if ("gguf" in part && !isNamed(row)) {
     yield ["unknown", "not-known", `llama.cpp may have rules for ${part.model_type} that aren't in the file: this is what the file says`];
   } else if (!isNamed(row)) {
@@ -506,7 +507,8 @@ export function headline(report) {
   const { name, findings: found, how } = report;
   for (const level of ORDER.slice(0, 2)) {
     const worst = found.filter((each) => each.level === level);
-    if (worst.length) return `${name}: ${worst[0].text}${worst.length > 1 ? ` (${worst.length - 1} more below)` : ""}`;
+    const more = worst.length > 1 ? ` (${worst.length - 1} more below)` : "";
+    if (worst.length) return `${name}: ${worst[0].text}${more}`;
   }
   const notes = found.length ? ` (${found.length} note${found.length > 1 ? "s" : ""} below)` : "";
   return `${name}: ${how}, ${verdict(report)}${notes}`;
