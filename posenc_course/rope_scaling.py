@@ -17,7 +17,7 @@ _LENGTH = "count: it is a number of tokens; original_length is the training leng
 _STRETCH = {"frequencies": "frequencies", "factor": _FACTOR}
 _TURNS = {
     "slow": "number > 0: it is a number of rotations within the original length, e.g. 1",
-    "fast": "number > slow: it is a number of rotations within the original length, e.g. 32",
+    "fast": "number >= slow: it is a number of rotations within the original length, e.g. 32",
 }
 
 
@@ -83,7 +83,7 @@ def yarn_attention_factor(factor: float) -> float:
     return 0.1 * math.log(factor) + 1
 
 
-@checked(**_STRETCH, original_length=_LENGTH, slow=_TURNS["slow"], fast=_TURNS["fast"].replace(">", ">="))
+@checked(**_STRETCH, original_length=_LENGTH, **_TURNS)
 def llama3(
     frequencies: Tensor, factor: float = 8.0, original_length: int = 8192, *, fast: float = 4.0, slow: float = 1.0
 ) -> Tensor:

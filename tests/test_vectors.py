@@ -12,12 +12,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from posenc_course.alibi import alibi_slopes
+from posenc_course.alibi import alibi_bias, alibi_slopes
 from posenc_course.nope import NoPositions
 from posenc_course.relative import WindowedPositions, shaw_bias, t5_buckets
 from posenc_course.rope import apply_rope, mrope_axes, mrope_tables, proportional_frequencies, rope_tables
-from posenc_course.rope_scaling import dynamic_ntk, llama3, position_interpolation, yarn, yarn_attention_factor
-from posenc_course.sinusoidal import frequencies
+from posenc_course.rope_scaling import dynamic_ntk, llama3, ntk_aware, position_interpolation, yarn, yarn_attention_factor
+from posenc_course.sinusoidal import frequencies, sinusoidal_table
 from tools.lab import vectors as tool
 
 README = (tool.FOLDER / "README.md").read_text(encoding="utf-8")
@@ -61,7 +61,10 @@ def test_they_have_the_form_of_the_schema(name: str) -> None:
     given = FILES[name]["vectors"][0]["given"]
     for wrong in ({"frequency": 1}, {"given": {**given, "theta": 1}}, {"given": {"type": given["type"]}}):
         with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate({"made": tool.MADE, "vectors": [{"name": "none", "given": given, **wrong}]}, schema)
+            jsonschema.validate({"made": tool.MADE, "vectors": [FILES[name]["vectors"][0] | wrong]}, schema)
+    for vectors in ([], [{"name": "none", "given": given}]):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({"made": tool.MADE, "vectors": vectors}, schema)
 
 
 def test_float32_is_the_nearest() -> None:
@@ -89,21 +92,27 @@ def by_the_package(given: dict[str, Any]) -> tuple[Tensor, float]:
     omega, original = frequencies(width, base=given["base"]), given.get("original_length", 0)
     if kind == "linear":
         return position_interpolation(omega, factor), 1.0
+    if kind == "ntk":
+        return ntk_aware(omega, factor), 1.0
+    if kind == "axial":
+        return torch.cat(2 * [frequencies(width // 2, base=given["base"])]), 1.0
     if kind == "dynamic":
         return dynamic_ntk(omega, given["length"], original, factor), 1.0
     if kind == "yarn":
         turns = {"fast": given["beta_fast"], "slow": given["beta_slow"]}
-        sharper = given.get("attention_factor", yarn_attention_factor(factor))
-        if "mscale" in given:
+        sharper = yarn_attention_factor(factor)
+        if "mscale_all_dim" in given:
             one, all_dim = (0.1 * given[name] * math.log(factor) + 1 for name in ("mscale", "mscale_all_dim"))
             sharper = one / all_dim
+        sharper = given.get("attention_factor", sharper)
         return yarn(omega, factor, original, truncate=given["truncate"], **turns), sharper
     if kind == "llama3":
         turns = {"fast": given["high_freq_factor"], "slow": given["low_freq_factor"]}
         return llama3(omega, factor, original, **turns), 1.0
     if kind == "longrope":
         divisors = given["long_factor" if given["length"] > original else "short_factor"]
-        return omega / torch.tensor(divisors, dtype=torch.float64), math.sqrt(1 + math.log(factor) / math.log(original))
+        sharper = given.get("attention_factor", math.sqrt(1 + math.log(max(factor, 1)) / math.log(original)))
+        return omega / torch.tensor(divisors, dtype=torch.float64), sharper
     if kind == "proportional":
         return proportional_frequencies(given["head_width"], width / given["head_width"], given["base"]), 1.0
     return omega, 1.0
@@ -112,6 +121,10 @@ def by_the_package(given: dict[str, Any]) -> tuple[Tensor, float]:
 @pytest.mark.parametrize("name", ROPE)
 def test_package_computes_the_frequencies(name: str) -> None:
     vector = ROPE[name]
+    if vector["given"]["type"] == "yarn" and vector["given"]["factor"] < 1:
+        with pytest.raises(ValueError, match="factor"):  # a text that gets shorter isn't stretched
+            by_the_package(vector["given"])
+        return
     omega, factor = by_the_package(vector["given"])
     torch.testing.assert_close(omega, exact(vector["frequencies"]), rtol=1e-12, atol=0)
     assert factor == pytest.approx(float(vector["attention_factor"]["exact"]), rel=1e-12)
@@ -145,13 +158,19 @@ def test_package_rotates_and_scores(name: str) -> None:
         axes = mrope_axes(given["sections"], interleaved=given["mrope"] == "interleaved")
         assert axes.tolist() == vector["axes"]
         cos, sin = mrope_tables(vector["positions"], omega, axes, dtype=torch.float64)
+    elif given["type"] == "axial":
+        cos, sin = mrope_tables(vector["positions"], omega, torch.tensor(vector["axes"]), dtype=torch.float64)
     else:
         cos, sin = rope_tables(vector["positions"], omega, dtype=torch.float64)
     rotated = []
     for letter in "qk":
+        if letter == "q" and "query_positions" in vector:
+            tables = rope_tables(vector["query_positions"], omega, dtype=torch.float64)
+        else:
+            tables = cos, sin
         x = torch.tensor(vector[letter], dtype=torch.float64)
         start = 0 if given["side"] == "first" else width - rotary
-        part = apply_rope(x[None, None, :, start : start + rotary], cos, sin, interleaved=given["layout"] == "interleaved")
+        part = apply_rope(x[None, None, :, start : start + rotary], *tables, interleaved=given["layout"] == "interleaved")
         x[:, start : start + rotary] = factor * part[0, 0]
         torch.testing.assert_close(x, exact(vector[f"rotated_{letter}"]), rtol=0, atol=1e-12)
         rotated.append(x)
@@ -162,7 +181,15 @@ def test_package_rotates_and_scores(name: str) -> None:
 def test_package_computes_biases_and_windows(name: str) -> None:
     vector = BIASES[name]
     given = vector["given"]
-    if given["type"] == "alibi":
+    if "bias" in vector:
+        m, n, slopes = torch.tensor(given["queries"]), torch.arange(given["tokens"]), alibi_slopes(given["heads"])
+        bias = alibi_bias(m, n, slopes, dtype=torch.float64)[0]
+        torch.testing.assert_close(bias, exact(vector["bias"]), rtol=1e-6, atol=0)
+    elif given["type"] == "sinusoidal":
+        positions = [m + given["first_position"] for m in vector["positions"]]
+        table = sinusoidal_table(positions, given["width"], given["base"], interleaved=given["layout"] == "interleaved")
+        torch.testing.assert_close(table, exact(vector["embedding"]), rtol=0, atol=1e-12)
+    elif given["type"] == "alibi":
         torch.testing.assert_close(alibi_slopes(given["heads"]).double(), exact(vector["slopes"]), rtol=1e-12, atol=0)
     elif given["type"] == "t5":
         delta = [-offset for offset in vector["offsets"]]  # the package subtracts the key's position from the query's
@@ -175,10 +202,10 @@ def test_package_computes_biases_and_windows(name: str) -> None:
         bias = shaw_bias(torch.ones(1, 1, 1, 1), table, torch.tensor([far]), keys)
         assert bias.flatten().tolist() == vector["rows"][::-1]  # its rows count the other way, as its offsets do
     else:
-        m = torch.arange(given["tokens"])
-        x = torch.zeros(1, 1, given["tokens"], 2)
-        near = WindowedPositions(NoPositions(), given["window"]).bias(x, m, m)[0, 0] == 0
-        seen = near & (m <= m[:, None]) if given["causal"] else near
+        n = torch.arange(given["tokens"])
+        m = torch.tensor(given.get("queries", n.tolist()))
+        near = WindowedPositions(NoPositions(), given["window"]).bias(torch.zeros(1, 1, len(m), 2), m, n)[0, 0] == 0
+        seen = near & (n <= m[:, None]) if given["causal"] else near
         assert seen.tolist() == vector["seen"]
 
 
@@ -206,8 +233,14 @@ def config_of_transformers(given: dict[str, Any]) -> Any:
 
 def by_transformers(given: dict[str, Any]) -> tuple[Tensor, float]:
     from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+    from transformers import HunYuanDenseV1Config
     from transformers.models.gpt_neox.modeling_gpt_neox import GPTNeoXRotaryEmbedding
+    from transformers.models.hunyuan_v1_dense.modeling_hunyuan_v1_dense import HunYuanDenseV1RotaryEmbedding
 
+    if given["type"] == "ntk":
+        rope = {"rope_type": "dynamic", "alpha": given["factor"], "factor": 1.0, "rope_theta": given["base"]}
+        config: Any = HunYuanDenseV1Config(head_dim=given["rotary_width"], rope_parameters=rope)
+        return HunYuanDenseV1RotaryEmbedding.compute_ntk_alpha_rope_parameters(config)
     config = config_of_transformers(given)
     kind = config.rope_parameters["rope_type"]
     if kind == "default":
@@ -251,17 +284,22 @@ def test_libraries_compute_the_frequencies(library: str, compute: Any, name: str
 def tables_of_transformers(given: dict[str, Any], positions: list[Any]) -> Any:
     """Cosines and sines, times the attention factor; Qwen2-VL's and Qwen3-VL's classes choose each pair's axis."""
     from transformers import Qwen2VLConfig, Qwen3VLTextConfig
+    from transformers.models.qwen2_vl.configuration_qwen2_vl import Qwen2VLVisionConfig
     from transformers.models.gpt_neox.modeling_gpt_neox import GPTNeoXRotaryEmbedding
-    from transformers.models.qwen2_vl.modeling_qwen2_vl import Qwen2VLRotaryEmbedding
+    from transformers.models.qwen2_vl.modeling_qwen2_vl import Qwen2VLRotaryEmbedding, Qwen2VLVisionRotaryEmbedding
     from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLTextRotaryEmbedding
 
+    if given["type"] == "axial":
+        rope = {"rope_type": "axial", "rope_theta": given["base"]}
+        vision = Qwen2VLVisionConfig(embed_dim=given["head_width"], num_heads=1, rope_parameters=rope)
+        return Qwen2VLVisionRotaryEmbedding(vision)(torch.zeros(1), torch.tensor(positions)[None])
     if "mrope" not in given:
         return GPTNeoXRotaryEmbedding(config_of_transformers(given))(torch.zeros(1), torch.tensor(positions)[None])
     rope = {"rope_type": "default", "rope_theta": given["base"], "mrope_section": given["sections"]}
     if given["mrope"] == "interleaved":
-        module: Any = Qwen3VLTextRotaryEmbedding(Qwen3VLTextConfig(head_dim=given["head_width"], rope_parameters=rope))
+        module: Any = Qwen3VLTextRotaryEmbedding(Qwen3VLTextConfig(head_dim=given["rotary_width"], rope_parameters=rope))
     else:
-        text = {"hidden_size": given["head_width"], "num_attention_heads": 1, "rope_parameters": rope}
+        text = {"hidden_size": given["rotary_width"], "num_attention_heads": 1, "rope_parameters": rope}
         module = Qwen2VLRotaryEmbedding(Qwen2VLConfig(text_config=text).text_config)
     return module(torch.zeros(1), torch.tensor(positions)[:, None])
 
@@ -301,7 +339,8 @@ ROTATED = [
     (library, name)
     for library, can in ROTATE.items()
     for name, vector in ROTATIONS.items()
-    if vector["given"]["layout"] in can and (library == "transformers" or "mrope" not in vector["given"])
+    if vector["given"]["layout"] in can
+    and (library == "transformers" or vector["given"]["type"] == "default" and "axes" not in vector)
 ]
 
 
@@ -314,7 +353,8 @@ def test_libraries_rotate(library: str, name: str) -> None:
     rotated = []
     for letter in "qk":
         x = torch.tensor(vector[letter])[None, None]
-        x[..., start:] = ROTATE[library][given["layout"]](x[..., start:].clone(), given, vector["positions"])
+        positions = vector.get("query_positions", vector["positions"]) if letter == "q" else vector["positions"]
+        x[..., start:] = ROTATE[library][given["layout"]](x[..., start:].clone(), given, positions)
         torch.testing.assert_close(x[0, 0].double(), exact(vector[f"rotated_{letter}"]), rtol=0, atol=1e-5)
         rotated.append(x[0, 0].double())
     scores = rotated[0] @ rotated[1].T / math.sqrt(given["head_width"])
@@ -337,14 +377,15 @@ def test_transformers_counts_a_window_in_two_ways() -> None:
     """A causal one contains the query's own token; one in both directions doesn't count it."""
     from transformers.masking_utils import sliding_window_bidirectional_overlay, sliding_window_causal_mask_function
 
-    m = torch.arange(6)
+    n = torch.arange(6)
     for vector in BIASES.values():
         if vector["given"]["type"] == "window":
             window, causal = vector["given"]["window"], vector["given"]["causal"]
+            m = torch.tensor(vector["given"].get("queries", n.tolist()))
             masks = {w: sliding_window_bidirectional_overlay(w) for w in (window, window - 1)}
             see = sliding_window_causal_mask_function(window) if causal else masks[window - 1]
-            assert see(0, 0, m[:, None], m).tolist() == vector["seen"]
-            assert causal or masks[window](0, 0, m[:, None], m).tolist() != vector["seen"]
+            assert see(0, 0, m[:, None], n).tolist() == vector["seen"]
+            assert causal or masks[window](0, 0, m[:, None], n).tolist() != vector["seen"]
 
 
 def test_readme_says_who_passes() -> None:
@@ -356,12 +397,19 @@ def test_readme_says_who_passes() -> None:
     assert [library.split() for library in libraries] == [[library, version(library)] for library in ROTATE]
     table = {what: [int((re.findall(r"\d+", cell) or [0])[0]) for cell in cells] for what, *cells in lines}
     kinds = [vector["given"]["type"] for vector in BIASES.values()]
-    names = {"ALiBi": "alibi", "T5": "t5", "Inkling": "inkling", "Shaw": "shaw", "windows": "window"}
+    names = {
+        "ALiBi": "alibi",
+        "T5": "t5",
+        "Inkling": "inkling",
+        "Shaw": "shaw",
+        "windows": "window",
+        "sinusoidal": "sinusoidal",
+    }
     assert {*names} < {*table}
     for what, kind in names.items():
         assert table[what][0] == (0 if what == "Inkling" else kinds.count(kind))
     assert table["frequencies, attention factors"] == [
-        len(ROPE),
+        len(ROPE) - 1,  # one whose factor is below 1
         *(sum(name == library for name, *_ in CASES) for library in ROTATE),
     ]
     assert table["rotations and scores"] == [
@@ -370,28 +418,19 @@ def test_readme_says_who_passes() -> None:
     ]
     causal = sum(vector["given"].get("type") == "window" and vector["given"]["causal"] for vector in BIASES.values())
     assert table["windows"][1] == causal
-    assert [table[what][1:] for what in ("ALiBi", "T5", "Inkling", "Shaw")] == [[6, 6, 0], [2, 2, 0], [1, 0, 0], [0, 0, 0]]
+    assert [table[what][1:] for what in ("ALiBi", "T5", "Inkling", "Shaw")] == [[6, 6, 0], [4, 4, 0], [1, 0, 0], [0, 0, 0]]
 
 
-def differing_buckets(bucket: Callable[..., Tensor], *, causal: bool) -> list[int]:
-    vector = BIASES["T5, causal" if causal else "T5, both directions"]
-    found = bucket(torch.tensor(vector["offsets"])).tolist()
-    return [o for o, a, b in zip(vector["offsets"], found, vector["buckets"], strict=True) if a != b]
-
-
-@pytest.mark.parametrize("causal", [True, False])
-def test_libraries_compute_the_buckets(causal: bool) -> None:
+@pytest.mark.parametrize("name", [name for name, vector in BIASES.items() if vector["given"]["type"] == "t5"])
+def test_libraries_compute_the_buckets(name: str) -> None:
     from transformers.models.t5.modeling_t5 import T5Attention
     from x_transformers.x_transformers import RelativePositionBias
 
-    def theirs(offsets: Tensor) -> Tensor:
-        return T5Attention._relative_position_bucket(offsets, bidirectional=not causal, num_buckets=32, max_distance=128)
-
-    def others(offsets: Tensor) -> Tensor:
-        return RelativePositionBias._relative_position_bucket(offsets, causal=causal, num_buckets=32, max_distance=128)
-
-    assert differing_buckets(theirs, causal=causal) == []
-    assert differing_buckets(others, causal=causal) == []
+    vector, offsets = BIASES[name], torch.tensor(BIASES[name]["offsets"])
+    causal = vector["given"]["causal"]
+    sizes = {"num_buckets": vector["given"]["buckets"], "max_distance": vector["given"]["max_distance"]}
+    assert T5Attention._relative_position_bucket(offsets, bidirectional=not causal, **sizes).tolist() == vector["buckets"]
+    assert RelativePositionBias._relative_position_bucket(offsets, causal=causal, **sizes).tolist() == vector["buckets"]
 
 
 @pytest.mark.parametrize("heads", [1, 6, 8, 12, 16, 20])

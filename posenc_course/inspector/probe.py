@@ -135,7 +135,7 @@ class Probe:
     def unseen(self, layers: int) -> str:
         """Why what it did can't be told, for a model with this many layers; empty if it can."""
         attending = [layer for layer in self.layers.values() if layer.width or layer.rotation]
-        known = self.alibi or self.buckets or self.tables or any(layer.rotation for layer in attending)
+        known = self.alibi or self.buckets or self.tables or any(layer.rotation or layer.offsets for layer in attending)
         # Recurrent layers tell positions apart by themselves.
         hidden = not known and (not attending or (self.uses_positions and len(attending) == layers))
         return self.failed or (f"{self.name} has no attention whose positions the probe can follow" if hidden else "")

@@ -20,7 +20,7 @@ from mpmath import mpf
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "posenc_course" / "data" / "vectors"
-MADE = {"command": "python tools/lab/vectors.py", "digits": 50, "licence": "MIT"}
+MADE = {"command": "python tools/lab/vectors.py", "version": "2", "digits": 50, "licence": "MIT"}
 POSITIONS = [0, 1, 2, 63, 4095, 131_071]
 mp.mp.dps = 60
 
@@ -72,6 +72,7 @@ def yarn(
     if truncate:
         low, high = mp.floor(low), mp.ceil(high)
     low, high = max(low, mpf(0)), min(high, mpf(width - 1))
+    high += mpf("0.001") * (low == high)
     omega = plain(base, width)
     ramp = [min(max((i - low) / (high - low), mpf(0)), mpf(1)) for i in range(len(omega))]
     return [w * (1 - r) + w / factor * r for w, r in zip(omega, ramp, strict=True)]
@@ -79,14 +80,15 @@ def yarn(
 
 def yarn_factor(factor: float, mscale: float = 1, all_dim: float = 0) -> mpf:
     """What multiplies queries and keys; DeepSeek divides one factor by another."""
-    return (mpf(mscale) / 10 * mp.log(factor) + 1) / (mpf(all_dim) / 10 * mp.log(factor) + 1)
+    return (mpf(mscale) / 10 * mp.log(factor) + 1) / (mpf(all_dim) / 10 * mp.log(factor) + 1) if factor > 1 else mpf(1)
 
 
 def llama3(base: float, width: int, factor: float, original: int, low: float, high: float) -> list[mpf]:
     """Keep what rotates more than `high` times within the original length, divide what rotates less than `low` times."""
     found = []
     for w in plain(base, width):
-        keep = min(max((original * w / (2 * mp.pi) - low) / (mpf(high) - low), mpf(0)), mpf(1))
+        turns = original * w / (2 * mp.pi)
+        keep = min(max((turns - low) / (mpf(high) - low), mpf(0)), mpf(1)) if high > low else mpf(turns > low)
         found.append(keep * w + (1 - keep) * w / factor)
     return found
 
@@ -101,36 +103,66 @@ def rope_cases() -> Iterable[tuple[dict[str, Any], list[mpf], mpf]]:
     for base, width in ((10_000, 16), (500_000, 128), (1_000_000, 64)):
         yield {"type": "default", "base": base, "rotary_width": width}, plain(base, width), one
     start: dict[str, Any] = {"base": 10_000, "rotary_width": 32}
-    yield {"type": "linear", **start, "factor": 4}, [w / 4 for w in plain(10_000, 32)], one
-    for length in (1536, 4096, 16_384):
-        given: dict[str, Any] = {"type": "dynamic", **start, "factor": 2, "original_length": 2048, "length": length}
-        yield given, dynamic(10_000, 32, 2, 2048, length), one
-    long: dict[str, Any] = {"type": "yarn", **start, "factor": 8, "original_length": 4096}
-    for truncate in (True, False):
-        given = {**long, "beta_fast": 32, "beta_slow": 1, "truncate": truncate}
-        yield given, yarn(10_000, 32, 8, 4096, truncate=truncate), yarn_factor(8)
-    given = {**long, "beta_fast": 16, "beta_slow": 2, "truncate": True, "attention_factor": 1.5}
-    yield given, yarn(10_000, 32, 8, 4096, 16, 2), mpf("1.5")
-    given = {**long, "beta_fast": 32, "beta_slow": 1, "truncate": True, "mscale": 0.707, "mscale_all_dim": 1.0}
-    yield given, yarn(10_000, 32, 8, 4096), yarn_factor(8, 0.707, 1.0)
-    given = {**long, "base": 4, "rotary_width": 8, "original_length": 128, "beta_fast": 32, "beta_slow": 1, "truncate": True}
-    yield given, yarn(4, 8, 8, 128), yarn_factor(8)  # the ramp would begin at -2 and end at 9
-    given = {"type": "llama3", "base": 500_000, "rotary_width": 128, "factor": 8, "original_length": 8192}
-    given |= {"low_freq_factor": 1, "high_freq_factor": 4}
-    yield given, llama3(500_000, 128, 8, 8192, 1, 4), one
-    sharper = mp.sqrt(1 + mp.log(32) / mp.log(4096))
-    for length, divisors in ((4096, SHORT), (4097, LONG)):
-        given = {"type": "longrope", **start, "factor": 32, "original_length": 4096, "length": length}
-        given |= {"short_factor": SHORT, "long_factor": LONG}
-        yield given, [w / mpf(d) for w, d in zip(plain(10_000, 32), divisors, strict=True)], sharper
+    for factor in (4, 2):
+        yield {"type": "linear", **start, "factor": factor}, [w / factor for w in plain(10_000, 32)], one
+    yield (
+        {"type": "ntk", **start, "factor": 1000},
+        [w * mpf(1000) ** (-mpf(i) / 15) for i, w in enumerate(plain(10_000, 32))],
+        one,
+    )
+    for factor, original, length in ((2, 2048, 1536), (2, 2048, 4096), (2, 2048, 16_384), (4, 4096, 8192)):
+        given: dict[str, Any] = {"type": "dynamic", **start, "factor": factor, "original_length": original, "length": length}
+        yield given, dynamic(10_000, 32, factor, original, length), one
+    yield from yarn_cases()
+    for width, factor, low, high in ((128, 8, 1, 4), (64, 32, 1, 4), (64, 32, 2, 8), (128, 16, 1, 1)):
+        given = {"type": "llama3", "base": 500_000, "rotary_width": width, "factor": factor, "original_length": 8192}
+        given |= {"low_freq_factor": low, "high_freq_factor": high}
+        yield given, llama3(500_000, width, factor, 8192, low, high), one
+    for factor, original, length, sharper in (
+        (32, 4096, 4096, None),
+        (32, 4096, 4097, None),
+        (8, 2048, 2049, None),
+        (0.5, 2048, 2048, None),
+        (8, 2048, 4096, 1.5),
+    ):
+        given = {"type": "longrope", **start, "factor": factor, "original_length": original, "length": length}
+        given |= {"short_factor": SHORT, "long_factor": LONG} | ({"attention_factor": sharper} if sharper else {})
+        known = mp.sqrt(1 + mp.log(factor) / mp.log(original)) if factor > 1 else one
+        divisors = LONG if length > original else SHORT
+        yield given, [w / mpf(d) for w, d in zip(plain(10_000, 32), divisors, strict=True)], mpf(sharper or known)
     given = {"type": "proportional", "base": 1_000_000, "head_width": 32, "rotary_width": 8}
     yield given, [*plain(1_000_000, 32)[:4], *[mpf(0)] * 12], one
     yield {"type": "partial", "base": 10_000, "head_width": 32, "rotary_width": 8}, plain(10_000, 8), one
 
 
+def yarn_cases() -> Iterable[tuple[dict[str, Any], list[mpf], mpf]]:
+    usual: dict[str, Any] = {"type": "yarn", "base": 10_000, "rotary_width": 32, "factor": 8, "original_length": 4096}
+    usual |= {"beta_fast": 32, "beta_slow": 1, "truncate": True}
+    for changes in (
+        {},
+        {"truncate": False},
+        {"beta_fast": 16, "beta_slow": 2, "attention_factor": 1.5},
+        {"mscale": 0.707, "mscale_all_dim": 1.0},
+        {"base": 4, "rotary_width": 8, "original_length": 128},  # the ramp would begin at -2 and end at 9
+        {"rotary_width": 64, "factor": 40, "mscale": 1.0, "mscale_all_dim": 0.707},
+        {"mscale": 0.707},  # one of the two is as good as none
+        {"attention_factor": 1.25, "mscale": 0.707, "mscale_all_dim": 1.0},
+        {"beta_fast": 4, "beta_slow": 4, "truncate": False},  # the ramp begins where it ends, between two pairs
+        {"original_length": 6},  # and at the first pair
+        {"factor": 0.5},
+    ):
+        given = usual | changes
+        names = ("base", "rotary_width", "factor", "original_length", "beta_fast", "beta_slow", "truncate")
+        sharper = yarn_factor(given["factor"])
+        if "mscale_all_dim" in given:
+            sharper = yarn_factor(given["factor"], given["mscale"], given["mscale_all_dim"])
+        yield given, yarn(*(given[name] for name in names)), mpf(given.get("attention_factor", sharper))
+
+
 def name_of(given: dict[str, Any]) -> str:
     words = [given["type"], f"base {given['base']}", f"{given['rotary_width']} channels"]
-    words += [f"{key} {given[key]}" for key in ("factor", "length", "truncate", "attention_factor", "mscale") if key in given]
+    keys = ("factor", "original_length", "length", "low_freq_factor", "high_freq_factor", "beta_fast", "truncate")
+    words += [f"{key} {given[key]}" for key in (*keys, "attention_factor", "mscale", "mscale_all_dim") if key in given]
     return ", ".join(words)
 
 
@@ -196,19 +228,34 @@ def rotation_cases() -> Iterable[tuple[dict[str, Any], list[Any], list[mpf], mpf
             for side in sides:
                 given = {"type": "default", "base": 10_000, "head_width": 8, "rotary_width": rotary}
                 yield {**given, "layout": layout, "side": side}, few, plain(10_000, rotary), one
-    half: dict[str, Any] = {"base": 10_000, "head_width": 16, "rotary_width": 8, "layout": "halves", "side": "first"}
+    half: dict[str, Any] = {"base": 10_000, "head_width": 16, "rotary_width": 8, "side": "first"}
     stretched = {"factor": 8, "original_length": 4096, "beta_fast": 32, "beta_slow": 1, "truncate": True}
-    yield {"type": "yarn", **half, **stretched}, few, yarn(10_000, 8, 8, 4096), yarn_factor(8)
-    yield {"type": "proportional", **half}, few, [*plain(10_000, 16)[:4], *[mpf(0)] * 4], one
+    long = {"factor": 32, "original_length": 4096, "length": 301, "short_factor": SHORT[8:12], "long_factor": LONG[8:12]}
+    sharper = mp.sqrt(1 + mp.log(32) / mp.log(4096))
+    for layout in ("halves", "interleaved"):
+        given = {**half, "layout": layout}
+        yield {"type": "yarn", **given, **stretched}, few, yarn(10_000, 8, 8, 4096), yarn_factor(8)
+        yield {"type": "proportional", **given}, few, [*plain(10_000, 16)[:4], *[mpf(0)] * 4], one
+        yield (
+            {"type": "longrope", **given, **long},
+            few,
+            [w / mpf(d) for w, d in zip(plain(10_000, 8), SHORT[8:12], strict=True)],
+            sharper,
+        )
     text_then_picture = [[0, 1, 2, 2, 2, 2, 4], [0, 1, 2, 2, 3, 3, 4], [0, 1, 2, 3, 2, 3, 4]]  # time, row, column
-    whole = {"type": "default", "base": 10_000, "head_width": 16, "rotary_width": 16}
-    for layout, how, sections in (
-        ("halves", "contiguous", [2, 3, 3]),
-        ("halves", "interleaved", [3, 3, 2]),
-        ("interleaved", "interleaved", [4, 2, 2]),
+    for layout, rotary, how, sections in (
+        ("halves", 16, "contiguous", [2, 3, 3]),
+        ("halves", 16, "interleaved", [3, 3, 2]),
+        ("interleaved", 16, "interleaved", [4, 2, 2]),
+        ("interleaved", 16, "contiguous", [2, 3, 3]),
+        ("interleaved", 8, "contiguous", [2, 1, 1]),
+        ("halves", 8, "contiguous", [1, 2, 1]),
     ):
-        given = {**whole, "layout": layout, "side": "first", "mrope": how, "sections": sections}
-        yield given, text_then_picture, plain(10_000, 16), one
+        given = {"type": "default", "base": 10_000, "head_width": 16, "rotary_width": rotary, "layout": layout, "side": "first"}
+        yield {**given, "mrope": how, "sections": sections}, text_then_picture, plain(10_000, rotary), one
+    picture = [[0, 0, 1, 1, 7], [0, 5, 0, 5, 3]]  # row, column
+    given = {"type": "axial", "base": 100, "head_width": 16, "rotary_width": 16, "layout": "halves", "side": "first"}
+    yield given, picture, 2 * plain(100, 8), one
 
 
 def rotation_vectors() -> list[dict[str, Any]]:
@@ -217,30 +264,44 @@ def rotation_vectors() -> list[dict[str, Any]]:
         width, layout, side = given["head_width"], given["layout"], given["side"]
         words = [layout, f"{side} {given['rotary_width']} of {width} channels"]
         axes = {}
-        if "mrope" in given:
-            words.append(f"M-RoPE with {given['mrope']} sections {given['sections']}")
-            axes["axes"] = mrope_axes(given["sections"], given["mrope"])
+        if isinstance(positions[0], list):
+            if "mrope" in given:
+                words.append(f"M-RoPE with {given['mrope']} sections {given['sections']}")
+                axes["axes"] = mrope_axes(given["sections"], given["mrope"])
+            else:
+                words.append("axial")
+                axes["axes"] = [0] * (len(omega) // 2) + [1] * (len(omega) // 2)
             angles = [[w * m[axis] for w, axis in zip(omega, axes["axes"], strict=True)] for m in zip(*positions, strict=True)]
         else:
             words += [given["type"]] if given["type"] != "default" else []
             angles = [[w * m for w in omega] for m in positions]
-        q, k = sample(len(angles), width, 3), sample(len(angles), width, 20)
-        rotated = [[rotate(x, row, factor, layout, side) for x, row in zip(each, angles, strict=True)] for each in (q, k)]
-        scores = [[mp.fdot(a, b) / mp.sqrt(width) for b in rotated[1]] for a in rotated[0]]
-        vectors.append(
-            {
-                "name": ", ".join(words),
-                "given": given,
-                "positions": positions,
-                **axes,
-                "q": rounded(q),
-                "k": rounded(k),
-                "rotated_q": both(rotated[0]),
-                "rotated_k": both(rotated[1]),
-                "scores": both(scores),
-            }
-        )
+        vectors.append(rotation(given, ", ".join(words), positions, axes, angles, angles, factor))
+    given, omega = vectors[1]["given"], plain(10_000, 8)  # a query that comes after cached keys
+    late, few = [[300 * w for w in omega]], [0, 1, 5, 300]
+    name, keys = f"one query at 300, {vectors[1]['name']}", [[w * m for w in omega] for m in few]
+    vectors.append(rotation(given, name, few, {"query_positions": [300]}, late, keys, mpf(1)))
     return vectors
+
+
+def rotation(
+    given: dict[str, Any], name: str, positions: Any, more: dict[str, Any], late: list[Any], keys: list[Any], factor: mpf
+) -> dict[str, Any]:
+    """One vector: `late` are the angles of the queries, and `keys` those of the keys."""
+    width, layout, side = given["head_width"], given["layout"], given["side"]
+    q, k = sample(len(late), width, 3), sample(len(keys), width, 20)
+    q_rotated, k_rotated = (
+        [rotate(x, row, factor, layout, side) for x, row in zip(each, angles, strict=True)]
+        for each, angles in ((q, late), (k, keys))
+    )
+    scores = [[mp.fdot(a, b) / mp.sqrt(width) for b in k_rotated] for a in q_rotated]
+    made = {
+        "q": rounded(q),
+        "k": rounded(k),
+        "rotated_q": both(q_rotated),
+        "rotated_k": both(k_rotated),
+        "scores": both(scores),
+    }
+    return {"name": name, "given": given, "positions": positions, **more, **made}
 
 
 # ── biases and windows ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -285,24 +346,37 @@ def bias_vectors() -> list[dict[str, Any]]:
         }
         for heads in (1, 6, 8, 12, 16, 20)
     ]
+    late = {"type": "alibi", "heads": 6, "queries": [5], "tokens": 6}
+    penalties = [[[-slope * (5 - n) for n in range(6)]] for slope in slopes(6)]
+    vectors.append({"name": "ALiBi, one query after five keys", "given": late, "bias": both(penalties)})
     offsets = [*range(-40, 41), *(sign * far for far in (63, 64, 65, 90, 91, 127, 128, 129, 1000) for sign in (-1, 1))]
-    for causal in (True, False):
-        given = {"type": "t5", "buckets": 32, "max_distance": 128, "causal": causal}
-        found = [bucket(offset, 32, 128, causal) for offset in offsets]
-        vectors.append(
-            {"name": f"T5, {'causal' if causal else 'both directions'}", "given": given, "offsets": offsets, "buckets": found}
-        )
+    for number, farthest, causal in ((32, 128, True), (32, 128, False), (16, 64, True), (16, 64, False)):
+        given = {"type": "t5", "buckets": number, "max_distance": farthest, "causal": causal}
+        found = [bucket(offset, number, farthest, causal) for offset in offsets]
+        name = f"T5, {number} buckets, {'causal' if causal else 'both directions'}"
+        vectors.append({"name": name, "given": given, "offsets": offsets, "buckets": found})
     table, r = sample(3, 4, 5), sample(6, 3, 11)
     given = {"type": "inkling", "extent": 4, "r": rounded(r), "table": rounded(table)}
     vectors.append({"name": "Inkling, up to 3 tokens back", "given": given, "bias": both(inkling(r, table))})
-    shaw = {"type": "shaw", "max_distance": 4}
-    rows = [min(max(offset, -4), 4) + 4 for offset in range(-7, 8)]
-    vectors.append({"name": "Shaw, clipped at 4", "given": shaw, "offsets": [*range(-7, 8)], "rows": rows})
-    for window, causal in ((1, True), (3, True), (4, True), (3, False)):
-        seen = [[(m - n if causal else abs(m - n)) in range(window) for n in range(6)] for m in range(6)]
+    for most in (4, 2):
+        rows = [min(max(offset, -most), most) + most for offset in range(-7, 8)]
+        given = {"type": "shaw", "max_distance": most}
+        vectors.append({"name": f"Shaw, clipped at {most}", "given": given, "offsets": [*range(-7, 8)], "rows": rows})
+    for window, causal, queries in ((1, True, 6), (3, True, 6), (4, True, 6), (3, False, 6), (3, True, 2)):
+        asking = [*range(6 - queries, 6)]
+        seen = [[(m - n if causal else abs(m - n)) in range(window) for n in range(6)] for m in asking]
         given = {"type": "window", "window": window, "causal": causal, "tokens": 6}
+        given |= {"queries": asking} if queries < 6 else {}
         where = "its own token included" if causal else "its own token included, both directions"
+        where += ", two queries after four keys" if queries < 6 else ""
         vectors.append({"name": f"window of {window}, {where}", "given": given, "seen": seen})
+    for layout, start in (("interleaved", 0), ("halves", 0), ("interleaved", 2)):
+        given = {"type": "sinusoidal", "base": 10_000, "width": 8, "layout": layout, "first_position": start}
+        rows = [[[f(w * (m + start)) for f in (mp.sin, mp.cos)] for w in plain(10_000, 8)] for m in (0, 1, 63)]
+        pairs = [row if layout == "interleaved" else [*zip(*row, strict=True)] for row in rows]
+        embedding = [[x for pair in row for x in pair] for row in pairs]
+        name = f"sinusoidal, {layout}, positions from {start}"
+        vectors.append({"name": name, "given": given, "positions": [0, 1, 63], "embedding": both(embedding)})
     return vectors
 
 
