@@ -16,17 +16,17 @@ import transformers
 
 from posenc_course.__main__ import main
 from posenc_course.inspector import (
-    CATALOGUE,
     Knowledge,
     Report,
+    catalogue,
     inspect,
     inspect_model,
     load_configurations,
     pairs,
     read_config,
 )
-from posenc_course.inspector.config import RULES, tables
-from posenc_course.inspector.layers import of_table
+from posenc_course.inspector._config import rules, tables
+from posenc_course.inspector._layers import of_table
 from posenc_course.models import LayerKind, find_model, load_models
 from posenc_course.rope_scaling import dynamic_ntk
 from posenc_course.sinusoidal import frequencies
@@ -326,7 +326,7 @@ def test_the_worst_finding_is_the_first_line() -> None:
 
 
 def test_pages_exist_and_threads_are_addresses() -> None:
-    for each in CATALOGUE.values():
+    for each in catalogue().values():
         name, _, heading = each["page"].partition("#")
         (source,) = (path for path in (ROOT / f"text/{name}.md", ROOT / f"book/{name}.md") if path.exists())
         headings = re.findall("^#+ (.+)", source.read_text(encoding="utf-8"), re.MULTILINE)
@@ -606,7 +606,7 @@ def damaged(seed: int) -> dict[str, Any]:
         part = config
         while (inner := [value for value in part.values() if isinstance(value, dict) and value]) and random.random() < 0.8:
             part = random.choice(inner)
-        key = random.choice([*part, *RULES] if random.random() < 0.3 else [*part])
+        key = random.choice([*part, *rules()] if random.random() < 0.3 else [*part])
         if random.random() < 0.2:
             part.pop(key, None)
         else:

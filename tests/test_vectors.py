@@ -232,8 +232,8 @@ def config_of_transformers(given: dict[str, Any]) -> Any:
 
 
 def by_transformers(given: dict[str, Any]) -> tuple[Tensor, float]:
-    from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
     from transformers import HunYuanDenseV1Config
+    from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
     from transformers.models.gpt_neox.modeling_gpt_neox import GPTNeoXRotaryEmbedding
     from transformers.models.hunyuan_v1_dense.modeling_hunyuan_v1_dense import HunYuanDenseV1RotaryEmbedding
 
@@ -284,8 +284,8 @@ def test_libraries_compute_the_frequencies(library: str, compute: Any, name: str
 def tables_of_transformers(given: dict[str, Any], positions: list[Any]) -> Any:
     """Cosines and sines, times the attention factor; Qwen2-VL's and Qwen3-VL's classes choose each pair's axis."""
     from transformers import Qwen2VLConfig, Qwen3VLTextConfig
-    from transformers.models.qwen2_vl.configuration_qwen2_vl import Qwen2VLVisionConfig
     from transformers.models.gpt_neox.modeling_gpt_neox import GPTNeoXRotaryEmbedding
+    from transformers.models.qwen2_vl.configuration_qwen2_vl import Qwen2VLVisionConfig
     from transformers.models.qwen2_vl.modeling_qwen2_vl import Qwen2VLRotaryEmbedding, Qwen2VLVisionRotaryEmbedding
     from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLTextRotaryEmbedding
 
@@ -340,7 +340,7 @@ ROTATED = [
     for library, can in ROTATE.items()
     for name, vector in ROTATIONS.items()
     if vector["given"]["layout"] in can
-    and (library == "transformers" or vector["given"]["type"] == "default" and "axes" not in vector)
+    and (library == "transformers" or (vector["given"]["type"] == "default" and "axes" not in vector))
 ]
 
 

@@ -11,7 +11,7 @@ file by the rules of its type, or not known. Only what's proved is called wrong.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from posenc_course.inspector.config import (
+from posenc_course.inspector._config import (
     checked,
     first,
     has_own_code,
@@ -24,19 +24,19 @@ from posenc_course.inspector.config import (
     text_part,
     trained_length,
 )
-from posenc_course.inspector.findings import CATALOGUE, LEVELS, Case, Finding, Pairs, findings, limits, pairs
-from posenc_course.inspector.layers import Kind, Knowledge, alike, done, of_table, written
-from posenc_course.inspector.probe import Library, NotProbed, Probe, probe, read_by_library
-from posenc_course.inspector.report import FROM_TABLE, Report
+from posenc_course.inspector._findings import LEVELS, Case, Finding, Pairs, catalogue, findings, limits, pairs
+from posenc_course.inspector._layers import Kind, Knowledge, alike, done, of_table, written
+from posenc_course.inspector._probe import Library, NotProbed, Probe, probe, read_by_library
+from posenc_course.inspector._report import FROM_TABLE, Report
 from posenc_course.models import find_model
 
 __all__ = [
-    "CATALOGUE",
     "Finding",
     "Kind",
     "Knowledge",
     "Pairs",
     "Report",
+    "catalogue",
     "inspect",
     "inspect_model",
     "load_configurations",

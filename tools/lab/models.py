@@ -28,9 +28,9 @@ from typing import Any
 from transformers import CONFIG_MAPPING
 
 from posenc_course._system import write_whole
-from posenc_course.inspector.config import NAMES, RULES, tables
-from posenc_course.inspector.layers import Knowledge, done
-from posenc_course.inspector.probe import NotProbed, _code, _mentions, probe, read_by_library
+from posenc_course.inspector._config import names, rules, tables
+from posenc_course.inspector._layers import Knowledge, done
+from posenc_course.inspector._probe import NotProbed, _code, _mentions, probe, read_by_library
 from posenc_course.models import last_look, load_models
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -134,10 +134,10 @@ def class_row(kind: str) -> dict[str, Any] | None:
     if asked.model_type != kind and asked.model_type in CONFIG_MAPPING:
         return {"as": asked.model_type}
     native = asked.attribute_map or {}
-    keys = [key for name in KEPT for key in NAMES[name]] + [*ALSO]
-    names = {native.get(key, key) for key in keys} & {*RULES} & library.values.keys()
+    keys = [key for name in KEPT for key in names(name)] + [*ALSO]
+    own = {native.get(key, key) for key in keys} & {*rules()} & library.values.keys()
     defaults: dict[str, Any] = {
-        key: value for key in sorted(names) if isinstance(value := getattr(type(asked), key, None), int | float | list)
+        key: value for key in sorted(own) if isinstance(value := getattr(type(asked), key, None), int | float | list)
     }
     layers = {at: known for at in range(asked.num_hidden_layers) if (known := done(found, at, Knowledge("RoPE")))}
     rotary = [known for known in layers.values() if known.encoding == "RoPE"]
@@ -145,7 +145,7 @@ def class_row(kind: str) -> dict[str, Any] | None:
     row: dict[str, Any] = {"name": found.name, "encodings": sorted({str(known.encoding) for known in layers.values()})}
     if rotary:
         rope = library.values.get("rope_parameters") or {}
-        narrow, wide = (next((rope[t] for t in NAMES[n] if isinstance(rope.get(t), dict)), rope) for n in ("narrow", "wide"))
+        narrow, wide = (next((rope[t] for t in names(n) if isinstance(rope.get(t), dict)), rope) for n in ("narrow", "wide"))
         narrow, wide = ({key: value for key, value in part.items() if key != "type"} for part in (narrow, wide))
         if narrow | {"rope_theta": 0} != wide | {"rope_theta": 0}:
             defaults["rope_parameters"] = {"sliding_attention": narrow, "full_attention": wide}
@@ -168,7 +168,7 @@ def class_row(kind: str) -> dict[str, Any] | None:
     rows = [known.rows for known in layers.values() if known.encoding == "learned table" and known.rows]
     if rows and getattr(asked, "max_position_embeddings", None):
         row["more_rows"] = rows[0] - asked.max_position_embeddings
-    row["also"] = sorted(names_in(code) - {*RULES})
+    row["also"] = sorted(names_in(code) - {*rules()})
     row["defaults"] = {key: value for key, value in defaults.items() if value is not None}
     row = {key: value for key, value in row.items() if value not in (None, [], {}, 0)}
     return row | {"reads": [key for key in tables()["by_class"] if key in native or _mentions(code, key)]}
@@ -197,8 +197,9 @@ def store_classes() -> None:
             row = None
         if row:
             rows[kind] = row
+    made = json.dumps({"command": "python -m tools.lab.models --classes", "transformers": version("transformers")})
     lines = ",\n".join(f"{json.dumps(kind)}: {json.dumps(row)}" for kind, row in rows.items())
-    write_whole(CLASSES, f"{{\n{lines}\n}}\n".encode())
+    write_whole(CLASSES, f'{{"made": {made},\n"classes": {{\n{lines}\n}}}}\n'.encode())
 
 
 def main() -> int:

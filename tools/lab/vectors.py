@@ -103,8 +103,8 @@ def rope_cases() -> Iterable[tuple[dict[str, Any], list[mpf], mpf]]:
     for base, width in ((10_000, 16), (500_000, 128), (1_000_000, 64)):
         yield {"type": "default", "base": base, "rotary_width": width}, plain(base, width), one
     start: dict[str, Any] = {"base": 10_000, "rotary_width": 32}
-    for factor in (4, 2):
-        yield {"type": "linear", **start, "factor": factor}, [w / factor for w in plain(10_000, 32)], one
+    for slower in (4, 2):
+        yield {"type": "linear", **start, "factor": slower}, [w / slower for w in plain(10_000, 32)], one
     yield (
         {"type": "ntk", **start, "factor": 1000},
         [w * mpf(1000) ** (-mpf(i) / 15) for i, w in enumerate(plain(10_000, 32))],
@@ -118,16 +118,16 @@ def rope_cases() -> Iterable[tuple[dict[str, Any], list[mpf], mpf]]:
         given = {"type": "llama3", "base": 500_000, "rotary_width": width, "factor": factor, "original_length": 8192}
         given |= {"low_freq_factor": low, "high_freq_factor": high}
         yield given, llama3(500_000, width, factor, 8192, low, high), one
-    for factor, original, length, sharper in (
+    for times, original, length, sharper in (
         (32, 4096, 4096, None),
         (32, 4096, 4097, None),
         (8, 2048, 2049, None),
         (0.5, 2048, 2048, None),
         (8, 2048, 4096, 1.5),
     ):
-        given = {"type": "longrope", **start, "factor": factor, "original_length": original, "length": length}
+        given = {"type": "longrope", **start, "factor": times, "original_length": original, "length": length}
         given |= {"short_factor": SHORT, "long_factor": LONG} | ({"attention_factor": sharper} if sharper else {})
-        known = mp.sqrt(1 + mp.log(factor) / mp.log(original)) if factor > 1 else one
+        known = mp.sqrt(1 + mp.log(times) / mp.log(original)) if times > 1 else one
         divisors = LONG if length > original else SHORT
         yield given, [w / mpf(d) for w, d in zip(plain(10_000, 32), divisors, strict=True)], mpf(sharper or known)
     given = {"type": "proportional", "base": 1_000_000, "head_width": 32, "rotary_width": 8}
@@ -372,9 +372,12 @@ def bias_vectors() -> list[dict[str, Any]]:
         vectors.append({"name": f"window of {window}, {where}", "given": given, "seen": seen})
     for layout, start in (("interleaved", 0), ("halves", 0), ("interleaved", 2)):
         given = {"type": "sinusoidal", "base": 10_000, "width": 8, "layout": layout, "first_position": start}
-        rows = [[[f(w * (m + start)) for f in (mp.sin, mp.cos)] for w in plain(10_000, 8)] for m in (0, 1, 63)]
-        pairs = [row if layout == "interleaved" else [*zip(*row, strict=True)] for row in rows]
-        embedding = [[x for pair in row for x in pair] for row in pairs]
+        embedding = []
+        for m in (0, 1, 63):
+            angles = [w * (m + start) for w in plain(10_000, 8)]
+            both_of = [(mp.sin(angle), mp.cos(angle)) for angle in angles]
+            parts = both_of if layout == "interleaved" else [*zip(*both_of, strict=True)]
+            embedding.append([x for part in parts for x in part])
         name = f"sinusoidal, {layout}, positions from {start}"
         vectors.append({"name": name, "given": given, "positions": [0, 1, 63], "embedding": both(embedding)})
     return vectors

@@ -23,7 +23,7 @@ from posenc_course.experiment.corpus import DATA
 from posenc_course.experiment.evaluation import pieces
 from posenc_course.experiment.recital import NUMBERS
 from posenc_course.inspector import inspect_model, load_configurations
-from posenc_course.inspector.config import RULES, tables
+from posenc_course.inspector._config import rules, tables
 from posenc_course.models import Model, load_models
 from posenc_course.relative import T5Positions
 from posenc_course.rope import RotaryPositions
@@ -102,7 +102,7 @@ def words(count: int = 4000) -> list[str]:
 def inspector_tables() -> dict[str, Any]:
     """What the inspector in the page knows: the package's names, findings and table of models, and released configurations."""
     return tables() | {
-        "rules": RULES,
+        "rules": rules(),
         "table": {model.name: _row(model) for model in load_models()},
         "released": load_configurations(),
     }

@@ -5,12 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from posenc_course.inspector.config import NAMES, has_own_code, longest, rope_parts, tables, type_of_rope, unread_keys
-from posenc_course.inspector.layers import Kind, Knowledge, alike
-from posenc_course.inspector.probe import Library, Probe
+from posenc_course.inspector._config import has_own_code, longest, names, rope_parts, tables, type_of_rope, unread_keys
+from posenc_course.inspector._layers import Kind, Knowledge, alike
+from posenc_course.inspector._probe import Library, Probe
 
-# What a finding looks like to the people who meet it, where the course explains it, and who reported it.
-CATALOGUE: dict[str, dict[str, str]] = tables()["catalogue"]
 LEVELS = ("wrong", "unknown", "note")
 Level = Literal["wrong", "unknown", "note"]
 # What a value of position_embedding_type names; "absolute" stands in many files whose models rotate.
@@ -34,8 +32,14 @@ class Finding:
     thread: str
 
 
+def catalogue() -> dict[str, dict[str, str]]:
+    """What each finding looks like to the people who meet it, where the course explains it, and who reported it."""
+    found: dict[str, dict[str, str]] = tables()["catalogue"]
+    return found
+
+
 def _found(level: Level, code: str, text: str) -> Finding:
-    return Finding(level, code, text, **CATALOGUE[code])
+    return Finding(level, code, text, **catalogue()[code])
 
 
 @dataclass(frozen=True)
@@ -101,7 +105,7 @@ def _not_known(case: Case) -> Iterator[Finding]:
 def _in_the_file(case: Case) -> Iterator[Finding]:
     """Where the file contradicts itself, or leaves to its class what a reader would look for."""
     part, kinds = case.part, case.kinds
-    tops = {name: part[name] for name in NAMES["bases"] if part.get(name)}
+    tops = {name: part[name] for name in names("bases") if part.get(name)}
     nested = any(isinstance(each, Mapping) for each in (part.get("rope_parameters") or {}).values())
     for rope in rope_parts(part):
         inside = rope.get("rope_theta")
@@ -212,11 +216,11 @@ def _differences(case: Case) -> Iterator[Finding]:
         for kind in case.kinds:
             if kind.done and kind.done.encoding == "RoPE" == kind.written.encoding and kind.written.frequencies:
                 yield from _of_stretch(kind.written, kind.done, which(kind, total), case)
-    window = next((part[key] for key in NAMES["windows"] if part.get(key)), None)
+    window = next((part[key] for key in names("windows") if part.get(key)), None)
     seen = {known.window for known in did if known.window}
     if window and did and part.get("use_sliding_window") is not False and not {None} & {known.window for known in did}:
         unread = case.library.unread if case.library else ()
-        meant = any(kind.written.window for kind in case.kinds) or {*NAMES["windows"]} & {*unread}
+        meant = any(kind.written.window for kind in case.kinds) or {*names("windows")} & {*unread}
         if not seen and meant and window < (longest(part) or math.inf):
             yield _found("wrong", "window", f"the window of {window:,} tokens isn't used: {name} has none in all layers")
         elif seen and window not in seen:
@@ -229,7 +233,7 @@ def _of_base(case: Case, rotary: Sequence[Knowledge], where: str) -> Iterator[Fi
     if any(key in rope for rope in (part, *rope_parts(part)) for key in ("alpha", *case.row.get("keys", {}))):
         return  # the base is changed by another key
     bases = {each.base for each in rotary}
-    keys = [key for names in ("bases", "local_bases") for key in NAMES[names]]
+    keys = [key for group in ("bases", "local_bases") for key in names(group)]
     stated = [part[key] for key in keys if part.get(key)]
     inner = [each for each in part.values() if isinstance(each, Mapping)]
     inner += [each for rope in inner for each in rope.values() if isinstance(each, Mapping)]
@@ -242,7 +246,7 @@ def _of_base(case: Case, rotary: Sequence[Knowledge], where: str) -> Iterator[Fi
 
 def _of_channels(case: Case, rotary: Sequence[Knowledge], where: str) -> Iterator[Finding]:
     ropes = [case.part, *rope_parts(case.part)]
-    share = next((rope[key] for key in NAMES["shares"] for rope in ropes if rope.get(key)), None)
+    share = next((rope[key] for key in names("shares") for rope in ropes if rope.get(key)), None)
     known = [each.rotated for each in rotary if each.rotated]
     if share and known and not any(rotated == int(width * share) for rotated, width in known):
         rotated, width = known[0]

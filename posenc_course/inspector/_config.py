@@ -24,10 +24,13 @@ def tables() -> dict[str, Any]:
     """What the page reads, too: names of keys, rules for their values, families, classes, and the catalogue of findings."""
     data = resources.files("posenc_course").joinpath("data")
     read: dict[str, Any] = json.loads(data.joinpath("inspector.json").read_text("utf-8"))
-    return read | {"classes": json.loads(data.joinpath("classes.json").read_text("utf-8"))}
+    return read | {"classes": json.loads(data.joinpath("classes.json").read_text("utf-8"))["classes"]}
 
 
-NAMES: dict[str, list[str]] = tables()["names"]
+def names(group: str) -> list[str]:
+    """The names that keys for the same thing have in different families."""
+    found: list[str] = tables()["names"][group]
+    return found
 
 
 class Rule(NamedTuple):
@@ -54,19 +57,25 @@ class Rule(NamedTuple):
 
 # No model has more than this of anything; with more, a report would take minutes, or all memory.
 MOST = 10**15
-# What is read, and what it may be; null is the same as a key that's missing.
-RULES = {name: Rule(*rule) for *rule, names in tables()["rules"] for name in names}
+
+
+@cache
+def rules() -> dict[str, Rule]:
+    """What is read, and what it may be; null is the same as a key that's missing."""
+    return {name: Rule(*rule) for *rule, listed in tables()["rules"] for name in listed}
 
 
 def checked(config: Mapping[str, Any], path: str = "") -> dict[str, Any]:
-    """The configuration with values as `RULES` has them, whole numbers as int and others as float, without what is null.
+    """The configuration with values as the rules have them, whole numbers as int and others as float, without what is null.
 
     Raises ValueError for the first value that can't be read.
     """
-    values = {key: _value(RULES[key], value, path + key) for key, value in config.items() if key in RULES and value is not None}
-    rest = {key: value for key, value in config.items() if key not in RULES}
+    values = {
+        key: _value(rules()[key], value, path + key) for key, value in config.items() if key in rules() and value is not None
+    }
+    rest = {key: value for key, value in config.items() if key not in rules()}
     if path.endswith(("rope_parameters.", "rope_scaling.")) and any(isinstance(each, Mapping) for each in rest.values()):
-        part = RULES["rope_parameters"]  # one for each type of layer; null turns RoPE off
+        part = rules()["rope_parameters"]  # one for each type of layer; null turns RoPE off
         rest = {key: value if value is None else _value(part, value, path + key) for key, value in rest.items()}
     return values | rest
 
@@ -121,8 +130,8 @@ def read_config(source: str | Path) -> dict[str, Any]:
         inside = [path / name for name in ("config.json", "params.json")] + sorted(path.glob("*.gguf"))
         path = next(filter(Path.is_file, inside), path / "config.json")
     if not path.is_file():
-        names = {name.lower(): name for name in [*load_configurations(), *(model.name for model in load_models())]}
-        near = [names[name] for name in get_close_matches(str(source).lower(), names, 3, 0.5)]
+        known = {name.lower(): name for name in [*load_configurations(), *(model.name for model in load_models())]}
+        near = [known[name] for name in get_close_matches(str(source).lower(), known, 3, 0.5)]
         instead = "give a config.json, a folder with one, a GGUF file, or the name of a model that the course knows"
         raise ValueError(f"there is no file {str(path)!r}: {instead}{', such as ' if near else ''}{', '.join(near)}")
     with path.open("rb") as file:
@@ -180,8 +189,8 @@ def _read_gguf(path: Path) -> dict[str, Any]:
 
 def text_part(config: Mapping[str, Any]) -> Mapping[str, Any]:
     """The part of a configuration that describes the layers that read text; the whole, if there is none."""
-    parts = [config[name] for name in NAMES["parts"] if isinstance(config.get(name), Mapping)]
-    return next((text_part(part) for part in parts if {"model_type", *NAMES["layers"]} & text_part(part).keys()), config)
+    parts = [config[name] for name in names("parts") if isinstance(config.get(name), Mapping)]
+    return next((text_part(part) for part in parts if {"model_type", *names("layers")} & text_part(part).keys()), config)
 
 
 def row_of(config: Mapping[str, Any], whole: Mapping[str, Any]) -> dict[str, Any]:
@@ -194,9 +203,9 @@ def row_of(config: Mapping[str, Any], whole: Mapping[str, Any]) -> dict[str, Any
         return dict(known["gguf"].get(kind, {}))
     listed = config.get("architectures")
     classes = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
-    names = [*classes, kind] if has_own_code(config, whole) or kind not in known["classes"] else []
+    mine = [*classes, kind] if has_own_code(config, whole) or kind not in known["classes"] else []
     families = {**known["families"]}
-    row = next((families[name] for name in [*names, kind] if name in families and (names or "as" in families[name])), None)
+    row = next((families[name] for name in [*mine, kind] if name in families and (mine or "as" in families[name])), None)
     row = row or known["classes"].get(kind, {})
     row = known["classes"].get(row["as"], {}) | row if "as" in row else row
     if has_own_code(config, whole) and "source" not in row:  # its own code may read what the class doesn't
@@ -225,15 +234,15 @@ def reading(config: Mapping[str, Any], row: Mapping[str, Any], library: Mapping[
     defaults = {} if library else row.get("defaults", {})
     nested = any(isinstance(part, Mapping) for part in (given.get("rope_parameters") or {}).values())
     for group in ("layers", "heads", "hidden", "bases", "local_bases", "shares", "windows"):
-        if any(name in given for name in NAMES[group]) or (nested and group in ("bases", "local_bases", "shares")):
-            defaults = {key: value for key, value in defaults.items() if key not in NAMES[group]}
+        if any(name in given for name in names(group)) or (nested and group in ("bases", "local_bases", "shares")):
+            defaults = {key: value for key, value in defaults.items() if key not in names(group)}
     return checked(defaults | given) | {"_known": bool(row or library)}
 
 
 def unread_keys(config: Mapping[str, Any], row: Mapping[str, Any], path: str = "") -> list[str]:
     """The keys that look like positions, and that aren't read for this type of model."""
     like, unlike = re.compile(tables()["like_positions"]), re.compile(tables()["not_positions"])
-    reads = {*RULES} - {key for key in tables()["by_class"] if key not in row.get("reads", [key])} | {*row.get("says", {})}
+    reads = {*rules()} - {key for key in tables()["by_class"] if key not in row.get("reads", [key])} | {*row.get("says", {})}
     found = []
     for key, value in config.items():
         name = f"{path}{key}"
@@ -248,24 +257,24 @@ def unread_keys(config: Mapping[str, Any], row: Mapping[str, Any], path: str = "
 def number_of_layers(config: Mapping[str, Any]) -> int:
     """By a number, or by a list with an entry for each. Raises ValueError if there is neither."""
     lists = ("layers_block_type", "layer_types", "hybrid_override_pattern")
-    given = next((config[name] for name in (*NAMES["layers"], *lists) if config.get(name)), None)
+    given = next((config[name] for name in (*names("layers"), *lists) if config.get(name)), None)
     if given is None:
         of = config.get("base_model_name_or_path") or config.get("base_model_name")
         what = f"this is an adapter of {of}, and its" if of else "no key says how many layers there are, such as"
-        rest = "config.json is what counts: give that one" if of else f"{NAMES['layers'][0]}: give the config.json of a model"
+        rest = "config.json is what counts: give that one" if of else f"{names('layers')[0]}: give the config.json of a model"
         raise ValueError(f"{what} {rest}")
-    return given if isinstance(given, int) else int(_value(RULES[NAMES["layers"][0]], len(given), NAMES["layers"][0]))
+    return given if isinstance(given, int) else int(_value(rules()[names("layers")[0]], len(given), names("layers")[0]))
 
 
 def trained_length(config: Mapping[str, Any]) -> int | None:
     """The length of the training texts before any stretching, if the configuration has it."""
-    given = first([*rope_parts(config), config], *NAMES["trained"])
+    given = first([*rope_parts(config), config], *names("trained"))
     return given or (config.get("seq_length") if config.get("use_dynamic_ntk") else None)
 
 
 def longest(config: Mapping[str, Any]) -> int | None:
     """The length up to which the model may be used, which may be more or less than its training length."""
-    return first([config], *NAMES["lengths"])
+    return first([config], *names("lengths"))
 
 
 def first(parts: Sequence[Mapping[str, Any]], *names: str) -> Any:
@@ -319,10 +328,10 @@ def turned_off(config: Mapping[str, Any], row: Mapping[str, Any], at: int, kind:
 
 def window_of(config: Mapping[str, Any], kind: str | None) -> int:
     """How many tokens a query sees in layers of this type; 0 if there is no limit."""
-    if kind in NAMES["wide"] or config.get("use_sliding_window") is False:
+    if kind in names("wide") or config.get("use_sliding_window") is False:
         return 0
     both_sides = config.get("local_attention")  # half of it on each side, and the query's own token
-    return first([config], *NAMES["windows"]) or (both_sides + 1 if both_sides else 0)
+    return first([config], *names("windows")) or (both_sides + 1 if both_sides else 0)
 
 
 def rope_settings(config: Mapping[str, Any], at: int, kind: str | None) -> Settings | None:
@@ -355,26 +364,26 @@ def type_of_rope(parameters: Mapping[str, Any]) -> str:
 
 def _rope_of(config: Mapping[str, Any], kind: str | None) -> tuple[Mapping[str, Any], float | None]:
     """What describes RoPE in layers of this type, and its base."""
-    local = first([config], *NAMES["local_bases"])
+    local = first([config], *names("local_bases"))
     parameters: Mapping[str, Any] = config.get("rope_parameters") or {}
     nested = [name for name, part in parameters.items() if isinstance(part, Mapping)]
     if nested:
         label = {"sliding_attention": ("sliding_attention", "main"), "full_attention": ("full_attention", "compress")}
-        names = [name for name in label.get(kind or "", (kind,)) if name in nested]
-        parameters = parameters[str(names[0]) if names else nested[-1]]
-    if not parameters and local and kind in NAMES["narrow"]:
+        ours = [name for name in label.get(kind or "", (kind,)) if name in nested]
+        parameters = parameters[str(ours[0]) if ours else nested[-1]]
+    if not parameters and local and kind in names("narrow"):
         return {"rope_type": "default"}, local
     scaling = config.get("rope_scaling") or {}
     merged = {**parameters, **{key: value for key, value in scaling.items() if not isinstance(value, Mapping)}}
-    return merged, first([merged], "rope_theta") or first([config], *NAMES["bases"])
+    return merged, first([merged], "rope_theta") or first([config], *names("bases"))
 
 
 def _channels(config: Mapping[str, Any], parameters: Mapping[str, Any], kind: str | None) -> tuple[int | None, int | None]:
     """How many channels rotate, and how many there are."""
-    heads, hidden = (first([config], *NAMES[name]) for name in ("heads", "hidden"))
-    width = (kind in NAMES["wide"] and config.get("global_head_dim")) or config.get("head_dim")
+    heads, hidden = (first([config], *names(name)) for name in ("heads", "hidden"))
+    width = (kind in names("wide") and config.get("global_head_dim")) or config.get("head_dim")
     width = width or (hidden // heads if hidden and heads else None)
-    share = first([parameters, config], *NAMES["shares"])
+    share = first([parameters, config], *names("shares"))
     share = share or (1.0 if config["_known"] else None)
     rotated = config.get("rotary_dim") or (int(width * share) if width and share else None)
     if config.get("qk_rope_head_dim"):

@@ -6,16 +6,16 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from posenc_course.inspector.config import (
-    NAMES,
+from posenc_course.inspector._config import (
     longest,
+    names,
     of_latent_attention,
     rope_settings,
     turned_off,
     type_of,
     window_of,
 )
-from posenc_course.inspector.probe import Probe
+from posenc_course.inspector._probe import Probe
 from posenc_course.models import LayerKind, Scaling, Settings
 from posenc_course.sinusoidal import frequencies
 
@@ -117,7 +117,7 @@ def of_table(kind: LayerKind) -> Knowledge:
 def written(config: Mapping[str, Any], row: Mapping[str, Any], at: int) -> Knowledge | None:
     """What a reader of the configuration would expect of layer `at`; None if it has no attention."""
     kind = type_of(config, row, at)
-    if kind in NAMES["no_attention"]:
+    if kind in names("no_attention"):
         return None
     window = window_of(config, kind)
     named = config.get("position_embedding_type", "").lower()

@@ -7,8 +7,8 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 
-from posenc_course.inspector.findings import LEVELS, Finding, pairs, which
-from posenc_course.inspector.layers import Kind, Knowledge, alike
+from posenc_course.inspector._findings import LEVELS, Finding, pairs, which
+from posenc_course.inspector._layers import Kind, Knowledge, alike
 
 FROM_TABLE = "these are the values of the table of models"
 
