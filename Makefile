@@ -35,7 +35,7 @@ fix: notebooks  ## correct the style as far as ruff can
 test: $(if $(ONLY),notebooks,lint)  ## check style and types, and run all tests; for one chapter, assignment or topic: make test ONLY=10_rope
 	.venv/bin/pytest $(SELECTED)
 
-test-elsewhere: .venv/complete  ## run all notebooks as if on different computers (an hour); it continues where it stopped
+test-elsewhere: .venv/complete  ## run all notebooks as if on different computers (an hour)
 	.venv/bin/python tools/elsewhere.py
 
 # Each module's tests, except for those that import a library which needs a newer PyTorch. What old versions warn of is long known.

@@ -32,7 +32,7 @@ from posenc_course.rope_scaling import dynamic_ntk
 from posenc_course.sinusoidal import frequencies
 from tests.commands import ROOT, WEEKLY, one_of_each
 from tests.test_models import OF_CLASS, part_of
-from tools.unseen import Noise, Unseen
+from tools.perturbed_rounding import Noise, Perturbed
 
 STORED = load_configurations()
 # Classes that can't be run with so few channels; their configurations are read only.
@@ -130,7 +130,7 @@ def test_the_last_channels_of_latent_attention_rotate_and_its_scores_have_a_fact
 
 
 def test_layers_whose_last_digits_differ_are_of_one_kind() -> None:
-    with Unseen(Noise(0)):
+    with Perturbed(Noise(0)):
         report = inspect(LLAMA, run=False)
     assert [kind.count for kind in report.kinds] == [LLAMA["num_hidden_layers"]]
 

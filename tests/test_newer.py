@@ -1,55 +1,63 @@
-"""The page on newer claims: its tables say what was predicted and what its cells print, and every claim has a source."""
+"""Pages with predictions: their tables quote what was written down, with the verdicts that their cells print, and sources."""
 
 import re
 import tomllib
 
+import pytest
+
 from tests.pages import BOOK, NOTEBOOKS, markdown, printed, read
 
-SIGNS = {"● holds": "holds", "◐ in part": "in part", "○ fails": "fails", "– not tested": "not tested"}
+SIGNS = "●◐○–"  # of holds or right, in part, fails or wrong, and not tested
 PREDICTIONS = tomllib.loads((BOOK / "predictions.toml").read_text("utf-8"))
-TEXT = markdown(read(NOTEBOOKS["newer"]))
+NEWER = (
+    "window-none rope-none window-rope none drope fast partial polar fixed forgetting selective reflected separation "
+    "temperature recurrent-none+recurrent-rope recurrent t5-trained cache-positions mask-three recurrent-short sink "
+    "selective-slow inkling-far inkling-near inkling-convolved convolution-none convolution-rope key-offset key-offset-text "
+    "learned-frequencies learned-log recurrent-rotated stick-breaking"
+)
+LENGTHS = "cliff pair angle pairs interpolation ntk yarn window far shift bfloat16 bits recital writes"
+HEADS = "previous sink equal share stop drop mask guilty content heads chain"
+# The predictions of each row, by their names in book/predictions.toml.
+WRITTEN = {
+    "newer": NEWER.split(),
+    "deeper/18_released": [
+        *(f"released-{name}" for name in LENGTHS.split()),
+        *(f"control-{name}" for name in ("clamped", "alone", "stages")),
+    ],
+    "deeper/19_heads": [
+        *(f"released-{name}" for name in HEADS.split()),
+        *(f"control-{name}" for name in ("early", "middle", "twice", "single", "head", "previous")),
+    ],
+}
 LARGER = {"RoPE": "larger-rope", "windows and no encoding, mixed": "larger-mix", "no encoding": "larger-none"}
-ROWS = re.findall(r"^\| (N\d+) \| (.*?) \| (. \w+(?: \w+)?) \| (.*) \|$", TEXT, re.MULTILINE)
 
 
-def test_a_row_has_the_verdict_that_its_cell_prints() -> None:
-    verdicts = [line for line in printed("newer") if re.match(r"N\d+ ", line)]
-    assert [f"{label} {SIGNS[sign]}" for label, _, sign, _ in ROWS] == verdicts
-    assert len(verdicts) >= 12
+def text_of(page: str) -> str:
+    return re.sub("<!--.*?-->", "", markdown(read(NOTEBOOKS[page])))
+
+
+@pytest.mark.parametrize("page", WRITTEN)
+def test_a_row_says_what_was_written_down_and_has_the_verdict_that_its_cell_prints(page: str) -> None:
+    rows = re.findall(rf"^\| ([NR]\d+) \| (.*?) \| [{SIGNS}] (\w+(?: \w+)?) \| .*\|$", text_of(page), re.MULTILINE)
+    part = "prediction" if page == "newer" else "claim"
+    for (label, said, _), names in zip(rows, WRITTEN[page], strict=True):
+        written = " ".join(PREDICTIONS[name][part] for name in names.split("+"))
+        assert said == written, f"{label} doesn't quote book/predictions.toml, which stays as it was"
+    verdicts = [line.partition(":")[0] for line in printed(page) if re.match(r"[NR]\d+ ", line)]
+    assert [f"{label} {verdict}" for label, _, verdict in rows] == verdicts
 
 
 def test_what_was_expected_of_larger_models_has_its_verdict() -> None:
-    rows = {
-        label: (said, sign)
-        for label, said, sign in re.findall(r"^\| (\w[^|]*?) \| (.*?) \| (. \w+(?: \w+)?) \|", TEXT, re.MULTILINE)
-    }
+    found = re.findall(rf"^\| (\w[^|]*?) \| (.*?) \| [{SIGNS}] (\w+(?: \w+)?) \|", text_of("newer"), re.MULTILINE)
+    rows = {label: (said, verdict) for label, said, verdict in found}
     for label, name in LARGER.items():
-        said, sign = rows[label]
-        assert re.sub("<!--.*?-->", "", said) == PREDICTIONS[name]["prediction"]
-        assert f"larger, {label} {SIGNS[sign]}" in printed("newer")
+        said, verdict = rows[label]
+        assert said == PREDICTIONS[name]["prediction"]
+        assert f"larger, {label} {verdict}" in printed("newer")
 
 
-# The predictions of each claim, by their names in book/predictions.toml.
-WRITTEN = {
-    "N1": "window-none", "N2": "rope-none", "N3": "window-rope", "N4": "none", "N5": "drope", "N6": "fast", "N7": "partial",
-    "N8": "polar", "N9": "fixed", "N10": "forgetting", "N11": "selective", "N12": "reflected", "N13": "separation",
-    "N14": "temperature", "N15": "recurrent-none recurrent-rope", "N16": "recurrent", "N17": "t5-trained",
-    "N18": "cache-positions", "N19": "mask-three", "N20": "recurrent-short", "N21": "sink", "N22": "selective-slow",
-    "N23": "inkling-far", "N24": "inkling-near", "N25": "inkling-convolved", "N26": "convolution-none",
-    "N27": "convolution-rope", "N28": "key-offset", "N29": "key-offset-text", "N30": "learned-frequencies",
-    "N31": "learned-log", "N32": "recurrent-rotated", "N33": "stick-breaking",
-}  # fmt: skip
-
-
-def test_a_row_quotes_what_was_written_down() -> None:
-    assert [*WRITTEN] == [label for label, *_ in ROWS]
-    for label, said, *_ in ROWS:
-        written = " ".join(PREDICTIONS[name]["prediction"] for name in WRITTEN[label].split())
-        assert re.sub("<!--.*?-->", "", said) == written, f"{label} doesn't quote book/predictions.toml, which stays as it was"
-
-
-def test_a_row_has_its_claim_above_the_table_with_a_source() -> None:
-    claims = dict(re.findall(r"^- \*\*(N\d+)\.\*\* (.*)$", TEXT, re.MULTILINE))
-    assert [*claims] == [label for label, *_ in ROWS]
+def test_a_claim_has_its_source_above_the_table() -> None:
+    claims = dict(re.findall(r"^- \*\*(N\d+)\.\*\* (.*)$", text_of("newer"), re.MULTILINE))
+    assert len(claims) == len(WRITTEN["newer"])
     for label, claim in claims.items():
         assert re.search(r"\{cite:[pt]\}`\w+|\]\(https://|\(Gemma \d", claim), label

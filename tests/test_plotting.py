@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from posenc_course import _drawn, plotting
-from posenc_course.experiment.config import ALL_SCHEMES, build_scheme, preset
+from posenc_course.experiment.config import ALL_SCHEMES, preset
 from posenc_course.schemes import PositionScheme
 
 
@@ -182,7 +182,7 @@ def test_schemes_can_be_told_apart() -> None:
 @pytest.mark.parametrize("name", ALL_SCHEMES)
 def test_scheme_has_the_hue_of_its_door(name: str) -> None:
     """It's that of the first method of the base class that one of its layers overrides, itself or with the scheme inside."""
-    built = build_scheme(name, preset("quick"))
+    built = ALL_SCHEMES[name](preset("quick"))
     layers = [getattr(layer, "scheme", layer) for layer in (built if isinstance(built, list) else [built])]
     doors = zip(plotting.DOORS.values(), ("embed", "rotate", "bias"), strict=True)
     overridden = [

@@ -1,12 +1,9 @@
 """The models that recite: their text, their batches, how they are measured, and that they still read and write as stored."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 
-from posenc_course.experiment import changed, load_corpus, load_model, load_results
-from posenc_course.experiment._parts import NOISE, PARTS
+from posenc_course.experiment import changed, load_model, load_results
 from posenc_course.experiment.corpus import DATA
 from posenc_course.experiment.recital import NUMBERS, PROMPT, STARTS, evaluate_recital, write
 from posenc_course.experiment.recital import recital as recited
@@ -22,18 +19,7 @@ def test_the_text_counts_to_twenty_and_begins_again() -> None:
     assert text.startswith("one, two, three, ")
     assert "nineteen, twenty, one, two, " in text
     assert [NUMBERS[start:].split(",")[0] for start in STARTS] == NUMBERS.strip(", ").split(", ")
-    assert len(STARTS) == 20
     assert torch.equal(recited(300, 200), recited(500)[200:])
-    assert all(text[start:][:PROMPT].count(", ") >= 2 for start in STARTS), "a prompt has at least two numbers"
-
-
-def test_batches_begin_anywhere_and_ask_for_the_right_text_though_some_of_what_they_show_is_wrong() -> None:
-    many = replace(recital.CONFIG, batch_size=2000)
-    inputs, targets = PARTS["recite"].sample(torch.Generator().manual_seed(0), many, load_corpus())
-    begins = {bytes(recited(T, start).tolist()) for start in range(1, len(NUMBERS) + 1)}
-    assert {bytes(row.tolist()) for row in targets} == begins
-    wrong = (inputs[:, 1:] != targets[:, :-1]).double().mean().item()
-    assert NOISE / 2 < wrong < NOISE
 
 
 @pytest.mark.slow

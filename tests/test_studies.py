@@ -16,7 +16,6 @@ from posenc_course.attention import attention_weights, causal_mask
 from posenc_course.experiment import load_results, scores
 from posenc_course.experiment.config import Run, build_model
 from posenc_course.experiment.corpus import DATA
-from posenc_course.naive import BinaryPositions
 from posenc_course.rope import RotaryPositions
 from posenc_course.sinusoidal import frequencies
 from posenc_course.transformer import Decoder
@@ -27,7 +26,7 @@ from tools.lab.study import NEWER, Study, carry_out, studies, with_schemes
 
 STUDIES = studies()
 PREDICTED = tomllib.loads((ROOT / "book/predictions.toml").read_text("utf-8"))
-QUICK = ("claims_cache_masks_recurrence", "window_losses", "window_losses_rope", "word_before", "word_size")
+QUICK = ("claims_cache_masks_recurrence", "window_losses", "window_losses_rope", "word_size")
 AT = torch.arange(7)
 
 
@@ -44,9 +43,8 @@ def test_a_study_is_whole_and_was_predicted(study: Study) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in STUDIES if name != "parity_angles"] if WEEKLY else QUICK)
+@pytest.mark.parametrize("name", STUDIES if WEEKLY else QUICK)
 def test_a_run_made_now_is_the_stored_one(name: str) -> None:
-    """But for those that learn parity: on another processor, they find it with another pair."""
     number, tolerance = STUDIES[name].again
     setting, stored = STUDIES[name].plan[number], STUDIES[name].runs()[number]
     assert_alike(setting | STUDIES[name].measure(setting), stored, tolerance)
@@ -71,12 +69,6 @@ def test_models_that_also_the_experiment_trained_reach_the_same() -> None:
         assert run["nats"] == pytest.approx(scores(newer, "forgetting")[run["seed"]].tolist(), abs=0.02)
     for run in STUDIES["sinks"].runs():
         assert run["without"] == pytest.approx(scores(newer, "rope")[run["seed"]].tolist(), abs=0.1)
-    for run in STUDIES["parity_angles"].runs():
-        pair, wanted = gates.nearest(torch.tensor(run["steps"]))
-        assert pair == run["pair"]
-        assert wanted.tolist() == pytest.approx(run["wanted"], abs=1e-4)
-        right = scores(newer, "selective", part="parity", how="accuracy")[run["seed"], 0].item()
-        assert run["right"][0] == pytest.approx(right, abs=0.01)
 
 
 def test_an_interrupted_study_goes_on_where_it_was(tmp_path: Path) -> None:
@@ -233,12 +225,3 @@ def test_a_sink_is_one_more_key_with_the_value_0() -> None:
         expected = nn.functional.linear(by_head.transpose(1, 2).flatten(2), layer.output.weight, layer.output.bias)
         assert torch.allclose(layer(x, m), expected, atol=1e-5)
         assert torch.allclose(1 - layer.scheme.kept, with_sink[..., -1], atol=1e-5)
-
-
-@pytest.mark.parametrize("start", [0, 6])
-def test_grays_code_flips_one_digit_at_each_step_and_never_repeats(start: int) -> None:
-    x, m = torch.zeros(1, 20, 32), torch.arange(20)
-    gray, counter = (schemes.CodePositions(name, start).embed(x, m)[0] for name in ("Gray", "counter"))
-    assert (gray.diff(dim=0).abs().sum(dim=1) == 1).all()
-    assert len(gray.unique(dim=0)) == 20
-    torch.testing.assert_close(counter, BinaryPositions(32, 6).embed(x, m + start)[0])

@@ -1,10 +1,7 @@
 """Runs the notebooks as if on different computers: `make test-elsewhere` calls it.
 
 It simulates an older processor (no vector features in NumPy and torch, different matrix products), with one thread and then
-two, and after that a processor that nobody has seen (`tools/unseen.py`), with three seeds. A table shows what was run.
-
-Each notebook's report is stored in _elsewhere as soon as it is complete, under a hash of all that it depends on. So an
-interrupted call continues where it stopped, and a later call runs what has changed or failed.
+two, and after that processors that nobody has seen (`tools/perturbed_rounding.py`), with three seeds.
 """
 
 import argparse
@@ -13,18 +10,13 @@ import platform
 import subprocess
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
-from hashlib import sha256
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
 import numpy as np
 import torch
 from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
 ROOT = Path(__file__).resolve().parent.parent
-STORE = ROOT / "_elsewhere"
 OLD_CORES = {"x86_64": ["Nehalem", "Prescott"], "aarch64": ["ARMV8", "CORTEXA57"]}  # OpenBLAS's names
 
 
@@ -72,76 +64,31 @@ def older(threads: int) -> dict[str, str]:
     return settings
 
 
-def unseen(seed: int, folder: Path) -> dict[str, str]:
+def perturbed(seed: int, folder: Path) -> dict[str, str]:
     """The environment of a processor that nobody has seen; the folder holds what its kernels read."""
-    startup = folder / "profile_default" / "startup" / "unseen.py"  # each kernel runs it before its first cell
+    startup = folder / "profile_default" / "startup" / "perturbed.py"  # each kernel runs it before its first cell
     startup.parent.mkdir(parents=True)
-    startup.write_text(f"__import__('tools.unseen', fromlist=['begin']).begin({seed})\n")
-    return {"IPYTHONDIR": str(folder)}
-
-
-@cache
-def surroundings() -> bytes:
-    """What all notebooks depend on."""
-    package = sorted(path for path in ROOT.glob("posenc_course/**/*") if path.is_file() and path.suffix != ".pyc")
-    others = [ROOT / "requirements.lock", ROOT / "conftest.py", Path(__file__), Path(__file__).with_name("unseen.py")]
-    return b"".join(sha256(path.read_bytes()).digest() for path in package + others)
-
-
-def report(setting: str, environment: dict[str, str], notebook: Path) -> dict[str, bool]:
-    """Which cells of the notebook fail, in this call or in an earlier one."""
-    name = sha256(f"{setting} {notebook}".encode() + notebook.read_bytes() + surroundings()).hexdigest()
-    stored = STORE / f"{name[:16]}.xml"
-    if not stored.exists() or any(failing(stored).values()):
-        new = stored.with_suffix(".new")
-        command = [sys.executable, "-m", "pytest", "-c", "pyproject.toml", "-n0", "--quiet", f"--junitxml={new}", str(notebook)]
-        complete = os.environ | environment | {"PYTHONPATH": str(ROOT)}
-        done = subprocess.run(command, cwd=ROOT, env=complete, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        if done.returncode not in (0, 1):  # pytest was stopped, or couldn't begin
-            sys.exit(done.stdout)
-        new.replace(stored)
-        print(f"{setting}: {os.path.relpath(notebook, ROOT)}\n{done.stdout}", flush=True)
-    return failing(stored)
-
-
-def failing(stored: Path) -> dict[str, bool]:
-    cases = ET.parse(stored).iter("testcase")
-    return {case.attrib["name"]: case.find("failure") is not None or case.find("error") is not None for case in cases}
+    startup.write_text(f"__import__('tools.perturbed_rounding', fromlist=['begin']).begin({seed})\n")
+    return {"IPYTHONDIR": str(folder), "PYTHONPATH": str(ROOT)}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tests", nargs="*", default=["book", "exercises/source"], help="notebooks or folders (default: all)")
-    parser.add_argument(
-        "--seeds", type=int, nargs="*", help="simulate only the processor that nobody has seen, with these seeds"
-    )
+    parser.add_argument("--seeds", type=int, nargs="*", help="simulate only processors that nobody has seen, with these seeds")
     chosen = parser.parse_args()
-    places = [(ROOT / test).resolve() for test in chosen.tests]
-    found = [path for place in places for path in ([place] if place.is_file() else sorted(place.rglob("*.ipynb")))]
-    notebooks = [path for path in found if ".ipynb_checkpoints" not in path.parts]
-    if not notebooks:
-        parser.error(f"no notebooks in {', '.join(chosen.tests)}")
-    STORE.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
+    failed = []
+    with tempfile.TemporaryDirectory() as folder:
         settings = {} if chosen.seeds else {"older, one thread": older(1), "older, two threads": older(2)}
-        settings |= {f"unseen, seed {seed}": unseen(seed, Path(folder, str(seed))) for seed in chosen.seeds or (0, 1, 2)}
-        reports = {name: list(pool.map(partial(report, name, settings[name]), notebooks)) for name in settings}
-    print(f"{'setting':20}{'notebooks':>10}{'cells':>10}{'fail':>10}")
-    for name, each in reports.items():
-        print(f"{name:20}{len(each):10}{sum(map(len, each)):10}{sum(sum(cells.values()) for cells in each):10}")
-    faults = [
-        f"{name}: {os.path.relpath(notebook, ROOT)}, {cell}"
-        for name, each in reports.items()
-        for notebook, cells in zip(notebooks, each, strict=True)
-        for cell, fails in cells.items()
-        if fails
-    ]
-    print(*faults, sep="\n")
-    return int(bool(faults))
+        settings |= {f"perturbed, seed {seed}": perturbed(seed, Path(folder, str(seed))) for seed in chosen.seeds or (0, 1, 2)}
+        for name, environment in settings.items():
+            print(f"── {name}", flush=True)
+            command = [sys.executable, "-m", "pytest", "--quiet", *chosen.tests]
+            if subprocess.run(command, cwd=ROOT, env=os.environ | environment).returncode:
+                failed.append(name)
+    print("\n".join(f"fails: {name}" for name in failed) or f"all is well on {len(settings)} simulated computers")
+    return int(bool(failed))
 
 
 if __name__ == "__main__":
-    try:
-        print(computer()) if sys.argv[1:] == ["describe"] else sys.exit(main())
-    except KeyboardInterrupt:
-        sys.exit("\nStopped. The next call continues from here.")
+    print(computer()) if sys.argv[1:] == ["describe"] else sys.exit(main())

@@ -5,7 +5,6 @@ import json
 import math
 import os
 import platform
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -46,9 +45,8 @@ def read_run(path: Path) -> dict[str, Any]:
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as stored:
             weights = {name: stored[name] for name in stored.files}
-        described = json.loads(weights.pop("described").tobytes())
-        found = {"config": described["config"], "made": described["made"], "record": described["record"], "weights": weights}
-        config_from(found["config"])
+        found: dict[str, Any] = json.loads(weights.pop("described").tobytes()) | {"weights": weights}
+        Config(**found["config"])
         run = run_of(found["record"])
     except Exception as error:
         raise ValueError(f"{path} does not hold a complete run ({brief(error)}): delete it, and `run` remakes it") from error
@@ -60,7 +58,7 @@ def read_run(path: Path) -> dict[str, Any]:
 def restore(stored: dict[str, Any]) -> Decoder:
     """Return the trained model, ready to be evaluated, from what `read_run` returned."""
     run, weights = run_of(stored["record"]), stored["weights"]
-    model = build_model(config_from(stored["config"]), run)
+    model = build_model(Config(**stored["config"]), run)
     own = dict(model.named_parameters())
     if {name: tuple(parameter.shape) for name, parameter in own.items()} != {name: w.shape for name, w in weights.items()}:
         raise ValueError(f"the weights of {run.name} do not fit its configuration: delete its file, and `run` remakes it")
@@ -84,36 +82,16 @@ def provenance(device: str = "cpu") -> dict[str, Any]:
     }
 
 
-def config_from(stored: Any) -> Config:
-    """Rebuild a configuration from the result of `Config.as_json`; raise a ValueError that says what is wrong."""
-    try:
-        return Config(**stored)
-    except TypeError as error:
-        raise ValueError(f"not a configuration: {brief(error)}") from error
-
-
-def run_of(record: Any) -> Run:
-    """Return the run that a record belongs to; raise a ValueError unless it has the form that `train_run` gives it."""
-    try:
-        run = Run(*(record[key] for key in ("part", "scheme", "seed", "setting")))
-        PARTS[run.part].main(record["evaluation"])
-        if not all(isinstance(number, float | int) for number in measured(record)):
-            raise TypeError("a measurement is not a number")
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"not a record of a run: {brief(error)}") from error
-    return run
-
-
-def measured(record: dict[str, Any]) -> Iterator[Any]:
-    """Iterate over all numbers in a record's evaluation."""
-    for tables in PARTS[record["part"]].tables(record["evaluation"]).values():
-        for table in tables.values():
-            yield from table if isinstance(table, list) else table.values()
+def run_of(record: dict[str, Any]) -> Run:
+    """Return the run that a record belongs to."""
+    return Run(*(record[key] for key in ("part", "scheme", "seed", "setting")))
 
 
 def diverged(record: dict[str, Any]) -> bool:
     """Return whether training diverged, so that some measurement is NaN or infinite."""
-    return not all(math.isfinite(number) for number in measured(record))
+    changes = PARTS[record["part"]].tables(record["evaluation"]).values()
+    tables = [table if isinstance(table, list) else table.values() for change in changes for table in change.values()]
+    return not all(math.isfinite(number) for table in tables for number in table)
 
 
 def brief(error: Exception) -> str:

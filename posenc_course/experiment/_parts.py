@@ -15,17 +15,13 @@ from torch import Tensor
 
 from posenc_course._roster import Layers, Mix
 from posenc_course.experiment import corpus, tasks
-from posenc_course.experiment._settings import ALL_SCHEMES, Settings, require_bytes
+from posenc_course.experiment.config import ALL_SCHEMES, RATES, REGISTRY, SCALES, Config
 from posenc_course.experiment.corpus import Corpus
 from posenc_course.experiment.evaluation import changes_of, evaluate_task, evaluate_text
 from posenc_course.experiment.recital import NUMBERS, evaluate_recital, recital
 from posenc_course.schemes import PositionScheme
 from posenc_course.transformer import Decoder
 
-RATES = ("0.001", "0.003", "0.01", "0.03", "0.1")  # learning rates, to compare learned and sinusoidal positions
-# The initial size of the token vectors, and the factor that multiplies them before sinusoids are added, both as powers of
-# d_model. The paper's factor √d_model is for vectors that are small at first; `Decoder` initializes them from N(0, 1): "unit".
-SCALES = {"unscaled": (-0.5, 0.0), "paper": (-0.5, 0.5), "unit": (0.0, 0.0), "overscaled": (0.0, 0.5)}
 # The share of bytes that training replaces before a model reads the recital. When RoPE's models were trained on clean text,
 # they lost their place sooner, and even sooner with pair 3 halved.
 NOISE = 0.1
@@ -42,7 +38,7 @@ class ScaledTokens(PositionScheme):
         return self.scheme.embed(self.factor * x, positions)
 
 
-def small(config: Settings) -> Settings:
+def small(config: Config) -> Config:
     """The configuration with the decoder of the tasks and the side experiments."""
     return replace(config, d_model=64, num_heads=4, num_layers=2)
 
@@ -66,27 +62,31 @@ class Part:
     titles: ClassVar[Mapping[str, str]] = {how: f"nats per byte, {how}" for how in ("nonoverlapping", "sliding", "last")}
     summary: ClassVar[tuple[str, str]] = ("nats at", ".3f")
 
-    def runs(self, config: Settings, seeds: Sequence[int] | None) -> list[tuple[str, int, str]]:
+    def runs(self, config: Config, seeds: Sequence[int] | None) -> list[tuple[str, int, str]]:
         """The scheme, seed and setting of each run, with the given seeds or those of the configuration."""
         own = config.seeds if seeds is None else seeds
         all_of = product(own, self.schemes or config.schemes, self.settings or ("",))
         return [(scheme, seed, setting) for seed, scheme, setting in all_of]
 
-    def sizes(self, config: Settings, setting: str) -> Settings:
+    def sizes(self, config: Config, setting: str) -> Config:
         """The configuration with the sizes of this part's runs."""
         return config
 
-    def require_text(self, sizes: Settings, text: Corpus) -> None:
+    def require_text(self, sizes: Config, text: Corpus) -> None:
         """Raise a ValueError if there is less text than these sizes need, which would otherwise fail only after training."""
-        require_bytes(sizes, len(text.validation))
-        if sizes.length >= len(text.train):
-            raise ValueError(f"length={sizes.length} needs more than the {len(text.train)} bytes of training text: use 64")
+        longest = sizes.longest  # all pieces that are measured must fit in side by side
+        need = max(sizes.evaluation_bytes // longest * (longest + 1), sizes.spans * (2 * longest + 1))
+        if need > len(text.validation) or sizes.length >= len(text.train):
+            raise ValueError(
+                f"length={sizes.length}, evaluation_bytes={sizes.evaluation_bytes} and spans={sizes.spans} need {need} bytes "
+                f"to measure on, but there are only {len(text.validation)} bytes: make them smaller"
+            )
 
-    def build(self, scheme: Layers, sizes: Settings, setting: str) -> Decoder:
+    def build(self, scheme: Layers, sizes: Config, setting: str) -> Decoder:
         """An untrained decoder, from torch's own generator."""
         return Decoder(self.vocabulary, sizes.d_model, sizes.num_heads, sizes.num_layers, scheme)
 
-    def sample(self, generator: torch.Generator, sizes: Settings, text: Corpus) -> tuple[Tensor, Tensor]:
+    def sample(self, generator: torch.Generator, sizes: Config, text: Corpus) -> tuple[Tensor, Tensor]:
         """The inputs and targets of a batch."""
         starts = torch.randint(len(text.train) - sizes.length, (sizes.batch_size, 1), generator=generator)
         tokens = text.train[starts + torch.arange(sizes.length + 1)].long()
@@ -96,7 +96,7 @@ class Part:
         """What a record says of the model as it was before training, and as it is afterwards."""
         return {}
 
-    def measure(self, model: Decoder, sizes: Settings, text: Corpus) -> dict[str, Any]:
+    def measure(self, model: Decoder, sizes: Config, text: Corpus) -> dict[str, Any]:
         """The "evaluation" of the record."""
         return evaluate_text(model, sizes, text.validation, changes_of(model))
 
@@ -112,7 +112,7 @@ class Part:
 class Text(Part):
     """The experiment itself, where RoPE can have seeds of its own."""
 
-    def runs(self, config: Settings, seeds: Sequence[int] | None) -> list[tuple[str, int, str]]:
+    def runs(self, config: Config, seeds: Sequence[int] | None) -> list[tuple[str, int, str]]:
         runs = super().runs(config, seeds)
         if seeds is None and config.rope_seeds is not None:
             return [run for run in runs if run[0] != "rope"] + [("rope", seed, "") for seed in config.rope_seeds]
@@ -122,25 +122,25 @@ class Text(Part):
 class Side(Part):
     """A side experiment, with a small decoder of text. It has too few bytes for more than the first measurement."""
 
-    def sizes(self, config: Settings, setting: str) -> Settings:
+    def sizes(self, config: Config, setting: str) -> Config:
         few = 32 * config.longest  # validation bytes
         return replace(small(config), steps=config.side_steps, evaluation_bytes=few, spans=1)
 
-    def measure(self, model: Decoder, sizes: Settings, text: Corpus) -> dict[str, Any]:
+    def measure(self, model: Decoder, sizes: Config, text: Corpus) -> dict[str, Any]:
         return {"plain": {"nonoverlapping": self.main(evaluate_text(model, sizes, text.validation))}}
 
 
 class Rate(Side):
     """Several learning rates, to compare learned and sinusoidal positions."""
 
-    def sizes(self, config: Settings, setting: str) -> Settings:
+    def sizes(self, config: Config, setting: str) -> Config:
         return replace(super().sizes(config, setting), learning_rate=float(setting))
 
 
 class Scale(Side):
     """The scale of the token vectors, and with it the factor √d_model."""
 
-    def build(self, scheme: Layers, sizes: Settings, setting: str) -> Decoder:
+    def build(self, scheme: Layers, sizes: Config, setting: str) -> Decoder:
         assert isinstance(scheme, PositionScheme)
         start, factor = (sizes.d_model**power for power in SCALES[setting])
         model = super().build(ScaledTokens(scheme, factor), sizes, setting)
@@ -159,7 +159,7 @@ class Answered(Part):
     titles: ClassVar = {"accuracy": "right answers", "loss": "nats per answer"}
     summary = ("right at", ".0%")
 
-    def require_text(self, sizes: Settings, text: Corpus) -> None:
+    def require_text(self, sizes: Config, text: Corpus) -> None:
         """It needs none."""
 
     def tables(self, evaluation: dict[str, Any]) -> dict[str, Any]:
@@ -171,28 +171,28 @@ class Questions(Answered):
 
     vocabulary = tasks.VOCAB_SIZE
 
-    def runs(self, config: Settings, seeds: Sequence[int] | None) -> list[tuple[str, int, str]]:
+    def runs(self, config: Config, seeds: Sequence[int] | None) -> list[tuple[str, int, str]]:
         single = tasks.TASKS[self.name].num_layers == 1
         return [run for run in super().runs(config, seeds) if not (single and isinstance(ALL_SCHEMES[run[0]], Mix))]
 
-    def sizes(self, config: Settings, setting: str) -> Settings:
+    def sizes(self, config: Config, setting: str) -> Config:
         task, length = tasks.TASKS[self.name], config.task_length
         steps, longest = config.task_steps * task.effort, config.multiples[-1] * length
         return replace(small(config), num_layers=task.num_layers, length=length, steps=steps, evaluation_bytes=longest)
 
-    def sample(self, generator: torch.Generator, sizes: Settings, text: Corpus) -> tuple[Tensor, Tensor]:
+    def sample(self, generator: torch.Generator, sizes: Config, text: Corpus) -> tuple[Tensor, Tensor]:
         """T/2 to T tokens, one length per batch, so that tasks are learned at all of these lengths."""
         length = int(torch.randint(sizes.length // 2, sizes.length + 1, (1,), generator=generator))
         return tasks.TASKS[self.name].draw(generator, sizes.batch_size, length)
 
-    def measure(self, model: Decoder, sizes: Settings, text: Corpus) -> dict[str, Any]:
+    def measure(self, model: Decoder, sizes: Config, text: Corpus) -> dict[str, Any]:
         return evaluate_task(model, sizes, self.name)
 
 
 class Recital(Answered):
     """Reciting the numbers from one to twenty, which the experiment itself leaves out."""
 
-    def sample(self, generator: torch.Generator, sizes: Settings, text: Corpus) -> tuple[Tensor, Tensor]:
+    def sample(self, generator: torch.Generator, sizes: Config, text: Corpus) -> tuple[Tensor, Tensor]:
         """Windows that begin anywhere, with a tenth of their bytes replaced by others from the window; targets stay right."""
         starts = torch.randint(len(NUMBERS), (sizes.batch_size, 1), generator=generator)
         windows = recital(len(NUMBERS) + sizes.length + 1)[starts + torch.arange(sizes.length + 1)]
@@ -201,7 +201,7 @@ class Recital(Answered):
         replaced = torch.rand(inputs.shape, generator=generator) < NOISE
         return torch.where(replaced, others, inputs), targets
 
-    def measure(self, model: Decoder, sizes: Settings, text: Corpus) -> dict[str, Any]:
+    def measure(self, model: Decoder, sizes: Config, text: Corpus) -> dict[str, Any]:
         return evaluate_recital(model, sizes.length)
 
 
@@ -215,3 +215,4 @@ PARTS: dict[str, Part] = {
         Recital("recite"),
     )
 }
+REGISTRY.update(PARTS)

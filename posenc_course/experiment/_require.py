@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from numbers import Integral
-from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
@@ -24,10 +22,7 @@ def require_type(name: str, value: object, kind: type[T], hint: str) -> T:
 
 def choose(what: str, given: Any, possible: Collection[str]) -> tuple[str, ...]:
     """Return the names in `given`, each once; raise a ValueError that shows the first name that is not possible."""
-    try:
-        given = (given,) if isinstance(given, str) else tuple(given)
-    except TypeError:
-        given = (given,)
+    given = tuple(given) if isinstance(given, tuple | list | dict) else (given,)
     wrong = [name for name in given if not isinstance(name, str) or name not in possible]
     if wrong or not given:
         named = f"unknown {what} {wrong[0]!r}" if wrong else f"no {what} given"
@@ -49,17 +44,9 @@ def require_device(name: str) -> torch.device:
 def require_seeds(name: str, seeds: object) -> tuple[int, ...]:
     """Return `seeds` as a tuple of ints; raise a ValueError unless they are one or more different integers in 0 … 2³¹-1."""
     given = seeds if isinstance(seeds, tuple | list) else ()
-    for seed in given:
-        if isinstance(seed, Integral) and int(seed) >= SEEDS:
-            raise ValueError(f"{name} must be below 2³¹, got {seed}: seeds number the runs, e.g. 0, 1, 2")
     plain = tuple(require_integer(name, seed, minimum=0, hint="seeds number the runs, e.g. 0, 1, 2") for seed in given)
-    if not plain or len({*plain}) < len(plain):
-        raise ValueError(f"{name} must be different whole numbers, at least one, got {seeds!r}: use (0, 1, 2), for example")
+    if not plain or len({*plain}) < len(plain) or max(plain) >= SEEDS:
+        raise ValueError(
+            f"{name} must be different whole numbers below 2³¹, at least one, got {seeds!r}: use (0, 1, 2), for example"
+        )
     return plain
-
-
-def require_folder(folder: object) -> Path:
-    """Return `folder` as a path; raise a ValueError unless it is an existing folder."""
-    if not isinstance(folder, str | Path) or not Path(folder).is_dir():
-        raise ValueError(f"folder must be an existing folder, got {str(folder)!r}: give the one that holds the files")
-    return Path(folder)

@@ -3,34 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
 
-from posenc_course._roster import Layers, Sizes
-from posenc_course._validation import checked
-from posenc_course.experiment._parts import PARTS, RATES, SCALES
+from posenc_course._roster import FIRST, LATER, Layers, Sizes
+from posenc_course._validation import checked, require_integer, require_number
 from posenc_course.experiment._require import choose, require_seeds, require_type
-from posenc_course.experiment._settings import ALL_SCHEMES, NEWER, SCHEMES, Settings
 from posenc_course.transformer import Decoder
 
-__all__ = [
-    "ALL_SCHEMES",
-    "PRESETS",
-    "RATES",
-    "SCALES",
-    "SCHEMES",
-    "Build",
-    "Config",
-    "Run",
-    "Sizes",
-    "build_model",
-    "build_scheme",
-    "preset",
-]
-
 Build = Callable[[Sizes], Layers]
+REGISTRY: dict[str, Any] = {}  # the parts by their names; _parts.py, which imports this module, puts them here
+
+# What builds each scheme for a decoder of given sizes: those of chapters 2 to 11, and what came later.
+SCHEMES: dict[str, Build]
+NEWER: dict[str, Build]
+SCHEMES, NEWER = ({name: row.build for name, row in rows.items() if row.build} for rows in (FIRST, LATER))
+ALL_SCHEMES = SCHEMES | NEWER
+
+RATES = ("0.001", "0.003", "0.01", "0.03", "0.1")  # learning rates, to compare learned and sinusoidal positions
+# The initial size of the token vectors, and the factor that multiplies them before sinusoids are added, both as powers of
+# d_model. The paper's factor √d_model is for vectors that are small at first; `Decoder` initializes them from N(0, 1): "unit".
+SCALES = {"unscaled": (-0.5, 0.0), "paper": (-0.5, 0.5), "unit": (0.0, 0.0), "overscaled": (0.0, 0.5)}
+
+# The smallest values of the fields that are whole numbers.
+LEAST = {"length": 16, "task_length": 16, "warm_up": 0} | dict.fromkeys(
+    ("d_model", "num_heads", "num_layers", "steps", "batch_size", "spans", "task_steps", "side_steps"), 1
+)
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,10 @@ class Run:
     setting: str = ""
 
     def __post_init__(self) -> None:
-        choose("part", (self.part,), PARTS)
+        choose("part", (self.part,), REGISTRY)
         choose("scheme", (self.scheme,), ALL_SCHEMES)
         object.__setattr__(self, "seed", *require_seeds("seed", (self.seed,)))
-        if settings := PARTS[self.part].settings:
+        if settings := REGISTRY[self.part].settings:
             choose("setting", (self.setting,), settings)
         elif self.setting != "":
             raise ValueError(f"part {self.part!r} has no settings, got {self.setting!r}: leave it out")
@@ -58,7 +58,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Config(Settings):
+class Config(Sizes):
     """The complete description of an experiment. On the same machine, equal configurations and seeds give equal numbers.
 
     Args:
@@ -80,9 +80,52 @@ class Config(Settings):
     Raises ValueError for a value that no run can have.
     """
 
+    name: str
+    steps: int = 400
+    batch_size: int = 32
+    learning_rate: float = 3e-3
+    warm_up: int = 40
+    evaluation_bytes: int = 16_384
+    spans: int = 2
+    parts: tuple[str, ...] = ("text",)
+    schemes: tuple[str, ...] = tuple(SCHEMES)
+    seeds: tuple[int, ...] = (0,)
+    rope_seeds: tuple[int, ...] | None = None
+    task_length: int = 32
+    task_steps: int = 300
+    side_steps: int = 250
+
     def __post_init__(self) -> None:
-        super().__post_init__()
-        self._keep("parts", choose("part", self.parts, PARTS))
+        require_type("name", self.name, str, "any string will do")
+        for name, minimum in LEAST.items():
+            value = require_integer(name, getattr(self, name), minimum=minimum, hint="see the presets for usual values")
+            if name.endswith("length") and value % 8:
+                raise ValueError(f"{name} must be a multiple of 8, got {value}: windows slide by fractions of it, so use 64")
+            self._keep(name, value)
+        given = self.multiples if isinstance(self.multiples, tuple | list) else ()
+        multiples = [require_integer("multiples", each, minimum=1, hint="1, 2, 4, 8 are usual") for each in given]
+        if multiples[:1] != [1] or multiples != sorted({*multiples}):
+            raise ValueError(f"multiples must ascend from 1, got {self.multiples!r}: 1, 2, 4, 8 are usual")
+        self._keep("multiples", tuple(multiples))
+        if self.d_model % (2 * self.num_heads):
+            raise ValueError(
+                f"d_model={self.d_model} is not a multiple of 2·num_heads={2 * self.num_heads}: RoPE rotates pairs of "
+                "channels, so change one of the two"
+            )
+        self._keep("learning_rate", require_number("learning_rate", self.learning_rate, above=0, hint="3e-3 is usual"))
+        hint = f"it is a multiple of {self.longest}, the longest length"
+        bytes_ = require_integer("evaluation_bytes", self.evaluation_bytes, minimum=self.longest, hint=hint)
+        if bytes_ % self.longest:
+            raise ValueError(f"evaluation_bytes must be whole windows, got {bytes_}: {hint}")
+        self._keep("evaluation_bytes", bytes_)
+        self._keep("schemes", choose("scheme", self.schemes, ALL_SCHEMES))
+        self._keep("seeds", require_seeds("seeds", self.seeds))
+        if self.rope_seeds is not None:
+            self._keep("rope_seeds", require_seeds("rope_seeds", self.rope_seeds))
+
+    def _keep(self, name: str, value: object) -> None:
+        """Store a plain number or tuple, because json.dumps would refuse NumPy's integers after hours of training."""
+        object.__setattr__(self, name, value)
 
     def runs(
         self, schemes: Sequence[str] | None = None, seeds: Sequence[int] | None = None, parts: Sequence[str] | None = None
@@ -92,27 +135,26 @@ class Config(Settings):
         Raises ValueError for unknown schemes or parts, for one that is given and has no run, and for impossible seeds.
         """
         of_schemes = choose("scheme", self.schemes if schemes is None else schemes, ALL_SCHEMES)
-        of_parts = choose("part", self.parts if parts is None else parts, PARTS)
+        of_parts = choose("part", self.parts if parts is None else parts, REGISTRY)
         if seeds is not None:
             seeds = require_seeds("seeds", seeds)
-        possible = [Run(part, *rest) for part in of_parts for rest in PARTS[part].runs(self, seeds)]
+        possible = [Run(part, *rest) for part in of_parts for rest in REGISTRY[part].runs(self, seeds)]
         runs = [run for run in possible if run.scheme in of_schemes]
-        lost = [
-            f"{what} {name!r}"
-            for what, given, names in (("scheme", schemes, of_schemes), ("part", parts, of_parts))
-            for name in names
-            if given is not None and not any(name == getattr(run, what) for run in runs)
-        ]
-        if lost:
-            trained = {part: dict.fromkeys(run.scheme for run in possible if run.part == part) for part in of_parts}
-            said = [f"part {part!r} trains {', '.join(names) or 'nothing'}" for part, names in trained.items()]
-            raise ValueError(f"no run has {lost[0]}: {'; '.join(said)}")
+        for what, given, names in (("scheme", schemes, of_schemes), ("part", parts, of_parts)):
+            for name in names if given is not None else ():
+                if not any(getattr(run, what) == name for run in runs):
+                    there = ", ".join(dict.fromkeys(getattr(run, what) for run in possible))
+                    raise ValueError(f"no run has {what} {name!r}: of the {what}s, there are runs of {there or 'none'}")
         return runs
 
-    def of(self, run: Run) -> Settings:
+    def of(self, run: Run) -> Config:
         """This configuration, with the sizes for the run's part of the experiment."""
         part = require_type("run", run, Run, "pass one of config.runs()").part
-        return PARTS[part].sizes(self, run.setting)
+        return REGISTRY[part].sizes(self, run.setting)
+
+    def as_json(self) -> dict[str, Any]:
+        """The fields in a form for json.dumps, with lists in place of tuples."""
+        return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
 
 
 def preset(which: str, **changes: Any) -> Config:
@@ -120,16 +162,6 @@ def preset(which: str, **changes: Any) -> Config:
     (which,) = choose("preset", (which,), tuple(PRESETS))
     choose("field", tuple(changes) or ("name",), tuple(PRESETS[which].as_json()))
     return replace(PRESETS[which], **changes)
-
-
-def build_scheme(name: str, config: Sizes) -> Layers:
-    """The scheme with this name, or a list with one per layer, for a decoder with the configuration's sizes.
-
-    Shaw's last vector and T5's last bucket begin at the distance T/2; T5 has 32 buckets, or T/2 if that is fewer. Raises
-    ValueError for an unknown scheme.
-    """
-    (name,) = choose("scheme", (name,), ALL_SCHEMES)
-    return ALL_SCHEMES[name](require_type("config", config, Sizes, "pass preset('quick')"))
 
 
 @checked(build="function?")
@@ -141,7 +173,7 @@ def build_model(config: Config, run: Run, build: Build | None = None) -> Decoder
     sizes = require_type("config", config, Config, "pass preset('quick')").of(run)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
-        return PARTS[run.part].build((build or ALL_SCHEMES[run.scheme])(sizes), sizes, run.setting)
+        return REGISTRY[run.part].build((build or ALL_SCHEMES[run.scheme])(sizes), sizes, run.setting)
 
 
 PRESETS = {

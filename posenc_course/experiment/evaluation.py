@@ -12,10 +12,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from posenc_course._validation import require_integer, require_tensor
+from posenc_course._validation import checked, require_tensor
 from posenc_course.experiment import tasks
 from posenc_course.experiment._require import choose, require_type
-from posenc_course.experiment._settings import Settings, require_bytes
+from posenc_course.experiment.config import Config
 from posenc_course.learned import LearnedPositions
 from posenc_course.naive import LinearPositions
 from posenc_course.relative import WindowedPositions
@@ -35,7 +35,7 @@ def possible_changes(scheme: PositionScheme) -> tuple[str, ...]:
 
     A window counts tokens, so a scheme with positions of its own can't have one.
     """
-    if isinstance(require_type("scheme", scheme, PositionScheme, "pass model.scheme"), RotaryPositions):
+    if isinstance(scheme, RotaryPositions):
         return CHANGES
     if type(scheme).locate is not PositionScheme.locate:
         return ()
@@ -49,22 +49,18 @@ def _schemes(model: Decoder) -> list[PositionScheme]:
 
 def changes_of(model: Decoder) -> tuple[str, ...]:
     """The changes that are possible for the schemes of all layers."""
-    possible = [
-        possible_changes(scheme) for scheme in _schemes(require_type("model", model, Decoder, "pass one from load_model"))
-    ]
+    possible = [possible_changes(scheme) for scheme in _schemes(model)]
     return tuple(change for change in possible[0] if all(change in others for others in possible))
 
 
+@checked(length="count: it counts tokens", trained_length="count: it counts tokens")
 def changed(model: Decoder, change: str, length: int, trained_length: int) -> Decoder:
     """A copy of the model with a changed scheme, for sequences of `length` tokens after training at `trained_length`.
 
     `change` is one of `CHANGES`. RoPE is stretched by length / trained_length; the trained rows of a learned table are
     interpolated linearly to `length` rows. Raises ValueError if the change is not possible for the model's scheme.
     """
-    require_type("model", model, Decoder, "pass one from load_model")
-    length = require_integer("length", length, minimum=1, hint="it counts tokens")
-    trained_length = require_integer("trained_length", trained_length, minimum=1, hint="it counts tokens")
-    (change,) = choose("change", (change,), changes_of(model))
+    choose("change", (change,), changes_of(require_type("model", model, Decoder, "pass one from load_model")))
     model = copy.deepcopy(model)
     new = {scheme: _changed_scheme(scheme, change, length, trained_length) for scheme in _schemes(model)}
     model.scheme = new[model.scheme]
@@ -78,14 +74,14 @@ def _changed_scheme(scheme: PositionScheme, change: str, length: int, trained_le
         return WindowedPositions(scheme, trained_length)
     factor = max(1.0, length / trained_length)
     if isinstance(scheme, RotaryPositions):
-        omega = scheme.frequencies
-        if change == "interpolation":
-            return RotaryPositions(position_interpolation(omega, factor), interleaved=scheme.interleaved)
-        if change == "ntk":
-            return RotaryPositions(ntk_aware(omega, factor), interleaved=scheme.interleaved)
-        published = change == "yarn"
-        stretched = yarn(omega, factor, trained_length, fast=32 if published else 8, truncate=published)
-        return RotaryPositions(stretched, interleaved=scheme.interleaved, attention_factor=yarn_attention_factor(factor))
+        omega = {
+            "interpolation": lambda omega: position_interpolation(omega, factor),
+            "ntk": lambda omega: ntk_aware(omega, factor),
+            "yarn": lambda omega: yarn(omega, factor, trained_length),
+            "yarn_fast_8": lambda omega: yarn(omega, factor, trained_length, fast=8, truncate=False),
+        }[change](scheme.frequencies)
+        scores_by = yarn_attention_factor(factor) if "yarn" in change else 1.0
+        return RotaryPositions(omega, interleaved=scheme.interleaved, attention_factor=scores_by)
     assert isinstance(scheme, LearnedPositions)
     rows = scheme.table[:trained_length].T.unsqueeze(0)  # (1, d_model, trained rows)
     drawn_out = F.interpolate(rows, size=length, mode="linear", align_corners=True)[0].T
@@ -100,16 +96,12 @@ def token_losses(model: Decoder, windows: Tensor) -> Tensor:
     Raises ValueError for windows of any other form and for ids outside the vocabulary.
     """
     require_type("model", model, Decoder, "pass one from load_model")
-    if require_tensor("windows", windows).ndim != 2 or windows.shape[1] < 2 or windows.numel() == 0 or not _are_ids(windows):
+    if require_tensor("windows", windows).ndim != 2 or windows.shape[1] < 2 or len(windows) == 0 or windows.is_floating_point():
         raise ValueError(
             f"windows must be token ids of shape (n, L+1) with n and L >= 1, got {windows.dtype} of shape "
             f"{tuple(windows.shape)}: for one text pass text[None, :]"
         )
     return _scores(model, windows[:, :-1], windows[:, 1:])[0]
-
-
-def _are_ids(tokens: Tensor) -> bool:
-    return not tokens.is_floating_point() and not tokens.is_complex() and tokens.dtype != torch.bool
 
 
 def _scores(model: Decoder, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
@@ -127,7 +119,7 @@ def _scores(model: Decoder, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Te
     return torch.cat(losses), torch.cat(hits)
 
 
-def evaluate_text(model: Decoder, config: Settings, text: Tensor, changes: Sequence[str] = ()) -> dict[str, Any]:
+def evaluate_text(model: Decoder, config: Config, text: Tensor, changes: Sequence[str] = ()) -> dict[str, Any]:
     """All measurements of one model on validation bytes, with its scheme as trained ("plain") and with the given changes.
 
     Returns {change: {"nonoverlapping": {L: nats}, "sliding": {L: nats}, "last": {L: nats}, "by_position": [nats]}}:
@@ -138,22 +130,12 @@ def evaluate_text(model: Decoder, config: Settings, text: Tensor, changes: Seque
     - by_position: nats at each position of the longest non-overlapping windows.
 
     Changed schemes are measured only on non-overlapping windows. At T, no change has an effect, so the plain loss is repeated.
-    Raises ValueError for a text that is too short and for changes that are not possible for the scheme.
     """
-    require_type("model", model, Decoder, "pass one from load_model")
-    require_type("config", config, Settings, "pass preset('quick')")
-    if require_tensor("text", text).ndim != 1 or not _are_ids(text):
-        raise ValueError(
-            f"text must be token ids of shape (bytes,), got {text.dtype} of shape {tuple(text.shape)}: "
-            "pass load_corpus().validation"
-        )
-    names = choose("change", changes, changes_of(model)) if changes not in ((), []) else ()
-    require_bytes(config, len(text))
     T, longest = config.length, config.longest
     blocks = pieces(text, config.evaluation_bytes // longest, longest + 1)
     spans = pieces(text, config.spans, 2 * longest + 1)
     results: dict[str, Any] = {}
-    for change in ("plain", *names):
+    for change in ("plain", *changes):
         result: dict[str, Any] = {"nonoverlapping": {}}
         for L in (multiple * T for multiple in config.multiples):
             if change != "plain" and L == T:
@@ -176,11 +158,8 @@ def evaluate_text(model: Decoder, config: Settings, text: Tensor, changes: Seque
     return results
 
 
-def evaluate_task(model: Decoder, config: Settings, task: str) -> dict[str, Any]:
+def evaluate_task(model: Decoder, config: Config, task: str) -> dict[str, Any]:
     """Measure the share of right answers and the loss at each length: {"accuracy": {L: share}, "loss": {L: nats}}."""
-    require_type("model", model, Decoder, "pass one that was trained on the task")
-    require_type("config", config, Settings, "pass preset('quick')")
-    (task,) = choose("task", (task,), tuple(tasks.TASKS))
     result: dict[str, Any] = {"accuracy": {}, "loss": {}}
     for L in (multiple * config.length for multiple in config.multiples):
         # On a CPU, torch uses only 32 bits of a seed, so this is the same as seed 0. Training with seed 0 samples a length
@@ -200,17 +179,12 @@ def linear_along_ones(length: int = 512, d_model: int = 64, seed: int = 0) -> fl
     LayerNorm subtracts the mean of the channels and with it the position, whatever the weights are. So, apart from rounding
     errors (in float64 here), the decoder gets no positions at all.
     """
-    length = require_integer("length", length, minimum=1, hint="it counts tokens")
-    d_model = require_integer("d_model", d_model, minimum=1, hint="it is the width of the token vectors, e.g. 64")
-    seed = require_integer("seed", seed, minimum=0, hint="it numbers the model, e.g. 0")
     with torch.random.fork_rng(devices=[]), torch.inference_mode():
         torch.manual_seed(seed)
         model = Decoder(tasks.VOCAB_SIZE, d_model, 1, 2).double()
         tokens = torch.randint(tasks.VOCAB_SIZE, (1, length))
         without = model(tokens)
-        model.scheme = LinearPositions(
-            d_model, torch.ones(d_model)
-        )  # it enters through the first door, which the blocks don't use
+        model.scheme = LinearPositions(d_model, torch.ones(d_model))  # which adds to the tokens, before the blocks
         return (model(tokens) - without).abs().max().item()
 
 

@@ -11,19 +11,10 @@ from typing import Any
 
 from posenc_course._system import write_whole
 from posenc_course._validation import require_integer
-from posenc_course.experiment._files import (
-    brief,
-    config_from,
-    packed,
-    provenance,
-    read_run,
-    restore,
-    run_of,
-    write_runs,
-)
+from posenc_course.experiment._files import brief, packed, provenance, read_run, restore, run_of, write_runs
 from posenc_course.experiment._parts import PARTS
 from posenc_course.experiment._pool import Progress, Report, run_all
-from posenc_course.experiment._require import require_device, require_folder, require_type
+from posenc_course.experiment._require import require_device, require_type
 from posenc_course.experiment.config import PRESETS, Config, Run
 from posenc_course.experiment.corpus import DATA, load_corpus
 from posenc_course.experiment.runs import train_run
@@ -56,25 +47,24 @@ def run_experiment(
     require_device(device)
     for run in runs:
         PARTS[run.part].require_text(config.of(run), load_corpus())
-    folder = _require_path(folder)
+    folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    there = _runs_in(folder)
-    for one in there:
-        if (other := config_from(one["config"])) != config:
-            raise ValueError(f"{folder} has runs of another configuration, {_difference(config, other)}: give another folder")
-    made = {run_of(one["record"]) for one in there}
+    made = {run_of(one["record"]) for one in _runs_in(folder, config)}
     missing = [run for run in runs if run not in made]
     say(f"{len(runs)} runs, {len(runs) - len(missing)} of them already in {folder}")
-    clock = _Clock(len(missing))
+    shares, began = dict[Run, float](), time.monotonic()  # how much of each run is done
 
     def tell(run: Run, news: Progress | bytes) -> None:
         if isinstance(news, bytes):
             path = folder / f"{run.name}.npz"
             write_whole(path, news)
-            say(clock.line(run, 1, _summary(read_run(path)["record"])))
+            shares[run], said = 1.0, _summary(read_run(path)["record"])
         else:
-            step, steps, loss = news
-            say(clock.line(run, step / (steps + 1), f"step {step} of {steps}, loss {loss:.3f} nats"))
+            shares[run], said = news.step / (news.steps + 1), f"step {news.step} of {news.steps}, loss {news.loss:.3f} nats"
+        passed, done = time.monotonic() - began, sum(shares.values())
+        left = passed / done * (len(missing) - done)  # as if all runs took equally long
+        finished = sum(share == 1 for share in shares.values())
+        say(f"[{finished}/{len(missing)}, {passed:.0f} s, about {left:.0f} s left] {run.name}: {said}")
 
     run_all(partial(_perform, config, device), missing, jobs, tell)
 
@@ -89,13 +79,10 @@ def merge(folder: str | Path) -> dict[str, Any]:
 
     Raises ValueError for incomplete runs and for runs of several configurations.
     """
-    stored = _runs_in(require_folder(folder))
+    stored = _runs_in(Path(folder))
     if not stored:
         raise ValueError(f"no runs in {str(folder)!r}: make some with `run`")
-    config = config_from(stored[0]["config"])
-    for one in stored:
-        if (other := config_from(one["config"])) != config:
-            raise ValueError(f"{folder} holds runs of several configurations, {_difference(config, other)}: separate them")
+    config = Config(**stored[0]["config"])
     order = {run: number for number, run in enumerate(config.runs())}
     runs = sorted((one["record"] for one in stored), key=lambda record: order.get(run_of(record), len(order)))
     made = [one["made"] for one in stored]
@@ -112,17 +99,14 @@ def load_results(results: str | Path = "full") -> dict[str, Any]:
     has "part", "scheme", "seed", "setting", "losses" (in training, means over ten steps), "gradient_norm", "evaluation" and
     "cpu_seconds". Raises ValueError if the results are missing or incomplete.
     """
-    path = _require_path(results)
-    if path.is_dir():
-        return merge(path)
+    if Path(results).is_dir():
+        return merge(results)
     packaged = DATA / "experiment" / f"{results}.json"
-    path = packaged if packaged.is_file() else path
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        config_from(found["config"]), found["made"]
-        runs = [run_of(record) for record in found["runs"]]
-        if not runs or len({*runs}) < len(runs):
-            raise ValueError("no runs, or one of them twice")
+        found: dict[str, Any] = json.loads((packaged if packaged.is_file() else Path(results)).read_text(encoding="utf-8"))
+        Config(**found["config"]), found["made"]
+        if len({run_of(record) for record in found["runs"]}) != len(found["runs"]) > 0:
+            raise ValueError("one of the runs is there twice")
     except Exception as error:
         raise ValueError(
             f"no complete results in {str(results)!r} ({brief(error)}): use {', '.join(PACKAGED)}, a folder of runs, or a "
@@ -138,7 +122,7 @@ def load_model(scheme: str, seed: int = 0, *, part: str = "text", folder: str | 
     of these schemes, and of RoPE also seeds 1 and 2. The model is ready to be evaluated. Raises ValueError if there is no such
     model.
     """
-    where = DATA / "models" if folder is None else require_folder(folder)
+    where = DATA / "models" if folder is None else Path(folder)
     path = where / f"{Run(part, scheme, seed).name}.npz"
     if not path.is_file():
         there = sorted(other.stem.removeprefix(f"{part}-") for other in where.glob(f"{part}-*.npz"))
@@ -150,7 +134,7 @@ def save_report(folder: str | Path, path: str | Path) -> None:
     """Merge the runs of a folder into one file, with one line for each run."""
     merged = merge(folder)
     runs = merged.pop("runs")
-    write_runs(_require_path(path), merged, runs)
+    write_runs(Path(path), merged, runs)
 
 
 def _summary(record: dict[str, Any]) -> str:
@@ -160,34 +144,18 @@ def _summary(record: dict[str, Any]) -> str:
     return f"{words} " + ", ".join(f"{L}: {number:{form}}" for L, number in part.main(record["evaluation"]).items())
 
 
-class _Clock:
-    """An estimate of the time that is left, as if all runs took equally long."""
+def _runs_in(folder: Path, config: Config | None = None) -> list[dict[str, Any]]:
+    """Read all runs of a folder, without their weights, which may fill the memory.
 
-    def __init__(self, total: int) -> None:
-        self.total, self.began = total, time.monotonic()
-        self.done: dict[Run, float] = {}
-
-    def line(self, run: Run, share: float, said: str) -> str:
-        """Return the line that says something about a run of which this share is done."""
-        self.done[run] = share
-        finished = sum(share == 1 for share in self.done.values())
-        done, passed = sum(self.done.values()), time.monotonic() - self.began
-        left = passed / done * (self.total - done)
-        return f"[{finished}/{self.total}, {passed:.0f} s, about {left:.0f} s left] {run.name}: {said}"
-
-
-def _require_path(path: object) -> Path:
-    if not isinstance(path, str | Path):
-        raise ValueError(f"a path must be text or a Path, got {path!r}: give 'runs', for example")
-    return Path(path)
-
-
-def _runs_in(folder: Path) -> list[dict[str, Any]]:
-    """Read all runs of a folder, without their weights, which may fill the memory."""
-    return [read_run(path) | {"weights": None} for path in sorted(folder.glob("*.npz"))]
-
-
-def _difference(config: Config, stored: Config) -> str:
-    there = stored.as_json()
-    key, value = next((key, value) for key, value in config.as_json().items() if there[key] != value)
-    return f"{key}={there[key]} instead of {value}"
+    Raises ValueError for incomplete runs, and unless all have the given configuration, or one and the same.
+    """
+    found = [read_run(path) | {"weights": None} for path in sorted(folder.glob("*.npz"))]
+    for one in found:
+        stored = Config(**one["config"])
+        config = config or stored
+        for key, value in config.as_json().items():
+            if (other := stored.as_json()[key]) != value:
+                raise ValueError(
+                    f"{folder} has runs of another configuration, {key}={other} instead of {value}: give another folder"
+                )
+    return found

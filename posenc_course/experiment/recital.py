@@ -10,8 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from posenc_course._validation import checked, require_integer, require_tensor
-from posenc_course.experiment._require import require_type
+from posenc_course._validation import checked
 from posenc_course.transformer import Decoder
 
 NUMBERS = (
@@ -35,19 +34,11 @@ def recital(length: int, start: int = 0) -> Tensor:
 def write(model: Decoder, prompts: Tensor, length: int) -> Tensor:
     """Continue the prompts (n, bytes) to `length` bytes, (n, length), always with the byte that has the highest score.
 
-    Raises ValueError for prompts that are not int64 token ids and for a length shorter than theirs.
+    `length` counts the bytes of the prompts, too.
     """
-    require_type("model", model, Decoder, "pass one from load_model")
-    if require_tensor("prompts", prompts).ndim != 2 or prompts.dtype != torch.int64 or prompts.numel() == 0:
-        raise ValueError(
-            f"prompts must be token ids of shape (n, bytes), got {prompts.dtype} of shape {tuple(prompts.shape)}: "
-            "for one prompt pass recital(24)[None, :]"
-        )
-    shortest = prompts.shape[1]
-    length = require_integer("length", length, minimum=shortest, hint="it counts all bytes, including those of the prompt")
     caches, written, new = model.new_caches(), [prompts], prompts
     with torch.inference_mode():
-        for _ in range(length - shortest):
+        for _ in range(length - prompts.shape[1]):
             new = model(new, caches=caches)[:, -1:].argmax(dim=-1)
             written.append(new)
     return torch.cat(written, dim=1)
@@ -62,11 +53,8 @@ def evaluate_recital(model: Decoder, trained_length: int) -> dict[str, Any]:
     - by_position: the share of right bytes at each position.
     - wrote: for each number, how many bytes are right before the first wrong one when the model writes freely from there on,
       including the prompt; 8T if none is wrong.
-
-    Raises ValueError for a trained length that is not longer than the prompt.
     """
-    require_type("model", model, Decoder, "pass one from load_model")
-    T = require_integer("trained_length", trained_length, minimum=PROMPT + 1, hint="it counts bytes, e.g. 64")
+    T = trained_length
     text = torch.stack([recital(8 * T + 1, start) for start in STARTS]).to(model.embedding.weight.device)
     with torch.inference_mode():
         scores = torch.cat([model(some) for some in text[:, :-1].split(4)])

@@ -12,20 +12,12 @@ from torch import Tensor
 from posenc_course._validation import require_number, require_tensor
 from posenc_course.experiment._files import diverged, run_of
 from posenc_course.experiment._parts import PARTS
-from posenc_course.experiment._require import choose
-from posenc_course.experiment.config import ALL_SCHEMES
-from posenc_course.experiment.evaluation import CHANGES
-
-HOW = tuple(dict.fromkeys(how for part in PARTS.values() for how in part.titles))
 
 
 def records(results: dict[str, Any], part: str, scheme: str, setting: str = "") -> list[dict[str, Any]]:
     """The runs of one part, scheme and setting, in the order of their seeds. Raises ValueError if there are none."""
-    _require_results(results)
-    choose("part", (part,), PARTS)
-    choose("scheme", (scheme,), ALL_SCHEMES)
     wanted = {"part": part, "scheme": scheme, "setting": setting}
-    found = [run for run in results["runs"] if wanted.items() <= run.items() and run_of(run)]
+    found = [run for run in results["runs"] if wanted.items() <= run.items()]
     if not found:
         raise ValueError(f"no run of part {part!r}, scheme {scheme!r}, setting {setting!r} in these results: see their 'runs'")
     return sorted(found, key=lambda run: run["seed"])
@@ -46,8 +38,6 @@ def scores(
     or one of `CHANGES`. For tasks, `how` is "accuracy" or "loss". Rows are ordered by seed, so subtracting one scheme from
     another compares runs of the same seed. Raises ValueError if there is no such measurement.
     """
-    choose("way to measure", (how,), HOW)
-    choose("change", (change,), ("plain", *CHANGES))
     found = records(results, part, scheme, setting)
     try:
         tables = [PARTS[part].tables(run["evaluation"])[change][how] for run in found]
@@ -62,7 +52,6 @@ def curve(results: dict[str, Any], scheme: str, *, change: str = "plain") -> Ten
     All curves are means over the same bytes, so if you subtract another scheme's curve, the effect of the bytes themselves
     cancels. Raises ValueError if there is no such measurement.
     """
-    choose("change", (change,), ("plain", *CHANGES))
     found = records(results, "text", scheme)
     try:
         return torch.tensor([run["evaluation"][change]["by_position"] for run in found], dtype=torch.float64)
@@ -93,10 +82,8 @@ def bits_per_byte(nats: float) -> float:
 def tables(results: dict[str, Any]) -> list[str]:
     """The lines of a report: for every measurement, mean ± standard deviation over seeds.
 
-    Runs that diverged, so that a measurement is NaN or infinite, are named at the end and left out of the means. Raises
-    ValueError unless `results` are what `load_results` returns.
+    Runs that diverged, so that a measurement is NaN or infinite, are named at the end and left out of the means.
     """
-    _require_results(results)
     astray = [name for run in results["runs"] if (name := run_of(run).name) and diverged(run)]
     named = ["", f"diverged, and left out above: {', '.join(astray)}"] if astray else []
     return [*_lines(results), *named]
@@ -133,9 +120,3 @@ def _lines(results: dict[str, Any]) -> Iterator[str]:
                 yield f"{part}: {title}".ljust(44) + "seeds  " + "".join(f"{name:>15}" for name in [*(lengths or []), *bits])
                 for label, seeds, cells in rows:
                     yield f"  {label}".ljust(44) + f"{seeds:5}  " + "".join(f"{cell:>15}" for cell in cells)
-
-
-def _require_results(results: object) -> None:
-    runs = results.get("runs") if isinstance(results, dict) else None
-    if not isinstance(runs, list) or not all(isinstance(run, dict) for run in runs):
-        raise ValueError(f"results must be what load_results returns, got {results!r}: pass load_results('full')")

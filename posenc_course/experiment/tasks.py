@@ -1,8 +1,7 @@
 """Six tasks with known answers, each for any length from 4 tokens on.
 
 A task samples inputs (batch, L) and targets (batch, L), using only the given generator; targets are -100 where no answer is
-asked for. L may be a little smaller than `length`, because some tasks need an even number of tokens. Every task raises
-ValueError for a batch smaller than 1 and for a length below 4.
+asked for. L may be a little smaller than `length`, because some tasks need an even number of tokens.
 """
 
 from collections.abc import Callable
@@ -10,8 +9,6 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-
-from posenc_course._validation import require_integer
 
 VOCAB_SIZE = 64
 NO_TARGET = -100
@@ -31,7 +28,6 @@ def nearest(generator: torch.Generator, batch: int, length: int) -> tuple[Tensor
 
     A guess is right with probability 1/8.
     """
-    _require_draw(generator, batch, length)
     of_class = torch.rand(batch, length, generator=generator) < 1 / 8
     of_class[:, 0] = True
     tokens = torch.randint(8, VOCAB_SIZE, (batch, length), generator=generator)
@@ -42,7 +38,6 @@ def nearest(generator: torch.Generator, batch: int, length: int) -> tuple[Tensor
 
 def copy(generator: torch.Generator, batch: int, length: int) -> tuple[Tensor, Tensor]:
     """A string of tokens from 0 to 15, a separator (token 16), and the string again: what comes next, in the second half?"""
-    _require_draw(generator, batch, length)
     string = torch.randint(16, (batch, length // 2), generator=generator)
     tokens = torch.cat((string, torch.full((batch, 1), 16), string[:, :-1]), dim=-1)
     return tokens, torch.cat((torch.full_like(string, NO_TARGET), string), dim=-1)
@@ -53,7 +48,6 @@ def recall(generator: torch.Generator, batch: int, length: int) -> tuple[Tensor,
 
     There are 16 keys and 16 values. In a longer sequence, the answer is farther away.
     """
-    _require_draw(generator, batch, length)
     keys = torch.rand(batch, 16, generator=generator).argsort(dim=-1)[:, :4]
     values = torch.randint(16, 32, (batch, 4), generator=generator)
     asked = torch.rand(batch, 4, generator=generator).argsort(dim=-1)
@@ -70,7 +64,6 @@ def order(generator: torch.Generator, batch: int, length: int) -> tuple[Tensor, 
     The model has a single layer. Without positions, its last token sees the others as a set, so both names are equally likely,
     and the loss is at least ln 2.
     """
-    _require_draw(generator, batch, length)
     tokens = torch.randint(17, VOCAB_SIZE, (batch, length), generator=generator)
     tokens[:, -1] = 16
     names = torch.rand(batch, 16, generator=generator).argsort(dim=-1)[:, :2]
@@ -86,7 +79,6 @@ def parity(generator: torch.Generator, batch: int, length: int) -> tuple[Tensor,
 
     The model has a single layer. Every one changes all answers after it, so there is no pattern of positions to learn.
     """
-    _require_draw(generator, batch, length)
     tokens = torch.randint(2, (batch, length), generator=generator)
     targets = tokens.clone()
     tokens[:, 0], targets[:, 0] = 2, 0
@@ -104,7 +96,6 @@ def swaps(generator: torch.Generator, batch: int, length: int) -> tuple[Tensor, 
 
     The model has a single layer. A guess is right with probability 1/3. Unlike in `parity`, the order of the swaps matters.
     """
-    _require_draw(generator, batch, length)
     tokens = torch.randint(3, (batch, length), generator=generator)
     tokens[:, 0] = 3
     targets = torch.full_like(tokens, NO_TARGET)
@@ -123,10 +114,3 @@ TASKS = {
     "parity": Task(parity, num_layers=1, effort=2),
     "swaps": Task(swaps, num_layers=1, effort=2),
 }
-
-
-def _require_draw(generator: object, batch: int, length: int) -> None:
-    if not isinstance(generator, torch.Generator):
-        raise ValueError(f"generator must be a torch.Generator, got {generator!r}: pass torch.Generator().manual_seed(0)")
-    require_integer("batch", batch, minimum=1, hint="it counts sequences, e.g. 32")
-    require_integer("length", length, minimum=4, hint="it counts tokens, and the tasks need at least four")

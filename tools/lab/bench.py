@@ -28,7 +28,7 @@ from torch import Tensor
 
 import posenc_course
 from posenc_course import alibi, attention, naive, relative, rope, rope_scaling, sinusoidal, training, transformer
-from posenc_course.experiment.config import SCHEMES, Config, build_scheme
+from posenc_course.experiment.config import SCHEMES, Config
 from tools.lab.stored import provenance, write_results
 
 DATA = Path(posenc_course.__file__).parent / "data"
@@ -89,7 +89,7 @@ def with_rope(shape: list[int], dtype: str, backward: bool) -> dict[str, Call]:
         "x-transformers, interleaved": each(partial(x_transformers.apply_rotary_pos_emb, freqs=angles, scale=scale)),
         "rotary-embedding-torch, interleaved": each(rotary_embedding_torch.RotaryEmbedding(d_head).rotate_queries_or_keys),
     }
-    if length >= 512:  # a quick run has no time to compile
+    if length >= 512:  # compiling takes longer than shorter ones
         ways[COMPILED] = torch.compile(each(partial(rotation, interleaved=False)), dynamic=False)
     calls: dict[str, Call] = {"clone": lambda: [tensor.clone() for tensor in given]}
     for name, way in ways.items():
@@ -205,7 +205,7 @@ def with_scheme(length: int, batch: int, d_model: int, heads: int) -> dict[str, 
     """Five training steps of a Decoder with each scheme of the experiment, with two more, and without any for comparison."""
     sizes = Config("bench", length=length, d_model=d_model, num_heads=heads)
     schemes = [
-        *(build_scheme(name, sizes) for name in SCHEMES),
+        *(build(sizes) for build in SCHEMES.values()),
         naive.BinaryPositions(d_model, num_bits=10),
         rope_scaling.DynamicNTKPositions(sinusoidal.frequencies(sizes.d_head), length),
     ]
@@ -221,26 +221,21 @@ def with_scheme(length: int, batch: int, d_model: int, heads: int) -> dict[str, 
 # ── timing, and memory ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def cases(*, quick: bool) -> list[tuple[Callable[..., dict[str, Call]], Record]]:
+ALIBI_LENGTHS = (1024, 2048, 4096, 8192)
+
+
+def cases() -> list[tuple[Callable[..., dict[str, Call]], Record]]:
     """Each function above with each of its sizes."""
-    shapes = [[1, 2, 16, 8]] if quick else [[1, 32, 4096, 128], [1, 8, 512, 64]]
-    dtypes, length = ["float32", "bfloat16"], 32 if quick else 2048
-    ropes = itertools.product(shapes, dtypes, [False, True])
-    tables = [(32, 16)] if quick else [(4096, 512), (65536, 1024)]
-    small = {"length": 16, "batch": 2} if quick else {"length": 64, "batch": 16}
+    ropes = itertools.product([[1, 32, 4096, 128], [1, 8, 512, 64]], ["float32", "bfloat16"], [False, True])
     return [
         *((with_rope, {"shape": shape, "dtype": dtype, "backward": backward}) for shape, dtype, backward in ropes),
-        *((with_table, {"length": length, "d_model": d_model}) for length, d_model in tables),
-        *((with_alibi, {"length": length, "heads": 8}) for length in alibi_lengths(quick=quick)),
-        (with_t5_buckets, {"length": length}),
-        (with_t5_bias, {"length": length, "heads": 8}),
-        (with_shaw, {"length": length, "heads": 8}),
-        (with_scheme, {**small, "d_model": 64, "heads": 4}),
+        *((with_table, {"length": length, "d_model": d_model}) for length, d_model in [(4096, 512), (65536, 1024)]),
+        *((with_alibi, {"length": length, "heads": 8}) for length in ALIBI_LENGTHS),
+        (with_t5_buckets, {"length": 2048}),
+        (with_t5_bias, {"length": 2048, "heads": 8}),
+        (with_shaw, {"length": 2048, "heads": 8}),
+        (with_scheme, {"length": 64, "batch": 16, "d_model": 64, "heads": 4}),
     ]
-
-
-def alibi_lengths(*, quick: bool) -> list[int]:
-    return [32] if quick else [1024, 2048, 4096, 8192]
 
 
 def seconds(call: Call, calls: int = 1) -> float:
@@ -251,34 +246,29 @@ def seconds(call: Call, calls: int = 1) -> float:
     return (time.perf_counter() - start) / calls
 
 
-def race(candidates: dict[str, Call], *, quick: bool) -> dict[str, float]:
+def race(candidates: dict[str, Call]) -> dict[str, float]:
     """The median seconds of each candidate. They take turns, so that other work on the machine slows all of them equally."""
     first = {name: seconds(call) for name, call in candidates.items()}  # the first call also loads and builds
-    calls = {
-        name: 1 if quick or first[name] > SAMPLE * 10 else math.ceil(SAMPLE / seconds(call))
-        for name, call in candidates.items()
-    }
+    calls = {name: 1 if first[name] > SAMPLE * 10 else math.ceil(SAMPLE / seconds(call)) for name, call in candidates.items()}
     taken: dict[str, list[float]] = {name: [] for name in candidates}
-    for turn in range(1 if quick else MOST_ROUNDS):
+    for turn in range(MOST_ROUNDS):
         for name, call in candidates.items():
             if turn < (LEAST_ROUNDS if first[name] < ENOUGH else 1) or sum(taken[name]) * calls[name] < ENOUGH:
                 taken[name].append(seconds(call, calls[name]))
     return {name: statistics.median(samples) for name, samples in taken.items()}
 
 
-def time_all(threads: int, quick: bool) -> dict[str, list[Record]]:
+def time_all(threads: int) -> dict[str, list[Record]]:
     """Time every case with this number of threads."""
     torch.set_num_threads(threads)
     torch.manual_seed(0)
     results: dict[str, list[Record]] = {}
-    todo = cases(quick=quick)
-    for number, (build, sizes) in enumerate(todo, start=1):
+    for build, sizes in cases():
         group = build.__name__.removeprefix("with_")
-        announce(f"speed with threads={threads}, {number} of {len(todo)}: {group}", sizes)
-        times = race(build(**sizes), quick=quick)
+        times = race(build(**sizes))
         reference = next(iter(times.values()))
         new = [{"candidate": name, "milliseconds": 1000 * spent, "ratio": spent / reference} for name, spent in times.items()]
-        show(new)
+        show(f"{group}, {threads} threads", sizes, new)
         results.setdefault(group, []).extend({"threads": threads, **sizes, **record} for record in new)
     return results
 
@@ -293,15 +283,13 @@ def peak_growth(candidate: str, length: int, heads: int) -> float:
     return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / mib
 
 
-def measure_memory(*, quick: bool) -> list[Record]:
+def measure_memory() -> list[Record]:
     """The memory peaks of attention with ALiBi, each measured in its own process."""
     records: list[Record] = []
-    sizes = [{"length": length, "heads": 8} for length in alibi_lengths(quick=quick)]
-    for number, size in enumerate(sizes, start=1):
-        announce(f"memory, {number} of {len(sizes)}: alibi", size)
+    for size in ({"length": length, "heads": 8} for length in ALIBI_LENGTHS):
         names = [*alibi_ways(vectors(64, 1))][: 3 if size["length"] > READABLE_UP_TO else 4]
-        new = [{"candidate": name, "mebibytes": apart(peak_growth, name, *size.values(), quick=quick)} for name in names]
-        show(new)
+        new = [{"candidate": name, "mebibytes": apart(peak_growth, name, *size.values())} for name in names]
+        show("memory of alibi", size, new)
         records += [size | record for record in new]
     return records
 
@@ -412,59 +400,22 @@ def alibi_errors(length: int, heads: int) -> list[Record]:
     return records
 
 
-def measure_accuracy(*, quick: bool) -> dict[str, list[Record]]:
+def measure_accuracy() -> dict[str, list[Record]]:
     """All measurements that don't need a clock."""
     torch.set_num_threads(1)
-    limits = LIMITS[:2] if quick else LIMITS
-    positions, results = some_positions(limits), dict[str, list[Record]](angles=[], alibi=[])
-    for number, base in enumerate((10_000, 500_000), start=1):
-        announce(f"accuracy, {number} of 2: cos and sin, largest error at positions up to …", {"base": base, "d_head": D_HEAD})
-        new = angle_errors(our_angles(positions, base) | peer_angles(positions, base), positions, base, limits)
-        by_name = itertools.groupby(new, key=lambda record: record["candidate"])
-        show([{"candidate": name} | {str(each["positions_to"]): each["error"] for each in some} for name, some in by_name])
+    positions, results = some_positions(LIMITS), dict[str, list[Record]](angles=[], alibi=[])
+    for base in (10_000, 500_000):
+        new = angle_errors(our_angles(positions, base) | peer_angles(positions, base), positions, base, LIMITS)
+        show("errors of cos and sin", {"base": base, "d_head": D_HEAD}, new)
         results["angles"] += new
-    sizes = [{"length": length, "heads": heads} for length in alibi_lengths(quick=quick) for heads in (8, 12)]
-    for number, size in enumerate(sizes, start=1):
-        announce(f"accuracy, {number} of {len(sizes)}: alibi", size)
+    for size in ({"length": length, "heads": heads} for length in ALIBI_LENGTHS for heads in (8, 12)):
         new = alibi_errors(**size)
-        show(new)
+        show("errors of alibi", size, new)
         results["alibi"] += [size | record for record in new]
     return results
 
 
-# ── aims, files and output ───────────────────────────────────────────────────────────────────────────────────────────────
-
-BIG: Record = {"shape": [1, 32, 4096, 128], "dtype": "float32"}
-FORWARD, BOTH = BIG | {"backward": False}, BIG | {"backward": True}
-FASTEST, HALF = "apply_rope_complex", "apply_rope, half"
-ROPE_PEERS = [f"{name}, interleaved" for name in ("transformers GPT-J", "x-transformers", "rotary-embedding-torch")]
-ROPE_PEERS.append("transformers Llama, half")
-# Group, sizes, candidate, aim, other: the candidate should take at most `aim` times as long as the other.
-AIMS: list[tuple[str, Record, str, float, str]] = [
-    ("rope", FORWARD, FASTEST, 1.25, "clone"),
-    *(("rope", FORWARD, FASTEST, 1.0, peer) for peer in ROPE_PEERS),
-    ("rope", FORWARD, COMPILED, 1.25, "clone"),
-    ("rope", FORWARD, HALF, 1.0, "transformers Llama, half"),
-    ("rope", BOTH, FASTEST, 1.5, "clone"),
-    ("rope", BOTH, COMPILED, 1.5, "clone"),
-    *(("table", {"length": 65536}, "angle_addition_table", 2.0, copy) for copy in ("clone", "numpy copy")),
-    *(("alibi", {"length": length}, "alibi_attention", 1.3, "no bias") for length in (1024, 2048, 4096, 8192)),
-    ("t5_buckets", {}, "t5_buckets, 2L-1 offsets", 0.01, "t5_buckets, L×L offsets"),
-    ("t5_buckets", {}, "t5_buckets, 2L-1 offsets", 0.01, "transformers T5, L×L offsets"),
-]
-
-
-def verdicts(results: dict[str, list[Record]]) -> list[Record]:
-    """Each aim with the measured ratio, unless the candidate was left out."""
-    found = []
-    for (group, sizes, candidate, aim, other), threads in itertools.product(AIMS, (1, 2)):
-        records = [record for record in results[group] if record.items() >= {**sizes, "threads": threads}.items()]
-        taken = {record["candidate"]: record["milliseconds"] for record in records}
-        if candidate in taken:
-            what = f"{candidate} / {other}" + "".join(f", {name}={value}" for name, value in sizes.items() if name not in BIG)
-            share = taken[candidate] / taken[other]
-            found.append({"threads": threads, "aim": what, "at most": aim, "is": share, "": "" if share <= aim else "missed"})
-    return found
+# ── files and output ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def store(name: str, results: dict[str, list[Record]]) -> None:
@@ -476,44 +427,30 @@ def rounded(record: Record) -> Record:
     return {name: float(f"{value:.4g}") if isinstance(value, float) else value for name, value in record.items()}
 
 
-def apart(function: Callable[..., Any], *arguments: object, quick: bool) -> Any:
-    """The result of a call in a new process, with its own threads and memory; a quick run has no time to start one."""
-    if quick:
-        return function(*arguments)
+def apart(function: Callable[..., Any], *arguments: object) -> Any:
+    """The result of a call in a new process, with its own threads and memory."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(function, *arguments).result()
 
 
-def announce(what: str, sizes: Record) -> None:
-    print(f"\n{what}, {', '.join(f'{name}={value}' for name, value in sizes.items())}", flush=True)
+def show(what: str, sizes: Record, records: list[Record]) -> None:
+    """Print records below what was measured."""
+    print(f"\n{what}, {', '.join(f'{name}={value}' for name, value in sizes.items())}")
+    for record in records:
+        numbers = (f"{value:10.3g}" if isinstance(value, float) else str(value) for value in record.values())
+        print("  " + "  ".join(numbers), flush=True)
 
 
-def show(records: list[Record]) -> None:
-    """Print records as a table."""
-    rows = [[f"{value:.3g}" if isinstance(value, float) else str(value) for value in record.values()] for record in records]
-    rows.insert(0, list(records[0]))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        print("  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip(), flush=True)
-
-
-def main(what: str | None, *, quick: bool) -> None:
+def main(what: str | None) -> None:
     if what != "accuracy":
-        timed = [apart(time_all, threads, quick, quick=quick) for threads in (1, 2)]
+        timed = [apart(time_all, threads) for threads in (1, 2)]
         results = {group: [record for each in timed for record in each[group]] for group in timed[0]}
-        results["alibi_memory"] = measure_memory(quick=quick)
-        if not quick:
-            store("speed", results)
-            show(verdicts(results))
+        store("speed", results | {"alibi_memory": measure_memory()})
     if what != "speed":
-        results = measure_accuracy(quick=quick)
-        if not quick:
-            store("accuracy", results)
+        store("accuracy", measure_accuracy())
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Time the package and its peers, and measure their errors.")
     parser.add_argument("what", nargs="?", choices=["speed", "accuracy"], help="default: both")
-    parser.add_argument("--quick", action="store_true", help="tiny sizes and one round; stores nothing")
-    options = parser.parse_args()
-    main(options.what, quick=options.quick)
+    main(parser.parse_args().what)

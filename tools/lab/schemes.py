@@ -1,4 +1,4 @@
-"""Schemes that only recorded experiments need: variants that papers or released models have, and two for chapters 2 and 5."""
+"""Schemes that only recorded experiments need: variants that papers or released models have, and two for chapter 5."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from posenc_course.attention import causal_mask
 from posenc_course.contextual import RecurrentPositions
-from posenc_course.naive import binary
 from posenc_course.relative import offsets
 from posenc_course.rope import RotaryPositions
 from posenc_course.schemes import PositionScheme
@@ -19,19 +18,6 @@ from posenc_course.sinusoidal import sinusoidal_table
 from posenc_course.transformer import Decoder
 
 # ── added to the words ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class CodePositions(PositionScheme):
-    """Adds six binary digits, counting from `start`: the counter's, or those of Gray's code, which flips one per step."""
-
-    def __init__(self, name: str, start: int) -> None:
-        super().__init__()
-        self.gray, self.start = name == "Gray", start
-
-    def embed(self, x: Tensor, positions: Tensor) -> Tensor:
-        m = positions + self.start
-        digits = binary(m ^ m // 2 if self.gray else m, 6).to(x)
-        return x + F.pad(digits, (0, x.shape[-1] - 6))
 
 
 class ScaledSum(PositionScheme):

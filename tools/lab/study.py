@@ -1,7 +1,7 @@
 """Small recorded experiments, each of them a `Study`: its runs, how one is measured, and the table that they make.
 
     python -m tools.lab.study                    # lists the studies
-    python -m tools.lab.study parity_angles      # makes the table of one
+    python -m tools.lab.study word_size          # makes the table of one
 
 Each run is stored in its own file in _experiment/NAME, so that an interrupted call can continue. The table of all runs goes to
 posenc_course/data/NAME.json; then run `python -m tools.lab.stored`.

@@ -17,8 +17,7 @@ import numpy as np
 
 from posenc_course._roster import ROSTER
 from posenc_course.experiment import load_corpus, load_results
-from posenc_course.experiment._files import config_from
-from posenc_course.experiment.config import Config, build_scheme
+from posenc_course.experiment.config import ALL_SCHEMES, Config
 from posenc_course.experiment.corpus import DATA
 from posenc_course.experiment.evaluation import pieces
 from posenc_course.experiment.recital import NUMBERS
@@ -53,7 +52,7 @@ def model(path: Path) -> dict[str, Any]:
     numbers = np.concatenate([array.astype("<f2").ravel() for array in arrays.values()])
     return {
         "config": described["config"],
-        "scheme": scheme(described["record"]["scheme"], config_from(described["config"])),
+        "scheme": scheme(described["record"]["scheme"], Config(**described["config"])),
         "shapes": {name: list(array.shape) for name, array in arrays.items()},
         "weights": b64encode(numbers.tobytes()).decode(),
     }
@@ -68,7 +67,7 @@ def recited() -> dict[str, Any]:
 
 def scheme(name: str, config: Config) -> dict[str, Any]:
     """The scheme's name, and its arguments apart from its arrays."""
-    built = build_scheme(name, config)
+    built = ALL_SCHEMES[name](config)
     if isinstance(built, RotaryPositions):
         return {"name": name, "frequencies": built.frequencies.tolist()}
     if isinstance(built, T5Positions):

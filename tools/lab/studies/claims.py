@@ -11,9 +11,10 @@ from unittest.mock import patch
 import torch
 from torch import Tensor
 
+from posenc_course._roster import Sizes
 from posenc_course.contextual import RecurrentPositions, SelectiveRotaryPositions
 from posenc_course.experiment import changed, load_model, preset, runs
-from posenc_course.experiment.config import SCHEMES, Build, Run, Sizes
+from posenc_course.experiment.config import SCHEMES, Build, Run
 from posenc_course.experiment.tasks import TASKS
 from posenc_course.nope import NoPositions
 from posenc_course.relative import T5Positions, WindowedPositions

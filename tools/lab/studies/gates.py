@@ -1,8 +1,7 @@
-"""What trained gates do: what forget gates subtract for each byte, and the angles by which selective RoPE counts parity."""
+"""What trained forget gates subtract for each byte, for chapter 15 and the page below it."""
 
 from __future__ import annotations
 
-import math
 from typing import Any, cast
 
 import torch
@@ -10,13 +9,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from posenc_course.attention import attention_weights, causal_mask
-from posenc_course.contextual import SelectiveRotaryPositions
-from posenc_course.experiment import runs
-from posenc_course.experiment.config import ALL_SCHEMES, Run
+from posenc_course.experiment.config import ALL_SCHEMES
 from posenc_course.transformer import Decoder
-from tools.lab.study import NEWER, Record, Study, reached, rounded, trained, unseen
-
-# ── forget gates ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+from tools.lab.study import NEWER, Record, Study, rounded, trained, unseen
 
 BIAS = {0.95: 3.0, 0.5: 0.0}  # how open the gates are at first, in the package and in the paper's code, and b of σ(w·x + b)
 
@@ -73,54 +68,11 @@ def forget_gate_decay(run: Record) -> Record:
     return found
 
 
-# ── parity by half rotations ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def steps(model: Decoder) -> tuple[Tensor, Tensor, SelectiveRotaryPositions]:
-    """The attention layer's input for the tokens 0 and 1, (2, d_model), their steps (2, heads·pairs), and the scheme."""
-    block: Any = model.blocks[0]
-    scheme = block.attention.scheme
-    x = block.attention_norm(model.embedding.weight[:2])
-    return x, scheme.step(x) + scheme.frequencies.float().repeat(block.attention.num_heads), scheme
-
-
-def nearest(found: Tensor) -> tuple[int, Tensor]:
-    """The pair whose steps come nearest to whole rotations for a 0 and half a rotation more for a 1, and these angles."""
-    nothing = 2 * math.pi * (found[0] / (2 * math.pi)).round()
-    half = nothing + math.pi * (1 + 2 * ((found[1] - nothing - math.pi) / (2 * math.pi)).round())
-    wanted = torch.stack((nothing, half))
-    pair = int((found - wanted).abs().amax(dim=0).argmin())
-    return pair, wanted[:, pair]
-
-
-@torch.no_grad()
-def parity_angles(run: Record) -> Record:
-    """The steps of the tokens 0 and 1 in each pair, and the right answers: as trained, and with one pair's steps made exact."""
-    with torch.enable_grad():
-        model, record = runs.train_run(NEWER, Run("parity", "selective", run["seed"]))
-    x, found, scheme = steps(model)
-    pair, wanted = nearest(found)
-    scheme.step.weight[pair] += torch.linalg.pinv(x) @ (wanted - found[:, pair])  # the smallest change that does it
-    return {
-        "right": [*record["evaluation"]["accuracy"].values()],
-        "pair": pair,
-        "wanted": rounded(wanted, 4),
-        "steps": rounded(found, 4),
-        "repaired": reached(model, "parity"),
-    }
-
-
 STUDIES = [
     Study(
         "forget_gate_decay",
         "-ln f for each byte, with gates that begin as in the package and as in the paper's code (eight minutes)",
         [{"begins": begins, "seed": seed} for begins in BIAS for seed in NEWER.seeds],
         forget_gate_decay,
-    ),
-    Study(
-        "parity_angles",
-        "the steps of models that have learned parity by rotations (a minute)",
-        [{"seed": seed} for seed in NEWER.seeds],
-        parity_angles,
     ),
 ]

@@ -1,6 +1,6 @@
 """Trainings that chapters 2 and 5 have no time for: a model says the previous word.
 
-In chapter 2, its lengths vary, and its words get binary codes; in chapter 5, words start small or large, at four widths.
+In chapter 2, its lengths vary; in chapter 5, words start small or large, at four widths.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from posenc_course.naive import NormalizedPositions
 from posenc_course.schemes import PositionScheme
 from posenc_course.training import train
 from posenc_course.transformer import Encoder
-from tools.lab.schemes import BesidePositions, CodePositions, ScaledSum
+from tools.lab.schemes import BesidePositions, ScaledSum
 from tools.lab.study import Record, Study, rounded
 
 
@@ -40,19 +40,16 @@ def right_by_place(model: Encoder, length: int, seed: int = 1) -> Tensor:
         return (model(tokens).argmax(dim=-1) == before).double().mean(dim=0)
 
 
-# ── chapter 2: normalized positions, trained at one length or at three, and binary codes ─────────────────────────────────
+# ── chapter 2: normalized positions, trained at one length or at three ───────────────────────────────────────────────────
 
 
 def word_before(run: Record) -> Record:
-    """The share of right answers, at several lengths, or by position."""
-    scheme = CodePositions(run["code"], run["from"]) if "code" in run else NormalizedPositions(32)
+    """The share of right answers at several lengths."""
     torch.manual_seed(run["seed"])
-    model = Encoder(16, 32, num_heads=4, num_layers=2, scheme=scheme)
-    sample = say_the_word_before(run.get("trained_at", [20]), 16)
-    train(model, sample, steps=run["steps"], learning_rate=6e-3, seed=run["seed"])
-    if "code" in run:
-        return {"right": rounded(right_by_place(model, 20), 4)}
-    return {"right": {str(n): rounded(right_by_place(model, n).mean(), 4) for n in (10, 12, 15, 20, 25, 30, 40)}}
+    model = Encoder(16, 32, num_heads=4, num_layers=2, scheme=NormalizedPositions(32))
+    train(model, say_the_word_before(run["trained_at"], 16), steps=run["steps"], learning_rate=6e-3, seed=run["seed"])
+    lengths = (10, 12, 15, 20, 25, 30, 40)
+    return {"right": {str(n): rounded(right_by_place(model, n).mean(), 4) for n in lengths}}
 
 
 # ── chapter 5: how soon a model learns ───────────────────────────────────────────────────────────────────────────────────
@@ -119,17 +116,12 @@ STARTS = [
     *product(WAYS, WIDTHS[1:3], RATES[:1], SEEDS),
 ]
 LENGTHS = [{"trained_at": lengths, "steps": 1800, "seed": seed} for lengths in ([20], [10, 20, 40]) for seed in range(6)]
-CODES = [
-    {"code": name, "from": start, "seed": seed, "steps": steps}
-    for name, start, seed, steps in product(("counter", "Gray"), (0, 6), range(6), (200, 400))
-]
 STUDIES = [
     Study(
         "word_before",
-        "trained at several lengths, and with binary codes, longer than chapter 2 can (a quarter of an hour)",
-        [*LENGTHS, *CODES],
+        "trained at several lengths, longer than chapter 2 can (ten minutes)",
+        LENGTHS,
         word_before,
-        again=(len(LENGTHS), 0.05),
     ),
     Study(
         "word_size",
