@@ -47,7 +47,7 @@ from posenc_course.experiment import (
 from posenc_course.experiment.__main__ import main
 from posenc_course.experiment._parts import PARTS
 from posenc_course.experiment._pool import run_all
-from posenc_course.experiment.config import RATES, SCALES, build_model
+from posenc_course.experiment.config import RATES, build_model
 from posenc_course.experiment.corpus import DATA
 from posenc_course.experiment.evaluation import changes_of, evaluate_task, evaluate_text
 from posenc_course.experiment.folder import merge, save_report
@@ -235,7 +235,7 @@ def test_changes_are_the_packages_own_formulas() -> None:
 
 def test_every_part_has_its_runs() -> None:
     full = PRESETS["full"].runs()
-    assert len({run.name for run in full}) == len(full) == 9 * 3 + 4 * 9 * 3 + 2 * len(RATES) * 3 + len(SCALES) * 3
+    assert len({run.name for run in full}) == len(full) == 9 * 3 + 4 * 9 * 3 + 2 * len(RATES) * 3
     newer = PRESETS["newer"].runs()
     # 17 schemes on text and "recall", and without the five mixes in the tasks for a single layer.
     assert len({run.name for run in newer}) == len(newer) == (2 * 17 + 2 * 12) * 3
@@ -252,7 +252,7 @@ def test_every_part_has_its_runs() -> None:
 BEGINNINGS = {
     "full": (
         Run("text", "sinusoidal", 1), Run("nearest", "t5", 2), Run("copy", "learned", 0), Run("recall", "rope", 1),
-        Run("rate", "learned", 1, "0.01"), Run("scale", "sinusoidal", 2, "paper"),
+        Run("rate", "learned", 1, "0.01"),
     ),
     "newer": (
         *PRESETS["newer"].runs(seeds=[0], parts=["text"]),
@@ -307,14 +307,6 @@ def test_a_seed_is_a_run_and_the_record_is_of_the_stored_weights(tmp_path: Path)
     model = load_model("learned", 3, folder=tmp_path)
     unseen = load_corpus().validation
     assert evaluate_text(model, TINY, unseen, changes_of(model)) == measure(model, TINY, run) == record["evaluation"]
-
-
-def test_the_tokens_scale_is_what_its_setting_says() -> None:
-    root = 2**0.5  # sinusoids have a root mean square of √½, tokens one of 1 in "unit"; the side experiments' √d_model is 8
-    for setting, ratio in {"unscaled": root / 8, "paper": root, "unit": root, "overscaled": 8 * root}.items():
-        start, end = train_run(TINY, Run("scale", "sinusoidal", 0, setting))[1]["token_to_position"]
-        assert start == pytest.approx(ratio, rel=0.03)
-        assert end == pytest.approx(ratio, rel=0.2)
 
 
 # ── a folder of runs ──────────────────────────────────────────────────────────────────────────────────────────────────────────

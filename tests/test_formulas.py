@@ -17,7 +17,6 @@ import torch
 from posenc_course.alibi import alibi_bias, alibi_slopes
 from posenc_course.attention import attention, attention_weights, causal_mask
 from posenc_course.contextual import ForgettingPositions, ReflectedPositions
-from posenc_course.experiment.config import SCALES
 from posenc_course.geometry import norms, shift_matrix, similarity, wavelengths
 from posenc_course.naive import normalized
 from posenc_course.relative import t5_buckets
@@ -415,7 +414,7 @@ FORMULAS = [
     Formula("notation", "| similarity, $", TABLE, similarity([DELTA], D).item()),
     Formula("notation", "| $M$ | $", SUMMED, np.einsum("ab,ac->bc", W_Q, W_K)),
     Formula("notation", "| a permutation | | |\n| $", {"x": pe(M)}, norms([M], D).item()),
-    Formula("notation", "they are multiplied by | | $", {"d_model": 64.0}, 64 ** SCALES["paper"][1]),
+    Formula("notation", "they are multiplied by | | $", {"d_model": 64.0}, 64**0.5),
     Formula("notation", "projections stand on the right, $", ATTENTION | {"W_q": _PROJECTIONS[0]}),
     Formula("notation", "$s$ {cite:p}`peng2024yarn`; $", {"L": 512.0, "L'": 4096.0}, STRETCHED),
     Formula("notation", "| `attention_factor` | $", {"t": (0.1 * math.log(8) + 1) ** -2}, yarn_attention_factor(8.0)),
@@ -425,7 +424,7 @@ FORMULAS = [
     # In the running text
     Formula("02_naive", "What is left of a step is $", {"x": 0.7, "m": M}, 0.7 / 17 - 0.7 / 18),
     *(
-        Formula(page, r"\sigma = 1/\sqrt d", {"sigma": D ** SCALES["paper"][0], "d": D}, inline=True)
+        Formula(page, r"\sigma = 1/\sqrt d", {"sigma": D**-0.5, "d": D}, inline=True)
         for page in ("05_norm", "deeper/05_norm", "claims")
     ),
     Formula(
@@ -447,7 +446,7 @@ FORMULAS = [
     Formula("deeper/13_stretching", "The slowest frequency is $", BASE, OMEGA[-1]),
     Formula("deeper/13_stretching", "divided by $s$.\nSo $", {"s": 8.0, "d": D, "base": 10_000.0, "base'": NTK_BASE}),
     Formula("deeper/16_reach", "That's because $", {"n": 40.0, "T": 32.0}),
-    Formula("claims", r"\sqrt{d}\,X", {"d": D, "X": 0.4, "PE": -1.2}, D ** SCALES["paper"][1] * 0.4 - 1.2, inline=True),
+    Formula("claims", r"\sqrt{d}\,X", {"d": D, "X": 0.4, "PE": -1.2}, D**0.5 * 0.4 - 1.2, inline=True),
     Formula("claims", "for even $k$ and $", {"k": 5.0, "n": D}, 2 * (5 // 2) / D),
     Formula("deeper/04_pendulums", "pairs averages to 0, since $", {"a": 0.4, "b": 1.3}),
     Formula("deeper/10_rope", "product of the two squares is $", SINGULAR | {"det": math.prod(STRETCHES)}),

@@ -1,7 +1,7 @@
 """The extrapolation lab: an experiment that trains all schemes with several seeds and tests them beyond the training length.
 
 With each scheme, a decoder learns to predict bytes of Python source code at length T, and is measured at T, 2T, 4T and 8T. Six
-tasks with known answers and two side experiments are part of it. Run it from the command line::
+tasks with known answers and several learning rates are part of it. Run it from the command line::
 
     python -m posenc_course.experiment run --preset quick --folder runs
     python -m posenc_course.experiment report runs

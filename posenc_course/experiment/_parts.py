@@ -15,11 +15,10 @@ from torch import Tensor
 
 from posenc_course._roster import Layers, Mix
 from posenc_course.experiment import corpus, tasks
-from posenc_course.experiment.config import ALL_SCHEMES, RATES, REGISTRY, SCALES, Config
+from posenc_course.experiment.config import ALL_SCHEMES, RATES, REGISTRY, Config
 from posenc_course.experiment.corpus import Corpus
 from posenc_course.experiment.evaluation import changes_of, evaluate_task, evaluate_text
 from posenc_course.experiment.recital import NUMBERS, evaluate_recital, recital
-from posenc_course.schemes import PositionScheme
 from posenc_course.transformer import Decoder
 
 # The share of bytes that training replaces before a model reads the recital. When RoPE's models were trained on clean text,
@@ -27,19 +26,8 @@ from posenc_course.transformer import Decoder
 NOISE = 0.1
 
 
-class ScaledTokens(PositionScheme):
-    """A scheme whose embedding first multiplies the token vectors by `factor`: factor·x + position."""
-
-    def __init__(self, scheme: PositionScheme, factor: float) -> None:
-        super().__init__()
-        self.scheme, self.factor = scheme, factor
-
-    def embed(self, x: Tensor, positions: Tensor) -> Tensor:
-        return self.scheme.embed(self.factor * x, positions)
-
-
 def small(config: Config) -> Config:
-    """The configuration with the decoder of the tasks and the side experiments."""
+    """The configuration with the decoder of the tasks and of `Rate`."""
     return replace(config, d_model=64, num_heads=4, num_layers=2)
 
 
@@ -92,10 +80,6 @@ class Part:
         tokens = text.train[starts + torch.arange(sizes.length + 1)].long()
         return tokens[:, :-1], tokens[:, 1:]
 
-    def notes(self, model: Decoder) -> dict[str, float]:
-        """What a record says of the model as it was before training, and as it is afterwards."""
-        return {}
-
     def measure(self, model: Decoder, sizes: Config, text: Corpus) -> dict[str, Any]:
         """The "evaluation" of the record."""
         return evaluate_text(model, sizes, text.validation, changes_of(model))
@@ -119,38 +103,16 @@ class Text(Part):
         return runs
 
 
-class Side(Part):
-    """A side experiment, with a small decoder of text. It has too few bytes for more than the first measurement."""
+class Rate(Part):
+    """Small decoders of text at several learning rates, to compare learned and sinusoidal positions."""
 
     def sizes(self, config: Config, setting: str) -> Config:
-        few = 32 * config.longest  # validation bytes
-        return replace(small(config), steps=config.side_steps, evaluation_bytes=few, spans=1)
+        few = 32 * config.longest  # validation bytes, too few for more than the first measurement
+        rate = float(setting)
+        return replace(small(config), steps=config.side_steps, learning_rate=rate, evaluation_bytes=few, spans=1)
 
     def measure(self, model: Decoder, sizes: Config, text: Corpus) -> dict[str, Any]:
         return {"plain": {"nonoverlapping": self.main(evaluate_text(model, sizes, text.validation))}}
-
-
-class Rate(Side):
-    """Several learning rates, to compare learned and sinusoidal positions."""
-
-    def sizes(self, config: Config, setting: str) -> Config:
-        return replace(super().sizes(config, setting), learning_rate=float(setting))
-
-
-class Scale(Side):
-    """The scale of the token vectors, and with it the factor √d_model."""
-
-    def build(self, scheme: Layers, sizes: Config, setting: str) -> Decoder:
-        assert isinstance(scheme, PositionScheme)
-        start, factor = (sizes.d_model**power for power in SCALES[setting])
-        model = super().build(ScaledTokens(scheme, factor), sizes, setting)
-        model.embedding.weight.data *= start  # it starts as N(0, 1)
-        return model
-
-    def notes(self, model: Decoder) -> dict[str, float]:
-        """The ratio of root mean squares just before positions are added; that of sinusoids is √½ at every position."""
-        assert isinstance(model.scheme, ScaledTokens)
-        return {"token_to_position": model.embedding.weight.square().mean().sqrt().item() * model.scheme.factor / 0.5**0.5}
 
 
 class Answered(Part):
@@ -211,7 +173,6 @@ PARTS: dict[str, Part] = {
         Text("text"),
         *(Questions(task) for task in tasks.TASKS),
         Rate("rate", RATES, ("sinusoidal", "learned")),
-        Scale("scale", tuple(SCALES), ("sinusoidal",)),
         Recital("recite"),
     )
 }

@@ -23,9 +23,6 @@ SCHEMES, NEWER = ({name: row.build for name, row in rows.items() if row.build} f
 ALL_SCHEMES = SCHEMES | NEWER
 
 RATES = ("0.001", "0.003", "0.01", "0.03", "0.1")  # learning rates, to compare learned and sinusoidal positions
-# The initial size of the token vectors, and the factor that multiplies them before sinusoids are added, both as powers of
-# d_model. The paper's factor √d_model is for vectors that are small at first; `Decoder` initializes them from N(0, 1): "unit".
-SCALES = {"unscaled": (-0.5, 0.0), "paper": (-0.5, 0.5), "unit": (0.0, 0.0), "overscaled": (0.0, 0.5)}
 
 # The smallest values of the fields that are whole numbers.
 LEAST = {"length": 16, "task_length": 16, "warm_up": 0} | dict.fromkeys(
@@ -69,13 +66,13 @@ class Config(Sizes):
         steps, batch_size, learning_rate, warm_up: its training; after the warm-up, the learning rate falls along half a cosine.
         evaluation_bytes: number of validation bytes predicted in non-overlapping windows, the same bytes at every length.
         spans: number of stretches of 8T validation bytes predicted in sliding windows, the same ones at every length.
-        parts: "text", the tasks' names, "rate" (two schemes at several learning rates), "scale" (the factor √d_model).
+        parts: "text", the tasks' names, and "rate" (two schemes at several learning rates).
         schemes: the schemes of "text" and the tasks, by default those of chapters 2 to 11.
         seeds: each part, scheme and setting has one run per seed.
         rope_seeds: RoPE's seeds in the part "text", by default the same as `seeds`.
         task_length, task_steps: training length and steps for the tasks, whose decoder has width 64; "copy" and "recall" take
             twice the steps.
-        side_steps: training steps for "rate" and "scale", whose decoder has width 64, too.
+        side_steps: training steps for "rate", whose decoder has width 64, too.
 
     Raises ValueError for a value that no run can have.
     """
@@ -180,7 +177,7 @@ PRESETS = {
     "quick": Config("quick", rope_seeds=(0, 1, 2)),
     "full": Config(
         "full", d_model=96, num_heads=6, num_layers=3, evaluation_bytes=32_768, spans=4, seeds=(0, 1, 2),
-        parts=("text", "nearest", "copy", "recall", "order", "rate", "scale"),
+        parts=("text", "nearest", "copy", "recall", "order", "rate"),
     ),
     "newer": Config(
         "newer", num_layers=4, parts=("text", "recall", "parity", "swaps"), schemes=("none", "t5", "rope", "alibi", *NEWER),

@@ -32,7 +32,7 @@ def train_run(
     part = PARTS[run.part]
     part.require_text(sizes, load_corpus())
     model = build_model(config, run).to(require_device(device))
-    began, before = time.process_time(), part.notes(model)
+    began = time.process_time()
     history = fit(model, config, run, progress)
     trained = time.process_time()
     record = {"part": run.part, "scheme": run.scheme, "seed": run.seed, "setting": run.setting}
@@ -44,7 +44,6 @@ def train_run(
             "largest": round(max(history.gradient_norms), 4),
         },
     }
-    record |= {name: [round(before[name], 3), round(now, 3)] for name, now in part.notes(model).items()}
     record["evaluation"] = measure(model, config, run)
     record["cpu_seconds"] = [round(trained - began, 1), round(time.process_time() - trained, 1)]
     return model, record

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections import defaultdict
 from collections.abc import Sequence
 from functools import partial
 
@@ -17,7 +18,7 @@ from tools.lab.released.schemes import PLAIN, HidingPositions, Listening, Withou
 
 
 def heads(bench: Bench, done: list[Record]) -> Steps:
-    """Where each head looks, and with which pairs; and what the model loses without some of its RoPE."""
+    """Where each head looks, and with which pairs."""
     for layer in range(len(bench.model.blocks)):
         yield {"layer": layer}, partial(look, bench, layer)
     yield {"queries": "far"}, partial(look_far, bench)
@@ -51,63 +52,57 @@ def on_equals(weights: Tensor, tokens: Tensor, queries: Tensor) -> dict[str, Ten
     return found
 
 
+def by_pair(q: Tensor, k: Tensor, positions: Tensor) -> Tensor:
+    """The variance of each pair's part of the scores that queries (heads, Q, 64) give to keys but the first, (heads, pairs)."""
+    seen = (torch.arange(1, k.shape[1] + 1, device=k.device) <= positions[:, None]).float()
+    found = []
+    for pair in range(q.shape[-1] // 2):
+        channels = slice(2 * pair, 2 * pair + 2)
+        part = q[..., channels] @ k[..., channels].mT / math.sqrt(q.shape[-1])
+        mean = (part * seen).sum(dim=-1) / seen.sum(dim=-1)
+        variance = ((part - mean[..., None]).square() * seen).sum(dim=-1) / seen.sum(dim=-1)
+        found.append(variance.mean(dim=1))
+    return torch.stack(found, dim=-1)
+
+
 def look(bench: Bench, layer: int) -> Record:
     """One layer's heads, over the second thousand tokens of each text (means over texts, shares in thousandths)."""
-    found: dict[str, list[Tensor]] = {}
+    found: defaultdict[str, list[Tensor]] = defaultdict(list)
     u = bench.unit
     tokens = torch.stack([text[: 2 * u] for text in bench.texts.values()])
-    queries = torch.arange(u, 2 * u, device=tokens.device)
+    queries, at = (torch.arange(start, 2 * u, device=tokens.device) for start in (u, 0))
     few = queries[:: max(1, u // 64)]
 
     def hear(q: Tensor, k: Tensor, rotated_q: Tensor, rotated_k: Tensor) -> None:
-        at = torch.arange(2 * u, device=q.device)
         zq, zk = (torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous()) for x in (q, k))
-        scale = math.sqrt(q.shape[-1])
-        mean_q = zq[:, :, u:].mean(dim=2)
-        wave = mean_q * zk[:, :, 1:].mean(dim=2).conj() / scale
-        rest = mean_q * zk[:, :, 0].conj() / scale
-        for name, z in (("wave", wave), ("first token's wave", rest)):
-            found.setdefault(name, []).append(torch.view_as_real(z).mean(dim=0).cpu())
-        for n in range(len(tokens)):  # one text at a time
-            weights = attention_weights(rotated_q[n, :, u:], rotated_k[n], mask=causal_mask(queries, at))
-            for name, share in on_equals(weights, tokens[n], queries).items():
-                found.setdefault(name, []).append(share)
-            found.setdefault("first", []).append(weights[:, :, 0].mean(dim=-1).cpu())
-            found.setdefault("distances", []).append(binned(weights, queries).cpu())
-            # Each pair's part of the scores of some queries and all keys but the first.
-            a = rotated_q[n][:, few].unflatten(-1, (-1, 2)).permute(2, 0, 1, 3)  # (pairs, heads, queries, 2)
-            b = rotated_k[n][:, 1:].unflatten(-1, (-1, 2)).permute(2, 0, 3, 1)
-            seen = (at[1:] <= few[:, None]).float()
-            number = seen.sum(dim=-1)
-            variances = []
-            for one, other in zip(a, b, strict=True):
-                part = one @ other / scale
-                mean = (part * seen).sum(dim=-1) / number
-                variances.append(((part - mean[..., None]).square() * seen).sum(dim=-1) / number)
-            share = torch.stack(variances, dim=-1)  # (heads, queries, pairs)
-            found.setdefault("variance", []).append(share.mean(dim=1).cpu())
+        mean_q = zq[:, :, u:].mean(dim=2) / math.sqrt(q.shape[-1])
+        for name, mean_k in (("wave", zk[:, :, 1:].mean(dim=2)), ("first token's wave", zk[:, :, 0])):
+            found[name] += torch.view_as_real(mean_q * mean_k.conj())
+        for text, one_q, one_k in zip(tokens, rotated_q, rotated_k, strict=True):
+            weights = attention_weights(one_q[:, u:], one_k, mask=causal_mask(queries, at))
+            for name, share in on_equals(weights, text, queries).items():
+                found[name].append(share)
+            found["first"].append(weights[:, :, 0].mean(dim=-1))
+            found["distances"].append(binned(weights, queries))
+            found["variance"].append(by_pair(one_q[:, few], one_k[:, 1:], few))
 
     bench.model.use(bench.rope_but({layer: Listening(hear)}))
     bench.model.features(tokens)
-    mean = {name: torch.stack(some).mean(dim=0) for name, some in found.items()}
+    mean = {name: torch.stack(some).mean(dim=0).cpu() for name, some in found.items()}
     spread = {name: torch.stack(found[name]).std(dim=0) for name in ("first", "equal", "after equal")}
-    share = mean["variance"] / mean["variance"].sum(dim=-1, keepdim=True)
-
+    total = mean["variance"].sum(dim=-1, keepdim=True)
     return {
         "edges": edges(2 * u - 1),
         "heads": [
             {
-                "first": whole(mean["first"][h]),
-                "equal": whole(mean["equal"][h]),
-                "after equal": whole(mean["after equal"][h]),
+                **{name: whole(mean[name][h]) for name in ("first", "equal", "after equal")},
                 "deviations": [whole(spread[name][h]) for name in spread],
                 "distances": whole(mean["distances"][h]),
-                "share": whole(share[h]),
-                "deviation of scores": whole(mean["variance"][h].sum().sqrt()),
-                "wave": whole(mean["wave"][h].flatten(), 100),
-                "first token's wave": whole(mean["first token's wave"][h].flatten(), 100),
+                "share": whole(mean["variance"][h] / total[h]),
+                "deviation of scores": whole(total[h, 0].sqrt()),
+                **{name: whole(mean[name][h].flatten(), 100) for name in ("wave", "first token's wave")},
             }
-            for h in range(len(share))
+            for h in range(len(total))
         ],
     }
 
