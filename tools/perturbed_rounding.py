@@ -1,0 +1,197 @@
+"""Perturbs rounding, as on a processor that nobody has seen; `tools/elsewhere.py` has the chapters' kernels call `begin`.
+
+Processors differ in their exponentials, logarithms and sines, in the order in which they add, and in whether that order depends
+on the size of the batch. They agree on each single sum, product, quotient and square root, which IEEE 754 fixes, and on sums of
+whole numbers, which are exact in any order. So here, the results of functions are multiplied by 1 plus a few units of rounding,
+and so are the terms of sums and of matrix products, unless they are whole numbers. The noise is seeded, and differs from call
+to call.
+
+For torch, a dispatch mode sees every operation, including those of the package and of training. NumPy and `math` have no such
+place, so IPython rewrites the products, powers and calls in the cells.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import importlib
+import math
+import pkgutil
+import threading
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import torch
+from IPython.core.interactiveshell import InteractiveShell
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import posenc_course
+
+UNITS = 4  # of rounding, at most
+FUNCTIONS = {
+    *"exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan atan2 arcsin arccos arctan arctan2 sinh cosh tanh".split(),
+    *"erf erfc pow power rsqrt polar angle hypot sigmoid silu gelu softplus logaddexp logsumexp softmax log_softmax".split(),
+    *"_softmax _log_softmax _softmax_backward_data _log_softmax_backward_data sigmoid_backward silu_backward".split(),
+    *"gelu_backward tanh_backward native_layer_norm native_layer_norm_backward rms_norm _fused_rms_norm".split(),
+    *"_fused_rms_norm_backward scaled_dot_product_attention randn normal addcmul addcdiv lerp".split(),
+}
+SUMS = {
+    *"sum nansum mean std var std_mean var_mean cumsum cumprod prod trace trapezoid average norm cov corrcoef interp".split(),
+    *"mm bmm mv dot vdot inner addmm baddbmm addmv linear matmul einsum tensordot convolution cdist".split(),
+    *"linalg_vector_norm linalg_norm _cdist_forward _euclidean_dist fft ifft rfft _fft_r2c _fft_c2c".split(),
+    *"svd _linalg_svd eigh _linalg_eigh eigvalsh eigvals eig solve _linalg_solve_ex lstsq linalg_lstsq inv".split(),
+    *"linalg_inv_ex det _linalg_det qr linalg_qr pinv".split(),
+}
+
+
+class Noise:
+    """Changes how numbers are rounded, with noise from a pool for each type."""
+
+    def __init__(self, seed: int) -> None:
+        uniform = torch.rand(2**18, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) * 2 - 1
+        rarely = torch.where(uniform.abs() > 0.98, uniform.sign(), 0.0)  # sums in 16 bits are rounded once, at the end
+        self._pools = {
+            torch.float64: uniform * UNITS,
+            torch.float32: uniform * UNITS,
+            torch.bfloat16: rarely,
+            torch.float16: rarely,
+        }
+        self._pools = {kind: (1 + noise * torch.finfo(kind).eps).to(kind) for kind, noise in self._pools.items()}
+        self._at = 0
+
+    def result(self, x: Tensor) -> Tensor:
+        """A function's result. -1, 0 and 1 stay, because every processor gives exp 0, sin 0 and cos 0 exactly."""
+        return torch.where((x == 1) | (x == -1), x, x * self._factors(x))
+
+    def term(self, x: Tensor) -> Tensor:
+        """The terms of a sum. Multiples of 1/1024 stay, because sums of these are exact."""
+        head = x.flatten()[:4] * 1024
+        exact = torch.equal(head, head.round()) and torch.equal(x * 1024, (x * 1024).round())
+        return x if exact else x * self._factors(x)
+
+    def _factors(self, x: Tensor) -> Tensor:
+        pool, count = self._pools[x.dtype], min(x.numel(), 2**17)
+        self._at = (self._at + 7919 + count) % (len(pool) - count)  # so the next call gets other numbers
+        found = pool[self._at : self._at + count]
+        return (found if count == x.numel() else found.repeat(-(-x.numel() // count))[: x.numel()]).view(x.shape)
+
+
+def changed(change: Callable[[Tensor], Tensor], x: Any) -> Any:
+    """Apply the change to a tensor, array or number of floats, or to each of a list of them; leave anything else as it is."""
+    if isinstance(x, Tensor) and x.is_complex():
+        return torch.view_as_complex(change(torch.view_as_real(x.resolve_conj())))
+    if isinstance(x, Tensor):
+        has_numbers = x.is_floating_point() and x.numel() and x.layout is torch.strided and not x.is_meta
+        return change(x) if has_numbers else x
+    if isinstance(x, np.ndarray | np.generic) and x.dtype.kind in "fc" and x.dtype != np.longdouble and x.size:
+        found = changed(change, torch.from_numpy(np.array(x, ndmin=1))).numpy().reshape(x.shape)
+        return found if isinstance(x, np.ndarray) else found[()]
+    if isinstance(x, float):
+        return change(torch.tensor(x, dtype=torch.float64)).item()
+    return type(x)(changed(change, each) for each in x) if type(x) in (list, tuple) else x
+
+
+class Perturbed(TorchDispatchMode):
+    """Torch's operations, rounded differently."""
+
+    def __init__(self, noise: Noise) -> None:
+        super().__init__()
+        self.noise = noise
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        name = func.overloadpacket.__name__
+        in_place = name.endswith("_") or "out" in kwargs
+        complex_product = name.startswith("mul") and all(isinstance(each, Tensor) and each.is_complex() for each in args)
+        if name.rstrip("_") in SUMS or complex_product:
+            kept = 1 if in_place or complex_product else 0  # the tensor that takes the result; a sum of two terms changes less
+            return func(*args[:kept], *(changed(self.noise.term, each) for each in args[kept:]), **kwargs)
+        result = func(*args, **kwargs)
+        if name.rstrip("_") == "pow" and isinstance(args[1], int | float) and args[1] in (-1, 0, 0.5, 1, 2):
+            return result  # these are products and square roots
+        if name.rstrip("_") in FUNCTIONS:
+            new = changed(self.noise.result, result)
+            return result.copy_(new) if in_place else new
+        return result
+
+
+class Cells(ast.NodeTransformer):
+    """Rewrites a cell so that `OURS` makes its calls, matrix products and powers."""
+
+    OURS = "__perturbed__"
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        return self._ours("call", node.func, *node.args, keywords=node.keywords) if name in FUNCTIONS | SUMS else node
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        name = {ast.MatMult: "product", ast.Pow: "power"}.get(type(node.op))
+        return self._ours(name, node.left, node.right) if name else node
+
+    def _ours(self, name: str, *args: ast.expr, keywords: list[ast.keyword] | None = None) -> ast.Call:
+        function = ast.Attribute(ast.Name(self.OURS, ast.Load()), name, ast.Load())
+        return ast.Call(function, list(args), keywords or [])
+
+
+def substitutes(noise: Noise) -> SimpleNamespace:
+    """What rewritten cells call. They leave tensors alone, since the dispatch mode sees these."""
+
+    def term(x: Any) -> Any:
+        return x if isinstance(x, Tensor) else changed(noise.term, x)
+
+    def result(x: Any) -> Any:
+        return x if isinstance(x, Tensor) else changed(noise.result, x)
+
+    def call(function: Any, *args: Any, **kwargs: Any) -> Any:
+        name, owner = getattr(function, "__name__", ""), getattr(function, "__self__", None)
+        if isinstance(owner, np.ndarray | np.generic) and name in SUMS:
+            return getattr(term(owner), name)(*args, **kwargs)
+        module = (getattr(function, "__module__", None) or type(function).__module__).partition(".")[0]
+        if module == "numpy" and name in SUMS:
+            return function(*map(term, args), **kwargs)
+        if function is sum:  # from Python 3.12 on, it adds floats more precisely
+            terms = list(args[0])
+            return sum(term(terms) if all(isinstance(each, float) for each in terms) else terms, *args[1:], **kwargs)
+        return (
+            result(function(*args, **kwargs))
+            if module in ("numpy", "math") and name in FUNCTIONS
+            else function(*args, **kwargs)
+        )
+
+    def product(a: Any, b: Any) -> Any:
+        return term(a) @ term(b)
+
+    def power(a: Any, b: Any) -> Any:
+        whole = isinstance(a, int) and isinstance(b, int)
+        return a**b if whole or (isinstance(b, int | float) and b in (-1, 0, 0.5, 1, 2)) else result(a**b)
+
+    return SimpleNamespace(call=call, product=product, power=power)
+
+
+def begin(seed: int) -> None:
+    """Round differently from here on, in this kernel's cells, in the package, and in all threads."""
+    noise = Noise(seed)
+    setattr(builtins, Cells.OURS, substitutes(noise))
+    InteractiveShell.instance().ast_transformers.append(Cells())
+    functions = {name: value for name, value in vars(math).items() if name in FUNCTIONS}
+    rounded = SimpleNamespace(
+        **(vars(math) | {name: lambda *args, f=f: changed(noise.result, f(*args)) for name, f in functions.items()})
+    )
+    for module in pkgutil.walk_packages(posenc_course.__path__, "posenc_course."):
+        if not module.name.endswith("__main__"):
+            found = importlib.import_module(module.name)
+            if hasattr(found, "math"):
+                found.math = rounded  # type: ignore[attr-defined]
+    run = threading.Thread.run
+
+    def run_rounded(thread: threading.Thread) -> None:
+        with Perturbed(noise):
+            run(thread)
+
+    threading.Thread.run = run_rounded  # type: ignore[assignment, method-assign]
+    Perturbed(noise).__enter__()
