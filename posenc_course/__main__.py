@@ -17,9 +17,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = Parser(prog="python -m posenc_course", description="Tools of the course on positional encoding.")
     commands = parser.add_subparsers(dest="command", required=True, parser_class=Parser)
     tool = commands.add_parser("inspect", help="say what each layer of a model knows about position", epilog=ENDING)
-    tool.add_argument(
-        "config", help="a config.json, a folder with one, a GGUF file, the name of a model, or - for standard input"
-    )
+    tool.add_argument("config", help="a config.json or its folder, a GGUF file, a model's name, or - for standard input")
     tool.add_argument("--json", action="store_true", help="print the report for programs")
     tool.add_argument("--strict", action="store_true", help="exit with 1 for notes, too")
     tool.add_argument("--length", type=int, help="the training length in tokens, if you know better than the configuration")

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from posenc_course.relative import ShawPositions, T5Positions, offsets, shaw_bias, t5_bias, t5_buckets
+from posenc_course.relative import T5Positions, offsets, shaw_bias, t5_bias, t5_buckets
 from tests.tensors import Kept, normal
 from tools.lab import vectors
 
@@ -106,23 +106,6 @@ def test_shaw_makes_no_vector_per_query_and_key() -> None:
             function(query, table, torch.arange(length), torch.arange(length)).sum().backward()
         largest.append(max(made.numel() for made in kept.tensors))
     assert largest == [length * length, length * length * d_head]
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
-def test_shaw_module_gives_the_bias_in_the_querys_dtype(dtype: torch.dtype) -> None:
-    scheme, query = ShawPositions(D_HEAD, 2), normal(BATCH, HEADS, QUERIES, D_HEAD).to(dtype)
-    bias = scheme.bias(query, *PLACES["own"])
-    assert bias.dtype == dtype
-    assert torch.equal(bias, shaw_bias(query, scheme.table.to(dtype), *PLACES["own"]))
-
-
-def test_shaw_table_begins_with_unit_vectors() -> None:
-    """2K+1 rows, N(0, 1/d_head); 200,000 samples show the standard deviation within five standard errors."""
-    assert [tuple(p.shape) for p in ShawPositions(D_HEAD, 4).parameters()] == [(9, D_HEAD)]
-    torch.manual_seed(0)
-    table = ShawPositions(100, 1000).table
-    assert abs(table.std().item() * 10 - 1) < 5 / math.sqrt(2 * table.numel())
-    assert abs(table.mean().item()) < 5 / math.sqrt(100 * table.numel())
 
 
 # ── T5: which bucket ─────────────────────────────────────────────────────────────────────────────────────────────────────

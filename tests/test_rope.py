@@ -211,16 +211,6 @@ def test_queries_and_keys_have_positions_of_their_own(q_positions: Tensor) -> No
     assert torch.equal(rotated_k, rotated(k, k_positions))
 
 
-@pytest.mark.parametrize("form", [lambda x, cos, sin: apply_rope(x, cos, sin, interleaved=True), apply_rope_complex])
-def test_arithmetic_is_in_the_wider_dtype(form: Callable[[Tensor, Tensor, Tensor], Tensor]) -> None:
-    """The result is rounded once, to the dtype of x, and so is as good as if x had been wider."""
-    x, (cos, sin) = normal(BATCH, HEADS, LENGTH, D_HEAD), tables64(scattered(LENGTH), D_HEAD)
-    for narrow, wide in ((torch.float32, torch.float64), (torch.bfloat16, torch.float32), (torch.float16, torch.float64)):
-        result = form(x.to(narrow), cos.to(wide), sin.to(wide))
-        assert result.dtype == narrow
-        assert torch.equal(result, form(x.to(narrow).to(wide), cos.to(wide), sin.to(wide)).to(narrow))
-
-
 # ── two layouts ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -101,11 +101,6 @@ def test_module_adds_the_table_in_the_tokens_dtype(positions: Tensor, interleave
     assert torch.equal(scheme.embed(x.bfloat16(), positions), x.bfloat16() + table.bfloat16())
 
 
-def test_module_has_the_papers_base_and_layout() -> None:
-    x, far = torch.zeros(1, 1, 8, dtype=torch.float64), torch.tensor([1000])
-    assert torch.equal(SinusoidalPositions(8).embed(x, far)[0], sinusoidal_table(far, 8, 10_000, interleaved=True))
-
-
 def test_module_has_nothing_to_cast() -> None:
     """No parameter, no buffer: after .to(bfloat16), far positions are as exact as before."""
     scheme, x, far = SinusoidalPositions(8), torch.zeros(1, 1, 8), torch.tensor([10**6])
@@ -121,7 +116,3 @@ def test_module_has_nothing_to_cast() -> None:
 def test_angle_addition_at_any_start(length: int, start: int, d_model: int, base: float) -> None:
     truth = sinusoidal_table(range(start, start + length), d_model, base)
     close(angle_addition_table(length, d_model, base, start=start).double(), truth, 2e-7)
-
-
-def test_angle_addition_starts_at_0_by_default() -> None:
-    close(angle_addition_table(5, 6).double(), sinusoidal_table(range(5), 6), 1e-7)
