@@ -123,7 +123,7 @@ def test_a_wrong_answer_is_caught_and_named(check: str, seed: int) -> None:
     assert not [(wrong.name, text) for wrong, text in said if text.startswith("Right") or "\n" in text]
     assert not [(wrong.name, wrong.words, text) for wrong, text in said if (wrong.words or "") not in text]
     unsaid = {hint for _, hint in exercise(check, seed).mistakes.values()} - {text for _, text in said}
-    assert len(unsaid) <= 20, f"hints that no answer gets: add an answer, or leave out {unsaid}"
+    assert not unsaid, f"hints that no answer gets: add an answer, or leave out {unsaid}"
 
 
 @pytest.mark.slow

@@ -26,11 +26,6 @@ def smallest_right_2(L: Any, d: int) -> Any:
     return torch.tensor((L - 1) / torch.pi) ** (d / (d - 2))
 
 
-@wrong("base.smallest", "1 too small")
-def smallest_one_less(L: Any, d: int) -> Any:
-    return smallest_base(L, d) - 1
-
-
 @wrong("base.smallest", "`length + 1`")
 def smallest_a_step_too_many(L: int, d: int) -> Any:
     return (L / math.pi) ** (d / (d - 2))

@@ -86,12 +86,6 @@ def heard_by_index(gradients: Tensor, positions: Tensor, rows: int) -> Tensor:
     return table
 
 
-@wrong("learned.heard", "has shape")
-def heard_by_reached(gradients: Tensor, positions: Tensor, rows: int) -> Tensor:
-    """Only the rows that were looked up."""
-    return torch.stack([gradients[positions == row].sum(dim=0) for row in positions.unique()])
-
-
 @wrong("learned.heard", "but not for: tokens of one text that share a row")
 def heard_by_texts(gradients: Tensor, positions: Tensor, rows: int) -> Tensor:
     """A text's own tokens overwrite each other, texts add up."""
@@ -157,11 +151,6 @@ def from_the_back(before: Tensor, after: Tensor) -> Tensor:
 @wrong("learned.untrained", "from the last row", blind=True)
 def untrained_factor_of_the_last_row(b: Any, a: Any) -> Any:
     return torch.isclose(a, a[-1].norm() / b[-1].norm() * b, atol=1e-4).all(1)
-
-
-@wrong("learned.untrained", "has shape (16,)", blind=True)
-def per_column(before: Tensor, after: Tensor) -> Tensor:
-    return torch.cosine_similarity(before, after, dim=0) > 0.9999
 
 
 @wrong("learned.untrained", "You compare only two channels", blind=True)
@@ -235,11 +224,6 @@ def halves(mask: Tensor) -> Tensor:
 @wrong("learned.positions", "Your count continues from one text", blind=True)
 def running_over(mask: Tensor) -> Tensor:
     return (mask.flatten().long().cumsum(0) - 1).clamp(min=0).view(mask.shape) % mask.shape[1]
-
-
-@wrong("learned.positions", "isn't a table of numbers", blind=True)
-def words_only(mask: Tensor) -> list[list[int]]:
-    return [list(range(int(row.sum()))) for row in mask]
 
 
 @wrong("learned.positions", "count from 1")

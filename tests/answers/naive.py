@@ -35,16 +35,6 @@ def binary_no_remainder(m: int, n: int) -> Any:
     return [m // 2**b for b in range(n)]
 
 
-@wrong("naive.binary", "has shape (5,), but it should be (6,)")
-def binary_one_digit_too_few(m: int, n: int) -> Any:
-    return digits(m, n - 1)
-
-
-@wrong("naive.binary", "returned a str that isn't a table of numbers")
-def binary_text(m: int, n: int) -> Any:
-    return f"{m:0{n}b}"
-
-
 @wrong("naive.binary", "the slowest comes first")
 def binary_as_written(m: int, n: int) -> Any:
     return [int(digit) for digit in f"{m:0{n}b}"]
@@ -249,8 +239,3 @@ def even_code_the_place_in_the_list(positions: Tensor) -> Any:
 @wrong("naive.even_code", "Wish 2")
 def even_code_hands_twice_as_long(positions: Tensor) -> Any:
     return 2 * clocks(positions, 10, 100, 1000)
-
-
-@wrong("naive.even_code", "for a few positions from the middle", blind=True)
-def even_code_divided_by_its_largest(positions: Tensor) -> Any:
-    return (t := clocks(positions, 10, 100, 1000)) / t.max()

@@ -37,11 +37,6 @@ def factor_lengths(d: Any, std: float, share: float) -> Any:
     return (1 / share - 1) * math.sqrt(d / 2) / (std * math.sqrt(d))
 
 
-@wrong("norm.factor", "Do you divide by zero?")
-def factor_not_a_number(d: Any, std: float, share: float) -> Any:
-    return math.nan
-
-
 @wrong("norm.factor", "the paper's factor")
 def factor_of_the_paper(d: int, std: float, share: float) -> Any:
     return math.sqrt(d)

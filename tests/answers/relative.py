@@ -135,11 +135,6 @@ def rows_up_to_the_farthest(bucket_of: Any, rows: int, length: int, causal: bool
     return [min(ends) <= row <= max(ends) for row in range(rows)]
 
 
-@wrong("relative.rows_used", "has shape", blind=True)
-def rows_used_list_of_rows(*case: Any) -> Any:
-    return [r for r, used in enumerate(rows_by_pairs(*case)) if used]
-
-
 @wrong("relative.rows_used", "0 or negative")
 def rows_used_ahead(of: BucketOf, rows: int, length: int, causal: bool) -> Any:
     return used_by_offsets(lambda d: of(-d), rows, length, True)
@@ -157,14 +152,6 @@ def rows_used_unused(*case: Any) -> Any:
     return [not used for used in rows_by_pairs(*case)]
 
 
-@wrong("relative.rows_used", "raised ValueError", blind=True)
-def rows_all_at_once(bucket_of: Any, rows: int, length: int, causal: bool) -> Tensor:
-    """bucket_of takes one whole number, not a tensor of them."""
-    used = torch.zeros(rows, dtype=torch.bool)
-    used[bucket_of(torch.arange(0 if causal else 1 - length, length))] = True
-    return used
-
-
 @right("relative.needed")
 def needed_by_logarithms(share: float, length: int) -> float:
     return math.log(share) - math.log(1 - share) + math.log(length - 1)
@@ -179,11 +166,6 @@ def needed_in_torch(share: float, length: int) -> Tensor:
 def needed_logits(share: float, length: int) -> Tensor:
     """Right: a tensor, log-odds."""
     return torch.logit(torch.tensor(share, dtype=torch.float64)) + math.log(length - 1)
-
-
-@wrong("relative.needed", "You return 2 whatever your function is given")
-def needed_always_2(share: float, length: int) -> Any:
-    return 2.0
 
 
 @wrong("relative.needed", "which logarithm", blind=True)

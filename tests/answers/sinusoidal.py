@@ -33,11 +33,6 @@ def table_right(positions: Tensor, d: Any) -> Any:
     return list(numpy_table(positions, d))
 
 
-@wrong("sinusoidal.table", "It looks transposed")
-def table_transposed(m: Any, d: Any) -> Any:
-    return sinusoidal_table(m, d).T
-
-
 def two_loops(angle: Callable[[int, int, int], float], *, first: Answer = math.sin, second: Answer = math.cos) -> Answer:
     """A table as a beginner writes it, with angle(m, channel, d_model)."""
 
