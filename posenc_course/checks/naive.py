@@ -51,64 +51,33 @@ def _layers(seed: int) -> dict[Layer, str]:
     def noise(number: int, like: Tensor) -> Tensor:
         return torch.randn(number, like.shape[-1], generator=torch.Generator().manual_seed(seed)).to(like)
 
-    def a_row_per_token(x: Tensor) -> Tensor:
-        return x + rows(x.shape[1], x)
+    def tokens(x: Tensor) -> Tensor:
+        return torch.arange(x.shape[1]).to(x)[:, None]
 
-    def a_row_per_text(x: Tensor) -> Tensor:
-        return x + rows(x.shape[0], x).unsqueeze(1)
+    def texts(x: Tensor) -> Tensor:
+        return torch.arange(x.shape[0]).to(x)[:, None, None]
 
-    def eight_x_plus_a_row_per_token(x: Tensor) -> Tensor:
-        return 8 * x + noise(x.shape[1], x)
+    def unit(x: Tensor, at: int) -> Tensor:
+        return (torch.arange(x.shape[2]) == at % x.shape[2]).to(x)
 
-    def eight_x_plus_a_row_per_text(x: Tensor) -> Tensor:
-        return 8 * x + noise(x.shape[0], x).unsqueeze(1)
-
-    def the_count_in_the_last_number(x: Tensor) -> Tensor:
-        last = (torch.arange(x.shape[2]) == x.shape[2] - 1).to(x)
-        return x + torch.arange(x.shape[1]).to(x).unsqueeze(1) * last
-
-    def the_texts_number_in_the_last_number(x: Tensor) -> Tensor:
-        last = (torch.arange(x.shape[2]) == x.shape[2] - 1).to(x)
-        return x + torch.arange(x.shape[0]).to(x).view(-1, 1, 1) * last
-
-    def a_thousandth_of_the_count(x: Tensor) -> Tensor:
-        return x + 0.001 * torch.arange(x.shape[1]).to(x).unsqueeze(1)
-
-    def the_count_added_and_taken_off(x: Tensor) -> Tensor:
-        signs = (torch.arange(x.shape[2]) == 0).to(x) - (torch.arange(x.shape[2]) == 1).to(x)
-        return x + torch.arange(x.shape[1]).to(x).unsqueeze(1) * signs
-
-    def the_texts_number_added_and_taken_off(x: Tensor) -> Tensor:
-        signs = (torch.arange(x.shape[2]) == 0).to(x) - (torch.arange(x.shape[2]) == 1).to(x)
-        return x + torch.arange(x.shape[0]).to(x).view(-1, 1, 1) * signs
-
-    def a_count_of_the_numbers(x: Tensor) -> Tensor:
-        return x + torch.arange(x.shape[2]).to(x)
-
-    def one_row_for_all(x: Tensor) -> Tensor:
-        return 3 * x + rows(x.shape[1] + 1, x)[-1]
-
-    def a_count_that_runs_on_over_texts(x: Tensor) -> Tensor:
-        return x + torch.arange(x.shape[0] * x.shape[1]).to(x).view(x.shape[0], x.shape[1], 1)
-
-    def nothing_added(x: Tensor) -> Tensor:
-        return x
-
-    return {
-        a_row_per_token: "token",
-        a_row_per_text: "text",
-        eight_x_plus_a_row_per_token: "token",
-        eight_x_plus_a_row_per_text: "text",
-        the_count_in_the_last_number: "token",
-        the_texts_number_in_the_last_number: "text",
-        a_count_that_runs_on_over_texts: "token",
-        a_thousandth_of_the_count: "token",
-        the_count_added_and_taken_off: "token",
-        the_texts_number_added_and_taken_off: "text",
-        a_count_of_the_numbers: "neither",
-        one_row_for_all: "neither",
-        nothing_added: "neither",
+    layers: dict[str, tuple[Layer, str]] = {
+        "a row per token": (lambda x: x + rows(x.shape[1], x), "token"),
+        "a row per text": (lambda x: x + rows(x.shape[0], x).unsqueeze(1), "text"),
+        "eight x plus a row per token": (lambda x: 8 * x + noise(x.shape[1], x), "token"),
+        "eight x plus a row per text": (lambda x: 8 * x + noise(x.shape[0], x).unsqueeze(1), "text"),
+        "the count in the last number": (lambda x: x + tokens(x) * unit(x, -1), "token"),
+        "the text's number in the last number": (lambda x: x + texts(x) * unit(x, -1), "text"),
+        "a count that runs on over texts": (lambda x: x + x.shape[1] * texts(x) + tokens(x), "token"),
+        "a thousandth of the count": (lambda x: x + 0.001 * tokens(x), "token"),
+        "the count added and taken off": (lambda x: x + tokens(x) * (unit(x, 0) - unit(x, 1)), "token"),
+        "the text's number added and taken off": (lambda x: x + texts(x) * (unit(x, 0) - unit(x, 1)), "text"),
+        "a count of the numbers": (lambda x: x + torch.arange(x.shape[2]).to(x), "neither"),
+        "one row for all": (lambda x: 3 * x + rows(x.shape[1] + 1, x)[-1], "neither"),
+        "nothing added": (lambda x: x, "neither"),
     }
+    for name, (layer, _) in layers.items():
+        layer.__name__ = name.replace(" ", "_").replace("'", "")
+    return dict(layers.values())
 
 
 @exercise()

@@ -207,32 +207,20 @@ def bent_hand(seed: int) -> Exercise:
         table = sinusoidal_table(range(1000), len(row))
         return farthest_from(table[(table - row).norm(dim=1).argmin()], row)
 
-    def as_token(m: float, row: Tensor) -> int:
-        """The clock that is farthest from where it would point at token m."""
-        return farthest_from(sinusoidal_table([round(m)], len(row))[0], row)
-
     def agreeing(row: Tensor, tokens: int, width: int, part: slice = slice(None)) -> int:
         """The first clock that disagrees with the token with which most clocks agree, in a table of this width."""
         off = ((sinusoidal_table(range(tokens), width)[:, : len(row)] - row).abs() > 1e-6).unflatten(1, (-1, 2))
         off = off[:, :, part].any(dim=2)
         return int(off[off.sum(dim=1).argmin()].int().argmax())
 
-    def trimmed(row: Tensor, tokens: int) -> int:
-        """The clock that is farthest off at the token to which all the other clocks are nearest."""
-        off = (sinusoidal_table(range(tokens), len(row)) - row).unflatten(1, (-1, 2)).norm(dim=2)
-        return int(off[(off.sum(dim=1) - off.amax(dim=1)).argmin()].argmax())
-
     def column(row: Tensor) -> int:
         return int((sinusoidal_table([token(row)], len(row))[0] - row).abs().argmax())
 
-    def slowest(row: Tensor) -> Tensor:
-        return _hands(row)[-1] / frequencies(len(row))[-1]
+    def slowest(row: Tensor) -> int:
+        """The clock that is farthest from where it would point at the token that the slowest hand shows."""
+        m = float((_hands(row)[-1] % (2 * math.pi)) / frequencies(len(row))[-1])
+        return farthest_from(sinusoidal_table([round(m)], len(row))[0], row)
 
-    def turn(row: Tensor) -> Tensor:
-        return 2 * math.pi / frequencies(len(row))[-1]
-
-    the_slowest = "You trust the slowest hand, but it may be the bent one."
-    too_few = "You try too few tokens: the row can belong to any token from 0 to 999."
     a_column = "You return the number of a column. Clock i is in columns 2i and 2i + 1."
     return Exercise(
         cases=cases,
@@ -241,12 +229,11 @@ def bent_hand(seed: int) -> Exercise:
             "the nearest row": (nearest,
                 "You look for the nearest row. But if a fast hand is bent, the nearest row can belong to a different token. "
                 "Count the hands that agree instead."),
-            "the slowest believed": (lambda row: as_token(float(slowest(row) % turn(row)), row), the_slowest),
-            "the slowest believed, either way": (lambda row: as_token(float(slowest(row)), row), the_slowest),
+            "the slowest believed": (slowest, "You trust the slowest hand, but it may be the bent one."),
             "first column": (lambda row: 2 * right(row), a_column),
             "the column most off": (column, a_column),
-            "a hundred tokens": (lambda row: agreeing(row, 100, len(row)), too_few),
-            "a hundred tokens, by distance": (lambda row: trimmed(row, 100), too_few),
+            "a hundred tokens": (lambda row: agreeing(row, 100, len(row)),
+                "You try too few tokens: the row can belong to any token from 0 to 999."),
             "width 16": (lambda row: agreeing(row, 1000, 16),
                 "You compare with rows of width 16. But the speeds of the hands depend on the width of the row."),
             **{f"number {part} alone": (lambda row, part=part: agreeing(row, 1000, len(row), slice(part, part + 1)),

@@ -321,7 +321,6 @@ def receive(seed: int) -> Exercise:
                 "You use row 0 of the table for offset 0. But row 0 belongs to offset -K, and a negative index counts from the "
                 "end of the table."),
             "one row early": (lambda w, v, t: right(w, v, t.roll(1, dims=0)), one_off),
-            "one row late": (lambda w, v, t: right(w, v, t.roll(-1, dims=0)), one_off),
             "far without vector": (lambda w, v, t: w @ v + alone(near(w, t), t),
                 "Keys farther away than K add no vector in your result. But they should add the vector of offset K or -K."),
             "over queries": (lambda w, v, t: w @ v + vectors(w, t).mul(w[:, :, None]).sum(dim=0),

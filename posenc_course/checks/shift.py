@@ -168,19 +168,10 @@ def offset_between(seed: int) -> Exercise:
     def on_some(clocks: slice) -> Callable[[Tensor, Tensor, Tensor, int], int]:
         return lambda m, n, omega, limit: best(m, n, omega, range(-limit, limit + 1), clocks)
 
-    def alone(pick: Callable[[Tensor], Tensor]) -> Callable[[Tensor, Tensor, Tensor, int], int]:
-        return lambda m, n, omega, limit: round(by_pair(m, n, omega)[pick(omega)].item())
-
     too_few = (
         "You don't use all clocks. Each clock has gone round many times, so several offsets fit if you leave out some of the "
         "clocks."
     )
-    single: dict[str, Callable[[Tensor], Tensor]] = {
-        "first": lambda omega: torch.tensor(0),
-        "last": lambda omega: torch.tensor(-1),
-        "slowest": torch.argmin,
-        "fastest": torch.argmax,
-    }
     return Exercise(
         cases=cases,
         right=right,
@@ -194,7 +185,8 @@ def offset_between(seed: int) -> Exercise:
                 "it."),
             "a limit of 40": (lambda m, n, omega, limit: best(m, n, omega, range(-40, 41)),
                 "You always try the offsets from -40 to 40. Use the `limit` that your function is given."),
-            **{f"the {name} clock alone": (alone(pick), too_few) for name, pick in single.items()},
+            "the first clock alone": (lambda m, n, omega, limit: round(float(by_pair(m, n, omega)[0])), too_few),
+            "the slowest clock alone": (lambda m, n, omega, limit: round(float(by_pair(m, n, omega)[omega.argmin()])), too_few),
             **{f"clocks {clocks}": (on_some(clocks), too_few)
                for clocks in (slice(0, 1), slice(-1, None), slice(0, 2), slice(-2, None), slice(0, -1), slice(1, None))},
             "the mean": (lambda m, n, omega, limit: round(by_pair(m, n, omega).mean().item()),
@@ -227,14 +219,11 @@ def relative_part(seed: int) -> Exercise:
         b = given[0::2, 1::2].diag() - given[1::2, 0::2].diag()
         return a / 2, b / 2
 
-    def part(of_a: float, of_b: float) -> Callable[[Tensor], Tensor]:
-        def scaled(given: Tensor) -> Tensor:
-            a, b = numbers(given)
-            return _blocks(of_a * a, of_b * b, -of_b * b)
+    def of(a: Tensor, b: Tensor) -> Tensor:
+        return _blocks(a, b, -b)
 
-        return scaled
-
-    right = part(1, 1)
+    def right(given: Tensor) -> Tensor:
+        return of(*numbers(given))
 
     def in_blocks(given: Tensor) -> Tensor:
         one = torch.ones(len(given) // 2, dtype=torch.float64)
@@ -246,37 +235,24 @@ def relative_part(seed: int) -> Exercise:
         return _apart(right(given[back][:, back]))
 
     def same_for_all(given: Tensor) -> Tensor:
-        a, b = (x.mean().expand(len(given) // 2) for x in numbers(given))
-        return _blocks(a, b, -b)
-
-    def one_row(given: Tensor, lower: int) -> Tensor:
-        b = given[lower::2, 1 - lower :: 2].diag() * (1 - 2 * lower)
-        return _blocks(given[lower::2, lower::2].diag(), b, -b)
+        return of(*(x.mean().expand(len(given) // 2) for x in numbers(given)))
 
     def with_plus(given: Tensor, sign: int) -> Tensor:
         b = (given[0::2, 1::2].diag() + given[1::2, 0::2].diag()) / 2
         return _blocks(numbers(given)[0], b, sign * b)
-
-    def between_too(given: Tensor) -> Tensor:
-        quarter = _blocks(torch.zeros(len(given) // 2), torch.ones(len(given) // 2), -torch.ones(len(given) // 2))
-        return (given + quarter @ given @ quarter.T) / 2
 
     def diagonals(given: Tensor) -> Tensor:
         at = torch.arange(len(given))
         means = torch.stack([given.diagonal(k).mean() for k in range(1 - len(given), len(given))])
         return means[at - at[:, None] + len(given) - 1]
 
-    known, pairs = sample(3), sample(3)
-    between = (
-        "Your matrix isn't zero between two different pairs. The numbers there make the scores depend on more than the offset."
-    )
     return Exercise(
         cases={
             "a single pair": (sample(2, 2),),
             "two pairs": (sample(4, 4),),
             "four pairs": (sample(8, 8),),
             "five pairs": (sample(10, 10),),
-            "an M that is relative": (_blocks(known, pairs, -pairs),),
+            "an M that is relative": (of(sample(3), sample(3)),),
             "an M that is symmetric": ((half := sample(6, 6)) + half.T,),
         },
         right=right,
@@ -287,14 +263,14 @@ def relative_part(seed: int) -> Exercise:
             "the diagonal": (lambda given: given.diag().diag(),
                 "You keep only the diagonal of M. But in the blocks of a relative matrix, the two numbers on the diagonal are "
                 "equal, and the other two needn't be zero."),
-            "only a": (part(1, 0),
+            "only a": (lambda given: of(numbers(given)[0], 0 * numbers(given)[1]),
                 "You keep only the numbers on the diagonal. But in a relative matrix, the other two numbers of each block "
                 "needn't be zero."),
             "concatenated": (apart, "You pair columns i and i + d/2. Here, the columns of a pair are neighbours, 2i and 2i + "
                                     "1."),
             "same for all": (same_for_all,
                 "You use the same two numbers for all pairs. But each pair may have its own."),
-            "the upper rows": (lambda given: one_row(given, 0),
+            "the upper rows": (lambda given: of(given[0::2, 0::2].diag(), given[0::2, 1::2].diag()),
                 "You use only the upper row of each block. The lower row matters, too."),
             "b with a plus": (lambda given: with_plus(given, -1),
                 "You forgot a minus sign: in a relative matrix, one of the two numbers off the diagonal of each block is the "
@@ -302,8 +278,9 @@ def relative_part(seed: int) -> Exercise:
             "symmetric": (lambda given: with_plus(given, 1),
                 "Your blocks are symmetric, so your matrix isn't relative. The number at the lower left of each block must be "
                 "the negative of the one at the upper right."),
-            "between pairs too": (between_too, between),
-            "between pairs as in M": (lambda given: given - in_blocks(given) + right(given), between),
+            "between pairs too": (lambda given: given - in_blocks(given) + right(given),
+                "Your matrix isn't zero between two different pairs. The numbers there make the scores depend on more than the "
+                "offset."),
             "diagonals": (diagonals,
                 "You average along the diagonals of M. But it is the scores that should depend only on m - n, not the entries "
                 "of M."),
