@@ -272,20 +272,13 @@ def positions(seed: int) -> Exercise:
                     f"For {text}, you put word {wrong[0]} (counted from 0) at position {found[wrong[0]]:g}, but it should be "
                     f"at position {wrong[0]}."
                 )
-        padding = torch.cat([yours[~mask] for mask, yours in said])
-        if (padding == -1).any():
-            return (
-                "Your positions are right for the words, but your padding gets -1. As an index, -1 means the last row of the "
-                "table, or it causes an error. Use numbers from 0 to L - 1."
-            )
         if any(((yours < 0) | (yours > mask.shape[1] - 1) | (yours != yours.round())).any() for mask, yours in said):
             return (
-                "Your positions are right for the words, but some padding gets a number that isn't a row of the table. Use "
-                "whole numbers from 0 to L - 1."
+                "Your positions are right for the words, but some padding gets a number, such as -1, that isn't a row of the "
+                "table. Use whole numbers from 0 to L - 1."
             )
         return None
 
-    from_1 = "You count from 1, but the first word should be at position 0."
     on_and_on = "Your count continues from one text to the next. But each text should start again at position 0."
     return Exercise(
         cases=[
@@ -302,7 +295,7 @@ def positions(seed: int) -> Exercise:
         mistakes={
             "columns": (column, "This is the bug itself: if there is padding before a text, the first word isn't at position "
                                 "0."),
-            "from 1": (lambda mask: right(mask) + 1, from_1),
+            "from 1": (lambda mask: right(mask) + 1, "You count from 1, but the first word should be at position 0."),
             "on and on": (lambda mask: mask.flatten().cumsum(dim=0).view_as(mask) - 1, on_and_on),
             "on and on from 1": (lambda mask: mask.flatten().cumsum(dim=0).view_as(mask), on_and_on),
             "on and on in a ring": (

@@ -187,6 +187,9 @@ def who_sees_whom(seed: int) -> Exercise:
     def everyone(length: int) -> Tensor:
         return torch.ones(length, length, dtype=torch.bool)
 
+    def before(length: int) -> Tensor:
+        return itself(length).roll(1, dims=0)
+
     def window(length: int) -> Tensor:
         return _past(length) & ~_past(length).tril(-3)
 
@@ -197,16 +200,10 @@ def who_sees_whom(seed: int) -> Exercise:
         "attention": (_attention_layer, everyone),
         "causal attention": (_causal_layer, _past),
         "tanh of every number": (torch.tanh, itself),
-        "each token replaced by the one before it": (
-            lambda x: x.roll(1, dims=0),
-            lambda length: itself(length).roll(1, dims=0),
-        ),
+        "each token replaced by the one before it": (lambda x: x.roll(1, dims=0), before),
         "attention to the last three tokens": (lambda x: attention(x, x, x, mask=window(len(x))), window),
         "each token plus the first one": (lambda x: x + x[:1], lambda length: itself(length) | (torch.arange(length) == 0)),
-        "each token with two numbers of the one before it": (
-            half,
-            lambda length: itself(length) | itself(length).roll(1, dims=0),
-        ),
+        "each token with two numbers of the one before it": (half, lambda length: itself(length) | before(length)),
         "each row minus its own mean": (lambda x: x - x.mean(dim=1, keepdim=True), itself),
         "only zeros": (torch.zeros_like, lambda length: ~everyone(length)),
     }

@@ -162,51 +162,37 @@ def culprit(seed: int) -> Exercise:
     cases: dict[str, tuple[Tensor]] = {}
     truth: dict[bytes, str] = {}
 
-    def add(
-        name: str,
-        word: str,
-        shape: tuple[int, int],
-        *,
-        start: int | None = None,
-        speeds: dict[int, float] | None = None,
-        row: tuple[int, int] = (0, 0),
-    ) -> None:
-        """Add a table in which some pairs can have different speeds and one row can belong to a different position."""
-        length, d_model = shape
-        omega = frequencies(d_model)
-        for pair, speed in (speeds or {}).items():
+    far, middle = chance.randint(5, 40), chance.randint(3, 6)
+    # The answer, the table's shape, the position at which it begins (None for any), and pairs with another speed, or a row that
+    # belongs to another position.
+    faults: dict[str, tuple[str, int, int, int | None, dict[int, float], dict[int, int]]] = {
+        "a right table that begins at position 0": ("none", 10, 8, 0, {}, {}),
+        "a right table": ("none", 12, 6, None, {}, {}),
+        "a first pair that doesn't move": ("pair 0", 10, 8, None, {0: 0.0}, {}),
+        # off by a thousandth of a radian per token
+        "a slow pair that doesn't move": ("pair 3", 10, 8, None, {3: 0.0}, {}),
+        "a pair that rotates backwards": ("pair 2", 10, 8, None, {2: -0.01}, {}),
+        "a last pair that is too fast by 0.00055": ("pair 7", 5, 16, None, {7: float(frequencies(16)[7]) + 0.00055}, {}),
+        "a pair that is too fast, in a table that begins at position 0": ("pair 1", 10, 4, 0, {1: 0.45}, {}),
+        "a row that repeats the one before": (f"row {middle}", 10, 8, None, {}, {middle: -1}),
+        "a wrong first row": ("row 0", 11, 6, None, {}, {0: far}),
+        "a wrong last row": ("row 9", 10, 4, None, {}, {9: -far}),
+        "a wrong second row in a table that begins at position 0": ("row 1", 10, 8, 0, {}, {1: far + 45}),
+        "a wrong second-to-last row of five": ("row 3", 5, 4, None, {}, {3: far}),
+    }
+    for name, (word, length, d_model, start, speeds, moved) in faults.items():
+        omega, positions = frequencies(d_model), torch.arange(length)
+        positions += chance.randint(100, 5000) if start is None else start
+        for pair, speed in speeds.items():
             omega[pair] = speed
-        positions = (chance.randint(100, 5000) if start is None else start) + torch.arange(length)
-        positions[row[0]] += row[1]
+        for row, by in moved.items():
+            positions[row] += by
         table = _rows(positions, omega)
         truth[table.numpy().tobytes()] = word
         cases[name] = (table,)
 
-    far, middle = chance.randint(5, 40), chance.randint(3, 6)
-    add("a right table that begins at position 0", "none", (10, 8), start=0)
-    add("a right table", "none", (12, 6))
-    add("a first pair that doesn't move", "pair 0", (10, 8), speeds={0: 0.0})
-    add("a slow pair that doesn't move", "pair 3", (10, 8), speeds={3: 0.0})  # off by a thousandth of a radian per token
-    add("a pair that rotates backwards", "pair 2", (10, 8), speeds={2: -float(frequencies(8)[2])})
-    add("a last pair that is too fast by 0.00055", "pair 7", (5, 16), speeds={7: float(frequencies(16)[7]) + 0.00055})
-    add(
-        "a pair that is too fast, in a table that begins at position 0",
-        "pair 1",
-        (10, 4),
-        start=0,
-        speeds={1: chance.uniform(0.3, 0.6)},
-    )
-    add("a row that repeats the one before", f"row {middle}", (10, 8), row=(middle, -1))
-    add("a wrong first row", "row 0", (11, 6), row=(0, far))
-    add("a wrong last row", "row 9", (10, 4), row=(9, -far))
-    add("a wrong second row in a table that begins at position 0", "row 1", (10, 8), start=0, row=(1, chance.randint(50, 90)))
-    add("a wrong second-to-last row of five", "row 3", (5, 4), row=(3, far))
-
     def right(table: Tensor) -> str:
         return truth[table.numpy().tobytes()]
-
-    def wrong(table: Tensor, tolerance: float = 1e-6) -> Tensor:
-        return (_turns(table) - frequencies(table.shape[1])).abs() > tolerance
 
     def renamed(change: Callable[[int], int], *kinds: str) -> Callable[[Tensor], str]:
         def rename(table: Tensor) -> str:
@@ -215,11 +201,14 @@ def culprit(seed: int) -> Exercise:
 
         return rename
 
-    def first_step(table: Tensor) -> int:
-        return int(wrong(table).all(dim=1).int().argmax())
+    def step_as_row(plus: int) -> Callable[[Tensor], str]:
+        """The right answer, but for a wrong row, the first step that is wrong, plus so much."""
 
-    def step_as_row(step: Callable[[Tensor], int], plus: int = 0) -> Callable[[Tensor], str]:
-        return lambda table: f"row {step(table) + plus}" if right(table).startswith("row") else right(table)
+        def first_step(table: Tensor) -> str:
+            off = (_turns(table) - frequencies(table.shape[1])).abs() > 1e-6
+            return f"row {int(off.all(dim=1).int().argmax()) + plus}" if right(table).startswith("row") else right(table)
+
+        return first_step
 
     def if_it_began_at_0(table: Tensor) -> str:
         off = (table - _rows(torch.arange(len(table)), frequencies(table.shape[1]))).abs() > 1e-6
@@ -236,10 +225,10 @@ def culprit(seed: int) -> Exercise:
         cases=cases,
         right=right,
         mistakes={
-            "the first wrong step": (step_as_row(first_step),
+            "the first wrong step": (step_as_row(0),
                 "You find every wrong pair, but not every wrong row. You name the row where the first wrong step begins, but "
                 "the wrong row can also be the one where that step ends."),
-            "after the first wrong step": (step_as_row(first_step, 1),
+            "after the first wrong step": (step_as_row(1),
                 "You miss only a wrong row 0. No step leads to this row, so a fault in it makes only one step wrong."),
             "no last row": (but("row 9"),
                 "You miss only a wrong last row. No step leads away from this row, so a fault in it makes only one step "

@@ -201,7 +201,7 @@ def from_first_word(mask: Tensor) -> list[list[int]]:
     return [[max(0, k - row.index(True)) for k in range(len(row))] for row in rows]
 
 
-@wrong("learned.positions", "your padding gets -1", blind=True)
+@wrong("learned.positions", "such as -1", blind=True)
 def positions_1_in_front(mask: Tensor) -> Any:
     return mask.long().cumsum(1) - 1
 
