@@ -357,7 +357,6 @@ def recurrent(seed: int) -> Exercise:
         right=_recurrence,
         mistakes={
             "rows": (_updated(lambda state, new, gate: gate[:, None] * state + new), axes),
-            "transposed": (lambda *given: (_recurrence(*given)[0], _recurrence(*given)[1].T), axes),
             "k vᵀ": (_updated(lambda state, new, gate: gate * state + new.T), axes),
             "read from the left": (_read(lambda state, new, gate: gate * state + new, lambda state, q: q @ state), axes),
             "all transposed": (

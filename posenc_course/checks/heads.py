@@ -35,8 +35,6 @@ def previous(seed: int) -> Exercise:
                 "You return a sum over the queries. Return their mean."),
             "itself": (lambda weights: float(weights.diagonal().mean()),
                 "You measure how much a token looks at itself. The key before it is beside the main diagonal."),
-            "the token after": (lambda weights: float(weights.diagonal(1).mean()),
-                "You take the diagonal above the main one, where a query would look at the token after it. All of it is 0."),
         },
         praise="you found the weights beside the diagonal. With this function, and the weights of 270 heads, five of SmolLM2's "
                "stand out.",

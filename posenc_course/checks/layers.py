@@ -212,14 +212,11 @@ def cache_size(seed: int) -> Exercise:
         mistakes={
             **{name: (keys(full), groups) for name, full in counts.items()},
             "whole groups": (lambda layers, every, w, length: right(layers - layers % every, every, w, length), groups),
-            "a layer missing": (lambda layers, every, w, length: right(layers - 1, every, w, length), groups),
             "exchanged": (keys(lambda layers, every: layers - layers // every), groups),
             "the whole window": (keys(floor, lambda w, length: w), kept),
             "the longer one": (keys(floor, max), kept),
             "only the windows": (lambda layers, every, w, length: (layers - layers // every) * min(w, length), kept),
-            "the window without the token": (keys(floor, lambda w, length: min(w - 1, length)), kept),
             "windows everywhere": (keys(lambda layers, every: 0), kept),
-            "everything everywhere": (keys(lambda layers, every: layers), kept),
             "on top of the windows": (
                 lambda layers, every, w, length: layers * min(w, length) + layers // every * length, kept),
         },

@@ -180,13 +180,8 @@ def blind_mean(seed: int) -> Exercise:
     def mean(numbers: Sequence[float]) -> float:
         return sum(numbers) / max(len(numbers), 1)
 
-    def halves(losses: Tensor, settled: float, length: int, stride: int) -> float:
-        own = losses[length - stride : length].tolist()
-        return (mean(own) + settled) / 2 if own and length > len(losses) else right(losses, settled, length, stride)
-
     counts = "The last `stride` positions of a window count, and no others, because an earlier window has counted them."
     settled = "When `losses` ends, every later position has the loss `settled`."
-    share = "Return a mean: divide the sum of all losses that count by how many there are."
     return Exercise(
         cases=cases,
         right=right,
@@ -203,8 +198,6 @@ def blind_mean(seed: int) -> Exercise:
             "the last loss goes on": (lambda x, s, n, k: right(x, float(x[-1]), n, k), settled),
             "again from the start": (lambda x, s, n, k: mean([x[m % len(x)].item() for m in range(n - k, n)]), settled),
             "never settled": (lambda x, s, n, k: mean(x[n - k : n].tolist()) if n - k < len(x) else s, settled),
-            "a sum": (lambda x, s, n, k: right(x, s, n, k) * k, share),
-            "both alike": (halves, share),
         },
         praise="without overlap, the beginning has less weight in longer windows; with enough overlap, it doesn't count at "
                "all.",

@@ -34,7 +34,6 @@ def lead(seed: int) -> Exercise:
         lambda share, n: math.log(share * (n - 1)),
         lambda share, n: math.log((n - 1) / (1 - share)),
         lambda share, n: math.log(odds(share) / (n - 1)),
-        lambda share, n: math.log(odds(share)),
     )
     return Exercise(
         cases=cases,
@@ -43,8 +42,6 @@ def lead(seed: int) -> Exercise:
             **{f"odds {n}": (wrong,
                 "Your lead doesn't come from the odds. The key's share is to the share of all others as its own term in the "
                 "softmax is to n - 1 equal terms.") for n, wrong in enumerate(leads)},
-            "sum": (lambda share, n: odds(share) * (n - 1),
-                "You return e to the power of the lead. Take the logarithm of your result."),
         },
         praise=lambda said: f"all leads are right. For half of the attention among 1,001 keys, a lead of {said[0]:.2f} is "
                             "enough.",
@@ -268,7 +265,7 @@ def best_factor(seed: int) -> Exercise:
         "You try only some factors, or you round the best one. It should be right to within 0.001; you get there by halving an "
         "interval again and again."
     )
-    ends = (50.0, 100.0, 128.0, 200.0, 1000.0)
+    ends = (50.0, 100.0, 128.0)
     return Exercise(
         cases=cases,
         right=_best,

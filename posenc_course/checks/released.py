@@ -43,7 +43,6 @@ def cliff(seed: int) -> Exercise:
         return lambda excess: 8192 + round(64 * index(excess))
 
     four = "Take the mean of four entries, and compare it with 0.5, so that a single hard passage isn't a cliff."
-    late = "Your tokens are too late. Return the first token of the first of the four entries."
     earliest = "Return the first place with such a mean, however steep the rise is, and even if it becomes easier later."
     return Exercise(
         cases=cases,
@@ -51,9 +50,6 @@ def cliff(seed: int) -> Exercise:
         mistakes={
             **{f"a mean of {width}": (token(functools.partial(first, width=width)), four) for width in (1, 2, 3, 5)},
             "a sum": (token(lambda excess: first(excess, above=0.125)), four),
-            "the last of the four": (token(lambda excess: first(excess) + 3), late),
-            "the end of the four": (token(lambda excess: first(excess) + 4), late),
-            "the end of as many as there are": (token(lambda excess: first([0.0] * 3 + excess)), late),
             "the steepest step": (token(lambda excess: max(range(1, len(excess)), key=lambda i: excess[i] - excess[i - 1])),
                 earliest),
             "high from then on": (token(lambda excess: len(excess) - 3 - first([-x for x in excess[::-1]], above=-0.5)),
@@ -104,7 +100,6 @@ def lowest(seed: int) -> Exercise:
         cases=cases,
         right=of(lambda ahead: (math.pi - ahead) % full),
         mistakes={
-            "an angle": (lambda q, k, omega: (math.pi - _phase(q, k)) % full, distance),
             "rotations": (lambda q, k, omega: (math.pi - _phase(q, k)) % full / full, distance),
             "the score": (lambda q, k, omega: float(q @ k), distance),
             "not modulo 2π": (of(lambda ahead: math.pi - ahead),

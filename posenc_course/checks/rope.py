@@ -406,8 +406,6 @@ def renumber(seed: int) -> Exercise:
         cases=cases,
         right=by(lambda old, new: new - old),
         mistakes={
-            "by the new": (by(lambda old, new: new),
-                "You rotate the keys by their new positions. But they have already been rotated by their old ones."),
             "as the first": (by(lambda old, new: (new - old)[:1].expand(len(old))),
                 "You move all keys by as many positions as the first one. But the keys may move by different amounts."),
             "of the other layout": (lambda keys, old, new: _rotated(keys, new - old, _halves(keys.shape[1]), 1),

@@ -110,11 +110,9 @@ def base_for(seed: int) -> Exercise:
     powers: tuple[Callable[[int, int], float], ...] = (
         lambda d, i: 1,
         lambda d, i: d // (2 * i),
-        lambda d, i: d / i,
-        lambda d, i: d / (4 * i),
         lambda d, i: 2 * i / d,
     )
-    other = "You return a frequency, a wavelength, or what the base is multiplied by. Return the new base."
+    other = "You return a frequency or a wavelength. Return the new base."
     return Exercise(
         cases=cases,
         right=right,
@@ -128,7 +126,6 @@ def base_for(seed: int) -> Exercise:
                 "argument `pair` says which pair to divide."),
             "brackets": (lambda d, b, i, s: (b * s) ** (d / (2 * i)),
                 "You raise the old base to the power, too. Raise only the factor to the power."),
-            "the change": (lambda d, b, i, s: right(d, 1.0, i, s), other),
             "a frequency": (lambda d, b, i, s: b ** (-2 * i / d) / s, other),
             "a wavelength": (lambda d, b, i, s: b ** (2 * i / d) * s, other),
         },
@@ -281,7 +278,6 @@ def reach(seed: int) -> Exercise:
         "You use the wrong pairs. Pairs whose angles completed a full circle in training never meet an unseen angle, and of "
         "the others, the first that does decides."
     )
-    upside = "Your ratio is upside down: a pair that rotates more slowly reaches further."
     return Exercise(
         cases=cases,
         right=right,
@@ -293,13 +289,9 @@ def reach(seed: int) -> Exercise:
             "half a circle": (lambda w, v, t: tokens(farthest(w, v, t - 1, circle=math.pi).min()), which),
             "come round by the length": (lambda w, v, t: tokens((t - 1) * (w / v)[t * w < _CIRCLE].min()), which),
             "come round afterwards": (lambda w, v, t: tokens(farthest(w, v, t - 1, by=v).min()), which),
-            "a distance": (lambda w, v, t: tokens(farthest(w, v, t - 1).min()) - 1, apart),
-            "rounded up": (lambda w, v, t: tokens(farthest(w, v, t - 1).min()) + 1, apart),
             **{f"tokens for distances, {more:+d}": (lambda w, v, t, more=more: tokens(farthest(w, v, t).min()) + more, apart)
-               for more in (-1, 0, 1)},
+               for more in (-1, 1)},
             "the length divided": (lambda w, v, t: math.floor(t * (w / v)[(t - 1) * w < _CIRCLE].min()), apart),
-            "upside down": (lambda w, v, t: tokens((t - 1) * (v / w)[(t - 1) * w < _CIRCLE].min()), upside),
-            "exchanged": (lambda w, v, t: tokens(farthest(v, w, t - 1).min()), upside),
         },
         praise="the first pair that meets an unseen angle sets the length, whichever pair that is.",
     )  # fmt: skip

@@ -151,7 +151,7 @@ def cache_whole_groups(num_layers: Any, every: Any, w: Any, length: Any) -> Any:
     return num_layers // every * (length + (every - 1) * min(w, length))
 
 
-@wrong("layers.cache_size", "You don't count the layers right", blind=True)
+@wrong("layers.cache_size", "`num_layers - 1`", blind=True)
 def cache_off_by_one_layer(num_layers: Any, every: Any, w: Any, length: Any) -> Any:
     return sum(length if layer % every == 0 else min(w, length) for layer in range(1, num_layers))
 

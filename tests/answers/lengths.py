@@ -154,7 +154,7 @@ def blind_mean_every_position(x: Any, s: Any, n: Any, k: Any) -> Any:
     return (x.tolist() + [s] * n)[:n]
 
 
-@wrong("lengths.blind_mean", "Return a mean")
+@wrong("lengths.blind_mean", "Every number is `stride` times")
 def blind_mean_summed(x: Any, s: Any, n: Any, k: Any) -> Any:
     return k * blind_by_list(x, s, n, k)
 

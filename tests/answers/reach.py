@@ -35,7 +35,7 @@ def lead_divided(share: Any, n: Any) -> Any:
     return math.log(share / (1 - share) / (n - 1))
 
 
-@wrong("reach.lead", "Take the logarithm", blind=True)
+@wrong("reach.lead", "e to the power of what it should be", blind=True)
 def lead_no_log(share: Any, n: Any) -> Any:
     return share / (1 - share) * (n - 1)
 

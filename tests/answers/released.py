@@ -39,7 +39,7 @@ def cliff_an_index(excess: list[float]) -> Any:
     return int(np.argmax(np.convolve(excess, [0.25] * 4, mode="valid") > 0.5))
 
 
-@wrong("released.cliff", "the first of the four entries")
+@wrong("released.cliff", None)
 def cliff_mode_full(excess: list[float]) -> Any:
     return 8192 + 64 * int(np.argmax(np.convolve(excess, [0.25] * 4) > 0.5))
 

@@ -299,7 +299,7 @@ def renumber_other_way(keys: Tensor, old: Tensor, new: Tensor) -> Any:
     return turn(keys, old - new)
 
 
-@wrong("rope.renumber", "already been rotated by their old ones", blind=True)
+@wrong("rope.renumber", "with zeros instead of `old`", blind=True)
 def renumber_on_top(keys: Tensor, old: Tensor, new: Tensor) -> Any:
     return turn(keys, new)
 

@@ -201,7 +201,7 @@ def reach_plain_floor(omega: Tensor, stretched: Tensor, trained: int) -> int:
     return int(torch.floor((seen / stretched)[seen < 2 * math.pi].min())) + 1
 
 
-@wrong("rope_scaling.reach", "upside down")
+@wrong("rope_scaling.reach", "`omega` and `stretched` were swapped")
 def reach_by_multiplication(w: Any, v: Any, t: Any) -> Any:
     return int(((t - 1) * (v / w)[w * (t - 1) < 2 * math.pi]).min()) + 1
 
@@ -213,7 +213,7 @@ def reach_stretched_came_round(omega: Tensor, stretched: Tensor, trained: int) -
     return math.floor((seen / stretched)[stretched * (trained - 1) < 2 * math.pi].min().item() * (1 + 1e-9)) + 1
 
 
-@wrong("rope_scaling.reach", "is rounded down", blind=True)
+@wrong("rope_scaling.reach", "Every number is 1 too large", blind=True)
 def reach_next_whole(omega: Tensor, stretched: Tensor, trained: int) -> int:
     seen = omega * (trained - 1)
     return math.ceil((seen / stretched)[seen < 2 * math.pi].min().item() * (1 - 1e-9)) + 1
