@@ -11,8 +11,6 @@ from torch import Tensor
 from posenc_course.checks._exercise import Call, Exercise, Sizes, exercise
 from posenc_course.checks._sandbox import Wrong
 
-# ── in the chapter ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
 _WHOLE = 2 * math.pi
 _DIGITS = 1000  # in the texts for which the angles are added up
 
@@ -22,44 +20,25 @@ def _off(angle: float) -> float:
     return math.remainder(angle, _WHOLE)
 
 
-def _degrees(angle: float) -> str:
-    return f"{math.degrees(angle):.4g}°"
-
-
 def _text_fault(angles: Sequence[float]) -> str | None:
     """What is wrong with the angles of the digits 0, 1 and 2, in a short text or in a long one."""
     zero, one, two = angles
-    rough = math.radians(3)
-    if abs(_off(zero)) > rough:
-        return f"A 0 doesn't change the sum, but it rotates your pair by {_degrees(zero)}."
-    if abs(_off(one)) < rough:
-        return (
-            f"A 1 changes the sum, but your pair points in the same direction afterwards, because it rotates by "
-            f"{_degrees(one)}."
-        )
-    if abs(_off(3 * one)) > rough:
-        return (
-            f"The text 1, 1, 1 has the sum 3, which leaves the remainder 0, as the empty text does. But it rotates your pair "
-            f"by {_degrees(3 * one)}, which isn't a whole number of rotations."
-        )
-    if abs(_off(two - 2 * one)) > rough:
-        return (
-            "The texts 2 and 1, 1 have the same sum, so they should rotate your pair in the same way. But they rotate it by "
-            f"{_degrees(two)} and {_degrees(2 * one)}."
-        )
-    for digit, angle, expected in ((0, zero, 0.0), (1, one, _near_third(one)), (2, two, _near_third(two))):
-        drift = _DIGITS * _off(angle - expected)
-        if abs(drift) > 0.004:
+    texts = {"0": zero, "1, 1, 1": 3 * one, "1, 2": one + two}
+    for text, angle in texts.items():
+        if abs(_off(angle)) > math.radians(3):
             return (
-                f"Your angles are nearly right, but their errors add up: after {_DIGITS:,} times the digit {digit}, your pair "
-                f"is off by {_degrees(abs(drift))}. Use more digits of π, and don't round the result."
+                f"The sum of the text {text} leaves the remainder 0, as that of the empty text does. But it rotates your pair "
+                f"by {math.degrees(angle):.4g}°, which isn't a whole number of rotations."
+            )
+    if abs(_off(one)) < math.radians(3):
+        return f"A 1 changes the sum, but your pair points in the same direction: it rotates by {math.degrees(one):.4g}°."
+    for text, angle in texts.items():
+        if abs(drift := _DIGITS * _off(angle)) > 0.004:
+            return (
+                f"Your angles are nearly right, but their errors add up: after {_DIGITS:,} times the text {text}, your pair is "
+                f"off by {math.degrees(abs(drift)):.4g}°. Use more digits of π, and don't round the result."
             )
     return None
-
-
-def _near_third(angle: float) -> float:
-    """The nearest multiple of a third of a rotation."""
-    return round(angle / (_WHOLE / 3)) * _WHOLE / 3
 
 
 @exercise("my_steps")

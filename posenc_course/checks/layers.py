@@ -9,8 +9,6 @@ from torch import Tensor
 
 from posenc_course.checks._exercise import Exercise, exercise
 
-# ── in the chapter ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
 Windows = list[int | None]
 Reach = Callable[[Windows, int], int]
 
@@ -92,8 +90,6 @@ def reach() -> Exercise:
                "layers that see everything.",
     )  # fmt: skip
 
-
-# ── the assignment ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 Overlap = Callable[[int, int, int], float]
 

@@ -36,17 +36,17 @@ def steps_pi_31416(token: Any) -> Any:
     return 2 * 3.1416 / 3 * token
 
 
-@wrong("contextual.steps", "The text 1, 1, 1", blind=True)
+@wrong("contextual.steps", "The sum of the text 1, 1, 1", blind=True)
 def steps_opposite(token: Any) -> Any:  # 1 and 2 in opposite directions, but by a quarter
     return [0.0, math.pi / 2, -math.pi / 2][token]
 
 
-@wrong("contextual.steps", "A 0 doesn't change the sum", blind=True)
+@wrong("contextual.steps", "The sum of the text 0", blind=True)
 def steps_every_token(token: Any) -> Any:
     return 2 * math.pi / 3
 
 
-@wrong("contextual.steps", "A 0 doesn't change the sum", blind=True)
+@wrong("contextual.steps", "The sum of the text 0", blind=True)
 def steps_zero_too(token: Any) -> Any:
     return 2 * math.pi / 3 * (token + 1)
 
