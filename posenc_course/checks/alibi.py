@@ -175,9 +175,9 @@ def same_bias(seed: int) -> Exercise:
 
         return alike
 
-    def softmaxes(t: float, masked: bool) -> Same:
+    def softmaxes(t: float) -> Same:
         def alike(a: Tensor, b: Tensor) -> bool:
-            hidden = torch.ones_like(a).triu(1 if masked else len(a)).bool()
+            hidden = torch.ones_like(a).triu(1).bool()
             a, b = (x.masked_fill(hidden, -math.inf).softmax(1) for x in (a, b))
             return torch.allclose(a, b, rtol=t, atol=t / 100)
 
@@ -201,8 +201,7 @@ def same_bias(seed: int) -> Exercise:
         "equal in the past": (lambda t: lambda a, b: torch.allclose(a.tril(), b.tril(), rtol=0, atol=t), only_equal),
         "the future too": (lambda t: within(t, lambda m: slice(None)), ahead),
         "one key too many": (lambda t: within(t, lambda m: slice(0, m + 2)), ahead),
-        "no mask": (lambda t: softmaxes(t, masked=False), ahead),
-        "weights": (lambda t: softmaxes(t, masked=True),
+        "weights": (lambda t: softmaxes(t),
             "You compare the weights for one choice of scores. But a weight of nearly 0 isn't 0: with a higher score, the key "
             "gets a noticeable weight. Compare the biases themselves."),
         "one number for all": (lambda t: lambda a, b: bool((a - b - (a - b)[0, 0]).tril().abs().max() <= t), rows),

@@ -227,7 +227,6 @@ def reach(seed: int) -> Exercise:
         "NTK-aware scaling": lambda w, s, t: ntk_aware(w, s),
         "Llama 3's form": lambda w, s, t: llama3(w, s, t),
         "YaRN's form": lambda w, s, t: yarn(w, s, t),
-        "divisors in a mixed order": lambda w, s, t: w / (s + torch.arange(len(w), 0, -1).remainder(3)),
     }
     cases: dict[str, tuple[Tensor, Tensor, int]] = {}
     for name, method in methods.items():
@@ -237,30 +236,21 @@ def reach(seed: int) -> Exercise:
             stretched = method(omega, factor, trained)
             # If the last distance is close to a whole number, or a pair has nearly completed its circle, rounding would decide.
             limits = ((trained - 1) * omega / stretched)[(trained - 1) * omega < _CIRCLE]
-            ends = limits[[0, -1]]
-            # If the order of the divisors is mixed, neither the first nor the last pair should be the first that runs out.
-            inside = "order" not in name or bool((ends > limits.min() + 1).all() and (ends < limits.max() - 1).all())
-            if inside and 0.05 < limits.min() % 1 < 0.95 and ((trained - 1) * omega / _CIRCLE - 1).abs().min() > 1e-3:
+            if 0.05 < limits.min() % 1 < 0.95 and ((trained - 1) * omega / _CIRCLE - 1).abs().min() > 1e-3:
                 break
         cases[name] = (omega, stretched, trained)
     # Pair 4 needs 100.5 tokens for its circle. A text of 101 tokens is longer than that, but its largest distance isn't.
     omega = frequencies(16, (100.5 / _CIRCLE) ** 2)
     by = torch.tensor([1.6, 1.2, 1.505, 1.505, 1.505, 4.0, 4.0, 4.0])
     cases["a pair that has nearly completed its circle in training"] = (omega, omega / by, 101)
-    # In training, pair 0 makes between half a rotation and a full rotation, so it counts, and it runs out first.
-    slow = torch.tensor([4.0, 0.3], dtype=torch.float64) / 30
+    # In training, pair 0 makes between half a rotation and a full rotation, so it counts. It runs out first, or the middle one.
+    slow = torch.tensor([4.0, 1.0, 0.3], dtype=torch.float64) / 30
     cases["pairs of which none has completed its circle in training"] = (
         slow,
-        slow / torch.tensor([2.03, 9.0], dtype=torch.float64),
+        slow / torch.tensor([2.03, 6.0, 9.0]).double(),
         31,
     )
-
-    def right(omega: Tensor, stretched: Tensor, trained: int) -> int:
-        """Tries one length after another, and checks every pair."""
-        seen = (trained - 1) * omega
-        swept = torch.arange(16 * trained)[:, None] * stretched  # row L - 1: the largest angle in L tokens
-        known = ((swept <= seen) | (seen >= _CIRCLE)).all(dim=1)
-        return int(known.long().cumprod(dim=0).sum())
+    cases["divisors in a mixed order"] = (slow, slow / torch.tensor([6.0, 2.03, 9.0]).double(), 31)
 
     def tokens(distance: Any) -> int:
         return math.floor(float(distance)) + 1
@@ -269,6 +259,9 @@ def reach(seed: int) -> Exercise:
         """The largest distance of each pair that hasn't completed its circle, or of all pairs if all have."""
         asked = trained * (w if by is None else by) < circle
         return (trained * w / v)[asked] if asked.any() else trained * w / v
+
+    def right(omega: Tensor, stretched: Tensor, trained: int) -> int:
+        return tokens(farthest(omega, stretched, trained - 1).min())
 
     apart = (
         "You mix up tokens and distances. The first and the last of T tokens aren't T positions apart, and in a longer text, "
