@@ -211,9 +211,8 @@ def by_chance(seed: int) -> Exercise:
     low, high = (_sample(generator, 3) + shift for shift in (1.5, 2.6))
     one = _sample(generator, 1)
     mixed = (_sample(generator, 9) + 1.5).round(decimals=4).sort().values
-    hundredths = (
-        torch.arange(161, 167, dtype=torch.float64) / 100
-    )  # however you compute a mean, rounding breaks the ties of these
+    # However you compute a mean, rounding breaks the ties of these.
+    hundredths = torch.arange(161, 167, dtype=torch.float64) / 100
 
     def tensor(*numbers: float) -> Tensor:
         return torch.tensor(numbers, dtype=torch.float64)
@@ -240,21 +239,19 @@ def by_chance(seed: int) -> Exercise:
     def share(holds: Sequence[bool]) -> float:
         return sum(holds) / len(holds)
 
-    def right(a: Tensor, b: Tensor, tolerance: float = 1e-9) -> float:
-        ways = differences(a, b)
-        return share([abs(way) >= abs(ways[0]) - tolerance for way in ways])
+    def counting(counts: Callable[[float, float], bool]) -> Callable[[Tensor, Tensor], float]:
+        """The share of the ways whose difference counts, beside the one that was seen."""
+        return lambda a, b: share([counts(way, differences(a, b)[0]) for way in differences(a, b)])
 
-    def seen_side(a: Tensor, b: Tensor) -> float:
-        ways = differences(a, b)
-        return share([math.copysign(1, ways[0]) * way >= abs(ways[0]) - 1e-9 for way in ways])
+    def within(tolerance: float) -> Callable[[Tensor, Tensor], float]:
+        return counting(lambda way, seen: abs(way) >= abs(seen) - tolerance)
+
+    right = within(1e-9)
+    seen_side = counting(lambda way, seen: math.copysign(1, seen) * way >= abs(seen) - 1e-9)
 
     def halves(a: Tensor, b: Tensor) -> float:
-        numbers = torch.cat([a, b])
-        ways = differences(*numbers.tensor_split([len(numbers) // 2]))
+        ways = differences(*torch.cat([a, b]).tensor_split([(len(a) + len(b)) // 2]))
         return share([abs(way) >= abs(differences(a, b)[0]) - 1e-9 for way in ways])
-
-    def strict(a: Tensor, b: Tensor) -> float:
-        return share([abs(way) > abs(differences(a, b)[0]) + 1e-9 for way in differences(a, b)])
 
     def by_sums(a: Tensor, b: Tensor) -> float:
         numbers = [*a.tolist(), *b.tolist()]
@@ -283,16 +280,16 @@ def by_chance(seed: int) -> Exercise:
         cases=cases,
         right=right,
         mistakes={
-            "a above b": (lambda a, b: share([way >= differences(a, b)[0] - 1e-9 for way in differences(a, b)]), directions),
-            "a below b": (lambda a, b: share([way <= differences(a, b)[0] + 1e-9 for way in differences(a, b)]), directions),
+            "a above b": (counting(lambda way, seen: way >= seen - 1e-9), directions),
+            "a below b": (counting(lambda way, seen: way <= seen + 1e-9), directions),
             "the side that was seen": (seen_side, directions),
             "doubled, at most 1": (lambda a, b: min(1.0, 2 * seen_side(a, b)), directions),
-            "strict": (strict, equal),
+            "strict": (counting(lambda way, seen: abs(way) > abs(seen) + 1e-9), equal),
             "one way less": (lambda a, b: right(a, b) - 1 / len(differences(a, b)), equal),
             "sums": (by_sums,
                 "You compare sums. But if a and b have different lengths, comparing their means gives a different result."),
             "halves": (halves, "You always choose half of the numbers as a. Choose `len(a)` of them."),
-            **{f"within {wide:g}": (lambda a, b, wide=wide: right(a, b, wide), ties) for wide in (1e-6, 1e-4, 1e-3, 1e-2)},
+            **{f"within {wide:g}": (within(wide), ties) for wide in (1e-6, 1e-4, 1e-3, 1e-2)},
             **{f"no tolerance, {name}": (exactly(mean), ties) for name, mean in
                (("torch", torch.mean), ("sums", lambda x: sum(x.tolist()) / len(x)), ("numpy", lambda x: np.mean(x.numpy())))},
         },
