@@ -46,11 +46,6 @@ def steps_every_token(token: Any) -> Any:
     return 2 * math.pi / 3
 
 
-@wrong("contextual.steps", "The sum of the text 0", blind=True)
-def steps_zero_too(token: Any) -> Any:
-    return 2 * math.pi / 3 * (token + 1)
-
-
 @right("contextual.forget_bias")
 def forget_numpy(gates: Any) -> Any:
     fees = np.log(np.asarray(gates))

@@ -48,11 +48,6 @@ def previous_total(weights: Tensor) -> Any:
     return sum(weights[m, m - 1] for m in range(1, len(weights)))
 
 
-@wrong("heads.previous", "all queries")
-def previous_wraps_around(weights: Tensor) -> Any:
-    return np.mean([weights[m, m - 1] for m in range(len(weights))])
-
-
 @right("heads.behind_equals")
 def behind_by_mask(tokens: list[int], weights: Tensor) -> Any:
     ids = torch.tensor(tokens)

@@ -114,12 +114,6 @@ def overlap_first_is_later(m: Any, n: Any, w: Any) -> Any:
     return both / math.sqrt(min(m + 1, w) * min(n + 1, w))
 
 
-@wrong("layers.overlap", "there are m + 1 tokens", blind=True)
-def overlap_without_itself(m: Any, n: Any, w: Any) -> Any:
-    one, other = set(range(max(0, m - w), m)), set(range(max(0, n - w), n))
-    return len(one & other) / (len(one) * len(other)) ** 0.5 if one and other else 0.0
-
-
 @right("layers.cache_size")
 def cache_formula(num_layers: Any, every: Any, w: Any, length: Any) -> Any:
     full = num_layers // every
@@ -159,11 +153,6 @@ def cache_off_by_one_layer(num_layers: Any, every: Any, w: Any, length: Any) -> 
 @wrong("layers.cache_size", "or all keys if the text is shorter", blind=True)
 def cache_max(num_layers: Any, every: Any, w: Any, length: Any) -> Any:
     return sum(length if layer % every == 0 else max(w, length) for layer in range(1, num_layers + 1))
-
-
-@wrong("layers.cache_size", "or all keys if the text is shorter", blind=True)
-def cache_short_text(num_layers: Any, every: Any, w: Any, length: Any) -> Any:
-    return sum(length if layer % every == 0 else w for layer in range(1, num_layers + 1))
 
 
 @right("layers.looks_back")

@@ -149,11 +149,6 @@ def minus_zero_slice(losses: Tensor, settled: float, length: int, stride: int) -
     return sum(kept) / len(kept)
 
 
-@wrong("lengths.blind_mean", "returned a list")
-def blind_mean_every_position(x: Any, s: Any, n: Any, k: Any) -> Any:
-    return (x.tolist() + [s] * n)[:n]
-
-
 @wrong("lengths.blind_mean", "Every number is `stride` times")
 def blind_mean_summed(x: Any, s: Any, n: Any, k: Any) -> Any:
     return k * blind_by_list(x, s, n, k)

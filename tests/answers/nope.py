@@ -29,8 +29,6 @@ right("nope.depth")(
     )
 )
 wrong("nope.depth", "After ^, the depth is 0", name="depth_upside_down")(reading(lambda mean: mean[0] / (mean[1] + 1e-9)))
-wrong("nope.depth", "After ^, the depth is 0, but my_readout returns 1.", name="depth_always_1")(reading(lambda mean: 1))
-wrong("nope.depth", "returned inf", name="depth_division_by_zero")(reading(lambda mean: mean[0] / (mean[1] * 0)))
 wrong("nope.depth", "After ^(, the depth is 1, but my_readout returns 0.", name="depth_rounded")(
     reading(lambda mean: round(float(mean[1])))
 )

@@ -25,11 +25,6 @@ def lead_numpy(share: Any, n: Any) -> Any:
     return np.log(share) - np.log1p(-share) + np.log(n - 1)
 
 
-@wrong("reach.lead", "with `n + 1` instead of `n`")
-def lead_over_n(share: float, n: int) -> Any:
-    return math.log(share / (1 - share) * n)
-
-
 @wrong("reach.lead", "doesn't come from the odds", blind=True)
 def lead_divided(share: Any, n: Any) -> Any:
     return math.log(share / (1 - share) / (n - 1))

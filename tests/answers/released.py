@@ -82,11 +82,6 @@ def lowest_the_maximum(q: Tensor, k: Tensor, omega: float) -> Any:
     return -_ahead(q, k) % (2 * math.pi) / omega
 
 
-@wrong("released.lowest", "`q` and `k` were swapped")
-def lowest_exchanged(q: Tensor, k: Tensor, omega: float) -> Any:
-    return lowest_by_complex(k, q, omega)
-
-
 @wrong("released.lowest", "the sign")
 def lowest_arccos(q: Tensor, k: Tensor, omega: float) -> Any:
     return (math.pi - torch.acos((q @ k / q.norm() / k.norm()).clamp(-1, 1))) / omega

@@ -201,11 +201,6 @@ def reach_plain_floor(omega: Tensor, stretched: Tensor, trained: int) -> int:
     return int(torch.floor((seen / stretched)[seen < 2 * math.pi].min())) + 1
 
 
-@wrong("rope_scaling.reach", "`omega` and `stretched` were swapped")
-def reach_by_multiplication(w: Any, v: Any, t: Any) -> Any:
-    return int(((t - 1) * (v / w)[w * (t - 1) < 2 * math.pi]).min()) + 1
-
-
 @wrong("rope_scaling.reach", "You use the wrong pairs", blind=True)
 def reach_stretched_came_round(omega: Tensor, stretched: Tensor, trained: int) -> int:
     """Leaves out the pairs that come round with the stretched frequencies."""
