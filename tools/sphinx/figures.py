@@ -3,7 +3,7 @@
 A notebook stores a figure as SVG, on white. On the site, it has no background of its own, and a second version in the colours
 of the dark page: colours of lines and text can be replaced in the SVG file, while heatmaps are images in it and stay unchanged.
 The style sheet has the dark versions of the palette's colours.
-A chapter's picture, which the first page describes, also stands beside its title. Below it, a compass shows through which doors
+A chapter's picture stands beside its title. Below it, a compass shows through which doors
 the chapter goes; the first chapter has the map.
 """
 
@@ -97,10 +97,10 @@ def dark_palette(sheet: Path) -> dict[str, str]:
 def twins(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:
     """Puts each figure into its page twice, with its size; CSS shows one of the two. All but the first are loaded lazily."""
     seen: list[str] = []
+    sources = {name: file for file, (_, name) in app.env.images.items()}
 
     def pair(found: re.Match[str]) -> str:
-        source = next(file for file, (_, name) in app.env.images.items() if name == unescape(found[1]))
-        svg = Path(app.srcdir, source).read_text(encoding="utf-8")
+        svg = Path(app.srcdir, sources[unescape(found[1])]).read_text(encoding="utf-8")
         width, height = (round(float(size) * 4 / 3) for size in re.findall(r'(?:width|height)="([\d.]+)pt"', svg)[:2])
         sized = found[0].removesuffix("/>").rstrip() + f' width="{width}" height="{height}"'
         seen.append(found[1])
@@ -108,10 +108,14 @@ def twins(app: Sphinx, page: str, template: str, context: dict[str, Any], doctre
         dark = sized.replace(found[1], found[1].replace(".svg", "-dark.svg"))
         return f'{sized} class="in-light"{first} />{dark} class="in-dark" loading="lazy" />'
 
-    picture = app.env.images.get(f"book/pictures/{PurePosixPath(page).name[:2]}.svg")
+    picture = f"book/pictures/{PurePosixPath(page).name[:2]}.svg"
     body = context.get("body", "")
-    if picture and PurePosixPath(page).parent.name == "book":
-        address = context["pathto"](f"_images/{picture[1]}", resource=True)
+    if PurePosixPath(page).parent.name == "book" and Path(app.srcdir, picture).is_file():
+        _, name = app.env.images.get(picture, ("", f"chapter-{PurePosixPath(picture).name}"))
+        # Other pages may not show it, so the builder may not know of it.
+        app.builder.images[picture] = name
+        sources[name] = picture
+        address = context["pathto"](f"_images/{name}", resource=True)
         below = ""
         if doors := doors_of(page):
             below = f'<a class="compass" href="{context["pathto"]("book/01_order")}#fig-doors">{compass(doors)}</a>'
