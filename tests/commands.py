@@ -10,7 +10,6 @@ from tempfile import NamedTemporaryFile
 ROOT = Path(__file__).resolve().parent.parent
 WEEKLY = os.environ.get("WEEKLY") == "true"  # as the workflow says every Monday
 FORKS = sys.platform == "linux"  # elsewhere, a process that has imported torch can't be forked safely
-_start = subprocess.run  # which some tests replace, so that what it would start is forked
 
 
 def one_of_each(kinds: Mapping[str, Hashable]) -> list[str]:
@@ -27,14 +26,10 @@ def run(*command: str, cwd: Path = ROOT, **environment: str) -> subprocess.Compl
 def nbgrader(*arguments: str, cwd: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
     """Run nbgrader in a course's folder; both streams are stdout."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"  # it calls programs
-    return module("nbgrader", *arguments, cwd=cwd, environment=environment | {"PATH": path})
-
-
-def module(*command: str, cwd: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run a module, in a copy of a process that has imported what takes seconds to import; both streams are stdout."""
+    environment, command = environment | {"PATH": path}, ("nbgrader", *arguments)
     if not FORKS:
-        command, out = (sys.executable, "-m", *command), subprocess.PIPE
-        return _start(command, cwd=cwd, env=environment, stdout=out, stderr=subprocess.STDOUT, text=True)
+        python, out = (sys.executable, "-m", *command), subprocess.PIPE
+        return subprocess.run(python, cwd=cwd, env=environment, stdout=out, stderr=subprocess.STDOUT, text=True)
     from tests import kernels
 
     with NamedTemporaryFile("r", encoding="utf-8") as log:
