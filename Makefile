@@ -7,15 +7,17 @@ SOURCES := _config.yml _toc.yml \
 
 # ONLY=10_rope or ONLY=rope selects the files whose names contain this. From the files that test every chapter, page or function,
 # it selects the tests whose names contain it.
+TESTS := $(wildcard tests/test_*.py tests/*/test_*.py)
 ifdef ONLY
 NOTEBOOKS := $(sort $(shell find book exercises/source -name '*.ipynb' -not -path '*/.*'))
-FILES := $(strip $(foreach file,$(wildcard tests/test_*.py) $(NOTEBOOKS),$(if $(findstring $(ONLY),$(file)),$(file))))
-ifeq ($(FILES)$(filter audit,$(MAKECMDGOALS)),)
-$(error no file's name contains $(ONLY): write its tests in tests/test_$(ONLY).py, or set ONLY to a part of one of these names: $(sort $(basename $(notdir $(NOTEBOOKS))) \
-    $(patsubst tests/test_%.py,%,$(wildcard tests/test_*.py))))
+FILES := $(strip $(foreach file,$(TESTS),$(if $(findstring $(ONLY),$(notdir $(file))),$(file))) \
+    $(foreach file,$(NOTEBOOKS),$(if $(findstring $(ONLY),$(file)),$(file))))
+ifeq ($(FILES),)
+$(error no file's name contains $(ONLY): write its tests in test_$(ONLY).py, or set ONLY to a part of one of these names: $(sort $(basename $(notdir $(NOTEBOOKS))) \
+    $(patsubst test_%.py,%,$(notdir $(TESTS)))))
 endif
-EVERY := attention cells checks docs errors exercises figures formulas notebooks prose published quizzes reading site slim solutions text
-SELECTED := $(sort $(FILES) $(wildcard $(EVERY:%=tests/test_%.py))) -k "$(ONLY)"
+EVERY := attention browser cells checks docs errors exercises figures files formulas notebooks prose quizzes reading slim solutions text
+SELECTED := $(sort $(FILES) $(foreach name,$(EVERY),$(filter %/test_$(name).py,$(TESTS)))) -k "$(ONLY)"
 endif
 
 help:  ## show this list
@@ -39,19 +41,19 @@ test-elsewhere: .venv/complete  ## run all notebooks as if on different computer
 	.venv/bin/python tools/elsewhere.py
 
 # Each module's tests, except for those that import a library which needs a newer PyTorch. What old versions warn of is long known.
-LOWEST := $(filter-out %/test_inspector.py %/test_llama.py %/test_models.py, \
-    $(wildcard $(patsubst posenc_course/%,tests/test_%.py,$(basename $(wildcard posenc_course/[a-z]*)))))
+LOWEST := $(foreach module,$(filter-out inspector llama models,$(basename $(notdir $(wildcard posenc_course/[a-z]*)))) errors, \
+    $(filter %/test_$(module).py,$(TESTS)))
 test-lowest: .venv/complete  ## test the package with the lowest versions of PyTorch, NumPy and Matplotlib that it allows
 	.venv/bin/uv venv --quiet --clear --python 3.11 _lowest
 	.venv/bin/uv pip install --quiet --no-config --python _lowest --resolution lowest-direct ".[plot,released]"
-	.venv/bin/uv pip install --quiet --no-config --python _lowest --constraint requirements.lock hypothesis mpmath nbval playwright pytest-xdist threadpoolctl
-	CI= _lowest/bin/python -m pytest -m "not slow" -W ignore::DeprecationWarning $(LOWEST) tests/test_errors.py
+	.venv/bin/uv pip install --quiet --no-config --python _lowest --constraint requirements.lock beautifulsoup4 filelock hypothesis mpmath nbval playwright pytest-xdist threadpoolctl
+	CI= _lowest/bin/python -m pytest -m "not slow" -W ignore::DeprecationWarning $(LOWEST)
 
 coverage: .venv/complete  ## run the package's own tests and show which lines they reach
-	.venv/bin/pytest tests $(patsubst %,--ignore=tests/test_%.py,style packaging setup docs notebooks execute site) --cov=posenc_course --cov-report=term-missing --cov-fail-under=95
+	.venv/bin/pytest tests --ignore=tests/site $(patsubst %,--ignore=tests/test_%.py,packaging setup docs notebooks execute) --cov=posenc_course --cov-report=term-missing --cov-fail-under=95
 
-audit: _build/complete  ## score every page with Lighthouse, as on a phone (half an hour); to select pages: make audit ONLY=10_rope
-	.venv/bin/python tools/book/audit.py _build/html $(ONLY)
+audit: _build/complete  ## score one page of each kind with Lighthouse, as on a phone (some minutes; it needs Node and Chrome)
+	npx --yes @lhci/cli@0.14.0 autorun
 
 bench: .venv/complete  ## measure the speed and errors of the package beside its peers, and store both (a few minutes on idle cores)
 	.venv/bin/python tools/lab/bench.py
@@ -68,11 +70,15 @@ experiment: .venv/complete  ## train every scheme and test it beyond the trainin
 	.venv/bin/python -m posenc_course.experiment run --preset $(PRESET) --folder _experiment/$(PRESET) $(OPTIONS)
 	.venv/bin/python -m posenc_course.experiment report _experiment/$(PRESET)
 
-lint: .venv/complete  ## check style and types
+lint: .venv/complete  ## check style, types, and the files that GitHub reads
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
 	.venv/bin/deno check --quiet book
+	.venv/bin/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	.venv/bin/check-jsonschema --quiet --builtin-schema vendor.dependabot .github/dependabot.yml
+	.venv/bin/check-jsonschema --quiet --builtin-schema vendor.citation-file-format CITATION.cff
+	.venv/bin/zizmor --quiet --offline --no-progress --strict-collection .github
 
 lab: .venv/complete  ## open the chapters in JupyterLab
 	.venv/bin/jupyter-lab --LabApp.default_url=/lab/tree/book
@@ -95,8 +101,10 @@ execute: .venv/complete  ## make the notebooks from their texts, run them and st
 serve: _build/complete  ## serve the built course on this machine at port 8000; to choose a port: make serve PORT=8001
 	.venv/bin/python -m http.server --bind 127.0.0.1 --directory _build/html $(or $(PORT),8000)
 
-site: _build/complete  ## make _site for any static host; with full addresses: make site SITE_URL=https://… REPOSITORY=owner/name
-	.venv/bin/python tools/book/site.py _build/html _site $(SITE_URL) $(if $(REPOSITORY),--repository=$(REPOSITORY))
+# With an address, the book is built once more, apart from the one to read here: tools/sphinx/address.py says what is different.
+PUBLISHED := $(if $(SITE_URL),_published/)_build
+site: $(PUBLISHED)/complete  ## make _site for any static host; with full addresses: make site SITE_URL=https://… REPOSITORY=owner/name
+	.venv/bin/python tools/book/site.py $(PUBLISHED)/html _site $(SITE_URL)
 
 pdf: _build/complete  ## print the whole course to _paper/where-is-a-token.pdf with Chromium
 	.venv/bin/python -m tools.book.pdf . _paper/where-is-a-token.pdf
@@ -107,9 +115,6 @@ archive: _build/complete  ## pack the site for reading without a host, in _paper
 decks: _build/complete  ## print the slides and their notes to _paper/decks with Chromium; to show them, open _build/html/book/decks
 	.venv/bin/python -m tools.book.decks _build/html _paper/decks
 
-clips: _build/complete  ## film the race of the first page with Chromium and ffmpeg, for the README and lectures (GIF and MP4)
-	.venv/bin/python -m tools.book.clips
-
 links: .venv/complete  ## check all links to other sites; broken ones are listed in _links/_build/html/output.txt
 	.venv/bin/jupyter-book build . --builder linkcheck --path-output _links
 
@@ -117,7 +122,7 @@ lock: .venv/complete  ## pin the newest allowed packages in requirements.lock
 	.venv/bin/uv pip compile --quiet --upgrade --extra plot --extra teach --extra test requirements.txt pyproject.toml
 
 clean:  ## remove everything that was built, but keep the environment .venv
-	rm -rf _build _colab _links _lowest _paper _quizzes _site
+	rm -rf _audit _build _colab _links _lowest _paper _published _quizzes _site
 
 .venv/complete: requirements.lock pyproject.toml tools/setup_env.py
 	@$(PYTHON) tools/setup_env.py
@@ -130,6 +135,11 @@ _build/complete: .venv/complete $(SOURCES) $(if $(SOLUTIONS),anew)
 	.venv/bin/jupyter-book build . -W -n --keep-going
 	@touch $@
 
+_published/_build/complete: .venv/complete
+	.venv/bin/python -m tools.book.text
+	rm -rf _published
+	SITE_URL="$(SITE_URL)" REPOSITORY="$(REPOSITORY)" .venv/bin/jupyter-book build . --path-output _published -W -n --keep-going
+
 anew:
 
-.PHONY: help anew book check fix test test-elsewhere test-lowest coverage audit bench exercises experiment lint lab models execute serve site quizzes pdf archive decks clips links lock notebooks text clean
+.PHONY: help anew book check fix test test-elsewhere test-lowest coverage audit bench exercises experiment lint lab models execute serve site quizzes pdf archive decks links lock notebooks text clean

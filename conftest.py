@@ -45,6 +45,11 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
+    if report.failed and call.excinfo and call.excinfo.errisinstance(AssertionError):
+        said, rewritten, _ = str(call.excinfo.value).partition("\nassert ")
+        if rewritten:  # by pytest, and behind the words that say what is wrong, and what to do
+            at = call.excinfo.traceback[-1]
+            report.longrepr = f"{said}\n\n{at.path}:{at.lineno + 1}"
     if isinstance(item, IPyNbCell) and report.failed:
         source = "source/" if "exercises" in item.path.parts else ""
         advice = _advice(source + item.path.stem, item.cell_num, str(call.excinfo.value) if call.excinfo else "")

@@ -1,8 +1,7 @@
-"""What the tests of this folder share: hypothesis' profile, the browser, nbgrader, and the summary of skipped tests."""
+"""What the tests of this folder share: hypothesis' profile, the browser, the built site, nbgrader, and skipped tests."""
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,9 +12,10 @@ from hypothesis import settings
 from jupyter_client.provisioning import local_provisioner
 from nbval.plugin import IPyNbCell  # type: ignore[import-untyped]
 from playwright.sync_api import Browser, expect
-from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from tests import commands
+from tests.site.built import shared as shared
+from tests.site.built import site as site
 from tools.book.browser import NO_CHROMIUM, launched
 from tools.book.browser import chromium as find_chromium
 
@@ -25,7 +25,6 @@ if commands.FORKS:
     local_provisioner.launch_kernel = Forked  # type: ignore[assignment, attr-defined]
 
 expect.set_options(timeout=30_000)  # milliseconds: as long as all else in a browser may take on a busy machine
-gc.set_threshold(100_000, 50, 50)  # parsed pages are millions of objects, none of them garbage
 settings.register_profile("course", settings.get_profile("ci"), max_examples=100 if commands.WEEKLY else 30)
 settings.load_profile("course")  # as "ci": no deadline, the same examples on every run, nothing stored
 
@@ -82,30 +81,10 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker(pytest.mark.slow)
 
 
-_CHECK = "test_exercises.py::test_"  # in the names of short tests, each of one check with one seed
-
-
-class _ByFileOrPage(LoadScopeScheduling):  # type: ignore[misc]
-    """Tests of one file run in one process, one after the other.
-
-    A page in the browser takes long, and may run in any process; so may the answers that are given to a check.
-    """
-
-    def _split_scope(self, nodeid: str) -> str:
-        scope, _, test = nodeid.partition("::")
-        if test.startswith("TestPageInTheBrowser") or _CHECK in nodeid:
-            return f"{scope}::{test.partition('[')[2]}"
-        return str(super()._split_scope(nodeid))
-
-
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Slow tests begin first, and short ones fill the gaps until the end; within a file, the order stays the same."""
-    items.sort(key=lambda item: _CHECK in item.nodeid or not (isinstance(item, IPyNbCell) or item.get_closest_marker("slow")))
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
-    return _ByFileOrPage(config, log)
+    items.sort(key=lambda item: not (isinstance(item, IPyNbCell) or item.get_closest_marker("slow")))
 
 
 @pytest.hookimpl(tryfirst=True)

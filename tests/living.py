@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from playwright.sync_api import Browser, Locator, Page
 
 from tests.commands import ROOT, WEEKLY
-from tests.test_site import SOURCES, Site, forget
+from tests.site.built import SOURCES, Site, forget
 
 living = SimpleNamespace(**run_path(str(ROOT / "tools/sphinx/living.py")))
 ELEMENT = re.compile(r'<living-figure for="([\w-]+)" figure="(\w+)" (?:state="[^"]+" )?try="([^"]+)">')

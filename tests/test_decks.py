@@ -13,9 +13,8 @@ from playwright.sync_api import ElementHandle, Page
 
 from tests import pages
 from tests.commands import ROOT, WEEKLY
-from tests.test_site import AXE, WCAG, Scheme, Site, anchors, open_alone, shared, site, violations
+from tests.site.built import AXE, WCAG, Scheme, Site, anchors, open_alone, violations
 
-__all__ = ["shared", "site"]
 PLANS = "".join((ROOT / f"book/teaching/{page}.md").read_text(encoding="utf-8") for page in ("next_week", "plans"))
 DECKS = [path.stem for path in sorted((ROOT / "book/decks").glob("*.md"))]
 # In the dark, a short deck with plain and living figures and a vote is shown, and on Mondays all. Axe looks at one deck in each

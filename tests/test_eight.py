@@ -12,10 +12,9 @@ from playwright.sync_api import Page, expect
 from tests.commands import ROOT
 from tests.living import FIGURES
 from tests.pages import NUMBER, lines_of, printed, value
-from tests.test_site import Scheme, Site, open_alone, shared, site
+from tests.site.built import Scheme, Site, open_alone
 from tools.book.browser import DRAWN
 
-__all__ = ["shared", "site"]
 PAGE = "book/eight.html"
 TEXT = (ROOT / "book/eight.md").read_text(encoding="utf-8")
 # A figure of a chapter that is shown again; what to try is plain text, without asterisks.

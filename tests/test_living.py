@@ -16,10 +16,8 @@ from posenc_course.plotting import COLORS
 from posenc_course.transformer import Decoder
 from tests.commands import ROOT
 from tests.living import FIGURES, close, home, living, numbers, on_a_phone, recorded, settle, started
-from tests.test_site import Site, site
+from tests.site.built import Site
 from tools.book.browser import DRAWN
-
-__all__ = ["site"]
 
 figures = SimpleNamespace(**run_path(str(ROOT / "tools/sphinx/figures.py")))
 # What stands around the figures makes each change of the width slow, and none of it is looked at.

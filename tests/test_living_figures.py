@@ -25,10 +25,8 @@ from posenc_course.sinusoidal import SinusoidalPositions, frequencies, sinusoida
 from posenc_course.temperature import log_factor
 from posenc_course.transformer import Decoder
 from tests.living import chosen, numbers, press, recorded, says, started
-from tests.test_site import Site, site
+from tests.site.built import Site
 from tools.sphinx import living_data
-
-__all__ = ["site"]
 
 
 def sliders(tab: Page, plain: str) -> Locator:

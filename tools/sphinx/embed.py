@@ -59,6 +59,7 @@ def write_pages(app: Sphinx, page: str, template: str, context: dict[str, Any], 
         parts = {
             "title": f"A figure from {title}",
             "description": description(figure),
+            "canonical": app.config.html_baseurl and f"{app.config.html_baseurl}{page}.html",
             "style": style(app, f'<html data-theme="light">{figure}<p class="source">'),
             "version": version(root),
             "figure": figure,

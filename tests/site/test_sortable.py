@@ -6,9 +6,8 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from posenc_course.models import load_models
-from tests.test_site import Site, opened, site
+from tests.site.built import Site, opened
 
-__all__ = ["site"]  # a fixture
 PAGE = "book/reference/models.html"
 KINDS = [(model, kind) for model in load_models() for kind in model.attention]
 
@@ -52,17 +51,3 @@ def test_each_row_is_a_card_on_a_phone(tab: Page) -> None:
     assert labels == ["none", '"Year"', '"Encoding"', '"Window"', '"More"']  # BERT has no base, and nothing rotates
     tops = cells.evaluate_all("cells => cells.map((cell) => cell.getBoundingClientRect().top)")
     assert tops == sorted({*tops}), "values of a card stand below each other"
-
-
-def test_table_stands_without_scripts(browser: Browser, site: Site) -> None:
-    context = browser.new_context(java_script_enabled=False)
-    tab = context.new_page()
-    tab.goto(site.address(PAGE))
-    assert tab.locator(".models tbody tr").count() == len(KINDS)
-    assert tab.locator(".models button").count() == 0
-    context.close()
-
-
-def test_only_this_page_loads_the_script(site: Site) -> None:
-    loading = [path for path in site.html.rglob("*.html") if "sortable.js" in path.read_text(encoding="utf-8")]
-    assert [path.relative_to(site.html).as_posix() for path in loading] == [PAGE]

@@ -2,7 +2,6 @@
 
 import json
 import re
-from ast import literal_eval
 from runpy import run_path
 from types import SimpleNamespace
 
@@ -10,12 +9,9 @@ import pytest
 
 from posenc_course.plotting import COLORS, DOORS, GREY, SCHEME_STYLES, label_color, position_colors
 from tests.commands import ROOT
-from tests.test_site import CHAPTERS, NOTEBOOKS, SOURCES, Site, anchors, site
+from tests.site.built import CHAPTERS, NOTEBOOKS, SOURCES, Site
 
-__all__ = ["site"]
-
-
-figures, pictures = (SimpleNamespace(**run_path(str(ROOT / f"tools/{at}.py"))) for at in ("sphinx/figures", "book/pictures"))
+figures = SimpleNamespace(**run_path(str(ROOT / "tools/sphinx/figures.py")))
 SHEET = ROOT / "book/_static/course.css"
 DARK = figures.dark_palette(SHEET)
 GROUNDS = {theme: figures.tokens(SHEET, theme)["ground"] for theme in ("light", "dark")}
@@ -31,11 +27,6 @@ def luminance(color: str) -> float:
 def contrast(one: str, other: str) -> float:
     low, high = sorted([luminance(one), luminance(other)])
     return (high + 0.05) / (low + 0.05)
-
-
-def test_black_becomes_ink_and_white_ground() -> None:
-    assert figures.dark_color("#000000", DARK) == DARK["ink"]
-    assert figures.dark_color("#ffffff", DARK) == GROUNDS["dark"]
 
 
 @pytest.mark.parametrize("color", [*COLORS.values(), GREY])
@@ -70,30 +61,6 @@ def test_compass_shows_the_doors_of_the_chapter(site: Site, page: str) -> None:
         assert hues == {next(iter(DOORS[door])) for door in doors}
         said = compass.get_text().strip()
         assert said == "All three doors" if len(doors) == len(DOORS) else all(door in said for door in doors)
-
-
-def test_the_map_leads_where_compasses_point(site: Site) -> None:
-    """Below each door, its words name the chapters that go through this door alone."""
-    assert "fig-doors" in anchors(site.html / CHAPTERS[0])
-    cells = json.loads((ROOT / SOURCES["book/01_order"]).read_text(encoding="utf-8"))["cells"]
-    (cell,) = (cell for cell in cells if cell["metadata"].get("mystnb", {}).get("figure", {}).get("name") == "fig-doors")
-    (words,) = re.findall(r"words=(\{.*?\})", "".join(cell["source"]), re.DOTALL)
-    for door, text in literal_eval(words).items():
-        numbers = [int(number) for number in re.findall(r"\d+", text)]
-        named = {*range(numbers[0], numbers[-1] + 1)} if " to " in text else {*numbers}
-        alone = {chapter for chapter in figures.THROUGH[door] if figures.doors_of(f"book/{chapter:02d}_x") == (door,)}
-        assert named == alone, f"the map says that chapters {named} are about the {door}"
-
-
-@pytest.mark.slow
-def test_pictures_of_the_first_page_are_what_the_package_draws() -> None:
-    for name, drawn in pictures.draw().items():
-        file = ROOT / "book/pictures" / name
-        stored = file.read_text(encoding="utf-8") if file.exists() else ""
-        numbers, words = re.compile(r"-?\d+\.\d+"), re.compile(r"base64,[^\"]*|[mp][0-9a-f]{10}\b|-?\d+\.\d+")
-        assert words.sub("", stored) == words.sub("", drawn), f"{file} is not what tools/book/pictures.py draws: run it"
-        pairs = zip(numbers.findall(stored), numbers.findall(drawn), strict=True)
-        assert all(abs(float(a) - float(b)) < 0.1 for a, b in pairs), f"{file} is not what tools/book/pictures.py draws: run it"
 
 
 @pytest.mark.parametrize("page", NOTEBOOKS)

@@ -10,9 +10,8 @@ import pytest
 from bs4 import BeautifulSoup
 
 from tests.commands import ROOT
-from tests.test_site import NOTEBOOKS, SOURCES, Site, site
+from tests.site.built import NOTEBOOKS, SOURCES, Site
 
-__all__ = ["site"]
 arrange = SimpleNamespace(**run_path(str(ROOT / "tools/sphinx/cells.py")))
 
 
@@ -62,17 +61,6 @@ def test_what_is_printed_in_columns_becomes_a_table() -> None:
     assert [cell.get_text() for cell in shown.select("th[scope=row]")] == ["no position", "rope, factor 2"]
     assert shown.select_one("th[scope=row] > i")["style"] == "border-top: 3px dotted var(--ink)"  # type: ignore[index]
     assert [cell.get_text() for cell in shown.select("td")] == [head[0], *rows[0][1], *rows[1][1]]
-
-
-def test_what_all_rows_have_in_common_is_said_once() -> None:
-    (table,) = arrange.tables("bytes       64   128\nnats, RoPE  1.7  2.7\nnats, NTK   1.7  2.0\n")
-    assert "<td>nats / bytes</td>" in (html := arrange.html(table))
-    assert html.count("nats") == 1
-
-
-def test_rows_that_differ_in_something_else_have_no_schemes_line() -> None:
-    (table,) = arrange.tables("%             32  64\nRoPE          99   0\nRoPE, factor  99  14\nALiBi         98  97\n")
-    assert [bool(row.i) for row in BeautifulSoup(arrange.html(table), "html.parser").select("tbody tr")] == [False, False, True]
 
 
 @pytest.mark.parametrize("page", [page for page in NOTEBOOKS if any(tagged(cell, "as-table") for cell in cells(page))])

@@ -1,7 +1,5 @@
 """What readers take along: figures on pages of their own, which other sites embed, pictures of what they show, and films."""
 
-import gzip
-import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,18 +8,13 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-from PIL import Image, ImageSequence
+from PIL import Image
 from playwright.sync_api import Browser, Download, Locator, Page
 
-from posenc_course.experiment.corpus import DATA
 from tests.commands import WEEKLY
 from tests.living import open_in, placed
-from tests.test_recite import wrong
-from tests.test_site import Site, barriers, open_alone, parsed, shared, site
-from tools.book import clips
-from tools.book.audit import served
+from tests.site.built import Site, barriers, open_alone, parsed, served
 
-__all__ = ["shared", "site"]
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -65,9 +58,6 @@ def test_figure_has_a_page_that_says_where_it_is_from(site: Site, name: str) -> 
     assert site.target(page, str(source.select("a")[0]["href"])) == (FIGURES[name], f"fig-{name}")
     assert "Where Is a Token?" in source.get_text()
     assert "CC BY 4.0" in source.get_text()
-    text = (site.html / page).read_bytes()
-    assert b"</style" in text
-    assert len(gzip.compress(text)) < 6_700
 
 
 def test_no_other_page_is_embedded(site: Site) -> None:
@@ -154,7 +144,6 @@ def saved(tab: Page, figure: Locator, kind: str, folder: Path) -> Path:
     [
         ("heatmap", "light", "rgb(253, 252, 249)"),
         ("two-turned", "dark", "rgb(20, 23, 27)"),
-        ("story-race", "light", "rgb(253, 252, 249)"),
     ],
 )
 def test_picture_has_all_that_it_needs(
@@ -188,36 +177,3 @@ def test_picture_has_all_that_it_needs(
         flat = pixels.convert("RGB")
     assert f"rgb{flat.getpixel((0, 0))}" == ground
     assert len(flat.getcolors(flat.width * flat.height) or []) > 20
-
-
-def test_film_of_the_race_is_up_to_date_and_small() -> None:
-    """It carries what the figure says at its end."""
-    written = json.loads((DATA / "recite.json").read_text(encoding="utf-8"))["written"]
-    clip = clips.CLIPS["race"]
-    lost = {name: wrong(written[scheme][: clip.last]) for scheme, name in RACERS.items()}
-    for kind, most in (("gif", 400_000), ("mp4", 400_000)):
-        film = (clips.FOLDER / f"race.{kind}").read_bytes()
-        assert len(film) <= most
-        for name, letter in lost.items():
-            assert (f"{name} at letter {letter}" if letter else f"{name} none up to letter {clip.last}").encode() in film, (
-                f"the {kind} doesn't say where {name} makes its first mistake: run make clips"
-            )
-    with Image.open(clips.FOLDER / "race.gif") as film_:
-        lasts = [frame.info["duration"] for frame in ImageSequence.Iterator(film_)]
-        assert film_.info.get("loop") == 0
-    steps = (clip.last - clip.first) / clip.per_second
-    assert abs(sum(lasts) / 1000 - (clips.FIRST + steps + clip.still)) < 1
-    assert lasts[-1] >= 1000 * clip.still
-
-
-RACERS = {"sinusoidal": "sinusoids", "learned": "learned table", "rope": "RoPE", "alibi": "ALiBi"}
-
-
-def test_film_ends_as_the_figure_does(browser: Browser, site: Site) -> None:
-    clip = clips.CLIPS["race"]
-    with browser.new_page(viewport={"width": 700, "height": 900}, reduced_motion="reduce") as tab:
-        open_in(tab, site.address(f"embed/{clip.figure}.html") + f"?{clip.figure}.length={clip.last - 1}", f"fig-{clip.figure}")
-        tab.get_by_label(clip.slider).press("ArrowRight")
-        tab.wait_for_function("last => document.querySelector('living-figure').state.length === last", arg=clip.last)
-        said = tab.locator(".says").inner_text().strip()
-    assert said.encode() in (clips.FOLDER / "race.gif").read_bytes(), "the film isn't what the figure shows: run make clips"
