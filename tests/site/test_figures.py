@@ -75,7 +75,7 @@ def test_page_shows_its_notebook_s_figures_twice(site: Site, page: str) -> None:
     texts = [(site.html / site.target(page, source)[0]).read_text(encoding="utf-8") for source in shown]
     assert [shapes(text) for text in texts] == [shapes(svg) for svg in stored for _ in range(2)]
     for source, light, dark in zip(shown[::2], texts[::2], texts[1::2], strict=True):
-        assert "#ffffff" not in re.findall(r'id="patch_\d+"><path [^>]*fill: (#\w+)', light), (
+        assert "#ffffff" not in re.findall(r'id="patch_\d+"><path [^>]*fill: (#\w+)"', light), (
             f"{page}: {source} has a white background"
         )
         assert set(figures.COLOR.findall(light)) - {"#ffffff"} != set(figures.COLOR.findall(dark))

@@ -70,7 +70,7 @@ def test_bookmarks_contents_and_links_lead_to_the_headings(paper: PdfReader, sit
 
 def test_answers_stand_at_the_end(paper: PdfReader, site: Site) -> None:
     texts = [words(page.extract_text()) for page in paper.pages]
-    begin = max(at for at, text in enumerate(texts) if text.startswith("Answers"))
+    begin = min(at for at, text in enumerate(texts) if text.startswith("Answers"))
     before, answers = "".join(texts[:begin]), "".join(texts[begin:])
     hidden = [site.article(f"{page}.html").select("details:is(.quiz, .guess, .hint, .solution)") for page in SHORT_PAGES]
     for number, details in enumerate((details for of_page in hidden for details in of_page), start=1):
