@@ -17,7 +17,6 @@ import functools
 import json
 import re
 import tomllib
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -87,40 +86,18 @@ def section(text: str, word: str) -> str | None:
     return re.split(rf"^#{{1,{len(found[1])}}} ", found[2], maxsplit=1, flags=re.MULTILINE)[0]
 
 
-class Measures(NamedTuple):
-    """How long a page is for readers, who don't open what is folded."""
-
-    words: int
-    lines: int  # of code
-    headings: int
-    predictions: int
-    before_figure: int  # words, up to the first figure
-    links: int  # to the page below it, without those at the foot
-    minutes: float
-
-
-def measures(notebook: Notebook) -> Measures:
+def minutes_of(notebook: Notebook) -> float:
     """150 words a minute, 12 lines of code, a minute for each prediction, and what the exercises say that they take."""
     words = lines = 0
-    first = None
-    for cell in notebook.cells:
+    for cell in notebook.cells:  # what is folded isn't read
         if cell.cell_type == "markdown":
-            if first is None and "<living-figure" in cell.source:
-                first = words
             words += len(re.findall(r"[A-Za-z][A-Za-z'’-]*", prose_of(cell.source)))
-        else:
-            if not {"hide-input", "hide-cell"} & {*tags(cell)}:
-                lines += sum(1 for line in cell.source.splitlines() if line.strip())
-            if first is None and any("image/svg+xml" in out.get("data", {}) for out in cell.outputs):
-                first = words
+        elif not {"hide-input", "hide-cell"} & {*tags(cell)}:
+            lines += sum(1 for line in cell.source.splitlines() if line.strip())
     text = markdown(notebook)
-    headings = len(re.findall(r"^## (?!Summary|Quiz|Further reading)", text, re.MULTILINE))  # those that every page has
     predictions = len(re.findall(r"^:class: predict", text, re.MULTILINE))
     tried = sum(int(minutes) for minutes in re.findall(r"^\((\d+) minutes", section(text, "exercise") or "", re.MULTILINE))
-    below = Counter(re.findall(r"\]\((deeper/\w+)", re.sub(r"^\*\*Deeper:.*", "", text, flags=re.MULTILINE)))
-    links = max(below.values(), default=0)
-    minutes = words / 150 + lines / 12 + predictions + tried
-    return Measures(words, lines, headings, predictions, words if first is None else first, links, minutes)
+    return words / 150 + lines / 12 + predictions + tried
 
 
 def prose_of(text: str) -> str:

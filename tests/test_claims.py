@@ -5,8 +5,6 @@ Each rule takes the page's prose and what its cells print, and yields its proble
 
 from __future__ import annotations
 
-import importlib.metadata
-import importlib.util
 import json
 import re
 from collections import Counter
@@ -97,20 +95,3 @@ RULES = [
 def test_ledger(rule) -> None:  # type: ignore[no-untyped-def]
     problems = list(rule(ledger()))
     assert not problems, "book/reference/claims.ipynb:\n" + "\n".join(problems)
-
-
-def test_count_of_schemes_in_transformers() -> None:
-    """The count behind A5, repeated: in how many folders of models the code names a scheme."""
-    code = next(cell for cell in ledger().code if "FOLDERS" in cell)
-    version = importlib.metadata.version("transformers")
-    assert f"# Counted in transformers {version}:" in code, f"A5 was counted in a different version from {version}: count again"
-    stored = {name: int(count) for name, count in re.findall(r'"(\w+)": (\d+)', code[code.index("FOLDERS") :].split("}")[0])}
-    names = {"rotary": "RotaryEmbedding|apply_rotary_pos_emb", "sinusoidal": "[sS]inusoidal", "alibi": "[aA]libi"}
-    spec = importlib.util.find_spec("transformers")
-    assert spec
-    assert spec.submodule_search_locations
-    folders: dict[Path, str] = {}
-    for file in (Path(spec.submodule_search_locations[0]) / "models").glob("*/modeling_*.py"):
-        folders[file.parent] = folders.get(file.parent, "") + file.read_text("utf-8")
-    counted = {name: sum(bool(re.search(what, text)) for text in folders.values()) for name, what in names.items()}
-    assert stored == {"all": len(folders), **counted}

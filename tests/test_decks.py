@@ -13,7 +13,7 @@ from playwright.sync_api import ElementHandle, Page
 
 from tests import pages
 from tests.commands import ROOT, WEEKLY
-from tests.site.built import AXE, WCAG, Scheme, Site, anchors, open_alone, violations
+from tests.site.built import AXE, WCAG, Scheme, Site, open_alone, violations
 
 PLANS = "".join((ROOT / f"book/teaching/{page}.md").read_text(encoding="utf-8") for page in ("next_week", "plans"))
 DECKS = [path.stem for path in sorted((ROOT / "book/decks").glob("*.md"))]
@@ -58,15 +58,6 @@ def test_rows_take_as_long_as_planned(site: Site, name: str) -> None:
     rows = [minutes(row.select(":scope > section")) for row in site.soup(deck(name)).select(".slides > section + section")]
     assert rows == [*map(int, planned)], "give the slides' notes other minutes, or correct the plan"
     assert sum(rows) == 90
-
-
-@pytest.mark.parametrize("name", DECKS)
-def test_links_lead_somewhere(site: Site, name: str) -> None:
-    for element in site.soup(deck(name)).select("[href], [src]"):
-        link = str(element.get("href") or element.get("src"))
-        file, fragment = site.target(deck(name), link)
-        assert (site.html / file).is_file(), f"{name}: {link} leads to no file"
-        assert not fragment or fragment in anchors(site.html / file), f"{name}: {link} leads to no place"
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from tests.pages import (
     Notebook,
     code_cells,
     markdown,
-    measures,
+    minutes_of,
     read,
     section,
     tags,
@@ -76,24 +76,10 @@ def metadata(notebook: Notebook) -> Iterator[str]:
         yield f"the notebook's metadata are {notebook.metadata} instead of {METADATA}: {EXECUTE}"
     for number, cell in enumerate(notebook.cells, start=1):
         where = f"cell {number} of all"
-        allowed = {"tags", "mystnb"} if cell.cell_type == "code" else set()
-        if stray := set(cell.metadata) - allowed:
-            yield f"{where} has the metadata {', '.join(sorted(stray))}: {EXECUTE}"
         if stray := set(tags(cell)) - TAGS:
             yield f"{where} has the tag {', '.join(sorted(stray))}: only {', '.join(sorted(TAGS))} may be used"
         if "attachments" in cell or cell.cell_type == "raw":
             yield f"{where} is raw or has attachments: use markdown, with pictures as files or as a cell's output"
-        myst = dict(cell.metadata.get("mystnb", {}))
-        prompts = {myst.pop("code_prompt_show", ""), myst.pop("code_prompt_hide", "")}
-        wanted = r"The check behind this: .{8,}" if "hide-cell" in tags(cell) else ""
-        if len(prompts) > 1 or not re.fullmatch(wanted, *prompts):
-            yield (
-                f"{where}, folded or not, has the prompts {sorted(prompts)}: a cell tagged hide-cell has in mystnb the same "
-                "code_prompt_show and code_prompt_hide, 'The check behind this: …', and no other cell has any"
-            )
-        keys = {(part, key) for part, keys in myst.items() for key in keys}
-        if stray := keys - {("image", "alt"), ("figure", "caption"), ("figure", "name")}:
-            yield f"{where} has mystnb {sorted(stray)}: only image: alt and figure: caption, name may be used"
 
 
 def outputs(notebook: Notebook) -> Iterator[str]:
@@ -107,8 +93,6 @@ def outputs(notebook: Notebook) -> Iterator[str]:
             yield f"{where} stores a path of the machine that ran it: print less, for example only the error's message"
         if any(output.get("name") == "stderr" for output in cell.outputs):
             yield f"{where} wrote to stderr: mend what it warns of, let a progress bar write with file=sys.stdout, {EXECUTE}"
-        if re.search(r"#\s*(NBVAL|PYTEST_VALIDATE)_", cell.source):
-            yield f"{where} steers nbval by a comment, which nobody counts: use the tag nbval-ignore-output"
         if cell.source.rstrip().endswith(";"):
             yield f"{where} ends with a semicolon, which nbval's run does not honour: end a plot with plt.show()"
         for output in cell.outputs:
@@ -119,7 +103,6 @@ def outputs(notebook: Notebook) -> Iterator[str]:
 
 
 def figures(notebook: Notebook) -> Iterator[str]:
-    names = Counter(cell.metadata.get("mystnb", {}).get("figure", {}).get("name") for _, cell in code_cells(notebook))
     for where, cell in code_cells(notebook):
         images = [out for out in cell.outputs if any(mime.startswith("image/") for mime in out.get("data", {}))]
         myst = cell.metadata.get("mystnb", {})
@@ -137,8 +120,6 @@ def figures(notebook: Notebook) -> Iterator[str]:
         name = myst.get("figure", {}).get("name", "")
         if not re.fullmatch(r"fig-[a-z0-9-]+", name):
             yield f"{where} has the figure name {name!r}: mystnb: figure: name must be fig-…, in small letters"
-        elif names[name] > 1:
-            yield f"{where} has the figure name {name}, as another cell has: give it another one"
         for output in images:
             if "drawn" not in output.metadata.get("image/svg+xml", {}):
                 yield (
@@ -230,28 +211,8 @@ def guesses(notebook: Notebook) -> Iterator[str]:
         yield from reasons(where, options)
 
 
-# What a chapter aims at, and what it may have at most: so there is room for a clearer sentence.
-BOUNDS = {
-    "words": (1700, 1900),
-    "lines": (100, 120),
-    "headings": (7, 8),
-    "predictions": (3, 3),
-    "before_figure": (250, 300),
-    "links": (6, 6),
-}
-
-
-def short(notebook: Notebook) -> Iterator[str]:
-    """A chapter has one question; everything else is on the page below it."""
-    found = measures(notebook)._asdict()
-    for name, (aim, most) in BOUNDS.items():
-        if found[name] > most:
-            what = f"{name.replace('_', ' ')}: {found[name]}, at most {most}, better {aim}"
-            yield f"{what}: move what serves another question to book/deeper"
-
-
 def minutes(notebook: Notebook) -> Iterator[str]:
-    counted = max(5, 5 * round(measures(notebook).minutes / 5))
+    counted = max(5, 5 * round(minutes_of(notebook) / 5))
     if f"Time: {counted} minutes" not in markdown(notebook):
         yield f"a careful reader takes about {counted} minutes: say 'Time: {counted} minutes' at the top"
 
@@ -259,7 +220,7 @@ def minutes(notebook: Notebook) -> Iterator[str]:
 RULES: list[Rule] = [valid, executed, metadata, outputs, figures, install]
 CHAPTER_RULES: list[Rule] = [shape, quiz]
 # Of chapters with a page below them.
-ARRANGED_RULES: list[Rule] = [guesses, short, minutes]
+ARRANGED_RULES: list[Rule] = [guesses, minutes]
 
 
 # --- The book ----------------------------------------------------------------------------------------------------
@@ -310,17 +271,6 @@ def test_ignored_cells_are_few_and_counted() -> None:
         f"cells tagged nbval-ignore-output: {differ}, and IGNORED_CELLS in tests/test_notebooks.py allows another number: "
         "take the tag away and print rounded numbers, or, for live training, change the table"
     )
-
-
-def test_figure_names_are_unique_in_the_book() -> None:
-    names = Counter(
-        cell.metadata.get("mystnb", {}).get("figure", {}).get("name")
-        for path in NOTEBOOKS.values()
-        for _, cell in code_cells(read(path))
-    )
-    del names[None]
-    twice = [name for name, count in names.items() if count > 1]
-    assert not twice, f"figure names used in more than one cell: {twice}: a link to one of them would lead to another"
 
 
 def address(heading: str) -> str:
