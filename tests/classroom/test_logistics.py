@@ -16,7 +16,7 @@ import torch
 from nbgrader.api import Gradebook  # type: ignore[import-untyped]
 
 from tests import pages
-from tests.classroom import ASSIGNMENT, Notebook, Shell, blocks, commands, empty, exercises, hand_in, right, wrong
+from tests.classroom.course import ASSIGNMENT, Notebook, Shell, blocks, commands, empty, exercises, hand_in, right, wrong
 from tests.commands import ROOT
 from tools.teaching.hand_back import pack
 
@@ -62,12 +62,7 @@ def test_a_download_is_graded_and_goes_back_under_the_names_that_it_had(exercise
         assert back[name] == (exercises / "feedback" / student / ASSIGNMENT / f"{ASSIGNMENT}.html").read_text("utf-8")
 
 
-def test_what_cannot_be_handed_back_says_what_to_run(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="run nbgrader zip_collect 01_order first"):
-        pack("01_order", tmp_path)
-
-
-def test_who_is_not_in_the_download_is_named(tmp_path: Path) -> None:
+def test_who_is_not_in_the_download_is_named_and_so_is_the_command_that_is_missing(tmp_path: Path) -> None:
     for student in ("lovelaceada_1843", "hoppergrace_1906"):
         (tmp_path / "feedback" / student / "01_order").mkdir(parents=True)
         (tmp_path / "feedback" / student / "01_order/01_order.html").touch()
@@ -76,6 +71,8 @@ def test_who_is_not_in_the_download_is_named(tmp_path: Path) -> None:
     (archive / "lovelaceada_18430_56789_01_order.ipynb").touch()
     (archive / "hoppergrace_LATE_1906_56789_01_order.ipynb").touch()
     assert pack("01_order", tmp_path)[1] == ["lovelaceada_1843"]
+    with pytest.raises(ValueError, match="run nbgrader zip_collect 02_naive first"):
+        pack("02_naive", tmp_path)
 
 
 # ── the exchange, late work, and grading again ───────────────────────────────────────────────────────────────────────────

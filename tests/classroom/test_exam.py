@@ -90,17 +90,6 @@ def test_key_is_right(number: str) -> None:
         assert words in KEYS[number]
 
 
-def test_a_mask_lets_the_exchange_be_seen_and_nothing_else_does() -> None:
-    """Questions 1, 7, 9 and 11, in general."""
-    assert same_rows(causal=False) == [0, 2, 4]
-    assert same_rows(causal=True) == [0, 4]
-    assert score(107, 103) == pytest.approx(score(7, 3), abs=1e-5)
-    assert score(1_000 - 200, 700) == pytest.approx(score(1_000, 900), abs=1e-4)
-    positions, slope = torch.arange(9.0), 0.25
-    first, second = -slope * (8 - positions), slope * positions
-    assert torch.allclose(first.softmax(0), second.softmax(0))
-
-
 def test_wrong_table_is_found_by_its_slowest_pair_and_not_by_its_rows() -> None:
     """Question 6: the code is run as it stands there."""
     (code,) = re.findall(r"```python\n(.*?)```", QUESTIONS["6"], re.DOTALL)

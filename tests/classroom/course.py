@@ -91,11 +91,10 @@ def right(notebook: Notebook) -> None:
 
 
 def wrong(notebook: Notebook) -> None:
-    """A transposed table; all else right."""
+    """A token that's set to zero instead of changed; all else right."""
     right(notebook)
     cell = by_id(notebook)["who-sees-whom"]
-    cell.source = cell.source.replace("def who_sees_whom", "def table")
-    cell.source += "\n\n\ndef who_sees_whom(f, x):\n    return table(f, x).T"
+    cell.source = cell.source.replace("changed[n] += torch.rand(x.shape[1]) + 0.5", "changed[n] = 0")
 
 
 def empty(notebook: Notebook) -> None:
