@@ -35,6 +35,9 @@ def publish(html: Path, site: Path, url: str = "") -> None:
         named = add_wheel(site, f"+{contents(site / wheel)}")
         name_in_full(site, wheel, f"{url.rstrip('/')}/{named}")
         for_colab(site)
+    for page in site.glob("book/*.html"):
+        text = page.read_text(encoding="utf-8")
+        page.write_text(text.replace('<a class="wheel">', f'<a href="../{wheel}">'), encoding="utf-8")
 
 
 def drop_unnamed(site: Path) -> None:
