@@ -164,11 +164,6 @@ def mirrors_untracked(order: Any) -> Any:  # forgets that the other ball of a sw
     return torch.stack([eye[i] - eye[to] for i, to in enumerate(order) if i != to])
 
 
-@wrong("contextual.mirrors", "becomes (", blind=True)
-def mirrors_one(order: Any) -> Any:  # a single mirror for everything
-    return mirrors_hint(order).sum(dim=0)[None]
-
-
 @wrong("contextual.mirrors", "never need more than", blind=True)
 def mirrors_bubble(order: Any) -> Any:  # neighbours only: too many
     todo, rows = list(order), []
@@ -178,11 +173,6 @@ def mirrors_bubble(order: Any) -> Any:  # neighbours only: too many
                 todo[j], todo[j + 1] = todo[j + 1], todo[j]
                 rows.append([float(i == j) - float(i == j + 1) for i in range(len(todo))])
     return rows
-
-
-@wrong("contextual.mirrors", "but it should end under cup", blind=True)
-def mirrors_matrix(order: Any) -> Any:
-    return torch.eye(len(order))[list(order)]
 
 
 @wrong("contextual.mirrors", "returned no mirrors", blind=True)

@@ -50,11 +50,6 @@ def reach_none_at_bottom(windows: Any, m: Any) -> Any:
     return min(m, sum(w - 1 for w in windows if w is not None))
 
 
-@wrong("layers.reach", "with `m + 1` instead of `m`", blind=True)
-def reach_m_plus_one(windows: Any, m: Any) -> Any:
-    return m + 1 if None in windows else min(m + 1, sum(w - 1 for w in windows))
-
-
 @wrong("layers.reach", "writes into its arguments", blind=True)
 def reach_changes_windows(windows: Any, m: Any) -> Any:
     back = 0

@@ -198,11 +198,6 @@ def packed_sorted(documents: Tensor) -> tuple[Tensor, Tensor]:
     return torch.cat([torch.arange(n) for n in lengths]), packed_blocks(documents)[1]
 
 
-@wrong("nope.packed", "part 1 of packed([0, 0, 0, 1, 1, 2, 2, 2]), for rising numbers, has shape (8, 8)", blind=True)
-def packed_exchanged(names: Any) -> Any:
-    return packed_blocks(names)[::-1]
-
-
 @wrong("nope.packed", "that are added to scores", blind=True)
 def packed_scores(documents: Tensor) -> tuple[Tensor, Tensor]:
     """What one adds to the scores instead of a mask."""

@@ -35,11 +35,6 @@ def lead_no_log(share: Any, n: Any) -> Any:
     return share / (1 - share) * (n - 1)
 
 
-@wrong("reach.lead", "1 - share", blind=True)
-def lead_odds_inverted(share: Any, n: Any) -> Any:
-    return math.log((1 - share) / share * (n - 1))
-
-
 def lead_log(share: Any, n: Any) -> Any:
     return math.log(share * (n - 1) / (1 - share))
 
@@ -47,11 +42,6 @@ def lead_log(share: Any, n: Any) -> Any:
 @wrong("reach.lead", "come out as 0", blind=True)
 def lead_never_negative(share: Any, n: Any) -> Any:
     return max(0.0, lead_log(share, n))
-
-
-@wrong("reach.lead", "should be negative come out positive", blind=True)
-def lead_absolute(share: Any, n: Any) -> Any:
-    return abs(lead_log(share, n))
 
 
 @right("reach.share")
@@ -75,11 +65,6 @@ def share_branches(lead: Any, n: Any) -> Any:
     if lead > 0:
         return 1 / (1 + (n - 1) * math.exp(-lead))
     return math.exp(lead) / (math.exp(lead) + n - 1)
-
-
-@wrong("reach.share", "with `n - 1` instead of `n`", blind=True)
-def share_one_key_left_out(lead: Any, n: Any) -> Any:  # n - 1 keys in all
-    return share_branches(lead, n - 1) if n > 1 else 1.0
 
 
 @wrong("reach.share", "the one key's own term", blind=True)
@@ -263,9 +248,3 @@ def best_few_steps(scores: Any, key: Any) -> Any:
 @wrong("reach.best_factor", "covers too small an interval")
 def best_up_to_20(scores: Any, key: Any) -> Any:
     return min(best_bisection(scores, key), 20.0)
-
-
-@wrong("reach.best_factor", "You try only some factors", blind=True)
-def best_coarse(scores: Any, key: Any) -> Any:
-    tried = torch.arange(0, 100, 0.05, dtype=scores.dtype)
-    return tried[(tried[:, None] * scores).softmax(dim=1)[:, key].argmax()]

@@ -294,11 +294,6 @@ def renumber_complex(keys: Tensor, old: Tensor, new: Tensor, *, width: int | Non
     return torch.view_as_real(pairs * torch.exp(1j * angle)).flatten(1).to(keys.dtype)
 
 
-@wrong("rope.renumber", "`old` and `new` were swapped", blind=True)
-def renumber_other_way(keys: Tensor, old: Tensor, new: Tensor) -> Any:
-    return turn(keys, old - new)
-
-
 @wrong("rope.renumber", "with zeros instead of `old`", blind=True)
 def renumber_on_top(keys: Tensor, old: Tensor, new: Tensor) -> Any:
     return turn(keys, new)
@@ -307,11 +302,6 @@ def renumber_on_top(keys: Tensor, old: Tensor, new: Tensor) -> Any:
 @wrong("rope.renumber", "positions as the first", blind=True)
 def renumber_one_shift(keys: Tensor, old: Tensor, new: Tensor) -> Any:
     return turn(keys, (new[0] - old[0]).expand(len(keys)))
-
-
-@wrong("rope.renumber", "with zeros instead of `new`", blind=True)
-def renumber_back_only(keys: Tensor, old: Tensor, new: Tensor) -> Any:
-    return turn(keys, -old)
 
 
 @wrong("rope.renumber", "which pairs neighbours")

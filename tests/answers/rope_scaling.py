@@ -105,11 +105,6 @@ def base_for_width_16(d: Any, b: Any, i: Any, s: Any) -> Any:
     return b * s ** (8 / i)
 
 
-@wrong("rope_scaling.base_for", "in every case instead of `base`", blind=True)
-def base_for_10000(d: Any, b: Any, i: Any, s: Any) -> Any:
-    return 10_000 * s ** (d / (2 * i))
-
-
 @right("rope_scaling.strangeness")
 def strange(omega: Tensor, stretched: Tensor, trained: int, distance: int) -> Tensor:
     gap = distance * stretched - torch.arange(trained)[:, None] * omega
