@@ -321,10 +321,6 @@ def slope_for(seed: int) -> Exercise:
     )  # fmt: skip
 
 
-def _causal(new: int, real: Tensor) -> Tensor:
-    return torch.ones(new, len(real)).tril(len(real) - new).bool()
-
-
 def _attend(
     q: Tensor,
     keys: Tensor,
@@ -334,7 +330,7 @@ def _attend(
     *,
     positions: Callable[[Tensor], Tensor] = lambda real: real.long().cumsum(dim=0) - 1,
     first: Callable[[Tensor, int], int] = lambda at, new: int(at[-new]),
-    mask: Callable[[int, Tensor], Tensor] = lambda new, real: _causal(new, real) & real,
+    mask: Callable[[int, Tensor], Tensor] = lambda new, real: torch.ones(new, len(real)).tril(len(real) - new).bool() & real,
     signed: bool = True,
     divide: Callable[[Tensor, Tensor, int], Tensor] = lambda scores, bias, d: scores / math.sqrt(d) + bias,
     hide: Callable[[Tensor, Tensor], Tensor] = lambda scores, seen: scores.masked_fill(~seen, -math.inf).softmax(-1),
@@ -389,6 +385,9 @@ def attend(seed: int) -> Exercise:
 
         return seen
 
+    def unpadded(new: int, real: Tensor) -> Tensor:
+        return torch.ones(new, len(real)).tril(len(real) - new).bool()
+
     masks: dict[str, Callable[[int, Tensor], Tensor]] = {
         "open": lambda new, real: real.expand(new, -1),
         "from the left or first": never_empty(lambda old: 0, 0),
@@ -416,7 +415,7 @@ def attend(seed: int) -> Exercise:
             "padding counts": (but(positions=lambda real: torch.arange(len(real))),
                 "Your function is right without padding. But it counts padding between two words as distance, and only words "
                 "should count."),
-            "padding is seen": (but(mask=_causal),
+            "padding is seen": (but(mask=unpadded),
                 "Your distances are right, but your queries still look at padding. The mask has to use `real`, too."),
             **{f"{name}, {signed}": (but(mask=mask, signed=signed),
                 "Your mask is wrong. A new token sees all words of the cache and the new tokens up to itself, and none of "
@@ -429,7 +428,7 @@ def attend(seed: int) -> Exercise:
                for n, divide in enumerate(divisions)},
             "hidden after the softmax": (but(hide=lambda scores, seen: scores.softmax(-1) * seen), hidden),
             "padding after the softmax": (
-                lambda *given: _attend(*given, mask=_causal, hide=lambda scores, seen: (
+                lambda *given: _attend(*given, mask=unpadded, hide=lambda scores, seen: (
                     scores.masked_fill(~seen, -math.inf).softmax(-1) * given[-1])), hidden),
             "hidden at 0": (but(hide=lambda scores, seen: (scores * seen).softmax(-1)), hidden),
         },

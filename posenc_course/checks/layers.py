@@ -1,6 +1,7 @@
 """Exercises on layers that differ: how far a stack reaches, averages that overlap, and caches."""
 
 import math
+import operator
 import random
 from collections.abc import Callable, Sequence
 
@@ -176,19 +177,15 @@ def cache_size(seed: int) -> Exercise:
         "a single layer": (1, 1, 8, rng.randint(20, 50)),
     }
 
-    def keys(
-        full: Callable[[int, int], float], window: Callable[[int, int], int] = min
-    ) -> Callable[[int, int, int, int], float]:
+    def keys(full: Callable[[int, int], int], window: Callable[[int, int], int] = min) -> Callable[[int, int, int, int], int]:
         """If so many layers see everything, and a layer with a window keeps so many keys of a text."""
-        return lambda layers, every, w, length: (
-            full(layers, every) * length + (layers - full(layers, every)) * window(w, length)
-        )
 
-    def floor(layers: int, every: int) -> int:
-        return layers // every
+        def kept(layers: int, every: int, w: int, length: int) -> int:
+            return full(layers, every) * length + (layers - full(layers, every)) * window(w, length)
 
-    right = keys(floor)
+        return kept
 
+    right = keys(operator.floordiv)
     groups = (
         "You don't count the layers right. Counted from 1 to num_layers, the layers n, 2n, … see everything, and all others "
         "have a window, also those after the last group."
@@ -197,7 +194,7 @@ def cache_size(seed: int) -> Exercise:
         "A layer with a window keeps the last w keys, the token's own among them, or all keys if the text is shorter. A layer "
         "that sees everything keeps those of the whole text, and has no window besides."
     )
-    counts: dict[str, Callable[[int, int], float]] = {
+    counts: dict[str, Callable[[int, int], int]] = {
         "from layer 0": lambda layers, every: -(-layers // every),
         "one early": lambda layers, every: (layers + 1) // every if every > 1 else layers,
         "one more": lambda layers, every: min(layers // every + 1, layers),
@@ -209,8 +206,8 @@ def cache_size(seed: int) -> Exercise:
             **{name: (keys(full), groups) for name, full in counts.items()},
             "whole groups": (lambda layers, every, w, length: right(layers - layers % every, every, w, length), groups),
             "exchanged": (keys(lambda layers, every: layers - layers // every), groups),
-            "the whole window": (keys(floor, lambda w, length: w), kept),
-            "the longer one": (keys(floor, max), kept),
+            "the whole window": (keys(operator.floordiv, lambda w, length: w), kept),
+            "the longer one": (keys(operator.floordiv, max), kept),
             "only the windows": (lambda layers, every, w, length: (layers - layers // every) * min(w, length), kept),
             "windows everywhere": (keys(lambda layers, every: 0), kept),
             "on top of the windows": (
