@@ -44,6 +44,11 @@ def lead_never_negative(share: Any, n: Any) -> Any:
     return max(0.0, lead_log(share, n))
 
 
+@wrong("reach.lead", "1 - share", blind=True)
+def lead_odds_inverted(share: Any, n: Any) -> Any:
+    return math.log((1 - share) / share * (n - 1))
+
+
 @right("reach.share")
 def share_logaddexp(lead: Any, n: Any) -> Any:
     with np.errstate(divide="ignore"):
