@@ -431,10 +431,6 @@ def test_decoder_with_rope_sees_offsets_only(interleaved: bool) -> None:
 # ── other libraries; test_vectors.py and test_conventions.py ask more of them ─────────────────────────────────────────────
 
 
-def ours(x: Tensor, positions: Tensor, *, interleaved: bool, base: float = 10_000.0) -> Tensor:
-    return apply_rope(x, *rope_tables(positions, frequencies(x.shape[-1], base)), interleaved=interleaved)
-
-
 def test_plane_against_rotary_embedding_torch() -> None:
     """Its grid is (rows, columns), ours a list of tokens."""
     from rotary_embedding_torch import RotaryEmbedding, apply_rotary_emb  # type: ignore[import-untyped]
@@ -459,38 +455,6 @@ def test_quarter_of_the_pairs_in_gemma_4_and_qwen3_next() -> None:
     assert Qwen3NextConfig().head_dim == 256
     of_qwen = Qwen3NextRotaryEmbedding(Qwen3NextConfig()).inv_freq
     torch.testing.assert_close(of_qwen, frequencies(64).float(), rtol=1e-5, atol=0)
-
-
-# ── where other libraries are wrong ──────────────────────────────────────────────────────────────────────────────────────
-
-# Each of these fails once the difference is gone: then the library is right, and the course must say so.
-
-
-def test_rotary_embedding_torch_rounds_positions() -> None:
-    """Positions take the dtype of the query; the wrong angles are cached and spoil a later call in float32 too."""
-    from rotary_embedding_torch import RotaryEmbedding
-
-    x, positions = bounded(1, 1, 300, 64, dtype=torch.bfloat16), torch.arange(300)
-    truth = ours(x.float(), positions, interleaved=True)
-    module = RotaryEmbedding(64)
-    theirs = module.rotate_queries_or_keys(x).float()
-    close(theirs[:, :, :257], truth[:, :, :257], 4e-3)
-    assert (theirs - truth).abs().max() > 0.5
-    assert (module.rotate_queries_or_keys(x.float()) - truth).abs().max() > 0.5
-    close(RotaryEmbedding(64).rotate_queries_or_keys(x.float()), truth, 1e-4)
-    close(ours(x, positions, interleaved=True).float(), truth, 2e-3)
-
-
-def test_llama_in_transformers_5_has_angles_in_float32() -> None:
-    """Off by a hundredth at position a million, without any cast."""
-    from transformers import LlamaConfig
-    from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
-
-    positions = torch.tensor([[999_983, MILLION]])
-    theirs, _ = LlamaRotaryEmbedding(LlamaConfig(head_dim=128))(torch.zeros(1), positions)
-    truth, _ = exact(positions[0].tolist(), 128, 10_000)
-    assert (theirs[0, :, :64] - truth).abs().max() > 1e-2
-    close(rope_tables(positions[0], frequencies(128))[0].double(), truth, 1e-7)
 
 
 def test_layers_share_tables(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,6 @@ from posenc_course.sinusoidal import SinusoidalPositions, angle_addition_table, 
 from tests.tensors import close
 
 widths = st.integers(1, 33)
-even_widths = st.integers(1, 16).map(lambda pairs: 2 * pairs)
 bases = st.floats(1.5, 1e8)
 real_positions = st.floats(-1e4, 1e4)
 
