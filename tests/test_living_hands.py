@@ -7,8 +7,8 @@ from playwright.sync_api import Browser, Page
 from posenc_course.experiment import load_results
 from posenc_course.experiment.corpus import DATA
 from tests.living import FIGURES, STATE, alone, on_a_phone, open_in, phone
+from tests.recited import wrong
 from tests.site.built import BUSY, Site
-from tests.test_recite import wrong
 from tools.book.browser import DRAWN
 
 # A page whose figures move at a tenth of their speed until `slower` is 1, so that a busy processor is in time to touch them.

@@ -23,8 +23,8 @@ from posenc_course.schemes import PositionScheme
 from posenc_course.sinusoidal import frequencies
 from posenc_course.transformer import Decoder
 from tests.living import chosen, started
+from tests.recited import again, wrong
 from tests.site.built import Site
-from tests.test_recite import again, wrong
 
 
 def keys(tab: Page, plain: str, label: str, *pressed: str) -> None:
