@@ -271,25 +271,3 @@ def test_ignored_cells_are_few_and_counted() -> None:
         f"cells tagged nbval-ignore-output: {differ}, and IGNORED_CELLS in tests/test_notebooks.py allows another number: "
         "take the tag away and print rounded numbers, or, for live training, change the table"
     )
-
-
-def address(heading: str) -> str:
-    """The end of a heading's address on the site."""
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
-
-
-MISCONCEPTIONS = ROOT / "book" / "reference" / "misconceptions.md"
-
-
-def test_misconceptions_are_numbered_and_lead_to_chapters() -> None:
-    text = MISCONCEPTIONS.read_text("utf-8")
-    parts = re.split(r"^\*\*(\d+)\. .*\*\*$", text, flags=re.MULTILINE)
-    entries = dict(zip(map(int, parts[1::2]), parts[2::2], strict=True))
-    assert list(entries) == [*range(1, len(entries) + 1)], f"the entries are numbered {list(entries)}: number them 1, 2, 3, …"
-    for number, body in entries.items():
-        links = re.findall(r"\]\(\.\./((?:deeper/)?\d\d_\w+)\.ipynb#([\w-]+)\)", body)
-        assert links, f"misconceptions.md, {number}: link the heading that settles it, ../01_order.ipynb#three-doors"
-        for chapter, place in links:
-            assert chapter in NOTEBOOKS, f"misconceptions.md, {number}: there is no chapter {chapter}: correct the link"
-            headings = re.findall(r"^#+ (.+)$", markdown(read(NOTEBOOKS[chapter])), re.MULTILINE)
-            assert place in map(address, headings), f"misconceptions.md, {number}: {chapter} has no heading #{place}"
