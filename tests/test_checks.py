@@ -193,20 +193,6 @@ def test_an_answer_cannot_raise_its_own_verdict() -> None:
         checks.grade(halved(forging))
 
 
-def test_several_functions_can_be_right() -> None:
-    @exercise()
-    def either() -> Exercise:
-        return Exercise(
-            cases=[(1.0,), (2.0,)],
-            right=[lambda x: x, lambda x: -x],
-            mistakes={"doubled": (lambda x: 2 * x, "Doubled.")},
-            praise="one sign throughout.",
-        )
-
-    assert either(lambda x: -x).startswith("Right: ")
-    assert either(lambda x: 2 * x) == "Doubled."
-
-
 @exercise()
 def sum_of_two() -> Exercise:
     """sum_of_two(x) -> two numbers that add up to x."""
@@ -343,12 +329,6 @@ def test_other_things_in_common_are_said(change: Callable[[Tensor], Tensor], wor
     said = said_of(TABLES, [change(table).double() for table in TABLES])
     assert said.startswith(words)
     assert bool(said) == bool(words)
-
-
-@pytest.mark.parametrize(("words", "change"), [*_kinds._SIDES.items()])
-def test_the_side_of_the_diagonal_is_named(words: str, change: Callable[[Tensor], Tensor]) -> None:
-    table = torch.rand(4, 4, dtype=torch.float64)
-    assert said_of([table], [change(table.long() + 1).bool() * table]) == f"Only numbers {words} the diagonal are wrong."
 
 
 @pytest.mark.parametrize(
