@@ -5,14 +5,12 @@ each attention layer, the tests record what goes into the rotation and what come
 """
 
 import importlib
-import json
 import math
 import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,7 +24,6 @@ from posenc_course.models import LayerKind, Model, Settings, find_model, last_lo
 from posenc_course.rope import RotaryPositions
 from posenc_course.rope_scaling import yarn_attention_factor
 from posenc_course.sinusoidal import sinusoidal_table
-from tests.commands import one_of_each
 from tools.lab import models as tool
 
 ALL = {model.name: model for model in load_models()}
@@ -259,92 +256,9 @@ def test_library_computes_the_frequencies_of_the_table(name: str) -> None:
             )
 
 
-def parameters(settings: Settings) -> dict[str, Any]:
-    """The values as transformers takes them."""
-    assert settings.scaling
-    assert settings.rotated
-    kind, factor, original, _, truncate = settings.scaling[:5]
-    rotated, width = settings.rotated
-    values: dict[str, Any] = {"rope_theta": settings.base, "rope_type": {"none": "default"}.get(kind, kind)}
-    if rotated < width:
-        values["partial_rotary_factor"] = rotated / width
-    if settings.spectrum == "fast":
-        values["rope_type"] = "proportional"
-    if kind != "none":
-        values["factor"] = factor
-    if original:
-        values["original_max_position_embeddings"] = original
-    if kind == "llama3":
-        values |= {"low_freq_factor": 1.0, "high_freq_factor": 4.0}
-    if kind == "yarn":
-        values["truncate"] = truncate
-    return values
-
-
-def released(model: Model) -> dict[str, Any]:
-    """The configuration's RoPE as in the released weights, and the width of a head."""
-    rotary = [kind for kind in model.attention if kind.encoding == "RoPE"]
-    values = [parameters(kind.released) for kind in rotary]
-    width = rotary[0].released.rotated and rotary[0].released.rotated[1]
-    mla = model.name in ("DeepSeek-V3", "DeepSeek-V3.2")
-    if mla or model.name == "Ministral 3":  # their scores are sharpened by another factor, after the rotation
-        values[0] |= {"mscale": 1.0, "mscale_all_dim": 1.0}
-    if mla:
-        del values[0]["partial_rotary_factor"]
-    if model.name == "Ministral 3":
-        values[0] |= {"llama_4_scaling_beta": 0.1}
-    named = isinstance(getattr(transformers, model.config)().rope_parameters.get("full_attention"), dict)
-    return {
-        "width": width if model.name not in ("Gemma 4",) else None,
-        "rope_parameters": dict(zip(("sliding_attention", "full_attention"), values, strict=True)) if named else values[0],
-    }
-
-
-def known(model: Model) -> bool:
-    settings = [kind.released for kind in model.attention if kind.encoding == "RoPE"]
-    return all(each.base and each.rotated and each.scaling and each.scaling.kind != "longrope" for each in settings)
-
-
-KNOWN = [name for name in DECODERS if name in ROTARY and known(MODELS[name])]
-
-
 def part_of(rotated: tuple[int, int] | None) -> bool:
     """Whether only a part of the channels rotates."""
     return rotated is not None and rotated[0] < rotated[1]
-
-
-def released_kinds(model: Model) -> frozenset[tuple[Any, ...]]:
-    """What the tests tell apart in the released values."""
-    every = [(kind.layout, kind.released) for kind in model.attention]
-    return frozenset((layout, of.spectrum, of.scaling and of.scaling.kind, part_of(of.rotated)) for layout, of in every)
-
-
-NEARBY = one_of_each({name: (name in SINGLE, released_kinds(MODELS[name])) for name in KNOWN})
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", KNOWN)
-def test_attention_with_released_values_is_the_package_s(name: str) -> None:
-    """In double precision at position 100,000, and in single precision at the beginning of a text."""
-    model = MODELS[name]
-    for double, positions in ((True, FAR), (False, NEAR)):
-        left_out = name in SINGLE if double else name not in NEARBY
-        if left_out:
-            continue
-        with doubled(double):
-            config = small(model.config, **released(model))
-            _, layers = run(config, positions, torch.float64 if double else torch.float32)
-        assert worst(model, "released", layers, positions) < (1e-4 if name in SINGLE else 1e-5)
-
-
-def test_single_precision_rounds_far_angles() -> None:
-    """Why the test above computes in double precision: at position 100,000, neighbouring float32 numbers are 1/128 apart."""
-    model = MODELS["Llama 3.1"]
-    _, layers = run(small(model.config, **released(model)), FAR, torch.float32)
-    assert 1e-4 < worst(model, "released", layers, FAR) < 0.1
-
-
-# ── what the small models don't show ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_sections_are_those_of_released_configurations() -> None:
@@ -469,35 +383,6 @@ def test_an_attention_layer_without_encoding_does_not_see_order(name: str) -> No
     llama = small("LlamaConfig")
     angles = part(llama, "RotaryEmbedding")(llama)(torch.zeros(1), torch.arange(7)[None])
     assert moved(llama, part(llama, "Attention"), position_embeddings=angles) > 1e-3
-
-
-def test_kimi_linear_stores_an_extra_key_and_does_not_rotate_it() -> None:
-    """With MLA, it's what all heads share; the page below chapter 10 says so."""
-    from transformers.models.kimi_linear.modeling_kimi_linear import KimiLinearAttention
-
-    torch.manual_seed(0)
-    config = small("KimiLinearConfig")
-    layer, x = KimiLinearAttention(config, layer_idx=3).eval(), torch.randn(1, 7, config.hidden_size)
-    cache = transformers.DynamicCache()
-    layer(x, attention_mask=None, past_key_values=cache)
-    stored, made = cache.layers[3].values, layer.kv_a_proj_with_mqa(x)
-    assert stored.shape == (1, 1, 7, 64)
-    torch.testing.assert_close(stored[:, 0], made[..., -64:])
-
-
-def test_layers_of_hybrid_models_are_counted_in_their_configurations() -> None:
-    whole = [4, 8, 12, 16, 20, 24, 27]  # Kimi Linear's released weights: the layers with attention, counted from 1
-    kimi = {"linear_attn_config": {"full_attn_layers": whole, "kda_layers": [n for n in range(1, 28) if n not in whole]}}
-    for name, which, changes in (
-        ("Kimi Linear", "default", {}),
-        ("Kimi Linear", "released", kimi),
-        ("Granite 4.0-H", "default", {}),
-    ):
-        model = find_model(name)
-        types = getattr(transformers, model.config)(**changes).layer_types
-        assert getattr(model.attention[0], which).layers == (types.count("full_attention"), len(types))
-        assert model.recurrent
-        assert getattr(model.recurrent, which) == (types.count("linear_attention"), len(types))
 
 
 def test_layers_without_rope_lengthen_queries_in_llama_4() -> None:
@@ -655,63 +540,9 @@ def test_frequencies_need_values_and_a_formula() -> None:
 # ── the tool ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *names: str) -> Path:
-    """A library with Llama, with these models, with a convolution, and with two more types of RoPE; and a copy of the table."""
-    code = (tool.library() / "modeling_rope_utils.py").read_text()
-    code = code.replace('    "linear": _compute', '    "spiral": None,\n    "linear": _compute')
-    (tmp_path / "modeling_rope_utils.py").write_text(code + "\n    def _validate_wavy_rope_parameters(self): ...\n")
-    for name in ("llama", *names, "conv"):
-        (tmp_path / "models" / name).mkdir(parents=True)
-        what = "Conv" if name == "conv" else "SomeAttention"
-        (tmp_path / "models" / name / f"modeling_{name}.py").write_text(f"class {what}(A):\n    pass\n")
-    (tmp_path / "models/llama/configuration_llama.py").write_text("class LlamaConfig(A):\n    pass\n")
-    stored = tmp_path / "models.json"
-    stored.write_bytes(tool.STORED.read_bytes())
-    monkeypatch.setattr(tool, "library", lambda: tmp_path)
-    monkeypatch.setattr(tool, "STORED", stored)
-    return stored
-
-
-def call(monkeypatch: pytest.MonkeyPatch, *options: str) -> int:
-    monkeypatch.setattr("sys.argv", ["models.py", *options])
-    return tool.main()
-
-
-def test_tool_reports_what_is_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """A model is new until it's in the table, as Llama is, or left out, as GPT-J is."""
-    copied(tmp_path, monkeypatch, "gptj", "nova")
-    assert call(monkeypatch) == 1
-    assert capsys.readouterr().out == "new type of RoPE: spiral\nnew type of RoPE: wavy\nnew model with attention: nova\n"
-
-
-def test_tool_wants_a_reason_for_each_model_that_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stored = copied(tmp_path, monkeypatch, "nova")
-    with pytest.raises(SystemExit, match=r"(?s)new model with attention: nova.*give a reason with --leave-out"):
-        call(monkeypatch, "--looked")
-    with pytest.raises(SystemExit, match="no model with attention in transformers: nowa"):
-        call(monkeypatch, "--leave-out", "a star", "nowa")
-    assert call(monkeypatch, "--leave-out", "a star", "nova") == 0
-    assert json.loads(stored.read_text())["look"]["left_out"]["a star"] == ["nova"]
-
-
-def test_tool_stores_the_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stored = copied(tmp_path, monkeypatch)
-    assert call(monkeypatch, "--looked") == 0
-    looked, before = json.loads(stored.read_text()), json.loads(Path("posenc_course/data/models.json").read_text())
-    assert {"spiral", "wavy", "yarn"} <= {*looked["look"]["rope_types"]}
-    assert looked["look"]["left_out"] == before["look"]["left_out"]
-    assert looked["models"] == before["models"]
-
-
 def test_every_model_is_in_the_table_or_left_out_once() -> None:
     found, table = tool.folders(tool.library()), tool.in_table(tool.library())
     left_out = [name for names in last_look().left_out.values() for name in names]
     assert len(table) >= 45
     assert Counter(left_out).most_common(1)[0][1] == 1
     assert {*left_out} == found - table
-
-
-def test_nothing_is_new(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert call(monkeypatch) == 0
-    assert capsys.readouterr().out == "nothing new\n"
-    assert last_look().version == transformers.__version__
