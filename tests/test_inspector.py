@@ -407,6 +407,16 @@ CAUSES: dict[str, tuple[dict[str, Any], tuple[int, int], list[str]]] = {
         (0, 0),
         ["35 pairs as they were, 0 between, 29 divided by 16"],
     ),
+    "a window that's null": (
+        {"model_type": "mistral", "rope_theta": 1e6, "sliding_window": None} | TWO,
+        (0, 0),
+        ["no window"],
+    ),
+    "layers that share their weights": (
+        {"model_type": "albert", "embedding_size": 64, "max_position_embeddings": 512} | ENCODER,
+        (0, 0),
+        ["all layers: learned table", "512 rows"],
+    ),
     "a part under another name": (
         {"model_type": "mystery", "thinker_config": {"text_config": TINY | {"rope_theta": 20_000}}},
         (0, 0),

@@ -96,9 +96,11 @@ function rowOf(config, whole, known) {
   const names = coded || !own(known.classes, kind) ? [...(Array.isArray(config.architectures) ? config.architectures : []).filter((name) => typeof name === "string"), kind] : [];
   let row = [...names, kind].map((name) => own(known.families, name)).find((found) => found && (names.length || found.as)) ?? own(known.classes, kind) ?? {};
   if (row.as) row = { ...known.classes[row.as], ...row };
+  // A key that's null says that there is nothing, whatever the class would take instead of a missing one.
+  row = { ...row, defaults: Object.fromEntries(Object.entries(row.defaults ?? {}).filter(([key]) => own(config, key) !== null)) };
   return coded && !row.source ? { ...row, reads: [...(row.reads ?? []), "position_embedding_type", "alibi"] } : row;
 }
-const isNamed = (row) => Object.keys(row).some((key) => key !== "reads");
+const isNamed = (row) => "name" in row;
 const unreadByClass = (row, known) => (row.reads ? known.by_class.filter((key) => !row.reads.includes(key)) : []);
 
 /** The values by their usual names, as the row of the model's type says. */
@@ -436,7 +438,7 @@ export function inspect(all, known, { name, length } = {}) {
   if (!isMap(all)) throw new Error(`it holds ${Array.isArray(all) ? "a list" : JSON.stringify(all)}: a configuration is a JSON object with keys`);
   const raw = textPart(all, known);
   const part = checked(raw, known);
-  const row = rowOf(part, all, known);
+  const row = rowOf(raw, all, known);
   const values = reading(part, row, known);
   const count = layersOf(values, known);
   const kinds = new Map();
@@ -487,7 +489,7 @@ export function inspectModel(name, known, { length } = {}) {
 export function reduced(all, known) {
   inspect(all, known);
   const raw = textPart(all, known);
-  const row = rowOf(checked(raw, known), all, known);
+  const row = rowOf(raw, all, known);
   const kept = [...unreadKeys(raw, row, known), ...Object.keys(row.keys ?? {}), ...Object.keys(row.says ?? {}), "seq_length", "use_dynamic_ntk"];
   const keep = (map, path) => Object.fromEntries(Object.entries(map).flatMap(([key, value]) => {
     const inner = isMap(value) && kept.some((name) => name.startsWith(`${path}${key}.`));

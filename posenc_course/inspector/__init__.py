@@ -60,7 +60,7 @@ def inspect(config: Mapping[str, Any], *, name: str = "", length: int | None = N
         raise ValueError(f"config must be a mapping, got {config!r}: give what is in a config.json")
     whole, part = config, text_part(config)
     stated = checked(part)
-    row = row_of(stated, whole)
+    row = row_of(part, whole)
     library, found, unprobed = _by_class(part, whole, run)
     values = _values(stated, row, library)
     number = number_of_layers(values)

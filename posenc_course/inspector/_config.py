@@ -208,6 +208,8 @@ def row_of(config: Mapping[str, Any], whole: Mapping[str, Any]) -> dict[str, Any
     row = next((families[name] for name in [*mine, kind] if name in families and (mine or "as" in families[name])), None)
     row = row or known["classes"].get(kind, {})
     row = known["classes"].get(row["as"], {}) | row if "as" in row else row
+    # A key that's null says that there is nothing, whatever the class would take instead of a missing one.
+    row = row | {"defaults": {key: value for key, value in row.get("defaults", {}).items() if config.get(key, ...) is not None}}
     if has_own_code(config, whole) and "source" not in row:  # its own code may read what the class doesn't
         row = row | {"reads": [*row.get("reads", ()), "position_embedding_type", "alibi"]}
     return row
@@ -236,7 +238,7 @@ def reading(config: Mapping[str, Any], row: Mapping[str, Any], library: Mapping[
     for group in ("layers", "heads", "hidden", "bases", "local_bases", "shares", "windows"):
         if any(name in given for name in names(group)) or (nested and group in ("bases", "local_bases", "shares")):
             defaults = {key: value for key, value in defaults.items() if key not in names(group)}
-    return checked(defaults | given) | {"_known": bool(row or library)}
+    return checked(defaults | given) | {"_known": bool(row.get("name") or library)}
 
 
 def unread_keys(config: Mapping[str, Any], row: Mapping[str, Any], path: str = "") -> list[str]:

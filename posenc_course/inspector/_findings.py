@@ -76,12 +76,12 @@ def _not_known(case: Case) -> Iterator[Finding]:
     kind = part.get("model_type")
     total = sum(each.count for each in case.kinds)
     if has_own_code(whole, part):
-        rules = f"what follows is read by the rules of {row['name']}" if row else "its rules aren't known here"
+        rules = f"what follows is read by the rules of {row['name']}" if "name" in row else "its rules aren't known here"
         yield _found("unknown", "own-code", f"the model brings its own code, which wasn't run: {rules}")
-    elif "gguf" in part and not row:
+    elif "gguf" in part and "name" not in row:
         text = f"llama.cpp may have rules for {kind} that aren't in the file: this is what the file says"
         yield _found("unknown", "not-known", text)
-    elif not (row or case.library):
+    elif not ("name" in row or case.library):
         text = f"nobody here knows the rules of model_type {kind!r}: its keys are read by their usual names"
         yield _found("unknown", "not-known", text.replace("model_type None", "a file without model_type"))
     unread = [key for key in unread_keys(part, row) if not case.library or key in case.library.unread or key not in part]
@@ -152,7 +152,7 @@ def _of_scaling(case: Case, rope: Mapping[str, Any]) -> Iterator[Finding]:
         if synonym and not all(alike(rope[key], factor) for factor in factors) and not has_own_code(case.whole, case.part):
             level = "wrong"
         else:
-            level = "note" if case.library or (case.row and key in _all_keys()) else "unknown"
+            level = "note" if case.library or ("name" in case.row and key in _all_keys()) else "unknown"
         yield _found(level, "unread-key", f"{key} isn't read for {kind}{'; attention_factor is' if synonym else ''}")
     if kind == "yarn":
         yield from _of_lengths(rope.get("factor"), rope.get("original_max_position_embeddings"), longest(case.part))

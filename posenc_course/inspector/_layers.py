@@ -157,7 +157,7 @@ def done(found: Probe, at: int, written: Knowledge, side: str = "") -> Knowledge
     whole = by_parts(found, side)
     if not any(each.width or each.rotation for each in found.layers.values()):
         return whole
-    did = found.layers.get(at)
+    did = found.layers.get(at) or (found.layers.get(-1) if max(found.layers) < 0 else None)  # some share one layer
     if did is None or not (did.width or did.rotation):
         return None
     size = getattr(found.config, "attention_chunk_size", None) or getattr(found.config, "sliding_window", None)

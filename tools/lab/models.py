@@ -150,7 +150,7 @@ def class_row(kind: str) -> dict[str, Any] | None:
         if narrow | {"rope_theta": 0} != wide | {"rope_theta": 0}:
             defaults["rope_parameters"] = {"sliding_attention": narrow, "full_attention": wide}
         else:
-            defaults["rope_theta"] = wide.get("rope_theta") or library.values.get("rope_theta")
+            defaults["rope_theta"] = wide.get("rope_theta") or library.values.get("rope_theta") or rotary[0].base
             defaults["partial_rotary_factor"] = wide.get("partial_rotary_factor")
             if narrow.get("rope_theta") != wide.get("rope_theta"):
                 defaults["rope_local_base_freq"] = narrow.get("rope_theta")
