@@ -12,7 +12,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import transformers
 
 from posenc_course.__main__ import main
 from posenc_course.inspector import (
@@ -27,12 +26,11 @@ from posenc_course.inspector import (
 )
 from posenc_course.inspector._config import rules, tables
 from posenc_course.inspector._layers import of_table
-from posenc_course.models import LayerKind, find_model, load_models
+from posenc_course.models import load_models
 from posenc_course.rope_scaling import dynamic_ntk
 from posenc_course.sinusoidal import frequencies
-from tests.commands import ROOT, WEEKLY, one_of_each
-from tests.test_models import OF_CLASS, part_of
-from tools.perturbed_rounding import Noise, Perturbed
+from tests.commands import ROOT, one_of_each
+from tests.test_models import part_of
 
 STORED = load_configurations()
 # Classes that can't be run with so few channels; their configurations are read only.
@@ -129,12 +127,6 @@ def test_the_last_channels_of_latent_attention_rotate_and_its_scores_have_a_fact
     assert "scores are multiplied by 1.874 in addition" in report.text()
 
 
-def test_layers_whose_last_digits_differ_are_of_one_kind() -> None:
-    with Perturbed(Noise(0)):
-        report = inspect(LLAMA, run=False)
-    assert [kind.count for kind in report.kinds] == [LLAMA["num_hidden_layers"]]
-
-
 def test_what_a_configuration_leaves_to_its_class_is_said_for_each_kind_of_layer() -> None:
     """Gemma 3's own file has no base, and its class stretches only the layers that see everything."""
     text = {"hidden_size": 2560, "num_hidden_layers": 34, "sliding_window": 1024, "model_type": "gemma3_text"}
@@ -145,49 +137,6 @@ def test_what_a_configuration_leaves_to_its_class_is_said_for_each_kind_of_layer
         assert [kind.known.stretch[0] for kind in (narrow, wide)] == ["none", "linear"]
         some = "10,000 in 29 of 34 layers (0, 1, 2, …) and 1,000,000 in 5 of 34 layers (5, 11, 17, …)"
         assert report.findings[0].text == f"no base is written down, and Gemma3TextModel takes {some}"
-
-
-# Whisper has two tables, Granite's class has no attention by default, and the others don't read texts or can't be run so small.
-SPECIAL = ("Whisper", "DeepSeek-V4", "Granite 4.0-H", "MiMo-V2-Flash")
-TABLE = [model.name for model in load_models() if model.config and model.purpose != "images" and model.name not in SPECIAL]
-
-
-def knowledge(kind: LayerKind) -> Knowledge:
-    """What the table says of a kind of layer, by default."""
-    default = kind.default
-    return Knowledge(
-        kind.encoding,
-        rotated=default.rotated,
-        layout=kind.layout,
-        frequencies=tuple(default.frequencies().tolist()) if kind.encoding == "RoPE" else (),
-        attention_factor=default.scaling.attention_factor if default.scaling else 1.0,
-        window=default.window,
-        rows=default.rows,
-        sinks=kind.sinks,
-    )
-
-
-def model_kind(name: str) -> tuple[Any, ...]:
-    model = find_model(name)
-    return model.purpose, bool(model.recurrent), kinds(map(knowledge, model.attention))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", one_of_each({name: model_kind(name) for name in TABLE}))
-def test_probe_finds_what_the_table_of_models_says(name: str) -> None:
-    """The table's defaults are tested against the classes in a different way, in test_models.py."""
-    model = find_model(name)
-    # By its defaults, the first class rotates, and the second one can't be built.
-    changes = OF_CLASS[model.config] if name in {"Olmo Hybrid", "Qwen3.8-Flash-Next"} else {}
-    report = inspect(getattr(transformers, model.config)(**changes).to_dict())
-    assert not report.unprobed, report.unprobed
-    found = sorted((kind.count, *essence(kind.known)) for kind in report.kinds)
-    expected = []
-    for kind in model.attention:
-        assert kind.default.layers
-        if kind.default.layers[0]:
-            expected.append((kind.default.layers[0], *essence(knowledge(kind))))
-    assert found == sorted(expected)
 
 
 def essence(knowledge: Knowledge) -> tuple[Any, ...]:
@@ -369,6 +318,12 @@ CAUSES: dict[str, tuple[dict[str, Any], tuple[int, int], list[str]]] = {
         | {"encoder_attention_heads": 2, "decoder_attention_heads": 2, "vocab_size": 128},
         (0, 0),
         ["takes texts of up to 1,024 tokens", "1,026 rows"],
+    ),
+    "a bias that a flag of its own chooses": (
+        ENCODER | {"model_type": "deberta-v2", "relative_attention": True, "position_buckets": 256, "pos_att_type": "p2c|c2p"}
+        | {"position_biased_input": False, "max_position_embeddings": 512},
+        (0, 0),
+        ["all layers: DeBERTa's bias, at the score [written]", "not: window", "not: table ends"],
     ),
     "an encoding that the class doesn't read": (
         TINY | {"position_embedding_type": "alibi"},
@@ -639,13 +594,6 @@ def test_a_damaged_configuration_ends_in_a_report_or_in_one_line() -> None:
     for words in refused:
         assert re.fullmatch(r".{,200}: (correct the configuration|give the config\.json of a model)", words)
     assert all(end.text() for end in ends if isinstance(end, Report))
-
-
-@pytest.mark.slow
-def test_a_class_does_what_it_likes_with_a_damaged_configuration() -> None:
-    reports = [end for seed in range(100 if WEEKLY else 50) if isinstance(end := read_or_refused(damaged(seed)), Report)]
-    assert all(report.text() for report in reports)
-    assert sum(not report.unprobed for report in reports) > 5
 
 
 # ── lengths ──────────────────────────────────────────────────────────────────────────────────────────────────────────────

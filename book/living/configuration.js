@@ -98,7 +98,7 @@ function rowOf(config, whole, known) {
   if (row.as) row = { ...known.classes[row.as], ...row };
   // A key that's null says that there is nothing, whatever the class would take instead of a missing one.
   row = { ...row, defaults: Object.fromEntries(Object.entries(row.defaults ?? {}).filter(([key]) => own(config, key) !== null)) };
-  return coded && !row.source ? { ...row, reads: [...(row.reads ?? []), "position_embedding_type", "alibi"] } : row;
+  return coded && row.reads && !row.source ? { ...row, reads: [...row.reads, "position_embedding_type", "alibi"] } : row;
 }
 const isNamed = (row) => "name" in row;
 const unreadByClass = (row, known) => (row.reads ? known.by_class.filter((key) => !row.reads.includes(key)) : []);
@@ -193,14 +193,16 @@ function written(config, row, at, known) {
   const wide = known.names.wide.includes(type);
   const both = config.local_attention; // half of it on each side, and the query's own token
   const window = wide || config.use_sliding_window === false ? 0 : first([config], known.names.windows) ?? (both ? both + 1 : 0);
-  const plain = { ...NOTHING, window };
+  const plain = { ...NOTHING, window: window || (row.blind ? null : 0) }; // of some classes, nobody could see it
   const named = (config.position_embedding_type ?? "").toLowerCase();
   if (named === "nope" || type === "cross_attention" || turnedOff(config, row, at, type)) return { ...plain, encoding: "none" };
   if (config.alibi || named === "alibi") return { ...plain, encoding: "ALiBi" };
   const buckets = config.relative_attention_num_buckets;
   if (buckets) return { ...plain, encoding: "T5's bias", rows: buckets };
   let encodings = row.encodings ?? [];
-  for (const [key, byValue] of Object.entries(row.by_value ?? {})) encodings = own(byValue, String(config[key])) ? [byValue[String(config[key])]] : [];
+  for (const [key, byValue] of Object.entries(row.by_value ?? {})) {
+    if (key in config) encodings = [own(byValue, String(config[key]).toLowerCase())].filter(Boolean);
+  }
   const [parameters, theirs] = ropeOf(config, type, known);
   const base = config.layer_rope_theta?.[at] ?? theirs;
   const byName = /^(rot|rope)/.test(named);
@@ -543,7 +545,7 @@ function verdict({ trained, limit, kinds, limits: at }) {
 export function described(kind, report) {
   const { known } = kind;
   const total = Math.max(report.layers, report.kinds.reduce((sum, { count }) => sum + count, 0));
-  const door = { RoPE: "query and key", ALiBi: "score", "T5's bias": "score", "Inkling's bias": "score", none: "" }[known.encoding ?? "none"] ?? "embedding";
+  const door = /bias$/.test(known.encoding) ? "score" : { RoPE: "query and key", ALiBi: "score", none: "" }[known.encoding ?? "none"] ?? "embedding";
   const what = { null: "encoding", none: "no encoding" }[known.encoding] ?? known.encoding;
   const lines = [`${named(kind, total)}: ${what}` + (door && `, at the ${door}`) + ` [${known.encoding === null ? "not known" : "written"}]`];
   if (known.encoding === "RoPE") lines.push(rotationWords(known), ...pairWords(known, report));

@@ -210,8 +210,8 @@ def row_of(config: Mapping[str, Any], whole: Mapping[str, Any]) -> dict[str, Any
     row = known["classes"].get(row["as"], {}) | row if "as" in row else row
     # A key that's null says that there is nothing, whatever the class would take instead of a missing one.
     row = row | {"defaults": {key: value for key, value in row.get("defaults", {}).items() if config.get(key, ...) is not None}}
-    if has_own_code(config, whole) and "source" not in row:  # its own code may read what the class doesn't
-        row = row | {"reads": [*row.get("reads", ()), "position_embedding_type", "alibi"]}
+    if has_own_code(config, whole) and "reads" in row and "source" not in row:  # its own code may read what the class doesn't
+        row = row | {"reads": [*row["reads"], "position_embedding_type", "alibi"]}
     return row
 
 

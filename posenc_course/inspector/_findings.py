@@ -84,9 +84,12 @@ def _not_known(case: Case) -> Iterator[Finding]:
     elif not ("name" in row or case.library):
         text = f"nobody here knows the rules of model_type {kind!r}: its keys are read by their usual names"
         yield _found("unknown", "not-known", text.replace("model_type None", "a file without model_type"))
-    unread = [key for key in unread_keys(part, row) if not case.library or key in case.library.unread or key not in part]
+    unread = unread_keys(part, row)
+    if case.found and case.library:  # what the class reads, it has done
+        unread = [key for key in unread if key in case.library.unread or key not in part]
     own = has_own_code(whole, part) or not (case.library or "reads" in row)
-    open_ones = [key for key in unread if own or (not case.library and key in row.get("also", ()))]
+    reads = {*row.get("also", ())} if not case.library else {key for key in unread if key in part} - {*case.library.unread}
+    open_ones = [key for key in unread if own or (not case.found and key in reads)]
     if open_ones:
         yield _found("unknown", "unread", f"what looks like positions isn't read here: {', '.join(open_ones)}")
     others = [key for key in unread if key not in open_ones]

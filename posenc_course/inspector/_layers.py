@@ -119,7 +119,7 @@ def written(config: Mapping[str, Any], row: Mapping[str, Any], at: int) -> Knowl
     kind = type_of(config, row, at)
     if kind in names("no_attention"):
         return None
-    window = window_of(config, kind)
+    window = window_of(config, kind) or (None if row.get("blind") else 0)  # of some classes, nobody could see it
     named = config.get("position_embedding_type", "").lower()
     rows = longest(config)
     if named == "nope" or kind == "cross_attention" or turned_off(config, row, at, kind):
@@ -130,7 +130,8 @@ def written(config: Mapping[str, Any], row: Mapping[str, Any], at: int) -> Knowl
         return Knowledge("T5's bias", rows=config["relative_attention_num_buckets"], window=window)
     encodings = row.get("encodings", [])
     for key, by_value in row.get("by_value", {}).items():
-        encodings = [by_value[str(config[key])]] if str(config.get(key)) in by_value else []
+        if key in config:
+            encodings = [by_value[str(config[key]).lower()]] if str(config[key]).lower() in by_value else []
     settings = rope_settings(config, at, kind)
     by_name = named.startswith(("rot", "rope"))
     if by_name and not settings:

@@ -116,8 +116,9 @@ def _lines(report: Report) -> Iterator[str]:
 def _of_kind(kind: Kind, report: Report) -> Iterator[str]:
     known = kind.known
     total = max(report.layers, sum(each.count for each in report.kinds))
-    doors = {"RoPE": "query and key", "ALiBi": "score", "T5's bias": "score", "Inkling's bias": "score", "none": ""}
-    door = doors.get(known.encoding or "none", "embedding")
+    doors = {"RoPE": "query and key", "ALiBi": "score", "none": ""}
+    encoding = known.encoding or "none"
+    door = "score" if encoding.endswith("bias") else doors.get(encoding, "embedding")
     what = {None: "encoding", "none": "no encoding"}.get(known.encoding, str(known.encoding))
     yield f"{which(kind, total)}: {what}" + (f", at the {door}" if door else "") + f" [{kind.evidence}]"
     if known.encoding == "RoPE":

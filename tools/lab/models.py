@@ -168,6 +168,7 @@ def class_row(kind: str) -> dict[str, Any] | None:
     rows = [known.rows for known in layers.values() if known.encoding == "learned table" and known.rows]
     if rows and getattr(asked, "max_position_embeddings", None):
         row["more_rows"] = rows[0] - asked.max_position_embeddings
+    row["blind"] = "eager_attention_forward" not in code
     row["also"] = sorted(names_in(code) - {*rules()})
     row["defaults"] = {key: value for key, value in defaults.items() if value is not None}
     row = {key: value for key, value in row.items() if value not in (None, [], {}, 0)}
