@@ -372,6 +372,13 @@ CAUSES: dict[str, tuple[dict[str, Any], tuple[int, int], list[str]]] = {
         (0, 0),
         ["all layers: learned table", "512 rows"],
     ),
+    "a ramp that begins where it ends": (
+        TINY | {"max_position_embeddings": 131_072}
+        | {"rope_scaling": {"type": "yarn", "factor": 32.0, "beta_fast": 1, "beta_slow": 1}
+        | {"original_max_position_embeddings": 4096}},
+        (0, 0),
+        ["stretched: yarn, by 32", "queries and keys times 1.347"],
+    ),
     "a part under another name": (
         {"model_type": "mystery", "thinker_config": {"text_config": TINY | {"rope_theta": 20_000}}},
         (0, 0),
@@ -549,7 +556,7 @@ UNREADABLE = {
     "rope_parameters.full_attention must be an object": {"rope_parameters": {"full_attention": 1, "sliding_attention": {}}},
     "layer_rope_theta[0] must be 0 or a number from 2": {"layer_rope_theta": [-1]},
     "sliding_window_pattern must be a string or a whole number from 1": {"sliding_window_pattern": []},
-    "beta_slow must be less than beta_fast, got 40 and 32": {"rope_scaling": {"type": "yarn", "factor": 4, "beta_slow": 40}},
+    "beta_slow must be at most beta_fast, got 40 and 32": {"rope_scaling": {"type": "yarn", "factor": 4, "beta_slow": 40}},
     "200 channels can't rotate in a head that has 128": {"rotary_dim": 200, "model_type": "mystery"},
     "must be at least original_max_position_embeddings, 262,144": {
         "rope_scaling": {"type": "yarn", "original_max_position_embeddings": 262_144}

@@ -249,7 +249,7 @@ function rope(config, parameters, base, wide, known) {
   const length = kind === "dynamic" ? longest : original || (kind === "linear" ? null : longest);
   /** @type {Stretch} */
   const stretch = plain ? NOTHING.stretch : [kind, factor || 1, length];
-  const turns = kind === "llama3" ? turnsOf(parameters, { low_freq_factor: 1, high_freq_factor: 4 }, true)
+  const turns = kind === "llama3" ? turnsOf(parameters, { low_freq_factor: 1, high_freq_factor: 4 })
     : kind === "yarn" ? turnsOf(parameters, { beta_slow: 1, beta_fast: 32 }) : null;
   /** @type {Partial<Layer>} */
   const found = { encoding: "RoPE", base, rotated: rotated && width ? [rotated, width] : null, stretch };
@@ -281,9 +281,9 @@ function rope(config, parameters, base, wide, known) {
 }
 
 /** Between how many rotations a stretching blends. */
-function turnsOf(parameters, defaults, equal = false) {
+function turnsOf(parameters, defaults) {
   const [[low, slow], [high, fast]] = Object.entries(defaults).map(([name, value]) => [name, parameters[name] ?? value]);
-  if (slow > fast || (slow === fast && !equal)) throw wrong(`${low} must be less than ${high}, got ${short(slow)} and ${short(fast)}`);
+  if (slow > fast) throw wrong(`${low} must be at most ${high}, got ${short(slow)} and ${short(fast)}`);
   return { slow, fast };
 }
 

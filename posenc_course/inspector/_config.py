@@ -416,9 +416,9 @@ def _scaling(config: Mapping[str, Any], kind: str, parameters: Mapping[str, Any]
     length = most if kind == "dynamic" else original or (None if kind == "linear" else most)
     turns = divisors = None
     if kind == "llama3":
-        turns = _turns(parameters, equal=True, low_freq_factor=1.0, high_freq_factor=4.0)
+        turns = _turns(parameters, low_freq_factor=1.0, high_freq_factor=4.0)
     elif kind == "yarn":
-        turns = _turns(parameters, equal=False, beta_slow=1.0, beta_fast=32.0)
+        turns = _turns(parameters, beta_slow=1.0, beta_fast=32.0)
         attention = attention or _yarn_factor(factor, parameters)
     elif kind == "longrope":
         divisors = tuple(parameters.get("short_factor", ())), tuple(parameters.get("long_factor", ()))
@@ -430,11 +430,11 @@ def _scaling(config: Mapping[str, Any], kind: str, parameters: Mapping[str, Any]
     return Scaling(kind, factor, length, attention or 1.0, parameters.get("truncate", True), turns, divisors)
 
 
-def _turns(parameters: Mapping[str, Any], *, equal: bool, **defaults: float) -> tuple[float, float]:
+def _turns(parameters: Mapping[str, Any], **defaults: float) -> tuple[float, float]:
     """Between how many rotations a stretching blends."""
     (low, slow), (high, fast) = ((name, parameters.get(name, default)) for name, default in defaults.items())
-    if slow > fast or (slow == fast and not equal):
-        raise _wrong(f"{low} must be less than {high}, got {slow:g} and {fast:g}")
+    if slow > fast:
+        raise _wrong(f"{low} must be at most {high}, got {slow:g} and {fast:g}")
     return slow, fast
 
 
