@@ -93,6 +93,10 @@ ONE = "my_half([3.0]), for a single number,"
             "Your function is right in 1 of 2 cases, but not for: a table. my_half(x of shape (3, 2)), for a table, is "
             "wrong in 5 of 6 numbers: at [0, 0] it gives -1, but it should give -0.5. `checks.last()` returns these arguments.",
         ),
+        (
+            lambda x: x / 2 + 4e-4,
+            f"Every number is 0.0004 too large. {ONE} is wrong in 1 of 1 numbers: at [0] it gives 1.5004, but it should give 1.5.",
+        ),
         (lambda x: None, f"Not tried yet: {ONE} returned None. Is a `return` missing?"),
         (
             lambda x: None if x.ndim > 1 else x / 2,
