@@ -95,7 +95,8 @@ ONE = "my_half([3.0]), for a single number,"
         ),
         (
             lambda x: x / 2 + 4e-4,
-            f"Every number is 0.0004 too large. {ONE} is wrong in 1 of 1 numbers: at [0] it gives 1.5004, but it should give 1.5.",
+            f"Every number is 0.0004 too large. {ONE} is wrong in 1 of 1 numbers: at [0] it gives 1.5004, but it should give "
+            "1.5.",
         ),
         (lambda x: None, f"Not tried yet: {ONE} returned None. Is a `return` missing?"),
         (
