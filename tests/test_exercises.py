@@ -89,7 +89,7 @@ def _the_package_may_answer(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def _answers_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_sandbox, "threading", SimpleNamespace(Thread=Here))
+    monkeypatch.setattr(_sandbox, "threading", SimpleNamespace(**vars(threading) | {"Thread": Here}))
 
 
 def verdict(check: str, seed: int, answer: Any) -> str:
