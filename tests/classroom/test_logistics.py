@@ -15,9 +15,9 @@ import pytest
 import torch
 from nbgrader.api import Gradebook  # type: ignore[import-untyped]
 
-from tests import pages
 from tests.classroom.course import ASSIGNMENT, Notebook, Shell, blocks, commands, empty, exercises, hand_in, right, wrong
 from tests.commands import ROOT
+from tests.pages import pages
 from tools.teaching.hand_back import pack
 
 __all__ = ["exercises"]  # a fixture

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.pages import CHAPTERS, Notebook, code_cells, read
+from tests.pages.pages import CHAPTERS, Notebook, code_cells, read
 
 pytestmark = pytest.mark.slow
 

@@ -12,7 +12,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Download, Locator, Page
 
 from tests.commands import WEEKLY
-from tests.living import open_in, placed
+from tests.figures.living import open_in, placed
 from tests.site.built import Site, barriers, open_alone, parsed, served
 
 SVG = "{http://www.w3.org/2000/svg}"

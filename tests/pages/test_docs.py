@@ -11,8 +11,8 @@ import sys
 import pytest
 
 from posenc_course.schemes import PositionScheme
-from tests import pages
 from tests.commands import ROOT, run
+from tests.pages import pages
 
 
 def public_modules() -> list[str]:

@@ -13,10 +13,10 @@ from playwright.sync_api import Browser, Locator, Page
 
 from posenc_course.inspector import Report, inspect, inspect_model, pairs
 from posenc_course.models import load_models
-from tests.living import FIGURES, on_a_phone
+from tests.figures.living import FIGURES, on_a_phone
+from tests.figures.test_living_engine import folder, page
+from tests.porting.test_inspector import BROKEN, CAUSES, LLAMA, QWEN, SPELLINGS, STORED, damaged, read_or_refused
 from tests.site.built import Site
-from tests.test_inspector import BROKEN, CAUSES, LLAMA, QWEN, SPELLINGS, STORED, damaged, read_or_refused
-from tests.test_living_engine import folder, page
 
 __all__ = ["folder", "page"]
 PLAIN = "fig-inspector"

@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.commands import ROOT
-from tests.living import FIGURES
-from tests.pages import NUMBER, lines_of, printed, value
+from tests.figures.living import FIGURES
+from tests.pages.pages import NUMBER, lines_of, printed, value
 from tests.site.built import Site, open_alone
 
 PAGE = "book/eight.html"

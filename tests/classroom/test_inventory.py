@@ -18,7 +18,7 @@ from posenc_course.geometry import distance, similarity
 from posenc_course.rope import apply_rope, layout_permutation, rope_tables
 from posenc_course.rope_scaling import ntk_aware
 from posenc_course.sinusoidal import frequencies, sinusoidal_table
-from tests.pages import TEXTS
+from tests.pages.pages import TEXTS
 from tests.tensors import normal
 from tools.teaching.quizzes import Question, quizzes
 

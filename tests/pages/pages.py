@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import nbformat
 from nbformat.v4.rwbase import rejoin_lines
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 BOOK = ROOT / "book"
 # Reference pages and chapters by their names, the pages below chapters as deeper/01_order.
 NOTEBOOKS = {

@@ -6,8 +6,8 @@ from playwright.sync_api import Browser, Page
 
 from posenc_course.experiment import load_results
 from posenc_course.experiment.corpus import DATA
-from tests.living import FIGURES, STATE, alone, on_a_phone, open_in, phone
-from tests.recited import wrong
+from tests.experiment.recited import wrong
+from tests.figures.living import FIGURES, STATE, alone, on_a_phone, open_in, phone
 from tests.site.built import BUSY, Site
 from tools.book.browser import DRAWN
 

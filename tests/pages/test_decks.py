@@ -11,8 +11,8 @@ import pytest
 from bs4 import Tag
 from playwright.sync_api import ElementHandle, Page
 
-from tests import pages
 from tests.commands import ROOT, WEEKLY
+from tests.pages import pages
 from tests.site.built import AXE, WCAG, Scheme, Site, open_alone, violations
 
 PLANS = "".join((ROOT / f"book/teaching/{page}.md").read_text(encoding="utf-8") for page in ("next_week", "plans"))

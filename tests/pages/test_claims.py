@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 CLAIMS = [f"{source}{n}" for source, count in {"A": 11, "B": 11, "C": 10, "D": 16}.items() for n in range(1, count + 1)]
 VERDICTS = {"holds": "●", "holds within limits": "◐", "fails": "○"}
 

@@ -24,7 +24,7 @@ from posenc_course.schemes import PositionScheme
 from posenc_course.sinusoidal import SinusoidalPositions, frequencies, sinusoidal_table
 from posenc_course.temperature import log_factor
 from posenc_course.transformer import Decoder
-from tests.living import chosen, numbers, press, recorded, says, started
+from tests.figures.living import chosen, numbers, press, recorded, says, started
 from tests.site.built import Site
 from tools.sphinx import living_data
 

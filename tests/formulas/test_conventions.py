@@ -28,7 +28,7 @@ from posenc_course.schemes import PositionScheme
 from posenc_course.sinusoidal import SinusoidalPositions, frequencies, sinusoidal_table
 from posenc_course.transformer import Decoder, Encoder
 
-PAGE = Path(__file__).resolve().parent.parent / "book" / "reference" / "conventions.ipynb"
+PAGE = Path(__file__).resolve().parents[2] / "book" / "reference" / "conventions.ipynb"
 LENGTH = 2048
 HEADS = 3  # where their number changes nothing
 Settings = dict[str, Any]

@@ -7,7 +7,7 @@ from posenc_course.experiment import changed, load_model, load_results
 from posenc_course.experiment.corpus import DATA
 from posenc_course.experiment.recital import NUMBERS, PROMPT, STARTS, evaluate_recital, write
 from posenc_course.experiment.recital import recital as recited
-from tests.recited import again, wrong
+from tests.experiment.recited import again, wrong
 from tools.lab.studies import recital
 
 STORED = load_results(DATA / "recite.json")

@@ -18,8 +18,8 @@ from posenc_course.attention import Cache, attention, causal_mask
 from posenc_course.experiment import load_corpus
 from posenc_course.llama import Llama, load_llama, released_weights
 from posenc_course.rope import RotaryPositions, convert_projection, rope_tables
+from tests.formulas.test_llama import peer
 from tests.tensors import normal
-from tests.test_llama import peer
 from tools.lab.released import heads, lengths, reading
 from tools.lab.released.__main__ import GROUPS, TOKENS, main
 from tools.lab.released.reading import FOLDER

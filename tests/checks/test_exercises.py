@@ -20,11 +20,11 @@ from nbgrader.nbgraderformat import MetadataValidator  # type: ignore[import-unt
 from posenc_course.checks import _exercise, _sandbox
 from posenc_course.checks._exercise import Exercise
 from tests.answers import CHECKS, RIGHT, SEEN, UNSEEN, WRONG, Bank
+from tests.checks.mutants import mutants, other_arguments
 from tests.commands import WEEKLY
-from tests.mutants import mutants, other_arguments
-from tests.pages import CHAPTERS
+from tests.pages.pages import CHAPTERS
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 EXERCISES = ROOT / "exercises"
 SOURCES = {path.stem: path for path in sorted((EXERCISES / "source").rglob("*.ipynb"))}
 

@@ -1,6 +1,6 @@
 """Rules for what the pages say: numbers, ties, quizzes, links and citations agree with output lines and sources.
 
-Each rule takes a page and yields its problems, each with a remedy. tests/test_prose.py applies the rules.
+Each rule takes a page and yields its problems, each with a remedy. tests/pages/test_prose.py applies the rules.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from pybtex.database import BibliographyData, parse_file  # type: ignore[import-untyped]
 
-from tests.pages import (
+from tests.pages.pages import (
     BOOK,
     NOTEBOOKS,
     NUMBER,
@@ -143,7 +143,7 @@ def in_code(number: str, literals: frozenset[float]) -> bool:
     return size in literals or ("." not in number and size + 1 in literals)
 
 
-# The table whose rows tests/test_conventions.py compares with models.
+# The table whose rows tests/formulas/test_conventions.py compares with models.
 PUT_TO_MODELS = "| Implementation |"
 
 

@@ -30,7 +30,7 @@ from posenc_course.models import load_models
 from posenc_course.rope_scaling import dynamic_ntk
 from posenc_course.sinusoidal import frequencies
 from tests.commands import ROOT, one_of_each
-from tests.test_models import part_of
+from tests.formulas.test_models import part_of
 
 STORED = load_configurations()
 # Classes that can't be run with so few channels; their configurations are read only.

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 import nbformat
 import pytest
 
-from tests.pages import (
+from tests.pages.pages import (
     CHAPTERS,
     DEEPER,
     ITEM,
@@ -268,6 +268,6 @@ def test_ignored_cells_are_few_and_counted() -> None:
         name: counted.get(name, 0) for name in counted | IGNORED_CELLS if counted.get(name, 0) != IGNORED_CELLS.get(name, 0)
     }
     assert not differ, (
-        f"cells tagged nbval-ignore-output: {differ}, and IGNORED_CELLS in tests/test_notebooks.py allows another number: "
+        f"cells tagged nbval-ignore-output: {differ}, and IGNORED_CELLS in test_notebooks.py allows another number: "
         "take the tag away and print rounded numbers, or, for live training, change the table"
     )

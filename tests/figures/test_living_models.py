@@ -22,8 +22,8 @@ from posenc_course.rope_scaling import llama3, ntk_aware, position_interpolation
 from posenc_course.schemes import PositionScheme
 from posenc_course.sinusoidal import frequencies
 from posenc_course.transformer import Decoder
-from tests.living import chosen, started
-from tests.recited import again, wrong
+from tests.experiment.recited import again, wrong
+from tests.figures.living import chosen, started
 from tests.site.built import Site
 
 

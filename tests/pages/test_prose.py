@@ -1,4 +1,4 @@
-"""The rules of tests/prose.py, held against the pages; below, a page is broken in four ways, to show that rules report."""
+"""The rules of prose.py, held against the pages; below, a page is broken in four ways, to show that rules report."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from tests import pages, prose
-from tests.pages import BOOK
-from tests.prose import PAGES, RULES, Rule, bibliography, page_named
+from tests.pages import pages, prose
+from tests.pages.pages import BOOK
+from tests.pages.prose import PAGES, RULES, Rule, bibliography, page_named
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)

@@ -14,8 +14,8 @@ from zipfile import ZipFile
 import pytest
 from bs4 import BeautifulSoup
 
-from tests.pages import BOOK, CHAPTERS, TEXTS
-from tests.prose import options, page_named
+from tests.pages.pages import BOOK, CHAPTERS, TEXTS
+from tests.pages.prose import options, page_named
 from tools.teaching.quizzes import main, moodle, qti, quizzes
 
 

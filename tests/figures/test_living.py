@@ -15,7 +15,7 @@ from playwright.sync_api import TimeoutError as TooSlow
 from posenc_course.plotting import COLORS
 from posenc_course.transformer import Decoder
 from tests.commands import ROOT
-from tests.living import FIGURES, close, home, living, numbers, on_a_phone, recorded, settle, started
+from tests.figures.living import FIGURES, close, home, living, numbers, on_a_phone, recorded, settle, started
 from tests.site.built import Site
 from tools.book.browser import DRAWN
 

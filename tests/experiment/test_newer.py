@@ -5,7 +5,7 @@ import tomllib
 
 import pytest
 
-from tests.pages import BOOK, NOTEBOOKS, markdown, printed, read
+from tests.pages.pages import BOOK, NOTEBOOKS, markdown, printed, read
 
 SIGNS = "●◐○–"  # of holds or right, in part, fails or wrong, and not tested
 PREDICTIONS = tomllib.loads((BOOK / "predictions.toml").read_text("utf-8"))

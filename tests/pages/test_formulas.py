@@ -24,8 +24,8 @@ from posenc_course.rope import apply_rope, rope_tables
 from posenc_course.rope_scaling import llama3, ntk_aware, position_interpolation, yarn_attention_factor
 from posenc_course.sinusoidal import frequencies, sinusoidal_table
 from posenc_course.temperature import llama4_factor, log_factor
-from tests import latex, pages
-from tests.latex import Names
+from tests.pages import latex, pages
+from tests.pages.latex import Names
 
 RANDOM = np.random.default_rng(0)
 D = 8
