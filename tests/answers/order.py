@@ -97,15 +97,6 @@ def kind_swapped_words(f: Layer, x: Tensor) -> str:
     return {"equivariant": "invariant", "invariant": "equivariant", "neither": "neither"}[kind_many(f, x)]
 
 
-@wrong("order.kind", "You never say 'invariant'", blind=True)
-def kind_never_invariant(f: Layer, x: Tensor) -> str:
-    p = permuted(x)
-    y = f(x)
-    if y.shape != x.shape:
-        return "neither"
-    return "equivariant" if torch.allclose(f(x[p]), y[p], atol=1e-5) else "neither"
-
-
 @wrong("order.kind", "by the shape", blind=True)
 def kind_by_shape(f: Layer, x: Tensor) -> str:
     return "equivariant" if f(x).shape == x.shape else "invariant"
@@ -169,25 +160,27 @@ def sees_numpy(f: Layer, x: Tensor) -> Any:
     return np.stack(columns, axis=1)
 
 
-@right("order.who_sees_whom")
-def sees_exact(f: Layer, x: Tensor) -> Tensor:
+Change = Callable[[Tensor], Tensor]
+Compare = Callable[[Tensor, Tensor], Tensor]
+
+
+def other(token: Tensor) -> Tensor:
+    return token + torch.randn_like(token)
+
+
+def sees(f: Layer, x: Tensor, change: Change = other, differ: Compare = lambda a, b: (a != b).any(dim=-1)) -> Tensor:
+    """Which rows differ when one token after another is changed in a copy."""
     table = torch.zeros(len(x), len(x), dtype=torch.bool)
     for n in range(len(x)):
-        other = x.clone()
-        other[n] = torch.randn_like(x[n]) * 3
-        table[:, n] = (f(other) != f(x)).any(dim=-1)
+        changed = x.clone()
+        changed[n] = change(x[n])
+        table[:, n] = differ(f(changed), f(x))
     return table
 
 
-@wrong("order.who_sees_whom", "You return 0 whatever", blind=True)
-def sees_no_copy(f: Layer, x: Tensor) -> Tensor:
-    table = torch.zeros(len(x), len(x), dtype=torch.bool)
-    keep = x.clone()
-    for n in range(len(keep)):
-        y = keep
-        y[n] = y[n] + 1.5
-        table[:, n] = (f(y) != f(keep)).any(dim=-1)
-    return table
+@right("order.who_sees_whom")
+def sees_exact(f: Layer, x: Tensor) -> Tensor:
+    return sees(f, x, lambda token: torch.randn_like(token) * 3)
 
 
 @wrong("order.who_sees_whom", "leave each token changed", blind=True)
@@ -202,38 +195,22 @@ def sees_never_put_back(f: Layer, x: Tensor) -> Tensor:
 
 @wrong("order.who_sees_whom", "zero already", blind=True)
 def sees_zeroed(f: Layer, x: Tensor) -> Tensor:
-    table = torch.zeros(len(x), len(x), dtype=torch.bool)
-    for n in range(len(x)):
-        y = x.clone()
-        y[n] = 0
-        table[:, n] = (f(y) - f(x)).abs().amax(dim=-1) > 1e-7
-    return table
+    return sees(f, x, torch.zeros_like)
 
 
 @wrong("order.who_sees_whom", "only one number of each row", blind=True)
 def sees_first_number(f: Layer, x: Tensor) -> Tensor:
-    table = torch.zeros(len(x), len(x), dtype=torch.bool)
-    for n in range(len(x)):
-        y = x.clone()
-        y[n] += torch.randn_like(x[n])
-        table[:, n] = (f(y) - f(x))[:, 0].abs() > 1e-7
-    return table
+    return sees(f, x, differ=lambda a, b: (a != b)[:, 0])
 
 
 @wrong("order.who_sees_whom", "that every number of a row changes", blind=True)
 def sees_all_numbers(f: Layer, x: Tensor) -> Tensor:
-    table = torch.zeros(len(x), len(x), dtype=torch.bool)
-    for n in range(len(x)):
-        y = x.clone()
-        y[n] += torch.randn_like(x[n])
-        table[:, n] = (f(y) != f(x)).all(dim=-1)
-    return table
+    return sees(f, x, differ=lambda a, b: (a != b).all(dim=-1))
 
 
 @wrong("order.who_sees_whom", "add the same number")
 def sees_plus_one(f: Layer, x: Tensor) -> Tensor:
-    changed = [f(torch.where(torch.arange(len(x))[:, None] == n, x + 1, x)) for n in range(len(x))]
-    return torch.stack([((y - f(x)).abs() > 1e-7).any(dim=1) for y in changed], dim=1)
+    return sees(f, x, lambda token: token + 1, lambda a, b: (a - b).abs().amax(dim=1) > 1e-7)
 
 
 @wrong("order.who_sees_whom", "Change x and call f again", blind=True)

@@ -62,13 +62,6 @@ def offset_the_fastest_clock_rounded(a: Any, b: Any) -> Any:
     return round(turned(a, b)[0].item())
 
 
-@wrong("pendulums.offset", "near position 123 million")
-def looked_up(row_m: Tensor, row_n: Tensor) -> int:
-    table = sinusoidal_table(torch.arange(3000), len(row_m))
-    m, n = (int((table - row).norm(dim=1).argmin()) for row in (row_m, row_n))
-    return m - n
-
-
 @wrong("pendulums.offset", "off by a full turn")
 def offset_unwrapped(a: Tensor, b: Tensor) -> Any:
     return round(read(hands(a) - hands(b), frequencies(len(a))))

@@ -134,14 +134,6 @@ def offset_between_slowest_clock(m: Any, n: Any, omega: Tensor, limit: int) -> A
     return round(float(phases(m, n)[i := int(omega.argmin())].angle() / omega[i]))
 
 
-@wrong("shift.offset_between", None, blind=True)
-def offset_within_a_tenth(row_m: Tensor, row_n: Tensor, omega: Tensor, limit: int) -> int:
-    for k in range(-limit, limit + 1):
-        if (shift_exponential(k, omega) @ row_n - row_m).abs().max() < 0.05:
-            return k
-    return 0
-
-
 @wrong("shift.offset_between", "take the mean", blind=True)
 def offset_between_mean_over_the_clocks(m: Any, n: Any, omega: Tensor, L: Any) -> Any:
     return round(float((phases(m, n).angle() / omega).mean()))

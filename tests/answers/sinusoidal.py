@@ -48,11 +48,6 @@ def table_divided_by_d_2_1(positions: Tensor, d_model: int) -> Any:
     return two_loops(lambda m, c, d: m / 10_000 ** (c // 2 / (d // 2 - 1)))(positions, d_model)
 
 
-@wrong("sinusoidal.table", None)
-def table_positions_scaled(m: Any, d: Any) -> Any:
-    return sinusoidal_table(m / 12, d)
-
-
 @wrong("sinusoidal.table", "`range(len(positions))`")
 def table_one_position_for_another(m: Any, d: Any) -> Any:
     return sinusoidal_table(range(len(m)), d)
