@@ -60,29 +60,11 @@ def test_figure_has_a_page_that_says_where_it_is_from(site: Site, name: str) -> 
     assert "CC BY 4.0" in source.get_text()
 
 
-def test_no_other_page_is_embedded(site: Site) -> None:
-    assert {path.stem for path in (site.html / "embed").iterdir()} == {*FIGURES}
-
-
 @pytest.mark.parametrize("name", OPENED)
 def test_page_of_a_figure_has_no_barriers(shared: tuple[Page, list[str]], site: Site, name: str) -> None:
     tab = open_alone(shared, site.address(f"embed/{name}.html"))
     found = [*barriers(tab, with_axe=name in AXED), *shared[1]]
     assert not found, "\n".join(found)
-
-
-def test_without_scripts_the_page_has_the_plain_figure(browser: Browser, site: Site) -> None:
-    with browser.new_page(java_script_enabled=False, color_scheme="dark") as tab:
-        tab.goto(site.address("embed/heatmap.html"))
-        assert tab.locator("img:visible").count() == 1
-        assert tab.locator("figcaption").is_visible()
-        assert not tab.locator("living-figure:visible").count()
-
-
-@pytest.mark.parametrize(("theme", "ground"), [("", "rgb(20, 23, 27)"), ("?theme=light", "rgb(253, 252, 249)")])
-def test_the_address_can_say_light(shared: tuple[Page, list[str]], site: Site, theme: str, ground: str) -> None:
-    tab = open_alone(shared, site.address("embed/heatmap.html") + theme, scheme="dark")
-    assert tab.evaluate("getComputedStyle(document.documentElement).backgroundColor") == ground
 
 
 @pytest.mark.parametrize("hosted", [True, False], ids=["from another origin", "from another folder"])
@@ -93,10 +75,6 @@ def test_a_bare_page_embeds_a_figure_as_it_was_set(browser: Browser, site: Site,
         with menu_of(browser, f"{root}/book/10_rope.html?two-turned.m=9", "two-turned") as (tab, figure):
             figure.get_by_role("button", name="Copy the code").press("Enter")
             code = figure.get_by_label("The code that embeds").input_value()
-            if not hosted:
-                picture = saved(tab, figure, "svg", tmp_path).read_text(encoding="utf-8")
-                assert "file:" not in picture, "a folder's address says nothing to others"
-                assert "CC BY 4.0" in picture
         assert code.startswith(f'<iframe src="{root}/embed/two-turned.html?two-turned.m=9" title="')
         (tmp_path / "slides.html").write_text(
             f'<!DOCTYPE html>\n<link rel="icon" href="data:,">\n<title>Slides</title>\n{code}', encoding="utf-8"
@@ -139,13 +117,7 @@ def saved(tab: Page, figure: Locator, kind: str, folder: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("name", "scheme", "ground"),
-    [
-        ("heatmap", "light", "rgb(253, 252, 249)"),
-        ("two-turned", "dark", "rgb(20, 23, 27)"),
-    ],
-)
+@pytest.mark.parametrize(("name", "scheme", "ground"), [("two-turned", "dark", "rgb(20, 23, 27)")])
 def test_picture_has_all_that_it_needs(
     browser: Browser, site: Site, tmp_path: Path, name: str, scheme: Any, ground: str
 ) -> None:
@@ -171,9 +143,7 @@ def test_picture_has_all_that_it_needs(
     written = "".join(picture.itertext())
     for told in [*words.split(), *caption.split(), f"{host}/{FIGURES[name]}#fig-{name}", "Where Is a Token?", "CC BY 4.0"]:
         assert told in written, f"{told!r} isn't in the picture"
-    assert picture.findtext(f"{SVG}title")
     with Image.open(png) as pixels:
         assert pixels.size == (2 * int(picture.attrib["width"]), 2 * int(picture.attrib["height"]))
         flat = pixels.convert("RGB")
     assert f"rgb{flat.getpixel((0, 0))}" == ground
-    assert len(flat.getcolors(flat.width * flat.height) or []) > 20

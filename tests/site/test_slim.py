@@ -107,19 +107,6 @@ def test_each_icon_is_in_its_font(tab: Page, site: Site) -> None:
     assert len(seen) >= 12, f"only the icons {seen} were seen: correct this test"
 
 
-def test_formulas_are_drawn_as_with_the_whole_font(tab: Page, site: Site) -> None:
-    """Browsers add characters that aren't in the source: roots, italics. In another font, the formula's size would change."""
-    sizes = "[...document.querySelectorAll('math')].map(e => [e.textContent, e.getBoundingClientRect().width].join())"
-    whole = f"new FontFace('Whole', 'url({site.address('_static/math.woff2')})').load().then(font => document.fonts.add(font))"
-    tab.goto(site.address("book/reference/notation.html"))
-    tab.wait_for_function("document.fonts.check('1em Book Math')")
-    cut = tab.evaluate(sizes)
-    tab.evaluate(whole)
-    tab.add_style_tag(content="math { font-family: Whole !important; }")
-    tab.wait_for_function("document.fonts.check('1em Whole')")
-    assert tab.evaluate(sizes) == cut, "a character is missing in signs() of tools/sphinx/slim.py"
-
-
 # An extension that keeps the pages of the first build as they are before `slim` runs.
 BEFORE = """from shutil import copytree
 
