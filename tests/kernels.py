@@ -1,4 +1,4 @@
-"""Kernels for nbval, nbgrader, and pytest start at once: they are forked from a process with what nearly all need."""
+"""Kernels for nbval, and nbgrader, start at once: they are forked from a process with what nearly all need."""
 
 import gc
 import multiprocessing
@@ -70,7 +70,7 @@ def module(command: tuple[str, ...], folder: str, env: dict[str, str], log: str)
 def _run(command: tuple[str, ...], folder: str, env: dict[str, str], log: str, server: dict[str, Any]) -> None:
     from jupyter_client.provisioning import local_provisioner
 
-    _become(env | {"PYTEST_ADDOPTS": "--assert=plain"}, folder)  # plugins that the server has imported aren't rewritten anew
+    _become(env, folder)
     written = os.open(log, os.O_WRONLY)
     os.dup2(written, 1)
     os.dup2(written, 2)
