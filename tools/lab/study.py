@@ -44,7 +44,7 @@ class Study(NamedTuple):
         config: what all runs have in common.
         beside: what the table has beside the runs, found out at the end.
         predictions: what was predicted, by the names in book/predictions.toml.
-        again: the run that a test measures again, and by how much its numbers may differ; small models differ a little between
+        again: runs that a test measures again, and by how much their numbers may differ; small models differ a little between
             processors, and more so at eight times their length.
     """
 
@@ -55,7 +55,7 @@ class Study(NamedTuple):
     config: Record | None = None
     beside: Callable[[], Record] = dict
     predictions: tuple[str, ...] = ()
-    again: tuple[int, float] = (0, 0.1)
+    again: tuple[tuple[int, float], ...] = ((0, 0.1),)
 
     @property
     def table(self) -> Path:

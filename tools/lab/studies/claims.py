@@ -211,7 +211,7 @@ STUDIES = [
         cache_masks_recurrence,
         config=NEWER.as_json(),
         predictions=(*MEASURES,),
-        again=(21, 2e-4),
+        again=((6, 0.1), (21, 2e-4)),
     ),
     Study(
         "claims_models_2025",
@@ -220,7 +220,7 @@ STUDIES = [
         models_2025,
         config=NEWER.as_json(),
         predictions=(*MODELS, "inkling-near"),
-        again=(6, 0.1),
+        again=((6, 0.1),),
     ),
     Study(
         "sinks",

@@ -41,14 +41,14 @@ STUDIES = [
         "how far back the package's models have to look (half a minute)",
         [{"window": window} for window in WINDOWS],
         by_scheme,
-        again=(2, 2e-4),
+        again=((2, 2e-4),),
     ),
     Study(
         "window_losses_rope",
         "losses of RoPE's models, text by text, with the training length in sight (seconds)",
         [{"seed": seed} for seed in (0, 1, 2)],
         by_text,
-        again=(2, 2e-3),
+        again=((2, 2e-3),),
     ),
     Study(
         "without_positions",

@@ -90,6 +90,6 @@ STUDIES = [
         recite,
         config=CONFIG.as_json(),
         beside=beside,
-        again=(7, 0.1),
+        again=((7, 0.1),),
     ),
 ]

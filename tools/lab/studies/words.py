@@ -129,6 +129,6 @@ STUDIES = [
         [dict(zip(("start", "width", "rate", "seed"), each, strict=True)) for each in STARTS],
         word_size,
         config={"vocabulary": 32, "length": 20, "batch": 32, "heads": 2, "layers": 1, "steps": 400},
-        again=(0, 12),
+        again=((0, 6),),
     ),
 ]
