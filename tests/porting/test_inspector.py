@@ -379,6 +379,11 @@ CAUSES: dict[str, tuple[dict[str, Any], tuple[int, int], list[str]]] = {
         (0, 0),
         ["stretched: yarn, by 32", "queries and keys times 1.347"],
     ),
+    "layers without attention": (
+        {"model_type": "mamba", "num_hidden_layers": 2, "hidden_size": 64},
+        (0, 0),
+        ["no layer rotates (no attention)", "not: encoding of all layers"],
+    ),
     "a part under another name": (
         {"model_type": "mystery", "thinker_config": {"text_config": TINY | {"rope_theta": 20_000}}},
         (0, 0),
