@@ -35,21 +35,6 @@ def test_module_adds_the_rows_of_its_table(positions: Tensor) -> None:
     assert torch.equal(scheme.embed(x, positions), x + scheme.table[positions])
 
 
-# ── the end of the table ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_position_beyond_the_last_row_is_named() -> None:
-    """No formula continues the table."""
-    table, x = normal32(ROWS, D_MODEL), normal32(BATCH, LENGTH, D_MODEL)
-    assert torch.equal(learned_encoding(table, torch.tensor([ROWS - 1])), table[-1:])
-    beyond = torch.tensor([0, ROWS, ROWS + 2, 1])
-    for call in (lambda: learned_encoding(table, beyond), lambda: LearnedPositions(ROWS, D_MODEL).embed(x, beyond)):
-        with pytest.raises(ValueError, match=f"position {ROWS + 2} lies beyond the table's last row, {ROWS - 1}"):
-            call()
-    with pytest.raises(ValueError, match=f"position {ROWS} lies beyond the table's last row, {ROWS - 1}"):
-        learned_encoding(table, torch.tensor([ROWS]))
-
-
 # ── learning ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

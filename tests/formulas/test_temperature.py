@@ -74,17 +74,6 @@ def test_llama_4_s_layer_has_the_same_weights() -> None:
     assert (attention_weights(q, k) - expected).abs().max() > 1e-4
 
 
-@pytest.mark.parametrize("floor", [4, 8192])
-def test_ministral_3_counts_from_zero(floor: int) -> None:
-    """Its steps come one token later than Llama 4's, whose name its function bears."""
-    from transformers.models.ministral3.modeling_ministral3 import get_llama_4_attn_scale
-
-    m = torch.arange(5 * floor)
-    theirs = get_llama_4_attn_scale(m[None], 0.1, floor)[0, 0, :, 0].double()
-    torch.testing.assert_close(theirs[1:], llama4_factor(m[:-1], floor), rtol=0, atol=1e-7)
-    assert (theirs - llama4_factor(m, floor)).nonzero().flatten().tolist() != []
-
-
 # ── the scheme ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -24,7 +24,6 @@ ANSWERS = [
     )
     for number, verdict in re.findall(r"^\*\*(\d)\. (True|False)\.\*\*", caption)
 ]
-TRUE = [verdict == "True" for _, _, verdict, *_ in ANSWERS]
 
 
 def numbers(page: str, key: str) -> list[float]:
@@ -73,7 +72,6 @@ def test_answer_is_what_its_chapter_prints_and_shows(
 
 def test_eight_claims_have_eight_answers() -> None:
     assert [number for _, number, *_ in ANSWERS] == [*range(1, len(CLAIMS) + 1)] == [*range(1, 9)]
-    assert 3 <= sum(TRUE) <= 5
 
 
 @contextmanager
