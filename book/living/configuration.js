@@ -193,7 +193,9 @@ function written(config, row, at, known) {
   const wide = known.names.wide.includes(type);
   const both = config.local_attention; // half of it on each side, and the query's own token
   const window = wide || config.use_sliding_window === false ? 0 : first([config], known.names.windows) ?? (both ? both + 1 : 0);
-  const plain = { ...NOTHING, window: window || (row.blind ? null : 0) }; // of some classes, nobody could see it
+  const usual = type === null || [...known.names.wide, ...known.names.narrow, "cross_attention"].includes(type);
+  // Of some classes, nobody could see it, and layers of other kinds may see farther by other means.
+  const plain = { ...NOTHING, window: usual ? window || (row.blind ? null : 0) : null };
   const named = (config.position_embedding_type ?? "").toLowerCase();
   if (named === "nope" || type === "cross_attention" || turnedOff(config, row, at, type)) return { ...plain, encoding: "none" };
   if (config.alibi || named === "alibi") return { ...plain, encoding: "ALiBi" };

@@ -88,7 +88,7 @@ def _not_known(case: Case) -> Iterator[Finding]:
     if case.found and case.library:  # what the class reads, it has done
         unread = [key for key in unread if key in case.library.unread or key not in part]
     own = has_own_code(whole, part) or not (case.library or "reads" in row)
-    reads = {*row.get("also", ())} if not case.library else {key for key in unread if key in part} - {*case.library.unread}
+    reads = {*row.get("also", ())} if not case.library else {*part} & {*case.library.values}
     open_ones = [key for key in unread if own or (not case.found and key in reads)]
     if open_ones:
         yield _found("unknown", "unread", f"what looks like positions isn't read here: {', '.join(open_ones)}")

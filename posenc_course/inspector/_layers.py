@@ -119,7 +119,9 @@ def written(config: Mapping[str, Any], row: Mapping[str, Any], at: int) -> Knowl
     kind = type_of(config, row, at)
     if kind in names("no_attention"):
         return None
-    window = window_of(config, kind) or (None if row.get("blind") else 0)  # of some classes, nobody could see it
+    usual = kind is None or kind in (*names("wide"), *names("narrow"), "cross_attention")
+    # Of some classes, nobody could see it, and layers of other kinds may see farther by other means.
+    window = (window_of(config, kind) or (None if row.get("blind") else 0)) if usual else None
     named = config.get("position_embedding_type", "").lower()
     rows = longest(config)
     if named == "nope" or kind == "cross_attention" or turned_off(config, row, at, kind):
