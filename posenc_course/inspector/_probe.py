@@ -331,7 +331,7 @@ def _find_first_rows(model: Any, found: Probe) -> None:
 
     def watched(rows: Tensor, weight: Tensor, *arguments: Any, **options: Any) -> Tensor:
         if table := tables.get(weight.data_ptr()):
-            table.first = int(rows.min())
+            table.first = int(rows.flatten()[0])
         return embedding(rows, weight, *arguments, **options)
 
     with patch.object(nn.functional, "embedding", watched), torch.no_grad():
