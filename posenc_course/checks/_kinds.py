@@ -278,7 +278,7 @@ def _instead(columns: dict[str, tuple[Any, ...]], right_with: Callable[[Callable
     """What the answer uses instead of an argument, or nothing."""
     for (one, a), (other, b) in itertools.combinations(enumerate(columns), 2):
         if right_with(lambda *given, one=one, other=other: _swapped(given, one, other)):
-            return f"Your results would be right if `{a}` and `{b}` were swapped."
+            return f"Your results are those for `{a}` and `{b}` swapped."
     for place, (name, values) in enumerate(columns.items()):
         always = sorted({value for value in values if isinstance(value, int | float)})
         constant = [(object, f"{value!r} in every case", lambda _, value=value: value) for value in always]
@@ -290,7 +290,7 @@ def _instead(columns: dict[str, tuple[Any, ...]], right_with: Callable[[Callable
                 return (*given[:place], change(given[place]), *given[place + 1 :])
 
             if right_with(changed):
-                return f"Your results would be right with {words.format(name)} instead of `{name}`."
+                return f"Your results are those for {words.format(name)} instead of `{name}`."
     return ""
 
 

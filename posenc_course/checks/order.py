@@ -50,6 +50,15 @@ _KINDS: dict[str, tuple[Layer, str]] = {
     "the running sum in one column": (lambda x: torch.cat((x[:, :2], x[:, 2:3].cumsum(dim=0), x[:, 3:]), dim=1), "neither"),
     # A permutation that leaves the middle row where it is, such as a swap of the first two rows, doesn't give this one away.
     "the middle row doubled": (lambda x: torch.cat((x[:2], 2 * x[2:3], x[3:])), "neither"),
+    # Half of all orders don't give these away: what they look like is in _SIGNED.
+    "the mean row with a sign from two rows": (lambda x: x.mean(dim=0) * (x[0] - x[1])[0].sign(), "neither"),
+    "tanh with a sign from two rows": (lambda x: x.tanh() * (x[0] - x[-1])[0].sign(), "neither"),
+    "the largest numbers with a sign from two rows": (lambda x: x.max(dim=0).values * (x[1] - x[3])[1].sign(), "neither"),
+}
+_SIGNED = {
+    "the mean row with a sign from two rows": "invariant",
+    "tanh with a sign from two rows": "equivariant",
+    "the largest numbers with a sign from two rows": "invariant",
 }
 # A single permutation may commute with each of these.
 _COMMUTING = ("the reversed sequence", "each row averaged with its two neighbours", "the middle row doubled")
@@ -171,6 +180,9 @@ def kind(seed: int) -> Exercise:
             "the last two rows": (lambda f, x: _classified(f, x, [0, 1, 2, 4, 3]), one_order),
             "the two ends": (lambda f, x: _classified(f, x, [4, 1, 2, 3, 0]), one_order),
             "the middle row kept": (calling("equivariant", "the middle row doubled"), one_order),
+            **{f"{', '.join(names)}": (
+                   lambda f, _, names=names: next((_SIGNED[name] for name in names if _among(f, name)), _kind(f)), one_order)
+               for names in _some_of(*_SIGNED)},
         },
         praise=f"all {len(_KINDS)} functions are classified correctly, including those that return one row for the whole "
                "sequence.",
@@ -233,7 +245,8 @@ def who_sees_whom(seed: int) -> Exercise:
         right=lambda f, x: truth[f](len(x)),
         mistakes={
             "a token set to zero": (looking(torch.zeros_like),
-                "You set a token to zero to see what changes. But one of the tokens is zero already, so this changes nothing."),
+                "You set a token to zero, or you scale it, to see what changes. But one of the tokens is zero already, so this "
+                "changes nothing."),
             "the same added to all numbers": (looking(lambda token: token + 1),
                 "Your test misses some changes. That can happen if you add the same number to all numbers of a token, or if "
                 "you compare only the sum of each row. Add a different amount to each number of the token, and compare every "
@@ -293,7 +306,8 @@ def orders_apart(seed: int) -> Exercise:
         right=right,
         mistakes={
             "the orders": (lambda f, x: math.factorial(len(x)),
-                "You count the orders. Count their results instead, and count equal results only once."),
+                "You count the orders, or you collect tensors in a set, which keeps equal ones apart. Count the results, and "
+                "count equal results only once."),
             "to the last digit": (lambda f, x: len({tuple(result.tolist()) for result in results(f, x)}),
                 "You count results as different even if they differ only in the last digit. Compare with torch.allclose, or "
                 "round first."),
