@@ -410,23 +410,23 @@ export function pairs({ frequencies: now, trained, far }, length) {
 }
 
 /** What happens as texts grow: lengths in tokens, and what is there.
- *  @param {Json} config @param {Kind[]} kinds @param {number} trained @param {number} most @returns {[at: number, what: string][]} */
-function limits(config, kinds, trained, most) {
+ *  @param {Json} config @param {Kind[]} kinds @param {number} layers @param {number} trained @param {number} most @returns {[at: number, what: string][]} */
+function limits(config, kinds, layers, trained, most) {
   const length = trained || most;
   const found = new Map();
   const add = (at, what) => found.set(`${at} ${what}`, [at, what]);
-  const total = kinds.reduce((sum, kind) => sum + kind.count, 0);
+  const total = Math.max(layers, kinds.reduce((sum, kind) => sum + kind.count, 0));
   for (const kind of kinds) {
     const { known } = kind;
     const where = named(kind, total);
     if (["learned table", "sinusoids"].includes(known.encoding) && known.rows) add(known.rows - known.firstRow, "the table ends: the next position has no row");
-    if (known.window) add(known.window, `the window of ${where} is full: keys farther away are out of sight there`);
+    if (known.window) add(known.window, `keys farther away are out of sight in ${where}`);
     const far = known.encoding === "T5's bias" && config.relative_attention_max_distance;
     if (far) add(far, "all larger distances share the last bucket");
     if (known.encoding === "Inkling's bias" && known.rows && !known.window) add(known.rows, `from this distance on, the bias of ${where} is 0`);
     if (known.encoding !== "RoPE" || !known.frequencies.length || (known.window && known.window <= length)) continue;
     if (known.far.length && known.stretch[2] && known.far.some((speed, i) => !close(speed, known.frequencies[i]))) add(known.stretch[2], "the frequencies switch: cached keys keep the old angles");
-    if (!length) continue;
+    if (!length || known.stretch[0] === "dynamic") continue; // dynamic: each longer text has frequencies of its own
     const { used, firstNew, brakes } = pairs(known, length);
     if (firstNew) add(firstNew, `the first distance with an angle ${trained ? "that training didn't show" : "that's new if it was trained up to its limit"}, in ${where}`);
     if (brakes.length) add(Math.ceil((2 * Math.PI) / used[brakes[0]]), `pair ${brakes[0]} completes its first circle in ${where}`);
@@ -467,7 +467,7 @@ export function inspect(all, known, { name, length } = {}) {
   const [trained, limit] = [length || trainedLength(values, known), longestOf(values, known)];
   return {
     name: name || (first([part, all], ["gguf", "_name_or_path", "model_type"]) ?? "this model"), layers: count, trained, limit,
-    kinds: made, findings: sorted, limits: limits(values, made, trained, limit), how: "as written",
+    kinds: made, findings: sorted, limits: limits(values, made, count, trained, limit), how: "as written",
   };
 }
 
@@ -485,7 +485,7 @@ export function inspectModel(name, known, { length } = {}) {
     return { layers: [], count, known: { ...NOTHING, ...rest, frequencies: now, trained: omega } };
   });
   const trained = length || row.length;
-  return { name, layers: row.layers, trained, limit: null, kinds, findings: [], limits: limits({}, kinds, trained, null), how: "by the table of models" };
+  return { name, layers: row.layers, trained, limit: null, kinds, findings: [], limits: limits({}, kinds, row.layers, trained, null), how: "by the table of models" };
 }
 
 /** The configuration with only what `inspect` reads, but for a name that may be a private folder.
@@ -532,10 +532,11 @@ function verdict({ trained, limit, kinds, limits: at }) {
   }
   if (!rotary.every(({ frequencies: omega }) => omega.length)) return "its frequencies don't follow from what is written";
   if (!length) return "its training length isn't written down, so nobody can say which angles it has met";
-  const seeing = rotary.filter(({ window }) => !(window && window <= length));
-  if (!seeing.length) return `where layers rotate, no query sees farther than ${grouped(Math.max(...rotary.map(({ window }) => window || 0)))} tokens, its window`;
-  const fresh = seeing.map((known) => ({ ...pairs(known, length), count: known.frequencies.length })).filter(({ firstNew }) => firstNew);
   const condition = trained ? "" : `if it was trained on ${grouped(length)} tokens, its limit, it's `;
+  const seeing = rotary.filter(({ window }) => !(window && window <= length));
+  if (!seeing.length) return `where layers rotate, no query sees farther than ${grouped(Math.max(...rotary.map(({ window }) => window || 0)))} tokens`;
+  if (seeing.some(({ stretch: [kind] }) => kind === "dynamic")) return `${condition}safe up to ${grouped(length)} tokens; beyond, frequencies change with the length of the text`;
+  const fresh = seeing.map((known) => ({ ...pairs(known, length), count: known.frequencies.length })).filter(({ firstNew }) => firstNew);
   if (!fresh.length) return `${condition}safe at any length, because ${grouped(length)} tokens show every pair all its angles`;
   const [{ firstNew, incomplete, count }] = fresh.sort((a, b) => a.firstNew - b.firstNew || a.incomplete.length - b.incomplete.length || a.count - b.count);
   const which = trained ? `that training on ${grouped(length)} tokens didn't` : "that training didn't";
@@ -552,7 +553,7 @@ export function described(kind, report) {
   const lines = [`${named(kind, total)}: ${what}` + (door && `, at the ${door}`) + ` [${known.encoding === null ? "not known" : "written"}]`];
   if (known.encoding === "RoPE") lines.push(rotationWords(known), ...pairWords(known, report));
   if (known.rows) lines.push(`${grouped(known.rows)} ${{ "T5's bias": "buckets", "Inkling's bias": "offsets" }[known.encoding] ?? "rows"}` + (known.firstRow ? `, of which the first token gets row ${known.firstRow}` : ""));
-  if (known.window !== null) lines.push(known.window ? `window of ${grouped(known.window)} tokens, its own included` : "no window");
+  if (known.window !== null) lines.push(known.window ? `a query sees at most ${grouped(known.window)} tokens, its own included` : "no window");
   if (known.sinks) lines.push("sinks: each head has a score that belongs to no token");
   if (known.score && !close(known.score, 1)) lines.push(`scores are multiplied by ${short(known.score, 4)} in addition to 1/√d`);
   return lines;
@@ -588,7 +589,7 @@ function pairWords(known, report) {
     lines.push(`stretched: ${kind}, by ${short(factor)}` + (original ? ` from ${grouped(original)} tokens` : ""));
     if (known.trained.length) {
       const [least, most] = [Math.min(...found.slowed), Math.max(...found.slowed)].map((by) => short(by, 3));
-      lines.push(["longrope", "divisors"].includes(kind)
+      if (kind !== "dynamic") lines.push(["longrope", "divisors"].includes(kind)
         ? `each pair has a divisor of its own, from ${least} to ${most}`
         : `${found.kept} pairs as they were, ${count - found.kept - found.divided} between, ${found.divided} divided by ${most}`);
       const moved = known.frequencies.filter((speed, i) => !close(speed, known.trained[i])).length;

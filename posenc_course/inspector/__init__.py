@@ -84,7 +84,7 @@ def inspect(config: Mapping[str, Any], *, name: str = "", length: int | None = N
         most,
         made,
         tuple(sorted(given.values(), key=lambda finding: LEVELS.index(finding.level))),
-        tuple(sorted({*limits(values, made, trained, most)})),
+        tuple(sorted({*limits(values, made, number, trained, most)})),
         unprobed,
     )
 
@@ -139,6 +139,5 @@ def inspect_model(name: str) -> Report:
     lengths = [kind.released.scaling.original_length for kind in model.attention if kind.released.scaling]
     trained = next(filter(None, lengths), None)
     number = max(whole for _, whole in layers)
-    return Report(
-        name, model.config, number, trained, None, made, (), tuple(sorted({*limits({}, made, trained, None)})), FROM_TABLE
-    )
+    ends = tuple(sorted({*limits({}, made, number, trained, None)}))
+    return Report(name, model.config, number, trained, None, made, (), ends, FROM_TABLE)

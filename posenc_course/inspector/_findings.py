@@ -325,17 +325,17 @@ def pairs(knowledge: Knowledge, length: int) -> Pairs:
 
 
 def limits(
-    config: Mapping[str, Any], kinds: Sequence[Kind], trained: int | None, most: int | None
+    config: Mapping[str, Any], kinds: Sequence[Kind], layers: int, trained: int | None, most: int | None
 ) -> Iterator[tuple[int, str]]:
     """What happens as texts grow: lengths in tokens, and what is there."""
     length = trained or most
-    total = sum(kind.count for kind in kinds)
+    total = max(layers, sum(kind.count for kind in kinds))
     for kind in kinds:
         known, where = kind.known, which(kind, total)
         if known.encoding in ("learned table", "sinusoids") and known.rows:
             yield known.rows - known.first_row, "the table ends: the next position has no row"
         if known.window:
-            yield known.window, f"the window of {where} is full: keys farther away are out of sight there"
+            yield known.window, f"keys farther away are out of sight in {where}"
         if known.encoding == "T5's bias" and config.get("relative_attention_max_distance"):
             yield config["relative_attention_max_distance"], "all larger distances share the last bucket"
         if known.encoding == "Inkling's bias" and known.rows and not known.window:
@@ -344,6 +344,8 @@ def limits(
             continue
         if known.far and known.stretch[2] and not alike(known.far, known.frequencies):
             yield known.stretch[2], "the frequencies switch: cached keys keep the old angles"
+        if known.stretch[0] == "dynamic":
+            continue  # each text longer than that has frequencies of its own
         if length:
             found = pairs(known, length)
             if found.first_new:

@@ -56,13 +56,15 @@ class Report:
             return "its frequencies don't follow from what is written"
         if not length:
             return "its training length isn't written down, so nobody can say which angles it has met"
+        condition = "" if self.training_length else f"if it was trained on {length:,} tokens, its limit, it's "
         seeing = [known for known in rotary if not 0 < (known.window or 0) <= length]
         if not seeing:
             most = max(known.window or 0 for known in rotary)
-            return f"where layers rotate, no query sees farther than {most:,} tokens, its window"
+            return f"where layers rotate, no query sees farther than {most:,} tokens"
+        if any(known.stretch[0] == "dynamic" for known in seeing):
+            return f"{condition}safe up to {length:,} tokens; beyond, frequencies change with the length of the text"
         found = [(known, pairs(known, length)) for known in seeing]
         new = [(each.first_new, len(each.incomplete), len(known.frequencies)) for known, each in found if each.first_new]
-        condition = "" if self.training_length else f"if it was trained on {length:,} tokens, its limit, it's "
         if not new:
             return f"{condition}safe at any length, because {length:,} tokens show every pair all its angles"
         at, count, number = min(new)
@@ -128,7 +130,7 @@ def _of_kind(kind: Kind, report: Report) -> Iterator[str]:
         what = {"T5's bias": "buckets", "Inkling's bias": "offsets"}.get(known.encoding or "", "rows")
         yield f"  {known.rows:,} {what}" + (f", of which the first token gets row {known.first_row}" if known.first_row else "")
     if known.window is not None:
-        yield "  " + (f"window of {known.window:,} tokens, its own included" if known.window else "no window")
+        yield "  " + (f"a query sees at most {known.window:,} tokens, its own included" if known.window else "no window")
     if known.sinks:
         yield "  sinks: each head has a score that belongs to no token"
     if known.score is not None and not math.isclose(known.score, 1, rel_tol=1e-4):
@@ -167,7 +169,7 @@ def _pair_words(known: Knowledge, report: Report) -> Iterator[str]:
     if kind != "none":
         start = f" from {original:,} tokens" if original else ""
         yield f"stretched: {kind}, by {factor:g}{start}"
-        if known.trained:
+        if known.trained and kind != "dynamic":
             divisors = [b / a for a, b in zip(known.far or known.frequencies, known.trained, strict=True) if a]
             if kind in ("longrope", "divisors"):
                 yield f"  each pair has a divisor of its own, from {min(divisors):.3g} to {max(divisors):.3g}"
@@ -175,6 +177,7 @@ def _pair_words(known: Knowledge, report: Report) -> Iterator[str]:
                 found = pairs(known, length or 1)
                 between = number - found.kept - found.divided
                 yield f"  {found.kept} pairs as they were, {between} between, {found.divided} divided by {max(divisors):.3g}"
+        if known.trained:
             moved = sum(not alike(a, b) for a, b in zip(known.frequencies, known.trained, strict=True))
             paid = f"pay, too: {moved} of {number} pairs have other frequencies" if moved else "keep their frequencies"
             yield f"  texts within the old length {paid}"

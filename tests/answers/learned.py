@@ -112,7 +112,7 @@ def heard_by_all(g: Tensor, p: Tensor, rows: int) -> Any:
     return g.flatten(0, 1).sum(0).repeat(rows, 1)
 
 
-@wrong("learned.heard", "with ones instead of `gradients`")
+@wrong("learned.heard", "for ones instead of `gradients`")
 def heard_counted(g: Tensor, p: Tensor, rows: int) -> Any:
     return heard_by_one_hot(torch.ones_like(g), p, rows)
 

@@ -73,12 +73,13 @@ def kind_by_many(f: Layer, x: Tensor) -> str:
 
 
 @right("order.kind")
-def kind_by_numpy(f: Layer, x: Tensor, first: tuple[int, ...] = (1, 2, 0)) -> str:
-    before, after = f(x).numpy(), f(x.flip(0)).numpy()
-    if before.ndim == 2 and np.allclose(before[::-1], after) and not np.allclose(before, after):
-        order = [*first, *range(len(first), len(x))]
-        return "equivariant" if np.allclose(before[order], f(x[order]).numpy()) else "neither"
-    return "invariant" if np.allclose(before, after) else "neither"
+def kind_by_numpy(f: Layer, x: Tensor) -> str:
+    before = f(x).numpy()
+    orders = [list(order) for order in itertools.permutations(range(len(x)))]
+    if all(np.allclose(f(x[order]).numpy(), before) for order in orders):
+        return "invariant"
+    moved = before.ndim == 2 and all(np.allclose(f(x[order]).numpy(), before[order]) for order in orders)
+    return "equivariant" if moved else "neither"
 
 
 @right("order.kind")

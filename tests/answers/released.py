@@ -77,7 +77,7 @@ def _ahead(q: Tensor, k: Tensor) -> float:
     return cmath.phase(complex(*q.tolist()) * complex(*k.tolist()).conjugate())
 
 
-@wrong("released.lowest", "with `-q` instead of `q`")
+@wrong("released.lowest", "for `-q` instead of `q`")
 def lowest_the_maximum(q: Tensor, k: Tensor, omega: float) -> Any:
     return -_ahead(q, k) % (2 * math.pi) / omega
 

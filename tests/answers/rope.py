@@ -294,7 +294,7 @@ def renumber_complex(keys: Tensor, old: Tensor, new: Tensor, *, width: int | Non
     return torch.view_as_real(pairs * torch.exp(1j * angle)).flatten(1).to(keys.dtype)
 
 
-@wrong("rope.renumber", "with zeros instead of `old`", blind=True)
+@wrong("rope.renumber", "for zeros instead of `old`", blind=True)
 def renumber_on_top(keys: Tensor, old: Tensor, new: Tensor) -> Any:
     return turn(keys, new)
 

@@ -377,12 +377,12 @@ def product() -> Exercise:
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (lambda n, scale, table: (n + 1) * scale**2 * table, "with `n + 1` instead of `n`"),
+        (lambda n, scale, table: (n + 1) * scale**2 * table, "those for `n + 1` instead of `n`"),
         (lambda n, scale, table: n * scale**2 * table / 4, "Every number is 0.25 times what it should be."),
-        (lambda n, scale, table: 3 * scale**2 * table, "with 3 in every case instead of `n`"),
+        (lambda n, scale, table: 3 * scale**2 * table, "those for 3 in every case instead of `n`"),
         (lambda n, scale, table: n * scale**2 * table.flip(0), "The first axis is in reverse order; the rest is right."),
-        (lambda n, scale, table: n * scale**2 * table**2, "with `table ** 2` instead of `table`"),
-        (lambda n, scale, table: scale * n**2 * table, "if `n` and `scale` were swapped."),
+        (lambda n, scale, table: n * scale**2 * table**2, "those for `table ** 2` instead of `table`"),
+        (lambda n, scale, table: scale * n**2 * table, "those for `n` and `scale` swapped."),
         (lambda n, scale, table: scale**2 * table, "Every number is what it should be, divided by `n`."),
         (lambda n, scale, table: n * scale**2 * table + scale, "Every number is too large by `scale`."),
     ],

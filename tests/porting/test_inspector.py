@@ -354,7 +354,7 @@ CAUSES: dict[str, tuple[dict[str, Any], tuple[int, int], list[str]]] = {
         TWO | {"model_type": "modernbert", "num_hidden_layers": 3, "num_attention_heads": 4, "global_attn_every_n_layers": 3}
         | {"global_rope_theta": 160_000, "local_rope_theta": 10_000, "local_attention": 128},
         (0, 0),
-        ["1 of 3 layers (0): RoPE", "base 160,000", "2 of 3 layers (1, 2): RoPE", "base 10,000", "window of 129 tokens"],
+        ["1 of 3 layers (0): RoPE", "base 160,000", "2 of 3 layers (1, 2): RoPE", "base 10,000", "at most 129 tokens"],
     ),
     "equal limits": (
         TINY | {"rope_theta": 500_000, "rope_scaling": SCOUT | {"original_max_position_embeddings": 8192}},
@@ -506,7 +506,7 @@ GGUF: dict[str, tuple[dict[str, Any], int, list[str]]] = {
     "gemma3": (
         {"rope__freq_base": 1e6, "attention__sliding_window": 1024, "rope__dimension_count": 128},
         0,
-        ["2 of 12 layers (5, 11): RoPE", "base 1,000,000", "10 of 12 layers (0, 1, 2, …)", "base 10,000", "window of 1,024"],
+        ["2 of 12 layers (5, 11): RoPE", "base 1,000,000", "10 of 12 layers (0, 1, 2, …)", "base 10,000", "at most 1,024"],
     ),
     "smollm3": ({"rope__freq_base": 5e6}, 0, ["9 of 12 layers (0, 1, 2, …): RoPE", "3 of 12 layers (3, 7, 11): no encoding"]),
     "deepseek2": (
@@ -638,7 +638,7 @@ def test_tables_end_and_factors_switch() -> None:
 
 def test_a_window_within_the_training_length_leaves_no_new_angle() -> None:
     config = without(LLAMA, "rope_scaling", max_position_embeddings=4096, model_type="mistral")
-    full = "the window of all layers is full: keys farther away are out of sight there"
+    full = "keys farther away are out of sight in all layers"
     assert dict(inspect(config | {"sliding_window": 4096}, run=False).limits) == {4096: full}
     assert len(inspect(config | {"sliding_window": 4097}, run=False).limits) > 1
 
