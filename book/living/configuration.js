@@ -152,6 +152,7 @@ function typeOf(config, row, at) {
   const types = [config.layer_types, config.layers_block_type].find((each) => at < each?.length);
   if (types) return types[at];
   if (config.cross_attention_layers?.includes(at)) return "cross_attention";
+  if (config.full_attn_idxs) return config.full_attn_idxs.includes(at) ? "full_attention" : "conv";
   if (config.hybrid_override_pattern) return config.hybrid_override_pattern[at] === "*" ? "attention" : "mamba";
   const pattern = config.sliding_window_pattern;
   let narrow = null;
@@ -217,7 +218,7 @@ function written(config, row, at, known) {
     return { ...found, layout: interleaved === undefined ? layout : interleaved ? "interleaved" : "halves" };
   }
   let rows = longestOf(config, known);
-  if (!encodings.length && (named === "absolute" || "n_positions" in config)) return { ...plain, encoding: "learned table", rows };
+  if (!encodings.length && named === "absolute") return { ...plain, encoding: "learned table", rows };
   const encoding = encodings.length === 1 ? encodings[0] : null;
   if (!["learned table", "sinusoids"].includes(encoding)) return { ...plain, encoding };
   rows &&= rows + (row.more_rows ?? 0);
@@ -419,8 +420,8 @@ function limits(config, kinds, layers, trained, most) {
   for (const kind of kinds) {
     const { known } = kind;
     const where = named(kind, total);
-    if (["learned table", "sinusoids"].includes(known.encoding) && known.rows) add(known.rows - known.firstRow, "the table ends: the next position has no row");
-    if (known.window) add(known.window, `keys farther away are out of sight in ${where}`);
+    if (["learned table", "sinusoids"].includes(known.encoding) && known.rows) add(known.rows - known.firstRow, `the table ends in ${where}: the next position has no row`);
+    if (known.window) add(known.window, `no query of ${where} sees all of a longer text`);
     const far = known.encoding === "T5's bias" && config.relative_attention_max_distance;
     if (far) add(far, "all larger distances share the last bucket");
     if (known.encoding === "Inkling's bias" && known.rows && !known.window) add(known.rows, `from this distance on, the bias of ${where} is 0`);
@@ -454,7 +455,7 @@ export function inspect(all, known, { name, length } = {}) {
   };
   const sides = Object.entries(row.sides ?? {});
   for (const [side, [layers, encoding, rows]] of sides) {
-    for (let at = 0; at < (values[layers] ?? count); at++) add({ ...NOTHING, encoding, rows: values[rows] ?? null, window: 0 }, at, side);
+    for (let at = 0; at < (values[layers] ?? count); at++) add({ ...NOTHING, encoding, rows: values[rows] ?? null, window: row.blind ? null : 0 }, at, side);
   }
   for (let at = 0; at < count && !sides.length; at++) {
     const layer = written(values, row, at, known);
@@ -525,7 +526,8 @@ function verdict({ trained, limit, kinds, limits: at }) {
   const length = trained || limit;
   const rotary = kinds.map(({ known }) => known).filter(({ encoding }) => encoding === "RoPE");
   const ends = at.filter(([, what]) => what.startsWith("the table ends")).map(([rows]) => rows);
-  if (ends.length) return `it takes texts of up to ${grouped(Math.min(...ends))} tokens, where its table ends`;
+  if (new Set(ends).size > 1) return `its tables end at ${[...new Set(ends)].sort((a, b) => a - b).map(grouped).join(" and ")} tokens`;
+  if (ends.length) return `it takes texts of up to ${grouped(ends[0])} tokens, where its table ends`;
   if (!rotary.length) {
     const has = [...new Set(kinds.map(({ known }) => (known.encoding === "none" ? "no encoding" : known.encoding)))].join(" and ");
     return `no layer rotates (${has || "no attention"}), so no length brings a new angle`;

@@ -187,8 +187,8 @@ class Check:
                 _LAST[:] = arguments
                 result = run(answer, *arguments, call=shown, answers=refused, within=within)
                 if result is None:
-                    untried = "" if name in returned else f"{UNTRIED}: "
-                    raise Wrong(f"{untried}{shown} returned None. Is a `return` missing?")
+                    which = shown if name in returned else f"{UNTRIED}: {name}"
+                    raise Wrong(f"{which} returned None. Is a `return` missing?")
                 returned.add(name)
                 return read(result, wanted, call=shown)
 

@@ -21,6 +21,7 @@ from posenc_course.inspector._config import (
     read_config,
     reading,
     row_of,
+    tables,
     text_part,
     trained_length,
 )
@@ -103,7 +104,8 @@ def _layers(values: Mapping[str, Any], row: Mapping[str, Any], number: int) -> I
     """The layers with attention: their side, if two sides differ, their number, and what is written of them."""
     for side, (layers, encoding, rows) in row.get("sides", {}).items():
         yield from (
-            (side, at, Knowledge(encoding, rows=values.get(rows), window=0)) for at in range(values.get(layers, number))
+            (side, at, Knowledge(encoding, rows=values.get(rows), window=None if row.get("blind") else 0))
+            for at in range(values.get(layers, number))
         )
     if not row.get("sides"):
         expected = ((at, written(values, row, at)) for at in range(number))
@@ -121,6 +123,8 @@ def _by_class(part: Mapping[str, Any], whole: Mapping[str, Any], run: bool) -> t
         if has_own_code(whole, part):
             raise NotProbed("the model brings its own code, which wasn't run")
         library = read_by_library(part, whole)
+        if part.get("model_type") in tables()["unseen"]:
+            raise NotProbed("its class rotates by functions of its own, which the probe can't follow")
         found = probe(library, part)
     except NotProbed as error:
         return library, None, str(error)

@@ -303,6 +303,8 @@ def type_of(config: Mapping[str, Any], row: Mapping[str, Any], at: int) -> str |
             return str(types[at])
     if at in config.get("cross_attention_layers", ()):
         return "cross_attention"
+    if "full_attn_idxs" in config:
+        return "full_attention" if at in config["full_attn_idxs"] else "conv"
     if config.get("hybrid_override_pattern"):
         return "attention" if config["hybrid_override_pattern"][at : at + 1] == "*" else "mamba"
     pattern, narrow = config.get("sliding_window_pattern"), None

@@ -333,9 +333,9 @@ def limits(
     for kind in kinds:
         known, where = kind.known, which(kind, total)
         if known.encoding in ("learned table", "sinusoids") and known.rows:
-            yield known.rows - known.first_row, "the table ends: the next position has no row"
+            yield known.rows - known.first_row, f"the table ends in {where}: the next position has no row"
         if known.window:
-            yield known.window, f"keys farther away are out of sight in {where}"
+            yield known.window, f"no query of {where} sees all of a longer text"
         if known.encoding == "T5's bias" and config.get("relative_attention_max_distance"):
             yield config["relative_attention_max_distance"], "all larger distances share the last bucket"
         if known.encoding == "Inkling's bias" and known.rows and not known.window:

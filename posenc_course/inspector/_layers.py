@@ -146,7 +146,7 @@ def written(config: Mapping[str, Any], row: Mapping[str, Any], at: int) -> Knowl
         interleaved = config.get("rotary_emb_interleaved")
         layout = layout if interleaved is None else "interleaved" if interleaved else "halves"
         return _of_settings("RoPE", replace(settings, window=window), layout=layout, **own)
-    if not encodings and (named == "absolute" or "n_positions" in config):
+    if not encodings and named == "absolute":
         return Knowledge("learned table", rows=rows, window=window)
     encoding = encodings[0] if len(encodings) == 1 else None
     if encoding in ("learned table", "sinusoids"):

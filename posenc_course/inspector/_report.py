@@ -47,8 +47,10 @@ class Report:
         length = self.training_length or self.limit
         rotary = [kind.known for kind in self.kinds if kind.known.encoding == "RoPE"]
         ends = [at for at, what in self.limits if what.startswith("the table ends")]
+        if len(set(ends)) > 1:
+            return f"its tables end at {' and '.join(f'{end:,}' for end in sorted(set(ends)))} tokens"
         if ends:
-            return f"it takes texts of up to {min(ends):,} tokens, where its table ends"
+            return f"it takes texts of up to {ends[0]:,} tokens, where its table ends"
         if not rotary:
             has = " and ".join(dict.fromkeys(str(kind.known.encoding).replace("none", "no encoding") for kind in self.kinds))
             return f"no layer rotates ({has or 'no attention'}), so no length brings a new angle"

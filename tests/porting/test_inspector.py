@@ -638,7 +638,7 @@ def test_tables_end_and_factors_switch() -> None:
 
 def test_a_window_within_the_training_length_leaves_no_new_angle() -> None:
     config = without(LLAMA, "rope_scaling", max_position_embeddings=4096, model_type="mistral")
-    full = "keys farther away are out of sight in all layers"
+    full = "no query of all layers sees all of a longer text"
     assert dict(inspect(config | {"sliding_window": 4096}, run=False).limits) == {4096: full}
     assert len(inspect(config | {"sliding_window": 4097}, run=False).limits) > 1
 
