@@ -158,6 +158,8 @@ def test_race_is_what_the_models_wrote_and_is_run_once(browser: Browser, site: S
         tab.wait_for_selector(f"#{RACE}.lives")
         tab.evaluate("name => document.querySelector(`#${name} .stage`).scrollIntoView()", RACE)
         host = tab.locator(f"#{RACE} living-figure")
+        # Until the race begins, the figure shows its end.
+        tab.wait_for_function(f"document.querySelector('#{RACE} living-figure').drawn.texts[0].length < 128")
         began = tab.evaluate("performance.now()")
         seen: list[list[str]] = []
         while not seen or len(seen[-1][0]) < 128:
