@@ -35,6 +35,11 @@ def test_module_adds_the_rows_of_its_table(positions: Tensor) -> None:
     assert torch.equal(scheme.embed(x, positions), x + scheme.table[positions])
 
 
+def test_position_after_the_last_row_is_refused() -> None:
+    with pytest.raises(ValueError, match=str(ROWS)):
+        learned_encoding(normal32(ROWS, D_MODEL), torch.tensor([ROWS]))
+
+
 # ── learning ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
