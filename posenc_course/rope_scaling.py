@@ -108,9 +108,8 @@ class DynamicNTKPositions(RotaryPositions):
     @checked(**_STRETCH, original_length=_LENGTH, interleaved=INTERLEAVED)
     def __init__(self, frequencies: Tensor, original_length: int, factor: float = 1.0, *, interleaved: bool = True) -> None:
         super().__init__(frequencies, interleaved=interleaved)
-        dynamic_ntk(
-            frequencies, original_length, original_length, factor
-        )  # raises an error for a single pair now, not at the first call
+        # A single pair is an error now, not at the first call.
+        dynamic_ntk(frequencies, original_length, original_length, factor)
         self.original_length = original_length
         self.factor = factor
 
