@@ -64,11 +64,14 @@ exercises: .venv/complete  ## make exercises/release (the students' version) fro
 
 # Each run is a file in _experiment, so several machines can share the work (OPTIONS="--schemes rope --seeds 0"), and the same command
 # continues after an interruption. Committed are the table, by `report … --json posenc_course/data/experiment/full.json`, and the models
-# of the preset quick, _experiment/quick/text-*.npz; then run `python -m tools.lab.stored`. The preset gpu takes
+# of the preset quick, _experiment/quick/text-*.npz; then run `make checksums`. The preset gpu takes
 # OPTIONS="--device cuda --jobs 2", with up to 35 GiB for each job.
 experiment: .venv/complete  ## train every scheme and test it beyond the training length: PRESET=quick (minutes), full (three seeds), newer or gpu
 	.venv/bin/python -m posenc_course.experiment run --preset $(PRESET) --folder _experiment/$(PRESET) $(OPTIONS)
 	.venv/bin/python -m posenc_course.experiment report _experiment/$(PRESET)
+
+checksums:  ## after a change to stored results: write their checksums anew, with which a test compares them
+	cd posenc_course/data && find * -name '*.json' | LC_ALL=C sort | xargs sha256sum > SHA256SUMS
 
 lint: .venv/complete  ## check style, types, and the files that GitHub reads
 	.venv/bin/ruff check
@@ -142,4 +145,4 @@ _published/_build/complete: .venv/complete
 
 anew:
 
-.PHONY: help anew book check fix test test-elsewhere test-lowest coverage audit bench exercises experiment lint lab models execute serve site quizzes pdf archive decks links lock notebooks text clean
+.PHONY: help anew book check checksums fix test test-elsewhere test-lowest coverage audit bench exercises experiment lint lab models execute serve site quizzes pdf archive decks links lock notebooks text clean

@@ -4,14 +4,15 @@ import json
 import re
 import sys
 import tomllib
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 import yaml  # type: ignore[import-untyped]
 from packaging.requirements import Requirement
 
+from posenc_course.experiment.corpus import DATA
 from tests.commands import ROOT, run
-from tools.lab.stored import CHECKSUMS, checksums
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
@@ -96,20 +97,20 @@ def test_package_works_without_the_book(tmp_path: Path) -> None:
     assert (tmp_path / "installed/posenc_course/py.typed").exists()
 
 
+STORED = {path.relative_to(DATA).as_posix(): sha256(path.read_bytes()).hexdigest() for path in DATA.rglob("*.json")}
+
+
 def test_stored_results_are_as_they_were_written() -> None:
-    changed = {*CHECKSUMS.read_text(encoding="utf-8").splitlines()} ^ {*checksums().splitlines()}
-    names = sorted({line.split()[1] for line in changed})
-    assert not names, (
-        f"{names} in posenc_course/data: restore them, or, if you changed them on purpose, python -m tools.lab.stored"
-    )
+    written = {name: checksum for checksum, name in map(str.split, (DATA / "SHA256SUMS").read_text("utf-8").splitlines())}
+    changed = sorted({name for name, _ in written.items() ^ STORED.items()})
+    assert not changed, f"{changed} in posenc_course/data: restore them, or, if you changed them on purpose, make checksums"
 
 
-STORED = [line.split()[1] for line in checksums().splitlines()]
-
-
-@pytest.mark.parametrize("name", sorted({*STORED} - {"configurations.json", "corpus.json", "inspector.json", "models.json"}))
+@pytest.mark.parametrize(
+    "name", sorted(STORED.keys() - {"configurations.json", "corpus.json", "inspector.json", "models.json"})
+)
 def test_stored_results_say_where_they_come_from_and_name_no_place(name: str) -> None:
-    text = (CHECKSUMS.parent / name).read_text(encoding="utf-8")
+    text = (DATA / name).read_text(encoding="utf-8")
     (command,) = re.findall(r'"command": "python (tools/lab/\w+\.py|-m posenc_course\.experiment|-m tools\.lab\.\w+)', text)
     assert command.startswith("-m") or (ROOT / command).exists()
     assert not re.search(r"[/\\](home|root|tmp|work|usr|Users)\b", text)

@@ -7,7 +7,6 @@ import hashlib
 import json
 import lzma
 import math
-import re
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +20,8 @@ from posenc_course.rope import RotaryPositions, convert_projection, rope_tables
 from tests.formulas.test_llama import peer
 from tests.tensors import normal
 from tools.lab.released import heads, lengths, reading
-from tools.lab.released.__main__ import GROUPS, TOKENS, main
-from tools.lab.released.reading import FOLDER
+from tools.lab.released.__main__ import GROUPS, measure
+from tools.lab.released.reading import FOLDER, TOKENS
 from tools.lab.released.schemes import (
     OMEGA,
     PLAIN,
@@ -100,33 +99,21 @@ def test_every_group_is_whole_and_of_these_weights_and_texts() -> None:
 
 
 @pytest.mark.slow
-def test_the_tool_makes_what_is_stored(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize("group", GROUPS)
+def test_the_tool_makes_what_is_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group: str) -> None:
     """Instead of the model, with one layer of random weights, and random texts of 224 tokens."""
-
-    def prepare(device: str, tokens: int) -> reading.Bench:
-        torch.manual_seed(0)
-        model = Llama(60, 128, 2, 1, 1, 32, PLAIN).requires_grad_(False)
-        texts = {name: torch.randint(60, (tokens + 1,)) for name in ("code 1", "alice")}
-        return reading.Bench(model, texts, torch.randint(60, (20, tokens + 1)), str, tokens // 14)
-
-    monkeypatch.setattr(reading, "prepare", prepare)
-    monkeypatch.setattr("posenc_course.llama.attention", attention)  # which the tool exchanges
+    torch.manual_seed(0)
+    model = Llama(60, 128, 2, 1, 1, 32, PLAIN).requires_grad_(False)
+    texts = {name: torch.randint(60, (225,)) for name in ("code 1", "alice")}
     monkeypatch.setattr(lengths, "steps_of_weights", lambda: {"blk.0.attn_q.weight": torch.ones(128, 128)})
-    monkeypatch.setattr("sys.argv", ["released", "--tokens", "224", "--folder", str(tmp_path)])
-    main()
-    assert "guilty" in capsys.readouterr().out
-    for group, stored in STORED.items():
-        made = json.loads((tmp_path / f"{group}.json").read_text("utf-8"))
-        keys = {json.dumps(run["setting"]): run.keys() for run in made["runs"]}
-        for run in stored["runs"]:
-            alike = keys.get(json.dumps(run["setting"]))
-            assert alike == run.keys() or alike is None or "first wrong" in run
-            # A tiny model has one layer, and reads two texts.
-            assert alike or {"layer", "layers", "without RoPE", "text"} & run["setting"].keys()
-    main()
-    assert not re.search("cliff|windows|scan", capsys.readouterr().out), "what is there was made again"
+    measure(reading.Bench(model, texts, torch.randint(60, (20, 225)), str, 16), group, {}, tmp_path)
+    made = json.loads((tmp_path / f"{group}.json").read_text("utf-8"))
+    keys = {json.dumps(run["setting"]): run.keys() for run in made["runs"]}
+    for run in STORED[group]["runs"]:
+        alike = keys.get(json.dumps(run["setting"]))
+        assert alike == run.keys() or alike is None or "first wrong" in run
+        # A tiny model has one layer, and reads two texts.
+        assert alike or {"layer", "layers", "without RoPE", "text"} & run["setting"].keys()
 
 
 @pytest.mark.slow

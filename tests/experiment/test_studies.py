@@ -71,20 +71,10 @@ def test_models_that_also_the_experiment_trained_reach_the_same() -> None:
         assert run["without"] == pytest.approx(scores(newer, "rope")[run["seed"]].tolist(), abs=0.1)
 
 
-def test_an_interrupted_study_goes_on_where_it_was(tmp_path: Path) -> None:
-    asked: list[int] = []
-
-    def measure(setting: dict[str, Any]) -> dict[str, Any]:
-        asked.append(setting["n"])
-        if asked == [0, 1]:
-            raise KeyboardInterrupt
-        return {"twice": 2 * setting["n"]}
-
-    study = Study("twice", "", [{"n": n} for n in range(3)], measure, beside=lambda: {"least": 0})
-    with pytest.raises(KeyboardInterrupt):
-        carry_out(study, tmp_path, tmp_path / "twice.json")
-    carry_out(study, tmp_path, tmp_path / "twice.json")
-    assert asked == [0, 1, 1, 2]
+def test_a_study_writes_its_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tools.lab.study.DATA", tmp_path)
+    plan = [{"n": n} for n in range(3)]
+    carry_out(Study("twice", "", plan, lambda run: {"twice": 2 * run["n"]}, beside=lambda: {"least": 0}))
     table = json.loads((tmp_path / "twice.json").read_text("utf-8"))
     assert table["runs"] == [{"n": n, "twice": 2 * n} for n in range(3)]
     assert (table["command"], table["least"]) == ("python -m tools.lab.study twice", 0)

@@ -7,36 +7,35 @@ posenc_course/data/speed.json and accuracy.json.
 
 from __future__ import annotations
 
-import argparse
 import itertools
+import json
 import math
+import os
+import platform
 import random
 import resource
 import statistics
 import sys
-import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from datetime import UTC, datetime
 from functools import partial
+from importlib.metadata import version
 from multiprocessing import get_context
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.utils.benchmark import Timer
 
-import posenc_course
 from posenc_course import alibi, attention, naive, relative, rope, rope_scaling, sinusoidal, training, transformer
+from posenc_course._system import processor, write_whole
 from posenc_course.experiment.config import SCHEMES, Config
-from tools.lab.stored import provenance, write_results
+from posenc_course.experiment.corpus import DATA
 
-DATA = Path(posenc_course.__file__).parent / "data"
 PACKAGES = ["torch", "numpy", "transformers", "x-transformers", "rotary-embedding-torch", "mpmath"]
-LEAST_ROUNDS, MOST_ROUNDS = 3, 15
-ENOUGH = 0.7  # seconds: a candidate that takes longer gets only the least rounds, or one if a single call takes longer
-SAMPLE = 0.005  # seconds per sample: faster calls are repeated
-COMPILED = "apply_rope, half, compiled"
+TURNS = 5
 READABLE, READABLE_UP_TO = "attention, alibi_bias", 4096  # tokens; beyond this, its scores take tens of GiB
 
 Call: TypeAlias = Callable[[], object]
@@ -90,17 +89,12 @@ def with_rope(shape: list[int], dtype: str, backward: bool) -> dict[str, Call]:
         "rotary-embedding-torch, interleaved": each(rotary_embedding_torch.RotaryEmbedding(d_head).rotate_queries_or_keys),
     }
     if length >= 512:  # compiling takes longer than shorter ones
-        ways[COMPILED] = torch.compile(each(partial(rotation, interleaved=False)), dynamic=False)
+        ways["apply_rope, half, compiled"] = torch.compile(each(partial(rotation, interleaved=False)), dynamic=False)
     calls: dict[str, Call] = {"clone": lambda: [tensor.clone() for tensor in given]}
     for name, way in ways.items():
         swapped = "GPT-J" in name  # it has the heads after the tokens
         q, k, *gradients = ((x.transpose(1, 2) if swapped else x).clone(memory_format=torch.contiguous_format) for x in given)
         calls[name] = partial(run, way, q.requires_grad_(backward), k.requires_grad_(backward), *gradients)
-    try:
-        calls.get(COMPILED, list)()  # compiles
-    except torch._dynamo.exc.BackendCompilerFailed as error:
-        print(f"  {COMPILED}: left out, because torch.compile finds no working C++ compiler ({type(error).__name__})")
-        del calls[COMPILED]
     return calls
 
 
@@ -238,24 +232,11 @@ def cases() -> list[tuple[Callable[..., dict[str, Call]], Record]]:
     ]
 
 
-def seconds(call: Call, calls: int = 1) -> float:
-    """The mean time of one call, over `calls` calls."""
-    start = time.perf_counter()
-    for _ in range(calls):
-        call()
-    return (time.perf_counter() - start) / calls
-
-
-def race(candidates: dict[str, Call]) -> dict[str, float]:
+def race(candidates: dict[str, Call], threads: int) -> dict[str, float]:
     """The median seconds of each candidate. They take turns, so that other work on the machine slows all of them equally."""
-    first = {name: seconds(call) for name, call in candidates.items()}  # the first call also loads and builds
-    calls = {name: 1 if first[name] > SAMPLE * 10 else math.ceil(SAMPLE / seconds(call)) for name, call in candidates.items()}
-    taken: dict[str, list[float]] = {name: [] for name in candidates}
-    for turn in range(MOST_ROUNDS):
-        for name, call in candidates.items():
-            if turn < (LEAST_ROUNDS if first[name] < ENOUGH else 1) or sum(taken[name]) * calls[name] < ENOUGH:
-                taken[name].append(seconds(call, calls[name]))
-    return {name: statistics.median(samples) for name, samples in taken.items()}
+    timers = {name: Timer("call()", globals={"call": call}, num_threads=threads) for name, call in candidates.items()}
+    turns = [{name: timer.blocked_autorange(min_run_time=0.2).median for name, timer in timers.items()} for _ in range(TURNS)]
+    return {name: statistics.median(turn[name] for turn in turns) for name in candidates}
 
 
 def time_all(threads: int) -> dict[str, list[Record]]:
@@ -265,11 +246,11 @@ def time_all(threads: int) -> dict[str, list[Record]]:
     results: dict[str, list[Record]] = {}
     for build, sizes in cases():
         group = build.__name__.removeprefix("with_")
-        times = race(build(**sizes))
+        times = race(build(**sizes), threads)
         reference = next(iter(times.values()))
         new = [{"candidate": name, "milliseconds": 1000 * spent, "ratio": spent / reference} for name, spent in times.items()]
-        show(f"{group}, {threads} threads", sizes, new)
         results.setdefault(group, []).extend({"threads": threads, **sizes, **record} for record in new)
+        print(group, sizes, f"{threads} threads", flush=True)
     return results
 
 
@@ -285,13 +266,18 @@ def peak_growth(candidate: str, length: int, heads: int) -> float:
 
 def measure_memory() -> list[Record]:
     """The memory peaks of attention with ALiBi, each measured in its own process."""
-    records: list[Record] = []
-    for size in ({"length": length, "heads": 8} for length in ALIBI_LENGTHS):
-        names = [*alibi_ways(vectors(64, 1))][: 3 if size["length"] > READABLE_UP_TO else 4]
-        new = [{"candidate": name, "mebibytes": apart(peak_growth, name, *size.values())} for name in names]
-        show("memory of alibi", size, new)
-        records += [size | record for record in new]
-    return records
+    return [
+        {"length": length, "heads": 8, "candidate": name, "mebibytes": apart(peak_growth, name, length, 8)}
+        for length in ALIBI_LENGTHS
+        for name in [*alibi_ways(vectors(64, 1))][: 3 if length > READABLE_UP_TO else 4]
+    ]
+
+
+def measure_speed() -> dict[str, list[Record]]:
+    timed = [apart(time_all, threads) for threads in (1, 2)]
+    return {group: [record for each in timed for record in each[group]] for group in timed[0]} | {
+        "alibi_memory": measure_memory()
+    }
 
 
 # ── accuracy ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -320,12 +306,10 @@ def exact_angles(positions: Tensor, base: int) -> Angles:
 
 
 def our_angles(positions: Tensor, base: int) -> dict[str, Angles]:
-    """The package's three tables in float32."""
-    table = sinusoidal.sinusoidal_table(positions, D_HEAD, base, dtype=torch.float32)
+    """The package's tables in float32."""
     fast = sinusoidal.angle_addition_table(int(positions.max()) + 1, D_HEAD, base)[positions]
     return {
         "rope_tables": rope.rope_tables(positions, sinusoidal.frequencies(D_HEAD, base)),
-        "sinusoidal_table": (table[:, 1::2], table[:, 0::2]),
         "angle_addition_table": (fast[:, 1::2], fast[:, 0::2]),
     }
 
@@ -334,7 +318,6 @@ def peer_angles(positions: Tensor, base: int) -> dict[str, Angles]:
     """The peers' tables, as the peers use them."""
     import rotary_embedding_torch
     from transformers import LlamaConfig
-    from transformers.models.gptj.modeling_gptj import create_sinusoidal_positions
     from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
     from x_transformers.x_transformers import RotaryEmbedding
 
@@ -348,9 +331,6 @@ def peer_angles(positions: Tensor, base: int) -> dict[str, Angles]:
         one = torch.tensor([1, 0], dtype=dtype).repeat(1, 1, 1, D_HEAD // 2)  # rotated, (1, 0) is (cos, sin)
         rotated = torch.cat([peer.rotate_queries_or_keys(one, offset=m) for m in positions.tolist()]).flatten(end_dim=2)
         found[f"rotary-embedding-torch{name}"] = rotated[:, 0::2], rotated[:, 1::2]
-    if base == 10_000:  # it has no other base
-        sin, cos = create_sinusoidal_positions(int(positions.max()) + 1, D_HEAD)[positions].chunk(2, dim=-1)
-        found["transformers GPT-J"] = cos, sin
     return found
 
 
@@ -368,36 +348,16 @@ def angle_errors(found: dict[str, Angles], positions: Tensor, base: int, limits:
 
 
 def alibi_errors(length: int, heads: int) -> list[Record]:
-    """The largest error of attention with ALiBi in float32 and, for up to READABLE_UP_TO tokens, of its gradients.
-
-    The reference is computed in float64, 64 queries at a time; the gradients are those of outputs · values in reverse order.
-    """
-    backward = length <= READABLE_UP_TO
-    given, upstream = vectors(length, heads).requires_grad_(backward), vectors(length, heads)[2].flip(-1)
-    truth, positions = torch.zeros(4, heads, length, 64, dtype=torch.float64), torch.arange(length)
-    q, k, v = given[:, 0].detach().double()
-    slopes, later = alibi.alibi_slopes(heads)[:, None, None], torch.full((64, 64), -math.inf, dtype=torch.float64).triu(1)
+    """The largest error of attention with ALiBi in float32. The reference is computed in float64, 64 queries at a time."""
+    given, truth = vectors(length, heads), torch.zeros(heads, length, 64, dtype=torch.float64)
+    q, k, v = given[:, 0].double()
+    slopes, positions = alibi.alibi_slopes(heads)[:, None, None], torch.arange(length)
     for rows in positions.split(64):
-        end = int(rows[-1]) + 1
-        some = [each.clone().requires_grad_(backward) for each in (q[:, rows], k[:, :end], v[:, :end])]
-        scores = torch.baddbmm(-slopes * (rows[:, None] - positions[:end]), some[0], some[1].mT, alpha=1 / 8)
-        scores[..., rows] += later[: len(rows), : len(rows)]
-        output = scores.softmax(dim=-1) @ some[2]
-        truth[0, :, rows] = output.detach()
-        if backward:
-            of_q, of_k, of_v = torch.autograd.grad(output, some, upstream[0, :, rows].double())
-            truth[1, :, rows] = of_q
-            truth[2, :, :end] += of_k
-            truth[3, :, :end] += of_v
-    records = []
-    for name, way in alibi_ways(given).items():
-        if name != "no bias":
-            output = way()
-            error = (output[0].detach() - truth[0]).abs().max().item()
-            gradient = torch.autograd.grad(output, given, upstream)[0][:, 0] if backward else None
-            of_gradient = None if gradient is None else (gradient - truth[1:]).abs().max().item()
-            records.append({"candidate": name, "error": error, "gradient_error": of_gradient})
-    return records
+        back = rows[:, None] - positions
+        scores = torch.where(back >= 0, q[:, rows] @ k.mT / 8 - slopes * back, -math.inf)
+        truth[:, rows] = scores.softmax(dim=-1) @ v
+    ways = alibi_ways(given).items()
+    return [{"candidate": name, "error": (way()[0] - truth).abs().max().item()} for name, way in ways if name != "no bias"]
 
 
 def measure_accuracy() -> dict[str, list[Record]]:
@@ -405,22 +365,30 @@ def measure_accuracy() -> dict[str, list[Record]]:
     torch.set_num_threads(1)
     positions, results = some_positions(LIMITS), dict[str, list[Record]](angles=[], alibi=[])
     for base in (10_000, 500_000):
-        new = angle_errors(our_angles(positions, base) | peer_angles(positions, base), positions, base, LIMITS)
-        show("errors of cos and sin", {"base": base, "d_head": D_HEAD}, new)
-        results["angles"] += new
-    for size in ({"length": length, "heads": heads} for length in ALIBI_LENGTHS for heads in (8, 12)):
-        new = alibi_errors(**size)
-        show("errors of alibi", size, new)
-        results["alibi"] += [size | record for record in new]
+        found = our_angles(positions, base) | peer_angles(positions, base)
+        results["angles"] += angle_errors(found, positions, base, LIMITS)
+    for length in ALIBI_LENGTHS:
+        results["alibi"] += [{"length": length, "heads": 12} | record for record in alibi_errors(length, 12)]
     return results
 
 
-# ── files and output ───────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def store(name: str, results: dict[str, list[Record]]) -> None:
-    to_four_digits = {group: [rounded(record) for record in records] for group, records in results.items()}
-    write_results(DATA / f"{name}.json", provenance(f"python tools/lab/bench.py {name}", *PACKAGES), to_four_digits)
+    """Writes {"made": …, "results": {group: [records]}} with four digits, one line for each record."""
+    made = {
+        "command": f"python tools/lab/bench.py {name}",
+        "date": datetime.now(UTC).date().isoformat(),
+        "machine": {"processor": processor(), "logical_cores": os.cpu_count()},
+        "versions": {"python": platform.python_version()} | {package: version(package) for package in PACKAGES},
+    }
+    groups = []
+    for group, records in results.items():
+        lines = ",\n".join(json.dumps(rounded(record), ensure_ascii=False) for record in records)
+        groups.append(f"{json.dumps(group)}: [\n{lines}\n]")
+    text = f'{{"made": {json.dumps(made, indent=1)},\n"results": {{\n' + ",\n".join(groups) + "\n}}\n"
+    write_whole(DATA / f"{name}.json", text.encode())
 
 
 def rounded(record: Record) -> Record:
@@ -433,24 +401,6 @@ def apart(function: Callable[..., Any], *arguments: object) -> Any:
         return pool.submit(function, *arguments).result()
 
 
-def show(what: str, sizes: Record, records: list[Record]) -> None:
-    """Print records below what was measured."""
-    print(f"\n{what}, {', '.join(f'{name}={value}' for name, value in sizes.items())}")
-    for record in records:
-        numbers = (f"{value:10.3g}" if isinstance(value, float) else str(value) for value in record.values())
-        print("  " + "  ".join(numbers), flush=True)
-
-
-def main(what: str | None) -> None:
-    if what != "accuracy":
-        timed = [apart(time_all, threads) for threads in (1, 2)]
-        results = {group: [record for each in timed for record in each[group]] for group in timed[0]}
-        store("speed", results | {"alibi_memory": measure_memory()})
-    if what != "speed":
-        store("accuracy", measure_accuracy())
-
-
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Time the package and its peers, and measure their errors.")
-    parser.add_argument("what", nargs="?", choices=["speed", "accuracy"], help="default: both")
-    main(parser.parse_args().what)
+    for name in sys.argv[1:] or ("speed", "accuracy"):
+        store(name, {"speed": measure_speed, "accuracy": measure_accuracy}[name]())

@@ -3,15 +3,14 @@
     python -m tools.lab.study                    # lists the studies
     python -m tools.lab.study word_size          # makes the table of one
 
-Each run is stored in its own file in _experiment/NAME, so that an interrupted call can continue. The table of all runs goes to
-posenc_course/data/NAME.json; then run `python -m tools.lab.stored`.
+The table of all runs goes to posenc_course/data/NAME.json; then run `make checksums`.
 """
 
 from __future__ import annotations
 
-import argparse
 import copy
 import json
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -19,7 +18,6 @@ from typing import Any, NamedTuple
 
 import torch
 
-from posenc_course._system import write_whole
 from posenc_course.experiment import load_corpus, runs
 from posenc_course.experiment._files import provenance, write_runs
 from posenc_course.experiment.config import Build, Config, Run, build_model, preset
@@ -73,18 +71,16 @@ def studies() -> dict[str, Study]:
     return {study.name: study for topic in TOPICS for study in import_module(f"tools.lab.studies.{topic}").STUDIES}
 
 
-def carry_out(study: Study, folder: Path, table: Path) -> None:
-    """Make the runs that the folder doesn't have yet, each in a file of its own, and write the table of all."""
-    torch.set_num_threads(1)  # with small tensors, one thread is fastest
-    paths = [folder / study.name / f"{number}.json" for number in range(len(study.plan))]
-    for path, setting in zip(paths, study.plan, strict=True):
-        if not path.exists():
-            record = setting | study.measure(setting)
-            write_whole(path, json.dumps(record).encode())
-            print(f"{path.stem} of {len(paths)}", record, flush=True)
+def carry_out(study: Study) -> None:
+    """Make all runs, and write the table."""
+    # With small tensors, one thread is fastest.
+    torch.set_num_threads(1)
+    runs = []
+    for setting in study.plan:
+        runs.append(setting | study.measure(setting))
+        print(f"{len(runs)} of {len(study.plan)}", runs[-1], flush=True)
     head: Record = {"command": f"python -m tools.lab.study {study.name}"} | ({"config": study.config} if study.config else {})
-    head |= {"made": [provenance()]} | study.beside()
-    write_runs(table, head, [json.loads(path.read_text("utf-8")) for path in paths])
+    write_runs(study.table, head | {"made": [provenance()]} | study.beside(), runs)
 
 
 # ── what several studies do ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -127,15 +123,8 @@ def rounded(numbers: torch.Tensor, digits: int = 3) -> Any:
     return round(numbers.item(), digits) + 0.0
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Make the table of a recorded experiment, or list them all.")
-    parser.add_argument("name", nargs="?", choices=studies())
-    name = parser.parse_args().name
-    if name:
-        carry_out(studies()[name], Path("_experiment"), studies()[name].table)
-    else:
-        print("\n".join(f"{study.name}: {study.what}" for study in studies().values()))
-
-
 if __name__ == "__main__":
-    main()
+    for name in sys.argv[1:]:
+        carry_out(studies()[name])
+    if not sys.argv[1:]:
+        print("\n".join(f"{study.name}: {study.what}" for study in studies().values()))

@@ -1,23 +1,19 @@
 """What a released model, SmolLM2-135M-Instruct, does beyond its training length, and what its heads do with their pairs.
 
-    python -m tools.lab.released                       # takes a day on two cores
-    python -m tools.lab.released --device cuda         # takes some minutes
+    python -m tools.lab.released                       # takes some minutes on a graphics card, and a day on two cores
+    python -m tools.lab.released cliff scan            # measures two of the groups
 
-Each group of measurements has its own file in posenc_course/data/released, and an interrupted call continues with the next
-one. Ten texts of 14,336 tokens are read, five pieces of the course's held-out code and five of prose (prose.xz says whose);
-beside them, the model counts from one to twenty. `--tokens` shortens all lengths alike. Losses are means over 64, 128 or 256
-tokens, in thousandths of a nat. Nothing is trained.
+Each group of measurements has its own file in posenc_course/data/released; then run `make checksums`. Ten texts of 14,336
+tokens are read, five pieces of the held-out code and five of prose (prose.xz says whose); beside them, the model counts
+from one to twenty. Losses are means over 64, 128 or 256 tokens, in thousandths of a nat. Nothing is trained.
 """
 
 from __future__ import annotations
 
-import argparse
 import hashlib
-import json
-import time
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -27,8 +23,7 @@ from posenc_course.llama import released_weights
 from tools.lab.released import heads, lengths, reading
 from tools.lab.released.reading import FOLDER, Bench, Record, Steps
 
-TOKENS = 14_336  # 14 units, of which the model was trained on 8
-GROUPS: dict[str, Callable[[Bench, list[Record]], Steps]] = {
+GROUPS: dict[str, Callable[[Bench], Steps]] = {
     "cliff": lengths.cliff,
     "windows": lengths.windows,
     "scan": lengths.scan,
@@ -44,36 +39,30 @@ GROUPS: dict[str, Callable[[Bench, list[Record]], Steps]] = {
 }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Measure what a released model does beyond its training length.")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--folder", type=Path, default=FOLDER)
-    parser.add_argument("--tokens", type=int, default=TOKENS, help="per text, a multiple of 224")
-    parser.add_argument("--groups", nargs="*", default=[*GROUPS], choices=GROUPS)
-    options = parser.parse_args()
-    begun = time.monotonic()
+@torch.inference_mode()
+def measure(bench: Bench, group: str, made: Record, folder: Path = FOLDER) -> None:
+    """Make one group's measurements, each of which has the index of its entry in `made`, and write their file."""
+    runs: list[Record] = []
+    for setting, measured in GROUPS[group](bench):
+        runs.append({"setting": setting, "made": 0} | measured())
+        print(group, setting, flush=True)
+    write_runs(folder / f"{group}.json", {"command": "python -m tools.lab.released", "made": [made]}, runs)
+
+
+def main(groups: list[str]) -> None:
     torch.set_float32_matmul_precision("highest")
-    bench = reading.prepare(options.device, options.tokens)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
     llama.attention = reading.fused  # type: ignore[attr-defined, assignment]
-    now: dict[str, Any] = provenance(options.device) | {
+    made = provenance(device) | {
         "weights": {"file": released_weights().name, "sha256": hashlib.sha256(released_weights().read_bytes()).hexdigest()},
         "prose": hashlib.sha256((FOLDER / "prose.xz").read_bytes()).hexdigest(),
-        "tokens": options.tokens,
+        "tokens": reading.TOKENS,
         "attention": "fused",
     }
-    for group in options.groups:
-        path = options.folder / f"{group}.json"
-        stored = json.loads(path.read_text("utf-8")) if path.exists() else {"made": [], "runs": []}
-        made, done = stored["made"] if now in stored["made"] else [*stored["made"], now], stored["runs"]
-        head = {"command": "python -m tools.lab.released", "made": made}  # each run has the index of its entry in `made`
-        with torch.inference_mode():
-            for setting, measure in GROUPS[group](bench, done):
-                if setting in [run["setting"] for run in done]:
-                    continue
-                done.append({"setting": setting, "made": made.index(now)} | measure())
-                print(f"{time.monotonic() - begun:5.0f} s  {group} {setting}", flush=True)
-                write_runs(path, head, done)
+    bench = reading.prepare(device)
+    for group in groups:
+        measure(bench, group, made)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:] or [*GROUPS])

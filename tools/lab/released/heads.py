@@ -17,7 +17,7 @@ from tools.lab.released.reading import Bench, Record, Scheme, Step, Steps, whole
 from tools.lab.released.schemes import PLAIN, HidingPositions, Listening, WithoutPairs, slowed
 
 
-def heads(bench: Bench, done: list[Record]) -> Steps:
+def heads(bench: Bench) -> Steps:
     """Where each head looks, and with which pairs."""
     for layer in range(len(bench.model.blocks)):
         yield {"layer": layer}, partial(look, bench, layer)
@@ -89,14 +89,12 @@ def look(bench: Bench, layer: int) -> Record:
     bench.model.use(bench.rope_but({layer: Listening(hear)}))
     bench.model.features(tokens)
     mean = {name: torch.stack(some).mean(dim=0).cpu() for name, some in found.items()}
-    spread = {name: torch.stack(found[name]).std(dim=0) for name in ("first", "equal", "after equal")}
     total = mean["variance"].sum(dim=-1, keepdim=True)
     return {
         "edges": edges(2 * u - 1),
         "heads": [
             {
                 **{name: whole(mean[name][h]) for name in ("first", "equal", "after equal")},
-                "deviations": [whole(spread[name][h]) for name in spread],
                 "distances": whole(mean["distances"][h]),
                 "share": whole(mean["variance"][h] / total[h]),
                 "deviation of scores": whole(total[h, 0].sqrt()),
@@ -145,7 +143,7 @@ PREVIOUS = ((1, 2), (2, 1), (11, 1), (16, 0), (19, 3))
 AFTER_EQUAL = ((17, 3), (17, 5), (18, 6), (20, 6))
 
 
-def ablations(bench: Bench, done: list[Record]) -> Steps:
+def ablations(bench: Bench) -> Steps:
     """RoPE stopped, left out or slowed down in some pairs or layers, and the first token hidden."""
     layers, u = len(bench.model.blocks), bench.unit
     fast, slow = range(16), range(16, 32)
@@ -167,7 +165,7 @@ def ablations(bench: Bench, done: list[Record]) -> Steps:
         yield short({"first token": "hidden", "layer": layer}, bench.rope_but({layer: HidingPositions(u)}))
 
 
-def chosen(bench: Bench, done: list[Record]) -> Steps:
+def chosen(bench: Bench) -> Steps:
     """Pairs that contribute nothing to the scores, and pairs stopped in a few heads."""
     groups = {("slowest", 8): range(24, 32), ("slowest", 6): range(26, 32), ("fastest", 8): range(8), ("fastest", 2): range(2)}
     for (which, n), pairs in groups.items():
@@ -198,7 +196,7 @@ def operated(bench: Bench, heads: Sequence[tuple[int, int]], pairs: Sequence[int
     return losses | {"heads": [[*head] for head in heads], "after equal": [whole(share) for share in after]}
 
 
-def controls(bench: Bench, done: list[Record]) -> Steps:
+def controls(bench: Bench) -> Steps:
     """What ablations are compared with: other tokens hidden, other pairs left out, random tokens twice, and single heads."""
     for hidden in ([16], [64], [0, 1]):
         yield {"hidden": hidden}, partial(bench.measured, HidingPositions(bench.unit, hidden), 2, 256, few=True)
@@ -225,7 +223,7 @@ def others(seed: int) -> list[tuple[int, int]]:
     return [(layer, sample.choice([h for h in range(9) if h != head])) for layer, head in PREVIOUS]
 
 
-def guilty(bench: Bench, done: list[Record]) -> Steps:
+def guilty(bench: Bench) -> Steps:
     """Pair 22 at half speed in single layers, in the best of them, and in single heads; and pairs 22 and 23 in a few heads."""
     layers, at_half, both = len(bench.model.blocks), slowed([22], 0.5), slowed([22, 23], 0.5)
 
@@ -233,12 +231,13 @@ def guilty(bench: Bench, done: list[Record]) -> Steps:
         return setting, partial(bench.measured, bench.rope_but(changed), 12, 1024, few=few)
 
     yield slower({"layers": "all"}, dict.fromkeys(range(layers), at_half))
-    for layer in range(layers):
-        yield slower({"layers": [layer]}, {layer: at_half})
-    alone = [run for run in done if len(run["setting"].get("layers", ())) == 1]
-    alone.sort(key=lambda run: sum(losses[-1] for losses in run["losses"].values()))  # from token 11,264 on
+    alone = {layer: bench.measured(bench.rope_but({layer: at_half}), 12, 1024) for layer in range(layers)}
+    for layer, found in alone.items():
+        yield {"layers": [layer]}, found.copy
+    # By the losses from token 11,264 on.
+    ranked = sorted(alone, key=lambda layer: sum(losses[-1] for losses in alone[layer]["losses"].values()))
     for number in (3, 5, 10):
-        best = sorted(run["setting"]["layers"][0] for run in alone[:number])
+        best = sorted(ranked[:number])
         yield slower({"layers": best}, dict.fromkeys(best, at_half))
     for head in range(9):
         yield slower({"layer": 16, "head": head}, bench.in_heads([(16, head)], at_half), few=True)

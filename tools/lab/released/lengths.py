@@ -21,14 +21,14 @@ from tools.lab.released.schemes import OMEGA, PLAIN, ClampedPairs, RoughPosition
 from tools.lab.schemes import KeptPositions
 
 
-def cliff(bench: Bench, done: list[Record]) -> Steps:
+def cliff(bench: Bench) -> Steps:
     """As released, and the same tokens with a shorter past."""
     for start in (0, 6):
         setting = {"from": 1024 * start}
         yield setting, partial(bench.measured, PLAIN, 14 - start, 64, start=start * bench.unit)
 
 
-def scan(bench: Bench, done: list[Record]) -> Steps:
+def scan(bench: Bench) -> Steps:
     """Pairs at other speeds: one by one, and together."""
     alone = [[pair] for pair in sorted(range(32), key=lambda pair: abs(pair - 22))]
     neighbours = [[22, 23], [21, 22, 23], [22, 23, 24], [*range(20, 25)]]
@@ -39,7 +39,7 @@ def scan(bench: Bench, done: list[Record]) -> Steps:
         yield {"pairs": pairs, "speed": factor}, partial(bench.measured, slowed(pairs, factor), 12, 128, few=factor != 0.5)
 
 
-def recipes(bench: Bench, done: list[Record]) -> Steps:
+def recipes(bench: Bench) -> Steps:
     """A trained RoPE, stretched."""
     for factor in (2, 4):
         yarn, scale = rope_scaling.yarn(OMEGA, factor, 8 * 1024), rope_scaling.yarn_attention_factor(factor)
@@ -54,7 +54,7 @@ def recipes(bench: Bench, done: list[Record]) -> Steps:
             yield {"recipe": name, "factor": factor}, partial(bench.measured, scheme, 14, 128)
 
 
-def windows(bench: Bench, done: list[Record]) -> Steps:
+def windows(bench: Bench) -> Steps:
     """Windows, with and without the first tokens, whose positions are counted in the text or within what is kept."""
     u = bench.unit
     for window, first, where in [
@@ -68,7 +68,7 @@ def windows(bench: Bench, done: list[Record]) -> Steps:
         yield setting, partial(bench.measured, scheme, 14, 128)
 
 
-def precision(bench: Bench, done: list[Record]) -> Steps:
+def precision(bench: Bench) -> Steps:
     """Positions counted from elsewhere, positions and angles in few bits, and weights with more noise."""
     kinds = ("angles in float64", "angles in float32")
     for kind in kinds:
@@ -111,7 +111,7 @@ def noisy(bench: Bench, seed: int) -> Record:
     return found
 
 
-def clamped(bench: Bench, done: list[Record]) -> Steps:
+def clamped(bench: Bench) -> Steps:
     """Pairs that rotate no farther than at the end of training; text by text, because each is read up to there only once."""
     end = 8 * 1024 - 1
     innocent = [*range(20, 22), *range(24, 32)]  # those that don't complete a rotation, but for 22 and 23
@@ -140,7 +140,7 @@ def read_on(bench: Bench, name: str, caps: dict[int, int], read: Callable[[], li
     return {"width": 64, "losses": whole(losses[0].unflatten(0, (-1, 64 * u // 1024)).mean(dim=1))}
 
 
-def written(bench: Bench, done: list[Record]) -> Steps:
+def written(bench: Bench) -> Steps:
     """How far the model counts, and what it writes at several lengths, always the most likely token."""
     yield {"counts": "given the right text"}, partial(count, bench)
     for number in (0, 7):

@@ -21,6 +21,8 @@ from posenc_course.schemes import PositionScheme
 from tools.lab.released.schemes import PLAIN, OtherHeads
 
 FOLDER = DATA / "released"
+# 14 units, of which the model was trained on 8.
+TOKENS = 14_336
 Scheme = PositionScheme | list[PositionScheme]
 Record = dict[str, Any]
 
@@ -32,7 +34,7 @@ class Bench(NamedTuple):
     texts: dict[str, Tensor]
     counting: Tensor  # (20, tokens)
     decode: Callable[[list[int]], str]
-    unit: int  # 1,024 unless shortened
+    unit: int  # 1,024, but in tests
 
     def measured(
         self, scheme: Scheme, units: int, width: int, *, few: bool = False, start: int = 0, positions: Tensor | None = None
@@ -89,13 +91,13 @@ def texts() -> dict[str, str]:
     return {name: text for both in zip(code.items(), prose.items(), strict=True) for name, text in both}
 
 
-def prepare(device: str, tokens: int) -> Bench:
+def prepare(device: str) -> Bench:
     model, tokenizer = load_llama()
     # The texts have a few more tokens than are read, for comparison with what the model writes.
-    ids = {name: torch.tensor(tokenizer.encode(text).ids[: tokens + 1], device=device) for name, text in texts().items()}
-    counting = [tokenizer.encode((NUMBERS * (tokens // 20 + 2))[start:]).ids[: tokens + 1] for start in STARTS]
-    assert {*map(len, counting), *map(len, ids.values())} == {tokens + 1}, "a text is too short"
-    return Bench(model.to(device), ids, torch.tensor(counting, device=device), tokenizer.decode, tokens // 14)
+    ids = {name: torch.tensor(tokenizer.encode(text).ids[: TOKENS + 1], device=device) for name, text in texts().items()}
+    counting = [tokenizer.encode((NUMBERS * (TOKENS // 20 + 2))[start:]).ids[: TOKENS + 1] for start in STARTS]
+    assert {*map(len, counting), *map(len, ids.values())} == {TOKENS + 1}, "a text is too short"
+    return Bench(model.to(device), ids, torch.tensor(counting, device=device), tokenizer.decode, TOKENS // 14)
 
 
 def fused(query: Tensor, key: Tensor, value: Tensor, *, bias: Tensor | None, mask: Tensor) -> Tensor:
