@@ -3,7 +3,6 @@
 import json
 import math
 import re
-from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
 
@@ -41,12 +40,10 @@ def single(values: Any) -> Tensor:
 # ── the files ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
-    ("name", "make"),
-    [("rope", tool.frequency_vectors), ("rotations", tool.rotation_vectors), ("biases", tool.bias_vectors)],
-)
-def test_the_tool_makes_them_again(name: str, make: Callable[[], Any]) -> None:
-    assert FILES[name] == {"made": tool.MADE, "vectors": json.loads(json.dumps(make()))}
+@pytest.mark.parametrize("name", FILES)
+def test_the_tool_makes_them_again(name: str) -> None:
+    for vector in FILES[name]["vectors"]:
+        assert tool.computed(vector) == vector
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -59,10 +56,10 @@ def test_they_have_the_form_of_the_schema(name: str) -> None:
     given = FILES[name]["vectors"][0]["given"]
     for wrong in ({"frequency": 1}, {"given": {**given, "theta": 1}}, {"given": {"type": given["type"]}}):
         with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate({"made": tool.MADE, "vectors": [FILES[name]["vectors"][0] | wrong]}, schema)
+            jsonschema.validate({"made": FILES[name]["made"], "vectors": [FILES[name]["vectors"][0] | wrong]}, schema)
     for vectors in ([], [{"name": "none", "given": given}]):
         with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate({"made": tool.MADE, "vectors": vectors}, schema)
+            jsonschema.validate({"made": FILES[name]["made"], "vectors": vectors}, schema)
 
 
 def test_float32_is_the_nearest() -> None:

@@ -1,16 +1,16 @@
-"""Makes the test vectors for positional encodings, in posenc_course/data/vectors.
+"""Computes what the test vectors for positional encodings expect, in posenc_course/data/vectors.
 
     python tools/lab/vectors.py
 
-Every number comes from a formula in this file, which shares no code with the package, in arithmetic with 60 digits, and is
-written with up to 50. The README beside the vectors says what the fields mean.
+Write a new vector's name and what a program gets (`given`, `positions`, `offsets`, `q` and `k`) into one of the files,
+and run this. Every number comes from a formula in this file, which shares no code with the package, in arithmetic with 60
+digits, and is written with up to 50. The README beside the vectors says what the fields mean.
 """
 
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,8 @@ import mpmath as mp  # type: ignore[import-untyped]
 import numpy as np
 from mpmath import mpf
 
-ROOT = Path(__file__).resolve().parents[2]
-FOLDER = ROOT / "posenc_course" / "data" / "vectors"
-MADE = {"command": "python tools/lab/vectors.py", "version": "2", "digits": 50, "licence": "MIT"}
-POSITIONS = [0, 1, 2, 63, 4095, 131_071]
+FOLDER = Path(__file__).resolve().parents[2] / "posenc_course" / "data" / "vectors"
+Vector = dict[str, Any]
 mp.mp.dps = 60
 
 
@@ -93,95 +91,44 @@ def llama3(base: float, width: int, factor: float, original: int, low: float, hi
     return found
 
 
-SHORT = [1.0, 1.0, 1.0, 1.0, 1.05, 1.05, 1.1, 1.1, 1.25, 1.5, 1.5, 2.0, 2.0, 2.25, 2.5, 2.75]
-LONG = [1.0, 1.125, 1.25, 1.5, 2.0, 3.0, 4.5, 7.0, 11.0, 16.0, 22.0, 28.0, 30.0, 31.0, 32.0, 32.0]
+def frequencies(given: Vector) -> tuple[list[mpf], mpf]:
+    """The frequencies and the attention factor."""
+    base, width, s, original = given["base"], given["rotary_width"], given.get("factor", 1), given.get("original_length", 1)
+    omega, sharper = plain(base, width), mpf(1)
+    match given["type"]:
+        case "linear":
+            omega = [w / s for w in omega]
+        case "ntk":
+            omega = [w * mpf(s) ** (-mpf(2 * i) / (width - 2)) for i, w in enumerate(omega)]
+        case "dynamic":
+            omega = dynamic(base, width, s, original, given["length"])
+        case "llama3":
+            omega = llama3(base, width, s, original, given["low_freq_factor"], given["high_freq_factor"])
+        case "yarn":
+            omega = yarn(base, width, s, original, given["beta_fast"], given["beta_slow"], given["truncate"])
+            # One of the two is as good as none.
+            both_of = (given["mscale"], given["mscale_all_dim"]) if "mscale_all_dim" in given else ()
+            sharper = yarn_factor(s, *both_of)
+        case "longrope":
+            divisors = given["long_factor" if given["length"] > original else "short_factor"]
+            omega = [w / mpf(d) for w, d in zip(omega, divisors, strict=True)]
+            sharper = mp.sqrt(1 + mp.log(s) / mp.log(original)) if s > 1 else sharper
+        case "proportional":
+            omega = [*plain(base, given["head_width"])[: width // 2], *[mpf(0)] * ((given["head_width"] - width) // 2)]
+        case "axial":
+            omega = 2 * plain(base, width // 2)
+    return omega, mpf(given.get("attention_factor", sharper))
 
 
-def rope_cases() -> Iterable[tuple[dict[str, Any], list[mpf], mpf]]:
-    """What a program is given, the frequencies that it should compute, and the attention factor."""
-    one = mpf(1)
-    for base, width in ((10_000, 16), (500_000, 128), (1_000_000, 64)):
-        yield {"type": "default", "base": base, "rotary_width": width}, plain(base, width), one
-    start: dict[str, Any] = {"base": 10_000, "rotary_width": 32}
-    for slower in (4, 2):
-        yield {"type": "linear", **start, "factor": slower}, [w / slower for w in plain(10_000, 32)], one
-    yield (
-        {"type": "ntk", **start, "factor": 1000},
-        [w * mpf(1000) ** (-mpf(i) / 15) for i, w in enumerate(plain(10_000, 32))],
-        one,
-    )
-    for factor, original, length in ((2, 2048, 1536), (2, 2048, 4096), (2, 2048, 16_384), (4, 4096, 8192)):
-        given: dict[str, Any] = {"type": "dynamic", **start, "factor": factor, "original_length": original, "length": length}
-        yield given, dynamic(10_000, 32, factor, original, length), one
-    yield from yarn_cases()
-    for width, factor, low, high in ((128, 8, 1, 4), (64, 32, 1, 4), (64, 32, 2, 8), (128, 16, 1, 1)):
-        given = {"type": "llama3", "base": 500_000, "rotary_width": width, "factor": factor, "original_length": 8192}
-        given |= {"low_freq_factor": low, "high_freq_factor": high}
-        yield given, llama3(500_000, width, factor, 8192, low, high), one
-    for times, original, length, sharper in (
-        (32, 4096, 4096, None),
-        (32, 4096, 4097, None),
-        (8, 2048, 2049, None),
-        (0.5, 2048, 2048, None),
-        (8, 2048, 4096, 1.5),
-    ):
-        given = {"type": "longrope", **start, "factor": times, "original_length": original, "length": length}
-        given |= {"short_factor": SHORT, "long_factor": LONG} | ({"attention_factor": sharper} if sharper else {})
-        known = mp.sqrt(1 + mp.log(times) / mp.log(original)) if times > 1 else one
-        divisors = LONG if length > original else SHORT
-        yield given, [w / mpf(d) for w, d in zip(plain(10_000, 32), divisors, strict=True)], mpf(sharper or known)
-    given = {"type": "proportional", "base": 1_000_000, "head_width": 32, "rotary_width": 8}
-    yield given, [*plain(1_000_000, 32)[:4], *[mpf(0)] * 12], one
-    yield {"type": "partial", "base": 10_000, "head_width": 32, "rotary_width": 8}, plain(10_000, 8), one
-
-
-def yarn_cases() -> Iterable[tuple[dict[str, Any], list[mpf], mpf]]:
-    usual: dict[str, Any] = {"type": "yarn", "base": 10_000, "rotary_width": 32, "factor": 8, "original_length": 4096}
-    usual |= {"beta_fast": 32, "beta_slow": 1, "truncate": True}
-    for changes in (
-        {},
-        {"truncate": False},
-        {"beta_fast": 16, "beta_slow": 2, "attention_factor": 1.5},
-        {"mscale": 0.707, "mscale_all_dim": 1.0},
-        {"base": 4, "rotary_width": 8, "original_length": 128},  # the ramp would begin at -2 and end at 9
-        {"rotary_width": 64, "factor": 40, "mscale": 1.0, "mscale_all_dim": 0.707},
-        {"mscale": 0.707},  # one of the two is as good as none
-        {"attention_factor": 1.25, "mscale": 0.707, "mscale_all_dim": 1.0},
-        {"beta_fast": 4, "beta_slow": 4, "truncate": False},  # the ramp begins where it ends, between two pairs
-        {"original_length": 6},  # and at the first pair
-        {"factor": 0.5},
-    ):
-        given = usual | changes
-        names = ("base", "rotary_width", "factor", "original_length", "beta_fast", "beta_slow", "truncate")
-        sharper = yarn_factor(given["factor"])
-        if "mscale_all_dim" in given:
-            sharper = yarn_factor(given["factor"], given["mscale"], given["mscale_all_dim"])
-        yield given, yarn(*(given[name] for name in names)), mpf(given.get("attention_factor", sharper))
-
-
-def name_of(given: dict[str, Any]) -> str:
-    words = [given["type"], f"base {given['base']}", f"{given['rotary_width']} channels"]
-    keys = ("factor", "original_length", "length", "low_freq_factor", "high_freq_factor", "beta_fast", "truncate")
-    words += [f"{key} {given[key]}" for key in (*keys, "attention_factor", "mscale", "mscale_all_dim") if key in given]
-    return ", ".join(words)
-
-
-def frequency_vectors() -> list[dict[str, Any]]:
-    vectors = []
-    for given, omega, factor in rope_cases():
-        angles = [[w * m for w in omega] for m in POSITIONS]
-        vectors.append(
-            {
-                "name": name_of(given),
-                "given": given,
-                "frequencies": both(omega),
-                "attention_factor": both(factor),
-                "positions": POSITIONS,
-                "cos": both([[mp.cos(a) for a in row] for row in angles]),
-                "sin": both([[mp.sin(a) for a in row] for row in angles]),
-            }
-        )
-    return vectors
+def rope(vector: Vector) -> Vector:
+    omega, factor = frequencies(vector["given"])
+    angles = [[w * m for w in omega] for m in vector["positions"]]
+    return {
+        "frequencies": both(omega),
+        "attention_factor": both(factor),
+        "cos": both([[mp.cos(a) for a in row] for row in angles]),
+        "sin": both([[mp.sin(a) for a in row] for row in angles]),
+    }
 
 
 # ── rotations ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -203,11 +150,6 @@ def rotate(x: Sequence[mpf], angles: Sequence[mpf], factor: mpf, layout: str, si
     return out
 
 
-def sample(rows: int, width: int, seed: int) -> list[list[mpf]]:
-    """Vectors of eighths between -2 and 2, which every format represents exactly."""
-    return [[mpf((seed + 7 * row + 11 * i + 5 * row * i) % 33 - 16) / 8 for i in range(width)] for row in range(rows)]
-
-
 def mrope_axes(sections: Sequence[int], how: str) -> list[int]:
     """The axis of each pair: one section after the other, or dealt out one by one as long as a section lasts."""
     if how == "contiguous":
@@ -219,92 +161,31 @@ def mrope_axes(sections: Sequence[int], how: str) -> list[int]:
     return axes
 
 
-def rotation_cases() -> Iterable[tuple[dict[str, Any], list[Any], list[mpf], mpf]]:
-    """What a program is given, the positions, the frequencies, and the attention factor."""
-    one = mpf(1)
-    few = [0, 1, 5, 300]
-    for rotary, sides in ((8, ["first"]), (4, ["first", "last"])):
-        for layout in ("interleaved", "halves"):
-            for side in sides:
-                given = {"type": "default", "base": 10_000, "head_width": 8, "rotary_width": rotary}
-                yield {**given, "layout": layout, "side": side}, few, plain(10_000, rotary), one
-    half: dict[str, Any] = {"base": 10_000, "head_width": 16, "rotary_width": 8, "side": "first"}
-    stretched = {"factor": 8, "original_length": 4096, "beta_fast": 32, "beta_slow": 1, "truncate": True}
-    long = {"factor": 32, "original_length": 4096, "length": 301, "short_factor": SHORT[8:12], "long_factor": LONG[8:12]}
-    sharper = mp.sqrt(1 + mp.log(32) / mp.log(4096))
-    for layout in ("halves", "interleaved"):
-        given = {**half, "layout": layout}
-        yield {"type": "yarn", **given, **stretched}, few, yarn(10_000, 8, 8, 4096), yarn_factor(8)
-        yield {"type": "proportional", **given}, few, [*plain(10_000, 16)[:4], *[mpf(0)] * 4], one
-        yield (
-            {"type": "longrope", **given, **long},
-            few,
-            [w / mpf(d) for w, d in zip(plain(10_000, 8), SHORT[8:12], strict=True)],
-            sharper,
-        )
-    text_then_picture = [[0, 1, 2, 2, 2, 2, 4], [0, 1, 2, 2, 3, 3, 4], [0, 1, 2, 3, 2, 3, 4]]  # time, row, column
-    for layout, rotary, how, sections in (
-        ("halves", 16, "contiguous", [2, 3, 3]),
-        ("halves", 16, "interleaved", [3, 3, 2]),
-        ("interleaved", 16, "interleaved", [4, 2, 2]),
-        ("interleaved", 16, "contiguous", [2, 3, 3]),
-        ("interleaved", 8, "contiguous", [2, 1, 1]),
-        ("halves", 8, "contiguous", [1, 2, 1]),
-    ):
-        given = {"type": "default", "base": 10_000, "head_width": 16, "rotary_width": rotary, "layout": layout, "side": "first"}
-        yield {**given, "mrope": how, "sections": sections}, text_then_picture, plain(10_000, rotary), one
-    picture = [[0, 0, 1, 1, 7], [0, 5, 0, 5, 3]]  # row, column
-    given = {"type": "axial", "base": 100, "head_width": 16, "rotary_width": 16, "layout": "halves", "side": "first"}
-    yield given, picture, 2 * plain(100, 8), one
-
-
-def rotation_vectors() -> list[dict[str, Any]]:
-    vectors = []
-    for given, positions, omega, factor in rotation_cases():
-        width, layout, side = given["head_width"], given["layout"], given["side"]
-        words = [layout, f"{side} {given['rotary_width']} of {width} channels"]
-        axes = {}
-        if isinstance(positions[0], list):
-            if "mrope" in given:
-                words.append(f"M-RoPE with {given['mrope']} sections {given['sections']}")
-                axes["axes"] = mrope_axes(given["sections"], given["mrope"])
-            else:
-                words.append("axial")
-                axes["axes"] = [0] * (len(omega) // 2) + [1] * (len(omega) // 2)
-            angles = [[w * m[axis] for w, axis in zip(omega, axes["axes"], strict=True)] for m in zip(*positions, strict=True)]
-        else:
-            words += [given["type"]] if given["type"] != "default" else []
-            angles = [[w * m for w in omega] for m in positions]
-        vectors.append(rotation(given, ", ".join(words), positions, axes, angles, angles, factor))
-    given, omega = vectors[1]["given"], plain(10_000, 8)  # a query that comes after cached keys
-    late, few = [[300 * w for w in omega]], [0, 1, 5, 300]
-    name, keys = f"one query at 300, {vectors[1]['name']}", [[w * m for w in omega] for m in few]
-    vectors.append(rotation(given, name, few, {"query_positions": [300]}, late, keys, mpf(1)))
-    return vectors
-
-
-def rotation(
-    given: dict[str, Any], name: str, positions: Any, more: dict[str, Any], late: list[Any], keys: list[Any], factor: mpf
-) -> dict[str, Any]:
-    """One vector: `late` are the angles of the queries, and `keys` those of the keys."""
-    width, layout, side = given["head_width"], given["layout"], given["side"]
-    q, k = sample(len(late), width, 3), sample(len(keys), width, 20)
-    q_rotated, k_rotated = (
-        [rotate(x, row, factor, layout, side) for x, row in zip(each, angles, strict=True)]
-        for each, angles in ((q, late), (k, keys))
+def rotation(vector: Vector) -> Vector:
+    given, positions = vector["given"], vector["positions"]
+    omega, factor = frequencies(given)
+    found: Vector = {}
+    if "mrope" in given:
+        found["axes"] = mrope_axes(given["sections"], given["mrope"])
+    elif given["type"] == "axial":
+        found["axes"] = [0] * (len(omega) // 2) + [1] * (len(omega) // 2)
+    if found:
+        keys = [[w * m[axis] for w, axis in zip(omega, found["axes"], strict=True)] for m in zip(*positions, strict=True)]
+    else:
+        keys = [[w * m for w in omega] for m in positions]
+    queries = [[w * m for w in omega] for m in vector["query_positions"]] if "query_positions" in vector else keys
+    q, k = (
+        [
+            rotate([mpf(x) for x in row], at, factor, given["layout"], given["side"])
+            for row, at in zip(vector[name], angles, strict=True)
+        ]
+        for name, angles in (("q", queries), ("k", keys))
     )
-    scores = [[mp.fdot(a, b) / mp.sqrt(width) for b in k_rotated] for a in q_rotated]
-    made = {
-        "q": rounded(q),
-        "k": rounded(k),
-        "rotated_q": both(q_rotated),
-        "rotated_k": both(k_rotated),
-        "scores": both(scores),
-    }
-    return {"name": name, "given": given, "positions": positions, **more, **made}
+    scores = [[mp.fdot(a, b) / mp.sqrt(given["head_width"]) for b in k] for a in q]
+    return found | {"rotated_q": both(q), "rotated_k": both(k), "scores": both(scores)}
 
 
-# ── biases and windows ───────────────────────────────────────────────────────────────────────────────────────────────────
+# ── biases, windows and tables ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 def slopes(heads: int) -> list[mpf]:
@@ -337,61 +218,59 @@ def inkling(r: Sequence[Sequence[mpf]], table: Sequence[Sequence[mpf]]) -> list[
     ]
 
 
-def bias_vectors() -> list[dict[str, Any]]:
-    vectors: list[dict[str, Any]] = [
-        {
-            "name": f"ALiBi, {heads} heads",
-            "given": {"type": "alibi", "heads": heads},
-            "slopes": both(slopes(heads)),
-        }
-        for heads in (1, 6, 8, 12, 16, 20)
-    ]
-    late = {"type": "alibi", "heads": 6, "queries": [5], "tokens": 6}
-    penalties = [[[-slope * (5 - n) for n in range(6)]] for slope in slopes(6)]
-    vectors.append({"name": "ALiBi, one query after five keys", "given": late, "bias": both(penalties)})
-    offsets = [*range(-40, 41), *(sign * far for far in (63, 64, 65, 90, 91, 127, 128, 129, 1000) for sign in (-1, 1))]
-    for number, farthest, causal in ((32, 128, True), (32, 128, False), (16, 64, True), (16, 64, False)):
-        given = {"type": "t5", "buckets": number, "max_distance": farthest, "causal": causal}
-        found = [bucket(offset, number, farthest, causal) for offset in offsets]
-        name = f"T5, {number} buckets, {'causal' if causal else 'both directions'}"
-        vectors.append({"name": name, "given": given, "offsets": offsets, "buckets": found})
-    table, r = sample(3, 4, 5), sample(6, 3, 11)
-    given = {"type": "inkling", "extent": 4, "r": rounded(r), "table": rounded(table)}
-    vectors.append({"name": "Inkling, up to 3 tokens back", "given": given, "bias": both(inkling(r, table))})
-    for most in (4, 2):
-        rows = [min(max(offset, -most), most) + most for offset in range(-7, 8)]
-        given = {"type": "shaw", "max_distance": most}
-        vectors.append({"name": f"Shaw, clipped at {most}", "given": given, "offsets": [*range(-7, 8)], "rows": rows})
-    for window, causal, queries in ((1, True, 6), (3, True, 6), (4, True, 6), (3, False, 6), (3, True, 2)):
-        asking = [*range(6 - queries, 6)]
-        seen = [[(m - n if causal else abs(m - n)) in range(window) for n in range(6)] for m in asking]
-        given = {"type": "window", "window": window, "causal": causal, "tokens": 6}
-        given |= {"queries": asking} if queries < 6 else {}
-        where = "its own token included" if causal else "its own token included, both directions"
-        where += ", two queries after four keys" if queries < 6 else ""
-        vectors.append({"name": f"window of {window}, {where}", "given": given, "seen": seen})
-    for layout, start in (("interleaved", 0), ("halves", 0), ("interleaved", 2)):
-        given = {"type": "sinusoidal", "base": 10_000, "width": 8, "layout": layout, "first_position": start}
-        embedding = []
-        for m in (0, 1, 63):
-            angles = [w * (m + start) for w in plain(10_000, 8)]
-            both_of = [(mp.sin(angle), mp.cos(angle)) for angle in angles]
-            parts = both_of if layout == "interleaved" else [*zip(*both_of, strict=True)]
-            embedding.append([x for part in parts for x in part])
-        name = f"sinusoidal, {layout}, positions from {start}"
-        vectors.append({"name": name, "given": given, "positions": [0, 1, 63], "embedding": both(embedding)})
-    return vectors
+def alibi(vector: Vector) -> Vector:
+    given = vector["given"]
+    if "queries" not in given:
+        return {"slopes": both(slopes(given["heads"]))}
+    keys = range(given["tokens"])
+    return {"bias": both([[[-slope * (m - n) for n in keys] for m in given["queries"]] for slope in slopes(given["heads"])])}
 
 
-def main() -> int:
-    FOLDER.mkdir(exist_ok=True)
-    for name, vectors in (("rope", frequency_vectors()), ("rotations", rotation_vectors()), ("biases", bias_vectors())):
-        lines = ",\n".join(json.dumps(vector) for vector in vectors)
-        text = f'{{"made": {json.dumps(MADE)},\n"vectors": [\n{lines}\n]}}\n'
-        (FOLDER / f"{name}.json").write_text(text, encoding="utf-8")
-        print(f"{name}.json: {len(vectors)} vectors, {len(text) / 1000:.0f} kB")
-    return 0
+def t5(vector: Vector) -> Vector:
+    given = vector["given"]
+    kind = given["buckets"], given["max_distance"], given["causal"]
+    return {"buckets": [bucket(offset, *kind) for offset in vector["offsets"]]}
+
+
+def shaw(vector: Vector) -> Vector:
+    most = vector["given"]["max_distance"]
+    return {"rows": [min(max(offset, -most), most) + most for offset in vector["offsets"]]}
+
+
+def window(vector: Vector) -> Vector:
+    given, keys = vector["given"], range(vector["given"]["tokens"])
+    near = range(given["window"])
+    return {"seen": [[(m - n if given["causal"] else abs(m - n)) in near for n in keys] for m in given.get("queries", keys)]}
+
+
+def sinusoidal(vector: Vector) -> Vector:
+    given, rows = vector["given"], []
+    for m in vector["positions"]:
+        angles = [w * (m + given["first_position"]) for w in plain(given["base"], given["width"])]
+        pairs = [(mp.sin(angle), mp.cos(angle)) for angle in angles]
+        parts = pairs if given["layout"] == "interleaved" else [*zip(*pairs, strict=True)]
+        rows.append([x for part in parts for x in part])
+    return {"embedding": both(rows)}
+
+
+KINDS: dict[str, Callable[[Vector], Vector]] = {
+    "alibi": alibi,
+    "t5": t5,
+    "inkling": lambda vector: {"bias": both(inkling(vector["given"]["r"], vector["given"]["table"]))},
+    "shaw": shaw,
+    "window": window,
+    "sinusoidal": sinusoidal,
+}
+
+
+def computed(vector: Vector) -> Vector:
+    """The vector with what is expected."""
+    kind = KINDS.get(vector["given"]["type"], rotation if "layout" in vector["given"] else rope)
+    return vector | kind(vector)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    for path in (FOLDER / f"{name}.json" for name in ("rope", "rotations", "biases")):
+        stored = json.loads(path.read_text("utf-8"))
+        lines = ",\n".join(json.dumps(computed(vector)) for vector in stored["vectors"])
+        path.write_text(f'{{"made": {json.dumps(stored["made"])},\n"vectors": [\n{lines}\n]}}\n', "utf-8")
