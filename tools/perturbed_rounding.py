@@ -4,31 +4,18 @@ Processors differ in their exponentials, logarithms and sines, in the order in w
 on the size of the batch. They agree on each single sum, product, quotient and square root, which IEEE 754 fixes, and on sums of
 whole numbers, which are exact in any order. So here, the results of functions are multiplied by 1 plus a few units of rounding,
 and so are the terms of sums and of matrix products, unless they are whole numbers. The noise is seeded, and differs from call
-to call.
-
-For torch, a dispatch mode sees every operation, including those of the package and of training. NumPy and `math` have no such
-place, so IPython rewrites the products, powers and calls in the cells.
+to call. A dispatch mode of torch sees every operation of the cells, of the package and of training; what cells compute with
+NumPy or `math` stays as it is.
 """
 
 from __future__ import annotations
 
-import ast
-import builtins
-import importlib
-import math
-import pkgutil
-import threading
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import torch
-from IPython.core.interactiveshell import InteractiveShell
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
-
-import posenc_course
 
 UNITS = 4  # of rounding, at most
 FUNCTIONS = {
@@ -80,17 +67,12 @@ class Noise:
 
 
 def changed(change: Callable[[Tensor], Tensor], x: Any) -> Any:
-    """Apply the change to a tensor, array or number of floats, or to each of a list of them; leave anything else as it is."""
+    """Apply the change to a tensor of floats, or to each of a list of them; leave anything else as it is."""
     if isinstance(x, Tensor) and x.is_complex():
         return torch.view_as_complex(change(torch.view_as_real(x.resolve_conj())))
     if isinstance(x, Tensor):
         has_numbers = x.is_floating_point() and x.numel() and x.layout is torch.strided and not x.is_meta
         return change(x) if has_numbers else x
-    if isinstance(x, np.ndarray | np.generic) and x.dtype.kind in "fc" and x.dtype != np.longdouble and x.size:
-        found = changed(change, torch.from_numpy(np.array(x, ndmin=1))).numpy().reshape(x.shape)
-        return found if isinstance(x, np.ndarray) else found[()]
-    if isinstance(x, float):
-        return change(torch.tensor(x, dtype=torch.float64)).item()
     return type(x)(changed(change, each) for each in x) if type(x) in (list, tuple) else x
 
 
@@ -118,80 +100,6 @@ class Perturbed(TorchDispatchMode):
         return result
 
 
-class Cells(ast.NodeTransformer):
-    """Rewrites a cell so that `OURS` makes its calls, matrix products and powers."""
-
-    OURS = "__perturbed__"
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        self.generic_visit(node)
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        return self._ours("call", node.func, *node.args, keywords=node.keywords) if name in FUNCTIONS | SUMS else node
-
-    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
-        self.generic_visit(node)
-        name = {ast.MatMult: "product", ast.Pow: "power"}.get(type(node.op))
-        return self._ours(name, node.left, node.right) if name else node
-
-    def _ours(self, name: str, *args: ast.expr, keywords: list[ast.keyword] | None = None) -> ast.Call:
-        function = ast.Attribute(ast.Name(self.OURS, ast.Load()), name, ast.Load())
-        return ast.Call(function, list(args), keywords or [])
-
-
-def substitutes(noise: Noise) -> SimpleNamespace:
-    """What rewritten cells call. They leave tensors alone, since the dispatch mode sees these."""
-
-    def term(x: Any) -> Any:
-        return x if isinstance(x, Tensor) else changed(noise.term, x)
-
-    def result(x: Any) -> Any:
-        return x if isinstance(x, Tensor) else changed(noise.result, x)
-
-    def call(function: Any, *args: Any, **kwargs: Any) -> Any:
-        name, owner = getattr(function, "__name__", ""), getattr(function, "__self__", None)
-        if isinstance(owner, np.ndarray | np.generic) and name in SUMS:
-            return getattr(term(owner), name)(*args, **kwargs)
-        module = (getattr(function, "__module__", None) or type(function).__module__).partition(".")[0]
-        if module == "numpy" and name in SUMS:
-            return function(*map(term, args), **kwargs)
-        if function is sum:  # from Python 3.12 on, it adds floats more precisely
-            terms = list(args[0])
-            return sum(term(terms) if all(isinstance(each, float) for each in terms) else terms, *args[1:], **kwargs)
-        return (
-            result(function(*args, **kwargs))
-            if module in ("numpy", "math") and name in FUNCTIONS
-            else function(*args, **kwargs)
-        )
-
-    def product(a: Any, b: Any) -> Any:
-        return term(a) @ term(b)
-
-    def power(a: Any, b: Any) -> Any:
-        whole = isinstance(a, int) and isinstance(b, int)
-        return a**b if whole or (isinstance(b, int | float) and b in (-1, 0, 0.5, 1, 2)) else result(a**b)
-
-    return SimpleNamespace(call=call, product=product, power=power)
-
-
 def begin(seed: int) -> None:
-    """Round differently from here on, in this kernel's cells, in the package, and in all threads."""
-    noise = Noise(seed)
-    setattr(builtins, Cells.OURS, substitutes(noise))
-    InteractiveShell.instance().ast_transformers.append(Cells())
-    functions = {name: value for name, value in vars(math).items() if name in FUNCTIONS}
-    rounded = SimpleNamespace(
-        **(vars(math) | {name: lambda *args, f=f: changed(noise.result, f(*args)) for name, f in functions.items()})
-    )
-    for module in pkgutil.walk_packages(posenc_course.__path__, "posenc_course."):
-        if not module.name.endswith("__main__"):
-            found = importlib.import_module(module.name)
-            if hasattr(found, "math"):
-                found.math = rounded  # type: ignore[attr-defined]
-    run = threading.Thread.run
-
-    def run_rounded(thread: threading.Thread) -> None:
-        with Perturbed(noise):
-            run(thread)
-
-    threading.Thread.run = run_rounded  # type: ignore[assignment, method-assign]
-    Perturbed(noise).__enter__()
+    """Round differently from here on."""
+    Perturbed(Noise(seed)).__enter__()
