@@ -64,8 +64,8 @@ exercises: .venv/complete  ## make exercises/release (the students' version) fro
 
 # Each run is a file in _experiment, so several machines can share the work (OPTIONS="--schemes rope --seeds 0"), and the same command
 # continues after an interruption. Committed are the table, by `report … --json posenc_course/data/experiment/full.json`, and the models
-# of the preset quick, _experiment/quick/text-*.npz; then run `make checksums`. The preset gpu takes
-# OPTIONS="--device cuda --jobs 2", with up to 35 GiB for each job.
+# of the preset quick, by `python -m zipfile -c posenc_course/data/models/text.zip _experiment/quick/text-*.npz`; then run
+# `make checksums`. The preset gpu takes OPTIONS="--device cuda --jobs 2", with up to 35 GiB for each job.
 experiment: .venv/complete  ## train every scheme and test it beyond the training length: PRESET=quick (minutes), full (three seeds), newer or gpu
 	.venv/bin/python -m posenc_course.experiment run --preset $(PRESET) --folder _experiment/$(PRESET) $(OPTIONS)
 	.venv/bin/python -m posenc_course.experiment report _experiment/$(PRESET)

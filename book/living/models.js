@@ -25,7 +25,7 @@ export function textOf(bytes) {
 
 /**
  * @typedef {object} Job
- * @property {string} model name of its data, e.g. "text-rope-0", the same as of its file in posenc_course/data/models
+ * @property {string} model name of its data, e.g. "text-rope-0", the same as of its file in posenc_course/data/models/text.zip
  * @property {Texts | Promise<Texts>} texts a text of n + 1 bytes has n losses, since its first is given
  * @property {Question["changes"]} [changes] what differs from the scheme as trained: {frequencies, attentionFactor}, {name: "none"}, …
  * @property {number[]} [positions] one real number per byte instead of 0, 1, 2, …; the mask still follows the order

@@ -5,6 +5,7 @@ import json
 import math
 import os
 import platform
+import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ def write_runs(path: Path, head: dict[str, Any], runs: list[dict[str, Any]]) -> 
     write_whole(path, f'{{{top}"runs": [\n{lines}\n]}}\n'.encode())
 
 
-def read_run(path: Path) -> dict[str, Any]:
+def read_run(path: Path | zipfile.Path) -> dict[str, Any]:
     """Read a file with what `packed` returned: {"config", "made", "record", "weights": {name: float16 array}}.
 
     Raises ValueError for a file that doesn't hold a complete run, or holds a different run from the one in its name.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import zipfile
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,7 @@ from posenc_course._validation import require_integer
 from posenc_course.experiment._files import brief, packed, provenance, read_run, restore, run_of, write_runs
 from posenc_course.experiment._parts import PARTS
 from posenc_course.experiment._pool import Progress, Report, run_all
-from posenc_course.experiment._require import require_device, require_type
+from posenc_course.experiment._require import choose, require_device, require_type
 from posenc_course.experiment.config import PRESETS, Config, Run
 from posenc_course.experiment.corpus import DATA, load_corpus
 from posenc_course.experiment.runs import train_run
@@ -122,10 +123,12 @@ def load_model(scheme: str, seed: int = 0, *, part: str = "text", folder: str | 
     of these schemes, and of RoPE also seeds 1 and 2. The model is ready to be evaluated. Raises ValueError if there is no such
     model.
     """
-    where = DATA / "models" if folder is None else Path(folder)
+    if folder is None:
+        choose("part", (part,), ("text", "recite"))
+    where = zipfile.Path(DATA / "models" / f"{part}.zip") if folder is None else Path(folder)
     path = where / f"{Run(part, scheme, seed).name}.npz"
     if not path.is_file():
-        there = sorted(other.stem.removeprefix(f"{part}-") for other in where.glob(f"{part}-*.npz"))
+        there = sorted(other.stem.removeprefix(f"{part}-") for other in where.iterdir() if other.name.startswith(f"{part}-"))
         raise ValueError(f"no model of scheme {scheme!r} and seed {seed!r}: there are {', '.join(there) or 'none'}")
     return restore(read_run(path))
 

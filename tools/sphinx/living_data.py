@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import json
 import re
+import zipfile
 from base64 import b64encode
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from posenc_course._roster import ROSTER
 from posenc_course.experiment import load_corpus, load_results
+from posenc_course.experiment._files import read_run
 from posenc_course.experiment.config import ALL_SCHEMES, Config
 from posenc_course.experiment.corpus import DATA
 from posenc_course.experiment.evaluation import pieces
@@ -30,7 +31,8 @@ from posenc_course.rope import RotaryPositions
 
 def scripts() -> dict[str, object]:
     """All data for the pages, by name: each stored model under its file's name, and the results of the functions below."""
-    models = {path.stem: model(path) for path in sorted((DATA / "models").glob("*.npz"))}
+    parts = [zipfile.Path(path) for path in sorted((DATA / "models").glob("*.zip"))]
+    models = {path.stem: model(path) for part in parts for path in part.iterdir()}
     texts = {"windows": windows(), "windows-16": windows(16), "words": words(), "recited": recited()}
     return {**models, **texts, **near_losses(), "inspector": inspector_tables()}
 
@@ -41,18 +43,17 @@ def looks() -> dict[str, tuple[str, str]]:
     return {name: (row.label, row.color + dashes[row.linestyle]) for name, row in ROSTER.items()}
 
 
-def model(path: Path) -> dict[str, Any]:
+def model(path: zipfile.Path) -> dict[str, Any]:
     """A stored model: {"config", "scheme": {"name", its arguments}, "shapes": {array: shape}, "weights"}.
 
     The weights are the arrays in the order of the shapes, as they are stored: float16, little-endian, in base64.
     """
-    with np.load(path, allow_pickle=False) as stored:
-        arrays = {name: stored[name] for name in stored.files}
-    described = json.loads(arrays.pop("described").tobytes())
+    stored = read_run(path)
+    arrays = stored["weights"]
     numbers = np.concatenate([array.astype("<f2").ravel() for array in arrays.values()])
     return {
-        "config": described["config"],
-        "scheme": scheme(described["record"]["scheme"], Config(**described["config"])),
+        "config": stored["config"],
+        "scheme": scheme(stored["record"]["scheme"], Config(**stored["config"])),
         "shapes": {name: list(array.shape) for name, array in arrays.items()},
         "weights": b64encode(numbers.tobytes()).decode(),
     }
