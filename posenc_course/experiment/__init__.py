@@ -12,7 +12,7 @@ that come with the package.
 
 from posenc_course.experiment.config import PRESETS, SCHEMES, Config, Run, preset
 from posenc_course.experiment.corpus import load_corpus
-from posenc_course.experiment.evaluation import CHANGES, changed, linear_along_ones, token_losses
+from posenc_course.experiment.evaluation import CHANGES, changed, token_losses
 from posenc_course.experiment.folder import load_model, load_results, run_experiment
 from posenc_course.experiment.report import bits_per_byte, curve, describe, scores
 
@@ -26,7 +26,6 @@ __all__ = [
     "changed",
     "curve",
     "describe",
-    "linear_along_ones",
     "load_corpus",
     "load_model",
     "load_results",

@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import torch
 from posenc_course._command import Parser, on_any_terminal
 from posenc_course.experiment._parts import PARTS
 from posenc_course.experiment.config import ALL_SCHEMES, PRESETS, preset
-from posenc_course.experiment.folder import PACKAGED, load_results, run_experiment, save_report
+from posenc_course.experiment.folder import load_results, run_experiment, save_report
 from posenc_course.experiment.report import tables
 
 
@@ -39,7 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
     report = commands.add_parser(
         "report", help="print tables of the results in a folder or a file, or of those that come with the package"
     )
-    report.add_argument("results", help=f"a folder, a file, or {', '.join(PACKAGED)}")
+    report.add_argument("results", help=f"a folder, a file, or {', '.join(PRESETS)}")
     report.add_argument("--json", type=Path, help="also write all runs of the folder to this file")
     options = parser.parse_args(arguments)
     try:
@@ -52,7 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
                 parts=options.parts,
                 device=options.device,
                 jobs=(1 if options.device != "cpu" else os.cpu_count() or 1) if options.jobs is None else options.jobs,
-                say=_say,
+                say=partial(print, flush=True),
             )
         else:
             lines = tables(load_results(options.results))
@@ -69,10 +70,6 @@ def main(arguments: list[str] | None = None) -> int:
         print("interrupted: finished runs are kept, and the same command continues from there", file=sys.stderr)
         return 130
     return 0
-
-
-def _say(line: str) -> None:
-    print(line, flush=True)
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -37,12 +37,12 @@ class Part:
 
     Args:
         name: its name on the command line, in the runs' names and in their records.
-        settings: what its runs vary besides the scheme and the seed; none by default.
+        settings: what its runs vary besides the scheme and the seed; by default nothing, so that there is one, without a name.
         schemes: its schemes, by default those of the configuration.
     """
 
     name: str
-    settings: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ("",)
     schemes: tuple[str, ...] = ()
 
     vocabulary: ClassVar[int] = corpus.VOCAB_SIZE
@@ -53,7 +53,7 @@ class Part:
     def runs(self, config: Config, seeds: Sequence[int] | None) -> list[tuple[str, int, str]]:
         """The scheme, seed and setting of each run, with the given seeds or those of the configuration."""
         own = config.seeds if seeds is None else seeds
-        all_of = product(own, self.schemes or config.schemes, self.settings or ("",))
+        all_of = product(own, self.schemes or config.schemes, self.settings)
         return [(scheme, seed, setting) for seed, scheme, setting in all_of]
 
     def sizes(self, config: Config, setting: str) -> Config:

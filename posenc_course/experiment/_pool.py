@@ -6,27 +6,16 @@ before Python 3.14 no public method stops a run that is under way.
 
 import contextlib
 import signal
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from posenc_course.experiment.config import Run
 
-SECONDS = 5  # between two reports of a run
-
-
-class Progress(NamedTuple):
-    """How far a run is."""
-
-    step: int
-    steps: int
-    loss: float
-
-
-Report: TypeAlias = Callable[[int, int, float], object]
+Progress: TypeAlias = tuple[int, int, float]  # step, of how many, loss
+Report: TypeAlias = Callable[[Progress], object]
 Work: TypeAlias = Callable[[Run, Report], bytes]  # the content of the run's file
 Tell: TypeAlias = Callable[[Run, Progress | bytes], object]
 
@@ -35,7 +24,7 @@ def run_all(work: Work, runs: Sequence[Run], jobs: int, tell: Tell) -> None:
     """Do the work of all runs, `jobs` at a time, and tell their progress and their files; an error in a run is raised here."""
     if jobs == 1:
         for run in runs:
-            tell(run, work(run, _now_and_then(partial(tell, run))))
+            tell(run, work(run, partial(tell, run)))
         return
     waiting, context = list(runs), get_context("spawn")  # a forked torch may hang on its locks
     busy: dict[Connection, Run] = {}
@@ -69,25 +58,12 @@ def run_all(work: Work, runs: Sequence[Run], jobs: int, tell: Tell) -> None:
             process.terminate()
 
 
-def _now_and_then(tell: Callable[[Progress], object]) -> Report:
-    """Pass on the first report of progress, and then one every few seconds."""
-    told = -float(SECONDS)
-
-    def report(step: int, steps: int, loss: float) -> None:
-        nonlocal told
-        if time.monotonic() >= told + SECONDS:
-            told = time.monotonic()
-            tell(Progress(step, steps, loss))
-
-    return report
-
-
 def _serve(connection: Connection, work: Work) -> None:
     """Work until the other end of the pipe closes, which means that the parent process has ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the first one handles it
     with contextlib.suppress(EOFError, OSError):
         while True:
             try:
-                connection.send(work(connection.recv(), _now_and_then(connection.send)))
+                connection.send(work(connection.recv(), connection.send))
             except Exception as error:
                 connection.send(error)

@@ -26,7 +26,7 @@ def choose(what: str, given: Any, possible: Collection[str]) -> tuple[str, ...]:
     wrong = [name for name in given if not isinstance(name, str) or name not in possible]
     if wrong or not given:
         named = f"unknown {what} {wrong[0]!r}" if wrong else f"no {what} given"
-        raise ValueError(f"{named}: choose from {', '.join(possible)}")
+        raise ValueError(f"{named}: choose from {', '.join(possible) or repr('')}")
     return tuple(dict.fromkeys(given))
 
 

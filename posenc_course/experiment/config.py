@@ -17,9 +17,8 @@ Build = Callable[[Sizes], Layers]
 REGISTRY: dict[str, Any] = {}  # the parts by their names; _parts.py, which imports this module, puts them here
 
 # What builds each scheme for a decoder of given sizes: those of chapters 2 to 11, and what came later.
-SCHEMES: dict[str, Build]
-NEWER: dict[str, Build]
-SCHEMES, NEWER = ({name: row.build for name, row in rows.items() if row.build} for rows in (FIRST, LATER))
+SCHEMES: dict[str, Build] = {name: row.build for name, row in FIRST.items() if row.build}
+NEWER: dict[str, Build] = {name: row.build for name, row in LATER.items() if row.build}
 ALL_SCHEMES = SCHEMES | NEWER
 
 RATES = ("0.001", "0.003", "0.01", "0.03", "0.1")  # learning rates, to compare learned and sinusoidal positions
@@ -43,10 +42,7 @@ class Run:
         choose("part", (self.part,), REGISTRY)
         choose("scheme", (self.scheme,), ALL_SCHEMES)
         object.__setattr__(self, "seed", *require_seeds("seed", (self.seed,)))
-        if settings := REGISTRY[self.part].settings:
-            choose("setting", (self.setting,), settings)
-        elif self.setting != "":
-            raise ValueError(f"part {self.part!r} has no settings, got {self.setting!r}: leave it out")
+        choose("setting", (self.setting,), REGISTRY[self.part].settings)
 
     @property
     def name(self) -> str:
@@ -137,11 +133,11 @@ class Config(Sizes):
             seeds = require_seeds("seeds", seeds)
         possible = [Run(part, *rest) for part in of_parts for rest in REGISTRY[part].runs(self, seeds)]
         runs = [run for run in possible if run.scheme in of_schemes]
-        for what, given, names in (("scheme", schemes, of_schemes), ("part", parts, of_parts)):
-            for name in names if given is not None else ():
-                if not any(getattr(run, what) == name for run in runs):
-                    there = ", ".join(dict.fromkeys(getattr(run, what) for run in possible))
-                    raise ValueError(f"no run has {what} {name!r}: of the {what}s, there are runs of {there or 'none'}")
+        given = {"scheme": of_schemes if schemes else (), "part": of_parts if parts else ()}
+        for what, names in given.items():
+            for name in sorted({*names} - {getattr(run, what) for run in runs}):
+                there = ", ".join(dict.fromkeys(getattr(run, what) for run in possible))
+                raise ValueError(f"no run has {what} {name!r}: of the {what}s, there are runs of {there or 'none'}")
         return runs
 
     def of(self, run: Run) -> Config:

@@ -12,12 +12,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from posenc_course._validation import checked, require_tensor
+from posenc_course._validation import checked
 from posenc_course.experiment import tasks
 from posenc_course.experiment._require import choose, require_type
 from posenc_course.experiment.config import Config
 from posenc_course.learned import LearnedPositions
-from posenc_course.naive import LinearPositions
 from posenc_course.relative import WindowedPositions
 from posenc_course.rope import RotaryPositions
 from posenc_course.rope_scaling import ntk_aware, position_interpolation, yarn, yarn_attention_factor
@@ -49,8 +48,7 @@ def _schemes(model: Decoder) -> list[PositionScheme]:
 
 def changes_of(model: Decoder) -> tuple[str, ...]:
     """The changes that are possible for the schemes of all layers."""
-    possible = [possible_changes(scheme) for scheme in _schemes(model)]
-    return tuple(change for change in possible[0] if all(change in others for others in possible))
+    return tuple(change for change in CHANGES if all(change in possible_changes(scheme) for scheme in _schemes(model)))
 
 
 @checked(length="count: it counts tokens", trained_length="count: it counts tokens")
@@ -84,23 +82,19 @@ def _changed_scheme(scheme: PositionScheme, change: str, length: int, trained_le
         return RotaryPositions(omega, interleaved=scheme.interleaved, attention_factor=scores_by)
     assert isinstance(scheme, LearnedPositions)
     rows = scheme.table[:trained_length].T.unsqueeze(0)  # (1, d_model, trained rows)
-    drawn_out = F.interpolate(rows, size=length, mode="linear", align_corners=True)[0].T
     longer = LearnedPositions(length, scheme.d_model)
-    longer.table = torch.nn.Parameter(drawn_out)
+    longer.table = torch.nn.Parameter(F.interpolate(rows, size=length, mode="linear", align_corners=True)[0].T)
     return longer
 
 
+@checked(
+    model="Module: pass one from load_model", windows="integer tensor n L+1: they are token ids; pass text[None] for one text"
+)
 def token_losses(model: Decoder, windows: Tensor) -> Tensor:
     """The loss of each target in nats, shape (n, L), for windows (n, L+1) of token ids, whose first tokens are not targets.
 
     Raises ValueError for windows of any other form and for ids outside the vocabulary.
     """
-    require_type("model", model, Decoder, "pass one from load_model")
-    if require_tensor("windows", windows).ndim != 2 or windows.shape[1] < 2 or len(windows) == 0 or windows.is_floating_point():
-        raise ValueError(
-            f"windows must be token ids of shape (n, L+1) with n and L >= 1, got {windows.dtype} of shape "
-            f"{tuple(windows.shape)}: for one text pass text[None, :]"
-        )
     return _scores(model, windows[:, :-1], windows[:, 1:])[0]
 
 
@@ -129,27 +123,23 @@ def evaluate_text(model: Decoder, config: Config, text: Tensor, changes: Sequenc
     - last: only the last byte of each sliding window counts, and it has exactly L bytes of context.
     - by_position: nats at each position of the longest non-overlapping windows.
 
-    Changed schemes are measured only on non-overlapping windows. At T, no change has an effect, so the plain loss is repeated.
+    Changed schemes are measured only on non-overlapping windows. At T, no change has an effect.
     """
     T, longest = config.length, config.longest
+    lengths = [multiple * T for multiple in config.multiples]
     blocks = pieces(text, config.evaluation_bytes // longest, longest + 1)
     spans = pieces(text, config.spans, 2 * longest + 1)
     results: dict[str, Any] = {}
     for change in ("plain", *changes):
-        result: dict[str, Any] = {"nonoverlapping": {}}
-        for L in (multiple * T for multiple in config.multiples):
-            if change != "plain" and L == T:
-                result["nonoverlapping"][str(T)] = results["plain"]["nonoverlapping"][str(T)]
-                continue
-            candidate = model if change == "plain" else changed(model, change, L, T)
-            inputs, targets = blocks[:, :-1].reshape(-1, L), blocks[:, 1:].reshape(-1, L)
-            losses = _scores(candidate, inputs, targets)[0]
-            result["nonoverlapping"][str(L)] = _rounded(losses.mean())
-        result["by_position"] = [_rounded(loss) for loss in losses.mean(dim=0)]
-        results[change] = result
-    for name in ("sliding", "last"):
-        results["plain"][name] = {}
-    for L in (multiple * T for multiple in config.multiples):
+        by_length = {}
+        for L in lengths:
+            candidate = model if change == "plain" or L == T else changed(model, change, L, T)
+            losses = _scores(candidate, blocks[:, :-1].reshape(-1, L), blocks[:, 1:].reshape(-1, L))[0]
+            by_length[str(L)] = _rounded(losses.mean())
+        by_position = [_rounded(loss) for loss in losses.mean(dim=0)]
+        results[change] = {"nonoverlapping": by_length, "by_position": by_position}
+    results["plain"] |= {"sliding": {}, "last": {}}
+    for L in lengths:
         # The targets are the second half of a span; they begin with the last T/2 targets of the first window.
         windows = spans[:, longest + T // 2 - L :].unfold(1, L + 1, T // 2).flatten(end_dim=1)
         losses = token_losses(model, windows)[:, -(T // 2) :]
@@ -171,21 +161,6 @@ def evaluate_task(model: Decoder, config: Config, task: str) -> dict[str, Any]:
         result["accuracy"][str(L)] = _rounded(hits[asked].float().mean())
         result["loss"][str(L)] = _rounded(losses[asked].mean())
     return result
-
-
-def linear_along_ones(length: int = 512, d_model: int = 64, seed: int = 0) -> float:
-    """The largest difference that linear positions make to a decoder's outputs if all channels get the same number m.
-
-    LayerNorm subtracts the mean of the channels and with it the position, whatever the weights are. So, apart from rounding
-    errors (in float64 here), the decoder gets no positions at all.
-    """
-    with torch.random.fork_rng(devices=[]), torch.inference_mode():
-        torch.manual_seed(seed)
-        model = Decoder(tasks.VOCAB_SIZE, d_model, 1, 2).double()
-        tokens = torch.randint(tasks.VOCAB_SIZE, (1, length))
-        without = model(tokens)
-        model.scheme = LinearPositions(d_model, torch.ones(d_model))  # which adds to the tokens, before the blocks
-        return (model(tokens) - without).abs().max().item()
 
 
 def pieces(text: Tensor, number: int, size: int) -> Tensor:

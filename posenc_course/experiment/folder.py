@@ -12,7 +12,7 @@ from typing import Any
 
 from posenc_course._system import write_whole
 from posenc_course._validation import require_integer
-from posenc_course.experiment._files import brief, packed, provenance, read_run, restore, run_of, write_runs
+from posenc_course.experiment._files import packed, provenance, read_run, restore, run_of, write_runs
 from posenc_course.experiment._parts import PARTS
 from posenc_course.experiment._pool import Progress, Report, run_all
 from posenc_course.experiment._require import choose, require_device, require_type
@@ -21,7 +21,7 @@ from posenc_course.experiment.corpus import DATA, load_corpus
 from posenc_course.experiment.runs import train_run
 from posenc_course.transformer import Decoder
 
-PACKAGED = tuple(name for name in PRESETS if (DATA / "experiment" / f"{name}.json").is_file())  # results that come along
+SECONDS = 5  # between two reports of a run
 
 
 def run_experiment(
@@ -53,16 +53,21 @@ def run_experiment(
     made = {run_of(one["record"]) for one in _runs_in(folder, config)}
     missing = [run for run in runs if run not in made]
     say(f"{len(runs)} runs, {len(runs) - len(missing)} of them already in {folder}")
-    shares, began = dict[Run, float](), time.monotonic()  # how much of each run is done
+    began = time.monotonic()
+    shares, told = dict[Run, float](), dict[Run, float]()  # how much of each run is done, and when that was said
 
     def tell(run: Run, news: Progress | bytes) -> None:
+        passed = time.monotonic() - began
         if isinstance(news, bytes):
             path = folder / f"{run.name}.npz"
             write_whole(path, news)
             shares[run], said = 1.0, _summary(read_run(path)["record"])
+        elif run in told and passed < told[run] + SECONDS:
+            return
         else:
-            shares[run], said = news.step / (news.steps + 1), f"step {news.step} of {news.steps}, loss {news.loss:.3f} nats"
-        passed, done = time.monotonic() - began, sum(shares.values())
+            step, steps, loss = news
+            shares[run], said = step / (steps + 1), f"step {step} of {steps}, loss {loss:.3f} nats"
+        told[run], done = passed, sum(shares.values())
         left = passed / done * (len(missing) - done)  # as if all runs took equally long
         finished = sum(share == 1 for share in shares.values())
         say(f"[{finished}/{len(missing)}, {passed:.0f} s, about {left:.0f} s left] {run.name}: {said}")
@@ -71,7 +76,7 @@ def run_experiment(
 
 
 def _perform(config: Config, device: str, run: Run, report: Report) -> bytes:
-    model, record = train_run(config, run, device=device, progress=report)
+    model, record = train_run(config, run, device=device, progress=lambda *now: report(now))
     return packed(model, config, record, provenance(device))
 
 
@@ -86,11 +91,10 @@ def merge(folder: str | Path) -> dict[str, Any]:
     config = Config(**stored[0]["config"])
     order = {run: number for number, run in enumerate(config.runs())}
     runs = sorted((one["record"] for one in stored), key=lambda record: order.get(run_of(record), len(order)))
-    made = [one["made"] for one in stored]
-    unique = [one for number, one in enumerate(made) if one not in made[:number]]
-    command = "python -m posenc_course.experiment run --preset " + config.name
-    known = {"command": command} if config == PRESETS.get(config.name) else {}
-    return known | {"config": config.as_json(), "made": unique, "runs": runs}
+    made = {json.dumps(one["made"]): one["made"] for one in stored}
+    merged = {"config": config.as_json(), "made": [*made.values()], "runs": runs}
+    command = f"python -m posenc_course.experiment run --preset {config.name}"
+    return {"command": command} | merged if config == PRESETS.get(config.name) else merged
 
 
 def load_results(results: str | Path = "full") -> dict[str, Any]:
@@ -105,12 +109,10 @@ def load_results(results: str | Path = "full") -> dict[str, Any]:
     packaged = DATA / "experiment" / f"{results}.json"
     try:
         found: dict[str, Any] = json.loads((packaged if packaged.is_file() else Path(results)).read_text(encoding="utf-8"))
-        Config(**found["config"]), found["made"]
-        if len({run_of(record) for record in found["runs"]}) != len(found["runs"]) > 0:
-            raise ValueError("one of the runs is there twice")
+        Config(**found["config"]), found["made"], [run_of(record) for record in found["runs"]]
     except Exception as error:
         raise ValueError(
-            f"no complete results in {str(results)!r} ({brief(error)}): use {', '.join(PACKAGED)}, a folder of runs, or a "
+            f"no complete results in {str(results)!r} ({error!r}): use {', '.join(PRESETS)}, a folder of runs, or a "
             "file that `report` wrote"
         ) from error
     return found
