@@ -16,22 +16,13 @@ import torch
 from posenc_course.attention import Cache, attention, causal_mask
 from posenc_course.experiment import load_corpus
 from posenc_course.llama import Llama, load_llama, released_weights
-from posenc_course.rope import RotaryPositions, convert_projection, rope_tables
-from tests.formulas.test_llama import peer
+from posenc_course.rope import RotaryPositions, convert_projection
+from tests.peers import in_transformers
 from tests.tensors import normal
 from tools.lab.released import heads, lengths, reading
 from tools.lab.released.__main__ import GROUPS, measure
 from tools.lab.released.reading import FOLDER, TOKENS
-from tools.lab.released.schemes import (
-    OMEGA,
-    PLAIN,
-    ClampedPairs,
-    HidingPositions,
-    OtherHeads,
-    RoughPositions,
-    WithoutPairs,
-    slowed,
-)
+from tools.lab.released.schemes import OMEGA, PLAIN, ClampedPairs, HidingPositions, OtherHeads, WithoutPairs, slowed
 
 STORED = {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(FOLDER.glob("*.json"))}
 Loaded = tuple[Llama, Any]
@@ -66,7 +57,7 @@ def test_scores_are_those_of_transformers(loaded: Loaded) -> None:
     assert tokenizer.decode(ids) == text
     tokens = torch.tensor(ids[:257])[None]
     scores = model(tokens[:, :-1])
-    theirs = peer(halves(model), 100_000.0)(tokens[:, :-1]).logits
+    theirs = in_transformers(halves(model), 100_000.0)(tokens[:, :-1]).logits
     assert (scores - theirs).abs().max() < 1e-3
     loss = torch.nn.functional.cross_entropy(scores[0], tokens[0, 1:])
     assert 1 < loss < 3
@@ -135,13 +126,6 @@ def test_one_kernel_does_what_attention_does() -> None:
     mask = causal_mask(torch.arange(20), torch.arange(20))
     for bias in (None, torch.zeros(1, 1, 20, 20).double().masked_fill(torch.arange(20) == 3, -math.inf)):
         torch.testing.assert_close(reading.fused(q, k, v, bias=bias, mask=mask), attention(q, k, v, bias=bias, mask=mask))
-
-
-def test_rough_positions_are_exact_as_long_as_bfloat16_is() -> None:
-    at = torch.arange(1_000)
-    exact, rough = rope_tables(at, OMEGA), RoughPositions("positions in bfloat16").tables(at)
-    torch.testing.assert_close(rough[0][:257], exact[0][:257])
-    assert (rough[0][257:] - exact[0][257:]).abs().amax() > 0.5
 
 
 @pytest.mark.parametrize("hidden", [(0,), (1, 2)])

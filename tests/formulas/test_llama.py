@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM
 
 from posenc_course import llama
 from posenc_course.attention import MultiHeadAttention
@@ -16,6 +15,7 @@ from posenc_course.relative import WindowedPositions
 from posenc_course.rope import RotaryPositions
 from posenc_course.schemes import PositionScheme
 from posenc_course.sinusoidal import SinusoidalPositions, frequencies
+from tests.peers import in_transformers
 from tests.tensors import normal
 
 SIZES: dict[str, Any] = {"vocab_size": 50, "d_model": 24, "num_heads": 6, "num_key_heads": 2, "num_layers": 2, "d_hidden": 40}
@@ -29,45 +29,13 @@ def small(scheme: PositionScheme = HALVES) -> Llama:
     return Llama(**SIZES, scheme=scheme).double().requires_grad_(False)
 
 
-def peer(model: Llama, base: float) -> LlamaForCausalLM:
-    """The same model in transformers, with the weights of this one."""
-    attention: Any = model.blocks[0].attention
-    theirs = LlamaForCausalLM(
-        LlamaConfig(
-            vocab_size=model.vocab_size,
-            hidden_size=attention.d_model,
-            intermediate_size=model.blocks[0].mlp.gate.out_features,  # type: ignore[union-attr]
-            num_hidden_layers=len(model.blocks),
-            num_attention_heads=attention.d_model // attention.d_head,
-            num_key_value_heads=attention.key.out_features // attention.d_head,
-            rms_norm_eps=model.norm.eps,
-            rope_parameters={"rope_type": "default", "rope_theta": base},
-            tie_word_embeddings=True,
-        )
-    ).to(model.embedding.weight.dtype)
-    names = {
-        "attention.query": "self_attn.q_proj", "attention.key": "self_attn.k_proj", "attention.value": "self_attn.v_proj",
-        "attention.output": "self_attn.o_proj", "attention_norm": "input_layernorm", "mlp_norm": "post_attention_layernorm",
-        "mlp.gate": "mlp.gate_proj", "mlp.up": "mlp.up_proj", "mlp.down": "mlp.down_proj", "blocks": "layers",
-        "embedding": "embed_tokens",
-    }  # fmt: skip
-    weights = {}
-    for name, weight in model.state_dict().items():
-        for ours, hubs in names.items():
-            name = name.replace(ours, hubs)
-        weights[f"model.{name}"] = weight
-    theirs.load_state_dict(weights, strict=False)
-    assert {*theirs.state_dict()} - {*weights} == {"lm_head.weight"}  # the embedding's, which is tied
-    return theirs.eval()
-
-
 def test_scores_are_those_of_transformers() -> None:
     model = small()
     for block in model.blocks:
         for norm in (block.attention_norm, block.mlp_norm):
             norm.weight.copy_(1 + normal(24) / 4)  # type: ignore[union-attr, operator]
     with torch.inference_mode():
-        scores, theirs = model(TOKENS), peer(model, 100.0)(TOKENS).logits
+        scores, theirs = model(TOKENS), in_transformers(model, 100.0)(TOKENS).logits
     assert scores.abs().max() > 10
     assert (scores - theirs).abs().max() < 1e-5  # they compute mean squares and angles in float32
 
