@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -25,7 +25,7 @@ from matplotlib.typing import ColorType
 from numpy.typing import ArrayLike, NDArray
 
 from posenc_course._drawn import svg_with_drawn_data
-from posenc_course._roster import ROSTER
+from posenc_course._roster import ROSTER, Scheme
 
 # The palette of Okabe and Ito (2008), whose colours are distinguishable with every common kind of colour blindness. Its yellow
 # is left out because it is hard to see on white. Vermillion is what a reader has chosen, or should look at; it is no scheme's.
@@ -55,18 +55,8 @@ COLORS: dict[str, str] = {name: color for colors in (OKABE_ITO, *DOORS.values())
 GREY = "#595959"
 
 
-class SchemeStyle(NamedTuple):
-    """How one scheme looks in every chapter: no other has the same colour and line style, or the same marker."""
-
-    label: str
-    color: str
-    marker: str
-    linestyle: str
-
-
-SCHEME_STYLES: dict[str, SchemeStyle] = {
-    name: SchemeStyle(row.label, COLORS[row.color], row.marker, row.linestyle) for name, row in ROSTER.items()
-}
+# How each scheme looks in every chapter: no other has the same colour and line style, or the same marker.
+SCHEME_STYLES: dict[str, Scheme] = {name: row._replace(color=COLORS[row.color]) for name, row in ROSTER.items()}
 
 # Blue below zero, grey at zero and vermillion above, with the strongest colours at the ends, because the eye takes the
 # strongest colour for the largest value. Values without a sign, and positions, get cividis, which is perceptually uniform.
@@ -122,16 +112,11 @@ def scheme_style(scheme: str) -> dict[str, Any]:
     """
     if not isinstance(scheme, str) or scheme not in SCHEME_STYLES:
         raise ValueError(f"scheme={scheme!r} is not known: use one of {', '.join(SCHEME_STYLES)}")
-    return SCHEME_STYLES[scheme]._asdict()
+    return {name: value for name, value in SCHEME_STYLES[scheme]._asdict().items() if name != "build"}
 
 
 def position_colors(count: int) -> NDArray[np.float64]:
-    """Return one colour for each of ``count`` positions, from dark to light and perceptually uniform, shape (count, 4).
-
-    Raises ValueError unless ``count`` is a positive integer.
-    """
-    if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
-        raise ValueError(f"count={count!r} must be a positive integer: give the number of positions")
+    """Return one colour for each of ``count`` positions, from dark to light and perceptually uniform, shape (count, 4)."""
     return np.asarray(SEQUENTIAL(np.linspace(0.0, 0.85, count)))  # the yellow end is too light on white
 
 
@@ -159,7 +144,7 @@ def heatmap(
 
     Limits (-v, v) select the diverging colour map, with grey at zero, and other limits select the sequential one.
     ``x_ticks`` and ``y_ticks`` name the columns and the rows (for example, by their tokens).
-    Raises ValueError for a table that is not a finite matrix, and for values outside the limits.
+    Raises ValueError for a table that is not a finite matrix, for values outside the limits, and for a wrong number of names.
     """
     values = _numbers(table, "table")
     low, high = (float(limit) for limit in limits)
@@ -171,18 +156,15 @@ def heatmap(
             f"table holds values from {values.min():.4g} to {values.max():.4g}, outside of "
             f"limits=({low:g}, {high:g}), which would hide them: give wider limits"
         )
-    for name, ticks, size in (("x_ticks", x_ticks, values.shape[1]), ("y_ticks", y_ticks, values.shape[0])):
-        if ticks is not None and len(ticks) != size:
-            raise ValueError(f"{name} has {len(ticks)} names for {size} cells along this axis: give one for each")
     image = ax.imshow(values, cmap=DIVERGING if low == -high else SEQUENTIAL, vmin=low, vmax=high)
     ax.set(xlabel=x_label, ylabel=y_label)
     for axis in (ax.xaxis, ax.yaxis):
         if isinstance(locator := axis.get_major_locator(), MaxNLocator):
             locator.set_params(integer=True)  # there is no row 2.5
     if x_ticks is not None:
-        ax.set_xticks(range(len(x_ticks)), list(x_ticks))
+        ax.set_xticks(range(values.shape[1]), list(x_ticks))
     if y_ticks is not None:
-        ax.set_yticks(range(len(y_ticks)), list(y_ticks))
+        ax.set_yticks(range(values.shape[0]), list(y_ticks))
     ax.spines[:].set_visible(False)
     if color_bar:
         bar = ax.figure.colorbar(image, ax=ax, label=value_label, ticks=[low, (low + high) / 2, high])
@@ -193,11 +175,7 @@ def plot_doors(ax: Axes, open_doors: Collection[str] = tuple(DOORS), words: Mapp
     """Plot a token's way to a score, with the three doors through which position enters: those in ``open_doors`` in their hues.
 
     ``words`` stand below the doors, and say what happens there; if they are given, the way has its own words, too.
-    Raises ValueError for a door that is not in :data:`DOORS`.
     """
-    for door in (*open_doors, *(words or ())):
-        if door not in DOORS:
-            raise ValueError(f"there is no door {door!r}: use some of {', '.join(DOORS)}")
     way: Any = {"color": GREY, "linewidth": 1.5, "solid_capstyle": "round", "zorder": 1}
     arrow: Any = {"arrowstyle": "-|>", "color": GREY, "linewidth": 1.5, "shrinkA": 0, "shrinkB": 0}
     for side in (-1, 1):  # the query and the key part behind the first door, and meet before the third
@@ -226,11 +204,6 @@ def plot_seeds(ax: Axes, x: ArrayLike | torch.Tensor, runs: ArrayLike | torch.Te
     Raises ValueError for shapes that don't fit and for values that are not finite.
     """
     points, curves = _numbers(x, "x"), _numbers(runs, "runs")
-    if points.ndim != 1 or curves.ndim != 2 or curves.shape[1] != len(points) or len(curves) == 0:
-        raise ValueError(
-            f"runs has shape {curves.shape} and x has shape {points.shape}: give runs of shape (seeds, points) "
-            "and x of shape (points,)"
-        )
     (mean,) = ax.plot(points, curves.mean(axis=0), **style)
     marker = "." if len(points) <= 100 else ""  # more markers would run into each other and take up half of the file
     for curve in curves:
