@@ -13,6 +13,7 @@ import sys
 import time
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,32 +24,16 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from posenc_course.attention import MultiHeadAttention
-from posenc_course.experiment import (
-    CHANGES,
-    PRESETS,
-    Config,
-    Run,
-    bits_per_byte,
-    changed,
-    curve,
-    describe,
-    load_corpus,
-    load_model,
-    load_results,
-    run_experiment,
-    scores,
-    tasks,
-    token_losses,
-)
+from posenc_course.experiment import tasks
 from posenc_course.experiment.__main__ import main
 from posenc_course.experiment._files import packed, read_run, restore
 from posenc_course.experiment._parts import PARTS
 from posenc_course.experiment._pool import run_all
-from posenc_course.experiment.config import RATES, build_model
-from posenc_course.experiment.corpus import DATA
-from posenc_course.experiment.evaluation import changes_of, evaluate_task, evaluate_text
-from posenc_course.experiment.folder import merge, save_report
-from posenc_course.experiment.report import tables
+from posenc_course.experiment.config import PRESETS, RATES, Config, Run, build_model
+from posenc_course.experiment.corpus import DATA, load_corpus
+from posenc_course.experiment.evaluation import CHANGES, changed, changes_of, evaluate_task, evaluate_text, token_losses
+from posenc_course.experiment.folder import load_model, load_results, merge, run_experiment, save_report
+from posenc_course.experiment.report import bits_per_byte, curve, describe, scores, tables
 from posenc_course.experiment.runs import measure, train_run
 from posenc_course.learned import LearnedPositions
 from posenc_course.rope import RotaryPositions
@@ -405,19 +390,6 @@ def test_what_ends_a_process_is_raised_here_and_the_other_runs_are_told_once(las
     assert all(file == run.name.encode() for run, file in told)
 
 
-# `python -m posenc_course.experiment`, killed from inside: however busy the machine, it is not done before the signal comes.
-KILLED_AT_ITS_FIRST_STEP = """
-import builtins, os, runpy, signal
-say = print
-def say_and_die(line, **how):
-    say(line, **how)
-    if "step" in line:
-        os.kill(os.getpid(), signal.SIGKILL)
-builtins.print = say_and_die
-runpy.run_module("posenc_course.experiment", run_name="__main__")
-"""
-
-
 def test_interrupted_it_goes_on_to_the_same_numbers(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -435,26 +407,18 @@ def test_interrupted_it_goes_on_to_the_same_numbers(
         patch.setattr("posenc_course.experiment.__main__.print", interrupted, raising=False)
         assert main([*options, "--jobs=1"]) == 130
     assert capsys.readouterr().err == "interrupted: finished runs are kept, and the same command continues from there\n"
-    process = subprocess.Popen(
-        [sys.executable, "-c", KILLED_AT_ITS_FIRST_STEP, *options, "--jobs=2"],
-        cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True,
-    )  # fmt: skip
-    _, error = process.communicate(timeout=120)
-    assert process.returncode == -signal.SIGKILL, error
-    while there_is(process.pid):  # its worker processes notice it, and end
-        time.sleep(0.1)
+    command = [sys.executable, "-um", "posenc_course.experiment", *options, "--jobs=2"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+        assert process.stdout
+        assert any("step" in line for line in process.stdout)
+        process.kill()
+    with suppress(ProcessLookupError):  # as soon as its worker processes have noticed it, and ended
+        while True:
+            os.killpg(process.pid, 0)
+            time.sleep(0.1)
     assert len(list(folder.glob("*.npz"))) < len(schemes)
     run_experiment(TINY, folder, schemes=schemes, jobs=2, say=silent)
     assert records(folder) == records(made)
-
-
-def there_is(group: int) -> bool:
-    """Whether there are processes in a group."""
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 # ── the command line ──────────────────────────────────────────────────────────────────────────────────────────────────────────
