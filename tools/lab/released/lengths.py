@@ -16,7 +16,7 @@ from posenc_course import llama, rope_scaling
 from posenc_course.attention import Cache
 from posenc_course.llama import released_weights
 from posenc_course.rope import RotaryPositions
-from tools.lab.released.reading import Bench, Record, Steps, predicted, whole
+from tools.lab.released.reading import Bench, Record, Scheme, Steps, predicted, whole
 from tools.lab.released.schemes import OMEGA, PLAIN, ClampedPairs, RoughPositions, slowed
 from tools.lab.schemes import KeptPositions
 
@@ -145,8 +145,10 @@ def written(bench: Bench) -> Steps:
     yield {"counts": "given the right text"}, partial(count, bench)
     for number in (0, 7):
         yield {"counts": "freely", "start": number}, partial(count_on, bench, number)
-    for context in (8, 13, 10, 11):
+    for context in (8, 13):
         yield {"after": 1024 * context}, partial(write_on, bench, context * bench.unit)
+    for pairs in ((), (22, 23)):
+        yield {"after": 1024 * 12, "slowed": [*pairs]}, partial(tell_on, bench, slowed(pairs, 0.5))
 
 
 def count(bench: Bench) -> Record:
@@ -176,34 +178,33 @@ def count_on(bench: Bench, number: int) -> Record:
     return {"first wrong": end, "before": bench.decode(text[0, end - 24 : end].tolist()), "wrote": bench.decode(new.tolist())}
 
 
-def write(bench: Bench, texts: Tensor, tokens: int) -> Tensor:
-    """Continue token ids (n, L) by some tokens (n, tokens), always the most likely one."""
-    caches, new, found = bench.model.new_caches(), texts, []
+def write(bench: Bench, text: Tensor, tokens: int, *, sampled: bool = False) -> Tensor:
+    """Continue token ids (1, L) by some tokens (1, tokens): the most likely ones, or sampled at temperature 0.7."""
+    generator = torch.Generator().manual_seed(0)
+    caches, new, found = bench.model.new_caches(), text, []
     for _ in range(tokens):
-        x = bench.model.features(new, caches=caches)[:, -1:]
-        new = (x @ bench.model.embedding.weight.T).argmax(dim=-1)
+        scores = (bench.model.features(new, caches=caches)[0, -1:] @ bench.model.embedding.weight.T).cpu()
+        new = torch.multinomial((scores / 0.7).softmax(dim=-1), 1, generator=generator) if sampled else scores.argmax(-1)[None]
+        new = new.to(text)
         found.append(new)
     return torch.cat(found, dim=1)
 
 
 def write_on(bench: Bench, context: int) -> Record:
-    """200 tokens after each text's first ones, and their loss if the same model reads them with a short past."""
+    """200 tokens after a program's first ones, and their loss if the same model reads them with a short past."""
     bench.model.use(PLAIN)
-    some = dict([*bench.texts.items()][: None if context in (8 * bench.unit, 13 * bench.unit) else 4])
-    texts = torch.stack([text[:context] for text in some.values()])
+    name, text = next(iter(bench.texts.items()))
     number, past = 200 * bench.unit // 1024, 2 * bench.unit
-    new = torch.cat([write(bench, each, number) for each in bench.parts(texts)])
-    losses = bench.model.losses(torch.cat((texts[:, -past:], new), dim=1))[:, -number:].mean(dim=1)
-    real = torch.stack([text[context - past : context + number] for text in some.values()])
-    expected = bench.model.losses(real)[:, -number:].mean(dim=1)
-    return {
-        "wrote": {
-            name: {
-                "text": bench.decode(tokens.tolist()),
-                "loss": round(loss.item(), 3),
-                "loss of the text's own": round(own.item(), 3),
-                "different tokens": len(tokens.unique()),
-            }
-            for name, tokens, loss, own in zip(some, new, losses, expected, strict=True)
-        }
-    }
+    new = write(bench, text[None, :context], number)[0]
+    rows = torch.stack((torch.cat((text[context - past : context], new)), text[context - past : context + number]))
+    loss, own = bench.model.losses(rows)[:, -number:].mean(dim=1).tolist()
+    told = {"text": bench.decode(new.tolist()), "loss": round(loss, 3), "loss of the text's own": round(own, 3)}
+    return {"wrote": {name: told | {"different tokens": len(new.unique())}}}
+
+
+def tell_on(bench: Bench, scheme: Scheme) -> Record:
+    """60 tokens after the first ones of *Alice*, sampled with the same seed under every scheme."""
+    bench.model.use(scheme)
+    text = bench.texts["alice"][: 12 * bench.unit]
+    new = write(bench, text[None], 60, sampled=True)[0]
+    return {"before": bench.decode(text[-60:].tolist()), "wrote": bench.decode(new.tolist())}
