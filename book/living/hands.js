@@ -145,8 +145,8 @@ function handsInWords(state, hands, score, first, [pull, other, unit]) {
   return `The ${other} is ${counted(far, unit)} back.${alike} ${where}${more}. The eight add up to a ${pull} ${over}.${nearer}`;
 }
 
-// A row of clocks (on a phone, two), with a ring at each that makes it slower; returns where they end.
-function drawClocks(stage, state, hands, waves, to) {
+// A row of clocks (on a phone, two), with a ring at each that makes it slower, if asked for; returns where they end.
+function drawClocks(stage, state, hands, waves, to, rings) {
   const columns = stage.width < 480 ? 4 : 8;
   const cell = stage.width / columns;
   const R = Math.min(cell / 2 - 15, 40);
@@ -173,7 +173,7 @@ function drawClocks(stage, state, hands, waves, to) {
     const dial = octaves * OCTAVE;
     const arc = `A${R + 5} ${R + 5} 0 0 ${dial > 0 ? 1 : 0} ${at(dial, R + 5)}`;
     if (octaves) stage.add(`<path class="line blue" d="M${at(0, R + 5)}${arc}"/>`);
-    stage.handle(`p${i}`, x + (R + 5) * Math.sin(dial), y - (R + 5) * Math.cos(dial), (toX, toY) => {
+    if (rings) stage.handle(`p${i}`, x + (R + 5) * Math.sin(dial), y - (R + 5) * Math.cos(dial), (toX, toY) => {
       const to = Math.atan2(toX - x, y - toY);
       const by = shortest(to - dial) / OCTAVE;
       return { [`p${i}`]: clip(held(octaves + by), SLOWEST, FASTEST), method: "own" };
@@ -192,6 +192,10 @@ export const figure = {
     seed: { label: "Model", options: { 0: "seed 0", 1: "seed 1", 2: "seed 2" }, value: "0", compact: true },
     by: { label: "Factor", options: { 2: "2", 4: "4", 8: "8" }, value: "4", compact: true, put: (by, { method }) => placed({ method, by }), when: ({ method }) => method in RECIPES },
     play: { label: "Play", plays: "d", perSecond: 20 },
+    slow: {
+      label: "Slow down pair 3", named: ({ p3 }) => (p3 ? "Speed up pair 3 again" : "Slow down pair 3"), when: (_, { repeated }) => repeated,
+      press: ({ p3 }) => ({ p3: p3 ? 0 : -1, method: "own" }),
+    },
     method: { value: "trained", read: (text) => (text === "own" || text in RECIPES ? text : undefined) },
     recipes: { label: "Slow by:", leads: true },
     ...Object.fromEntries(Object.keys(RECIPES).map((name) => [name, recipe(name)])),
@@ -226,7 +230,7 @@ export const figure = {
     const { scores } = own.scored;
     const score = total(hands) - most;
     const [pull, other, unit] = own.repeated ? ["pull", "other letter", "letter"] : ["score", "key", "byte"];
-    const top = drawClocks(stage, state, hands, waves, pull);
+    const top = drawClocks(stage, state, hands, waves, pull, !own.repeated);
     const x = [0, LONGEST];
     const of = phone ? "" : own.repeated ? " of the other letter" : " of mean query and key";
     const apart = phone ? `distance, and position, in ${unit}s` : `distance of the ${other}, and position in the text, in ${unit}s`;

@@ -1,10 +1,10 @@
 // Chapter 1: the attention weights of a sentence and of its words in a different order, with and without positions.
-import { clip } from "./draw.js";
+import { clip, escaped } from "./draw.js";
 import { alibiSlopes, applyRope, frequencies, ropeTables, sinusoidalTable } from "./formulas.js";
 
-const WORDS = "only who can prevent forest fires".split(" ");
-const COUNT = WORDS.length;
-const FIRST = [...WORDS.keys()];
+const SENTENCE = "only who can prevent forest fires";
+const MOST = 8; // words
+const LETTERS = 8; // of a word, beside its row
 const WIDTH = 4; // numbers per word, per query and per key
 const SLOPE = alibiSlopes(8)[0]; // the steepest of eight heads
 const ROUNDING = 1e-9; // a sum in another order may differ in its last digits
@@ -16,10 +16,24 @@ const DOORS = {
 };
 const WITH = { none: "", sinusoidal: "with sinusoids; ", rope: "with RoPE; ", alibi: "with ALiBi; " };
 
+/** The words of the reader's sentence, or of ours as long as there aren't two. */
+function wordsOf({ text }) {
+  const words = text.split(/\s+/).filter(Boolean).slice(0, MOST);
+  return words.length > 1 ? words : SENTENCE.split(" ");
+}
+
+/** Four random numbers, always the same ones for a word: what a model has before it's trained. */
+function vectorOf(word) {
+  let seed = Array.from(word).reduce((sum, letter) => (sum * 1021 + letter.codePointAt(0)) % 2147483647, 1);
+  const random = () => (seed = (seed * 48271) % 2147483647) / 2147483647;
+  return Array.from({ length: WIDTH }, () => Math.sqrt(-2 * Math.log(random())) * Math.cos(2 * Math.PI * random()));
+}
+
 /** Row by row, how much attention each word pays to each, in the given order. */
-function weights(order, door, { X, W_q, W_k }) {
-  const table = sinusoidalTable(FIRST, WIDTH);
-  const { cos, sin } = ropeTables(FIRST, frequencies(WIDTH));
+function weights(order, door, X, { W_q, W_k }) {
+  const positions = [...order.keys()];
+  const table = sinusoidalTable(positions, WIDTH);
+  const { cos, sin } = ropeTables(positions, frequencies(WIDTH));
   const x = order.map((word, m) => X[word].map((number, c) => number + (door === "sinusoidal" ? table[m][c] : 0)));
   const projected = (W) => x.map((row, m) => {
     const vector = W[0].map((_, c) => row.reduce((sum, number, r) => sum + number * W[r][c], 0));
@@ -38,19 +52,23 @@ function weights(order, door, { X, W_q, W_k }) {
 
 const inkOn = (weight) => (weight < 0.5 ? "on-dark" : "on-light");
 
-/** The second sentence: its words in `order`, and then one of them moved. */
-function moved({ order, word, to }) {
-  const chosen = WORDS.indexOf(word);
-  const rest = [...order].map(Number).filter((other) => other !== chosen);
-  return [...rest.slice(0, to - 1), chosen, ...rest.slice(to - 1)];
+/** The order in which a word was moved last; that of the sentence itself for one of another length. */
+const orderOf = (state) => {
+  const first = [...wordsOf(state).keys()];
+  return state.order.length === first.length ? Array.from(state.order, Number) : first;
+};
+
+/** The second sentence: its words in that order, and then one of them moved. */
+function moved(state) {
+  const rest = orderOf(state).filter((other) => other !== state.word - 1);
+  return [...rest.slice(0, state.to - 1), state.word - 1, ...rest.slice(state.to - 1)];
 }
 
-const into = (order, word) => ({ order: order.join(""), to: order.indexOf(WORDS.indexOf(word)) + 1 });
+const into = (order, word) => ({ order: order.join(""), to: order.indexOf(word - 1) + 1 });
 
 /** The next of a fixed sequence of shuffles. */
-function shuffled(own) {
-  const order = [...FIRST];
-  for (let last = COUNT - 1; last > 0; last--) {
+function shuffled(order, own) {
+  for (let last = order.length - 1; last > 0; last--) {
     own.seed = ((own.seed ?? 8) * 48271) % 2147483647;
     const other = own.seed % (last + 1);
     [order[last], order[other]] = [order[other], order[last]];
@@ -58,48 +76,55 @@ function shuffled(own) {
   return order;
 }
 
-/** @type {import("./element.js").Figure<{ word: string, to: number, door: string, order: string }>} */
+/** @type {import("./element.js").Figure<{ word: number, to: number, door: string, text: string, order: string }>} */
 export const figure = {
   label: "Attention weights of a sentence, and of the same words in another order",
   needs: ["{for}"],
   controls: {
-    word: { label: "Word to move", value: "only", options: Object.fromEntries(WORDS.map((word) => [word, word])) },
-    to: { label: "Its new position", min: 1, max: COUNT, value: COUNT },
+    text: { label: "Your own sentence, at most eight words", value: SENTENCE, most: 70, put: (text) => ({ text, word: 1, to: wordsOf({ text }).length, order: "" }) },
+    word: { label: "Word to move", min: 1, max: (state) => wordsOf(state).length, value: 1, show: (word, state) => wordsOf(state)[word - 1] },
+    to: { label: "Its new position", min: 1, max: (state) => wordsOf(state).length, value: 6 },
     door: { label: "Position enters at", value: "none", options: DOORS },
-    order: { value: FIRST.join(""), read: (text) => ([...text].sort().join("") === FIRST.join("") ? text : undefined) },
-    shuffle: { label: "Shuffle", press: ({ word }, own) => into(shuffled(own), word) },
-    mirror: { label: "Read backwards", press: ({ word }) => into([...FIRST].reverse(), word) },
+    order: { value: "", read: (text) => ([...text].sort().every((sign, at) => sign === `${at}`) ? text : undefined) },
+    shuffle: { label: "Shuffle", press: (state, own) => into(shuffled([...wordsOf(state).keys()], own), state.word) },
+    mirror: { label: "Read backwards", press: (state) => into([...wordsOf(state).keys()].reverse(), state.word) },
   },
-  enters: { plays: "to", from: () => 1, to: COUNT, perSecond: 2 },
+  enters: { plays: "to", from: () => 1, to: 6, perSecond: 2 },
   draw(stage, state, own) {
-    const { door, word } = state;
+    const { door } = state;
+    const words = wordsOf(state);
+    const count = words.length;
+    const chosen = state.word - 1;
+    const first = [...words.keys()];
     const order = moved(state);
-    const orders = [FIRST, order];
-    const [before, after] = orders.map((words) => weights(words, door, own.data["{for}"]));
+    const orders = [first, order];
+    const given = own.data["{for}"];
+    const X = words.join(" ") === SENTENCE ? given.X : words.map(vectorOf);
+    const [before, after] = orders.map((one) => weights(one, door, X, given));
     const place = (token) => order.indexOf(token);
     const change = (q, k) => Math.abs(after[place(q)][place(k)] - before[q][k]);
-    const chosen = WORDS.indexOf(word);
-    const pairs = FIRST.flatMap((q) => FIRST.map((k) => [q, k]));
+    const pairs = first.flatMap((q) => first.map((k) => [q, k]));
     const most = pairs.reduce((one, other) => (change(...other) > change(...one) ? other : one));
     const changed = change(...most) > ROUNDING;
     const [q, k] = changed ? most : [chosen, before[chosen].indexOf(Math.max(...before[chosen]))];
 
     const columns = stage.width < 310 ? 1 : 2;
     const side = Math.min((stage.width - 140) / columns, 240);
-    const cell = side / COUNT;
+    const cell = side / count;
     const edge = (stage.width - columns * (side + 16) + 16) / 2;
     const grids = [before, after].map((rows, at) => {
       const [left, top] = columns === 2 ? [edge + at * (side + 16), 0] : [edge, at * (side + 90)];
       const plot = stage.plot({ left, top, width: side, height: side + 30, right: 0 }, {
-        x: [-0.5, COUNT - 0.5], y: [COUNT - 0.5, -0.5], title: `${at ? "second" : "first"} sentence`,
+        x: [-0.5, count - 0.5], y: [count - 0.5, -0.5], title: `${at ? "second" : "first"} sentence`,
       });
       plot.heat(rows, [0, 1]);
       rows.forEach((row, m) => {
-        const name = WORDS[orders[at][m]];
-        const color = name === word ? "orange words" : "";
-        plot.text(at ? COUNT - 0.5 : -0.5, m, name, color, at ? "start" : "end", [at ? 6 : -6, 4]);
+        const word = words[orders[at][m]];
+        const name = word.length > LETTERS ? `${word.slice(0, LETTERS - 1)}…` : word;
+        const color = orders[at][m] === chosen ? "orange words" : "";
+        plot.text(at ? count - 0.5 : -0.5, m, name, color, at ? "start" : "end", [at ? 6 : -6, 4]);
         const turned = `translate(${plot.x(m) + 4} ${plot.bottom + 6}) rotate(-90)`;
-        stage.add(`<text class="${color}" transform="${turned}" text-anchor="end">${name}</text>`);
+        stage.add(`<text class="${color}" transform="${turned}" text-anchor="end">${escaped(name)}</text>`);
         if (cell < 30) return;
         row.forEach((weight, n) => plot.text(n, m, weight.toFixed(2), inkOn(weight), "middle", [0, 4]));
       });
@@ -112,7 +137,7 @@ export const figure = {
         stage.add(`<circle class="line ${inkOn(rows[row][column])}" ${ring}/>`);
       }
       if (at) { // the word in its row, up and down
-        stage.handle("to", plot.left - 8, plot.y(m), (_, to) => ({ to: clip(Math.floor((to - plot.top) / cell) + 1, 1, COUNT) }));
+        stage.handle("to", plot.left - 8, plot.y(m), (_, to) => ({ to: clip(Math.floor((to - plot.top) / cell) + 1, 1, count) }));
       }
       return plot;
     });
@@ -126,12 +151,12 @@ export const figure = {
     scale.text(0, 0, "weight 0", "number", "end", [-6, -2]);
     scale.text(1, 0, "1", "number", "start", [6, -2]);
 
-    const sentence = `“${order.map((token) => WORDS[token]).join(" ")}”`;
-    if (order.join() === FIRST.join()) return `${sentence}: both sentences have the same word order. Move a word.`;
+    const sentence = `“${order.map((token) => words[token]).join(" ")}”`;
+    if (order.join() === first.join()) return `${sentence}: both sentences have the same word order. Move a word.`;
     const [one, other] = [before[q][k], after[place(q)][place(k)]].map((weight) => weight.toFixed(3));
-    const heard = q === k ? "itself" : `“${WORDS[k]}”`;
+    const heard = q === k ? "itself" : `“${words[k]}”`;
     const where = change(q, k) > ROUNDING ? `the first sentence and ${other} in the second` : "both sentences";
-    const both = `“${WORDS[q]}” gives ${heard} a weight of ${one} in ${where}`;
+    const both = `“${words[q]}” gives ${heard} a weight of ${one} in ${where}`;
     const [verdict, said] = changed
       ? ["the order makes a difference", `The largest change in a weight is ${change(...most).toFixed(3)}: `]
       : [`the weights have moved with their words, and none has changed${door === "alibi" ? ", because the bias depends only on distances, and these stay the same when the order is reversed" : ""}`, "For example, "];

@@ -22,7 +22,7 @@ WRITTEN = {
     "newer": [*NEWER.split(), "larger-rope", "larger-mix", "larger-none"],
     "deeper/18_released": [
         *(f"released-{name}" for name in LENGTHS.split()),
-        *(f"control-{name}" for name in ("clamped", "alone", "stages")),
+        *(f"control-{name}" for name in ("clamped", "alone", "stages", "writes")),
     ],
     "deeper/19_heads": [
         *(f"released-{name}" for name in HEADS.split()),

@@ -57,6 +57,10 @@ def test_order_changes_weights_through_each_door_but_a_mirror_none_through_the_t
                 assert (change < 1e-9) == blind
                 says = "none has changed" if blind else f"largest change in a weight is {change:.3f}"
                 figure.locator(".says", has_text=says).wait_for(timeout=3000)
+        figure.get_by_role("radio", name="nowhere", exact=True).press("Space")
+        figure.get_by_label("Your own sentence").fill("the dog saw the <i>cat</i>")
+        says = "“dog saw the <i>cat</i> the”: the weights have moved with their words"
+        figure.locator(".says", has_text=says).wait_for(timeout=3000)
 
 
 def test_one_value_means_another_token_at_each_length(browser: Browser, site: Site) -> None:
