@@ -54,28 +54,38 @@ if (terms.length) {
 }
 
 // A prediction comes before its result: the cells after its box, and the paragraph that says what they show. These wait until
-// one of the options is chosen, but the browser's search finds them, and an address that leads into them opens them.
+// one of the options is chosen, but the browser's search finds them, and an address that leads into them opens them. A living figure
+// doesn't wait: it begins one step before the answer, and only its caption waits.
 const predictions = [...document.querySelectorAll(".predict")].filter((box) => box.querySelector(".guess"));
 const guessesOf = (box) => [...box.querySelectorAll(".guess")];
 const frameOf = (box) => box.nextElementSibling; // which stands where the result will be
-const resultOf = (box) => {
+const alive = [...document.querySelectorAll("living-figure")].map((host) => document.getElementById(host.getAttribute("for")));
+const [results, asked] = [new Map(), new Map()];
+for (const box of predictions) {
   const parts = [];
-  for (let part = frameOf(box).nextElementSibling; part && !part.matches("section, h2, h3"); part = part.nextElementSibling) {
+  for (let part = box.nextElementSibling; part && !part.matches("section, h2, h3"); part = part.nextElementSibling) {
     parts.push(part);
     if (part.matches("p") && !part.querySelector("living-figure")) break;
   }
-  return parts;
-};
+  const lives = (part) => alive.some((figure) => part.contains(figure));
+  results.set(box, parts.filter((part) => !lives(part) && !part.matches("living-figure")));
+  asked.set(box, parts.filter(lives));
+}
 const open = (box) => {
   box.classList.add("chosen");
-  for (const part of resultOf(box)) part.removeAttribute("hidden");
+  for (const part of results.get(box)) part.removeAttribute("hidden");
+  for (const part of asked.get(box)) {
+    part.classList.remove("asked");
+    part.dispatchEvent(new Event("opened"));
+  }
 };
 predictions.forEach((box, at) => {
   box.id = `prediction-${at + 1}`;
   box.insertAdjacentHTML("afterend", '<p class="waits"><span>The result. Choose above, or <button type="button">show it</button>.</span> </p>');
   frameOf(box).querySelector("button").addEventListener("click", () => open(box));
   for (const guess of guessesOf(box)) guess.addEventListener("toggle", () => open(box));
-  for (const part of resultOf(box)) {
+  for (const part of asked.get(box)) part.classList.add("asked");
+  for (const part of results.get(box)) {
     part.classList.add("result");
     part.hidden = "until-found";
     part.addEventListener("beforematch", () => open(box));
@@ -87,7 +97,7 @@ const uncover = () => {
   const target = linked();
   const closed = target && target.closest(".result[hidden]");
   if (!closed) return;
-  predictions.filter((box) => resultOf(box).includes(closed)).forEach(open);
+  predictions.filter((box) => results.get(box).includes(closed)).forEach(open);
   target.scrollIntoView();
 };
 addEventListener("hashchange", uncover);

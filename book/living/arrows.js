@@ -16,8 +16,8 @@ const OFFSETS = Array.from({ length: 161 }, (_, at) => (at - 80) / 4);
 export const figure = {
   label: "A query and a key as two arrows, each rotated by its position",
   controls: {
-    m: { label: "Query's position", min: 0, max: 20, value: 5 },
-    n: { label: "Key's position", min: 0, max: 20, value: 2 },
+    m: { label: "Query's position", min: 0, max: 20, value: 5, more: true },
+    n: { label: "Key's position", min: 0, max: 20, value: 2, more: true },
     both: { label: "Move both by", min: 0, max: 20, value: 0, show: (value) => counted(Math.round(value), "token") },
     play: { label: "Play", plays: "both", perSecond: 4 },
     swap: { label: "Swap the positions", press: ({ m, n }) => ({ m: n, n: m }) },
@@ -25,7 +25,7 @@ export const figure = {
   enters: { plays: "both", from: () => 0, to: 18, perSecond: 4, step: 0.02 }, // 18 times 20° is a whole rotation
   draw(stage, { m, n, both }) {
     const { width } = stage;
-    const side = width < 480 ? Math.min(width, 300) : Math.min(0.46 * width, 300);
+    const side = width < 480 ? Math.min(width, 270) : Math.min(0.46 * width, 300);
     const plane = stage.plot({ left: width < 480 ? (width - side) / 2 : 0, top: 0, width: side, height: side, right: 0 }, { x: [-REACH, REACH], y: [-REACH, REACH] });
     const circle = Array.from({ length: 100 }, (_, at) => (2 * Math.PI * at) / 99);
     /** @type {[length: number, start: number, position: number, name: string, color: string][]} */
@@ -52,7 +52,7 @@ export const figure = {
 
     const below = width < 480;
     const chart = stage.plot(
-      below ? { left: 0, top: side + 8, width, height: 190 } : { left: side + 16, top: 20, width: width - side - 16, height: side - 20 },
+      below ? { left: 0, top: side + 8, width, height: 170 } : { left: side + 16, top: 20, width: width - side - 16, height: side - 20 },
       { x: [-20, 20], y: [-3.2, 3.2], xTicks: [-20, -10, 0, 10, 20], yTicks: [-2, 0, 2], xLabel: "query's position − key's", yLabel: "score" },
     );
     chart.rule({ y: 0 }, "faint");
@@ -65,6 +65,6 @@ export const figure = {
     const where = n === m
       ? `The query and the key are ${still}both at position ${m + now}.`
       : `The query ${both ? "has moved to" : "is at"} position ${m + now}, and the key is ${still}${key}.`;
-    return `${where} The angle between the arrows is ${still}${angle}°, and the score is ${still}${written(score(m - n), 2)}.`;
+    return `The angle between the arrows is ${still}${angle}°, and the score is ${still}${written(score(m - n), 2)}. ${where}`;
   },
 };

@@ -35,9 +35,9 @@ function comparison(other, m, hidden) {
     if (other === m) return `Both positions are ${written(m)}.`;
     const turns = [...OMEGA].map((speed) => ((speed * Math.abs(other - m)) / (2 * Math.PI)).toFixed(1));
     const made = `Between positions ${written(other)} and ${written(m)}, the four hands make ${listed(turns)} turns.`;
-    if (!same.length) return `${made} No hand points the same way at both.`;
-    if (!apart.length) return `${made} All hands nearly agree.`;
-    return `${made} ${agree} to within ${AGREE}°. At that precision, only the ${listed(apart.map((i) => NAMES[i]))} can tell the two positions apart.`;
+    if (!same.length) return `No hand points the same way at both positions. ${made}`;
+    if (!apart.length) return `All hands nearly agree. ${made}`;
+    return `${agree} to within ${AGREE}°, so only the ${listed(apart.map((i) => NAMES[i]))} can tell the two positions apart. ${made}`;
   }
   if (!apart.length) return `All four hands agree: you have read the row. It shows position ${written(other)}.`;
   const next = apart[0];

@@ -51,7 +51,7 @@ export const figure = {
   label: "The shell game as arrows that are reflected or rotated, beside the game with three cups",
   controls: {
     game: { value: "AB", read: (text) => (/^[ABC]{0,12}$/.test(text) ? text : undefined) },
-    mode: { label: "Each swap is a", value: "mirrors", options: { mirrors: "mirror", rotations: "rotation" } },
+    mode: { label: "Each swap is a", value: "mirrors", options: { mirrors: "mirror", rotations: "rotation" }, more: true },
     steps: {
       label: "Swaps so far", min: 0, max: ({ game }) => game.length, value: 2, get: ({ game, steps }) => Math.min(steps, game.length),
       show: (value, { game }) => `${value} of ${game.length}`,
@@ -59,14 +59,14 @@ export const figure = {
     A: add("A"),
     B: add("B"),
     C: add("C"),
-    back: { label: "Take back the last swap", press: ({ game }) => ({ game: game.slice(0, -1), steps: Math.max(game.length - 1, 0) }) },
+    back: { label: "Take back the last swap", more: true, press: ({ game }) => ({ game: game.slice(0, -1), steps: Math.max(game.length - 1, 0) }) },
   },
   draw(stage, state) {
     const { mode } = state;
     const swaps = [...played(state)];
     const { width } = stage;
     const below = width < 480;
-    const side = below ? Math.min(width, 260) : Math.min(0.5 * width, 320);
+    const side = below ? Math.min(width, 240) : Math.min(0.5 * width, 320);
     const way = arrows(swaps, mode);
     const ball = way.at(-1);
     const turned = arrows([...swaps].reverse(), mode).at(-1);
@@ -99,16 +99,16 @@ export const figure = {
     }
     plane.arrow(...ball, "vermillion");
 
-    // The game with cups: a row for each swap, on a phone for the last six.
+    // The game with cups: a row for each swap, on a phone for the last five.
     const rows = swaps.length + 1;
-    const most = below ? 7 : MOST + 1;
+    const most = below ? 6 : MOST + 1;
     const from = Math.max(0, rows - most);
     const step = Math.min(34, (20 * most) / (rows - from));
     const [left, top] = below ? [Math.max(0, (width - 300) / 2), 0.92 * side + 16] : [side + 24, 0];
     const right = below ? left + Math.min(300, width) : width;
     const table = stage.plot(
       { left: left + 84, top, width: right - left - 84, height: 40 + (rows - from) * step, right: 0 },
-      { x: [-0.5, 2.5], y: [rows - 0.5, from - 0.5], title: from ? "the cups, last six swaps" : "the cups, swap by swap" },
+      { x: [-0.5, 2.5], y: [rows - 0.5, from - 0.5], title: from ? "the cups, last five swaps" : "the cups, swap by swap" },
     );
     real.forEach((_, row) => {
       if (row < from) return;

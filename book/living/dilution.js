@@ -32,9 +32,9 @@ export const figure = {
     lead: { label: "Lead of the best key", min: 1, max: 16, value: 8 },
     keys: { label: "Keys in the text", values: powers(4, 20), value: 16384 },
     factor: { label: "Factor for the scores", options: { none: "none", log: "growing like ln n", llama4: "Llama 4's" }, value: "log" },
-    trained: { label: "Training length", values: powers(4, 16), value: 64, when: ({ factor }) => factor !== "none" },
+    trained: { label: "Training length", values: powers(4, 16), value: 64, more: true, when: ({ factor }) => factor !== "none" },
   },
-  draw(stage, { lead, keys, factor, trained }) {
+  draw(stage, { lead, keys, factor, trained }, { before }) {
     const times = (n) => FACTORS[factor](n, trained);
     const multiplied = factor !== "none";
     const { width } = stage;
@@ -50,7 +50,7 @@ export const figure = {
     chart.rule({ y: 50 }, "dashed");
     chart.rule({ x: keys }, "faint");
     // The chosen one is on top.
-    const leads = [...Object.keys(OTHERS).map(Number).filter((other) => other !== lead), lead];
+    const leads = [...before ? [] : Object.keys(OTHERS).map(Number).filter((other) => other !== lead), lead];
     for (const each of leads) {
       const color = each === lead ? "vermillion" : OTHERS[each];
       chart.line(KEYS, KEYS.map((n) => share(each, n)), color);
@@ -84,7 +84,7 @@ export const figure = {
     stage.height = 384; // for two rows, so that nothing below jumps
     const alone = share(lead, keys);
     const rest = `the other ${written(keys - 1)} keys share ${percent(100 - alone)}`;
-    const first = `One of ${written(keys)} keys has a score that is higher by ${lead} than all others. It gets ${percent(alone)} of the attention, and ${rest}.`;
+    const first = `One of ${written(keys)} keys leads by ${lead} and gets ${percent(alone)} of the attention; ${rest}.`;
     if (!multiplied) return first;
     const by = times(keys);
     const name = factor === "log" ? `ln\u00a0${written(keys)} / ln\u00a0${written(trained)}` : "Llama 4's factor";

@@ -34,7 +34,6 @@ const create = (tag, properties, ...children) => {
  *  @param {string} name @param {Control} control @param {(name: string, value: any) => void} change @param {string} id @param {Own} own
  *  @returns {Part} */
 function made(name, control, change, id, own) {
-  if (control.leads) return { element: create("span", { textContent: control.label }), set() {} };
   if (control.press || control.plays) {
     const button = create("button", { type: "button", textContent: control.label });
     button.addEventListener("click", () => change(name, true));
@@ -134,9 +133,8 @@ function withFile(label, control, change) {
  *   after a failure
  * @property {{ plays: keyof State & string, from(width: number, state: State): number, to?: number, perSecond: number, step?: number }} [enters] what
  *   it moves by itself, once, to its value in the first state if there is no `to`
- * @property {boolean} [reports] whether it sets own.finding and own.report
+ * @property {boolean} [reports] whether it sets own.finding and own.report, beside which its words stay in sight
  * @property {boolean} [unsent] whether the address keeps the state in its fragment, which no server gets
- * @property {string} [more] the name of what folds the controls that are `more`
  */
 /**
  * A control is a button (`press` or `plays`), a choice (`options`), a switch, a text, or a slider, by its value. Without a label it is
@@ -155,11 +153,10 @@ function withFile(label, control, change) {
  * @property {(state: State) => number} [to] where it ends
  * @property {(state: State, own: Own) => string} [named] what a button is called now
  * @property {(state: State) => string} [told] what a screen reader calls it @property {(state: State) => boolean} [pressed]
- * @property {boolean} [leads] a label before the buttons that follow
  * @property {(state: State, own: Own) => any} [get] what it shows @property {(value: any, state: State, own: Own) => Partial<State>} [put]
  * @property {(text: string) => any} [read] the value that an address gives
  * @property {(state: State, own: Own) => unknown} [when] whether it is there
- * @property {boolean} [compact] close to others @property {boolean} [more] folded @property {boolean} [placed] in the picture
+ * @property {boolean} [more] folded @property {boolean} [compact] folded, and close to others @property {boolean} [placed] in the picture
  */
 /**
  * One object for all frames, where the figure keeps what it has computed.
@@ -173,14 +170,17 @@ function withFile(label, control, change) {
  * @property {boolean} still whether nothing may move
  * @property {string} [moves] what moves by itself now
  * @property {boolean} repeated whether the page repeats the figure for readers who know no nats
- * @property {string} [finding] a sentence that stands above the picture
+ * @property {boolean} before whether a prediction waits, so that the answer isn't to be shown before the reader moves something
+ * @property {string} [order] what to try now
+ * @property {string} [finding] a sentence that stands above the picture, instead of the first of its words
  * @property {string} [report] HTML that stands below the words
  */
 
 /**
  * Start a living figure instead of the plain one. An element may begin with another `state`, and so show another view; if it repeats
- * a figure of another page, it says so (`of`), and may show only some controls (`shows`).
- * @param {HTMLElement & { drawn?: object, state?: object }} host @param {Figure} figure
+ * a figure of another page, it says so (`of`), and may show only some controls (`shows`). As long as the prediction above it waits,
+ * its state is that `before` the answer. It tells one thing to `try`, and what `more` there is in a fold.
+ * @param {HTMLElement & { drawn?: object, state?: object, said?: string }} host @param {Figure} figure
  */
 export async function start(host, figure) {
   const id = host.getAttribute("for");
@@ -193,17 +193,22 @@ export async function start(host, figure) {
     label: asks.label, press: () => ask() && {}, when: () => !own.asked && Boolean(asks.always || saves || own.failed),
   } } };
   const defaults = Object.fromEntries(Object.entries(controls).map(([name, { value }]) => [name, value]));
-  for (const [name, text] of new URLSearchParams(host.getAttribute("state") ?? "")) {
-    defaults[name] = typeof defaults[name] === "number" ? Number(text) : text;
-  }
+  const set = (attribute) => {
+    for (const [name, text] of new URLSearchParams(host.getAttribute(attribute) ?? "")) {
+      defaults[name] = typeof defaults[name] === "number" ? Number(text) : text;
+    }
+  };
+  set("state");
+  const linked = `${location.search}${location.hash}`.includes(`${address}.`); // to a setting of this figure
+  const asked = linked ? null : plain.closest(".asked");
+  const answered = { ...defaults };
+  if (asked) set("before");
   const shown = host.getAttribute("shows")?.split(" ");
   const shows = (name) => !shown || shown.includes(name);
-  const unknown = shown?.find((name) => !(name in controls));
-  if (unknown) throw new Error(`${id} shows ${unknown}, which is none of ${Object.keys(controls)}`);
   /** @type {any} */
   const state = { ...defaults };
   /** @type {Own} */
-  const own = { redraw, wait, still: still.matches, repeated: host.hasAttribute("of"), data: {} };
+  const own = { redraw, wait, still: still.matches, repeated: host.hasAttribute("of"), before: Boolean(asked), data: {} };
   const ask = () => Object.assign(own, { asked: true, failed: "" });
   /** @param {Promise<unknown>} answer @param {() => void} [undo] */
   async function wait(answer, undo) {
@@ -217,20 +222,25 @@ export async function start(host, figure) {
 
   host.setAttribute("role", "group");
   host.setAttribute("aria-label", figure.label);
-  // What is drawn is said in words below; the picture is hidden from screen readers.
-  host.innerHTML = `<p class="try">${escaped(host.getAttribute("try"))}</p><div class="stage"><svg aria-hidden="true"></svg></div>`
-    + '<div class="controls"></div><div class="buttons"></div><p class="says"></p><p role="status"></p>';
-  const [, stageBox, panel, buttons, says, spoken] = /** @type {HTMLCollectionOf<HTMLElement>} */ (host.children);
+  // What is drawn is said in words, the first sentence above the picture, which is hidden from screen readers.
+  host.innerHTML = `<div class="head"><p class="try">${escaped(host.getAttribute("try"))}</p></div><p class="finding"></p>`
+    + '<div class="stage"><svg aria-hidden="true"></svg></div><div class="controls"></div><div class="buttons"></div><p role="status"></p>';
+  const [head, finding, stageBox, panel, buttons, spoken] = /** @type {HTMLCollectionOf<HTMLElement>} */ (host.children);
   const svg = stageBox.querySelector("svg");
-  const some = (kind) => Object.entries(controls).some(([name, control]) => control[kind] && shows(name));
+  const folded = (control) => !shown && (control.more || control.compact); // where few are shown, all are in sight
+  const some = (test) => Object.entries(controls).some(([name, control]) => test(control) && shows(name));
   const compact = create("div", { className: "compact" });
-  const finding = create("p", { className: "finding" });
   const report = create("div", { className: "report" });
-  finding.setAttribute("aria-live", "polite");
-  if (figure.reports) { stageBox.before(finding); says.after(report); }
+  const says = create("p", { className: "says" });
   const more = create("div", { className: "controls" });
-  if (some("compact")) panel.append(compact);
-  if (some("more")) buttons.after(create("details", {}, create("summary", { textContent: figure.more }), more));
+  const orders = host.getAttribute("more") ?? "";
+  const fold = create("details", { className: "more" }, create("summary", { textContent: orders || some(folded) ? "More to try" : "In numbers" }),
+    create("p", { textContent: orders }), more, says);
+  if (figure.reports) {
+    finding.setAttribute("aria-live", "polite");
+    buttons.after(says, report);
+  } else buttons.after(fold);
+  if (some((control) => control.compact)) more.append(compact);
 
   /** @type {Record<string, Part>} */
   const parts = {};
@@ -242,21 +252,28 @@ export async function start(host, figure) {
       if (control.plays) return play(control, parts[name].element);
       move(control.press ? control.press(state, own) ?? {} : control.put ? control.put(value, state, own) : { [which]: value });
     }, id, own);
-    const button = control.press || control.plays || control.leads;
-    const box = control.placed ? stageBox : control.more ? more : button ? buttons : control.compact ? compact : panel;
+    const button = control.press || control.plays;
+    const box = control.placed ? stageBox : control.compact ? compact : folded(control) ? more : button ? buttons : panel;
     parts[name].element.classList.toggle("placed", Boolean(control.placed));
     box.append(parts[name].element);
   }
   panel.prepend(...panel.querySelectorAll(":scope > .wide:has(.segments)")); // so that no row of the others is torn apart
-  const back = create("button", { type: "button", className: "again", title: "Start again" }); // a picture of an arrow
-  back.setAttribute("aria-label", back.title);
+  const back = create("button", { type: "button", className: "again", textContent: "Start again" });
   back.addEventListener("click", () => { stop(); Object.assign(state, defaults); changed(); });
-  const along = create("details", { className: "take" }, create("summary", { textContent: "Take along" })); // filled when it is opened
-  along.addEventListener("toggle", () => along.open && living.load("take").then(
-    ({ take }) => take(along, host, plain),
-    ({ message }) => { says.textContent = message; },
-  ));
-  buttons.append(back, along);
+  const menu = create("div", { id: `${id}-menu`, className: "menu", popover: "auto" }, back); // filled when it is opened
+  const menuButton = create("button", { type: "button", textContent: "⋯", ariaLabel: "Menu of this figure", popoverTargetElement: menu });
+  menu.addEventListener("beforetoggle", () => living.load("take").then(
+    ({ take }) => take(menu, host, plain),
+    ({ message }) => { finding.textContent = message; },
+  ), { once: true });
+  head.append(menuButton, menu);
+  asked?.addEventListener("opened", () => {
+    const untouched = Object.keys(state).every((name) => state[name] === defaults[name]);
+    own.before = false;
+    Object.assign(defaults, answered);
+    if (untouched) Object.assign(state, defaults);
+    changed();
+  }, { once: true });
 
   /** @type {{ x: number, y: number, ring: Stage["handles"][0], acts: boolean, before: object, part?: object } | null} */
   let held = null; // the pointer that is down: where, on which ring, whether it acts, the state before, and what it changed last
@@ -301,7 +318,6 @@ export async function start(host, figure) {
       }
       playing.frame = requestAnimationFrame(tick);
     };
-    says.style.minHeight = `${says.offsetHeight}px`; // what is below stays where it is, though the words get fewer
     playing = { plays, button, frame: requestAnimationFrame(tick) };
     redraw();
   }
@@ -311,7 +327,6 @@ export async function start(host, figure) {
     const { min = 0, step = 1 } = controls[playing.plays];
     state[playing.plays] = Number((min + Math.round((state[playing.plays] - min) / step) * step).toFixed(6));
     playing = null;
-    says.style.minHeight = "";
     redraw();
   }
 
@@ -320,13 +335,13 @@ export async function start(host, figure) {
   function changed() {
     redraw();
     clearTimeout(settling);
-    if (!playing) settling = setTimeout(() => { spoken.textContent = says.textContent; keep(); }, SETTLED);
+    if (!playing) settling = setTimeout(() => { spoken.textContent = host.said; keep(); }, SETTLED);
   }
   function keep() {
     const url = new URL(location.href);
     const kept = figure.unsent ? new URLSearchParams() : url.searchParams;
     for (const [name, value] of Object.entries(state)) {
-      if (value === defaults[name] || value === undefined) kept.delete(`${address}.${name}`);
+      if (value === answered[name] || value === undefined) kept.delete(`${address}.${name}`);
       else kept.set(`${address}.${name}`, value);
     }
     if (figure.unsent) url.hash = `${kept}`;
@@ -352,13 +367,13 @@ export async function start(host, figure) {
     });
   }
 
-  let asked = false;
+  let drawing = false;
   /** @type {Stage["handles"]} */
   let handles = [];
   function redraw() {
-    if (asked) return;
-    asked = true;
-    requestAnimationFrame(() => { asked = false; draw(); });
+    if (drawing) return;
+    drawing = true;
+    requestAnimationFrame(() => { drawing = false; draw(); });
   }
   function draw() {
     const width = stageBox.clientWidth;
@@ -373,7 +388,7 @@ export async function start(host, figure) {
       else if (part.element.matches("button")) part.element.textContent = named?.(state, own) ?? label;
       if (told) part.element.setAttribute("aria-label", told(state));
       const gone = when ? !when(state, own) : false;
-      if (gone && part.element.contains(document.activeElement)) back.focus({ preventScroll: true }); // else it would be nowhere
+      if (gone && part.element.contains(document.activeElement)) menuButton.focus({ preventScroll: true }); // else it would be nowhere
       part.element.hidden = gone;
       if (stage.placed[name]) Object.assign(part.element.style, stage.placed[name]);
     }
@@ -390,8 +405,13 @@ export async function start(host, figure) {
       paint(canvas, heat);
     });
     canvases.slice(stage.heats.length).forEach((canvas) => canvas.remove());
-    says.textContent = own.failed || words;
-    if (figure.reports && finding.textContent !== own.finding) finding.textContent = own.finding;
+    if (own.order) head.firstChild.textContent = own.order;
+    host.said = own.failed || words;
+    const [, first, , rest = ""] = host.said.match(/^(.*?[.?!]\)?)( (.*))?$/) ?? ["", host.said];
+    const above = own.finding ?? first;
+    if (finding.textContent !== above) finding.textContent = above; // else it would be spoken again
+    says.textContent = own.finding ? host.said : rest;
+    fold.hidden = !(orders || rest || some(folded));
     if (figure.reports && own.reported !== own.report) report.innerHTML = own.reported = own.report; // else a focus in it would be lost
     host.classList.toggle("sticks", stage.height < STICKS * innerHeight);
     host.style.setProperty("--stage", `${stage.height}px`);
@@ -452,7 +472,7 @@ export async function start(host, figure) {
   plain.classList.add("lives");
   new ResizeObserver(redraw).observe(stageBox);
   if (sent && asks && !asks.only && !saves) ask();
-  if (enters && !sent && !still.matches) {
+  if (enters && !sent && !still.matches && !(own.before && host.hasAttribute("before"))) {
     const play = Object.keys(controls).find((name) => controls[name].plays === enters.plays);
     const one = { seen: false, begin() {
       leave();

@@ -1,5 +1,6 @@
 // Chapter 13: the eight pairs of a trained model with RoPE as clocks. The height of a hand is what its pair adds to the score of a
-// key at some distance; readers move the key, and make clocks slower. The model then reads the chapter's texts with these frequencies.
+// key at some distance. Readers meet one clock, then all eight, and move the key; at last they make clocks slower, and the model reads
+// the chapter's texts with these frequencies.
 import { clip, counted, listed, mean, shortest, written } from "./draw.js";
 import { frequencies, llama3, ntkAware, positionInterpolation, yarn } from "./formulas.js";
 import { drop, run } from "./models.js";
@@ -18,6 +19,13 @@ const LOUDER = 0.5; // of a score: by less, neither it nor what a pair adds to i
 const OCTAVE = Math.PI / 4; // how far a ring goes round its clock for half or twice the speed
 const HOLDS = 0.2; // octaves to each side of a half, a quarter or twice the speed, where a ring stays at it
 const [SLOWEST, FASTEST] = [-3, 1]; // in octaves
+const ALONE = 4; // the pair that is shown first: it leaves its grey, and nothing comes of it
+const [ONE, EIGHT, SLOW] = ["1", "2", "3"]; // the steps
+const ORDERS = {
+  [ONE]: "Drag the key’s ring to the right: when does the hand leave the grey?",
+  [EIGHT]: "Drag the key to the cliff: which of the eight clocks is filled there?",
+  [SLOW]: "Drag that clock’s ring to the left, to ×1/2: where is the cliff now?",
+};
 const RECIPES = {
   pi: ["Position interpolation", positionInterpolation],
   ntk: ["NTK-aware", ntkAware],
@@ -46,10 +54,6 @@ function placed({ method, by }) {
   const stretched = RECIPES[method]?.[1](OMEGA, Number(by), TRAINED) ?? OMEGA;
   return { method, by, ...pairs((i) => Math.round(1e6 * Math.log2(stretched[i] / OMEGA[i])) / 1e6) };
 }
-const recipe = (method) => ({
-  label: RECIPES[method][0], pressed: (state) => state.method === method,
-  press: (state) => placed({ method: state.method === method ? "trained" : method, by: state.by }),
-});
 const named = (list) => {
   const row = list.length > 2 && list.at(-1) - list[0] === list.length - 1;
   const which = row ? `${list[0]} to ${list.at(-1)}` : listed(list.map(String)); // 0 is a name, too
@@ -120,6 +124,7 @@ function compute({ seed, omega, key }, own) {
 }
 
 const changedPairs = (state) => [...OMEGA.keys()].filter((i) => state[`p${i}`] !== 0);
+const stepOf = (state) => (state.step === ONE && changedPairs(state).length ? SLOW : state.step);
 function described(state) {
   if (state.method in RECIPES) return `${RECIPES[state.method][0]} with factor ${state.by}`;
   const moved = changedPairs(state);
@@ -142,66 +147,78 @@ function handsInWords(state, hands, score, first, [pull, other, unit]) {
   const same = Math.round(far * 2 ** state[`p${moved[0]}`]); // a slower clock shows the same angle farther away
   const alike = moved.length === 1 ? ` There, pair ${moved[0]} points where it pointed at ${same} before.` : "";
   const nearer = score <= 0 && first >= 0 && first < far ? ` But at position ${far}, ${other}s from distance ${first} on are in sight, too, some of them with higher scores than any in training.` : "";
-  return `The ${other} is ${counted(far, unit)} back.${alike} ${where}${more}. The eight add up to a ${pull} ${over}.${nearer}`;
+  return `${where}${more}. The ${other} is ${counted(far, unit)} back.${alike} The eight add up to a ${pull} ${over}.${nearer}`;
 }
 
-// A row of clocks (on a phone, two), with a ring at each that makes it slower, if asked for; returns where they end.
-function drawClocks(stage, state, hands, waves, to, rings) {
-  const columns = stage.width < 480 ? 4 : 8;
+function handInWords({ known, adds, most }, distance) {
+  if (known) return `At distance ${distance}, the hand of pair ${ALONE} is at an angle that it had in training.`;
+  const more = adds - most > LOUDER ? "and it adds more" : "but it adds hardly more";
+  return `At distance ${distance}, the hand of pair ${ALONE} is at an angle that training never showed, ${more} than it did then.`;
+}
+
+// One clock, or a row of eight (on a phone, two), with a ring at each that makes it slower, if asked for; returns where they end.
+function drawClocks(stage, state, hands, waves, pull, step) {
+  const phone = stage.width < 480;
+  const columns = step === ONE ? 1 : phone ? 4 : 8;
   const cell = stage.width / columns;
-  const R = Math.min(cell / 2 - 15, 40);
-  const tall = 2 * R + 60;
-  const highest = Math.max(...waves.map(({ height }) => height));
-  const keys = [`heights of thick hands add up to the ${to}`, "grey: met in training; red: not; filled: adds more"];
+  const all = phone ? 192 : 156; // pixels
+  const tall = phone && columns > 1 ? all / 2 : all;
+  const R = Math.min(cell / 2 - 13, tall / 2 - 19);
+  const highest = step === ONE ? waves[ALONE].height : Math.max(...waves.map(({ height }) => height));
+  const thick = step === ONE ? `height of the thick hand: what it adds to the ${pull}` : `heights of thick hands add up to the ${pull}`;
+  const keys = [thick, `grey: met in training; red: not${step === ONE ? "" : "; filled: adds more"}`];
   keys.forEach((words, line) => stage.text(stage.width / 2, 12 + 15 * line, words, "number"));
   const top = 31;
   hands.forEach(({ angle, adds, most, reach, known }, i) => {
-    const [x, y] = [cell * (i % columns + 0.5), top + tall * Math.floor(i / columns) + R + 34];
-    const at = (turned, r) => `${(x + r * Math.sin(turned)).toFixed(2)} ${(y - r * Math.cos(turned)).toFixed(2)}`;
+    if (step === ONE && i !== ALONE) return;
+    const at = step === ONE ? 0 : i;
+    const [x, y] = [cell * (at % columns + 0.5), top + tall * Math.floor(at / columns) + R + 16];
+    const on = (turned, r) => `${(x + r * Math.sin(turned)).toFixed(2)} ${(y - r * Math.cos(turned)).toFixed(2)}`;
     const { phase, height } = waves[i];
     const more = adds - most;
     const guilty = more > LOUDER ? "vermillion words" : "";
     const color = known ? "" : "vermillion";
-    const sector = reach < TURN ? `<path class="band" d="M${x} ${y}L${at(phase, R)}A${R} ${R} 0 ${reach > Math.PI ? 1 : 0} 1 ${at(phase + reach, R)}Z"/>`
+    const sector = reach < TURN ? `<path class="band" d="M${x} ${y}L${on(phase, R)}A${R} ${R} 0 ${reach > Math.PI ? 1 : 0} 1 ${on(phase + reach, R)}Z"/>`
       : `<circle class="band" cx="${x}" cy="${y}" r="${R}"/>`;
     stage.add(`<circle class="vermillion" cx="${x}" cy="${y}" r="${R}" fill="currentColor" opacity="${guilty ? Math.min(more / highest, 0.8).toFixed(3) : 0}"/>${sector}`
-      + `<circle class="line faint" cx="${x}" cy="${y}" r="${R}"/><path class="line thin ${color}" d="M${x} ${y}L${at(angle, R)}"/>`
-      + `<path class="line hand ${color}" d="M${x} ${y}L${at(angle, (R * height) / highest)}"/>`);
+      + `<circle class="line faint" cx="${x}" cy="${y}" r="${R}"/><path class="line thin ${color}" d="M${x} ${y}L${on(angle, R)}"/>`
+      + `<path class="line hand ${color}" d="M${x} ${y}L${on(angle, (R * height) / highest)}"/>`);
     const octaves = state[`p${i}`];
-    stage.text(x, y - R - 20, octaves ? `${i}: ${times(octaves)}` : `pair ${i}`, guilty);
-    stage.text(x, y + R + 20, `${adds > 0 ? "+" : ""}${written(adds, 1)}`, guilty || "number");
+    const name = octaves ? `${i} ${times(octaves)}` : `pair ${i}`;
+    stage.text(x, y + R + 18, `${name}: ${adds > 0 ? "+" : ""}${written(adds, 1)}`, guilty || "number");
     const dial = octaves * OCTAVE;
-    const arc = `A${R + 5} ${R + 5} 0 0 ${dial > 0 ? 1 : 0} ${at(dial, R + 5)}`;
-    if (octaves) stage.add(`<path class="line blue" d="M${at(0, R + 5)}${arc}"/>`);
-    if (rings) stage.handle(`p${i}`, x + (R + 5) * Math.sin(dial), y - (R + 5) * Math.cos(dial), (toX, toY) => {
+    const arc = `A${R + 5} ${R + 5} 0 0 ${dial > 0 ? 1 : 0} ${on(dial, R + 5)}`;
+    if (octaves) stage.add(`<path class="line blue" d="M${on(0, R + 5)}${arc}"/>`);
+    if (step === SLOW) stage.handle(`p${i}`, x + (R + 5) * Math.sin(dial), y - (R + 5) * Math.cos(dial), (toX, toY) => {
       const to = Math.atan2(toX - x, y - toY);
       const by = shortest(to - dial) / OCTAVE;
       return { [`p${i}`]: clip(held(octaves + by), SLOWEST, FASTEST), method: "own" };
     }, octaves !== 0); // on top, it moves sideways
   });
-  return top + tall * (waves.length / columns);
+  return top + all;
 }
 
 /** @type {import("./element.js").Figure<{ d: number, seed: string, by: string, method: string, [pair: string]: any }>} */
 export const figure = {
   label: "The eight pairs of a trained model as clocks, what they add to the score of a distant key, and the loss",
   needs: ["{for}"],
-  more: "The speeds as sliders",
   controls: {
+    step: { label: "Step by step", options: { [ONE]: "one clock", [EIGHT]: "eight", [SLOW]: "slow one down" }, value: ONE, get: stepOf },
     d: { label: "How far back", min: 0, max: LONGEST - 1, step: 1, value: 56, show: (value) => written(Math.round(value)) },
-    seed: { label: "Model", options: { 0: "seed 0", 1: "seed 1", 2: "seed 2" }, value: "0", compact: true },
-    by: { label: "Factor", options: { 2: "2", 4: "4", 8: "8" }, value: "4", compact: true, put: (by, { method }) => placed({ method, by }), when: ({ method }) => method in RECIPES },
     play: { label: "Play", plays: "d", perSecond: 20 },
     slow: {
       label: "Slow down pair 3", named: ({ p3 }) => (p3 ? "Speed up pair 3 again" : "Slow down pair 3"), when: (_, { repeated }) => repeated,
       press: ({ p3 }) => ({ p3: p3 ? 0 : -1, method: "own" }),
     },
-    method: { value: "trained", read: (text) => (text === "own" || text in RECIPES ? text : undefined) },
-    recipes: { label: "Slow by:", leads: true },
-    ...Object.fromEntries(Object.keys(RECIPES).map((name) => [name, recipe(name)])),
+    method: {
+      label: "Slow down by", value: "trained", more: true, options: { trained: "nothing", own: "rings or sliders", ...Object.fromEntries(Object.entries(RECIPES).map(([key, [name]]) => [key, name])) },
+      put: (method, { by }) => placed({ method, by }),
+    },
+    by: { label: "Factor", options: { 2: "2", 4: "4", 8: "8" }, value: "4", more: true, put: (by, { method }) => placed({ method, by }), when: ({ method }) => method in RECIPES },
+    seed: { label: "Model", options: { 0: "seed 0", 1: "seed 1", 2: "seed 2" }, value: "0", more: true },
     ...pairs((i) => ({ label: `Pair ${i}`, min: SLOWEST, max: FASTEST, step: 0.25, value: 0, show: times, more: true, put: (value) => ({ [`p${i}`]: value, method: "own" }) })),
   },
-  asks: { label: "Run the model here (loads 260 kB)" },
+  asks: { label: "Run the model here (260 kB)" },
   enters: { plays: "d", from: () => 0, perSecond: 20, step: 0.05 }, // as far as pair 3 brakes; what comes then is the reader's
   draw(stage, state, own) {
     if (state.method === "trained" && changedPairs(state).length) state.method = "own"; // an address may give only a speed,
@@ -227,34 +244,39 @@ export const figure = {
     const phone = width < 500;
     const hands = handsAt(state.d, waves, omega);
     if (own.scored?.key !== key) own.scored = { key, scores: distances.map((distance) => scoreAt(distance, waves, omega) - most) };
-    const { scores } = own.scored;
-    const score = total(hands) - most;
+    const step = own.repeated ? EIGHT : stepOf(state);
+    const added = (distance) => handsAt(distance, waves, omega)[ALONE].adds - hands[ALONE].most;
+    const scores = step === ONE ? distances.map(added) : own.scored.scores;
+    const score = step === ONE ? added(state.d) : total(hands) - most;
     const [pull, other, unit] = own.repeated ? ["pull", "other letter", "letter"] : ["score", "key", "byte"];
-    const top = drawClocks(stage, state, hands, waves, pull, !own.repeated);
+    if (!own.repeated) own.order = ORDERS[step];
+    const top = drawClocks(stage, state, hands, waves, pull, step);
     const x = [0, LONGEST];
     const of = phone ? "" : own.repeated ? " of the other letter" : " of mean query and key";
     const apart = phone ? `distance, and position, in ${unit}s` : `distance of the ${other}, and position in the text, in ${unit}s`;
 
-    const above = stage.plot({ left: 0, top, width, height: phone ? 130 : 150 }, {
-      x, y: [DEEP, 6], yTicks: [-10, 0], yLabel: pull,
-      title: `${pull}${of} (0: highest in training, thick: ${phone ? "" : "highest "}nearby)`,
+    const deep = step === ONE ? -3 * waves[ALONE].height : DEEP;
+    const above = stage.plot({ left: 0, top, width, height: phone ? 92 : 140 }, {
+      x, y: [deep, step === ONE ? 2 * waves[ALONE].height : 6], yTicks: step === ONE ? [0] : [-10, 0], yLabel: pull,
+      title: step === ONE ? `what pair ${ALONE} adds to the ${pull} (0: most in training)` : `${pull}${of} (0: highest in training, thick: ${phone ? "" : "highest "}nearby)`,
     });
     above.band(0, TRAINED);
     above.rule({ y: 0 });
-    above.line(distances, scores.map((more) => Math.max(more, DEEP)), "green faint", false); // in pieces, it would be slow to draw
+    above.line(distances, scores.map((more) => Math.max(more, deep)), "green faint", false); // in pieces, it would be slow to draw
     const peaks = scores.map((_, at) => Math.max(...scores.slice(Math.max(at - NEAR, 0), at + NEAR + 1)));
-    above.line(distances, peaks.map(shownFrom(DEEP)), "green", false);
+    above.line(distances, peaks.map(shownFrom(deep)), "green", false);
     const inSight = (peak, distance) => (peak > 0 && distance <= state.d + NEAR ? peak : NaN); // of a query at this position
     above.line(distances, peaks.map(inSight), "vermillion over", false);
     above.rule({ x: state.d }, "dashed");
-    above.dots([state.d], [Math.max(score, DEEP)], score > 0 ? "vermillion" : "black", 4, false);
-    above.handle("d", state.d, DEEP, distances);
+    above.dots([state.d], [Math.max(score, deep)], score > 0 ? "vermillion" : "black", 4, false);
+    above.handle("d", state.d, deep, distances);
     const left = state.d > LONGEST / 2;
-    above.text(state.d, DEEP, other, "number halo", left ? "end" : "start", [left ? -15 : 15, -3]);
+    above.text(state.d, deep, other, "number halo", left ? "end" : "start", [left ? -15 : 15, -3]);
 
     const over = phone ? "" : ` over ${TEXTS} texts and ${WIDTH} positions`;
     const line = level(curve) + HIGH; // where the cliff is measured
-    const below = stage.plot({ left: 0, top: above.bottom + 12, width, height: phone ? 164 : 180 }, {
+    stage.add(`<g opacity="${step === ONE ? 0.2 : 1}">`); // one thing at a time
+    const below = stage.plot({ left: 0, top: above.bottom + 12, width, height: phone ? 126 : 170 }, {
       x, y: [LOW, HIGHEST], xTicks: [0, 1, 2, 4, ...phone ? [] : [6], 8].map((lengths) => lengths * TRAINED), yTicks: [[line, "cliff"], ...[0, 1, 2].filter((tick) => Math.abs(tick - line) > 0.2)],
       xLabel: apart, yLabel: own.repeated ? "harm" : "nats",
       title: own.repeated ? "harm done by what is far" : `mean loss${over} (0: as trained, ${TRAINED} bytes in sight)`,
@@ -279,6 +301,7 @@ export const figure = {
       below.rule({ x: cliff }, soFar ? "dashed faint" : "dashed");
       below.text(cliff, HIGHEST, `cliff at ${Math.round(cliff)}${soFar}`, soFar && "number halo", far ? "end" : "start", [far ? -6 : 6, 12]);
     } else if (final) below.text(x[1], HIGHEST, high ? "no cliff, but higher from the beginning" : "no cliff", "", "end", [0, 12]);
+    stage.add("</g>");
     Object.assign(stage.drawn, { hands, scores });
     Object.assign(own, { axes: below, top });
 
@@ -289,6 +312,7 @@ export const figure = {
     const rose = own.repeated ? "" : `, and ${rising(firstAbove(record.scores), pull)}`;
     const before = `As trained, the cliff is at position ${Math.round(was)}${rose}.`;
     if (own.slow) return `This browser is too slow to run the model, so the curve is still the recorded one. ${before}`;
+    if (step === ONE) return handInWords(hands[ALONE], Math.round(state.d));
     if (!changed) return `${hand} ${before}`;
     if (!running) return `${described(state)}: the model hasn't been asked about this yet. The curve is still the recorded one. ${before}`;
     if (!found) return `${described(state)}: the model is reading the first text. The curve in grey is the one before.`;

@@ -18,8 +18,8 @@ export const figure = {
   needs: ["{for}"],
   controls: {
     map: { label: "Attention", options: MAPS, value: "first" },
-    layer: { label: "Layer", min: 0, max: LAYERS - 1, step: 1, value: 16 },
-    head: { label: "Head", min: 0, max: HEADS - 1, step: 1, value: 0 },
+    layer: { label: "Layer", min: 0, max: LAYERS - 1, step: 1, value: 16, more: true },
+    head: { label: "Head", min: 0, max: HEADS - 1, step: 1, value: 0, more: true },
   },
   draw(stage, { map, layer, head }, own) {
     const { first: [first], equal: [equal], after: [after], edges: [edges], distances, shares } = own.data["{for}"];
@@ -66,8 +66,8 @@ export const figure = {
     stage.drawn.lines.push({ x: pairs, y: shares[at] });
 
     const fast = shares[at].slice(0, 16).reduce((a, b) => a + b, 0);
-    return `Head ${head} of layer ${layer} has ${rounded(looks[0])} of its attention on the first token, ${rounded(looks[2])} on the token before, `
-      + `${rounded(looks[1])} on the token itself, ${rounded(equal[at])} on earlier tokens equal to it, and ${rounded(after[at])} on tokens right after those. `
+    return `Head ${head} of layer ${layer} has ${rounded(looks[0])} of its attention on the first token and ${rounded(looks[2])} on the token before. `
+      + `It has ${rounded(looks[1])} on the token itself, ${rounded(equal[at])} on earlier tokens equal to it, and ${rounded(after[at])} on tokens right after those. `
       + `The fast half of its pairs makes ${rounded(fast)} of the variance of its scores.`;
   },
   point(x, y, state, { plot, at }) {

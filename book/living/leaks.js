@@ -77,7 +77,7 @@ export const figure = {
     const verdict = found.every(([, off]) => off <= SAME)
       ? `the vector${many ? "s" : ""} of ${listed(found.map(([name]) => name))} ${many ? "are" : "is"} the same`
       : listed(differ);
-    const why = alike && found[0][1] > SAME ? ", because some of the vectors that it looks at already differ" : "";
-    return `In layer ${layer}, token ${token + 1} looks at ${looks}. Between the two sentences, ${verdict}${why}.`;
+    const why = alike && found[0][1] > SAME ? " Some of the vectors that it looks at already differ." : "";
+    return `Between the two sentences, ${verdict}. In layer ${layer}, token ${token + 1} looks at ${looks}.${why}`;
   },
 };

@@ -3,14 +3,13 @@ import { counted, listed, mean, written } from "./draw.js";
 import { SCHEMES, bytesOf, drop, run } from "./models.js";
 
 const TRAINED = 64; // bytes, the training length
-const ALL = 512; // bytes in sight, when all are
 const BIN = 8; // positions averaged in each point of a recorded curve
 const SPAN = 32; // and of a curve on a single text, which scatters more; also those that the words below the figure speak of
 const PATIENCE = 3000; // milliseconds for one text; where it takes longer, the recorded curves stay
 const LINE = 15; // pixels from one name to the next
 const SIZES = { learned: 300 }; // kB that a model loads, where it isn't the others' 230; as all sizes, compressed
 const ROWS = ["none", "normalized", "linear", "sinusoidal", "learned", "shaw", "t5", "rope", "alibi"]; // of what is recorded
-const NAMES = Object.keys(SCHEMES);
+const NAMES = Object.keys(SCHEMES).filter((name) => name !== "alibi"); // whose curve is the line at 0
 const LENGTHS = Array.from({ length: 15 }, (_, at) => TRAINED + SPAN * at);
 const SAMPLE = `class Counter:
     """Counts words and lists the frequent ones."""
@@ -31,31 +30,28 @@ const SAMPLE = `class Counter:
 `;
 
 const binned = (losses) => Array.from({ length: Math.floor(losses.length / SPAN) }, (_, b) => mean(losses.slice(b * SPAN, (b + 1) * SPAN)));
-const isApart = (name, { sight }) => name !== "alibi" || sight < ALL; // else its curve is the line at 0
-const shownOf = (state) => NAMES.filter((name) => state[name] && isApart(name, state));
+const shownOf = (state) => NAMES.filter((name) => state[name]);
 const called = (name) => (name === "none" ? "the model without positions" : SCHEMES[name][0]);
 const beside = (more) => `${Math.abs(more).toFixed(2)} nats ${more < 0 ? "below" : "above"}`;
 /** @type {(state: any, own: import("./element.js").Own) => string[]} */
 const missing = (state, { asked, runs }) => [...new Set(["alibi", ...shownOf(state)])].filter((name) => !(asked && runs?.[name]));
-const keyOf = ({ length }, scheme, sight) => `${scheme} ${sight} ${scheme === "normalized" ? length : ""}`;
+const keyOf = ({ length }, scheme) => `${scheme} ${scheme === "normalized" ? length : ""}`;
 
-// Asks the models that the reader has loaded for what isn't known yet: first the curve that all are compared with, and last what
-// a narrower sight changes. own.found holds the losses on the reader's text, and null for those that are being computed.
+// Asks the models that the reader has loaded for what isn't known yet: first the curve that all are compared with. own.found holds
+// the losses on the reader's text, and null for those that are being computed.
 function ask(state, own) {
   const ids = bytesOf(state.own).slice(0, 513);
   if (own.text !== state.own) Object.assign(own, { text: state.own, found: {} });
   if (ids.length < 2) return;
   const { found } = own;
-  const shown = shownOf(state);
-  const wanted = [["alibi", ALL], ...shown.map((scheme) => [scheme, state.sight]), ...shown.map((scheme) => [scheme, ALL])];
   const jobs = [];
-  for (const [scheme, sight] of wanted) {
-    const key = keyOf(state, scheme, sight);
+  for (const scheme of ["alibi", ...shownOf(state)]) {
+    const key = keyOf(state, scheme);
     if (!own.runs[scheme] || key in found) continue;
     found[key] = null;
     const texts = [scheme === "normalized" ? ids.slice(0, state.length + 1) : ids]; // the others know nothing of what follows
     /** @type {import("./models.js").Job} */
-    const job = { model: `text-${scheme}-0`, texts, window: sight, slot: `lengths-${scheme}-${sight === ALL}` };
+    const job = { model: `text-${scheme}-0`, texts, slot: `lengths-${scheme}` };
     jobs.push(run(job, ({ each, ms }) => {
       found[key] = Array.from(each[0].losses);
       own.slow ||= ms > PATIENCE;
@@ -80,18 +76,17 @@ function nameEnds(stage, plot, names) {
   for (const { x, y, rest: [name, look] } of sorted) stage.text(x + 6, y + 4, name, look, "start");
 }
 
-/** @type {import("./element.js").Figure<{ length: number, text: string, sight: number, own: string, [scheme: string]: any }>} */
+/** @type {import("./element.js").Figure<{ length: number, text: string, own: string, [scheme: string]: any }>} */
 export const figure = {
   label: "Loss of the schemes beyond the training length, minus ALiBi's, by position",
   needs: ["{for}"],
   controls: {
-    ...Object.fromEntries(NAMES.map((name) => [name, { label: SCHEMES[name][0], value: true, compact: true, when: (state) => isApart(name, state) }])),
+    ...Object.fromEntries(NAMES.map((name) => [name, { label: SCHEMES[name][0], value: true, compact: true }])),
     length: { label: "Length", min: TRAINED, max: 512, step: SPAN, value: 512, show: (value) => `${value} bytes` },
-    text: { label: "Text", options: { lab: "32 recorded texts", own: "your own text" }, value: "lab" },
-    sight: { label: "In sight", values: [4, 8, 16, 32, 64, 128, 256, ALL], value: ALL, show: (bytes) => (bytes < ALL ? `the last ${bytes} bytes` : "all bytes") },
-    clear: { label: "Only ALiBi", press: () => Object.fromEntries(NAMES.map((name) => [name, name === "alibi"])) },
-    all: { label: "All models", press: () => Object.fromEntries(NAMES.map((name) => [name, true])) },
-    own: { label: "Your text, at most 513 characters", value: SAMPLE, most: 513, rows: 8, when: ({ text }) => text === "own" },
+    text: { label: "Text", options: { lab: "32 recorded texts", own: "your own text" }, value: "lab", more: true },
+    clear: { label: "Only ALiBi", more: true, press: () => Object.fromEntries(NAMES.map((name) => [name, false])) },
+    all: { label: "All models", more: true, press: () => Object.fromEntries(NAMES.map((name) => [name, true])) },
+    own: { label: "Your text, at most 513 characters", value: SAMPLE, most: 513, rows: 8, more: true, when: ({ text }) => text === "own" },
     run: {
       label: "Run the models here",
       named: (state, own) => {
@@ -109,21 +104,20 @@ export const figure = {
   },
   draw(stage, state, own) {
     own.runs ??= {};
-    const { sight } = state;
     const given = own.data["{for}"];
     const live = state.text === "own" && !own.slow;
     if (live && own.asked) ask(state, own);
     const length = live ? Math.min(state.length, bytesOf(state.own).length - 1) : state.length;
     const shown = shownOf(state);
-    const base = own.found?.[keyOf(state, "alibi", ALL)];
-    // By how much the scheme is above ALiBi that has everything in sight, some positions at a time; undefined if it isn't known.
+    const base = own.found?.[keyOf(state, "alibi")];
+    // By how much the scheme is above ALiBi, some positions at a time; undefined if it isn't known.
     const bin = live ? SPAN : BIN;
-    const curveOf = (name, within) => {
-      if (!live) return name !== "normalized" || length === 512 ? given[within][ROWS.indexOf(name)].slice(0, length / BIN) : undefined;
-      const losses = base && own.found[keyOf(state, name, within)];
+    const curveOf = (name) => {
+      if (!live) return name !== "normalized" || length === 512 ? given["512"][ROWS.indexOf(name)].slice(0, length / BIN) : undefined;
+      const losses = base && own.found[keyOf(state, name)];
       return losses ? binned(losses.slice(0, length).map((loss, m) => loss - base[m])) : undefined;
     };
-    const curves = Object.fromEntries(shown.map((name) => [name, curveOf(name, sight)]).filter(([, curve]) => curve));
+    const curves = Object.fromEntries(shown.map((name) => [name, curveOf(name)]).filter(([, curve]) => curve));
 
     const { width } = stage;
     const height = 180;
@@ -165,22 +159,16 @@ export const figure = {
     const last = means.sort((a, b) => a[1] - b[1]);
     if (!last.length) return "The losses of the normalized model were recorded only at 512 bytes.";
     const end = Math.floor(length / SPAN) * SPAN;
-    const narrow = sight < ALL && `, with only the last ${sight} bytes in sight,`;
-    const where = `At positions ${end - SPAN} to ${end - 1}${narrow || ""}`;
+    const where = `At positions ${end - SPAN} to ${end - 1}`;
     const [best, worst] = [last[0], last.at(-1)];
     const lowest = last.length > 1 ? `${best[0]} has the lowest loss, ` : `the loss of ${best[0]} is `;
-    const others = last.length > 1 ? `; ${worst[0]} has the highest, ${beside(worst[1])} it` : "";
+    const others = last.length > 1 ? `. ${worst[0]} has the highest, ${beside(worst[1])} it` : "";
     const broken = last.filter(([, more]) => more > 0.75).map(([name]) => name);
     const cliff = broken.length > 1 ? ` The losses of ${listed(broken)} are more than three quarters of a nat above it.` : "";
     const level = live ? ` ALiBi's loss on your text is ${mean(base.slice(0, length)).toFixed(2)} nats per byte; on the recorded texts it is ${mean(given.alibi[0]).toFixed(2)}.${odd}` : "";
-    const changes = Object.entries(curves).filter(([name]) => curveOf(name, ALL)).map(([name, curve]) => {
-      const by = mean(curve) - mean(curveOf(name, ALL));
-      return `${called(name)} ${Math.abs(by) < 0.005 ? "±0" : (by > 0 ? "+" : "") + written(by, 2)}`;
-    });
-    const against = narrow && changes.length ? ` Compared with all bytes in sight, the mean losses over ${end} bytes change by this many nats: ${listed(changes)}.` : "";
     const [wanted, done] = [shown.length, Object.keys(curves).length];
     const soFar = live && done < wanted ? ` (So far, ${done} of ${wanted} models have finished.)` : "";
     const note = !live && state.normalized && length < 512 ? " (The normalized model isn't shown: its losses were recorded only at 512 bytes.)" : "";
-    return `${about}${where}${narrow ? "" : ","} ${lowest}${beside(best[1])} ALiBi's ${narrow ? "with all bytes in sight" : "on the same bytes"}${others}.${cliff}${against}${level}${note}${soFar}`;
+    return `${about}${where}, ${lowest}${beside(best[1])} ALiBi's on the same bytes${others}.${cliff}${level}${note}${soFar}`;
   },
 };

@@ -43,8 +43,8 @@ export const figure = {
   draw(stage, { n, offset, M }, own) {
     const { width } = stage;
     const m = n + offset;
-    const { ratios, ...matrices } = own.data["{for}"];
-    own.scores ??= Object.fromEntries(Object.entries({ none: IDENTITY, ...matrices }).map(([name, matrix]) => (
+    const { first, second } = own.data["{for}"];
+    own.scores ??= Object.fromEntries(Object.entries({ none: IDENTITY, first, second }).map(([name, matrix]) => (
       [name, standardized(matrix)]
     )));
 
@@ -74,15 +74,13 @@ export const figure = {
 
     stage.text(width / 2, side + 38, "pairs 0 to 3 of 8", "number");
 
-    const below = width < 560;
-    const top = side + 48;
-    const chart = stage.plot({ left: 0, top, width: below ? width : 0.64 * width, height: 230, right: 12 }, {
+    const chart = stage.plot({ left: 0, top: side + 48, width, height: 220, right: 12 }, {
       x: [0, LENGTH - 1], y: [-4.2, 4.2], xLabel: "query's position m", yLabel: "score of m and n",
       xTicks: [0, 200, 400], yTicks: [-4, -2, 0, 2, 4],
     });
     const positions = Array.from({ length: LENGTH - offset }, (_, at) => at + offset);
     const scores = (name) => positions.map((at) => own.scores[name](at, at - offset));
-    for (const name of [...Object.keys(COLORS).filter((other) => other !== M), M]) {
+    for (const name of [...own.before ? [] : Object.keys(COLORS).filter((other) => other !== M), M]) {
       chart.line(positions, scores(name), `${COLORS[name]} ${name === M ? "" : "faint"} ${name === "none" ? "" : "thin"}`);
     }
     const here = own.scores[M](m, n);
@@ -90,21 +88,10 @@ export const figure = {
     chart.dots([m], [here], COLORS[M], 6, false);
     chart.handle("n", m, here, positions.filter((at) => at - offset <= 480), (at) => ({ n: at - offset }));
     chart.text(LENGTH - 1, 3.5, "no projections: always the same", "blue words", "end");
-    chart.text(0, -3.9, "random projections: it varies", M === "second" ? "vermillion words" : "", "start", [6, 0]);
+    if (!own.before) chart.text(0, -3.9, "random projections: it varies", M === "second" ? "vermillion words" : "", "start", [6, 0]);
 
-    const place = below ? { left: 0, top: top + 240, width } : { left: 0.66 * width, top, width: 0.34 * width };
-    const cloud = stage.plot({ ...place, height: below ? 170 : 230 }, {
-      x: [-0.5, 2.5], y: [0, 1.5], xLabel: "width d", yLabel: "ratio",
-      xTicks: [[0, "16"], [1, "64"], [2, "128"]], yTicks: [0, 0.5, 1, 1.5],
-    });
-    ratios.forEach((drawn, at) => {
-      cloud.dots(drawn.map((_, draw) => at - 0.3 + (0.6 * draw) / (drawn.length - 1)), drawn, "faint", 1.5, false);
-      cloud.text(at, 0, "×", "blue words", "middle", [0, 4]);
-    });
-    cloud.text(2.5, 1.35, "grey: offset 3", "number", "end");
     const line = scores(M);
     const [, ratio] = moments(line);
-    cloud.dots([0], [ratio], COLORS[M], 6, false);
 
     const angles = `At positions ${m} and ${n}, the angle of every pair is the same as at any two positions with offset ${offset}.`;
     const from = `${Math.abs(here).toFixed(2)} standard deviations ${here < 0 ? "below" : "above"} the mean of all scores`;

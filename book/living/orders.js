@@ -1,5 +1,5 @@
 // Chapter 1: the attention weights of a sentence and of its words in a different order, with and without positions.
-import { clip, escaped } from "./draw.js";
+import { clip, escaped, shade } from "./draw.js";
 import { alibiSlopes, applyRope, frequencies, ropeTables, sinusoidalTable } from "./formulas.js";
 
 const SENTENCE = "only who can prevent forest fires";
@@ -7,6 +7,7 @@ const MOST = 8; // words
 const LETTERS = 8; // of a word, beside its row
 const WIDTH = 4; // numbers per word, per query and per key
 const SLOPE = alibiSlopes(8)[0]; // the steepest of eight heads
+const SLIDE = 400; // milliseconds, in which words come to their places
 const ROUNDING = 1e-9; // a sum in another order may differ in its last digits
 const DOORS = {
   none: "nowhere",
@@ -66,6 +67,19 @@ function moved(state) {
 
 const into = (order, word) => ({ order: order.join(""), to: order.indexOf(word - 1) + 1 });
 
+/** Where the words are on their way to this order. */
+function placed(order, own) {
+  const to = order.map((_, token) => order.indexOf(token));
+  if (own.to?.join() !== to.join()) {
+    const from = own.still || own.at?.length !== to.length ? to : own.at;
+    Object.assign(own, { to, from, since: performance.now() });
+  }
+  const part = Math.min((performance.now() - own.since) / SLIDE, 1);
+  own.at = to.map((place, token) => own.from[token] + (place - own.from[token]) * part * (2 - part));
+  if (part < 1) own.redraw();
+  return own.at;
+}
+
 /** The next of a fixed sequence of shuffles. */
 function shuffled(order, own) {
   for (let last = order.length - 1; last > 0; last--) {
@@ -102,6 +116,7 @@ export const figure = {
     const X = words.join(" ") === SENTENCE ? given.X : words.map(vectorOf);
     const [before, after] = orders.map((one) => weights(one, door, X, given));
     const place = (token) => order.indexOf(token);
+    const places = [first, placed(order, own)];
     const change = (q, k) => Math.abs(after[place(q)][place(k)] - before[q][k]);
     const pairs = first.flatMap((q) => first.map((k) => [q, k]));
     const most = pairs.reduce((one, other) => (change(...other) > change(...one) ? other : one));
@@ -117,27 +132,31 @@ export const figure = {
       const plot = stage.plot({ left, top, width: side, height: side + 30, right: 0 }, {
         x: [-0.5, count - 0.5], y: [count - 0.5, -0.5], title: `${at ? "second" : "first"} sentence`,
       });
-      plot.heat(rows, [0, 1]);
-      rows.forEach((row, m) => {
-        const word = words[orders[at][m]];
+      stage.drawn.images.push(rows);
+      rows.forEach((row, query) => {
+        const word = words[orders[at][query]];
+        const m = places[at][orders[at][query]];
         const name = word.length > LETTERS ? `${word.slice(0, LETTERS - 1)}…` : word;
-        const color = orders[at][m] === chosen ? "orange words" : "";
+        const color = orders[at][query] === chosen ? "orange words" : "";
         plot.text(at ? count - 0.5 : -0.5, m, name, color, at ? "start" : "end", [at ? 6 : -6, 4]);
         const turned = `translate(${plot.x(m) + 4} ${plot.bottom + 6}) rotate(-90)`;
         stage.add(`<text class="${color}" transform="${turned}" text-anchor="end">${escaped(name)}</text>`);
-        if (cell < 30) return;
-        row.forEach((weight, n) => plot.text(n, m, weight.toFixed(2), inkOn(weight), "middle", [0, 4]));
+        row.forEach((weight, key) => {
+          const n = places[at][orders[at][key]];
+          stage.add(`<rect x="${plot.x(n - 0.5)}" y="${plot.y(m - 0.5)}" width="${cell + 0.5}" height="${cell + 0.5}" fill="rgb(${shade(weight)})"/>`);
+          if (cell >= 30) plot.text(n, m, weight.toFixed(2), inkOn(weight), "middle", [0, 4]);
+        });
       });
-      const [m, row, column] = [chosen, q, k].map((token) => orders[at].indexOf(token));
+      const [m, row, column] = [chosen, q, k].map((token) => places[at][token]);
       const [x, y] = [plot.x(m - 0.5), plot.y(m - 0.5)];
       stage.add(`<rect class="line orange" x="${plot.left}" y="${y}" width="${side}" height="${cell}"/>`);
       stage.add(`<rect class="line orange" x="${x}" y="${plot.top}" width="${cell}" height="${side}"/>`);
       if (changed) {
         const ring = `cx="${plot.x(column)}" cy="${plot.y(row)}" r="${cell / 2 - 2}"`;
-        stage.add(`<circle class="line ${inkOn(rows[row][column])}" ${ring}/>`);
+        stage.add(`<circle class="line ${inkOn([before[q][k], after[place(q)][place(k)]][at])}" ${ring}/>`);
       }
       if (at) { // the word in its row, up and down
-        stage.handle("to", plot.left - 8, plot.y(m), (_, to) => ({ to: clip(Math.floor((to - plot.top) / cell) + 1, 1, count) }));
+        stage.handle("to", plot.left - 8, plot.y(place(chosen)), (_, to) => ({ to: clip(Math.floor((to - plot.top) / cell) + 1, 1, count) }));
       }
       return plot;
     });
@@ -159,7 +178,7 @@ export const figure = {
     const both = `“${words[q]}” gives ${heard} a weight of ${one} in ${where}`;
     const [verdict, said] = changed
       ? ["the order makes a difference", `The largest change in a weight is ${change(...most).toFixed(3)}: `]
-      : [`the weights have moved with their words, and none has changed${door === "alibi" ? ", because the bias depends only on distances, and these stay the same when the order is reversed" : ""}`, "For example, "];
+      : ["the weights have moved with their words, and none has changed", door === "alibi" ? "All distances are the same in reverse: " : "For example, "];
     return `${sentence}: ${verdict}. ${said}${both}.`;
   },
 };

@@ -19,9 +19,9 @@ export const figure = {
   needs: ["{for}"],
   controls: {
     kind: { label: "Each token averages", options: { window: "its window", all: "everything so far" }, value: "window" },
-    w: { label: "Window", values: WIDTHS, value: 16, show: tokens, when: ({ kind }) => kind === "window" },
+    w: { label: "Window", values: WIDTHS, value: 16, show: tokens, more: true, when: ({ kind }) => kind === "window" },
     m: { label: "Later token’s position", values: FROM, value: 63 },
-    d: { label: "Distance", min: 0, max: 48, value: 4, show: tokens },
+    d: { label: "Distance", min: 0, max: 48, value: 4, show: tokens, more: true },
   },
   draw(stage, { kind, w, m, d }, own) {
     const windows = kind === "window";

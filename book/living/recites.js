@@ -20,32 +20,6 @@ const worn = ({ glasses }) => glasses.split(",").filter(Boolean);
 const wearing = (state, lane) => worn(state).includes(LANES[state.lanes][lane]);
 const changed = (all, name) => (all.includes(name) ? all.filter((other) => other !== name) : [...all, name]);
 
-/** The right text from the number `begin` on. */
-function right({ numbers }, begin, count) {
-  const starts = [0, ...Array.from(numbers.matchAll(/, (?=.)/g), ({ index }) => index + 2)];
-  return numbers.repeat(4).slice(starts[begin - 1]).slice(0, count);
-}
-
-// What a model writes when it starts from another number is computed here; what it writes from "one" on is recorded.
-async function compute(own, key, name, begin, near) {
-  own.found[key] = null;
-  const { run } = await living.load("models");
-  const prompt = right(own.data.recited, begin, GIVEN);
-  /** @type {import("./models.js").Job} */
-  const job = { model: `recite-${name}-0`, texts: [prompt], write: { bytes: LONGEST - GIVEN }, slot: `recites-${name}` };
-  const answer = await run(near ? { ...job, window: TRAINED } : job);
-  if (answer) own.found[key] = prompt + String.fromCharCode(...answer.each[0].written);
-  else delete own.found[key]; // a newer question replaced it
-}
-
-/** All that a model writes, or undefined as long as it isn't known. */
-function textOf(own, name, begin, near) {
-  if (begin === 1) return own.data.recited[near ? "near" : "written"][name];
-  const key = `${name},${begin},${near}`;
-  if (own.asked && !(key in own.found)) own.wait(compute(own, key, name, begin, near), () => { delete own.found[key]; });
-  return own.found[key] ?? undefined;
-}
-
 const glasses = (lane) => ({
   label: "Glasses", placed: true,
   told: ({ lanes }) => `Glasses for ${NAMES[LANES[lanes][lane]]}: it sees only the last ${TRAINED} letters`,
@@ -58,7 +32,7 @@ const glasses = (lane) => ({
   },
 });
 
-/** @type {import("./element.js").Figure<{ length: number, begin: number, lanes: string, glasses: string }>} */
+/** @type {import("./element.js").Figure<{ length: number, lanes: string, glasses: string }>} */
 export const figure = {
   label: "What four models write that were trained to count to twenty, and where they lose their place",
   needs: ["recited"],
@@ -69,28 +43,24 @@ export const figure = {
       named: ({ length }) => (length < LONGEST ? "Go on" : "Race again"),
     },
     ...Object.fromEntries([0, 1, 2, 3].map((lane) => [`glasses${lane}`, glasses(lane)])),
-    begin: { label: "Start from number (loads 600 kB)", min: 1, max: 20, value: 1, more: true },
     lanes: { label: "Models", options: { four: "the four above", others: "three others and ALiBi" }, value: "four", more: true },
     glasses: { value: "", read: (text) => text.split(",").filter((name) => name in NAMES).join() },
   },
-  more: "Other starts and other models",
-  asks: { label: "Ask the four models (loads 600 kB)" },
   enters: { plays: "length", from: beginning, to: RACE, perSecond: SPEED },
   draw(stage, state, own) {
-    const { begin } = state;
     const { width } = stage;
+    const { recited } = own.data;
     own.early ??= 5;
     const early = !own.still && !own.moves && own.early-- > 0;
     if (early) own.redraw();
     const length = early ? beginning(width) : state.length; // the first frames don't give its end away
-    own.found ??= {};
     own.begun ??= {};
     const names = LANES[state.lanes];
     const narrow = width < 480;
     const row = narrow ? (RACE - HIDDEN) / 2 : TRAINED; // letters in a line, of which two are shown
     const size = Math.min(18, width / row / 0.6);
     const [high, step] = [1.55 * size, width / row];
-    const correct = right(own.data.recited, begin, LONGEST);
+    const correct = recited.numbers.repeat(4).slice(0, LONGEST);
     const comma = correct.indexOf(", ", HIDDEN - 2) + 2;
     const hidden = narrow && length > comma ? comma : 0;
     const first = Math.max(Math.ceil((length - hidden) / row) - 2, 0); // the line on top
@@ -99,11 +69,10 @@ export const figure = {
     const found = names.map((name, lane) => {
       const near = wearing(state, lane);
       const sliced = state.lanes === "slice";
-      const all = sliced ? own.data.recited.sliced[name] : textOf(own, name, begin, near);
       const since = own.still || !(name in own.begun) ? Infinity : ((performance.now() - own.begun[name]) / 1000) * 2 * SPEED;
       const count = Math.min(length, TRAINED + Math.floor(since));
       if (count < length) own.redraw();
-      const text = (all ?? correct.slice(0, GIVEN)).slice(0, count);
+      const text = recited[sliced ? "sliced" : near ? "near" : "written"][name].slice(0, count);
       const wrong = Array.from(text).findIndex((letter, at) => letter !== correct[at]);
       stage.drawn.texts.push(text);
 
@@ -131,13 +100,11 @@ export const figure = {
           stage.add(`<path class="rule lost" d="M${(wrong - from) * step} ${y}v${high}"/>`);
         }
       }
-      return { name, near, all, wrong, written: text.length };
+      return { name, near, wrong, written: text.length };
     });
     stage.height = Math.ceil(names.length * (2 * high + 42) - 8);
     own.lost = found.map(({ wrong }) => wrong >= 0);
 
-    if (begin > 1 && !own.asked) return "The models haven't been asked to start there yet.";
-    if (found.some(({ all }) => !all)) return "The models are writing.";
     const told = (begins, some) => {
       if (!some.length) return "";
       const lost = some.filter(({ wrong }) => wrong >= 0).sort((a, b) => a.wrong - b.wrong).map(({ name, wrong }) => `${NAMES[name]} at letter ${wrong + 1}`);
@@ -146,6 +113,6 @@ export const figure = {
       return `${begins}: ${[listed(lost), none].filter(Boolean).join("; ")}. `;
     };
     const [helped, plain] = [true, false].map((which) => found.filter(({ near }) => near === which));
-    return told("First mistakes", plain) + told("First mistakes with glasses", helped);
+    return told("First mistakes with glasses", helped) + told("First mistakes", plain);
   },
 };

@@ -1,81 +1,118 @@
-// Chapter 18: what a released model's loss does beyond its training length, in every setting that was measured.
-import { mean, written } from "./draw.js";
+// Chapter 18: how far a released model reads on beyond its training length, and in every changed setting that was measured. Each pair
+// that is slowed down leaves a bar: the excess that's left.
+import { clip, mean, range, written } from "./draw.js";
 
 const TRAINED = 8192; // tokens, the length in its file
 const WIDTH = 256; // tokens in each point of a curve
+const LAST = 14336; // tokens that were read
 const HIGH = 0.5; // nats: the cliff is where a curve first rises above this
-const AT = Array.from({ length: 56 }, (_, n) => WIDTH * n + WIDTH / 2);
+const AT = range(LAST / WIDTH).map((n) => WIDTH * n + WIDTH / 2);
+const LATE = [11264, 12287]; // tokens whose excess is the height of a bar
+const PAIRS = 32;
+const NONE = "none";
 // In the order of the recorded curves.
 const TOGETHER = ["22 and 23", "21 to 23", "22 to 24", "20 to 24", "20 to 31", "22 to 31", "24 to 31"];
 const RECIPES = ["position interpolation", "NTK-aware scaling", "YaRN", "Llama 3’s recipe", "YaRN without its attention factor"];
 
 const named = (names) => Object.fromEntries(names.map((name, at) => [`${at}`, name]));
-const anySpeed = (pair) => pair >= 19 && pair <= 25; // these pairs ran at all speeds
-const speedOf = ({ pair, speed }) => (anySpeed(pair) ? speed : "0.5");
+const triedOf = ({ tried }) => tried.split(".").filter(Boolean).map(Number);
+const halved = ({ settings, singles }, pair) => singles[settings.findIndex(([one, speed]) => one === pair && speed === 0.5)];
 
-// The curve of a setting, what it is called, and of how many texts it is the mean.
-function chosen(state, { released, settings, singles, together, recipes }) {
-  if (state.what === "together") return { curve: together[state.together], name: `Pairs ${TOGETHER[state.together]} at half their speed`, texts: 10 };
-  if (state.what === "recipe") {
-    const name = `${RECIPES[state.recipe]}, factor ${state.factor}`;
-    return { curve: recipes[Number(state.recipe) + (state.factor === "4" ? RECIPES.length : 0)], name: name[0].toUpperCase() + name.slice(1), texts: 10 };
+// The curve of a setting, and what it is called.
+function chosen({ what, pair, together, recipe, factor }, data) {
+  if (what === "together") return [data.together[together], `Pairs ${TOGETHER[together]} at half their speed`];
+  if (what === "recipe") {
+    const name = `${RECIPES[recipe]}, factor ${factor}`;
+    return [data.recipes[Number(recipe) + (factor === "4" ? RECIPES.length : 0)], name[0].toUpperCase() + name.slice(1)];
   }
-  if (state.what === "pair") {
-    const speed = Number(speedOf(state));
-    const at = settings.findIndex(([pair, factor]) => pair === state.pair && factor === speed);
-    const how = { 0: "stopped", 0.5: "at half its speed" }[speed] ?? `at ${speed} times its speed`;
-    return { curve: singles[at], name: `Pair ${state.pair} ${how}`, texts: speed === 0.5 ? 10 : 4 };
-  }
-  return { curve: released[0], texts: 10 };
+  if (what === "pair") return [halved(data, pair), `Pair ${pair} at half its speed`];
+  return [data.released[0]];
 }
 
-const from = (curve, token, last = token + 1023) => mean(curve.slice(token / WIDTH, (last + 1) / WIDTH));
+const from = (curve, first, last) => mean(curve.slice(first / WIDTH, (last + 1) / WIDTH));
+const early = (curve) => from(curve, 0, 2047);
+const cliffOf = (curve) => curve.findIndex((excess, n) => n >= TRAINED / WIDTH && excess > HIGH);
 
 function standing(curve) {
-  if (from(curve, 0, 2047) > HIGH) return "the loss is higher from the beginning";
-  const at = curve.findIndex((excess, n) => n >= TRAINED / WIDTH && excess > HIGH);
+  if (early(curve) > HIGH) return "the loss is higher from the beginning";
+  const at = cliffOf(curve);
   return at < 0 ? `there is no cliff up to token ${written(WIDTH * curve.length)}` : `the cliff is at about token ${written(100 * Math.round((WIDTH * at) / 100))}`;
 }
 
-/** @type {import("./element.js").Figure<{ what: string, pair: number, speed: string, together: string, recipe: string, factor: string }>} */
+// A bar for each pair that has been slowed down alone, beside the height without any change.
+function drawBars(stage, state, own) {
+  const data = own.data["{for}"];
+  const { width } = stage;
+  const plot = stage.plot({ left: 0, top: 0, width, height: 128 }, {
+    x: [-0.6, PAIRS - 0.4], y: [0, 2.4], xTicks: [0, 5, 10, 15, 20, 25, 31], yTicks: [0, 1, 2], yLabel: "left",
+    title: width < 480 ? "excess left if this pair is slower" : "what’s left of the excess if one of the 32 pairs has half its speed",
+  });
+  const unchanged = from(data.released[0], ...LATE);
+  if (state.read === LAST) plot.rule({ y: unchanged }, "dashed");
+  for (const pair of range(PAIRS)) {
+    const now = pair === state.pair && state.what === "pair";
+    const top = triedOf(state).includes(pair) ? from(halved(data, pair), ...LATE) : 0.06; // what isn't tried is only marked
+    const color = top > 0.06 && top < unchanged / 2 ? "vermillion" : now ? "" : "old";
+    stage.add(`<path class="dot ${color}" d="M${plot.x(pair - 0.38)} ${plot.y(0)}V${plot.y(top)}H${plot.x(pair + 0.38)}V${plot.y(0)}Z"/>`);
+    if (now) plot.text(pair, Math.min(top, 2), `pair ${pair}`, "strong halo", "middle", [0, -5]);
+  }
+  own.bars = plot;
+}
+
+/** @type {import("./element.js").Figure<{ read: number, what: string, pair: number, tried: string, together: string, recipe: string, factor: string }>} */
 export const figure = {
-  label: "The loss of a released model beyond its training length",
+  label: "The loss of a released model beyond its training length, as released and with some of its pairs slowed down",
   needs: ["{for}"],
   controls: {
-    what: { label: "Changed", options: { released: "nothing", pair: "one pair", together: "several pairs", recipe: "a recipe" }, value: "released" },
-    pair: { label: "Pair", min: 0, max: 31, step: 1, value: 22, put: (pair) => ({ pair, what: "pair" }), when: ({ what }) => what === "released" || what === "pair" },
-    speed: {
-      label: "Speed", options: { 0: "stopped", 0.25: "×1/4", 0.5: "×1/2", 0.75: "×3/4", 1.25: "×5/4", 1.5: "×3/2" }, value: "0.5",
-      when: ({ what, pair }) => what === "pair" && anySpeed(pair),
-    },
-    together: { label: "Half as fast", options: named(TOGETHER), value: "0", when: ({ what }) => what === "together" },
-    recipe: { label: "Recipe", options: named(RECIPES), value: "1", when: ({ what }) => what === "recipe" },
-    factor: { label: "Factor", options: { 2: "2", 4: "4" }, value: "2", when: ({ what }) => what === "recipe" },
+    read: { label: "Read up to token", min: TRAINED, max: LAST, step: WIDTH, value: LAST },
+    pair: { label: "Pair at half its speed", min: 0, max: PAIRS - 1, value: 0, put: (pair) => ({ pair, what: "pair", read: LAST }) },
+    what: { value: NONE },
+    tried: { value: "", read: (text) => (/^[\d.]*$/.test(text) ? text : undefined) },
+    play: { label: "One pair after another", plays: "pair", perSecond: 4 },
+    none: { label: "As released", press: () => ({ what: NONE }), pressed: ({ what }) => what === NONE },
+    together: { label: "Several pairs at half their speed", options: named(TOGETHER), value: "0", more: true, put: (together) => ({ together, what: "together", read: LAST }) },
+    recipe: { label: "Recipe", options: named(RECIPES), value: "1", more: true, put: (recipe) => ({ recipe, what: "recipe", read: LAST }) },
+    factor: { label: "Factor", options: { 2: "2", 4: "4" }, value: "2", more: true, when: ({ what }) => what === "recipe" },
   },
   draw(stage, state, own) {
+    if (own.moves === "pair") Object.assign(state, { what: "pair", read: LAST });
+    if (state.what === "pair" && !triedOf(state).includes(state.pair)) state.tried += `.${state.pair}`;
     const data = own.data["{for}"];
-    const { curve, name, texts } = chosen(state, data);
-    const plain = data.released[texts === 10 ? 0 : 1];
+    const [curve, name] = chosen(state, data);
+    const [plain] = data.released;
     const { width } = stage;
-    const plot = stage.plot({ left: 0, top: 0, width, height: width < 480 ? 250 : 280 }, {
-      x: [0, 14336], y: [-0.4, 4.2], xTicks: width < 480 ? [0, 4096, 8192, 12288] : [0, 2048, 4096, 6144, 8192, 10240, 12288, 14336], yTicks: [0, 1, 2, 3, 4],
-      xLabel: "token", yLabel: own.repeated ? "harm done by what is far" : "excess, nats",
+    drawBars(stage, state, own);
+    const plot = stage.plot({ left: 0, top: 136, width, height: width < 480 ? 210 : 240 }, {
+      x: [0, LAST], y: [-0.4, 4.2], xTicks: width < 480 ? [0, 4096, 8192, 12288] : range(8).map((at) => 2048 * at), yTicks: [0, 1, 2, 3, 4],
+      xLabel: "token", yLabel: own.repeated ? "harm" : "excess, nats",
     });
-    const beyond = TRAINED / WIDTH;
+    own.plot = plot;
+    const [beyond, end] = [TRAINED / WIDTH, state.read / WIDTH];
     plot.band(0, TRAINED);
     plot.rule({ y: 0 });
-    plot.rule({ y: HIGH }, "dotted faint"); // where the cliff is measured
     plot.text(TRAINED / 2, 4.2, "training length", "number", "middle", [0, 12]);
+    const far = state.read === LAST;
+    const at = far ? cliffOf(curve) : -1;
+    if (at >= 0 && early(curve) < HIGH) {
+      plot.rule({ x: WIDTH * at }, "dotted");
+      plot.text(WIDTH * at, 4.2, "cliff", "", "end", [-6, 12]);
+    }
     if (name) {
       plot.line(AT.slice(beyond), plain.slice(beyond), "dashed thin", false);
       plot.line(AT.slice(0, curve.length), curve, "green");
-    } else plot.line(AT.slice(beyond), plain.slice(beyond), "green");
+    } else plot.line(AT.slice(beyond, end), plain.slice(beyond, end), "green", far);
+    if (!name) plot.handle("read", state.read, plain[end - 1], range(25).map((step) => TRAINED + WIDTH * step));
 
-    const near = (losses) => `${written(from(losses, 11264), 2)} nats`;
-    const record = `As released, ${standing(plain)}, and the excess from token 11,264 to 12,287 is ${near(plain)}`;
-    if (own.repeated) return `${name ?? "As released"}: ${standing(curve)} (mean of ${texts === 10 ? "ten" : "four"} texts).`;
+    const left = (one) => `${written(from(one, ...LATE), 2)} nats`;
+    if (!far) return `Up to token ${written(state.read)}, ${plain.slice(0, end).some((excess) => excess > HIGH) ? standing(plain) : "there is no cliff"}.`;
+    if (own.repeated) return `${name ?? "As released"}: ${standing(curve)} (mean of ten texts).`;
+    const record = `As released, ${standing(plain)}, and the excess from token 11,264 to 12,287 is ${left(plain)}`;
     if (!name) return `${record} (mean of ten texts).`;
-    const cost = `In the first 2,048 tokens, the change costs ${written(from(curve, 0, 2047), 3)} nats.`;
-    return `${name}: ${standing(curve)}, and the excess from token 11,264 to 12,287 is ${near(curve)}. ${cost} ${record} (means of ${texts === 10 ? "ten" : "the first four"} texts).`;
+    return `${name}: ${standing(curve)}, and the excess from token 11,264 to 12,287 is ${left(curve)} instead of ${left(plain)}. `
+      + `In the first 2,048 tokens, the change costs ${written(early(curve), 3)} nats. ${record} (means of ten texts).`;
+  },
+  point(x, y, state, { bars, plot }) {
+    if (y > plot.top) return { read: clip(WIDTH * Math.round((LAST * plot.share(x)) / WIDTH), TRAINED, LAST) };
+    return y > bars.bottom ? undefined : { pair: clip(Math.floor(bars.share(x) * PAIRS), 0, PAIRS - 1), what: "pair", read: LAST };
   },
 };

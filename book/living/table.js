@@ -29,9 +29,9 @@ export const figure = {
   label: "The sinusoidal table as a heatmap, with one of its rows and one of its columns as waves",
   controls: {
     length: { label: "Positions", values: [20, 60, 120, 240, 480, 1200, 2400, 4800, 12000, 24000, 48000], value: 60 },
-    width: { label: "Width d", values: [8, 16, 32, 64, 128, 256], value: 64 },
-    base: { label: "Base", values: tens(1, 7), value: 10000 },
-    first: { label: "First position", values: [0, ...tens(2, 7)], value: 0 },
+    width: { label: "Width d", values: [8, 16, 32, 64, 128, 256], value: 64, more: true },
+    base: { label: "Base", values: tens(1, 7), value: 10000, more: true },
+    first: { label: "First position", values: [0, ...tens(2, 7)], value: 0, more: true },
     row: { label: "Chosen position", max: ({ length }) => length - 1, value: 12, get: rowOf, show: (row, { first }) => written(first + row) },
     column: { label: "Chosen column", max: ({ width }) => width - 1, value: 8, get: columnOf },
   },
@@ -46,7 +46,7 @@ export const figure = {
     const narrow = stage.width < 480;
     const left = Math.max(0, 7 * written(first + length).length - 36);
     const side = narrow ? 64 : 130;
-    const tall = narrow ? 280 : 340;
+    const tall = narrow ? 260 : 340;
     const box = { left, top: 22, width: stage.width - side - left, height: tall };
     const ends = [length - 0.5, -0.5];
     const across = { x: [-0.5, d - 0.5], yLabel: "position" };

@@ -38,7 +38,7 @@ function broken(text, width) {
 }
 
 /** What the figure shows, as an SVG file that needs no other: with its caption, and where it comes from.
- *  @param {HTMLElement} host @param {HTMLElement} plain @param {string} address */
+ *  @param {HTMLElement & { said?: string }} host @param {HTMLElement} plain @param {string} address */
 function picture(host, plain, address) {
   const stage = host.querySelector(".stage");
   const shown = stage.querySelector("svg");
@@ -61,7 +61,7 @@ function picture(host, plain, address) {
   const [wide, high] = [width + 2 * EDGE, Math.ceil(height) + (lines.length + 1) * HIGH + 2 * EDGE];
   const box = { viewBox: `${-EDGE} ${-EDGE} ${wide} ${high}`, width: wide, height: high };
   for (const [name, value] of Object.entries(box)) copy.setAttribute(name, `${value}`);
-  copy.innerHTML = `<title>${escaped(host.getAttribute("aria-label"))}</title><desc>${escaped(host.querySelector(".says").textContent)}</desc>`
+  copy.innerHTML = `<title>${escaped(host.getAttribute("aria-label"))}</title><desc>${escaped(host.said)}</desc>`
     + `<rect x="${-EDGE}" y="${-EDGE}" width="${wide}" height="${high}" fill="${getComputedStyle(stage).backgroundColor}" stroke="none"/>`
     + `${heats.join("")}${copy.innerHTML}`
     + `<text fill="${getComputedStyle(caption).color}" font-size="${SIZE}" stroke="none">${written.join("")}</text>`;
@@ -79,7 +79,7 @@ async function developed(svg) {
   return new Promise((resolve) => canvas.toBlob(resolve));
 }
 
-/** Fills the menu of a figure.
+/** Adds to the menu of a figure.
  *  @param {HTMLElement} menu @param {HTMLElement} host @param {HTMLElement} plain */
 export function take(menu, host, plain) {
   const name = plain.id.replace("fig-", "");
@@ -91,7 +91,7 @@ export function take(menu, host, plain) {
   };
   const alone = () => asSet(`${document.documentElement.dataset.content_root}embed/${name}.html`);
   // The height is about right, and the script sets it when the figure says how high it is.
-  const code = () => `<iframe src="${escaped(alone())}" title="${escaped(host.getAttribute("aria-label"))}" width="100%" height="${plain.offsetHeight - menu.offsetHeight + 80}"`
+  const code = () => `<iframe src="${escaped(alone())}" title="${escaped(host.getAttribute("aria-label"))}" width="100%" height="${plain.offsetHeight + 80}"`
     + ' style="border: 0" loading="lazy" allow="clipboard-write"></iframe>\n'
     + '<script>addEventListener("message", ({ source, data }) => { for (const frame of document.querySelectorAll("iframe")) '
     + "if (frame.contentWindow === source && data?.livingFigure) frame.height = data.livingFigure; });</script>";
@@ -122,5 +122,5 @@ export function take(menu, host, plain) {
   const lead = () => { link.href = alone(); };
   link.addEventListener("click", lead);
   lead();
-  menu.replaceChildren(menu.firstChild, box);
+  menu.append(box);
 }

@@ -17,7 +17,7 @@ from tests.commands import ROOT, WEEKLY
 from tests.site.built import SOURCES, Site, forget
 
 living = SimpleNamespace(**run_path(str(ROOT / "tools/sphinx/living.py")))
-ELEMENT = re.compile(r'<living-figure for="([\w-]+)" figure="(\w+)" (?:state="[^"]+" )?try="([^"]+)">')
+ELEMENT = re.compile(r'<living-figure for="([\w-]+)" figure="(\w+)" (?:(?:state|before)="[^"]+" )?try="([^"]+)"')
 
 
 def placed(element: re.Pattern[str] = ELEMENT) -> dict[str, str]:
@@ -83,6 +83,7 @@ def open_in(tab: Page, address: str, *plains: str) -> None:
     for plain in plains:
         tab.evaluate("name => document.getElementById(name).scrollIntoView()", plain)
         tab.wait_for_selector(f"#{plain}.lives")
+        tab.locator(f"#{plain} .more").evaluate_all("folds => folds.forEach(fold => fold.open = true)")
 
 
 def settle(tab: Page, plain: str, *, moved: bool) -> None:
@@ -113,8 +114,13 @@ def started(browser: Browser, site: Site, plain: str, page: str = "") -> Iterato
     yield tab
     said, failed[:] = failed[:], []
     assert not said
-    tab.locator(f"#{plain}").get_by_role("button", name="Start again").press("Enter")
+    again(tab, plain)
     settle(tab, plain, moved=False)
+
+
+def again(tab: Page, plain: str) -> None:
+    """Start again, by a button of the menu, which needn't be open."""
+    tab.locator(f"#{plain} .again").evaluate("button => button.click()")
 
 
 def chosen(figure: Locator, name: str) -> Locator:
@@ -142,6 +148,7 @@ def close(one: Any, other: Any) -> bool:
     return a.shape == b.shape and np.allclose(a, b, rtol=1e-5, atol=2e-6 * np.nanmax(np.abs(b), initial=1e-6), equal_nan=True)
 
 
+SAID = "document.querySelector('#{} living-figure').said"  # above the picture, and in a fold below it
 STATE = "document.querySelector('#{} living-figure').state"
 
 
@@ -152,7 +159,8 @@ def press(tab: Page, control: Locator, key: str, times: int) -> None:
 
 
 def says(tab: Page, plain: str, words: str) -> list[float]:
-    """The numbers in the figure's sentence, once it contains these words."""
-    said = tab.locator(f"#{plain} .says", has_text=words)
-    said.wait_for()
-    return [float(number.replace(",", "").replace("−", "-")) for number in re.findall(r"−?\d[\d,]*\.?\d*", said.inner_text())]
+    """The numbers in what the figure says, once it contains these words."""
+    said = tab.wait_for_function(
+        f"words => (said => said.includes(words) && said)({SAID.format(plain)})", arg=words
+    ).json_value()
+    return [float(number.replace(",", "").replace("−", "-")) for number in re.findall(r"−?\d[\d,]*\.?\d*", said)]

@@ -15,7 +15,7 @@ from playwright.sync_api import TimeoutError as TooSlow
 from posenc_course.plotting import COLORS
 from posenc_course.transformer import Decoder
 from tests.commands import ROOT
-from tests.figures.living import FIGURES, close, home, living, numbers, on_a_phone, recorded, settle, started
+from tests.figures.living import FIGURES, SAID, again, close, home, living, numbers, on_a_phone, recorded, settle, started
 from tests.site.built import Site
 from tools.book.browser import DRAWN
 
@@ -27,8 +27,8 @@ ALONE = """() => {
     [...document.querySelectorAll('article *')].filter(around).forEach((part) => part.remove());
 }"""
 SPOKEN = """([plain, before]) => {
-    const [says, spoken] = ['.says', '[role=status]'].map(part => document.querySelector(`#${plain} ${part}`).innerText);
-    return spoken === says && says !== before;
+    const { said } = document.querySelector(`#${plain} living-figure`);
+    return said !== before && document.querySelector(`#${plain} [role=status]`).textContent === said;
 }"""
 KEPT: dict[str, tuple[str, dict[str, Any]]] = {}  # addresses of changed figures, and their states
 
@@ -59,7 +59,7 @@ def test_it_begins_with_the_numbers_of_its_figure(browser: Browser, site: Site, 
 def test_it_moves_by_keyboard_and_keeps_its_state_in_the_address(browser: Browser, site: Site, plain: str) -> None:
     with started(browser, site, plain, home(plain)) as tab:
         figure = tab.locator(f"#{plain} living-figure")
-        assert figure.locator(".says").inner_text().strip(), f"{plain} says nothing"
+        assert figure.locator(".finding").inner_text().strip(), f"{plain} says nothing"
         assert not tab.locator(f"#{plain} > img:visible").count(), f"{plain}: the plain figure is shown beside the living one"
         first = figure.evaluate("e => e.state")
         controls = figure.locator(":is(input, select, button):visible")
@@ -67,7 +67,7 @@ def test_it_moves_by_keyboard_and_keeps_its_state_in_the_address(browser: Browse
         assert not unreached, f"{plain}: no focus on {unreached} of its controls"
         slider = figure.locator("input[type=range]:visible").first
         key = "ArrowRight" if slider.evaluate("e => +e.value < +e.max") else "ArrowLeft"
-        before = figure.locator(".says").inner_text()
+        before = tab.evaluate(SAID.format(plain))
         slider.focus()
         tab.keyboard.press(key)
         settle(tab, plain, moved=True)
@@ -78,7 +78,7 @@ def test_it_moves_by_keyboard_and_keeps_its_state_in_the_address(browser: Browse
         except TooSlow:
             pytest.fail(f"{plain}: what changed is not spoken")
         query = tab.evaluate("location.search || location.hash")
-        figure.get_by_role("button", name="Start again").press("Enter")
+        again(tab, plain)
         settle(tab, plain, moved=False)
         assert figure.evaluate("e => e.state") == first
     KEPT[plain] = (query, changed)
@@ -108,7 +108,7 @@ def test_address_brings_the_states_back(on_phone: OnPhone) -> None:
         figure = tab.locator(f"#{plain} living-figure")
         if plain in KEPT:
             assert figure.evaluate("e => e.state") == KEPT[plain][1], f"{plain}: {query} is not taken up"
-        figure.get_by_role("button", name="Start again").press("Enter")
+        again(tab, plain)
 
 
 SWEEP = (
@@ -152,6 +152,12 @@ GRID = """(plain) => {
 
 def test_controls_fit_the_narrowest_phone_and_a_finger(on_phone: OnPhone) -> None:
     tab, plains, _ = on_phone
+    folds = tab.locator(".more")
+    folds.evaluate_all("folds => folds.forEach(fold => fold.open = false)")
+    for plain in plains:
+        height = tab.locator(f"#{plain} living-figure").evaluate("host => host.offsetHeight")
+        assert height <= 844 or plain == "fig-inspector", f"{plain} is higher than its screen"
+    folds.evaluate_all("folds => folds.forEach(fold => fold.open = true)")
     for width in (1280, 320, 390):  # the last is the phone's own, for the next test
         tab.set_viewport_size({"width": width, "height": 844})
         tab.evaluate(DRAWN)

@@ -13,8 +13,7 @@ import torch
 from playwright.sync_api import Browser, Page
 from playwright.sync_api import TimeoutError as TooSlow
 
-from posenc_course.experiment import SCHEMES, changed, curve, load_corpus, load_model, load_results, token_losses
-from posenc_course.experiment.recital import STARTS, recital, write
+from posenc_course.experiment import curve, load_corpus, load_model, load_results, token_losses
 from posenc_course.plotting import SCHEME_STYLES
 from posenc_course.relative import WindowedPositions
 from posenc_course.rope import RotaryPositions
@@ -22,8 +21,7 @@ from posenc_course.rope_scaling import llama3, ntk_aware, position_interpolation
 from posenc_course.schemes import PositionScheme
 from posenc_course.sinusoidal import frequencies
 from posenc_course.transformer import Decoder
-from tests.experiment.recited import again, wrong
-from tests.figures.living import chosen, started
+from tests.figures.living import SAID, chosen, started
 from tests.site.built import Site
 
 
@@ -33,20 +31,16 @@ def keys(tab: Page, plain: str, label: str, *pressed: str) -> None:
         tab.keyboard.press(key)
 
 
-MORE = "details:not(.take)"  # controls that are seldom needed
-OPEN = "fold => { fold.open = true }"
-
-
 def said(tab: Page, plain: str, *words: str, within: float = 60) -> str:
     """What the figure says once it contains all these words and no more texts are to come."""
     script = """([plain, words]) => {
-        const says = document.querySelector(`#${plain} .says`).textContent;
-        return words.every((word) => says.includes(word)) && !says.includes("So far") && says;
+        const { said } = document.querySelector(`#${plain} living-figure`);
+        return words.every((word) => said.includes(word)) && !said.includes("So far") && said;
     }"""
     try:
         return str(tab.wait_for_function(script, arg=[plain, list(words)], timeout=1000 * within).json_value())
     except TooSlow:
-        says = tab.locator(f"#{plain} .says").inner_text()
+        says = tab.evaluate(SAID.format(plain))
         state = tab.evaluate(f"document.querySelector('#{plain} living-figure').state")
         raise AssertionError(f"after {within} s, {plain} says {says!r} in the state {state}, and not {words}") from None
 
@@ -135,15 +129,15 @@ def test_hands_sums_and_cliff_are_the_packages(browser: Browser, site: Site, cha
     name, by = change or ("As trained", 1)
     with started(browser, site, plain) as tab:
         figure = tab.locator(f"#{plain} living-figure")
+        figure.get_by_role("radio", name="eight", exact=True).check(force=True)
         figure.get_by_label("How far back").fill(str(distance))
         figure.get_by_role("radio", name=f"seed {seed}", exact=True).check(force=True)
         scheme, finished = AS_TRAINED, [name]
         if name in RECIPES:
-            figure.get_by_role("button", name=name, exact=True).press("Enter")
+            figure.get_by_label("Slow down by").select_option(label=name)
             figure.get_by_role("radio", name=str(by), exact=True).check(force=True)
             scheme, finished = RotaryPositions(RECIPES[name](OMEGA, by)), [f"with factor {by}", "instead of"]
         elif change:
-            figure.locator(MORE).evaluate(OPEN)
             figure.get_by_label(name).fill(str(np.log2(by)))
             scheme = RotaryPositions(OMEGA * torch.where(torch.arange(8) == 3, by, 1.0))
             finished = [f"{name} at ×", "instead of"]
@@ -176,24 +170,17 @@ def test_half_as_fast_pair_3_puts_the_cliff_twice_as_far(browser: Browser, site:
     first, then = (cliff_of(losses) or 0 for losses in (before, after))
     near = losses(0, WINDOWED)[:256].mean()
     with started(browser, site, "fig-break") as tab:
+        tab.get_by_role("radio", name="eight", exact=True).check(force=True)
         said(tab, "fig-break", f"the cliff is at position {first}")
-        tab.locator(f"#fig-break {MORE}").evaluate(OPEN)
         keys(tab, "fig-break", "Pair 3", *["ArrowLeft"] * 4)
         says = said(tab, "fig-break", "Pair 3 at ×1/2", "instead of")
-        assert f"the cliff moves from position {first} to {then}. The key" in says
+        assert f"the cliff moves from position {first} to {then}. " in says
         found = [float(number) for number in re.findall(r"\d+(?:\.\d+)?", says.split("loss over ")[1].removesuffix("."))]
         cost = after[:64].mean() - before[:64].mean()
         expected = [256, near + after[:256].mean(), near + before[:256].mean(), 64, cost]
         assert np.allclose(found, expected, atol=[0, 0.006, 0.006, 0, 0.0006]), (says, expected)
     assert 1.9 * first < then < 2.2 * first
     assert cost < 0.01
-
-
-def changes_of(says: str) -> dict[str, float]:
-    """By how many nats a narrower sight changes the losses, as the figure says it."""
-    names = {SCHEME_STYLES[scheme].label: scheme for scheme in SCHEMES}
-    found = re.findall(rf"({'|'.join(names)}) [+±]?(−?\d+(?:\.\d+)?)", says.split("by this many nats: ")[1])
-    return {names[name]: float(number.replace("−", "-")) for name, number in found}
 
 
 def test_rope_breaks_at_twice_the_length_and_recovers_with_64_bytes_in_sight(browser: Browser, site: Site) -> None:
@@ -210,14 +197,6 @@ def test_rope_breaks_at_twice_the_length_and_recovers_with_64_bytes_in_sight(bro
             keys(tab, "fig-small", SCHEME_STYLES[scheme].label, "Space")
         says = said(tab, "fig-small", "480 to 511", "RoPE has the highest")
         assert f"RoPE has the highest, {more('rope', 'plain', 512)}" in says
-        keys(tab, "fig-small", "In sight", *["ArrowLeft"] * 3)
-        says = said(tab, "fig-small", "only the last 64 bytes in sight")
-        assert f"Shaw has the lowest loss, {more('shaw', 'window', 512)} ALiBi's with all bytes in sight" in says
-        assert changes_of(says) == {
-            scheme: round(float((curve(small, scheme, change="window") - curve(small, scheme))[0].mean()), 2)
-            for scheme in ("shaw", "rope", "alibi")
-        }
-        keys(tab, "fig-small", "In sight", "End")
         own = load_corpus().validation[:300]
         text = "é" + bytes(own.tolist()).decode("ascii")[1:]
         chosen(tab.locator("#fig-small"), "Text").press("ArrowDown")
@@ -230,35 +209,3 @@ def test_rope_breaks_at_twice_the_length_and_recovers_with_64_bytes_in_sight(bro
             expected = float((losses[scheme] - losses["alibi"])[256:288].mean())
             assert f"{abs(expected):.2f} nats {'below' if expected < 0 else 'above'}" in says
         assert f"ALiBi's loss on your text is {float(losses['alibi'].mean()):.2f}" in says
-
-
-def test_models_of_the_first_page_write_what_the_package_writes(browser: Browser, site: Site) -> None:
-    """From the beginning, what is stored; from another number, and with glasses, what the models write in the page."""
-    plain, begin = "fig-loses-place", STARTS[4]
-    models = {scheme: load_model(scheme, part="recite") for scheme in ("sinusoidal", "learned", "rope", "alibi")}
-    fallen = wrong(bytes(write(models["rope"], recital(24, begin)[None], 256)[0].tolist()).decode(), begin)
-
-    def mistakes(tab: Page) -> list[int | None]:
-        """Where the first ones are in the texts that the figure shows, and the models say the same."""
-        texts = tab.evaluate(f"document.querySelector('#{plain} living-figure').drawn.texts")
-        found = [wrong(text, begin) for text in texts]
-        assert found == [wrong(again(model, text), begin) for model, text in zip(models.values(), texts, strict=True)]
-        return found
-
-    with started(browser, site, plain) as tab:
-        figure = tab.locator(f"#{plain} living-figure")
-        keys(tab, plain, "Letters", "End")
-        said(tab, plain, "ALiBi none up to letter 256")
-        weights = "document.querySelectorAll('script[src*=\"data/recite-\"]').length"
-        assert not tab.evaluate(weights)
-        figure.locator(f"{MORE} > summary").press("Enter")
-        keys(tab, plain, "Start from number", *["ArrowRight"] * 4)
-        said(tab, plain, "ALiBi none up to letter 256", f"RoPE at letter {fallen};")
-        assert tab.evaluate(weights) == 4
-        first = mistakes(tab)
-        assert first[2:] == [fallen, None]
-        figure.get_by_role("button", name="Glasses for RoPE").press("Enter")
-        said(tab, plain, "with glasses: RoPE none up to letter 256")
-        models["rope"] = changed(models["rope"], "window", 64, 64)
-        assert mistakes(tab) == [*first[:2], None, None]
-        figure.locator(f"{MORE} > summary").press("Enter")

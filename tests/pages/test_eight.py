@@ -92,7 +92,7 @@ def test_game_is_played_by_keyboard(shared: tuple[Page, list[str]], site: Site) 
             guess = str((verdict == "True") != (at in wrong))
             tab.get_by_role("button", name=guess, exact=True).press("Enter")
             expect(status).to_contain_text(f"{'Wrong' if at in wrong else 'Right'}: it’s {verdict.lower()}.")
-            tab.locator(f"#fig-eight-{figure} .says", has_text=SHOWS[figure]).wait_for()
+            tab.locator(f"#fig-eight-{figure} :is(.finding, .says)", has_text=SHOWS[figure]).wait_for(state="attached")
             expect(tab.locator("article figure:visible")).to_have_count(1)
             tab.keyboard.press("Enter")  # the focus is on the button that goes on
         expect(status).to_contain_text("You got 6 of 8")

@@ -33,7 +33,7 @@ def menu_of(browser: Browser, page: str, name: str, **options: Any) -> Iterator[
         tab.on("pageerror", lambda error: failed.append(str(error)))
         open_in(tab, page, f"fig-{name}")
         figure = tab.locator(f"#fig-{name} living-figure")
-        figure.get_by_text("Take along").press("Enter")
+        figure.get_by_role("button", name="Menu of this figure").press("Enter")
         figure.get_by_role("button", name="Save as SVG").wait_for()
         yield tab, figure
         assert not failed
@@ -92,9 +92,9 @@ def test_a_bare_page_embeds_a_figure_as_it_was_set(browser: Browser, site: Site,
                 tab.set_viewport_size({"width": width, "height": 900})
                 wait_until_as_high(tab.locator("iframe"), inside.locator("html"))
                 assert inside.locator("html").evaluate("page => page.scrollWidth <= innerWidth")
-            before = inside.locator(".says").inner_text()
+            before = inside.locator(".finding").inner_text()
             inside.locator("input[type=range]").first.press("ArrowRight")
-            inside.locator(".says", has_not_text=before).wait_for()
+            inside.locator(".finding", has_not_text=before).wait_for()
             assert not problems
 
 

@@ -184,9 +184,15 @@ def test_result_of_a_prediction_waits_for_a_choice(reader: Page, without_scripts
     tab.emulate_media(media="screen")
     first, second, third = boxes_of(tab)
     assert seen(results(first)) == seen(results(second)) == 0, "the result is open below its question"
+    figure = tab.locator("#fig-two-orders")
+    figure.scroll_into_view_if_needed()
+    expect(figure.locator(".finding"), "a figure doesn't wait").to_contain_text("the same word order")
+    expect(figure.locator(".caption-text")).not_to_be_visible()
     first.locator(".guess", has_text="No.").first.locator("summary").press("Enter")
     results(first).last.wait_for()
-    assert seen(results(first)) == results(first).count() > 1
+    assert seen(results(first)) == results(first).count() > 0
+    figure.locator(".caption-text").wait_for()
+    expect(figure.locator(".finding")).not_to_contain_text("the same word order")
     assert seen(results(second)) == 0
     first.locator(".guess", has_text="Yes.").locator("summary").press("Enter")  # the first choice counts
     third.locator(".guess", has_text="Yes.").locator("summary").press("Enter")
