@@ -3,15 +3,14 @@
 import { alibiSlopes, applyRope, linear, normalized, ropeTables, shawRow, sinusoidalTable, t5Buckets } from "./formulas.js";
 
 /** @typedef {import("./formulas.js").Numbers} Numbers */
-/** @typedef {{ name: string, frequencies?: Numbers, attentionFactor?: number, maxDistance?: number }} Scheme */
+/** @typedef {{ name: string, frequencies?: Numbers, maxDistance?: number }} Scheme */
 /** @typedef {{ config: { num_heads: number }, scheme: Scheme, shapes: Record<string, number[]>, weights: string }} Stored weights in base64 */
 /** @typedef {ReturnType<typeof unpackModel>} Model */
 /** @typedef {[numbers: Numbers, first: number, apart: number]} Rows numbers, where the first row stands, how far apart rows stand */
-/** @typedef {(layer: number, head: number, query: number, first: number, weights: Float32Array) => void} Watch */
 
 /** float16, little-endian, in base64 -> Float32Array; every value is exact, those too small for the exponent included.
  *  @param {string} base64 */
-export function unpackHalf(base64) {
+function unpackHalf(base64) {
   const bytes = atob(base64);
   const numbers = new Float32Array(bytes.length / 2);
   for (let i = 0; i < numbers.length; i++) {
@@ -35,9 +34,9 @@ export function unpackModel({ config, scheme, shapes, weights }) {
     const size = shape.reduce((a, b) => a * b, 1);
     arrays[name] = numbers.subarray(at, at += size);
   }
-  const [vocabulary, width] = shapes["embedding.weight"];
+  const [, width] = shapes["embedding.weight"];
   const layers = Object.keys(shapes).filter((name) => name.endsWith(".attention.query.weight")).length;
-  return { scheme, arrays, width, layers, vocabulary, hidden: shapes["blocks.0.mlp.0.weight"][0], heads: config.num_heads };
+  return { scheme, arrays, width, layers, hidden: shapes["blocks.0.mlp.0.weight"][0], heads: config.num_heads };
 }
 
 /** y[r, c] = Σ_i x[r, i] · w[c, i] for `rows` of x and `columns` rows of w, of n numbers each. Blocks of 2 × 4 sums stay in the
@@ -139,11 +138,6 @@ function embed(x, positions, scheme, width, table) {
     const rows = sinusoidalTable(positions, width);
     add((t, i) => rows[t][i]);
   } else if (scheme.name === "learned") {
-    const last = table.length / width - 1;
-    const beyond = positions.find((m) => !(m >= 0 && m <= last));
-    if (beyond !== undefined) {
-      throw new Error(`The table of learned positions has rows 0 to ${last}, but none for position ${beyond}.`);
-    }
     add((t, i) => table[positions[t] * width + i]);
   }
 }
@@ -166,8 +160,7 @@ function biases(scheme, heads, table) {
 }
 
 // One sequence under way: `extend` takes the next tokens and keeps their keys and values, so that tokens one by one give
-// exactly the numbers of one pass (but for the scheme "normalized", which divides by what comes at once). Who may look at whom
-// goes by the order of the tokens, whatever their positions.
+// exactly the numbers of one pass (but for the scheme "normalized", which divides by what comes at once).
 export class Decoding {
   /** changes: what is different from the trained scheme; window: how many keys a query sees, itself included; capacity: how many
    *  tokens there may be.
@@ -177,8 +170,6 @@ export class Decoding {
     this.window = window;
     this.capacity = capacity;
     this.length = 0;
-    /** @type {number[]} */
-    this.positions = [];
     this.scheme = { ...model.scheme, ...changes };
     this.table = model.arrays["scheme.table"];
     this.bias = biases(this.scheme, model.heads, this.table);
@@ -187,27 +178,17 @@ export class Decoding {
     this.values = store(); // (width, capacity), so that they are mixed along rows
   }
 
-  /** The scores of the next byte after each of these tokens, (tokens, vocabulary). `watch` is told how much each query attends to the
-   *  keys from `first` on, in numbers that hold during the call.
-   *  @param {number[]} tokens @param {number[]} [positions] @param {Watch | null} [watch] */
-  extend(tokens, positions = Array.from(tokens, (_, t) => this.length + t), watch = null) {
+  /** The scores of the next byte after each of these tokens, (tokens, vocabulary).
+   *  @param {number[]} tokens */
+  extend(tokens) {
     const { model, scheme, length: start } = this;
     const { arrays, width, hidden } = model;
     const count = tokens.length;
-    if (positions.length !== count) throw new Error(`${count} tokens need one position each, but got ${positions.length}.`);
-    if (start + count > this.capacity) throw new Error(`There is room for ${this.capacity} tokens, not for ${start + count}.`);
+    const positions = tokens.map((_, t) => start + t);
     const x = new Float32Array(count * width);
-    tokens.forEach((token, t) => {
-      const row = arrays["embedding.weight"].subarray(token * width, (token + 1) * width);
-      if (!(token >= 0) || row.length < width) throw new Error(`Token ${token} is outside 0 … ${model.vocabulary - 1}.`);
-      x.set(row, t * width);
-    });
+    tokens.forEach((token, t) => x.set(arrays["embedding.weight"].subarray(token * width, (token + 1) * width), t * width));
     embed(x, positions, scheme, width, this.table);
-    this.positions.push(...positions);
     const turns = scheme.name === "rope" ? ropeTables(positions, scheme.frequencies) : null;
-    for (const row of turns ? [...turns.cos, ...turns.sin] : []) {
-      row.forEach((_, i) => { row[i] *= scheme.attentionFactor ?? 1; });
-    }
     const y = new Float32Array(count * width);
     const mixed = new Float32Array(count * width);
     const wide = new Float32Array(count * hidden);
@@ -227,7 +208,7 @@ export class Decoding {
         this.turn(wide, turns, count);
         this.turn(keys, turns, count);
       }
-      this.attend(layer, wide, count, mixed, watch);
+      this.attend(layer, wide, count, mixed);
       times(mixed, width, "attention.output", width, y);
       for (let i = 0; i < x.length; i++) x[i] += y[i];
       layerNorm(x, of("mlp_norm.weight"), of("mlp_norm.bias"), y);
@@ -261,9 +242,9 @@ export class Decoding {
   }
 
   /** Mixes the values that each query sees. A block of queries meets all keys that any of them sees; the others get no weight.
-   *  @param {number} layer @param {Numbers} queries @param {number} count @param {Numbers} mixed @param {Watch | null} watch */
-  attend(layer, queries, count, mixed, watch) {
-    const { model: { width, heads }, length: start, positions, scheme, bias, window, capacity } = this;
+   *  @param {number} layer @param {Numbers} queries @param {number} count @param {Numbers} mixed */
+  attend(layer, queries, count, mixed) {
+    const { model: { width, heads }, length: start, scheme, bias, window, capacity } = this;
     const size = width / heads;
     const BLOCK = 16;
     const weights = new Float32Array(BLOCK * capacity);
@@ -286,7 +267,7 @@ export class Decoding {
           const high = query - first;
           let most = -Infinity;
           for (let k = low; k <= high; k++) {
-            const offset = positions[query] - positions[first + k];
+            const offset = query - first - k;
             let score = row[k];
             if (shaw) score += products[r * shaw + shawRow(offset, shaw >> 1)];
             score *= scale;
@@ -299,7 +280,6 @@ export class Decoding {
           for (let k = low; k <= high; k++) row[k] /= sum;
           row.fill(0, 0, low);
           row.fill(0, high + 1);
-          if (watch) watch(layer, h, query, first + low, row.subarray(low, high + 1));
         }
         /** @type {Rows} */
         const values = [this.values[layer], h * size * capacity + first, capacity];
@@ -322,7 +302,7 @@ function lossesOf(logits, targets) {
 
 /** Random numbers from 0 to 1, the same for the same seed in every browser (mulberry32).
  *  @param {number} seed */
-export function mulberry32(seed) {
+function mulberry32(seed) {
   return () => {
     seed = seed + 0x6d2b79f5 | 0;
     let mixed = Math.imul(seed ^ seed >>> 15, seed | 1);
@@ -342,35 +322,24 @@ function drawn(logits, temperature, random) {
   return found < 0 ? logits.indexOf(most) : found; // rounding may leave a tiny rest
 }
 
-/** What is asked about one text of byte ids, with a position for each token, those written included:
- *  @typedef {{ text: number[], changes?: Partial<Scheme>, positions?: number[], window?: number, queries?: number[],
+/** What is asked about one text of byte ids:
+ *  @typedef {{ text: number[], changes?: Partial<Scheme>, window?: number,
  *    write?: { bytes: number, temperature?: number, seed?: number } }} Question */
-/** The losses of text[1], text[2], …; the attention, [layer][head][one row per query of `queries`], over all keys so far; and the ids
- *  that follow the text:
- *  @typedef {{ losses: Float64Array, attention: Float32Array[][][], written: number[] }} Answer */
+/** The losses of text[1], text[2], …, and the ids that follow the text:
+ *  @typedef {{ losses: Float64Array, written: number[] }} Answer */
 /** What a model computes for one text.
  *  @param {Model} model @param {Question} question @returns {Answer} */
-export function answer(model, { text, changes, positions, window, queries = [], write = { bytes: 0 } }) {
+function answer(model, { text, changes, window, write = { bytes: 0 } }) {
   const { bytes, temperature = 0, seed = 0 } = write;
   const decoding = new Decoding(model, { changes, window, capacity: text.length + bytes });
-  const at = (from, to) => positions?.slice(from, to) ?? Array.from({ length: to - from }, (_, t) => from + t);
-  /** @type {Float32Array[][][]} */
-  const attention = Array.from({ length: model.layers }, () => Array.from({ length: model.heads }, () => []));
-  /** @type {Watch} */
-  const watch = (layer, head, query, first, weights) => {
-    queries.forEach((wanted, q) => {
-      if (wanted === query) (attention[layer][head][q] = new Float32Array(query + 1)).set(weights, first);
-    });
-  };
-  const inputs = text.slice(0, -1);
-  const losses = lossesOf(decoding.extend(inputs, at(0, inputs.length), queries.length ? watch : null), text.slice(1));
+  const losses = lossesOf(decoding.extend(text.slice(0, -1)), text.slice(1));
   const written = [];
   const random = mulberry32(seed);
-  for (let last = text.at(-1), t = inputs.length; written.length < bytes; t++) {
-    last = drawn(decoding.extend([last], at(t, t + 1)), temperature, random);
+  for (let last = text.at(-1); written.length < bytes;) {
+    last = drawn(decoding.extend([last]), temperature, random);
     written.push(last);
   }
-  return { losses, attention, written };
+  return { losses, written };
 }
 
 /** The worker's side: it keeps the models that it was sent, and answers one question at a time.

@@ -27,10 +27,8 @@ export function textOf(bytes) {
  * @typedef {object} Job
  * @property {string} model name of its data, e.g. "text-rope-0", the same as of its file in posenc_course/data/models/text.zip
  * @property {Texts | Promise<Texts>} texts a text of n + 1 bytes has n losses, since its first is given
- * @property {Question["changes"]} [changes] what differs from the scheme as trained: {frequencies, attentionFactor}, {name: "none"}, …
- * @property {number[]} [positions] one real number per byte instead of 0, 1, 2, …; the mask still follows the order
+ * @property {Question["changes"]} [changes] what differs from the scheme as trained, such as {frequencies}
  * @property {number} [window] how many bytes a query sees, itself included
- * @property {number[]} [queries] the bytes, by their order, whose attention is wanted
  * @property {Question["write"]} [write] go on after each text
  * @property {number} [first] how many bytes of the first text are asked for before all of it, so that a first curve is soon there
  * @property {string} [slot] a job replaces an unfinished one in the same slot, whose promise then resolves to null

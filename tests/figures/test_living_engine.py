@@ -16,10 +16,8 @@ import numpy as np
 import pytest
 import torch
 from playwright.sync_api import Browser, Page
-from torch import Tensor
 
 from posenc_course import alibi, naive, relative, rope, rope_scaling, sinusoidal, temperature
-from posenc_course import attention as attention_module
 from posenc_course.contextual import ReflectedPositions
 from posenc_course.experiment import SCHEMES, changed, load_model
 from posenc_course.transformer import Decoder
@@ -59,10 +57,6 @@ def page(browser: Browser, folder: Path) -> Iterator[Page]:
     with browser.new_page(offline=True) as page:
         page.goto((folder / "page.html").as_uri())
         yield page
-
-
-def unpacked(text: str) -> np.ndarray:
-    return np.frombuffer(base64.b64decode(text), dtype=np.float64)
 
 
 def close(found: Any, expected: Any) -> bool:
@@ -149,111 +143,59 @@ def test_formulas_are_the_packages(page: Page) -> None:
     assert tried == set(page.evaluate("living.load('formulas').then(Object.keys)"))
 
 
-def test_every_float16_is_unpacked(page: Page) -> None:
-    finite = np.arange(2**16, dtype=np.uint16).view("<f2")
-    finite = finite[np.isfinite(finite)]
-    packed = base64.b64encode(finite.tobytes()).decode()
-    found = unpacked(
-        page.evaluate("(text) => living.load('decoder').then(({ unpackHalf }) => packed(unpackHalf(text)))", packed)
-    )
-    assert np.array_equal(found, finite.astype(np.float64))
-    assert np.array_equal(np.signbit(found), np.signbit(finite))
-
-
 # ── The decoder ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-DECODE = """async ([name, tokens, positions, options, pieces]) => {
+DECODE = """async ([name, tokens, { pieces, stretch, ...options }]) => {
   const { Decoding, unpackModel } = await living.load("decoder");
-  const stretchings = await living.load("formulas");
   const model = ready[name] ??= unpackModel(await living.load(`data/${name}`));
-  if (options.stretch) {
-    const [method, ...given] = options.stretch;
-    const attentionFactor = method === "yarn" ? stretchings.yarnAttentionFactor(given[0]) : 1;
-    options.changes = { frequencies: stretchings[method](model.scheme.frequencies, ...given), attentionFactor };
+  if (stretch) {
+    const { ntkAware } = await living.load("formulas");
+    options.changes = { frequencies: ntkAware(model.scheme.frequencies, stretch) };
   }
   const decoding = new Decoding(model, options);
   const rows = [];
   for (let at = 0, p = 0; at < tokens.length; p++) {
     const end = at + (pieces ? pieces[p % pieces.length] : tokens.length);
-    rows.push(...decoding.extend(tokens.slice(at, end), positions?.slice(at, end)));
+    rows.push(...decoding.extend(tokens.slice(at, end)));
     at = end;
   }
   return packed(rows);
 }"""
 
 
-def in_page(
-    page: Page, scheme: str, tokens: list[int], positions: list[float] | None = None, *, pieces: Any = None, **options: Any
-) -> np.ndarray:
+def in_page(page: Page, scheme: str, tokens: list[int], **how: Any) -> np.ndarray:
     """The browser's logits, (tokens, vocabulary)."""
-    return unpacked(page.evaluate(DECODE, [f"text-{scheme}-0", tokens, positions, options, pieces])).reshape(len(tokens), -1)
+    found = page.evaluate(DECODE, [f"text-{scheme}-0", tokens, how])
+    return np.frombuffer(base64.b64decode(found), dtype=np.float64).reshape(len(tokens), -1)
 
 
-def in_torch(model: Decoder, tokens: list[int], positions: list[float] | None = None, window: int = 1000) -> np.ndarray:
-    """The package's, with a mask by order, whatever the positions."""
-
-    def by_order(queries: Tensor, keys: Tensor) -> Tensor:
-        return torch.ones(queries.shape[-1], keys.shape[-1], dtype=torch.bool).tril().triu(1 - window)
-
-    with pytest.MonkeyPatch.context() as patch, torch.inference_mode():
-        patch.setattr(attention_module, "causal_mask", by_order)
-        where = None if positions is None else torch.tensor(positions, dtype=torch.float64)
-        return np.asarray(model(torch.tensor([tokens]), where)[0].double())
+def in_torch(model: Decoder, tokens: list[int]) -> np.ndarray:
+    with torch.inference_mode():
+        return np.asarray(model(torch.tensor([tokens]))[0].double())
 
 
-def ids(length: int, window: int = 0) -> list[int]:
-    return list(windows()[window].encode())[:length]
+def ids(length: int) -> list[int]:
+    return list(windows()[0].encode())[:length]
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_decoder_is_the_packages(page: Page, scheme: str) -> None:
-    length = 200
-    model, tokens = load_model(scheme), ids(length)
-    cases: dict[str, list[float] | None] = {
-        "as it is": None,
-        "shifted": [*range(300, 300 + length)],
-        "shuffled": random.Random(0).sample(range(length), length),
-        "backwards": [*reversed(range(length))],
-        "repeated": [m // 3 for m in range(length)],
-        "dropped": [0] * length,
-    }
-    if scheme in ("none", "sinusoidal", "rope", "alibi"):
-        cases["fractions"] = [0.37 * m - 20 for m in range(length)]
-    found = {name: in_page(page, scheme, tokens, positions) for name, positions in cases.items()}
-    expected = {name: in_torch(model, tokens, positions) for name, positions in cases.items()}
-    found["window"] = in_page(page, scheme, tokens, window=16)
-    expected["window"] = in_torch(changed(model, "window", 1, 16), tokens)
-    found["shuffled window"] = in_page(page, scheme, tokens, cases["shuffled"], window=16)
-    expected["shuffled window"] = in_torch(model, tokens, cases["shuffled"], window=16)
-    found["short"] = in_page(page, scheme, tokens[:64])
-    expected["short"] = in_torch(model, tokens[:64])
+    model, tokens = load_model(scheme), ids(200)
+    found = {"whole": in_page(page, scheme, tokens), "window": in_page(page, scheme, tokens, window=16)}
+    expected = {"whole": in_torch(model, tokens), "window": in_torch(changed(model, "window", 1, 16), tokens)}
+    found["short"], expected["short"] = in_page(page, scheme, tokens[:64]), in_torch(model, tokens[:64])
+    if scheme == "rope":
+        found["stretched"] = in_page(page, scheme, tokens, stretch=8)
+        expected["stretched"] = in_torch(changed(model, "ntk", 512, 64), tokens)
     differences = {name: np.abs(found[name] - expected[name]).max() for name in found}
     assert max(differences.values()) < 1e-4, differences
-    assert scheme == "none" or np.abs(found["shuffled"] - found["as it is"]).max() > 0.1  # positions arrive
 
     one_by_one = in_page(page, scheme, tokens, pieces=[1, 30, 2, 7])
     if scheme == "normalized":  # divides by what comes at once
-        assert not np.array_equal(one_by_one, found["as it is"])
+        assert not np.array_equal(one_by_one, found["whole"])
     else:
-        assert np.array_equal(one_by_one, found["as it is"])
+        assert np.array_equal(one_by_one, found["whole"])
         assert np.array_equal(in_page(page, scheme, tokens, pieces=[1], window=16), found["window"])
-
-
-STRETCHINGS = {  # a change of the lab, and how a figure asks for it: the method of formulas.js and what it is given
-    "interpolation": ["positionInterpolation", 8],
-    "ntk": ["ntkAware", 8],
-    "yarn": ["yarn", 8, 64],
-}
-
-
-def test_a_stretched_decoder_is_the_packages_at_512_bytes(page: Page) -> None:
-    tokens, model = ids(512), load_model("rope")
-    found = {"plain": in_page(page, "rope", tokens)}
-    found |= {change: in_page(page, "rope", tokens, stretch=stretch) for change, stretch in STRETCHINGS.items()}
-    expected = {change: in_torch(model if change == "plain" else changed(model, change, 512, 64), tokens) for change in found}
-    differences = {change: np.abs(found[change] - expected[change]).max() for change in found}
-    assert max(differences.values()) < 1e-4, differences
-    assert all(np.abs(found[change] - found["plain"]).max() > 0.1 for change in STRETCHINGS)
 
 
 # ── Asking from a page ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -263,42 +205,18 @@ def asked(page: Page, model: str, texts: list[str], **job: object) -> Any:
     return page.evaluate("(job) => ask(job).then(plain)", {"model": model, "texts": texts} | job)
 
 
-def test_attention_is_the_packages(page: Page) -> None:
-    text, queries = windows()[1][:101], [0, 40, 99]
-    weights: list[Tensor] = []
-    original = attention_module.attention_weights
-
-    def kept(*given: Any, **options: Any) -> Tensor:
-        weights.append(original(*given, **options)[0])
-        return weights[-1]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(attention_module, "attention_weights", kept)
-        for window in (101, 8):
-            weights.clear()
-            in_torch(changed(load_model("rope"), "window", 1, window), ids(100, 1))
-            found = asked(page, "text-rope-0", [text], queries=queries, window=window)["each"][0]["attention"]
-            assert [len(found), *map(len, found)] == [2, 4, 4]
-            for (layer, head), (place, query) in itertools.product(np.ndindex(2, 4), enumerate(queries)):
-                expected = weights[layer][head, query, : query + 1]
-                assert np.allclose(found[layer][head][place], expected, atol=1e-6), (window, layer, head, query)
-
-
 def test_writing_is_what_the_model_says_and_a_seed_repeats_it(page: Page) -> None:
     prompt = windows()[2][:50]
-    greedy = asked(page, "text-alibi-0", [prompt], write={"bytes": 30})["each"][0]
+
+    def written(**how: float) -> list[int]:
+        return list(asked(page, "text-alibi-0", [prompt], write={"bytes": 30, **how})["each"][0]["written"])
+
     expected, model = list(prompt.encode()), load_model("alibi")
     for _ in range(30):
         expected.append(int(in_torch(model, expected)[-1].argmax()))
-    assert greedy["written"] == expected[50:]
-    assert len(greedy["losses"]) == 49
-
-    def drawn(seed: int) -> list[int]:
-        write = {"bytes": 60, "temperature": 0.6, "seed": seed}
-        return list(asked(page, "text-alibi-0", [prompt], write=write)["each"][0]["written"])
-
-    assert drawn(1) == drawn(1) != drawn(2)
-    assert len(drawn(1)) == 60
+    assert written() == expected[50:]
+    one, again, other = (written(temperature=0.6, seed=seed) for seed in (1, 1, 2))
+    assert one == again != other
 
 
 def test_the_newest_question_of_a_slot_wins_and_slots_take_turns(page: Page) -> None:
@@ -323,13 +241,9 @@ MESSAGE = "(job) => ask(job).then(() => 'nothing', (error) => error.message)"
 
 
 def test_what_cannot_be_asked_is_said(page: Page) -> None:
-    def said(model: str, text: str = "abcde", **job: object) -> str:
-        return str(page.evaluate(MESSAGE, {"model": model, "texts": [text]} | job))
+    def said(model: str) -> str:
+        return str(page.evaluate(MESSAGE, {"model": model, "texts": ["abcde"]}))
 
-    assert said("text-learned-0", positions=[0, 1, 2, 600]) == (
-        "The table of learned positions has rows 0 to 511, but none for position 600."
-    )
-    assert said("text-rope-0", positions=[0, 1]) == "4 tokens need one position each, but got 2."
     assert said("text-rope-9") == "A part of this figure could not be loaded. Check your connection, and try again."
     assert said("text-rope-0") == "nothing"  # after that, it works again
     assert [text["losses"] for text in asked(page, "text-rope-0", ["", "a"])["each"]] == [[], []]
