@@ -46,13 +46,6 @@ def new_phone(browser: Browser, *, motion: bool = False) -> Page:
     return context.new_page()
 
 
-@contextmanager
-def phone(browser: Browser, *, motion: bool = False) -> Iterator[Page]:
-    tab = new_phone(browser, motion=motion)
-    yield tab
-    tab.context.close()
-
-
 shared_phone = cache(new_phone)  # because a new one takes longer than a page
 
 

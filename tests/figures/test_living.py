@@ -3,7 +3,6 @@
 What each of them shows of its chapter's claims is in test_living_figures.py.
 """
 
-import gzip
 from runpy import run_path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -13,9 +12,8 @@ from playwright.sync_api import Browser, Page
 from playwright.sync_api import TimeoutError as TooSlow
 
 from posenc_course.plotting import COLORS
-from posenc_course.transformer import Decoder
 from tests.commands import ROOT
-from tests.figures.living import FIGURES, SAID, again, close, home, living, numbers, on_a_phone, recorded, settle, started
+from tests.figures.living import FIGURES, SAID, again, close, home, numbers, on_a_phone, recorded, settle, started
 from tests.site.built import Site
 from tools.book.browser import DRAWN
 
@@ -199,20 +197,6 @@ def test_nothing_is_loaded_before_it_comes_near(browser: Browser, site: Site) ->
         tab.locator(f"#{plain}").scroll_into_view_if_needed()
         tab.wait_for_selector(f"#{plain}.lives")
     assert [url for url in asked if "/living/" in url]
-
-
-@pytest.mark.slow  # the data are made with the models
-def test_build_runs_no_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Decoder, "forward", lambda *given: pytest.fail("store what it gives, with a tool in tools/lab"))
-    assert {"text-rope-0", "near-rope-0"} <= run_path(str(ROOT / "tools/sphinx/living_data.py"))["scripts"]().keys()
-
-
-def test_scripts_are_light() -> None:
-    """All of them compressed together, but for the inspector's, which only its own page loads."""
-    texts = [
-        text for name, text in living.scripts(ROOT).items() if "/" not in name and name not in ("configuration", "inspector")
-    ]
-    assert len(gzip.compress("".join([living.loader(ROOT), *texts]).encode(), 9)) <= 60 * 1024
 
 
 def test_colours_are_those_of_the_plain_figures() -> None:

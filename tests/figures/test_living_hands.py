@@ -7,8 +7,8 @@ from playwright.sync_api import Browser, Page
 from posenc_course.experiment import load_results
 from posenc_course.experiment.corpus import DATA
 from tests.experiment.recited import wrong
-from tests.figures.living import FIGURES, STATE, alone, on_a_phone, open_in, phone
-from tests.site.built import BUSY, Site
+from tests.figures.living import FIGURES, STATE, alone, new_phone, on_a_phone, open_in
+from tests.site.built import Site
 from tools.book.browser import DRAWN
 
 # A page whose figures move at a tenth of their speed until `slower` is 1, so that a busy processor is in time to touch them.
@@ -45,7 +45,7 @@ def test_a_finger_that_scrolls_changes_nothing_and_one_that_drags_does(browser: 
     """On a slider, on the picture, and on a ring that moves sideways."""
     plain = "fig-made-for"
     state = STATE.format(plain)
-    with phone(browser) as tab:
+    with new_phone(browser) as tab:
         open_in(tab, site.address(FIGURES[plain]), plain)
         before, address = tab.evaluate(state), tab.url
         for part in ("input[type=range]", ".stage", ".handle"):
@@ -68,7 +68,7 @@ def test_slider_takes_over_from_its_own_animation(browser: Browser, site: Site) 
     """And it says its name once."""
     plain = "fig-two-turned"
     state = STATE.format(plain)
-    with phone(browser, motion=True) as tab:
+    with new_phone(browser, motion=True) as tab:
         open_in(tab, site.address(alone(plain)), plain)
         figure = tab.locator(f"#{plain} living-figure")
         slider = figure.get_by_role("slider", name="Move both by", exact=True)
@@ -92,26 +92,6 @@ def test_picture_stays_in_sight_while_its_controls_are_used(browser: Browser, si
     assert stage
     assert slider
     assert 0 < stage["y"] < stage["y"] + stage["height"] <= slider["y"] < 844
-
-
-# ── what moves by itself ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_it_moves_once_and_then_waits(browser: Browser, site: Site) -> None:
-    plain, part, rest = "fig-leak", "at", 8
-    value = f"{STATE.format(plain)}.{part}"
-    with phone(browser, motion=True) as tab:
-        tab.add_init_script(BUSY)
-        tab.add_init_script(SLOW)
-        open_in(tab, site.address(alone(plain)), plain)
-        centre(tab, plain)
-        tab.wait_for_function(f"{value} !== {rest}", polling=50)
-        tab.evaluate("slower = 1")
-        tab.wait_for_function(f"{value} === {rest}", polling=50)
-        tab.wait_for_timeout(700)
-        assert tab.evaluate(value) == rest
-        assert f"{plain.removeprefix('fig-')}." not in tab.evaluate("location.search + location.hash")
-        assert not tab.locator(f"#{plain} [role=status]").inner_text(), "nobody asked for it, so nothing is spoken"
 
 
 # ── the hands of chapter 13 ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -153,7 +133,7 @@ LANES = ("sinusoidal", "learned", "rope", "alibi")
 def test_race_is_what_the_models_wrote_and_is_run_once(browser: Browser, site: Site) -> None:
     written = [STORED["written"][scheme] for scheme in LANES]
     assert [*map(wrong, written)] == [78, 69, 109, None]
-    with phone(browser, motion=True) as tab:
+    with new_phone(browser, motion=True) as tab:
         tab.goto(site.address(FIGURES[RACE]))
         tab.wait_for_selector(f"#{RACE}.lives")
         tab.evaluate("name => document.querySelector(`#${name} .stage`).scrollIntoView()", RACE)
@@ -181,7 +161,7 @@ def test_race_is_what_the_models_wrote_and_is_run_once(browser: Browser, site: S
 
 def test_first_touch_stops_the_race_and_scrolling_does_not(browser: Browser, site: Site) -> None:
     length = f"{STATE.format(RACE)}.length"
-    with phone(browser, motion=True) as tab:
+    with new_phone(browser, motion=True) as tab:
         tab.add_init_script(SLOW)
         tab.goto(site.address(FIGURES[RACE]))
         tab.wait_for_selector(f"#{RACE}.lives")
@@ -223,7 +203,7 @@ def test_glasses_save_rope_and_no_absolute_scheme(browser: Browser, site: Site) 
 def test_first_page_moves_little_before_it_is_read(browser: Browser, site: Site) -> None:
     script = """new PerformanceObserver((list) => list.getEntries().forEach(({ value }) => { window.shifted += value; }))
         .observe({ type: "layout-shift", buffered: true }); window.shifted = 0;"""
-    with phone(browser) as tab:
+    with new_phone(browser) as tab:
         tab.add_init_script(script)
         tab.goto(site.address(FIGURES[RACE]))
         tab.wait_for_selector(f"#{RACE}.lives")
