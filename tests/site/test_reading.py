@@ -1,4 +1,4 @@
-"""Navigation on the site: a sidebar that folds, marks for what has been read, where to go next, and code to copy."""
+"""Navigation on the site: a sidebar that folds, marks for what has been read, where to go next, code to copy, and a table."""
 
 import json
 import re
@@ -11,6 +11,7 @@ import pytest
 from bs4 import BeautifulSoup
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from posenc_course.models import load_models
 from tests.commands import ROOT, WEEKLY
 from tests.site.built import BUSY, CHAPTERS, NOTEBOOKS, PAGES, SOURCES, WIDTHS, Site, forget
 
@@ -250,31 +251,23 @@ def boxes_of(tab: Page) -> list[Locator]:
     return boxes
 
 
-def test_strange_and_refused_storage_do_no_harm(browser: Browser, site: Site) -> None:
+def test_strange_and_refused_storage_do_no_harm(reader: Page) -> None:
+    tab = opened(reader, CHAPTERS[1])
     problems: list[str] = []
-    with browser.new_context(color_scheme="dark") as context:
-        tab = context.new_page()
-        tab.on("pageerror", lambda error: problems.append(error.stack or ""))
-        tab.goto(site.address(CHAPTERS[1]))  # from its file
-        box = tab.get_by_role("checkbox", name="I have read this page")
-        box.scroll_into_view_if_needed()
-        tab.locator(".read").wait_for(state="attached")  # once; from here on, nothing ticks the box but the test
-        for content in (
-            "{",
-            "null",
-            '{"version": 1, "read": {"book/01_order": "x"}}',
-            '{"version": 1, "read": {}, "predicted": 3}',
-        ):
-            tab.evaluate(f"content => {{ localStorage['{ENTRY}'] = content; dispatchEvent(new Event('storage')); }}", content)
-            assert not marks(tab), f"{content} marks a page as read"
-            box.set_checked(True)
-            assert marks(tab) == ["2"], f"after {content} nothing is kept"
-        refuse = "{get() { throw new DOMException('', 'SecurityError'); }}"
-        tab.add_init_script(f"Object.defineProperty(window, 'localStorage', {refuse})")
-        tab.reload()
-        assert not tab.locator(".progress-so-far").count()
-        assert tab.locator(".onward").count()
-        assert tab.evaluate("document.documentElement.dataset.theme") in ("light", "dark"), "the page has no colours"
+    tab.on("pageerror", lambda error: problems.append(error.stack or ""))
+    for content in ("{", '{"version": 1, "read": {"book/01_order": "x"}, "predicted": 3}'):
+        tab.evaluate(f"content => {{ localStorage['{ENTRY}'] = content; dispatchEvent(new Event('storage')); }}", content)
+        assert not marks(tab), f"{content} marks a page as read"
+        tab.get_by_role("checkbox", name="I have read this page").set_checked(True)
+        assert marks(tab) == ["2"], f"after {content} nothing is kept"
+    with tab.context.new_page() as refused:
+        refused.on("pageerror", lambda error: problems.append(error.stack or ""))
+        getter = "{get() { throw new DOMException('', 'SecurityError'); }}"
+        refused.add_init_script(f"Object.defineProperty(window, 'localStorage', {getter})")
+        refused.goto(tab.url)
+        assert not refused.locator(".progress-so-far").count()
+        assert refused.locator(".onward").count()
+        assert refused.evaluate("document.documentElement.dataset.theme") in ("light", "dark"), "the page has no colours"
     assert not [problem for problem in problems if "course.js" in problem]
 
 
@@ -294,3 +287,38 @@ def test_code_is_copied_as_it_is_and_outputs_are_not(browser: Browser, site: Sit
         tab.evaluate("document.querySelector('article').insertAdjacentHTML('beforeend', '<textarea id=paste></textarea>')")
         tab.locator("#paste").press("Control+v")
         assert tab.locator("#paste").input_value() == code[0]
+
+
+# ── the table of models, for readers of numbers ──────────────────────────────────────────────────────────────────────────
+
+
+def column(tab: Page, number: int) -> list[str]:
+    return tab.locator(f".models tbody td:nth-child({number})").evaluate_all("cells => cells.map((c) => c.dataset.value ?? '')")
+
+
+def test_table_is_sorted_by_keyboard_and_one_card_a_row_on_a_phone(reader: Page) -> None:
+    kinds = [(model, kind) for model in load_models() for kind in model.attention]
+    tab = opened(reader, "book/reference/models.html")
+    assert column(tab, 1) == [model.name for model, _ in kinds]
+    button = tab.get_by_role("button", name="Base, released")
+    known = sorted(kind.released.base for _, kind in kinds if kind.released.base)
+    for direction, expected in (("ascending", known), ("descending", known[::-1])):
+        button.press("Enter")
+        assert tab.locator(".models th", has=button).get_attribute("aria-sort") == direction
+        values = column(tab, 5)
+        assert [float(value) for value in values[: len(known)]] == expected
+        assert set(values[len(known) :]) == {""}  # what isn't known comes last in both directions
+    tab.get_by_role("button", name="Year").click()
+    assert tab.locator("[aria-sort]").count() == 1
+    assert column(tab, 2) == [str(model.year) for model, _ in kinds]
+    assert tab.get_by_role("button", name="More").count() == 0
+
+    tab.set_viewport_size({"width": WIDTHS["phone"], "height": 800})
+    assert tab.locator(".models").evaluate("table => table.scrollWidth <= table.clientWidth"), (
+        "the cards are wider than the phone"
+    )
+    cells = tab.locator(".models tbody tr").first.locator("td:not(:empty)")
+    labels = cells.evaluate_all("cells => cells.map((cell) => getComputedStyle(cell, '::before').content)")
+    assert labels == ["none", '"Year"', '"Encoding"', '"Window"', '"More"']  # BERT has no base, and nothing rotates
+    tops = cells.evaluate_all("cells => cells.map((cell) => cell.getBoundingClientRect().top)")
+    assert tops == sorted({*tops}), "values of a card stand below each other"
