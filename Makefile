@@ -16,7 +16,7 @@ ifeq ($(FILES),)
 $(error no file's name contains $(ONLY): write its tests in test_$(ONLY).py, or set ONLY to a part of one of these names: $(sort $(basename $(notdir $(NOTEBOOKS))) \
     $(patsubst test_%.py,%,$(notdir $(TESTS)))))
 endif
-EVERY := attention browser cells checks docs errors exercises figures files formulas notebooks prose quizzes reading slim solutions text
+EVERY := attention browser cells checks docs errors exercises files formulas notebooks prose quizzes reading slim solutions text
 SELECTED := $(sort $(FILES) $(foreach name,$(EVERY),$(filter %/test_$(name).py,$(TESTS)))) -k "$(ONLY)"
 endif
 
@@ -40,9 +40,9 @@ test: $(if $(ONLY),notebooks,lint)  ## check style and types, and run all tests;
 test-elsewhere: .venv/complete  ## run all notebooks as if on different computers (an hour)
 	.venv/bin/python tools/elsewhere.py
 
-# Each module's tests, except for those that import a library which needs a newer PyTorch. What old versions warn of is long known.
-LOWEST := $(foreach module,$(filter-out inspector llama models,$(basename $(notdir $(wildcard posenc_course/[a-z]*)))) errors, \
-    $(filter %/test_$(module).py,$(TESTS)))
+# Except for tests that import a library which needs a newer PyTorch. What old versions warn of is long known.
+LOWEST := $(filter-out %_llama.py %_models.py %_vectors.py,$(wildcard tests/formulas/test_*.py)) \
+    $(wildcard tests/checks/test_checks.py tests/experiment/test_experiment.py)
 test-lowest: .venv/complete  ## test the package with the lowest versions of PyTorch, NumPy and Matplotlib that it allows
 	.venv/bin/uv venv --quiet --clear --python 3.11 _lowest
 	.venv/bin/uv pip install --quiet --no-config --python _lowest --resolution lowest-direct ".[plot,released]"

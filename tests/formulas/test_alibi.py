@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 import pytest
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from posenc_course.alibi import AlibiPositions, alibi_attention, alibi_bias, alibi_slopes
@@ -135,7 +134,8 @@ def inputs(heads: int, length: int, d_head: int, dtype: torch.dtype, batch: int 
 )
 def test_fast_form_equals_attention_with_the_bias(dtype: torch.dtype, length: int, heads: int, d_head: int) -> None:
     """Within 1e-12 in float64; within 1e-5 of it in float32, at 4096 tokens too; and so do the gradients, in relative terms."""
-    qkv, rows, slopes = inputs(heads, length, d_head, dtype), some_rows(length), alibi_slopes(heads)
+    qkv, rows, slopes = inputs(heads, length, d_head, dtype, batch=2), some_rows(length), alibi_slopes(heads)
+    slopes[0] = 0  # a head without a bias
     fast = alibi_attention(*qkv, slopes)
     expected = truth(*qkv, slopes, rows)
     assert fast.shape == qkv[0].shape
@@ -143,19 +143,11 @@ def test_fast_form_equals_attention_with_the_bias(dtype: torch.dtype, length: in
     tolerance = 1e-12 if dtype == torch.float64 else 1e-5
     close(fast[..., rows, :].double(), expected, tolerance)
 
-    from_above = normal(1, heads, len(rows), d_head, seed=3)
+    from_above = normal(2, heads, len(rows), d_head, seed=3)
     ours = torch.autograd.grad((fast[..., rows, :] * from_above).sum(), qkv)
     for our_gradient, gradient in zip(ours, torch.autograd.grad((expected * from_above).sum(), qkv), strict=True):
         assert our_gradient.dtype == dtype
         close(our_gradient, gradient, tolerance * max(1.0, gradient.abs().max().item()))
-
-
-def test_fast_form_keeps_the_sequences_of_a_batch_apart() -> None:
-    """It takes any slopes, including 0 for a head without a bias."""
-    qkv, slopes = inputs(HEADS, 7, 5, torch.float64, batch=2), torch.tensor([0.0, 0.3, 2.0])
-    close(alibi_attention(*qkv, slopes), truth(*qkv, slopes, torch.arange(7)), 1e-14)
-    plain = F.scaled_dot_product_attention(*qkv, is_causal=True)
-    close(alibi_attention(*qkv, slopes)[:, 0], plain[:, 0], 1e-14)
 
 
 @pytest.mark.parametrize(("dtype", "half_unit"), [(torch.bfloat16, 2**-8), (torch.float16, 2**-11)])

@@ -266,22 +266,9 @@ def test_what_does_not_fit_is_named(shown: str, call: Callable[[], Any]) -> None
 # ── what else the checks promise ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_count_arrives_as_an_int_and_number_as_a_float() -> None:
-    four: Any = np.int64(4)
-    assert isinstance(SinusoidalPositions(four).d_model, int)
-    assert isinstance(SinusoidalPositions(4, base=100).base, float)
-
-
 def test_checks_leave_no_trace_in_a_compiled_graph() -> None:
     compiled = torch.compile(attention.attention, fullgraph=True, backend="eager")
     assert compiled(Q, Q, Q).equal(attention.attention(Q, Q, Q))
-
-
-def test_python_reports_missing_arguments() -> None:
-    with pytest.raises(TypeError, match="'d_model'"):
-        SinusoidalPositions()  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match="'widht'"):
-        frequencies(4, widht=3)  # type: ignore[call-arg]
 
 
 def test_failing_decoder_leaves_all_caches() -> None:

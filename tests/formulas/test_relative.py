@@ -1,4 +1,4 @@
-"""Relative positions: Shaw's vectors and T5's buckets against their definitions, in exact arithmetic and in two libraries."""
+"""Relative positions: Shaw's vectors and T5's buckets against their definitions, in exact arithmetic and in transformers."""
 
 import itertools
 import math
@@ -29,8 +29,6 @@ PLACES = {
     "backwards": (torch.arange(6, 2, -1), torch.arange(6, -1, -1)),
 }
 places = pytest.mark.parametrize(("q_positions", "k_positions"), PLACES.values(), ids=PLACES.keys())
-
-X_TRANSFORMERS_WARNS = "ignore:.torch.jit.script. is deprecated:DeprecationWarning"  # when it is imported
 
 
 def pairs(q_positions: Tensor, k_positions: Tensor) -> list[list[list[int]]]:
@@ -136,31 +134,17 @@ def test_buckets_are_those_of_the_formula(data: st.DataObject, setting: dict[str
 
 
 @pytest.mark.parametrize("causal", [True, False])
-def test_standard_buckets_are_those_of_the_formula(causal: bool) -> None:
-    """32 buckets up to distance 128, for every offset, on both sides of each edge; these are the defaults."""
-    all_offsets = range(-300, 301)
-    expected = [bucket_by_definition(offset, 32, 128, causal=causal) for offset in all_offsets]
-    assert t5_buckets(all_offsets, causal=causal).tolist() == expected
-    assert t5_buckets(all_offsets, 32, 128, causal=causal).tolist() == expected
-
-
-@pytest.mark.filterwarnings(X_TRANSFORMERS_WARNS)
-@pytest.mark.parametrize("causal", [True, False])
-def test_buckets_equal_those_of_two_libraries(causal: bool) -> None:
-    """T5 (Hugging Face) and x-transformers, which count n - m; in the standard setting and in 63 others."""
+def test_buckets_equal_those_of_transformers(causal: bool) -> None:
+    """T5 (Hugging Face) counts n - m; in the standard setting and in 63 others."""
     from transformers.models.t5.modeling_t5 import T5Attention
-    from x_transformers.x_transformers import RelativePositionBias  # type: ignore[import-untyped]
 
     all_offsets = torch.arange(-1100, 1101)
     for num_buckets, max_distance in itertools.product((4, 8, 12, 16, 24, 32, 40, 64), (33, 64, 100, 128, 200, 256, 500, 1024)):
         ours = t5_buckets(all_offsets, num_buckets, max_distance, causal=causal)
         hugging_face = T5Attention._relative_position_bucket(-all_offsets, not causal, num_buckets, max_distance)
-        x_transformers = RelativePositionBias._relative_position_bucket(-all_offsets, causal, num_buckets, max_distance)
         assert torch.equal(ours, hugging_face)
-        assert torch.equal(ours, x_transformers)
 
 
-@pytest.mark.filterwarnings(X_TRANSFORMERS_WARNS)
 @pytest.mark.parametrize(
     ("causal", "num_buckets", "max_distance", "distance", "bucket"),
     [
@@ -171,12 +155,11 @@ def test_buckets_equal_those_of_two_libraries(causal: bool) -> None:
         (True, 46, 164, 107, 40),  # before the edge, which is at 107.00002
     ],
 )
-def test_both_libraries_misplace_single_distances(
+def test_transformers_misplaces_single_distances(
     causal: bool, num_buckets: int, max_distance: int, distance: int, bucket: int
 ) -> None:
-    """Bucket E + j begins at E·(max/E)^(j/s), s = B - E: to the power of s, whole numbers decide. Theirs take a float32 log."""
+    """Bucket E + j begins at E·(max/E)^(j/s), s = B - E: to the power of s, whole numbers decide. Theirs is a float32 log."""
     from transformers.models.t5.modeling_t5 import T5Attention
-    from x_transformers.x_transformers import RelativePositionBias
 
     buckets = num_buckets if causal else num_buckets // 2
     single = buckets // 2
@@ -187,9 +170,7 @@ def test_both_libraries_misplace_single_distances(
     assert bucket_by_definition(distance, num_buckets, max_distance, causal=causal) == bucket
     offset = torch.tensor([distance])
     hugging_face = T5Attention._relative_position_bucket(-offset, not causal, num_buckets, max_distance)
-    x_transformers = RelativePositionBias._relative_position_bucket(-offset, causal, num_buckets, max_distance)
     assert (hugging_face != bucket).all(), "mended: say so in the chapter, and move this row to the test above"
-    assert (x_transformers != bucket).all(), "mended: say so in the chapter, and move this row to the test above"
 
 
 # ── T5: the bias ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -273,12 +254,3 @@ def test_t5_module_equals_transformers(causal: bool, num_buckets: int, max_dista
         query = normal(BATCH, HEADS, length - seen, D_HEAD, dtype=torch.float32)
         expected = theirs.compute_bias(length - seen, length, past_seen_tokens=seen)
         assert torch.equal(ours.bias(query, torch.arange(seen, length), torch.arange(length)), expected)
-
-
-def test_t5_table_begins_small() -> None:
-    """N(0, 0.02²); 200,000 samples show the standard deviation within five standard errors."""
-    assert [tuple(p.shape) for p in T5Positions(HEADS, causal=True).parameters()] == [(32, HEADS)]
-    torch.manual_seed(0)
-    table = T5Positions(100, 2000, 4000, causal=True).table
-    assert abs(table.std().item() / 0.02 - 1) < 5 / math.sqrt(2 * table.numel())
-    assert abs(table.mean().item()) < 5 * 0.02 / math.sqrt(table.numel())

@@ -1,7 +1,8 @@
-"""Stretched RoPE: what each method does to each pair, in our words, in two other libraries' code, and with a cache."""
+"""Stretched RoPE: what each method does to each pair, in our words, in other libraries' code, and with a cache."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -22,7 +23,6 @@ from posenc_course.rope_scaling import (
 )
 from posenc_course.sinusoidal import frequencies
 from posenc_course.transformer import Decoder
-from tools.lab import vectors
 
 widths = st.integers(2, 64).map(lambda pairs: 2 * pairs)
 bases = st.floats(100, 1e7)
@@ -55,9 +55,8 @@ SETTINGS = [
 all_settings = pytest.mark.parametrize(("d_head", "base", "factor", "length"), SETTINGS)
 
 
-def same_ratio(a: Tensor, b: Tensor | Sequence[Any], rtol: float = 1e-12) -> None:
-    expected = b if isinstance(b, Tensor) else torch.tensor([float(number) for number in b], dtype=torch.float64)
-    torch.testing.assert_close(a, expected, rtol=rtol, atol=0)
+def same_ratio(a: Tensor, b: Tensor, rtol: float = 1e-12) -> None:
+    torch.testing.assert_close(a, b, rtol=rtol, atol=0)
 
 
 # ── against transformers ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -77,11 +76,26 @@ def by_transformers(
     return omega.double(), attention_factor
 
 
+# The kind, what its config says, and the function that has the same from (frequencies, factor, original length).
+AGAINST: list[tuple[str, dict[str, Any], Callable[[Tensor, float, int], Tensor]]] = [
+    ("linear", {}, lambda omega, factor, _: position_interpolation(omega, factor)),
+    ("yarn", {}, yarn),
+    ("yarn", {"truncate": False}, partial(yarn, truncate=False)),
+    ("yarn", {"beta_fast": 16.0, "beta_slow": 2.0}, partial(yarn, fast=16.0, slow=2.0)),
+    ("llama3", {"high_freq_factor": 4.0, "low_freq_factor": 1.0}, llama3),
+    ("llama3", {"high_freq_factor": 8.0, "low_freq_factor": 0.5}, partial(llama3, fast=8.0, slow=0.5)),
+]
+
+
 @all_settings
-def test_position_interpolation_against_transformers(d_head: int, base: float, factor: float, length: int) -> None:
-    theirs, attention_factor = by_transformers("linear", d_head, base, length, factor=factor)
-    same_ratio(position_interpolation(frequencies(d_head, base), factor), theirs, 2e-6)
-    assert attention_factor == 1
+@pytest.mark.parametrize(("kind", "said", "method"), AGAINST)
+def test_methods_against_transformers(
+    d_head: int, base: float, factor: float, length: int, kind: str, said: dict[str, Any], method: Callable[..., Tensor]
+) -> None:
+    """Engines have been wrong in the frequencies, or in the attention factor."""
+    theirs, attention_factor = by_transformers(kind, d_head, base, length, factor=factor, **said)
+    same_ratio(method(frequencies(d_head, base), factor, length), theirs, 2e-6)
+    assert math.isclose(attention_factor, yarn_attention_factor(factor) if kind == "yarn" else 1, rel_tol=1e-15)
 
 
 @all_settings
@@ -89,37 +103,8 @@ def test_position_interpolation_against_transformers(d_head: int, base: float, f
 def test_dynamic_ntk_against_transformers(d_head: int, base: float, factor: float, length: int, stretch: float) -> None:
     """Before, at and after the original length."""
     sequence = int(stretch * length)
-    theirs, attention_factor = by_transformers("dynamic", d_head, base, length, sequence=sequence, factor=factor)
+    theirs, _ = by_transformers("dynamic", d_head, base, length, sequence=sequence, factor=factor)
     same_ratio(dynamic_ntk(frequencies(d_head, base), sequence, length, factor), theirs, 2e-6)
-    assert attention_factor == 1
-
-
-@all_settings
-@pytest.mark.parametrize("truncate", [True, False])
-@pytest.mark.parametrize("ends", [{}, {"fast": 16.0, "slow": 2.0}], ids=str)
-def test_yarn_against_transformers(
-    d_head: int, base: float, factor: float, length: int, truncate: bool, ends: dict[str, Any]
-) -> None:
-    """Frequencies here, the attention factor below: engines have been wrong in either."""
-    named: dict[str, Any] = {f"beta_{name}": turns for name, turns in ends.items()}
-    theirs, _ = by_transformers("yarn", d_head, base, length, factor=factor, truncate=truncate, **named)
-    same_ratio(yarn(frequencies(d_head, base), factor, length, truncate=truncate, **ends), theirs, 2e-6)
-
-
-@pytest.mark.parametrize("factor", [1.0, 1.5, 4.0, 32.0])
-def test_yarns_attention_factor_against_transformers(factor: float) -> None:
-    _, theirs = by_transformers("yarn", 64, 10_000.0, 2048, factor=factor)
-    assert math.isclose(yarn_attention_factor(factor), theirs, rel_tol=1e-15)
-
-
-@all_settings
-@pytest.mark.parametrize(("fast", "slow"), [(4.0, 1.0), (8.0, 0.5)])
-def test_llama3_against_transformers(d_head: int, base: float, factor: float, length: int, fast: float, slow: float) -> None:
-    theirs, attention_factor = by_transformers(
-        "llama3", d_head, base, length, factor=factor, high_freq_factor=fast, low_freq_factor=slow
-    )
-    same_ratio(llama3(frequencies(d_head, base), factor, length, fast=fast, slow=slow), theirs, 2e-6)
-    assert attention_factor == 1
 
 
 def test_llama3_is_as_published_by_default() -> None:
@@ -129,38 +114,13 @@ def test_llama3_is_as_published_by_default() -> None:
     same_ratio(llama3(frequencies(128, 500_000.0)), theirs, 2e-6)
 
 
-def test_yarn_rounds_its_ends_by_default() -> None:
-    """As in transformers if the config doesn't say."""
-    theirs, _ = by_transformers("yarn", 64, 10_000.0, 2048, factor=4.0)
-    same_ratio(yarn(frequencies(64), 4.0, 2048), theirs, 2e-6)
-
-
-# ── against a second source ──────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning")
 @all_settings
-def test_ntk_aware_against_two_libraries(d_head: int, base: float, factor: float, length: int) -> None:
-    """Both change the base instead."""
-    from rotary_embedding_torch import RotaryEmbedding as Second  # type: ignore[import-untyped]
-    from x_transformers.x_transformers import RotaryEmbedding as First  # type: ignore[import-untyped]
+def test_ntk_aware_against_rotary_embedding_torch(d_head: int, base: float, factor: float, length: int) -> None:
+    """Which changes the base instead."""
+    from rotary_embedding_torch import RotaryEmbedding  # type: ignore[import-untyped]
 
-    ours = ntk_aware(frequencies(d_head, base), factor)
-    same_ratio(ours, First(d_head, base=base, base_rescale_factor=factor).inv_freq.double(), 2e-6)
-    same_ratio(ours, Second(d_head, theta=base, theta_rescale_factor=factor).freqs.detach().double(), 2e-6)
-
-
-@all_settings
-@pytest.mark.parametrize(("fast", "slow"), [(32.0, 1.0), (16.0, 2.0)])
-def test_yarn_and_llama3_against_sixty_digits(
-    d_head: int, base: float, factor: float, length: int, fast: float, slow: float
-) -> None:
-    omega = frequencies(d_head, base)
-    for truncate in (True, False):
-        expected = vectors.yarn(base, d_head, factor, length, fast, slow, truncate)
-        same_ratio(yarn(omega, factor, length, fast=fast, slow=slow, truncate=truncate), expected)
-    expected = vectors.llama3(base, d_head, factor, length, slow, fast)
-    same_ratio(llama3(omega, factor, length, fast=fast, slow=slow), expected)
+    theirs = RotaryEmbedding(d_head, theta=base, theta_rescale_factor=factor).freqs.detach().double()
+    same_ratio(ntk_aware(frequencies(d_head, base), factor), theirs, 2e-6)
 
 
 # ── what every method keeps ──────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,4 +1,4 @@
-"""Positions computed from tokens, against slow, direct formulas; and what schemes with given positions cannot do."""
+"""Positions computed from tokens, against slow, direct formulas, and what given positions cannot do; PoPE against its sum."""
 
 import math
 from collections.abc import Callable
@@ -9,9 +9,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from posenc_course.alibi import AlibiPositions, alibi_bias
-from posenc_course.attention import MultiHeadAttention
+from posenc_course.attention import MultiHeadAttention, attention_weights
 from posenc_course.contextual import ForgettingPositions, RecurrentPositions, ReflectedPositions, SelectiveRotaryPositions
 from posenc_course.nope import NoPositions
+from posenc_course.polar import PolarPositions
 from posenc_course.relative import ShawPositions, T5Positions
 from posenc_course.rope import RotaryPositions, apply_rope, rope_tables
 from posenc_course.schemes import PositionScheme
@@ -140,11 +141,6 @@ def test_sums_in_half_precision_count_to_thousands(dtype: torch.dtype) -> None:
     torch.testing.assert_close(forgotten, (m + 1) * forgotten[0], rtol=1e-5, atol=0)
 
 
-def test_forget_gates_begin_nearly_open() -> None:
-    scheme = ForgettingPositions(D_MODEL, HEADS)
-    assert torch.sigmoid(scheme.gate.bias).tolist() == pytest.approx([0.953] * HEADS, abs=1e-3)
-
-
 @pytest.mark.parametrize("name", SCHEMES)
 def test_running_position_continues_the_cached_one(name: str) -> None:
     scheme = made(name)
@@ -197,3 +193,42 @@ def test_layer_without_softmax_is_a_recurrence() -> None:
                 outputs.append(answer / (answer.square().mean() + torch.finfo(answer.dtype).eps).sqrt())
             expected[b, m] = layer.output(torch.cat(outputs))
     torch.testing.assert_close(layer(X, M), expected, rtol=0, atol=1e-10)
+
+
+# ── PoPE ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+WIDTH = 5  # it has no pairs, so an odd one will do
+
+
+def test_scores_are_the_papers_sum() -> None:
+    scheme = PolarPositions(WIDTH, HEADS).double()
+    scheme.phase.data = 4 * normal(HEADS, 1, WIDTH, seed=3) - 3  # also outside its range
+    assert (scheme.phase > 0).any()
+    assert (scheme.phase < -2 * math.pi).any()
+    phase = scheme.phase.detach().clamp(-2 * math.pi, 0)
+    q, k = normal(BATCH, HEADS, 4, WIDTH), normal(BATCH, HEADS, 6, WIDTH, seed=1)
+    m, n = torch.tensor([3, 900, 5, 40]), torch.tensor([[0, 1, 2, 3, 4, 70], [9, 8, 7, 6, 5, 4]])
+    omega = 10_000 ** (-torch.arange(WIDTH, dtype=torch.float64) / WIDTH)
+    offset = m[None, :, None] - n[:, None, :]  # (batch, 4, 6)
+    angle = offset[:, None, :, :, None] * omega - phase[:, :, None]  # (batch, heads, 4, 6, d_head)
+    lengths = F.softplus(q)[:, :, :, None] * F.softplus(k)[:, :, None]
+    expected = ((lengths * angle.cos()).sum(-1) / math.sqrt(WIDTH)).softmax(dim=-1)
+    found = attention_weights(*scheme.rotate(q, k, m, n))
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+
+
+def test_without_phases_a_token_prefers_itself() -> None:
+    """All lengths are positive, so all cosines are best at an offset of 0, whatever the token: RoPE promises no such thing."""
+    scheme = PolarPositions(WIDTH, HEADS).double()
+    q, k = normal(1, HEADS, 1, WIDTH), normal(1, HEADS, 1, WIDTH, seed=1).expand(-1, -1, 50, -1)
+    weights = attention_weights(*scheme.rotate(q, k, torch.tensor([49]), torch.arange(50)))
+    assert (weights.argmax(dim=-1) == 49).all()
+
+
+def test_phase_beyond_its_range_gets_no_gradient() -> None:
+    scheme = PolarPositions(WIDTH, HEADS).double()
+    scheme.phase.data = torch.tensor([-7.0, -6.0, -0.1, 0.0, 0.1]).double().expand(HEADS, 1, -1).clone()
+    q, k = scheme.rotate(normal(1, HEADS, 4, WIDTH), normal(1, HEADS, 4, WIDTH, seed=1), torch.arange(4), torch.arange(4))
+    (q @ k.mT).tril().square().sum().backward()
+    assert scheme.phase.grad is not None
+    assert ((scheme.phase.grad != 0) == torch.tensor([False, True, True, True, False])).all()

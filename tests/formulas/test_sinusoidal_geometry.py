@@ -1,5 +1,6 @@
-"""The geometry of the sinusoidal encoding: every formula against the table itself, and the numbers that are often quoted."""
+"""The sinusoidal encoding and its geometry: theorems, and the formula in 50 digits and in another library."""
 
+import itertools
 import math
 
 import mpmath  # type: ignore[import-untyped]
@@ -19,14 +20,113 @@ from posenc_course.geometry import (
     similarity_by_pair,
     wavelengths,
 )
-from posenc_course.sinusoidal import sinusoidal_table
+from posenc_course.sinusoidal import SinusoidalPositions, angle_addition_table, frequencies, sinusoidal_table
 from tests.tensors import close
 
-widths = st.integers(1, 33)
 even_widths = st.integers(1, 16).map(lambda pairs: 2 * pairs)
+widths = st.integers(1, 33)
 bases = st.floats(1.5, 1e8)
-reals = st.floats(-1e4, 1e4)
-offset_lists = st.lists(reals, min_size=1, max_size=5)
+real_positions = st.floats(-1e4, 1e4)
+offset_lists = st.lists(real_positions, min_size=1, max_size=5)
+
+
+# ── the formula ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+POSITIONS = [0, 1, 2, 7, 255, 257, 2047, 4095, 65535, 131_073, 999_983, 1_000_000]
+
+
+def exact(positions: list[int], d_model: int, base: int) -> Tensor:
+    """The table from 50 digits, rounded once."""
+    rows = []
+    with mpmath.workdps(50):
+        for m, channel in itertools.product(positions, range(d_model)):
+            angle = m * mpmath.mpf(base) ** (-mpmath.mpf(channel - channel % 2) / d_model)
+            rows.append(float(mpmath.cos(angle) if channel % 2 else mpmath.sin(angle)))
+    return torch.tensor(rows, dtype=torch.float64).view(len(positions), d_model)
+
+
+@pytest.mark.parametrize("base", [10_000, 500_000])
+@pytest.mark.parametrize("d_model", [1, 2, 7, 64])
+def test_against_fifty_digits_up_to_position_a_million(d_model: int, base: int) -> None:
+    """float64 keeps 9 decimals, and a cast to float32 at the end nothing but its own rounding."""
+    truth = exact(POSITIONS, d_model, base)
+    close(sinusoidal_table(POSITIONS, d_model, base), truth, 1e-9)
+    close(sinusoidal_table(POSITIONS, d_model, base, dtype=torch.float32).double(), truth, 1e-7)
+
+
+@pytest.mark.parametrize(("length", "d_model"), [(300, 64), (17, 7)])
+def test_concatenated_layout_against_transformers(length: int, d_model: int) -> None:
+    """Marian (Hugging Face) puts all sines first, for odd widths too, and rounds to float32."""
+    from transformers.models.marian.modeling_marian import MarianSinusoidalPositionalEmbedding
+
+    marian = MarianSinusoidalPositionalEmbedding(length, d_model).create_weight()
+    close(sinusoidal_table(torch.arange(length), d_model, interleaved=False, dtype=torch.float32), marian, 1e-7)
+
+
+@given(widths, bases)
+def test_frequencies_fall_geometrically_from_1(d_model: int, base: float) -> None:
+    """ω_i = base^(-2i/d), i over ⌈d/2⌉ pairs: the last of an even width is base^(-(d-2)/d), not 1/base."""
+    omega = frequencies(d_model, base)
+    assert omega.dtype == torch.float64
+    assert len(omega) == math.ceil(d_model / 2)
+    assert omega[0] == 1
+    expected = [math.exp(-2 * i / d_model * math.log(base)) for i in range(len(omega))]
+    torch.testing.assert_close(omega, torch.tensor(expected, dtype=torch.float64), rtol=1e-13, atol=0)
+    if d_model % 2 == 0:
+        assert math.isclose(omega[-1].item(), base ** (-(d_model - 2) / d_model), rel_tol=1e-13)
+
+
+# ── the table ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@given(st.lists(real_positions, min_size=1, max_size=5), widths)
+def test_layouts_are_permutations_of_each_other(positions: list[float], d_model: int) -> None:
+    """Concatenated: the even channels of the interleaved one, then the odd ones; exactly, and for odd widths too."""
+    interleaved = sinusoidal_table(positions, d_model)
+    order = [*range(0, d_model, 2), *range(1, d_model, 2)]
+    assert torch.equal(sinusoidal_table(positions, d_model, interleaved=False), interleaved[:, order])
+
+
+@given(st.lists(st.integers(0, 299), min_size=1, max_size=9), widths)
+def test_positions_are_rows_of_the_larger_table(positions: list[int], d_model: int) -> None:
+    """In any order, repeated, and in two dimensions: each row depends on its own position alone."""
+    table = sinusoidal_table(torch.arange(300), d_model)
+    # Not bitwise: a vectorised sine may treat the end of an array differently.
+    close(sinusoidal_table(positions, d_model), table[positions], 1e-14)
+    grid = torch.tensor([positions, positions[::-1]])
+    close(sinusoidal_table(grid, d_model), table[grid], 1e-14)
+
+
+@pytest.mark.parametrize("interleaved", [True, False])
+@pytest.mark.parametrize("positions", [torch.arange(9, 14), torch.tensor([[0, 1, 2, 3, 4], [9, 7, 5, 10**6, 1]])])
+def test_module_adds_the_table_in_the_tokens_dtype(positions: Tensor, interleaved: bool) -> None:
+    x = torch.randn(2, 5, 7, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    scheme, table = (
+        SinusoidalPositions(7, 500.0, interleaved=interleaved),
+        sinusoidal_table(positions, 7, 500.0, interleaved=interleaved),
+    )
+    assert torch.equal(scheme.embed(x, positions), x + table)
+    assert torch.equal(scheme.embed(x.bfloat16(), positions), x.bfloat16() + table.bfloat16())
+
+
+def test_module_has_nothing_to_cast() -> None:
+    """No parameter, no buffer: after .to(bfloat16), far positions are as exact as before."""
+    scheme, x, far = SinusoidalPositions(8), torch.zeros(1, 1, 8), torch.tensor([10**6])
+    assert scheme.state_dict() == {}
+    before = scheme.embed(x, far)
+    assert torch.equal(scheme.to(torch.bfloat16).embed(x, far), before)
+
+
+# ── the fast form ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@given(st.integers(1, 600), st.integers(0, 10**6), widths, bases)
+def test_angle_addition_at_any_start(length: int, start: int, d_model: int, base: float) -> None:
+    truth = sinusoidal_table(range(start, start + length), d_model, base)
+    close(angle_addition_table(length, d_model, base, start=start).double(), truth, 2e-7)
+
+
+# ── similarity and distance ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def two_encodings(m: float, offsets: list[float], d_model: int, base: float) -> tuple[Tensor, Tensor]:
@@ -34,17 +134,14 @@ def two_encodings(m: float, offsets: list[float], d_model: int, base: float) -> 
     return sinusoidal_table([m], d_model, base), sinusoidal_table([m + offset for offset in offsets], d_model, base)
 
 
-# ── similarity and distance ──────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@given(reals, offset_lists, even_widths, bases)
+@given(real_positions, offset_lists, even_widths, bases)
 def test_similarity_is_the_dot_product_at_any_position(m: float, offsets: list[float], d_model: int, base: float) -> None:
     """Σ_i cos(ω_i Δ) = PE(m)·PE(m + Δ), whatever m is."""
     here, there = two_encodings(m, offsets, d_model, base)
     close(similarity(offsets, d_model, base), (here * there).sum(dim=-1))
 
 
-@given(reals, offset_lists, even_widths, bases)
+@given(real_positions, offset_lists, even_widths, bases)
 def test_each_pair_adds_its_own_dot_product(m: float, offsets: list[float], d_model: int, base: float) -> None:
     """cos(ω_i Δ) is the dot product of channels 2i and 2i+1 alone, and the pairs add up to the similarity."""
     here, there = two_encodings(m, offsets, d_model, base)
@@ -53,7 +150,7 @@ def test_each_pair_adds_its_own_dot_product(m: float, offsets: list[float], d_mo
     close(by_pair.sum(dim=-1), similarity(offsets, d_model, base), 1e-13)
 
 
-@given(reals, offset_lists, even_widths, bases)
+@given(real_positions, offset_lists, even_widths, bases)
 def test_distance_is_the_norm_of_the_difference(m: float, offsets: list[float], d_model: int, base: float) -> None:
     """‖PE(m) - PE(m + Δ)‖ = √(Σ_i 4 sin²(ω_i Δ/2)), and its square is d - 2·similarity."""
     here, there = two_encodings(m, offsets, d_model, base)
@@ -125,7 +222,7 @@ def test_odd_widths_lone_sine_counts_as_a_pair() -> None:
 
 
 @pytest.mark.parametrize("interleaved", [True, False])
-@given(offset_lists, reals, even_widths, bases)
+@given(offset_lists, real_positions, even_widths, bases)
 def test_one_matrix_shifts_every_position(
     interleaved: bool, positions: list[float], offset: float, d_model: int, base: float
 ) -> None:
@@ -138,7 +235,7 @@ def test_one_matrix_shifts_every_position(
 
 
 @pytest.mark.parametrize("interleaved", [True, False])
-@given(reals, reals, even_widths, bases)
+@given(real_positions, real_positions, even_widths, bases)
 def test_shifts_are_rotations_that_add_up(interleaved: bool, a: float, b: float, d_model: int, base: float) -> None:
     """R(a)R(b) = R(a + b), R(-a) = R(a)ᵀ = R(a)⁻¹, R(0) = 1, and det R = 1: no mirror among them."""
     first, second, both, back, none = (
@@ -150,6 +247,3 @@ def test_shifts_are_rotations_that_add_up(interleaved: bool, a: float, b: float,
     close(first @ first.T, one, 1e-14)
     assert torch.equal(none, one)
     assert math.isclose(torch.linalg.det(first).item(), 1, rel_tol=1e-12)
-
-
-# ── what is said where nothing is said ───────────────────────────────────────────────────────────────────────────────────

@@ -1,12 +1,16 @@
-"""Counting, scaling and digits: values against Python's own arithmetic, and what chapter 02 says of each scheme."""
+"""Counting, scaling and digits against Python's own arithmetic; learned rows that are looked up and trained."""
+
+import math
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import nn
+from torch import Tensor, nn
 
+from posenc_course.learned import LearnedPositions, learned_encoding
 from posenc_course.naive import BinaryPositions, LinearPositions, NormalizedPositions, binary, linear, modulo, normalized
+from tests.tensors import normal32
 
 far = st.integers(0, 2**52 - 1)
 some_positions = st.lists(far, min_size=1, max_size=9)
@@ -67,3 +71,59 @@ def test_layer_norm_subtracts_what_all_channels_share() -> None:
     same, alternating = LinearPositions(6, torch.ones(6)), LinearPositions(6)
     torch.testing.assert_close(norm(same.embed(x, torch.arange(4))), norm(x))
     assert (norm(alternating.embed(x, torch.arange(4))) - norm(x)).abs()[:, 1:].amax(dim=-1).min() > 0.1
+
+
+# ── learned ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+# All sizes differ, so that a mixed-up axis can't go unnoticed.
+BATCH, LENGTH, ROWS, D_MODEL = 2, 4, 7, 3
+
+ONE_SEQUENCE = torch.tensor([6, 0, 2, 2])
+EACH_ITS_OWN = torch.tensor([[0, 1, 2, 3], [6, 5, 5, 0]])
+
+
+@pytest.mark.parametrize("positions", [ONE_SEQUENCE, EACH_ITS_OWN], ids=["one", "each"])
+def test_encoding_of_a_position_is_its_row(positions: Tensor) -> None:
+    """In any order and repeated; positions may be shared by the batch or each sequence's own."""
+    table = normal32(ROWS, D_MODEL)
+    result = learned_encoding(table, positions)
+    assert result.shape == (*positions.shape, D_MODEL)
+    for where, row in zip(positions.flatten().tolist(), result.flatten(end_dim=-2), strict=True):
+        assert torch.equal(row, table[where])
+
+
+@pytest.mark.parametrize("positions", [ONE_SEQUENCE, EACH_ITS_OWN], ids=["one", "each"])
+def test_module_adds_the_rows_of_its_table(positions: Tensor) -> None:
+    scheme, x = LearnedPositions(ROWS, D_MODEL), normal32(BATCH, LENGTH, D_MODEL)
+    assert torch.equal(scheme.embed(x, positions), x + scheme.table[positions])
+
+
+def test_position_after_the_last_row_is_refused() -> None:
+    with pytest.raises(ValueError, match=str(ROWS)):
+        learned_encoding(normal32(ROWS, D_MODEL), torch.tensor([ROWS]))
+
+
+@pytest.mark.parametrize("positions", [ONE_SEQUENCE, EACH_ITS_OWN], ids=["one", "each"])
+def test_gradient_reaches_only_the_rows_used(positions: Tensor) -> None:
+    """A row receives the sum of what comes back from every token at its position; a row that no token has, 0."""
+    scheme, x = LearnedPositions(ROWS, D_MODEL), normal32(BATCH, LENGTH, D_MODEL)
+    from_above = normal32(BATCH, LENGTH, D_MODEL)
+    (scheme.embed(x, positions) * from_above).sum().backward()
+    expected = torch.zeros(ROWS, D_MODEL)
+    for where, gradient in zip(positions.expand(BATCH, -1).flatten(), from_above.flatten(end_dim=-2), strict=True):
+        expected[where] += gradient
+    assert scheme.table.grad is not None
+    torch.testing.assert_close(scheme.table.grad, expected)
+    unused = [row for row in range(ROWS) if row not in positions.flatten().tolist()]
+    assert unused
+    assert (scheme.table.grad[unused] == 0).all()
+
+
+@pytest.mark.parametrize("std", [None, 0.02, 1.5])
+def test_table_starts_normal_with_the_given_spread(std: float | None) -> None:
+    """N(0, std²), 0.02 by default; 200,000 samples show mean and standard deviation within five standard errors."""
+    torch.manual_seed(0)
+    table = (LearnedPositions(1000, 200) if std is None else LearnedPositions(1000, 200, std=std)).table
+    std, count = 0.02 if std is None else std, table.numel()
+    assert abs(table.mean().item()) < 5 * std / math.sqrt(count)
+    assert abs(table.std().item() / std - 1) < 5 / math.sqrt(2 * count)
