@@ -256,18 +256,6 @@ def cited(text: str) -> list[str]:
     return [key.strip() for keys in re.findall(CITE, text) for key in keys.split(",")]
 
 
-def citations_come_from_the_bibliography(page: Page) -> Iterator[str]:
-    """Authors and years aren't written by hand: a role prints them from the entry."""
-    for where, text in [("the prose", page.text), *page.captions]:
-        for line in text.splitlines():
-            shown = re.sub(rf"`[^`\n]*`|(?<=\])\([^)\n]*\)|{CITE}", " ", line)
-            by_hand = re.findall(r"\b[A-Z][\w’'-]+(?: and [A-Z]\w+)?(?:,? et al\.?)", shown)
-            by_hand += re.findall(r"\b[A-Z]\w+(?: and [A-Z]\w+)? ?\((?:19|20)\d\d\)", shown)
-            by_hand += re.findall(r"\([A-Z][^()\d]*, (?:19|20)\d\d\b", shown)
-            for words in by_hand:
-                yield f"{where} has {words!r} by hand: write {{cite:t}}`key`, which takes names and years from references.bib"
-
-
 def quotations_are_in_the_file(page: Page) -> Iterator[str]:
     """A number in a sentence that cites is tied, as a quoted figure or as our own; the figure's source is cited nearby."""
     for where, text in [("the prose", page.text), *page.captions]:
@@ -291,7 +279,6 @@ RULES: list[Rule] = [
     seeds_are_counted,
     links_lead_where_they_say,
     quiz_is_decided,
-    citations_come_from_the_bibliography,
     quotations_are_in_the_file,
 ]
 PAGES = [*NOTEBOOKS, *(name for name in TEXTS if name not in ("api", "bibliography"))]

@@ -1,4 +1,4 @@
-"""What the committed notebooks must hold, read without running them; nbval runs them and compares.
+"""What the committed notebooks must hold, read without running them, and how texts become notebooks; nbval runs them.
 
 Each rule takes a notebook and yields its problems.
 """
@@ -6,13 +6,16 @@ Each rule takes a notebook and yields its problems.
 from __future__ import annotations
 
 import functools
+import os
 import re
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import nbformat
 import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from tests.pages.pages import (
     CHAPTERS,
@@ -28,6 +31,7 @@ from tests.pages.pages import (
     section,
     tags,
 )
+from tools.book import text as texts
 
 # Cells whose output nbval does not compare: live training and timing. Few, and each on purpose.
 IGNORED_CELLS = {
@@ -271,3 +275,109 @@ def test_ignored_cells_are_few_and_counted() -> None:
         f"cells tagged nbval-ignore-output: {differ}, and IGNORED_CELLS in test_notebooks.py allows another number: "
         "take the tag away and print rounded numbers, or, for live training, change the table"
     )
+
+
+CLAIMS = {f"{source}{n}" for source, count in {"A": 11, "B": 11, "C": 10, "D": 16}.items() for n in range(1, count + 1)}
+MARKS = {"holds": "●", "holds within limits": "◐", "fails": "○"}
+
+
+def test_ledger_of_claims() -> None:
+    """Every claim once, with the verdict that its printed parts make, which its row repeats, and with what is true."""
+    notebook = read(NOTEBOOKS["claims"])
+    compared = [cell for _, cell in code_cells(notebook) if "nbval-ignore-output" not in tags(cell)]
+    printed = "\n".join(output.get("text", "") for cell in compared for output in cell.outputs)
+    verdicts = {}
+    for block in re.split(r"^(?=[A-D]\d+ )", printed, flags=re.MULTILINE)[1:]:
+        first, *lines = re.sub(r"\n {10}", " ", block).splitlines()
+        label, verdict = first.split(maxsplit=1)
+        parts = [line.split()[0] == "yes" for line in lines if re.match(r" {5}(yes|no) {2,}", line)]
+        made = "holds" if all(parts) else "holds within limits" if any(parts) else "fails"
+        assert label not in verdicts, f"{label} is printed twice: leave one out"
+        assert parts, f"{label} prints a verdict and no part that it rests on: print one"
+        assert verdict == made, f"{label} prints {verdict!r}, its parts make it {made!r}: correct the cell"
+        verdicts[label] = verdict
+    rows = dict(re.findall(r"^\| *([A-D]\d+) *\|(.*)\|$", markdown(notebook), re.MULTILINE))
+    assert rows.keys() == verdicts.keys() == CLAIMS, "each claim has one row and one printed verdict: add it, or take it away"
+    for label, row in rows.items():
+        _, verdict, true = (part.strip() for part in row.split("|"))
+        expected = f"{MARKS[verdicts[label]]} {verdicts[label]}"
+        assert verdict == expected, f"{label} has the verdict {verdict!r}, and its cell prints {expected!r}: correct the row"
+        assert true, f"{label} doesn't say what is true: write it"
+
+
+# --- The texts that notebooks are made from ----------------------------------------------------------------------
+
+SENTENCE = "A sentence.\n\nAnother one."
+
+
+@pytest.mark.parametrize("name", texts.pages([]))
+def test_text_and_notebook_are_alike(name: str) -> None:
+    page = texts.pages([name])[name]
+    assert page.text.exists(), f"make text CHAPTER={name}"
+    if page.text.read_text("utf-8") != texts.text_of(texts.read(page.notebook)):
+        here = f"edited text/: make notebooks CHAPTER={name}. Edited the notebook: make text CHAPTER={name}"
+        pytest.fail(f"{page.text} and {page.notebook} have different cells. {here}", pytrace=False)
+
+
+@pytest.fixture
+def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> texts.Page:
+    """A page of a small course, with a text, and with a notebook that has run."""
+    monkeypatch.setattr(texts, "ROOT", tmp_path)
+    output = new_output("stream", text="2\n")
+    cells = [new_markdown_cell(SENTENCE), new_code_cell("print(2)", outputs=[output], execution_count=1), new_code_cell("3")]
+    page = texts.Page(tmp_path / "text/01_small.md", tmp_path / "book/01_small.ipynb")
+    texts.write(page.notebook, texts.plain(new_notebook(cells=cells, metadata=texts.METADATA)))
+    assert texts.main([], from_notebooks=True) == 0
+    return page
+
+
+def later(path: Path, content: str) -> None:
+    path.write_text(content)
+    os.utime(path, (2**31, 2**31))
+
+
+def test_changed_sentence_changes_one_line_of_the_notebook(page: texts.Page) -> None:
+    before = page.notebook.read_text().splitlines()
+    assert texts.main([]) == 0
+    assert page.notebook.read_text().splitlines() == before
+    later(page.text, page.text.read_text().replace("A sentence.", "A clear sentence."))
+    assert texts.main(["01_small"]) == 0
+    after = page.notebook.read_text().splitlines()
+    changed = [line for line, old in zip(after, before, strict=True) if line != old]
+    assert changed == ['    "A clear sentence.\\n",']
+
+
+def test_changed_code_has_no_output_any_more(page: texts.Page) -> None:
+    stored = texts.read(page.notebook)
+    later(page.text, page.text.read_text().replace("print(2)", "print(4)"))
+    assert texts.main([]) == 0
+    new = texts.read(page.notebook)
+    assert [cell.source for cell in new.cells] == [SENTENCE, "print(4)", "3"]
+    assert new.cells[1].outputs == []
+    assert [new.cells[n].id for n in (0, 2)] == [stored.cells[n].id for n in (0, 2)]
+
+
+def test_edit_in_jupyterlab_flows_back(page: texts.Page) -> None:
+    notebook = texts.read(page.notebook)
+    notebook.cells[0].source = "Better."
+    notebook.cells[1].metadata = {"tags": ["hide-input"], "editable": True}
+    notebook.metadata = {"kernelspec": {"name": "mine", "display_name": "Mine"}, "widgets": {}}
+    later(page.notebook, nbformat.writes(notebook))
+    assert texts.main([], from_notebooks=True) == 0
+    assert (
+        page.text.read_text() == "Better.\n\n```{code-cell}\n:tags: [hide-input]\n\nprint(2)\n```\n\n```{code-cell}\n3\n```\n"
+    )
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_newer_side_is_kept(page: texts.Page, side: int, capsys: pytest.CaptureFixture[str]) -> None:
+    later(page[side], page[side].read_text().replace("A sentence.", "Written last."))
+    assert texts.main([], from_notebooks=side == 0) == 1
+    names, command = ["text/01_small.md", "book/01_small.ipynb"], ["make notebooks", "make text"][side]
+    assert capsys.readouterr().err == (
+        f"{names[side]} was edited after {names[1 - side]}, and would lose this: to keep it, {command}; "
+        f"to drop it, touch {names[1 - side]}, and then repeat the command\n"
+    )
+    assert "Written last." in page[side].read_text()
+    assert texts.main([], from_notebooks=side == 1) == 0
+    assert "Written last." in page[1 - side].read_text()
