@@ -2,7 +2,7 @@
 
 import sys
 
-from posenc_course._command import Parser, on_any_terminal
+from posenc_course._system import Parser, on_any_terminal
 from posenc_course.inspector import inspect, inspect_model, load_configurations, read_config
 from posenc_course.models import load_models
 

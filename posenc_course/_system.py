@@ -1,8 +1,12 @@
-"""System functions for the lab and the tools: write a file completely or not at all, and find the processor's name."""
+"""What the package asks of the system: whole files, the processor's name, command lines, and output for every terminal."""
 
+import argparse
+import io
 import os
 import platform
+import sys
 from pathlib import Path
+from typing import NoReturn
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -32,3 +36,19 @@ def processor() -> str:
     lines = cpuinfo.read_text(encoding="utf-8").splitlines() if cpuinfo.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor() or platform.machine()
+
+
+def on_any_terminal() -> None:
+    """Print a question mark for each character that the terminal can't show."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser of command lines that prints one line about an error, and exits with 2."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print one line and exit; argparse alone would print its usage, too."""
+        print(f"error: {message}", file=sys.stderr)
+        sys.exit(2)

@@ -1,16 +1,20 @@
-"""The package and its pins: bounds that the lock keeps, one version, and an installation that works without the book."""
+"""The package and its pins: bounds that the lock keeps, one version, whole files, and an installation without the book."""
 
+import errno
 import json
+import os
 import re
 import sys
 import tomllib
 from hashlib import sha256
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import yaml  # type: ignore[import-untyped]
 from packaging.requirements import Requirement
 
+from posenc_course._system import write_whole
 from posenc_course.experiment.corpus import DATA
 from tests.commands import ROOT, run
 
@@ -114,3 +118,19 @@ def test_stored_results_say_where_they_come_from_and_name_no_place(name: str) ->
     (command,) = re.findall(r'"command": "python (tools/lab/\w+\.py|-m posenc_course\.experiment|-m tools\.lab\.\w+)', text)
     assert command.startswith("-m") or (ROOT / command).exists()
     assert not re.search(r"[/\\](home|root|tmp|work|usr|Users)\b", text)
+
+
+@pytest.mark.parametrize("stop", [OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), KeyboardInterrupt()], ids=repr)
+def test_old_file_stays_whatever_stops_the_writing(
+    stop: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "new folder/results.json"
+    write_whole(path, b"old")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", Mock(side_effect=stop))
+        with pytest.raises(type(stop)) as caught:
+            write_whole(path, b"new")
+    if isinstance(stop, OSError):
+        assert str(caught.value) == f"cannot write {path}: No space left on device; free some space, or give another path"
+    assert path.read_bytes() == b"old"
+    assert [*path.parent.iterdir()] == [path]

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from posenc_course._command import Parser, on_any_terminal
+from posenc_course._system import Parser, on_any_terminal
 from posenc_course.experiment._parts import PARTS
 from posenc_course.experiment.config import ALL_SCHEMES, PRESETS, preset
 from posenc_course.experiment.folder import load_results, run_experiment, save_report
