@@ -198,14 +198,3 @@ def test_glasses_save_rope_and_no_absolute_scheme(browser: Browser, site: Site) 
     assert host.evaluate("e => e.drawn.texts") == [text[:128] for text in near]
     says = f"sinusoids at letter {fallen[0]}; RoPE and ALiBi none up to letter 128"
     host.locator(".finding", has_text=says).wait_for()
-
-
-def test_first_page_moves_little_before_it_is_read(browser: Browser, site: Site) -> None:
-    script = """new PerformanceObserver((list) => list.getEntries().forEach(({ value }) => { window.shifted += value; }))
-        .observe({ type: "layout-shift", buffered: true }); window.shifted = 0;"""
-    with new_phone(browser) as tab:
-        tab.add_init_script(script)
-        tab.goto(site.address(FIGURES[RACE]))
-        tab.wait_for_selector(f"#{RACE}.lives")
-        tab.wait_for_timeout(500)
-        assert tab.evaluate("shifted") < 0.02

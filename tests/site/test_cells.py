@@ -7,13 +7,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from bs4 import BeautifulSoup
 
 from posenc_course.plotting import COLORS, GREY, SCHEME_STYLES, label_color
 from tests.commands import ROOT
 from tests.site.built import NOTEBOOKS, SOURCES, Site
 
-arrange = SimpleNamespace(**run_path(str(ROOT / "tools/sphinx/cells.py")))
 figures = SimpleNamespace(**run_path(str(ROOT / "tools/sphinx/figures.py")))
 SHEET = ROOT / "book/_static/course.css"
 DARK = figures.dark_palette(SHEET)
@@ -44,28 +42,6 @@ def test_code_of_a_figure_is_folded_below_it(site: Site, page: str) -> None:
     assert len(re.findall(r'</figure>\s*(?:</div>\s*)+<details class="[^"]*below-figure"', html)) == below
     assert re.findall(r"<summary>\s*<p [^>]*>(Code\b[^<]*)", html).count("Code of this figure") == below
     assert re.findall(r"<summary>\s*<p [^>]*>(Code\b[^<]*)", html).count("Code") == above
-
-
-PRINTED = """\
-means of 3 seeds, %      32  512 4,096
-
-found = right answers
-found, none             100    1    --
-found, rope, factor 2    99 14 ± 3   0
-all found at 32: yes
-"""
-
-
-def test_what_is_printed_in_columns_becomes_a_table() -> None:
-    table, rest = arrange.tables(PRINTED)
-    assert rest == "all found at 32: yes"
-    head = ("means of 3 seeds, %", ["32", "512", "4,096"])
-    rows = [("found, none", ["100", "1", "--"]), ("found, rope, factor 2", ["99", "14 ± 3", "0"])]
-    assert table == [head, ("found = right answers", []), *rows]
-    shown = BeautifulSoup(arrange.html(table), "html.parser")
-    assert [cell.get_text() for cell in shown.select("th[scope=row]")] == ["no position", "rope, factor 2"]
-    assert shown.select_one("th[scope=row] > i")["style"] == "border-top: 3px dotted var(--ink)"  # type: ignore[index]
-    assert [cell.get_text() for cell in shown.select("td")] == [head[0], *rows[0][1], *rows[1][1]]
 
 
 @pytest.mark.parametrize("page", [page for page in NOTEBOOKS if any(tagged(cell, "as-table") for cell in cells(page))])

@@ -151,19 +151,6 @@ def test_links_lead_to_places(site: Site, page: str) -> None:
             assert fragment in anchors(site.html / file), f"{page}: the link {link} leads to no place in {file}: correct it"
 
 
-def test_nothing_comes_from_another_host(site: Site) -> None:
-    """Pages say so here, style sheets too; what scripts ask for is seen in the browser."""
-    for page in [*PAGES, *GENERATED]:
-        soup = site.soup(page)
-        loaded = [str(element["src"]) for element in soup.select("[src]")]
-        loaded += [str(element["href"]) for element in soup.select("link[href], use[href], image[href]")]
-        foreign = [link for link in loaded if re.match(r"(https?:)?//", link.strip())]
-        assert not foreign, f"{page} loads {foreign}: keep a copy in book/_static, the site must work without a network"
-    for file in [*site.html.rglob("*.css"), *(site.html / page for page in PAGES)]:
-        foreign = re.findall(r"(?:url\(|@import)\s*['\"]?((?:https?:)?//[^'\")]+)", file.read_text(encoding="utf-8"))
-        assert not foreign, f"{file.relative_to(site.html)} loads {foreign}: keep a copy in book/_static"
-
-
 @pytest.mark.parametrize("page", NOTEBOOKS)
 def test_notebook_can_be_downloaded_as_the_notebook_it_is(site: Site, page: str) -> None:
     button = site.soup(page).select_one("a.btn-download-source-button")
