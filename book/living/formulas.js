@@ -128,7 +128,12 @@ export function shawRow(offset, maxOffset) {
 /** The T5 bucket of each offset, in whole numbers as the package has it.
  *  @param {Numbers} offsets @param {number} [numBuckets] @param {number} [maxDistance] @param {boolean} [causal] */
 export function t5Buckets(offsets, numBuckets = 32, maxDistance = 128, causal = true) {
-  const edges = t5Edges(numBuckets, maxDistance, causal);
+  const oneSided = causal ? numBuckets : numBuckets / 2;
+  const single = Math.floor(oneSided / 2);
+  // The smallest distance of each bucket except the first; one that is whole may come out a little above.
+  const edges = Array.from({ length: oneSided - 1 }, (_, i) => (
+    i < single ? i + 1 : Math.ceil(single * (maxDistance / single) ** ((i + 1 - single) / (oneSided - single)) * (1 - 1e-12))
+  ));
   /** @type {(distance: number) => number} */
   const bucket = (distance) => {
     const beyond = edges.findIndex((edge) => edge > distance);
@@ -137,27 +142,6 @@ export function t5Buckets(offsets, numBuckets = 32, maxDistance = 128, causal = 
   return Array.from(offsets, (offset) => (
     causal ? bucket(offset) : bucket(Math.abs(offset)) + (offset < 0 ? numBuckets / 2 : 0)
   ));
-}
-
-/** The smallest distance of each bucket except the first. Where floating point may have rounded across a whole number, exact
- *  powers decide.
- *  @param {number} numBuckets @param {number} maxDistance @param {boolean} causal */
-function t5Edges(numBuckets, maxDistance, causal) {
-  const oneSided = causal ? numBuckets : numBuckets / 2;
-  const single = Math.floor(oneSided / 2);
-  const steps = oneSided - single;
-  const edges = Array.from({ length: single }, (_, i) => i + 1);
-  for (let j = 1; j < steps; j++) {
-    const edge = single * (maxDistance / single) ** (j / steps);
-    const whole = Math.round(edge);
-    if (Math.abs(edge - whole) > 1e-12 * edge) {
-      edges.push(Math.ceil(edge));
-    } else {
-      const reaches = BigInt(whole) ** BigInt(steps) >= BigInt(maxDistance) ** BigInt(j) * BigInt(single) ** BigInt(steps - j);
-      edges.push(reaches ? whole : whole + 1);
-    }
-  }
-  return edges;
 }
 
 /** 2^(-8h/numHeads), h = 1 … numHeads, for a power of two; otherwise those of the next smaller power, then slopes between them.

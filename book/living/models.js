@@ -17,12 +17,6 @@ export function bytesOf(text) {
   return typeof text === "string" ? Array.from(text, (sign) => (sign < "\x80" ? sign.charCodeAt(0) : 63)) : Array.from(text);
 }
 
-/** The text of ids that a model wrote.
- *  @param {number[]} bytes */
-export function textOf(bytes) {
-  return String.fromCharCode(...bytes);
-}
-
 /**
  * @typedef {object} Job
  * @property {string} model name of its data, e.g. "text-rope-0", the same as of its file in posenc_course/data/models/text.zip

@@ -1,6 +1,6 @@
 // Chapter 6: a query and a key moved along a text together. All angles between their pairs stay the same, and so does the score,
 // unless random projections come between them.
-import { counted, range, shortest, written } from "./draw.js";
+import { counted, mean, range, shortest, written } from "./draw.js";
 import { frequencies, sinusoidalTable } from "./formulas.js";
 
 const LENGTH = 512;
@@ -12,17 +12,18 @@ const CHANNELS = range(WIDTH);
 const IDENTITY = CHANNELS.map((row) => CHANNELS.map((column) => Number(row === column)));
 const dot = (a, b) => a.reduce((sum, part, at) => sum + part * b[at], 0);
 
-/** Mean and standard deviation. */
-function moments(values) {
-  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
-  return [mean, Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (values.length - 1))];
+/** The standard deviation. */
+function spreadOf(values) {
+  const middle = mean(values);
+  return Math.sqrt(values.reduce((sum, value) => sum + (value - middle) ** 2, 0) / (values.length - 1));
 }
 
 /** What p_m M p_n is in standard deviations from the mean of all scores, for rows m and n of the table. */
 function standardized(M) {
   const queries = TABLE.map((p) => CHANNELS.map((column) => p.reduce((sum, part, row) => sum + part * M[row][column], 0)));
-  const [mean, spread] = moments(queries.flatMap((query) => TABLE.map((key) => dot(query, key))));
-  return (m, n) => (dot(queries[m], TABLE[n]) - mean) / spread;
+  const scores = queries.flatMap((query) => TABLE.map((key) => dot(query, key)));
+  const [middle, spread] = [mean(scores), spreadOf(scores)];
+  return (m, n) => (dot(queries[m], TABLE[n]) - middle) / spread;
 }
 
 /** @type {import("./element.js").Figure<{ n: number, offset: number, M: string }>} */
@@ -91,7 +92,7 @@ export const figure = {
     if (!own.before) chart.text(0, -3.9, "random projections: it varies", M === "second" ? "vermillion words" : "", "start", [6, 0]);
 
     const line = scores(M);
-    const [, ratio] = moments(line);
+    const ratio = spreadOf(line);
 
     const angles = `At positions ${m} and ${n}, the angle of every pair is the same as at any two positions with offset ${offset}.`;
     const from = `${Math.abs(here).toFixed(2)} standard deviations ${here < 0 ? "below" : "above"} the mean of all scores`;

@@ -1,5 +1,5 @@
 // Chapter 12: what a model with RoPE writes beyond its training length, with and without a window, beside a model with ALiBi.
-import { SCHEMES, bytesOf, run, textOf } from "./models.js";
+import { SCHEMES, bytesOf, run } from "./models.js";
 
 const PROMPT = 32;
 const SIZE = 256;
@@ -27,7 +27,7 @@ async function write(own, key, { sample, temperature }) {
     const answer = await run({ model, window, texts: [prompt], write: asked, slot: `writes-${at}` });
     await words;
     if (!answer) delete all[key]; // a newer question replaced it
-    else texts[at] = textOf([...prompt, ...answer.each[0].written]);
+    else texts[at] = String.fromCharCode(...prompt, ...answer.each[0].written);
     own.redraw();
   })]);
 }

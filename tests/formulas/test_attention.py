@@ -192,16 +192,16 @@ GIVEN = [name for name in CACHEABLE if type(CACHEABLE[name]()).locate is Positio
 
 @pytest.mark.parametrize("name", GIVEN)
 def test_queries_and_keys_get_their_own_positions(name: str) -> None:
-    """The last three of nine tokens as queries, all but the first two as keys: what they get among all nine."""
-    scheme, m = CACHEABLE[name](), torch.arange(9)
+    """The last seven of nine tokens as queries, and the first seven as keys: what they get among all nine."""
+    scheme, m, last, first = CACHEABLE[name](), torch.arange(9), slice(2, 9), slice(7)
     q, k = normal32(BATCH, HEADS, 9, D_HEAD), normal32(BATCH, HEADS, 9, D_HEAD, seed=1)
-    some = q[:, :, 6:], k[:, :, 2:], m[6:], m[2:]
-    for found, whole in zip(scheme.rotate(*some), scheme.rotate(q, k, m, m), strict=True):
-        torch.testing.assert_close(found, whole[:, :, -found.shape[2] :], rtol=0, atol=1e-6)
+    some = q[:, :, last], k[:, :, first], m[last], m[first]
+    for found, whole, part in zip(scheme.rotate(*some), scheme.rotate(q, k, m, m), (last, first), strict=True):
+        torch.testing.assert_close(found, whole[:, :, part], rtol=0, atol=1e-6)
     bias, of_all = scheme.bias(some[0], *some[2:]), scheme.bias(q, m, m)
     assert (bias is None) == (of_all is None)
     if bias is not None and of_all is not None:
-        torch.testing.assert_close(bias, of_all[..., 6:, 2:], rtol=0, atol=1e-6)
+        torch.testing.assert_close(bias, of_all[..., last, first], rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", GIVEN)
