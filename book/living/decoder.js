@@ -113,20 +113,15 @@ function gelu(x) {
 /** The first door: adds to the rows of x what the scheme has for their positions.
  *  @type {(x: Numbers, positions: number[], scheme: Scheme, width: number, table?: Float32Array) => void} */
 function embed(x, positions, scheme, width, table) {
-  const add = (row) => positions.forEach((_, t) => {
-    for (let i = 0; i < width; i++) x[t * width + i] += row(t, i);
-  });
-  const alongDirection = (numbers) => add((t, i) => (i % 2 ? -numbers[t] : numbers[t]));
-  if (scheme.name === "linear") {
-    alongDirection(linear(positions));
-  } else if (scheme.name === "normalized") {
-    alongDirection(normalized(positions, Math.max(...positions) + 1)); // a fraction of the sequence seen at once
-  } else if (scheme.name === "sinusoidal") {
-    const rows = sinusoidalTable(positions, width);
-    add((t, i) => rows[t][i]);
-  } else if (scheme.name === "learned") {
-    add((t, i) => table[positions[t] * width + i]);
-  }
+  const along = (numbers) => (t, i) => (i % 2 ? -numbers[t] : numbers[t]);
+  const rows = scheme.name === "sinusoidal" && sinusoidalTable(positions, width);
+  const add = {
+    linear: along(linear(positions)),
+    normalized: along(normalized(positions, positions.at(-1) + 1)), // a fraction of the sequence seen at once
+    sinusoidal: (t, i) => rows[t][i],
+    learned: (t, i) => table[positions[t] * width + i],
+  }[scheme.name];
+  if (add) positions.forEach((_, t) => { for (let i = 0; i < width; i++) x[t * width + i] += add(t, i); });
 }
 
 /** The third door: what it adds to a head's score by the offset from key to query, or null. Shaw's depends on the query, and is
