@@ -1,22 +1,24 @@
 // What a configuration says about the positions in each layer: posenc_course.inspector without its probe, with the same results in
 // the same words. `known` are the package's tables of names, families, classes and findings: data/inspector.
-import { dynamicNtk, frequencies, llama3, positionInterpolation, yarn, yarnAttentionFactor } from "./formulas.js";
+import { frequencies, llama3, positionInterpolation, yarn, yarnAttentionFactor } from "./formulas.js";
 
 const ORIGINAL = "original_max_position_embeddings";
+const UNTRAINED = "its training length isn't written down, so nobody can say which angles it has met";
 const OWN_CODE = "the model brings its own code, which wasn't run";
 /** @typedef {Record<string, any>} Json an object of a configuration, by its keys */
 /** @typedef {[kind: string, factor: number, original: number]} Stretch */
 /** @typedef {{ encoding: string, base: number, rotated: number[], layout: string, frequencies: number[], trained: number[], far: number[],
- *    stretch: Stretch, attentionFactor: number, window: number, rows: number, firstRow: number, sinks: boolean, firstChannel: number, score: number }} Layer */
-/** @typedef {{ layers: number[], count: number, known: Layer, side?: string }} Kind layers that are alike */
+ *    stretch: Stretch, attentionFactor: number, window: number, rows: number, firstRow: number, more: boolean, sinks: boolean, firstChannel: number, score: number }} Layer */
+/** @typedef {{ layers: number[], count: number, known: Layer, side?: string, guessed?: boolean }} Kind layers that are alike */
+/** @typedef {[at: number, kind: string, text: string]} Limit */
 /** @typedef {{ level: string, code: string, text: string, symptom?: string, page?: string, thread?: string }} Finding */
-/** @typedef {{ name: string, layers: number, trained: number, limit: number, kinds: Kind[], findings: Finding[], limits: [at: number, what: string][],
+/** @typedef {{ name: string, layers: number, trained: number, limit: number, kinds: Kind[], findings: Finding[], limits: Limit[],
  *    how: string }} Report */
 
 /** @type {Layer} */
 const NOTHING = {
   encoding: null, base: null, rotated: null, layout: null, frequencies: [], trained: [], far: [],
-  stretch: ["none", 1, null], attentionFactor: 1, window: null, rows: null, firstRow: 0, sinks: null, firstChannel: null, score: null,
+  stretch: ["none", 1, null], attentionFactor: 1, window: null, rows: null, firstRow: 0, more: false, sinks: null, firstChannel: null, score: null,
 };
 
 const isMap = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
@@ -133,6 +135,14 @@ function unreadKeys(config, row, known, path = "") {
   });
 }
 
+/** The keys that look as if they told layers apart, and that aren't read. */
+function unreadLayers(config, row, known) {
+  const inner = Object.entries(config).flatMap(([key, part]) => (isMap(part) ? Object.entries(part).map(([name, value]) => [`${key}.${name}`, value]) : []));
+  const like = new RegExp(known.like_layers);
+  return [...new Map([...Object.entries(config), ...inner])].filter(([, value]) => value !== false && value !== null && (typeof value !== "object" || given(value)))
+    .map(([key]) => key).filter((key) => like.test(key) && !own(known.rules, key) && !own(row.keys ?? {}, key));
+}
+
 function layersOf(config, known) {
   const { layers } = known.names;
   const found = first([config], [...layers, "layers_block_type", "layer_types", "hybrid_override_pattern"].filter((name) => given(own(config, name))));
@@ -149,8 +159,13 @@ const longestOf = (config, known) => first([config], known.names.lengths);
 
 /** What the configuration calls this layer, or null if it doesn't say. */
 function typeOf(config, row, at) {
-  const types = [config.layer_types, config.layers_block_type].find((each) => at < each?.length);
+  const types = [config.layer_types, config.layers_block_type, config.attention_layers].find((each) => at < each?.length);
   if (types) return types[at];
+  const nested = config.attention_types;
+  if (Array.isArray(nested) && nested.every((each) => Array.isArray(each) && each.length === 2)) {
+    const listed = nested.flatMap(([some, times]) => (Array.isArray(some) && Number.isInteger(times) ? Array(Math.max(times, 0)).fill(some).flat() : []));
+    return listed.length ? String(listed[at % listed.length]) : null;
+  }
   if (config.cross_attention_layers?.includes(at)) return "cross_attention";
   if (config.full_attn_idxs) return config.full_attn_idxs.includes(at) ? "full_attention" : "conv";
   if (config.hybrid_override_pattern) return config.hybrid_override_pattern[at] === "*" ? "attention" : "mamba";
@@ -187,16 +202,24 @@ function turnedOff(config, row, at, type) {
     || (row.without ?? []).includes(type) || own(config.rope_parameters ?? {}, type) === null;
 }
 
+/** How many tokens a query sees in this layer, of this type; 0 if there is no limit, and null if nobody can say. */
+function windowOf(config, row, at, type, known) {
+  if (known.names.wide.includes(type) || config.use_sliding_window === false) return 0;
+  const [key, times, more] = row.window ?? [null, 1, 0];
+  let size = key ? config[key] ?? null : first([config], known.names.windows);
+  if (Array.isArray(size) && at < size.length) size = size[at];
+  if (key && !(Number.isInteger(size) && size >= 1)) return null;
+  if (size) return given(config.use_bidirectional_attention) ? null : times * size + more;
+  return row.blind || !isNamed(row) ? null : 0;
+}
+
 /** What a reader of the configuration would expect of this layer; null if it has no attention. */
 function written(config, row, at, known) {
   const type = typeOf(config, row, at);
   if (known.names.no_attention.includes(type)) return null;
-  const wide = known.names.wide.includes(type);
-  const both = config.local_attention; // half of it on each side, and the query's own token
-  const window = wide || config.use_sliding_window === false ? 0 : first([config], known.names.windows) ?? (both ? both + 1 : 0);
   const usual = type === null || [...known.names.wide, ...known.names.narrow, "cross_attention"].includes(type);
-  // Of some classes, nobody could see it, and layers of other kinds may see farther by other means.
-  const plain = { ...NOTHING, window: usual ? window || (row.blind ? null : 0) : null };
+  // Layers of other kinds may see farther by other means.
+  const plain = { ...NOTHING, window: usual ? windowOf(config, row, at, type, known) : null };
   const named = (config.position_embedding_type ?? "").toLowerCase();
   if (named === "nope" || type === "cross_attention" || turnedOff(config, row, at, type)) return { ...plain, encoding: "none" };
   if (config.alibi || named === "alibi") return { ...plain, encoding: "ALiBi" };
@@ -211,18 +234,18 @@ function written(config, row, at, known) {
   const byName = /^(rot|rope)/.test(named);
   if (byName && base === null && !given(parameters)) return { ...plain, encoding: "RoPE" };
   if ((base !== null || given(parameters)) && (byName || encodings.includes("RoPE") || !encodings.length)) {
-    const found = { ...plain, ...rope(config, parameters, base, wide, known) };
+    const found = { ...plain, ...rope(config, parameters, base, known.names.wide.includes(type), known) };
     if (row.last && found.rotated) found.firstChannel = found.rotated[1] - found.rotated[0];
     const layout = config.original_rope === false ? "halves" : row.layout ?? null;
     const interleaved = config.rotary_emb_interleaved;
     return { ...found, layout: interleaved === undefined ? layout : interleaved ? "interleaved" : "halves" };
   }
-  let rows = longestOf(config, known);
+  let rows = row.rows ? config[row.rows] ?? null : longestOf(config, known);
   if (!encodings.length && named === "absolute") return { ...plain, encoding: "learned table", rows };
   const encoding = encodings.length === 1 ? encodings[0] : null;
   if (!["learned table", "sinusoids"].includes(encoding)) return { ...plain, encoding };
-  rows &&= rows + (row.more_rows ?? 0);
-  return { ...plain, encoding, rows, firstRow: row.first_row ?? 0 };
+  rows = row.grows || !rows ? null : rows + (row.more_rows ?? 0);
+  return { ...plain, encoding, rows, firstRow: row.first_row ?? 0, more: row.more ?? false };
 }
 
 /** @param {Json} config @param {Json} parameters @param {number} base @param {boolean} wide @param {any} known @returns {Partial<Layer>} */
@@ -276,7 +299,7 @@ function rope(config, parameters, base, wide, known) {
   if (kind === "linear") now = positionInterpolation(omega, factor || 1);
   else if (kind === "llama3" && length) now = llama3(omega, factor || 1, length, turns);
   else if (kind === "yarn" && length && many) now = yarn(omega, factor || 1, length, { ...turns, truncate: parameters.truncate ?? true });
-  else if (kind === "dynamic" && !plain && length && many) [now, far] = [omega, dynamicNtk(omega, 4 * length, length, factor || 1)];
+  else if (kind === "dynamic" && !plain && length && many) now = omega;
   else if (kind === "longrope" && fits("short_factor") && fits("long_factor")) {
     [now, far] = [divided(parameters.short_factor), length ? divided(parameters.long_factor) : []];
   } else if (kind === "divisors" && fits("divisors")) now = divided(parameters.divisors);
@@ -296,8 +319,14 @@ function yarnFactor(factor, parameters) {
   return one && allDim ? (0.1 * one * Math.log(factor) + 1) / (0.1 * allDim * Math.log(factor) + 1) : yarnAttentionFactor(factor);
 }
 
+/** The parts of a file that describe other layers than those that read text. */
+function partners(whole, raw, known) {
+  const marks = ["model_type", ...known.names.layers, ...known.names.hidden];
+  return Object.keys(whole).filter((key) => isMap(whole[key]) && marks.some((mark) => mark in whole[key]) && textPart(whole[key], known) !== raw);
+}
+
 /** What isn't known, and where the file contradicts itself or leaves something out: [level, code, text]. */
-function* findings(whole, part, row, kinds, known) {
+function* findings(whole, raw, part, row, kinds, length, known) {
   const [total, coded] = [kinds.reduce((sum, { count }) => sum + count, 0), hasOwnCode(whole, part)];
   const name = row.name ?? "its class";
   if (coded) {
@@ -309,7 +338,7 @@ function* findings(whole, part, row, kinds, known) {
     const of = part.model_type ? `model_type ${quoted(part.model_type)}` : "a file without model_type";
     yield ["unknown", "not-known", `nobody here knows the rules of ${of}: its keys are read by their usual names`];
   }
-  const unread = unreadKeys(part, row, known);
+  const unread = [...unreadKeys(part, row, known), ...unreadLayers(part, row, known)];
   const open = unread.filter((key) => coded || !row.reads || (row.also ?? []).includes(key));
   if (open.length) yield ["unknown", "unread", `what looks like positions isn't read here: ${open.join(", ")}`];
   const others = unread.filter((key) => !open.includes(key));
@@ -318,9 +347,12 @@ function* findings(whole, part, row, kinds, known) {
     if (given(own(part, key))) yield [level, "rule", text.replace("{}", String(part[key]))];
   }
   for (const kind of kinds) {
-    const { encoding, base, frequencies: omega } = kind.known;
+    const { encoding, base, frequencies: omega, window, more } = kind.known;
     if (encoding === null) yield ["unknown", "not-known", `the encoding of ${named(kind, total)} isn't known`];
-    else if (encoding === "RoPE" && base === null && !omega.length) yield ["unknown", "base-missing", "no base is written down, and the default isn't known here"];
+    else if (encoding === "RoPE" && base === null && !omega.length) yield ["unknown", "base-missing", "no base is written under a name that is known here"];
+    if (encoding !== null && window === null) yield ["unknown", "not-known", `how far queries see in ${named(kind, total)} isn't known`];
+    if (more) yield ["unknown", "not-known", `something else tells the order of tokens in ${named(kind, total)}, too, and isn't known`];
+    if (omega.length && !length) yield ["unknown", "not-known", UNTRAINED];
   }
   const tops = known.names.bases.filter((key) => part[key]).map((key) => [key, part[key]]);
   const nested = Object.values(part.rope_parameters ?? {}).some(isMap);
@@ -345,14 +377,25 @@ function* findings(whole, part, row, kinds, known) {
   if (rotary.length && !stated && !Object.keys(row.keys ?? {}).some((path) => path.endsWith("theta"))) {
     const several = new Set(rotary.map((kind) => kind.known.base)).size > 1;
     const bases = new Set(rotary.map((kind) => grouped(kind.known.base) + (several ? ` in ${named(kind, total)}` : "")));
-    yield ["note", "base-missing", `no base is written down, and ${name} takes ${[...bases].join(" and ")}`];
+    yield ["note", "base-missing", `no base is written where ${name} reads one, and it takes ${[...bases].join(" and ")}`];
   }
   const encodings = row.encodings ?? [];
   if (encodings.includes("none") && encodings.includes("RoPE") && !kinds.some((kind) => kind.known.encoding === "none")) {
     yield ["unknown", "no-rope", `${name} has layers without RoPE, and the file doesn't say which`];
   }
-  if (tops.length && kinds.length && kinds.every((kind) => kind.known.encoding === "none")) {
+  const saysNone = (part.position_embedding_type ?? "").toLowerCase() === "nope"
+    || Object.entries(row.by_value ?? {}).some(([key, byValue]) => own(byValue, String(part[key]).toLowerCase()) === "none");
+  if (tops.length && kinds.length && kinds.every((kind) => kind.known.encoding === "none") && !saysNone) {
     yield ["note", "no-rope", `the file has a base, but ${name} doesn't rotate in any layer`];
+  }
+  const besides = partners(whole, raw, known);
+  if (besides.length) {
+    yield ["note", "not-known", `only what reads text is described here, and ${besides.join(", ")} may have positions of their own`];
+  }
+  for (const { mrope_section: sections } of parts(part)) {
+    if (Array.isArray(sections) && sections.length) {
+      yield ["note", "not-known", `sections of ${sections.join(", ")} pairs rotate by time, row and column, which are alike in a text`];
+    }
   }
 }
 
@@ -368,7 +411,8 @@ function* ofScaling(each, part, row, coded, factors, known) {
     const synonym = key.startsWith("attn") && reads.includes("attention_factor");
     const contradicted = synonym && !coded && !factors.every((factor) => typeof each[key] === "number" && close(each[key], factor));
     const level = contradicted ? "wrong" : isNamed(row) && allKeys(known).includes(key) ? "note" : "unknown";
-    yield [level, "unread-key", `${key} isn't read for ${kind}${synonym ? "; attention_factor is" : ""}`];
+    const where = level === "unknown" ? "here" : `for ${kind}`;
+    yield [level, "unread-key", `${key} isn't read ${where}${synonym ? "; attention_factor is" : ""}`];
   }
   const [factor, original, most] = [each.factor, each[ORIGINAL], longestOf(part, known)];
   if (kind !== "yarn" || !factor || !most || !original || close(original * factor, most, 0.01)) return;
@@ -383,6 +427,7 @@ function* ofScaling(each, part, row, coded, factors, known) {
 const quoted = (name) => (name.includes("'") && !name.includes('"') ? `"${name}"` : `'${name.replaceAll("'", "\\'")}'`);
 
 function named(kind, number) {
+  if (kind.guessed) return "its layers with attention (if alike)";
   if (kind.side) return `the ${kind.side}'s ${kind.count} layers`;
   if (kind.count === number) return "all layers";
   const some = kind.layers.length ? [...kind.layers.slice(0, 3), ...kind.count > 3 ? ["…"] : []].join(", ") : "";
@@ -391,10 +436,10 @@ function named(kind, number) {
 
 /** The pairs of a rotation against the training length, as `inspector.pairs` has them; `used` are the frequencies of
  *  long texts, and `slowed` is by how much each is slowed.
- *  @param {Pick<Layer, "frequencies" | "trained" | "far">} known @param {number} length */
-export function pairs({ frequencies: now, trained, far }, length) {
+ *  @param {Pick<Layer, "frequencies" | "trained" | "far" | "stretch">} known @param {number} length */
+export function pairs({ frequencies: now, trained, far, stretch: [kind, factor] }, length) {
   const used = far.length ? far : now;
-  const before = trained.length ? trained : used;
+  const before = trained.length && (factor > 1 || kind === "divisors") ? trained : used; // longrope by 1 holds from the start
   const circles = before.map((omega) => (omega * length) / (2 * Math.PI));
   const incomplete = [...circles.keys()].filter((i) => circles[i] < 1);
   const slowed = before.map((omega, i) => omega / used[i]);
@@ -411,28 +456,33 @@ export function pairs({ frequencies: now, trained, far }, length) {
 }
 
 /** What happens as texts grow: lengths in tokens, and what is there.
- *  @param {Json} config @param {Kind[]} kinds @param {number} layers @param {number} trained @param {number} most @returns {[at: number, what: string][]} */
+ *  @param {Json} config @param {Kind[]} kinds @param {number} layers @param {number} trained @param {number} most @returns {Limit[]} */
 function limits(config, kinds, layers, trained, most) {
   const length = trained || most;
   const found = new Map();
-  const add = (at, what) => found.set(`${at} ${what}`, [at, what]);
+  /** @type {(...limit: Limit) => any} */
+  const add = (...limit) => found.set(limit.join(" "), limit);
   const total = Math.max(layers, kinds.reduce((sum, kind) => sum + kind.count, 0));
   for (const kind of kinds) {
     const { known } = kind;
     const where = named(kind, total);
-    if (["learned table", "sinusoids"].includes(known.encoding) && known.rows) add(known.rows - known.firstRow, `the table ends in ${where}: the next position has no row`);
-    if (known.window) add(known.window, `no query of ${where} sees all of a longer text`);
+    if (["learned table", "sinusoids"].includes(known.encoding) && known.rows) add(known.rows - known.firstRow, "end", `the table ends in ${where}: the next position has no row`);
+    if (known.window) add(known.window, "window", `no query of ${where} sees all of a longer text`);
     const far = known.encoding === "T5's bias" && config.relative_attention_max_distance;
-    if (far) add(far, "all larger distances share the last bucket");
-    if (known.encoding === "Inkling's bias" && known.rows && !known.window) add(known.rows, `from this distance on, the bias of ${where} is 0`);
+    if (far) add(far, "bucket", "all larger distances share the last bucket");
+    if (known.encoding === "Inkling's bias" && known.rows && !known.window) add(known.rows, "bucket", `from this distance on, the bias of ${where} is 0`);
     if (known.encoding !== "RoPE" || !known.frequencies.length || (known.window && known.window <= length)) continue;
-    if (known.far.length && known.stretch[2] && known.far.some((speed, i) => !close(speed, known.frequencies[i]))) add(known.stretch[2], "the frequencies switch: cached keys keep the old angles");
-    if (!length || known.stretch[0] === "dynamic") continue; // dynamic: each longer text has frequencies of its own
+    const [name, factor, start] = known.stretch;
+    const switches = known.far.some((speed, i) => !close(speed, known.frequencies[i])) || (name === "dynamic" && factor > 1);
+    if (start && switches) add(start, "switch", "the frequencies switch: cached keys keep the old angles");
+    if (!length || name === "dynamic") continue; // dynamic: each longer text has frequencies of its own
     const { used, firstNew, brakes } = pairs(known, length);
-    if (firstNew) add(firstNew, `the first distance with an angle ${trained ? "that training didn't show" : "that's new if it was trained up to its limit"}, in ${where}`);
-    if (brakes.length) add(Math.ceil((2 * Math.PI) / used[brakes[0]]), `pair ${brakes[0]} completes its first circle in ${where}`);
+    const after = factor > 1 ? " and stretched afterwards" : "";
+    const condition = trained ? "that training didn't show" : `that's new if it was trained up to its limit${after}`;
+    if (firstNew) add(firstNew, "new", `the first distance with an angle ${condition}, in ${where}`);
+    if (brakes.length) add(Math.ceil((2 * Math.PI) / used[brakes[0]]), "circle", `pair ${brakes[0]} completes its first circle in ${where}`);
   }
-  return [...found.values()].sort(([a, one], [b, other]) => a - b || (one < other ? -1 : 1));
+  return [...found.values()].sort(([a, ...one], [b, ...other]) => a - b || (one.join(" ") < other.join(" ") ? -1 : 1));
 }
 
 const ORDER = ["wrong", "unknown", "note"];
@@ -443,29 +493,29 @@ export function inspect(all, known, { name, length } = {}) {
   if (!isMap(all)) throw new Error(`it holds ${Array.isArray(all) ? "a list" : JSON.stringify(all)}: a configuration is a JSON object with keys`);
   const raw = textPart(all, known);
   const part = checked(raw, known);
-  const row = rowOf(raw, all, known);
+  let row = rowOf(raw, all, known);
+  const apart = unreadLayers(part, row, known).length > 0;
+  if (apart) row = { ...row, types: undefined, rotates: undefined };
   const values = reading(part, row, known);
   const count = layersOf(values, known);
   const kinds = new Map();
   const add = (layer, at, side = "") => {
     const key = JSON.stringify([layer, side]);
-    if (!kinds.has(key)) kinds.set(key, { layers: [], count: 0, known: layer, side });
+    if (!kinds.has(key)) kinds.set(key, { layers: [], count: 0, known: layer, side, guessed: apart || !isNamed(row) });
     kinds.get(key).layers.push(at);
     kinds.get(key).count++;
   };
-  const sides = Object.entries(row.sides ?? {});
-  for (const [side, [layers, encoding, rows]] of sides) {
-    for (let at = 0; at < (values[layers] ?? count); at++) add({ ...NOTHING, encoding, rows: values[rows] ?? null, window: row.blind ? null : 0 }, at, side);
-  }
-  for (let at = 0; at < count && !sides.length; at++) {
-    const layer = written(values, row, at, known);
-    if (layer) add(layer, at);
+  for (const [side, of] of Object.entries(row.sides ?? { "": {} })) {
+    for (let at = 0; at < ((side && values[of.layers]) || count); at++) {
+      const layer = written(values, { ...row, ...of }, at, known);
+      if (layer) add(layer, at, side);
+    }
   }
   const made = [...kinds.values()];
-  const found = new Map([...findings(all, part, row, made, known)].map((each) => [each.join("\n"), each]));
+  const [trained, limit] = [length || trainedLength(values, known), longestOf(values, known)];
+  const found = new Map([...findings(all, raw, part, row, made, trained || limit, known)].map((each) => [each.join("\n"), each]));
   const sorted = [...found.values()].map(([level, code, text]) => ({ level, code, text, ...known.catalogue[code] }));
   sorted.sort((a, b) => ORDER.indexOf(a.level) - ORDER.indexOf(b.level));
-  const [trained, limit] = [length || trainedLength(values, known), longestOf(values, known)];
   return {
     name: name || (first([part, all], ["gguf", "_name_or_path", "model_type"]) ?? "this model"), layers: count, trained, limit,
     kinds: made, findings: sorted, limits: limits(values, made, count, trained, limit), how: "as written",
@@ -495,7 +545,7 @@ export function reduced(all, known) {
   inspect(all, known);
   const raw = textPart(all, known);
   const row = rowOf(raw, all, known);
-  const kept = [...unreadKeys(raw, row, known), ...Object.keys(row.keys ?? {}), ...Object.keys(row.says ?? {}), "seq_length", "use_dynamic_ntk"];
+  const kept = [...unreadKeys(raw, row, known), ...unreadLayers(raw, row, known), ...Object.keys(row.keys ?? {}), ...Object.keys(row.says ?? {}), "seq_length", "use_dynamic_ntk"];
   const keep = (map, path) => Object.fromEntries(Object.entries(map).flatMap(([key, value]) => {
     const inner = isMap(value) && kept.some((name) => name.startsWith(`${path}${key}.`));
     if (inner) return [[key, keep(value, `${path}${key}.`)]];
@@ -504,6 +554,7 @@ export function reduced(all, known) {
   const architectures = (Array.isArray(raw.architectures) ? raw.architectures : []).filter((name) => own(known.families, name));
   return {
     ...(raw.model_type ?? all.model_type ? { model_type: raw.model_type ?? all.model_type } : {}), ...keep(raw, ""),
+    ...Object.fromEntries(partners(all, raw, known).map((key) => [key, { model_type: "" }])),
     ...(hasOwnCode(raw, all) ? { auto_map: { "": "" } } : {}), ...(architectures.length ? { architectures } : {}),
   };
 }
@@ -525,16 +576,17 @@ export function headline(report) {
 function verdict({ trained, limit, kinds, limits: at }) {
   const length = trained || limit;
   const rotary = kinds.map(({ known }) => known).filter(({ encoding }) => encoding === "RoPE");
-  const ends = at.filter(([, what]) => what.startsWith("the table ends")).map(([rows]) => rows);
-  if (new Set(ends).size > 1) return `its tables end at ${[...new Set(ends)].sort((a, b) => a - b).map(grouped).join(" and ")} tokens`;
+  const ends = [...new Set(at.filter(([, kind]) => kind === "end").map(([rows]) => rows))];
+  if (ends.length > 1) return `its tables end at ${ends.map(grouped).join(" and ")} tokens`;
   if (ends.length) return `it takes texts of up to ${grouped(ends[0])} tokens, where its table ends`;
   if (!rotary.length) {
     const has = [...new Set(kinds.map(({ known }) => (known.encoding === "none" ? "no encoding" : known.encoding)))].join(" and ");
     return `no layer rotates (${has || "no attention"}), so no length brings a new angle`;
   }
   if (!rotary.every(({ frequencies: omega }) => omega.length)) return "its frequencies don't follow from what is written";
-  if (!length) return "its training length isn't written down, so nobody can say which angles it has met";
-  const condition = trained ? "" : `if it was trained on ${grouped(length)} tokens, its limit, it's `;
+  if (!length) return UNTRAINED;
+  const after = rotary.some(({ stretch: [kind, factor] }) => factor > 1 && kind !== "dynamic") ? " and stretched afterwards," : "";
+  const condition = trained ? "" : `if it was trained on ${grouped(length)} tokens, its limit,${after} it's `;
   const seeing = rotary.filter(({ window }) => !(window && window <= length));
   if (!seeing.length) return `where layers rotate, no query sees farther than ${grouped(Math.max(...rotary.map(({ window }) => window || 0)))} tokens`;
   if (seeing.some(({ stretch: [kind] }) => kind === "dynamic")) return `${condition}safe up to ${grouped(length)} tokens; beyond, frequencies change with the length of the text`;
@@ -543,6 +595,13 @@ function verdict({ trained, limit, kinds, limits: at }) {
   const [{ firstNew, incomplete, count }] = fresh.sort((a, b) => a.firstNew - b.firstNew || a.incomplete.length - b.incomplete.length || a.count - b.count);
   const which = trained ? `that training on ${grouped(length)} tokens didn't` : "that training didn't";
   return `${condition}safe up to ${grouped(firstNew)} tokens; from there on, ${incomplete.length} of ${count} pairs show angles ${which}`;
+}
+
+/** What there is to say of layers without attention; empty if there are none.
+ *  @param {Report} report */
+export function rest({ layers, kinds }) {
+  const number = layers - kinds.reduce((sum, { count }) => sum + count, 0);
+  return number > 0 && !kinds.some(({ guessed, side }) => guessed || side) ? `${number} of ${layers} layers: no attention` : "";
 }
 
 /** Kinds of layers in words: a heading, and lines below it.
@@ -555,7 +614,7 @@ export function described(kind, report) {
   const lines = [`${named(kind, total)}: ${what}` + (door && `, at the ${door}`) + ` [${known.encoding === null ? "not known" : "written"}]`];
   if (known.encoding === "RoPE") lines.push(rotationWords(known), ...pairWords(known, report));
   if (known.rows) lines.push(`${grouped(known.rows)} ${{ "T5's bias": "buckets", "Inkling's bias": "offsets" }[known.encoding] ?? "rows"}` + (known.firstRow ? `, of which the first token gets row ${known.firstRow}` : ""));
-  if (known.window !== null) lines.push(known.window ? `a query sees at most ${grouped(known.window)} tokens, its own included` : "no window");
+  lines.push(known.window ? `a query sees at most ${grouped(known.window)} tokens, its own included` : known.window === null ? "window not known" : "no window");
   if (known.sinks) lines.push("sinks: each head has a score that belongs to no token");
   if (known.score && !close(known.score, 1)) lines.push(`scores are multiplied by ${short(known.score, 4)} in addition to 1/√d`);
   return lines;
@@ -563,7 +622,7 @@ export function described(kind, report) {
 
 /** @param {Layer} known */
 function rotationWords({ base, rotated, firstChannel, layout }) {
-  const words = [base ? `base ${grouped(base)}` : "base not written down"];
+  const words = [base ? `base ${grouped(base)}` : "base not known"];
   const side = { null: "", 0: ", the first" }[firstChannel] ?? `, from channel ${firstChannel}`;
   if (!rotated) words.push("how many channels rotate isn't known");
   else words.push(rotated[0] === rotated[1] ? `all ${rotated[1]} channels` : `${rotated[0]} of ${rotated[1]} channels${side}`);
@@ -574,26 +633,28 @@ function rotationWords({ base, rotated, firstChannel, layout }) {
 /** @param {Layer} known @param {Report} report */
 function pairWords(known, report) {
   const count = known.frequencies.length;
-  if (!count) return ["frequencies not known"];
   const length = report.trained || report.limit;
   const shown = [...known.frequencies.slice(0, 3), ...known.frequencies.slice(3).slice(-1)].map((omega) => short(omega, 4));
   if (count > 3) shown.splice(3, 0, "…");
-  const lines = [`frequencies ${shown.join(", ")}`];
+  const lines = [`frequencies ${shown.join(", ") || "not known"}`];
   const found = pairs(known, length || 1);
-  if (length) {
-    lines.push(`within ${grouped(length)} tokens, its ${report.trained ? "training length" : "limit"}, ${found.incomplete.length} of ${count} pairs complete no rotation`);
+  const [kind, factor, original] = known.stretch;
+  if (length && count) {
+    lines.push(`within ${grouped(length)} tokens, its ${report.trained ? "training length" : "limit"}, ${found.incomplete.length} of ${count} pairs complete no rotation${factor > 1 ? " before stretching" : ""}`);
     const { brakes } = found;
     const range = brakes.length > 1 ? `pairs ${brakes[0]} to ${brakes.at(-1)}, which complete` : `pair ${brakes[0]}, which completes`;
     if (brakes.length) lines.push(`suspects, as in chapters 13 and 18: ${range} between 1/4 and 1/2 of one`);
   }
-  const [kind, factor, original] = known.stretch;
   if (kind !== "none") {
     lines.push(`stretched: ${kind}, by ${short(factor)}` + (original ? ` from ${grouped(original)} tokens` : ""));
-    if (known.trained.length) {
-      const [least, most] = [Math.min(...found.slowed), Math.max(...found.slowed)].map((by) => short(by, 3));
-      if (kind !== "dynamic") lines.push(["longrope", "divisors"].includes(kind)
+    if (known.trained.length && kind !== "dynamic") {
+      const divisors = known.trained.map((omega, i) => omega / found.used[i]);
+      const [least, most] = [Math.min(...divisors), Math.max(...divisors)].map((by) => short(by, 3));
+      lines.push(["longrope", "divisors"].includes(kind)
         ? `each pair has a divisor of its own, from ${least} to ${most}`
         : `${found.kept} pairs as they were, ${count - found.kept - found.divided} between, ${found.divided} divided by ${most}`);
+    }
+    if (known.trained.length && factor > 1) {
       const moved = known.frequencies.filter((speed, i) => !close(speed, known.trained[i])).length;
       const paid = moved ? `pay, too: ${moved} of ${count} pairs have other frequencies` : "keep their frequencies";
       lines.push(`texts within the old length ${paid}`);

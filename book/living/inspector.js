@@ -1,6 +1,6 @@
 // The inspector: which pairs of a model rotate fully in a text of some length, and which reach angles that training didn't show.
 // Readers choose a model or paste its configuration, which is read here and sent nowhere.
-import { described, headline, inspect, inspectModel, pairs, reduced } from "./configuration.js";
+import { described, headline, inspect, inspectModel, pairs, reduced, rest } from "./configuration.js";
 import { clip, counted, escaped, written } from "./draw.js";
 
 const [FROM, TO] = [4, 2 ** 24]; // tokens
@@ -77,7 +77,8 @@ function reportInHtml(report, { model }, own) {
     const [head, ...lines] = described(kind, report).map(escaped);
     return item([`<strong>${head}</strong><ul>`, ...lines.map(item), "</ul>"].join(""));
   });
-  const limits = report.limits.map(([at, what]) => item(escaped(`${tokens(at)}: ${what}`)));
+  if (rest(report)) kinds.push(item(`<strong>${rest(report)}</strong>`));
+  const limits = report.limits.map(([at, , what]) => item(escaped(`${tokens(at)}: ${what}`)));
   const grows = limits.length ? `<p>As texts grow:</p><ul>${limits.join("")}</ul>` : "";
   const source = own.data.inspector.released[model]?.source;
   const from = source ? `Its configuration is ${link(source, "a published one")}. ` : "";

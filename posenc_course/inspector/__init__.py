@@ -21,9 +21,9 @@ from posenc_course.inspector._config import (
     read_config,
     reading,
     row_of,
-    tables,
     text_part,
     trained_length,
+    unread_layers,
 )
 from posenc_course.inspector._findings import LEVELS, Case, Finding, Pairs, catalogue, findings, limits, pairs
 from posenc_course.inspector._layers import Kind, Knowledge, alike, done, of_table, written
@@ -63,20 +63,25 @@ def inspect(config: Mapping[str, Any], *, name: str = "", length: int | None = N
     stated = checked(part)
     row = row_of(part, whole)
     library, found, unprobed = _by_class(part, whole, run)
+    if unread_layers(part, row) and not library:
+        row = {key: value for key, value in row.items() if key not in ("types", "rotates")}
     values = _values(stated, row, library)
     number = number_of_layers(values)
     kinds: dict[tuple[Knowledge, Knowledge | None, str], list[int]] = {}
-    for side, at, expected in _layers(values, row, number):
-        does = done(found, at, expected, side) if found else None
-        if does or not found:  # otherwise, it's a layer without attention
-            both = next((kind for kind in kinds if alike(kind, (expected, does, side))), (expected, does, side))
-            kinds.setdefault(both, []).append(at)
-    made = tuple(Kind(tuple(layers), len(layers), *both) for both, layers in kinds.items())
+    for side, at, expected in _layers(values, row, number, found):
+        if found and not found.layer(side, at):
+            continue  # a layer without attention
+        does = done(found, side, at, expected or Knowledge()) if found else None
+        if expected or (does and does.encoding):
+            this = expected or Knowledge(), does, side
+            kinds.setdefault(next((kind for kind in kinds if alike(kind, this)), this), []).append(at)
+    guessed = not found and bool(unread_layers(part, row) or not (library or "name" in row))
+    made = tuple(Kind(tuple(layers), len(layers), *both, guessed) for both, layers in kinds.items())
     refused = unprobed if "refuses it" in unprobed else ""
-    case = Case(whole, stated, row, made, library, found, refused)
-    given = {(each.level, each.code, each.text): each for each in findings(case)}
     lengths = reading(stated, row)  # a class's default says nothing of what this model was trained on
     trained, most = length or trained_length(lengths), longest(lengths)
+    case = Case(whole, part, stated, row, made, library, found, trained or most, refused)
+    given = {(each.level, each.code, each.text): each for each in findings(case)}
     return Report(
         name or first([part, whole], "gguf", "_name_or_path", "model_type") or "this model",
         found.name if found else "",
@@ -100,16 +105,16 @@ def _values(part: Mapping[str, Any], row: Mapping[str, Any], library: Library | 
     return reading(part, row)
 
 
-def _layers(values: Mapping[str, Any], row: Mapping[str, Any], number: int) -> Iterator[tuple[str, int, Knowledge]]:
-    """The layers with attention: their side, if two sides differ, their number, and what is written of them."""
-    for side, (layers, encoding, rows) in row.get("sides", {}).items():
-        yield from (
-            (side, at, Knowledge(encoding, rows=values.get(rows), window=None if row.get("blind") else 0))
-            for at in range(values.get(layers, number))
-        )
-    if not row.get("sides"):
-        expected = ((at, written(values, row, at)) for at in range(number))
-        yield from (("", at, each) for at, each in expected if each)
+def _layers(
+    values: Mapping[str, Any], row: Mapping[str, Any], number: int, found: Probe | None
+) -> Iterator[tuple[str, int, Knowledge | None]]:
+    """The layers: their side, if there are two, their number, and what is written of them; None if they have no attention."""
+    counts = found.numbers() if found else {}
+    sides: Mapping[str, Any] = row.get("sides", {}) if "" not in counts else {}
+    for side in dict.fromkeys([*sides, *counts]) or ("",):
+        rules = {**row, **sides.get(side, {})}
+        count = (counts.get(side) or values.get(rules.get("layers", "")) if side else None) or number
+        yield from ((side, at, written(values, rules, at)) for at in range(count))
 
 
 def _by_class(part: Mapping[str, Any], whole: Mapping[str, Any], run: bool) -> tuple[Library | None, Probe | None, str]:
@@ -123,13 +128,9 @@ def _by_class(part: Mapping[str, Any], whole: Mapping[str, Any], run: bool) -> t
         if has_own_code(whole, part):
             raise NotProbed("the model brings its own code, which wasn't run")
         library = read_by_library(part, whole)
-        if part.get("model_type") in tables()["unseen"]:
-            raise NotProbed("its class rotates by functions of its own, which the probe can't follow")
-        found = probe(library, part)
+        return library, probe(library, part), ""
     except NotProbed as error:
         return library, None, str(error)
-    unseen = found.unseen(number_of_layers(reading(part, {}, library.values)))
-    return library, None if unseen else found, unseen
 
 
 def inspect_model(name: str) -> Report:

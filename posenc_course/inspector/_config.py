@@ -179,7 +179,11 @@ def _read_gguf(path: Path) -> dict[str, Any]:
         "rope_scaling": scaling if scaling.get("rope_type", "none") != "none" else None,
     }
     config |= {ours: get(theirs) for theirs, ours in words["top"].items() if get(theirs)}
-    read = {*words["top"], *(f"rope.scaling.{key}" for key in words["scaling"])}
+    if multiplier := get("rope.scaling.yarn_log_multiplier"):  # as in the configuration that it was converted from
+        scaling |= dict.fromkeys(("mscale", "mscale_all_dim"), 10 * multiplier)
+        config["qk_rope_head_dim"] = config.pop("rotary_dim", 0)
+        config["qk_nope_head_dim"] = config["head_dim"] - config["qk_rope_head_dim"]
+    read = {*words["top"], "rope.scaling.yarn_log_multiplier", *(f"rope.scaling.{key}" for key in words["scaling"])}
     rest = {key.removeprefix(f"{name}."): value for key, value in values.items() if key.startswith(f"{name}.")}
     return {key: value for key, value in (rest | config).items() if value and key not in read}
 
@@ -233,8 +237,10 @@ def reading(config: Mapping[str, Any], row: Mapping[str, Any], library: Mapping[
             values.setdefault(ours, value)
     unread = {key for key in tables()["by_class"] if key not in row.get("reads", [key])}
     given = {key: value for key, value in values.items() if library or key not in unread}
-    defaults = {} if library else row.get("defaults", {})
-    nested = any(isinstance(part, Mapping) for part in (given.get("rope_parameters") or {}).values())
+    # A class that the library has knows its defaults, but not those of a rule that is written into its code.
+    defaults = {key: value for key, value in row.get("defaults", {}).items() if not library or key in names("bases")}
+    parameters = given.get("rope_parameters") or {}
+    nested = any(isinstance(part, Mapping) for part in parameters.values()) or (library and "rope_theta" in parameters)
     for group in ("layers", "heads", "hidden", "bases", "local_bases", "shares", "windows"):
         if any(name in given for name in names(group)) or (nested and group in ("bases", "local_bases", "shares")):
             defaults = {key: value for key, value in defaults.items() if key not in names(group)}
@@ -254,6 +260,14 @@ def unread_keys(config: Mapping[str, Any], row: Mapping[str, Any], path: str = "
         if like.search(key) and not unlike.search(key) and not off and name not in reads and name not in row.get("keys", {}):
             found.append(name)
     return found
+
+
+def unread_layers(config: Mapping[str, Any], row: Mapping[str, Any]) -> list[str]:
+    """The keys that look as if they told layers apart, and that aren't read."""
+    inner = {f"{key}.{name}": part[name] for key, part in config.items() if isinstance(part, Mapping) for name in part}
+    like = re.compile(tables()["like_layers"])
+    given = {key: value for key, value in {**config, **inner}.items() if value not in (None, False, [], {})}
+    return [key for key in given if like.search(key) and key not in rules() and key not in row.get("keys", {})]
 
 
 def number_of_layers(config: Mapping[str, Any]) -> int:
@@ -297,10 +311,14 @@ def rope_parts(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def type_of(config: Mapping[str, Any], row: Mapping[str, Any], at: int) -> str | None:
     """What the configuration calls layer `at`, or None if it doesn't say."""
-    for name in ("layer_types", "layers_block_type"):
+    for name in ("layer_types", "layers_block_type", "attention_layers"):
         types = config.get(name, ())
         if at < len(types):
             return str(types[at])
+    nested = config.get("attention_types")
+    if isinstance(nested, list) and all(isinstance(each, list) and len(each) == 2 for each in nested):
+        listed = [name for some, times in nested if isinstance(some, list) and type(times) is int for name in times * some]
+        return str(listed[at % len(listed)]) if listed else None
     if at in config.get("cross_attention_layers", ()):
         return "cross_attention"
     if "full_attn_idxs" in config:
@@ -330,12 +348,18 @@ def turned_off(config: Mapping[str, Any], row: Mapping[str, Any], at: int, kind:
     return zero or kind in row.get("without", ()) or config.get("rope_parameters", {}).get(kind, ...) is None
 
 
-def window_of(config: Mapping[str, Any], kind: str | None) -> int:
-    """How many tokens a query sees in layers of this type; 0 if there is no limit."""
+def window_of(config: Mapping[str, Any], row: Mapping[str, Any], at: int, kind: str | None) -> int | None:
+    """How many tokens a query sees in layer `at`, of this type; 0 if there is no limit, and None if nobody can say."""
     if kind in names("wide") or config.get("use_sliding_window") is False:
         return 0
-    both_sides = config.get("local_attention")  # half of it on each side, and the query's own token
-    return first([config], *names("windows")) or (both_sides + 1 if both_sides else 0)
+    key, times, more = row.get("window", (None, 1, 0))
+    size = config.get(key) if key else first([config], *names("windows"))
+    size = size[at] if isinstance(size, list) and at < len(size) else size
+    if key and (type(size) is not int or size < 1):
+        return None
+    if size and config.get("use_bidirectional_attention"):
+        return None
+    return times * size + more if size else None if row.get("blind") or "name" not in row else 0
 
 
 def rope_settings(config: Mapping[str, Any], at: int, kind: str | None) -> Settings | None:

@@ -5,10 +5,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from posenc_course.inspector._config import has_own_code, longest, names, rope_parts, tables, type_of_rope, unread_keys
+from posenc_course.inspector._config import (
+    has_own_code,
+    longest,
+    names,
+    rope_parts,
+    tables,
+    text_part,
+    type_of_rope,
+    unread_keys,
+    unread_layers,
+)
 from posenc_course.inspector._layers import Kind, Knowledge, alike
 from posenc_course.inspector._probe import Library, Probe
 
+UNTRAINED = "its training length isn't written down, so nobody can say which angles it has met"
 LEVELS = ("wrong", "unknown", "note")
 Level = Literal["wrong", "unknown", "note"]
 # What a value of position_embedding_type names; "absolute" stands in many files whose models rotate.
@@ -44,14 +55,18 @@ def _found(level: Level, code: str, text: str) -> Finding:
 
 @dataclass(frozen=True)
 class Case:
-    """What there is to judge by: the file, its part about text, what is known of its type, and what its class did."""
+    """What there is to judge by: the file, its part about text as it is and checked, what is known of its type, what its class
+    did, and the length of its training, or else its limit.
+    """
 
     whole: Mapping[str, Any]
+    given: Mapping[str, Any]
     part: Mapping[str, Any]
     row: Mapping[str, Any]
     kinds: Sequence[Kind]
     library: Library | None
     found: Probe | None
+    length: int | None
     refused: str = ""
 
     @property
@@ -64,6 +79,7 @@ def findings(case: Case) -> Iterator[Finding]:
     """What is wrong, what isn't known, and what a reader is likely to build differently."""
     yield from _not_known(case)
     yield from _in_the_file(case)
+    yield from _beside(case)
     if case.refused:
         level: Level = "unknown" if has_own_code(case.whole, case.part) else "wrong"
         yield _found(level, "refused", case.refused)
@@ -84,7 +100,7 @@ def _not_known(case: Case) -> Iterator[Finding]:
     elif not ("name" in row or case.library):
         text = f"nobody here knows the rules of model_type {kind!r}: its keys are read by their usual names"
         yield _found("unknown", "not-known", text.replace("model_type None", "a file without model_type"))
-    unread = unread_keys(part, row)
+    unread = unread_keys(part, row) + ([] if case.library else unread_layers(part, row))
     if case.found and case.library:  # what the class reads, it has done
         unread = [key for key in unread if key in case.library.unread or key not in part]
     own = has_own_code(whole, part) or not (case.library or "reads" in row)
@@ -102,7 +118,35 @@ def _not_known(case: Case) -> Iterator[Finding]:
         if each.known.encoding is None:
             yield _found("unknown", "not-known", f"the encoding of {which(each, total)} isn't known")
         elif each.known.encoding == "RoPE" and each.known.base is None and not each.known.frequencies:
-            yield _found("unknown", "base-missing", "no base is written down, and the default isn't known here")
+            yield _found("unknown", "base-missing", "no base is written under a name that is known here")
+        if each.known.encoding and each.known.window is None:
+            yield _found("unknown", "not-known", f"how far queries see in {which(each, total)} isn't known")
+        if each.known.more:
+            text = f"something else tells the order of tokens in {which(each, total)}, too, and isn't known"
+            yield _found("unknown", "not-known", text)
+        if each.known.frequencies and not case.length:
+            yield _found("unknown", "not-known", UNTRAINED)
+
+
+def _beside(case: Case) -> Iterator[Finding]:
+    """What there is beside the layers that are described."""
+    kinds = {"model_type", *names("layers"), *names("hidden")}
+    others = [key for key, value in case.whole.items() if isinstance(value, Mapping) and kinds & value.keys()]
+    others = [key for key in others if text_part(case.whole[key]) is not case.given]
+    if others:
+        text = f"only what reads text is described here, and {', '.join(others)} may have positions of their own"
+        yield _found("note", "not-known", text)
+    for rope in rope_parts(case.part):
+        sections = rope.get("mrope_section")
+        if isinstance(sections, list) and sections:
+            text = (
+                f"sections of {', '.join(map(str, sections))} pairs rotate by time, row and column, which are alike in a text"
+            )
+            yield _found("note", "not-known", text)
+    for kind in case.kinds:
+        table = case.found.tables.get(kind.side) if case.found else None
+        if table and kind.known.encoding not in ("learned table", "sinusoids"):
+            yield _found("note", "not-known", "a table of positions is added to the input, too")
 
 
 def _in_the_file(case: Case) -> Iterator[Finding]:
@@ -127,12 +171,21 @@ def _in_the_file(case: Case) -> Iterator[Finding]:
     stated = tops or any(rope.get("rope_theta") for rope in rope_parts(part)) or part.get("layer_rope_theta")
     if rotary and not stated and not any(path.endswith("theta") for path in case.row.get("keys", {})):
         bases = {f"{kind.known.base:,.0f}" + _where(kind, rotary, kinds): None for kind in rotary}
-        yield _found("note", "base-missing", f"no base is written down, and {case.name} takes {' and '.join(bases)}")
+        yield _found(
+            "note", "base-missing", f"no base is written where {case.name} reads one, and it takes {' and '.join(bases)}"
+        )
     encodings = case.row.get("encodings", [])
     if "none" in encodings and "RoPE" in encodings and not case.found and not any(k.known.encoding == "none" for k in kinds):
         yield _found("unknown", "no-rope", f"{case.name} has layers without RoPE, and the file doesn't say which")
-    if tops and kinds and all(kind.known.encoding == "none" for kind in kinds):
+    if tops and kinds and all(kind.known.encoding == "none" for kind in kinds) and not _says_none(case):
         yield _found("note", "no-rope", f"the file has a base, but {case.name} doesn't rotate in any layer")
+
+
+def _says_none(case: Case) -> bool:
+    """Whether the file itself says that nothing rotates."""
+    chosen = ((by_value, str(case.part.get(key)).lower()) for key, by_value in case.row.get("by_value", {}).items())
+    named = str(case.part.get("position_embedding_type", "")).lower()
+    return named == "nope" or any(by_value.get(value) == "none" for by_value, value in chosen)
 
 
 def _where(kind: Kind, rotary: Sequence[Kind], kinds: Sequence[Kind]) -> str:
@@ -156,7 +209,8 @@ def _of_scaling(case: Case, rope: Mapping[str, Any]) -> Iterator[Finding]:
             level = "wrong"
         else:
             level = "note" if case.library or ("name" in case.row and key in _all_keys()) else "unknown"
-        yield _found(level, "unread-key", f"{key} isn't read for {kind}{'; attention_factor is' if synonym else ''}")
+        where = "here" if level == "unknown" else f"for {kind}"
+        yield _found(level, "unread-key", f"{key} isn't read {where}{'; attention_factor is' if synonym else ''}")
     if kind == "yarn":
         yield from _of_lengths(rope.get("factor"), rope.get("original_max_position_embeddings"), longest(case.part))
 
@@ -186,6 +240,8 @@ def _of_lengths(factor: float | None, original: int | None, most: int | None) ->
 
 
 def which(kind: Kind, number: int) -> str:
+    if kind.guessed:
+        return "its layers with attention (if alike)"
     if kind.side:
         return f"the {kind.side}'s {kind.count} layers"
     if kind.count == number:
@@ -211,7 +267,7 @@ def _differences(case: Case) -> Iterator[Finding]:
         has = " and ".join(dict.fromkeys(f"{known.encoding}".replace("none", "no encoding") for known in did))
         yield _found("wrong", "encoding", f"the file says {named or 'alibi'}, but {name} doesn't read that and has {has}")
     for kind in case.kinds:
-        if rotary and kind.done and (kind.written.encoding, kind.done.encoding) == ("RoPE", "none"):
+        if not _says_none(case) and rotary and kind.done and (kind.written.encoding, kind.done.encoding) == ("RoPE", "none"):
             yield _found("note", "no-rope", f"the file has a base, but {name} doesn't rotate in {which(kind, total)}")
     if rotary:
         yield from _of_base(case, rotary, where)
@@ -270,7 +326,7 @@ def _of_stretch(written: Knowledge, done: Knowledge, where: str, case: Case) -> 
         if alike(now, written.trained):
             text = f"the scaling ({kind}, by {factor:g}) isn't used: {case.name} rotates without it"
         yield _found("wrong", "scaling", f"{text} in {where}")
-    if written.far and not alike(written.far, done.far) and alike(done.far, now):
+    if kind in ("dynamic", "longrope") and factor > 1 and written.stretch[2] and done.stretch[0] == "none":
         text = f"beyond {written.stretch[2]:,} tokens, the frequencies should change, but {case.name} keeps them in {where}"
         yield _found("note", "scaling", text)
     if not math.isclose(written.attention_factor, done.attention_factor, rel_tol=1e-4):
@@ -310,7 +366,9 @@ def pairs(knowledge: Knowledge, length: int) -> Pairs:
     if not isinstance(length, int) or length < 1:
         raise ValueError(f"length must be a whole number >= 1, got {length!r}: give the training length in tokens")
     now = knowledge.far or knowledge.frequencies
-    trained = knowledge.trained or now
+    kind, factor, _ = knowledge.stretch
+    trained = knowledge.trained if factor > 1 or kind == "divisors" else now  # longrope by 1 holds from the start
+    trained = trained or now
     circles = [omega * length / (2 * math.pi) for omega in trained]
     incomplete = tuple(i for i, part in enumerate(circles) if part < 1)
     slowed = [before / after if after else 1.0 for before, after in zip(trained, now, strict=True)]
@@ -324,33 +382,43 @@ def pairs(knowledge: Knowledge, length: int) -> Pairs:
     )
 
 
+class Limit(NamedTuple):
+    """A length in tokens, and what is there: an "end" of a table, a "window", the last "bucket", frequencies that "switch", a
+    "new" angle, or a "circle".
+    """
+
+    at: int
+    kind: str
+    text: str
+
+
 def limits(
     config: Mapping[str, Any], kinds: Sequence[Kind], layers: int, trained: int | None, most: int | None
-) -> Iterator[tuple[int, str]]:
-    """What happens as texts grow: lengths in tokens, and what is there."""
+) -> Iterator[Limit]:
+    """What happens as texts grow."""
     length = trained or most
     total = max(layers, sum(kind.count for kind in kinds))
     for kind in kinds:
         known, where = kind.known, which(kind, total)
         if known.encoding in ("learned table", "sinusoids") and known.rows:
-            yield known.rows - known.first_row, f"the table ends in {where}: the next position has no row"
+            yield Limit(known.rows - known.first_row, "end", f"the table ends in {where}: the next position has no row")
         if known.window:
-            yield known.window, f"no query of {where} sees all of a longer text"
+            yield Limit(known.window, "window", f"no query of {where} sees all of a longer text")
         if known.encoding == "T5's bias" and config.get("relative_attention_max_distance"):
-            yield config["relative_attention_max_distance"], "all larger distances share the last bucket"
+            yield Limit(config["relative_attention_max_distance"], "bucket", "all larger distances share the last bucket")
         if known.encoding == "Inkling's bias" and known.rows and not known.window:
-            yield known.rows, f"from this distance on, the bias of {where} is 0"
+            yield Limit(known.rows, "bucket", f"from this distance on, the bias of {where} is 0")
         if known.encoding != "RoPE" or not known.frequencies or 0 < (known.window or 0) <= (length or 0):
             continue
-        if known.far and known.stretch[2] and not alike(known.far, known.frequencies):
-            yield known.stretch[2], "the frequencies switch: cached keys keep the old angles"
-        if known.stretch[0] == "dynamic":
-            continue  # each text longer than that has frequencies of its own
-        if length:
+        name, factor, start = known.stretch
+        if start and ((known.far and not alike(known.far, known.frequencies)) or (name == "dynamic" and factor > 1)):
+            yield Limit(start, "switch", "the frequencies switch: cached keys keep the old angles")
+        if length and name != "dynamic":  # each longer text has frequencies of its own
             found = pairs(known, length)
             if found.first_new:
-                condition = "that training didn't show" if trained else "that's new if it was trained up to its limit"
-                yield found.first_new, f"the first distance with an angle {condition}, in {where}"
+                after = " and stretched afterwards" if factor > 1 else ""
+                condition = "that training didn't show" if trained else f"that's new if it was trained up to its limit{after}"
+                yield Limit(found.first_new, "new", f"the first distance with an angle {condition}, in {where}")
             if found.brakes:
                 back = math.ceil(2 * math.pi / (known.far or known.frequencies)[found.brakes[0]])
-                yield back, f"pair {found.brakes[0]} completes its first circle in {where}"
+                yield Limit(back, "circle", f"pair {found.brakes[0]} completes its first circle in {where}")

@@ -15,7 +15,7 @@ from posenc_course.inspector._config import (
     type_of,
     window_of,
 )
-from posenc_course.inspector._probe import Probe
+from posenc_course.inspector._probe import TOKENS, WINDOW, Done, Probe, Rotation
 from posenc_course.models import LayerKind, Scaling, Settings
 from posenc_course.sinusoidal import frequencies
 
@@ -30,14 +30,16 @@ class Knowledge:
         rotated: how many channels of a query and a key rotate, and how many there are.
         first_channel: the first channel that rotates.
         layout: "interleaved" or "halves", as in `models.LayerKind`.
+        backwards: whether a larger position rotates the other way than in most models.
         frequencies: in radians per token, one for each pair that rotates, as the layer uses them in a short text.
         trained: the same without the stretching.
-        far: the frequencies beyond the length at which they switch.
+        far: the frequencies beyond the length at which they switch, once; empty if they change with each length.
         stretch: the kind of stretching, its factor, and the length that it starts from; "none" without one.
         attention_factor: multiplies both query and key.
         window: how many tokens a query can see, itself included; 0 if there is no limit.
         rows: of a table, or the buckets of T5's bias, or the offsets of Inkling's.
         first_row: the row of a table that the first token gets.
+        more: whether something that isn't known tells the order of tokens, too.
         sinks: whether heads have a learned score that belongs to no token.
         score: what scores are multiplied by beside 1/√d.
     """
@@ -47,6 +49,7 @@ class Knowledge:
     rotated: tuple[int, int] | None = None
     first_channel: int | None = None
     layout: str | None = None
+    backwards: bool = False
     frequencies: tuple[float, ...] = ()
     trained: tuple[float, ...] = ()
     far: tuple[float, ...] = ()
@@ -55,6 +58,7 @@ class Knowledge:
     window: int | None = None
     rows: int | None = None
     first_row: int = 0
+    more: bool = False
     sinks: bool | None = None
     score: float | None = None
 
@@ -63,7 +67,8 @@ class Knowledge:
 class Kind:
     """Layers that are alike: what the configuration says of them, and what the class does, if it was run.
 
-    `layers` are their numbers, or empty if only their `count` is known; `side` is "encoder" or "decoder" if the two differ.
+    `layers` are their numbers, or empty if only their `count` is known; `side` is "encoder" or "decoder" if a model has both;
+    `guessed` is whether there may be layers of other kinds.
     """
 
     layers: tuple[int, ...]
@@ -71,11 +76,12 @@ class Kind:
     written: Knowledge
     done: Knowledge | None
     side: str = ""
+    guessed: bool = False
 
     @property
     def evidence(self) -> str:
         """How this is known: "done" by the class, "written" in the file by the rules of its type, or "not known"."""
-        return "done" if self.done else "written" if self.written.encoding else "not known"
+        return "not known" if self.known.encoding is None else "done" if self.done else "written"
 
     @property
     def known(self) -> Knowledge:
@@ -85,7 +91,7 @@ class Kind:
 
 def _of_settings(encoding: str, settings: Settings, **rest: Any) -> Knowledge:
     scaling = settings.scaling or Scaling("none")
-    switches = scaling.original_length if scaling.kind in ("dynamic", "longrope") else None
+    switches = scaling.original_length if scaling.kind == "longrope" else None
     now, trained, far = list[float](), list[float](), list[float]()
     try:
         now = settings.frequencies().tolist()
@@ -120,10 +126,10 @@ def written(config: Mapping[str, Any], row: Mapping[str, Any], at: int) -> Knowl
     if kind in names("no_attention"):
         return None
     usual = kind is None or kind in (*names("wide"), *names("narrow"), "cross_attention")
-    # Of some classes, nobody could see it, and layers of other kinds may see farther by other means.
-    window = (window_of(config, kind) or (None if row.get("blind") else 0)) if usual else None
+    # Layers of other kinds may see farther by other means.
+    window = window_of(config, row, at, kind) if usual else None
     named = config.get("position_embedding_type", "").lower()
-    rows = longest(config)
+    rows = config.get(row["rows"]) if "rows" in row else longest(config)
     if named == "nope" or kind == "cross_attention" or turned_off(config, row, at, kind):
         return Knowledge("none", window=window)
     if config.get("alibi") or named == "alibi":
@@ -150,62 +156,72 @@ def written(config: Mapping[str, Any], row: Mapping[str, Any], at: int) -> Knowl
         return Knowledge("learned table", rows=rows, window=window)
     encoding = encodings[0] if len(encodings) == 1 else None
     if encoding in ("learned table", "sinusoids"):
-        rows = rows and rows + row.get("more_rows", 0)
-        return Knowledge(encoding, rows=rows, first_row=row.get("first_row", 0), window=window)
+        rows = None if row.get("grows") or not rows else rows + row.get("more_rows", 0)
+        more = row.get("more", False)
+        return Knowledge(encoding, rows=rows, first_row=row.get("first_row", 0), more=more, window=window)
     return Knowledge(encoding, window=window)
 
 
-def done(found: Probe, at: int, written: Knowledge, side: str = "") -> Knowledge | None:
-    """What layer `at` did, in the words of what is written; None if it has no attention."""
-    whole = by_parts(found, side)
-    if not any(each.width or each.rotation for each in found.layers.values()):
-        return whole
-    did = found.layers.get(at) or (found.layers.get(-1) if max(found.layers) < 0 else None)  # some share one layer
-    if did is None or not (did.width or did.rotation):
+def done(found: Probe, side: str, at: int, written: Knowledge) -> Knowledge | None:
+    """What layer `at` did, in the words of what is written; None if the run says nothing of its encoding."""
+    did = found.layer(side, at)
+    if did is None or not did.ran:
         return None
-    size = getattr(found.config, "attention_chunk_size", None) or getattr(found.config, "sliding_window", None)
-    window = 0
-    if did.windowed and size:
-        window = 2 * (size + did.excess) - 1 if did.two_sided else size + did.excess
-    score = None if did.score is None else round(did.score, 6)
-    # Not all classes let anybody see what reaches their softmax.
-    rest: dict[str, Any] = {"window": window, "sinks": did.sinks, "score": score} if did.width else {"window": written.window}
+    rest: dict[str, Any] = {"window": _window_of(found, did, at), "sinks": did.sinks}
+    rest["score"] = None if did.score is None else round(did.score, 6)
+    table = found.tables.get(side)
     if did.offsets:
-        return Knowledge("Inkling's bias", rows=window or did.offsets, **rest)
-    if did.rotation is None:
-        return replace(whole or Knowledge("none"), **rest)
-    channels, omega = did.rotation.channels, did.rotation.frequencies
+        return Knowledge("Inkling's bias", rows=rest["window"] or did.offsets, **rest)
+    if did.rotation:
+        return _of_rotation(did, did.rotation, written, rest)
+    if did.ordered and (found.alibi or found.buckets):
+        return Knowledge("ALiBi", **rest) if found.alibi else Knowledge("T5's bias", rows=found.buckets, **rest)
+    if did.ordered is False and found.added.get(side) is False:
+        return Knowledge("none", **rest)
+    if did.ordered is not None and table:
+        encoding = "sinusoids" if table.sinusoids else "learned table"
+        return Knowledge(encoding, rows=table.rows, first_row=table.first, more=did.ordered, **rest)
+    # What is written may hold where the run says nothing against it.
+    inside = written.encoding not in ("none", "learned table", "sinusoids")
+    return None if did.ordered is None or did.ordered == inside else Knowledge(**rest)
+
+
+def _of_rotation(did: Done, rotation: Rotation, written: Knowledge, rest: dict[str, Any]) -> Knowledge:
+    channels, omega = rotation.channels, rotation.frequencies
     base = written.base if alike(omega, written.frequencies) else base_of(omega)
     trained = written.trained
     if len(trained) != len(omega):
         trained = tuple(frequencies(2 * len(omega), base).tolist()) if base else ()
-    width = did.width or (written.rotated or (0, len(channels)))[1]
+    far = did.far.frequencies if did.far and not alike(did.far.frequencies, omega) else ()
     return Knowledge(
         "RoPE",
         base,
-        (len(channels), width),
+        (len(channels), did.width or (written.rotated or (0, len(channels)))[1]),
         channels[0],
-        "interleaved" if did.rotation.interleaved else "halves",
+        "interleaved" if rotation.interleaved else "halves",
+        rotation.backwards,
         omega,
         trained,
-        did.far.frequencies if did.far else (),
-        ("none", 1.0, None) if alike(omega, trained) and not did.far else written.stretch,
-        round(did.rotation.factor, 6),
+        () if written.stretch[0] == "dynamic" else far,
+        ("none", 1.0, None) if alike(omega, trained) and not far else written.stretch,
+        round(rotation.factor, 6),
         **rest,
     )
 
 
-def by_parts(found: Probe, side: str = "") -> Knowledge | None:
-    """The encodings that aren't rotations, from the parts of the class."""
-    if found.alibi:
-        return Knowledge("ALiBi")
-    if found.buckets:
-        return Knowledge("T5's bias", rows=found.buckets)
-    tables = [table for name, table in found.tables.items() if side in name.split(".")] or [*found.tables.values()]
-    if tables:
-        table = min(tables, key=lambda table: table.rows)
-        return Knowledge("sinusoids" if table.sinusoids else "learned table", rows=table.rows, first_row=table.first)
-    return None
+def _window_of(found: Probe, did: Done, at: int) -> int | None:
+    """How many tokens a query sees, in the size that was asked for: of it, or of half of it, on each side; None if unknown."""
+    if did.reach is None:
+        return None
+    if max(did.reach) == TOKENS - 1:
+        return None if found.unseen_windows else 0
+    asked = {size[at] if isinstance(size, list) else size for size in found.windows.values()}
+    if len(asked) != 1:
+        return None
+    (size,) = asked
+    half = max(did.reach) <= WINDOW // 2
+    whole, small = (size // 2, WINDOW // 2) if half else (size, WINDOW)
+    return 1 + sum(whole + seen - small for seen in did.reach if seen)
 
 
 def base_of(omega: Sequence[float]) -> float | None:

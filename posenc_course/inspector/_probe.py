@@ -1,5 +1,9 @@
 """Build the class that a configuration names with a few channels and random weights, and record what each layer does.
 
+What is claimed was measured. Every attention layer gets random vectors: which of them reach a query's output shows its window,
+and whether it changes when two of them change places shows if the layer itself tells their order. One word throughout shows if
+something is added to the words, and with a table set to 0, if it's that table.
+
 Only names of transformers are used that its models share: a function called `apply_rot…` rotates queries and keys, and
 `eager_attention_forward` computes the attention. Layers, heads' widths and lengths stay as the configuration says.
 """
@@ -14,41 +18,44 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import torch
 from torch import Tensor, nn
 
 from posenc_course.conventions import read_table
+from posenc_course.inspector._config import names
 
-TOKENS, WINDOW = 12, 5
+TOKENS, WINDOW = 12, 4
+QUERIES = (0, WINDOW - 1, TOKENS - 1)  # some see a chunk that ends with them
 MOST_BYTES = 2**31
+MOST_ROWS = 2**12
+WINDOWS = (
+    "sliding_window",
+    "attention_chunk_size",
+    "local_attention",
+    "window_size",
+    "attention_window",
+    "attention_window_size",
+)
+# Other keys by which a class may hide tokens; nobody can see it in a text of a few tokens.
+OTHER_WINDOWS = re.compile(r"(?!max_|use_|num_|\w*pattern)(\w*window|block_size|\w*local_)")
 # What a configuration may call its widths and numbers; each class takes those that it has.
-SMALL = {
-    **dict.fromkeys(("vocab_size", "index_topk", "type_vocab_size"), 64),
-    **dict.fromkeys(("intermediate_size", "moe_intermediate_size", "kv_lora_rank", "q_lora_rank", "o_lora_rank"), 32),
-    **dict.fromkeys(("shared_expert_intermediate_size", "intermediate_size_mlp", "moe_hidden_size"), 32),
-    **dict.fromkeys(("dense_intermediate_size", "shared_intermediate_size"), 32),
-    **dict.fromkeys(("num_attention_heads", "num_key_value_heads", "index_n_heads", "num_experts", "num_local_experts"), 2),
-    **dict.fromkeys(("encoder_attention_heads", "decoder_attention_heads"), 2),
-    **dict.fromkeys(("encoder_ffn_dim", "decoder_ffn_dim", "ffn_hidden_size"), 32),
-    **dict.fromkeys(("moe_num_experts", "kv_n_heads"), 2),
-    "moe_top_k": 1,
-    **dict.fromkeys(("num_global_key_value_heads", "n_routed_experts", "linear_num_heads"), 2),
-    **dict.fromkeys(("linear_num_value_heads", "linear_num_key_heads", "mamba_n_heads", "mamba_num_heads"), 2),
-    **dict.fromkeys(("mamba_d_head", "mamba_head_dim"), 64),
-    **dict.fromkeys(("num_experts_per_tok", "n_group", "topk_group", "n_groups", "mamba_n_groups", "o_groups"), 1),
-    **dict.fromkeys(("sliding_window", "attention_chunk_size"), WINDOW),
-    "local_attention": 2 * WINDOW,
-    "mamba_expand": 2,
-    "mamba_d_ssm": 128,
-    "hidden_size_per_layer_input": 0,
-    "num_kv_shared_layers": 0,
-    "pad_token_id": 0,
-    "bos_token_id": 1,
-    "eos_token_id": 2,
+SIZES = {
+    64: "vocab_size index_topk type_vocab_size mamba_d_head mamba_head_dim",
+    32: "intermediate_size moe_intermediate_size shared_expert_intermediate_size intermediate_size_mlp moe_hidden_size "
+    "dense_intermediate_size shared_intermediate_size encoder_ffn_dim decoder_ffn_dim ffn_hidden_size ffn_dim d_ff dim_ff dff "
+    "n_inner kv_lora_rank q_lora_rank o_lora_rank",
+    2: "num_attention_heads encoder_attention_heads decoder_attention_heads num_key_value_heads num_kv_heads kv_n_heads "
+    "num_global_key_value_heads index_n_heads linear_num_heads linear_num_value_heads linear_num_key_heads mamba_n_heads "
+    "mamba_num_heads num_experts num_local_experts n_routed_experts moe_num_experts mamba_expand",
+    1: "num_experts_per_tok moe_top_k n_group topk_group n_groups mamba_n_groups o_groups bos_token_id",
+    0: "hidden_size_per_layer_input num_kv_shared_layers pad_token_id",
+    128: "mamba_d_ssm",
+    WINDOW: " ".join(WINDOWS),
 }
+SMALL = {name: size for size, those in SIZES.items() for name in those.split()} | {"eos_token_id": 2}
 # What says where a configuration comes from, or how its weights are stored, and not what the class does.
 ELSEWHERE = (
     "architectures",
@@ -61,7 +68,10 @@ ELSEWHERE = (
 )
 FUNCTIONS = {"rotate": r"apply_(multimodal_)?rot", "attend": r"eager_attention_forward$", "penalize": r".*alibi"}
 ALIBI = ("build_alibi_tensor", "build_mpt_alibi_tensor")
-LAYER = re.compile(r"\b(?:layers?|h|blocks?)\.(\d+)\.")
+SIDES = ("encoder", "decoder")
+CROSS = re.compile(r"cross|enc_?dec|encoder_att", re.IGNORECASE)
+TABLE = re.compile(r"pos|wpe", re.IGNORECASE)
+LAYER = re.compile(r"\.(\d+)(?:\.|$)")
 
 
 class NotProbed(Exception):
@@ -80,30 +90,36 @@ class Rotation:
     interleaved: bool
     frequencies: tuple[float, ...]
     factor: float
+    backwards: bool
 
 
 @dataclass
 class Done:
-    """What one attention layer did. `excess` is how many tokens a query sees beyond the window that the class was given, and
-    `offsets` is how many offsets its bias knows, if the query chooses one. `score` is None if it couldn't be measured.
+    """What one attention layer did.
+
+    `reach` are how many tokens a query sees before it and after it, at most, and `ordered` is whether their order changes its
+    output; `offsets` is how many offsets its bias knows, if the query chooses one; `score` multiplies the scores beside 1/√d.
+    None is what couldn't be measured.
     """
 
+    ran: bool = False
     rotation: Rotation | None = None
     far: Rotation | None = None
     width: int = 0
-    windowed: bool = False
-    excess: int = 0
-    two_sided: bool = False
-    sinks: bool = False
-    score: float | None = 1.0
+    reach: tuple[int, int] | None = None
+    ordered: bool | None = None
+    sinks: bool | None = None
+    score: float | None = None
     offsets: int = 0
 
 
 @dataclass
 class Table:
-    """A table of positions: its number of rows, the row of the first token, and whether its rows are sinusoids."""
+    """A table that is added to the words: its number of rows, if a text that needs more is refused, the row of the first token,
+    and whether its rows are sinusoids.
+    """
 
-    rows: int
+    rows: int | None
     first: int
     sinusoids: bool
 
@@ -121,24 +137,29 @@ class Library:
 
 @dataclass
 class Probe:
-    """What a class did with a configuration: by layer, and by the parts that all layers share."""
+    """What a class did with a configuration: by side ("encoder" or "decoder", if it has both) and layer, and by side.
+
+    `added` is whether something that is added to the words tells positions apart; None if that couldn't be measured.
+    """
 
     name: str
     config: Any
-    layers: dict[int, Done]
+    layers: dict[tuple[str, int], Done] = field(default_factory=dict)
+    added: dict[str, bool] = field(default_factory=dict)
     tables: dict[str, Table] = field(default_factory=dict)
     alibi: bool = False
     buckets: int = 0
-    uses_positions: bool | None = None
-    failed: str = ""
+    windows: dict[str, Any] = field(default_factory=dict)
+    unseen_windows: bool = False
+    shared: bool = False
 
-    def unseen(self, layers: int) -> str:
-        """Why what it did can't be told, for a model with this many layers; empty if it can."""
-        attending = [layer for layer in self.layers.values() if layer.width or layer.rotation]
-        known = self.alibi or self.buckets or self.tables or any(layer.rotation or layer.offsets for layer in attending)
-        # Recurrent layers tell positions apart by themselves.
-        hidden = not known and (not attending or (self.uses_positions and len(attending) == layers))
-        return self.failed or (f"{self.name} has no attention whose positions the probe can follow" if hidden else "")
+    def layer(self, side: str, at: int) -> Done | None:
+        """What layer `at` did, or the one that all share; None if it has no attention."""
+        return next(iter(self.layers.values())) if self.shared else self.layers.get((side, at))
+
+    def numbers(self) -> dict[str, int]:
+        """How many layers there are on each side, up to the last one with attention."""
+        return {side: 1 + max(at for of, at in self.layers if of == side) for side, _ in self.layers}
 
 
 def read_by_library(config: Mapping[str, Any], whole: Mapping[str, Any]) -> Library:
@@ -166,6 +187,8 @@ def read_by_library(config: Mapping[str, Any], whole: Mapping[str, Any]) -> Libr
     values = {
         key: value for key, value in config.items() if key.endswith("head_dim") and _mentions(code, key)
     } | asked.to_dict()
+    if not {*names("layers")} & values.keys() and isinstance(number := getattr(asked, "num_hidden_layers", None), int):
+        values["num_hidden_layers"] = number
     # What the class has taken into other keys is read, too; the rest is kept as it is, and has no effect.
     unread = [key for key in config if key in values and not _mentions(code, key) and key not in (asked.attribute_map or {})]
     for name in ("rope_parameters", "rope_scaling"):
@@ -187,27 +210,40 @@ def _mentions(code: str, key: str) -> bool:
 
 def probe(library: Library, config: Mapping[str, Any]) -> Probe:
     """Build and run the class in small. Raises NotProbed if that can't be done, and Refused if the class won't be built."""
-
-    asked = library.config
-    with _quiet(), torch.random.fork_rng(devices=[]):
+    problem = NotProbed("")
+    for heads in (2, 4, 0):  # some classes divide heads by 4, and some need sizes that fit in ways of their own
         try:
-            small = type(asked).from_dict(_copied(config) | _small(asked))
-            with torch.device("meta"):  # takes no memory
-                planned = _built(small)
-            size = sum(tensor.nbytes for tensor in (*planned.parameters(), *planned.buffers()))
-            torch.manual_seed(0)
-            model = _built(small).eval() if size <= MOST_BYTES else None
-        except Exception as error:  # is it the class's refusal, or was it made too small?
-            _must_build(asked)
-            raise NotProbed(f"{type(asked).__name__}'s class couldn't be built in small: {_line(error)}") from error
-        if model is None:  # a table or a mask grows with the lengths, which stay as they are
-            raise NotProbed(f"{type(planned).__name__} would take {size / 1e9:,.0f} GB even in small")
-        found = Probe(type(model).__name__, asked, {})
-        _read_tables(model, found)
-        try:
-            _run(model, asked, found)
+            with _quiet(), torch.random.fork_rng(devices=[]):
+                return _probe_small(library.config, config, heads)
+        except NotProbed as error:
+            problem = problem if problem.args[0] else error
         except Exception as error:
-            found.failed = f"{found.name} couldn't be run in small: {_line(error)}"
+            problem = problem if problem.args[0] else NotProbed(f"its class couldn't be built and run in small: {_line(error)}")
+    with _quiet():
+        _must_build(library.config)  # or was it only made too small?
+    raise problem
+
+
+def _probe_small(asked: Any, config: Mapping[str, Any], heads: int) -> Probe:
+    """With this many heads, or 0 for the sizes that were asked for."""
+    small = type(asked).from_dict(_copied(config) | (_small(asked, heads) if heads else {}))
+    with torch.device("meta"):  # takes no memory
+        planned = _built(small)
+    name, given = type(planned).__name__, asked.to_dict()
+    size = sum(tensor.nbytes for tensor in (*planned.parameters(), *planned.buffers()))
+    if size > MOST_BYTES:  # a table or a mask grows with the lengths, which stay as they are
+        raise NotProbed(f"{name} would take {size / 1e9:,.0f} GB even in small")
+    if "input_ids" not in inspect.signature(planned.forward).parameters:
+        raise NotProbed(f"{name} reads no text alone")
+    torch.manual_seed(0)
+    found = Probe(name, asked)
+    found.windows = {key: given[key] for key in WINDOWS if given.get(key) and heads}
+    found.unseen_windows = any(
+        value and (OTHER_WINDOWS.match(key) or key in WINDOWS) for key, value in given.items() if key not in found.windows
+    )
+    _run(_built(small).eval(), asked, found)
+    if not any(layer.ran for layer in found.layers.values()):
+        raise NotProbed(f"{name} has no attention that the probe can follow")
     return found
 
 
@@ -218,6 +254,8 @@ def _must_build(asked: Any) -> None:
     try:
         with torch.device("meta"):
             _built(asked)
+    except NotProbed:
+        raise
     except ImportError as error:
         raise NotProbed(f"a package is missing: {_line(error)}") from error
     except Exception as error:
@@ -228,14 +266,16 @@ def _built(config: Any) -> Any:
     """The model without a head; some parts for text aren't in the library's list of models."""
     import transformers
 
-    made: Any = transformers.AutoModel
-    if type(config) not in transformers.MODEL_MAPPING:
-        code = importlib.import_module(type(config).__module__.replace(".configuration_", ".modeling_"))
-        classes = [each for each in vars(code).values() if inspect.isclass(each) and each.__name__.endswith("TextModel")]
-        made = next((each for each in classes if getattr(each, "config_class", None) is type(config)), made)
-        if made is not transformers.AutoModel:
-            return made._from_config(config, attn_implementation="eager")
-    return made.from_config(config, attn_implementation="eager")
+    made = transformers.MODEL_MAPPING.get(type(config), None)
+    name = type(config).__module__.replace(".configuration_", ".modeling_")
+    if made is None and importlib.util.find_spec(name):
+        classes = [each for each in vars(importlib.import_module(name)).values() if inspect.isclass(each)]
+        texts = [each for each in classes if each.__name__.endswith("TextModel")]
+        made = next((each for each in texts if getattr(each, "config_class", None) is type(config)), None)
+    made = made[0] if isinstance(made, tuple) else made
+    if made is None:
+        raise NotProbed(f"transformers {transformers.__version__} has no model without a head for it")
+    return made._from_config(config, attn_implementation="eager")
 
 
 def _copied(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -260,20 +300,23 @@ def _quiet() -> Iterator[None]:
         logger.setLevel(before)
 
 
-def _small(config: Any) -> dict[str, Any]:
+def _small(config: Any, heads: int) -> dict[str, Any]:
     """The values that make the class small, by the names that it uses. A head keeps its width."""
     given, native = config.to_dict(), type(config).attribute_map or {}
 
     def get(name: str) -> Any:
         return given.get(native.get(name, name))
 
-    values = {name: value for name, value in SMALL.items() if get(name) is not None}
-    hidden = 64
+    values = {
+        name: [value] * len(get(name)) if isinstance(get(name), list) else value for name, value in SMALL.items() if get(name)
+    }
+    hidden, usual = 64, (get("hidden_size") or 0) // (get("num_attention_heads") or 1)
     if get("head_dim"):
         values["head_dim"] = get("head_dim")
-    elif get("qk_rope_head_dim") is None:
-        hidden = 2 * (get("hidden_size") // get("num_attention_heads"))
+    if usual and get("qk_rope_head_dim") is None and get("head_dim") in (None, usual):
+        hidden = heads * usual
     values["hidden_size"] = hidden
+    values |= {name: heads for name in values if name.endswith("attention_heads")}
     if get("pad_token_id") in (1, 2):
         values["pad_token_id"] = get("pad_token_id")  # some tables begin after its row
     if get("embedding_size"):
@@ -287,55 +330,194 @@ def _small(config: Any) -> dict[str, Any]:
     return {native.get(name, name): value for name, value in values.items()} | nested
 
 
-def _read_tables(model: nn.Module, found: Probe) -> None:
-    for name, part in model.named_modules():
-        last = name.rpartition(".")[2]
-        weight = getattr(part, "weight", None)
-        if last == "relative_attention_bias" and isinstance(part, nn.Embedding):
-            found.buckets = part.num_embeddings
-        elif re.search(r"wpe|position_embedding|embed_positions", last) and isinstance(weight, Tensor) and weight.ndim == 2:
-            found.tables[name] = Table(weight.shape[0], 0, _are_sinusoids(weight))
-
-
-def _are_sinusoids(weight: Tensor) -> bool:
-    try:
-        return bool(read_table(weight.detach()[2:]))  # the first rows may be kept for padding
-    except ValueError:
-        return False
-
-
 def _run(model: Any, asked: Any, found: Probe) -> None:
-    forward = inspect.signature(model.forward).parameters
-    if "input_ids" not in forward:
-        return
-    _find_first_rows(model, found)
+    takes_positions = "position_ids" in inspect.signature(model.forward).parameters
     far = _far(asked)
     near = torch.arange(TOKENS)
     runs = [near] + ([torch.cat((near[:-1], torch.tensor([far])))] if far else [])
     for number, positions in enumerate(runs):
-        chunked = getattr(model.config, "attention_chunk_size", None) is not None
-        with watching(model, _recorder(found, chunked, second=number > 0)), torch.no_grad():
-            _forward(model, positions if "position_ids" in forward else None)
+        with watching(model, _recorder(found, second=number > 0)), torch.no_grad():
+            _forward(model, positions if takes_positions else None)
     with torch.no_grad():
-        same = _forward(model, None, torch.full((1, TOKENS), 5))
-    # With one word throughout, rotations and biases change nothing, but what is added to the words does.
-    found.uses_positions = not torch.allclose(same[:, 1], same[:, -1], atol=1e-5 * float(same.abs().max()))
+        _read_layers(model, found)
+        _read_tables(model, found)
 
 
-def _find_first_rows(model: Any, found: Probe) -> None:
-    """The row of each table that the first token gets, if nobody gives positions to the class."""
-    if not found.tables:
-        return
-    tables = {model.get_submodule(name).weight.data_ptr(): table for name, table in found.tables.items()}
-    embedding = nn.functional.embedding
+def _side(model: Any, name: str) -> str:
+    """On which side of a model a module is, by its name; empty if there is only one."""
+    return next((part for part in name.split(".") if part in SIDES), "") if model.config.is_encoder_decoder else ""
 
-    def watched(rows: Tensor, weight: Tensor, *arguments: Any, **options: Any) -> Tensor:
-        if table := tables.get(weight.data_ptr()):
-            table.first = int(rows.flatten()[0])
-        return embedding(rows, weight, *arguments, **options)
 
-    with patch.object(nn.functional, "embedding", watched), torch.no_grad():
+def _axis(x: Any) -> int | None:
+    """The axis of tokens, if these are vectors of all tokens."""
+    vectors = isinstance(x, Tensor) and x.is_floating_point() and x.ndim in (2, 3)
+    return next((axis for axis in range(x.ndim - 1) if x.shape[axis] == TOKENS), None) if vectors else None
+
+
+def _by_token(x: Tensor) -> Tensor:
+    return x.movedim(_axis(x) or 0, 0).reshape(TOKENS, -1)
+
+
+class Call(NamedTuple):
+    """A call of an attention layer in one text, with the layer that it belongs to."""
+
+    layer: Done
+    part: nn.Module
+    arguments: tuple[Any, ...]
+    options: dict[str, Any]
+
+
+def _read_layers(model: Any, found: Probe) -> None:
+    """Which tokens a query sees in each layer, and whether their order matters, with random vectors in place of its input."""
+    modules = {name: part for name, part in model.named_modules() if type(part).__name__.endswith("Attention")}
+    inner = [name for name in modules if not any(other.startswith(f"{name}.") for other in modules)]
+    calls: list[Call] = []
+
+    def keep(layer: Done) -> Callable[..., None]:
+        return lambda part, arguments, options: calls.append(Call(layer, part, arguments, options))
+
+    with ExitStack() as stack:
+        for name in inner:
+            number = LAYER.search(f".{name}")
+            layer = found.layers.setdefault((_side(model, name), int(number[1]) if number else -1), Done())
+            if not CROSS.search(name):
+                stack.callback(modules[name].register_forward_pre_hook(keep(layer), with_kwargs=True).remove)
         _forward(model, None)
+        first, calls = calls, []
+        _forward(model, None, torch.arange(3 + TOKENS, 3 + 2 * TOKENS)[None])
+    parts = {(id(call.layer), call.part) for call in calls}
+    found.shared = len(parts) == 1 < len(calls)
+    for call, other in zip(first, calls, strict=True):
+        call.layer.ran = True
+        if sum(id(call.layer) == of for of, _ in parts) == 1:  # or nobody can tell them apart
+            try:
+                _read_layer(call, other)
+            except Exception:  # a class may do anything with its input
+                call.layer.ordered = None
+
+
+def _read_layer(call: Call, other: Call) -> None:
+    """What depends on the words is replaced by random vectors; the rest, as angles, stays."""
+    before, after = ((*each.arguments, *each.options.values()) for each in (call, other))
+    words = [a for a, b in zip(before, after, strict=True) if _axis(a) is not None and not torch.equal(a, b)]
+    given = {id(each): torch.randn_like(each) for each in words}
+
+    def answered(order: list[int]) -> Tensor:
+        def moved(each: Any) -> Any:
+            if id(each) in given:
+                return given[id(each)].index_select(_axis(each) or 0, torch.tensor(order))
+            return None if hasattr(each, "get_seq_length") else each  # no cache
+
+        options = {key: moved(each) for key, each in call.options.items()}
+        out = call.part.forward(*map(moved, call.arguments), **options)
+        out = out[0] if isinstance(out, tuple) else out
+        return _by_token(out)
+
+    tokens = [*range(TOKENS)]
+    last, swapped = (answered(order)[-1] for order in (tokens, [*tokens[:-3], tokens[-2], tokens[-3], tokens[-1]]))
+    call.layer.ordered = not torch.allclose(last, swapped, rtol=0, atol=3e-6 * float(last.abs().max()))
+    with torch.enable_grad():
+        for each in given.values():
+            each.requires_grad_()
+        out = answered(tokens)
+        out = out @ torch.randn(out.shape[1])
+        seen = torch.zeros(TOKENS, TOKENS, dtype=torch.bool)
+        for query in QUERIES:
+            for slope in torch.autograd.grad(out[query], [*given.values()], retain_graph=True, allow_unused=True):
+                if slope is not None:
+                    seen[query] |= _by_token(slope).any(dim=1)
+    call.layer.reach = call.layer.reach or _reach(seen)
+
+
+def _reach(seen: Tensor) -> tuple[int, int]:
+    """How many tokens a query sees before it and after it, at most, from which key each query sees."""
+    ends = [(query, seen[query].nonzero()[:, 0]) for query in QUERIES]
+    return max(query - int(keys[0]) for query, keys in ends), max(int(keys[-1]) - query for query, keys in ends)
+
+
+class _Entered(Exception):
+    """The first layer is reached, and nothing else is asked of the model."""
+
+
+def _at_the_door(model: Any, side: str, ids: Tensor) -> Tensor:
+    """What enters the first layer on this side, as (L, width)."""
+    got: list[Tensor] = []
+
+    def hook(_: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
+        for each in (*arguments, *options.values()):
+            if isinstance(each, Tensor) and each.is_floating_point() and each.ndim == 3:
+                got.append(each[0] if each.shape[0] == 1 else each[:, 0])
+                raise _Entered
+
+    with ExitStack() as stack:
+        for name, part in model.named_modules():
+            if isinstance(part, nn.ModuleList) and len(part) and _side(model, name) == side:
+                stack.callback(part[0].register_forward_pre_hook(hook, with_kwargs=True).remove)
+        try:
+            _forward(model, None, ids)
+        except _Entered:
+            return got[0]
+    raise ValueError(f"nothing enters a layer of the {side or 'model'}")
+
+
+def _read_tables(model: Any, found: Probe) -> None:
+    """Which table is added to the words of each side: with one word throughout, nothing else tells positions apart."""
+    same = torch.full((1, TOKENS), 5)
+
+    def tells(side: str) -> bool:
+        x = _at_the_door(model, side, same)[1:-1]
+        return not torch.allclose(x[0], x[-1], rtol=1e-3, atol=1e-5 * float(x.abs().max()))
+
+    for name, part in model.named_modules():
+        if name.endswith("relative_attention_bias") and isinstance(part, nn.Embedding):
+            found.buckets = part.num_embeddings
+    for side in {side for side, _ in found.layers}:
+        named = [(name, each) for name, each in (*model.named_parameters(), *model.named_buffers()) if TABLE.search(name)]
+        tables = [(name, each) for name, each in named if each.is_floating_point() and each.ndim > 1]
+        try:
+            found.added[side] = tells(side)
+            for name, table in tables:
+                if found.added[side] and _side(model, name) in ("", side):
+                    kept = table.clone()
+                    table.zero_()
+                    explains = not tells(side)
+                    table.copy_(kept)
+                    if explains:
+                        found.tables[side] = _read_table(model, side, table)
+                        break  # a longer text may have made another table
+        except Exception:  # nothing is known of what a class does before its layers
+            found.added.pop(side, None)
+
+
+def _read_table(model: Any, side: str, table: Tensor) -> Table:
+    kept, text = table.clone(), torch.full((1, TOKENS), 5)
+    before, first = _at_the_door(model, side, text)[0], None
+    for row in reversed(range(4)):
+        table[..., row, :] += 1 + torch.rand(table.shape[-1])
+        first = first if torch.equal(before, _at_the_door(model, side, text)[0]) else row
+        table.copy_(kept)
+    rows = kept.shape[-2]
+    table.data = kept[..., :MOST_ROWS, :]  # as if a long one ended sooner
+    ends = first is not None and _ends(model, side, min(rows, MOST_ROWS) - first)
+    table.data = kept
+    return Table(rows if ends else None, first or 0, _are_sinusoids(kept.reshape(-1, kept.shape[-1])))
+
+
+def _ends(model: Any, side: str, length: int) -> bool:
+    """Whether a text of this length is read, and one with another token isn't."""
+    for longer in range(2):
+        try:
+            _at_the_door(model, side, torch.full((1, length + longer), 5))
+        except Exception:
+            return bool(longer)
+    return False
+
+
+def _are_sinusoids(table: Tensor) -> bool:
+    try:
+        return bool(read_table(table.detach()[2:]))  # the first rows may be kept for padding
+    except ValueError:
+        return False
 
 
 def _forward(model: Any, positions: Tensor | None, ids: Tensor | None = None) -> Tensor:
@@ -365,7 +547,8 @@ def watching(model: nn.Module, tell: Callable[..., None]) -> Iterator[None]:
     But for "enter", it also gets the function that did it, its arguments, its options, and its result; for "project", only
     the result.
     """
-    at, code = -1, importlib.import_module(type(model).__module__)
+    at: tuple[str, int] = ("", -1)
+    code = importlib.import_module(type(model).__module__)
 
     def watched(what: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **options: Any) -> Any:
@@ -377,7 +560,7 @@ def watching(model: nn.Module, tell: Callable[..., None]) -> Iterator[None]:
 
         return call
 
-    def entering(number: int) -> Callable[..., None]:
+    def entering(number: tuple[str, int]) -> Callable[..., None]:
         def hook(*_: Any) -> None:
             nonlocal at
             at = number
@@ -398,9 +581,9 @@ def watching(model: nn.Module, tell: Callable[..., None]) -> Iterator[None]:
             for own in ALIBI:
                 if hasattr(module, own):
                     stack.enter_context(patch.object(module, own, watched("penalize", getattr(module, own))))
-            number = LAYER.search(f"{name}.")
+            number = LAYER.search(f".{name}")
             if number and type(module).__name__.endswith("Attention"):
-                stack.callback(module.register_forward_pre_hook(entering(int(number[1]))).remove)
+                stack.callback(module.register_forward_pre_hook(entering((_side(model, name), int(number[1])))).remove)
                 for part in filter(lambda part: isinstance(part, nn.Linear), module.children()):
                     stack.callback(part.register_forward_hook(projecting).remove)
         yield
@@ -411,13 +594,13 @@ def heads_first(x: Tensor) -> Tensor:
     return x.transpose(1, 2) if x.shape[1] == TOKENS else x
 
 
-def _recorder(found: Probe, chunked: bool, *, second: bool) -> Callable[..., None]:
+def _recorder(found: Probe, *, second: bool) -> Callable[..., None]:
     """What `watching` tells, into the layers of `found`."""
-    rotated: dict[int, Tensor] = {}
-    projected: dict[int, Tensor] = {}  # by a layer's first linear map, which makes its queries
+    rotated: dict[Any, Tensor] = {}
+    projected: dict[Any, Tensor] = {}  # by a layer's first linear map, which makes its queries
     known: list[tuple[Any, Rotation | None]] = []  # all layers of a kind get the same tables
 
-    def tell(what: str, at: int, *call: Any) -> None:
+    def tell(what: str, at: tuple[str, int], *call: Any) -> None:
         if what == "penalize":
             found.alibi = True
             return
@@ -435,7 +618,12 @@ def _recorder(found: Probe, chunked: bool, *, second: bool) -> Callable[..., Non
                 rotated[at] = heads_first(out[0] if isinstance(out, tuple) else out)
         elif what == "attend":
             _, (module, q, _, _, mask), options, _ = call
-            _record_attention(layer, q, mask, options, chunked, projected.pop(at, None))
+            layer.width = q.shape[-1]
+            if isinstance(mask, Tensor) and mask.ndim == 4:
+                allowed = mask[0, 0, :, :TOKENS].expand(TOKENS, -1)
+                layer.reach = _reach(allowed if allowed.dtype == torch.bool else allowed > torch.finfo(mask.dtype).min / 2)
+            layer.score = _score_of(q, options, projected.pop(at, None))
+            layer.sinks = options.get("s_aux") is not None
             layer.offsets = getattr(module, "rel_extent", 0) if options.get("position_bias") is not None else 0
             if layer.rotation and at in rotated:
                 part = rotated.pop(at)
@@ -447,28 +635,14 @@ def _recorder(found: Probe, chunked: bool, *, second: bool) -> Callable[..., Non
     return tell
 
 
-def _scaled_before(projected: Tensor | None, q: Tensor) -> float:
-    """What the query was multiplied by since it was projected; a rotation keeps its length."""
-    if projected is None or projected.numel() != q.numel():
-        return 1.0
-    factor = float(q.norm() / projected.norm())
-    return q.shape[-1] ** -0.5 if math.isclose(factor, q.shape[-1] ** -0.5, rel_tol=1e-3) else 1.0
-
-
-def _record_attention(
-    layer: Done, q: Tensor, mask: Tensor | None, options: Mapping[str, Any], chunked: bool, projected: Tensor | None
-) -> None:
-    layer.width = q.shape[-1]
-    scaling = options.get("scaling", q.shape[-1] ** -0.5)
-    # Some classes scale the query before, and pass 1.
-    layer.score = scaling * math.sqrt(q.shape[-1]) * (_scaled_before(projected, q) if scaling == 1 else 1)
-    layer.sinks = options.get("s_aux") is not None
-    seen = TOKENS
-    if mask is not None and mask.ndim == 4:
-        seen = int((mask[0, 0, -1, :TOKENS] == 0).sum())
-        layer.two_sided = bool((mask[0, 0, 0, 1:TOKENS] == 0).any())
-    layer.windowed = seen < TOKENS
-    layer.excess = 0 if chunked or not layer.windowed else seen - WINDOW
+def _score_of(q: Tensor, options: Mapping[str, Any], projected: Tensor | None) -> float:
+    """What scores are multiplied by beside 1/√d. Some classes scale the query before, and pass 1; a rotation keeps lengths."""
+    usual = q.shape[-1] ** -0.5
+    scaling: float = options.get("scaling", usual)
+    if scaling == 1 and projected is not None and projected.numel() == q.numel():
+        before = float(q.norm() / projected.norm())
+        scaling = usual if math.isclose(before, usual, rel_tol=1e-3) else scaling
+    return scaling / usual
 
 
 def _read(
@@ -496,6 +670,7 @@ def _read(
         low = [channel for channel in channels if channel < partner[channel]]
         angles = [math.atan2(abs(images[i, partner[i]].item()), images[i, i].item()) for i in low]
         interleaved = all(partner[i] == i + 1 for i in low)
-        rotation = Rotation(tuple(channels), interleaved, tuple(angles), scale[channels[0]].item())
+        backwards = images[low[0], partner[low[0]]].item() < 0
+        rotation = Rotation(tuple(channels), interleaved, tuple(angles), scale[channels[0]].item(), backwards)
     known.append((tables, rotation))
     return rotation

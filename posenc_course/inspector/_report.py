@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 
-from posenc_course.inspector._findings import LEVELS, Finding, pairs, which
+from posenc_course.inspector._findings import LEVELS, UNTRAINED, Finding, Limit, pairs, which
 from posenc_course.inspector._layers import Kind, Knowledge, alike
 
 FROM_TABLE = "these are the values of the table of models"
@@ -26,7 +26,7 @@ class Report:
     limit: int | None
     kinds: tuple[Kind, ...]
     findings: tuple[Finding, ...]
-    limits: tuple[tuple[int, str], ...]
+    limits: tuple[Limit, ...]
     unprobed: str
 
     def headline(self) -> str:
@@ -46,9 +46,9 @@ class Report:
         """Up to what length of text all is as in training, in plain words."""
         length = self.training_length or self.limit
         rotary = [kind.known for kind in self.kinds if kind.known.encoding == "RoPE"]
-        ends = [at for at, what in self.limits if what.startswith("the table ends")]
-        if len(set(ends)) > 1:
-            return f"its tables end at {' and '.join(f'{end:,}' for end in sorted(set(ends)))} tokens"
+        ends = sorted({limit.at for limit in self.limits if limit.kind == "end"})
+        if len(ends) > 1:
+            return f"its tables end at {' and '.join(f'{end:,}' for end in ends)} tokens"
         if ends:
             return f"it takes texts of up to {ends[0]:,} tokens, where its table ends"
         if not rotary:
@@ -57,8 +57,13 @@ class Report:
         if not all(known.frequencies for known in rotary):
             return "its frequencies don't follow from what is written"
         if not length:
-            return "its training length isn't written down, so nobody can say which angles it has met"
-        condition = "" if self.training_length else f"if it was trained on {length:,} tokens, its limit, it's "
+            return UNTRAINED
+        after = (
+            " and stretched afterwards,"
+            if any(known.stretch[1] > 1 and known.stretch[0] != "dynamic" for known in rotary)
+            else ""
+        )
+        condition = "" if self.training_length else f"if it was trained on {length:,} tokens, its limit,{after} it's "
         seeing = [known for known in rotary if not 0 < (known.window or 0) <= length]
         if not seeing:
             most = max(known.window or 0 for known in rotary)
@@ -72,6 +77,12 @@ class Report:
         at, count, number = min(new)
         which = f"that training on {length:,} tokens didn't" if self.training_length else "that training didn't"
         return f"{condition}safe up to {at:,} tokens; from there on, {count} of {number} pairs show angles {which}"
+
+    def rest(self) -> str:
+        """What there is to say of layers without attention; empty if there are none."""
+        number = self.layers - sum(kind.count for kind in self.kinds)
+        some = number > 0 and not any(kind.guessed or kind.side for kind in self.kinds)
+        return f"{number} of {self.layers} layers: no attention" if some else ""
 
     def status(self) -> int:
         """The exit status: 1 if something is wrong, 3 if something that matters isn't known, and otherwise 0."""
@@ -105,12 +116,15 @@ def _lines(report: Report) -> Iterator[str]:
     for kind in report.kinds:
         yield ""
         yield from _of_kind(kind, report)
+    if report.rest():
+        yield ""
+        yield report.rest()
     if report.limits:
         yield ""
         yield "as texts grow:"
-        wide = max(len(f"{length:,}") for length, _ in report.limits)
-        for length, what in report.limits:
-            yield f"  {length:>{wide},} tokens: {what}"
+        wide = max(len(f"{limit.at:,}") for limit in report.limits)
+        for limit in report.limits:
+            yield f"  {limit.at:>{wide},} tokens: {limit.text}"
     yield ""
     yield "done: measured on the class, built small. written: read from the file by the rules of this type of model."
     if report.unprobed:
@@ -131,8 +145,8 @@ def _of_kind(kind: Kind, report: Report) -> Iterator[str]:
     if known.rows:
         what = {"T5's bias": "buckets", "Inkling's bias": "offsets"}.get(known.encoding or "", "rows")
         yield f"  {known.rows:,} {what}" + (f", of which the first token gets row {known.first_row}" if known.first_row else "")
-    if known.window is not None:
-        yield "  " + (f"a query sees at most {known.window:,} tokens, its own included" if known.window else "no window")
+    seen = {None: "window not known", 0: "no window"}
+    yield "  " + seen.get(known.window, f"a query sees at most {known.window or 0:,} tokens, its own included")
     if known.sinks:
         yield "  sinks: each head has a score that belongs to no token"
     if known.score is not None and not math.isclose(known.score, 1, rel_tol=1e-4):
@@ -140,7 +154,7 @@ def _of_kind(kind: Kind, report: Report) -> Iterator[str]:
 
 
 def _rotation_words(known: Knowledge) -> Iterator[str]:
-    yield f"base {known.base:,.0f}" if known.base else "base not written down"
+    yield f"base {known.base:,.0f}" if known.base else "base not known"
     if known.rotated is None:
         yield "how many channels rotate isn't known"
     else:
@@ -150,24 +164,25 @@ def _rotation_words(known: Knowledge) -> Iterator[str]:
         yield f"all {width} channels" if rotated == width else f"{rotated} of {width} channels{side}"
     if known.layout:
         yield "pairs of neighbours" if known.layout == "interleaved" else "pairs of halves"
+    if known.backwards:
+        yield "rotating the other way than most models"
 
 
 def _pair_words(known: Knowledge, report: Report) -> Iterator[str]:
-    if not known.frequencies:
-        yield "frequencies not known"
-        return
     length = report.training_length or report.limit
     number = len(known.frequencies)
     shown = [f"{omega:.4g}" for omega in (*known.frequencies[:3], *known.frequencies[3:][-1:])]
-    yield "frequencies " + ", ".join([*shown[:3], *(["…"] if number > 3 else []), *shown[3:]])
-    if length:
+    words = ", ".join([*shown[:3], *(["…"] if number > 3 else []), *shown[3:]])
+    yield f"frequencies {words or 'not known'}"
+    kind, factor, original = known.stretch
+    if length and number:
         found = pairs(known, length)
         slow = len(found.incomplete)
         which = "its training length" if report.training_length else "its limit"
-        yield f"within {length:,} tokens, {which}, {slow} of {number} pairs complete no rotation"
+        before = " before stretching" if factor > 1 else ""
+        yield f"within {length:,} tokens, {which}, {slow} of {number} pairs complete no rotation{before}"
         if found.brakes:
             yield f"  suspects, as in chapters 13 and 18: {_range(found.brakes)} between 1/4 and 1/2 of one"
-    kind, factor, original = known.stretch
     if kind != "none":
         start = f" from {original:,} tokens" if original else ""
         yield f"stretched: {kind}, by {factor:g}{start}"
@@ -179,7 +194,7 @@ def _pair_words(known: Knowledge, report: Report) -> Iterator[str]:
                 found = pairs(known, length or 1)
                 between = number - found.kept - found.divided
                 yield f"  {found.kept} pairs as they were, {between} between, {found.divided} divided by {max(divisors):.3g}"
-        if known.trained:
+        if known.trained and factor > 1:
             moved = sum(not alike(a, b) for a, b in zip(known.frequencies, known.trained, strict=True))
             paid = f"pay, too: {moved} of {number} pairs have other frequencies" if moved else "keep their frequencies"
             yield f"  texts within the old length {paid}"

@@ -30,7 +30,7 @@ from posenc_course._system import write_whole
 from posenc_course.experiment.corpus import DATA
 from posenc_course.inspector._config import names, rules, tables
 from posenc_course.inspector._layers import Knowledge, done
-from posenc_course.inspector._probe import NotProbed, _code, _mentions, probe, read_by_library
+from posenc_course.inspector._probe import NotProbed, Probe, _code, _mentions, probe, read_by_library
 from posenc_course.models import last_look, load_models
 
 ATTENTION = re.compile(r"^class \w*Attention\w*\(", re.MULTILINE)
@@ -98,7 +98,7 @@ ALSO += ("local_attention", "cross_attention_layers", "relative_attention_num_bu
 
 
 def class_row(kind: str) -> dict[str, Any] | None:
-    """What the inspector keeps of the class of this model type, measured by its defaults; None if it reads no text."""
+    """What the inspector keeps of the class of this model type, measured by its defaults; None if it can't be run."""
     config = {"model_type": kind} | STARTS.get(kind, {})
     try:
         library = read_by_library(config, config)
@@ -106,8 +106,6 @@ def class_row(kind: str) -> dict[str, Any] | None:
     except NotProbed:
         return None
     asked, code = library.config, _code(library.config)
-    if found.unseen(asked.num_hidden_layers):
-        return None
     if asked.model_type != kind and asked.model_type in CONFIG_MAPPING:
         return {"as": asked.model_type}
     native = asked.attribute_map or {}
@@ -116,10 +114,14 @@ def class_row(kind: str) -> dict[str, Any] | None:
     defaults: dict[str, Any] = {
         key: value for key in sorted(own) if isinstance(value := getattr(type(asked), key, None), int | float | list)
     }
-    layers = {at: known for at in range(asked.num_hidden_layers) if (known := done(found, at, Knowledge("RoPE")))}
+    types = (
+        getattr(asked, "layers_block_type", None) or library.values.get("layer_types") or library.values.get("attention_layers")
+    )
+    recurrent = {at for at, each in enumerate(types or ()) if each in names("no_attention")}
+    sides = {side: layers_of(found, side, {*range(number)} - recurrent) for side, number in found.numbers().items()}
+    layers = {at: known for of_side in sides.values() for at, known in of_side.items()}
     rotary = [known for known in layers.values() if known.encoding == "RoPE"]
-    types = library.values.get("layer_types") or getattr(asked, "layers_block_type", None)
-    row: dict[str, Any] = {"name": found.name, "encodings": sorted({str(known.encoding) for known in layers.values()})}
+    row: dict[str, Any] = {"name": found.name}
     if rotary:
         rope = library.values.get("rope_parameters") or {}
         narrow, wide = (next((rope[t] for t in names(n) if isinstance(rope.get(t), dict)), rope) for n in ("narrow", "wide"))
@@ -140,16 +142,61 @@ def class_row(kind: str) -> dict[str, Any] | None:
     turning = [layers[at].encoding != "none" for at in layers]
     if len({*turning}) > 1 and not row.get("without"):
         row["rotates"] = period(turning)
-    if any(known.first_row for known in layers.values()):
-        row["first_row"] = max(known.first_row for known in layers.values())
-    rows = [known.rows for known in layers.values() if known.encoding == "learned table" and known.rows]
-    if rows and getattr(asked, "max_position_embeddings", None):
-        row["more_rows"] = rows[0] - asked.max_position_embeddings
-    row["blind"] = "eager_attention_forward" not in code
-    row["also"] = sorted(names_in(code) - {*rules()})
+    values = asked.to_dict()
+    if "" in sides:
+        row |= encoding_row(found, sides[""], values)
+    else:
+        row["sides"] = {
+            side: encoding_row(found, sides[side], values) | {"layers": next(key for key in LAYERS[side] if key in values)}
+            for side in LAYERS
+            if side in sides
+        }
+    for each in (row, *row.get("sides", {}).values()):
+        if "window" in each:
+            defaults[each["window"][0]] = values[each["window"][0]]
+    row["also"] = sorted(names_in(code) - {*rules(), *found.windows})
     row["defaults"] = {key: value for key, value in defaults.items() if value is not None}
-    row = {key: value for key, value in row.items() if value not in (None, [], {}, 0)}
-    return row | {"reads": [key for key in tables()["by_class"] if key in native or _mentions(code, key)]}
+    return without_nothing(row) | {"reads": [key for key in tables()["by_class"] if key in native or _mentions(code, key)]}
+
+
+LAYERS = {
+    "encoder": ("encoder_layers", "num_encoder_layers", "encoder_num_hidden_layers", "num_layers", "num_hidden_layers"),
+    "decoder": ("decoder_layers", "num_decoder_layers", "decoder_num_hidden_layers", "num_layers", "num_hidden_layers"),
+}
+
+
+def without_nothing(row: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if value not in (None, [], {}, 0)}
+
+
+def layers_of(found: Probe, side: str, numbers: set[int]) -> dict[int, Knowledge]:
+    """What each layer of a side with attention did; it isn't known, if the probe can't tell."""
+    return {at: done(found, side, at, Knowledge("RoPE")) or Knowledge() for at in sorted(numbers) if found.layer(side, at)}
+
+
+def encoding_row(found: Probe, layers: dict[int, Knowledge], values: dict[str, Any]) -> dict[str, Any]:
+    """What the layers of a side have in common: their encodings, and their table's rows, by the key that counts them."""
+    encodings = {known.encoding for known in layers.values()}
+    first = next(iter(layers.values()))
+    row: dict[str, Any] = {"encodings": [None] if None in encodings else sorted(map(str, encodings))}
+    window = next((known.window for known in layers.values() if known.window), None)
+    if window and len(found.windows) == 1:
+        ((key, asked),) = found.windows.items()
+        asked = asked[0] if isinstance(asked, list) else asked
+        times = 2 if window > 1.5 * asked else 1
+        row["window"] = [key, times, window - times * asked]
+    row["blind"] = any(known.window is None for known in layers.values())
+    row["more"] = any(known.more for known in layers.values())
+    row["grows"] = first.encoding in ("learned table", "sinusoids") and not first.rows
+    if first.encoding in ("learned table", "sinusoids") and first.rows:
+        row["first_row"] = first.first_row
+        lengths = ["max_position_embeddings", *(key for key in values if "position" in key)]
+        near = [key for key in lengths if isinstance(values.get(key), int) and 0 <= first.rows - values[key] <= 8]
+        if near:
+            row |= {"rows": near[0], "more_rows": first.rows - values[near[0]]}
+    if row.get("rows") in names("lengths"):
+        del row["rows"]
+    return without_nothing(row)
 
 
 def names_in(code: str) -> set[str]:
