@@ -208,8 +208,7 @@ function windowOf(config, row, at, type, known) {
   const [key, times, more] = row.window ?? [null, 1, 0];
   let size = key ? config[key] ?? null : first([config], known.names.windows);
   if (Array.isArray(size) && at < size.length) size = size[at];
-  if (key && !(Number.isInteger(size) && size >= 1)) return null;
-  if (size) return given(config.use_bidirectional_attention) ? null : times * size + more;
+  if (given(size)) return !Number.isInteger(size) || given(config.use_bidirectional_attention) ? null : times * size + more;
   return row.blind || !isNamed(row) ? null : 0;
 }
 

@@ -33,7 +33,7 @@ from tests.formulas.test_models import part_of
 
 STORED = load_configurations()
 # Classes that can't be run with so few channels; their configurations are read only.
-UNPROBED = {"DeepSeek-V4 Flash"}
+UNPROBED = {"DeepSeek-V4 Flash", "Whisper tiny"}
 LLAMA = STORED["Llama 3.1 8B"]["config"]
 QWEN = STORED["Qwen2.5 3B"]["config"]
 
@@ -87,7 +87,7 @@ TOLD = {name: name if name in RELEASED else kinds(known) for name, known in READ
 @pytest.mark.parametrize("name", one_of_each(TOLD))
 def test_a_real_configuration_says_what_its_class_does(name: str) -> None:
     report = inspect(STORED[name]["config"], name=name)
-    assert report.status() == 0, report.text()
+    assert report.status() == (3 if name == "DeepSeek-V4 Flash" else 0), report.text()
     assert bool(report.unprobed) == (name in UNPROBED)
     if name in RELEASED and name not in LACKS:
         assert listed(report) == sorted(
@@ -128,14 +128,20 @@ def test_the_last_channels_of_latent_attention_rotate_and_its_scores_have_a_fact
 
 def test_what_a_configuration_leaves_to_its_class_is_said_for_each_kind_of_layer() -> None:
     """Gemma 3's own file has no base, and its class stretches only the layers that see everything."""
-    text = {"hidden_size": 2560, "num_hidden_layers": 34, "sliding_window": 1024, "model_type": "gemma3_text"}
+    text = {
+        "hidden_size": 2560,
+        "num_hidden_layers": 34,
+        "max_position_embeddings": 131_072,
+        "sliding_window": 1024,
+        "model_type": "gemma3_text",
+    }
     config = {"model_type": "gemma3", "text_config": text | {"rope_scaling": {"factor": 8.0, "rope_type": "linear"}}}
     for run in (True, False):
         report = inspect(config, run=run)
         narrow, wide = report.kinds
         assert [kind.known.stretch[0] for kind in (narrow, wide)] == ["none", "linear"]
         some = "10,000 in 29 of 34 layers (0, 1, 2, …) and 1,000,000 in 5 of 34 layers (5, 11, 17, …)"
-        assert report.findings[0].text == f"no base is written down, and Gemma3TextModel takes {some}"
+        assert report.findings[0].text == f"no base is written where Gemma3TextModel reads one, and it takes {some}"
 
 
 def essence(knowledge: Knowledge) -> tuple[Any, ...]:
@@ -287,7 +293,14 @@ def test_pages_exist_and_threads_are_addresses() -> None:
 # ── what others met: one cause each ──────────────────────────────────────────────────────────────────────────────────────
 
 
-TWO = {"num_hidden_layers": 2, "hidden_size": 256, "num_attention_heads": 2, "intermediate_size": 64, "vocab_size": 64}
+TWO = {
+    "max_position_embeddings": 4096,
+    "num_hidden_layers": 2,
+    "hidden_size": 256,
+    "num_attention_heads": 2,
+    "intermediate_size": 64,
+    "vocab_size": 64,
+}
 TINY = {"model_type": "llama"} | TWO
 ENCODER = TWO | {"hidden_size": 64, "vocab_size": 128}
 STRANGE = {"model_type": "mystery"} | TWO
@@ -322,7 +335,7 @@ CAUSES: dict[str, tuple[dict[str, Any], tuple[int, int], list[str]]] = {
         ENCODER | {"model_type": "deberta-v2", "relative_attention": True, "position_buckets": 256, "pos_att_type": "p2c|c2p"}
         | {"position_biased_input": False, "max_position_embeddings": 512},
         (0, 0),
-        ["all layers: DeBERTa's bias, at the score [written]", "not: window", "not: table ends"],
+        ["all layers: DeBERTa's bias, at the score [written]", "no window", "not: table ends"],
     ),
     "an encoding that the class doesn't read": (
         TINY | {"position_embedding_type": "alibi"},
@@ -342,7 +355,7 @@ CAUSES: dict[str, tuple[dict[str, Any], tuple[int, int], list[str]]] = {
     "keys that nobody knows": (
         STRANGE | {"attn_config": {"rope_theta": 500_000}, "rope_ratio": 500, "use_dynamic_ntk": True},
         (3, 3),
-        ["isn't read here: attn_config.rope_theta, rope_ratio, use_dynamic_ntk", "the encoding of all layers isn't known"],
+        ["isn't read here: attn_config.rope_theta, rope_ratio, use_dynamic_ntk", "the encoding of its layers with attention (if alike) isn't known"],
     ),
     "a factor of the base under a scaling's name": (
         {"model_type": "hunyuan_v1_dense", "head_dim": 128, "rope_theta": 10_000, "max_position_embeddings": 262_144}
@@ -402,7 +415,7 @@ CAUSES: dict[str, tuple[dict[str, Any], tuple[int, int], list[str]]] = {
     "a training length under a name of its own": (
         STRANGE | {"rope_theta": 10_000, "n_positions": 8192, "max_trained_positions": 2048},
         (3, 3),
-        ["all layers: RoPE", "how many channels rotate isn't known"],
+        ["its layers with attention (if alike): RoPE", "how many channels rotate isn't known"],
     ),
     "sizes in nested parts, and a base that the class loses": (
         {"model_type": "dbrx", "d_model": 256, "n_heads": 2, "n_layers": 2, "max_seq_len": 32_768, "vocab_size": 64}
@@ -621,7 +634,7 @@ def test_a_stretching_moves_the_first_new_angle() -> None:
     found = pairs(kind.known, 8192)
     assert (found.kept, found.divided, len(found.incomplete)) == (29, 29, 29)
     assert found.first_new == 65_536
-    assert (65_536, "the first distance with an angle that training didn't show, in all layers") in report.limits
+    assert (65_536, "new", "the first distance with an angle that training didn't show, in all layers") in report.limits
 
 
 def test_lengths_need_a_layer_with_rope() -> None:
@@ -632,14 +645,14 @@ def test_lengths_need_a_layer_with_rope() -> None:
 
 
 def test_tables_end_and_factors_switch() -> None:
-    assert dict(inspect(STORED["GPT-2"]["config"], run=False).limits)[1024].startswith("the table ends")
-    assert dict(inspect(STORED["Phi-4-mini"]["config"], run=False).limits)[4096].startswith("the frequencies switch")
+    for name, at, kind in (("GPT-2", 1024, "end"), ("Phi-4-mini", 4096, "switch")):
+        assert (at, kind) in {limit[:2] for limit in inspect(STORED[name]["config"], run=False).limits}
 
 
 def test_a_window_within_the_training_length_leaves_no_new_angle() -> None:
     config = without(LLAMA, "rope_scaling", max_position_embeddings=4096, model_type="mistral")
     full = "no query of all layers sees all of a longer text"
-    assert dict(inspect(config | {"sliding_window": 4096}, run=False).limits) == {4096: full}
+    assert inspect(config | {"sliding_window": 4096}, run=False).limits == ((4096, "window", full),)
     assert len(inspect(config | {"sliding_window": 4097}, run=False).limits) > 1
 
 
@@ -663,7 +676,7 @@ def test_exit_status_tells_ci_what_is_wrong(write: Any, capsys: pytest.CaptureFi
     assert main(["inspect", write(noted), "--no-run"]) == 0
     assert main(["inspect", write(noted), "--no-run", "--strict"]) == 1
     assert main(["inspect", write(STRANGE), "--no-run"]) == 3
-    assert "no base is written down" in capsys.readouterr().out
+    assert "no base is written where" in capsys.readouterr().out
 
 
 def test_json_is_for_programs(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -688,7 +701,7 @@ def test_a_model_of_the_table_is_known_by_its_name(capsys: pytest.CaptureFixture
     assert "12 of 24 layers: RoPE" in out  # the table doesn't say which
     assert main(["inspect", "Gemma 3 4B", "--no-run"]) == 0
     assert capsys.readouterr().out.startswith(
-        "Gemma 3 4B: as written, if it was trained on 163,840 tokens, its limit, it's safe"
+        "Gemma 3 4B: as written, if it was trained on 163,840 tokens, its limit, and stretched afterwards, it's safe"
     )
 
 
