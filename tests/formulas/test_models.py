@@ -30,7 +30,7 @@ ALL = {model.name: model for model in load_models()}
 MODELS = {name: model for name, model in ALL.items() if model.config}  # those with a class, so that something can be built
 ROTARY = [name for name, model in MODELS.items() if any(kind.encoding == "RoPE" for kind in model.attention)]
 # What acts on the queries and keys after the rotation, or on the scores, is no part of the encoding.
-BARE = SMALL | {"attn_logit_softcapping": None, "use_qk_norm": False}
+BARE = SMALL | {"local_attention": 2 * WINDOW, "attn_logit_softcapping": None, "use_qk_norm": False}
 OF_CLASS: dict[str, dict[str, Any]] = {
     "GraniteMoeHybridConfig": {
         "mamba_n_heads": 4,
