@@ -30,7 +30,8 @@ READ = """async ([kind, given]) => {
         return made.inspect(kind === "reduced" ? made.reduced(value, known) : value, known, { name });
     };
     const report = (each) => ({
-        ...each, headline: made.headline(each), lines: [...each.kinds.flatMap((kind) => made.described(kind, each)), made.rest(each)],
+        ...each, headline: made.headline(each),
+        lines: [...each.kinds.flatMap((kind) => made.described(kind, each)), made.rest(each)],
         pairs: each.kinds.map(({ known }) => known.frequencies.length && made.pairs(known, each.trained || each.limit || 1)),
     });
     const answered = (one) => { try { return report(read(one)); } catch ({ message }) { return message; } };
