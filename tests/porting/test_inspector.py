@@ -355,7 +355,7 @@ CAUSES: dict[str, tuple[dict[str, Any], tuple[int, int], list[str]]] = {
     "keys that nobody knows": (
         STRANGE | {"attn_config": {"rope_theta": 500_000}, "rope_ratio": 500, "use_dynamic_ntk": True},
         (3, 3),
-        ["isn't read here: attn_config.rope_theta, rope_ratio, use_dynamic_ntk", "the encoding of its layers with attention (if"],
+        ["isn't read here: attn_config.rope_theta, rope_ratio, use_dynamic_ntk", "of its layers with attention (if alike)"],
     ),
     "a factor of the base under a scaling's name": (
         {"model_type": "hunyuan_v1_dense", "head_dim": 128, "rope_theta": 10_000, "max_position_embeddings": 262_144}
