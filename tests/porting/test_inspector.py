@@ -358,8 +358,8 @@ CAUSES: dict[str, tuple[dict[str, Any], tuple[int, int], list[str]]] = {
         ["isn't read here: attn_config.rope_theta, rope_ratio, use_dynamic_ntk", "of its layers with attention (if alike)"],
     ),
     "a factor of the base under a scaling's name": (
-        {"model_type": "hunyuan_v1_dense", "head_dim": 128, "rope_theta": 10_000, "max_position_embeddings": 262_144}
-        | TWO | {"rope_scaling": {"type": "dynamic", "alpha": 1000.0, "factor": 1.0}},
+        TWO | {"model_type": "hunyuan_v1_dense", "head_dim": 128, "rope_theta": 10_000, "max_position_embeddings": 262_144}
+        | {"rope_scaling": {"type": "dynamic", "alpha": 1000.0, "factor": 1.0}},
         (0, 0),
         ["base 11,158,840; all 128", "22 of 64 pairs complete no rotation"],
     ),
@@ -380,7 +380,7 @@ CAUSES: dict[str, tuple[dict[str, Any], tuple[int, int], list[str]]] = {
         ["no window"],
     ),
     "layers that share their weights": (
-        {"model_type": "albert", "embedding_size": 64, "max_position_embeddings": 512} | ENCODER,
+        ENCODER | {"model_type": "albert", "embedding_size": 64, "max_position_embeddings": 512},
         (0, 0),
         ["all layers: learned table", "512 rows"],
     ),
