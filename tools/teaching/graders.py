@@ -6,15 +6,10 @@ Writes graders/01_order/gradescope.zip, which Gradescope takes as an autograder.
 checks, but not the solutions.
 """
 
-from __future__ import annotations
-
 import argparse
-import io
 import sys
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
-
-from posenc_course._system import write_whole
 
 ROOT = Path(__file__).resolve().parents[2]
 SETUP = """#!/usr/bin/env bash
@@ -32,21 +27,21 @@ RUN = """#!/usr/bin/env bash
 """
 
 
-def grader(exercises: Path, assignment: str) -> dict[str, bytes]:
-    """The files that the grader needs, by name. Raises ValueError if one is missing."""
+def files(assignment: str) -> dict[str, bytes]:
+    """What the grader needs, by name."""
     notebook = f"source/{assignment}/{assignment}.ipynb"
-    if not (exercises / notebook).is_file():
-        known = ", ".join(path.stem for path in sorted((exercises / "source").glob("*/*.ipynb")))
-        raise ValueError(f"no assignment is called {assignment} in {exercises}: {known or 'run this in exercises/'}")
-    handout = exercises / "handout" / assignment
+    if not Path(notebook).is_file():
+        known = ", ".join(path.stem for path in sorted(Path("source").glob("*/*.ipynb")))
+        sys.exit(f"no assignment is called {assignment}: {known or 'run this in exercises/'}")
+    handout = Path("handout", assignment)
     wheels = sorted(handout.glob("posenc_course-*.whl"))
     if len(wheels) != 1:
-        raise ValueError(f"handout/{assignment} has {len(wheels)} wheels of the package: put one there with pip wheel")
+        sys.exit(f"handout/{assignment} has {len(wheels)} wheels of the package: put one there with pip wheel")
     (wheel,) = wheels
     return {
         "setup.sh": SETUP.format(wheel=wheel.name).encode(),
         "grade.py": (ROOT / "tools/teaching/grade.py").read_bytes(),
-        "nbgrader_config.py": (exercises / "nbgrader_config.py").read_bytes(),
+        "nbgrader_config.py": Path("nbgrader_config.py").read_bytes(),
         "requirements.lock": (ROOT / "requirements.lock").read_bytes(),
         "run_autograder": RUN.encode(),
         notebook: (handout / f"{assignment}.ipynb").read_bytes(),
@@ -54,26 +49,17 @@ def grader(exercises: Path, assignment: str) -> dict[str, bytes]:
     }
 
 
-def main(arguments: list[str] | None = None) -> int:
+if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("assignment", help="for example 01_order")
-    given = parser.parse_args(arguments)
-    try:
-        files = grader(Path(), given.assignment)
-    except ValueError as error:
-        print(error, file=sys.stderr)
-        return 1
-    folder = Path("graders") / given.assignment
-    package = io.BytesIO()
-    with ZipFile(package, "w") as archive:
-        for name, content in files.items():
+    assignment = parser.parse_args().assignment
+    packed = files(assignment)
+    folder = Path("graders", assignment)
+    folder.mkdir(parents=True, exist_ok=True)
+    with ZipFile(folder / "gradescope.zip", "w") as archive:
+        for name, content in packed.items():
             entry = ZipInfo(name)
-            entry.external_attr = 0o755 << 16  # scripts must be executable
+            # Scripts must be executable.
+            entry.external_attr = 0o755 << 16
             archive.writestr(entry, content, ZIP_DEFLATED)
-    write_whole(folder / "gradescope.zip", package.getvalue())
     print(folder)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

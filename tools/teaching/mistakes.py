@@ -7,8 +7,6 @@ try; the section to go back to; and what to do with it in the next lecture. mist
 Neither names a student, unless you add --names.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import io
@@ -23,21 +21,20 @@ from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import matplotlib.pyplot as plt
 import nbformat
 
-from posenc_course import checks, plotting
+from posenc_course import checks
 from posenc_course._system import write_whole
 from posenc_course.checks._exercise import Check
 from posenc_course.checks._sandbox import UNTRIED
 
 ROOT = Path(__file__).resolve().parents[2]
-# What became of an exercise: in the picture's order, with its colour.
+# What became of an exercise: in the bar's order, with its colour.
 KINDS = {
-    "right": plotting.COLORS["green"],
-    "a known mistake": plotting.COLORS["vermillion"],
-    "another wrong result": plotting.COLORS["orange"],
-    "no usable result": plotting.COLORS["black"],
+    "right": "#009E73",
+    "a known mistake": "#D55E00",
+    "another wrong result": "#E69F00",
+    "no usable result": "#000000",
     "not tried": "#B0B0B0",
 }
 # What a verdict says instead of judging a result.
@@ -77,12 +74,12 @@ class Exercise:
         return getattr(getattr(checks, topic), name)
 
     @property
-    def section(self) -> tuple[str, str]:
-        """The page to go back to, and the heading there."""
+    def section(self) -> str:
+        """The heading to go back to, and its page, in HTML."""
         topic, _, name = self.name.partition(".")
         page, heading = tomllib.loads((ROOT / "book/reread.toml").read_text(encoding="utf-8"))[topic][name]
-        number = int(page.removeprefix("deeper/")[:2])
-        return f"the page below chapter {number}" if page.startswith("deeper/") else f"chapter {number}", heading
+        chapter = f"chapter {int(page.removeprefix('deeper/')[:2])}"
+        return f"<em>{escape(heading)}</em> ({'the page below ' * page.startswith('deeper/')}{chapter})"
 
     def finding(self, cell: Any) -> Finding:
         """Read off a graded cell what the answer amounts to; None stands for a cell that isn't there."""
@@ -144,14 +141,14 @@ class Class:
 
 
 def read(course: Path, assignment: str) -> Class:
-    """Read the graded notebooks of an assignment. Raises ValueError if there are none."""
+    """Read the graded notebooks of an assignment, or exit with what is missing."""
     source = course / "source" / assignment / f"{assignment}.ipynb"
     graded = sorted((course / "autograded").glob(f"*/{assignment}/{assignment}.ipynb"))
     if not source.is_file():
         known = ", ".join(path.stem for path in sorted((course / "source").glob("*/*.ipynb")))
-        raise ValueError(f"no assignment is called {assignment} in {course}: {known or 'run this in exercises/'}")
+        sys.exit(f"no assignment is called {assignment}: {known or 'run this in exercises/'}")
     if not graded:
-        raise ValueError(f"nobody's {assignment} has been graded yet: run nbgrader autograde {assignment} first")
+        sys.exit(f"nobody's {assignment} has been graded yet: run nbgrader autograde {assignment} first")
     notebook = nbformat.read(source, as_version=4)
     title, of_assignment = notebook.cells[0].source.splitlines()[0].removeprefix("# "), exercises(notebook)
     columns = {}
@@ -186,10 +183,13 @@ def suggestion(tally: Sequence[tuple[Finding, int]], students: int) -> str:
     return f"Show what most of the others got, and ask what's wrong with it: {finding.label.removesuffix('.')}."
 
 
-def first(found: Class) -> int:
+def begin(found: Class) -> str:
     """The exercise to begin with: the one that has cost the class most points."""
     lost = [each.points * sum(count for _, count in found.tally(row)) for row, each in enumerate(found.exercises)]
-    return lost.index(max(lost))
+    if not any(lost):
+        return "Everybody has everything right."
+    each = found.exercises[lost.index(max(lost))]
+    return f"In the next lecture, begin with exercise {each.number}, which cost the class most points, and with {each.section}."
 
 
 # ── the files ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -211,32 +211,19 @@ def _columns(found: Class, names: bool) -> list[str]:
     return found.students if names else [str(number) for number in range(1, len(found.students) + 1)]
 
 
-def picture(found: Class) -> str:
-    """A bar per exercise, as SVG."""
-    plotting.use_style()
-    labels = [f"{each.number}. {each.title}" for each in found.exercises]
-    fig, ax = plt.subplots(figsize=(7, 0.9 + 0.36 * len(labels)), layout="constrained")
-    begun = [0] * len(labels)
-    for kind, color in KINDS.items():
-        counts = [sum(finding.kind == kind for finding in row) for row in found.findings]
-        bars = ax.barh(labels, counts, left=begun, color=color, label=kind)
-        ax.bar_label(bars, [str(count) if count else "" for count in counts], label_type="center", color="white", fontsize=9)
-        begun = [a + b for a, b in zip(begun, counts, strict=True)]
-    ax.invert_yaxis()
-    ax.set(xlim=(0, len(found.students)), xlabel="students")
-    ax.tick_params(labelsize=9)
-    fig.legend(loc="outside upper left", ncols=len(KINDS), fontsize=9, handlelength=1, columnspacing=1)
-    drawn = io.StringIO()
-    with plt.rc_context({"svg.hashsalt": found.assignment}):
-        fig.savefig(drawn, format="svg", metadata={"Date": None})
-    plt.close(fig)
-    return drawn.getvalue()[drawn.getvalue().index("<svg") :]
+def bar(findings: Sequence[Finding]) -> str:
+    """How many students each kind of finding has, as a bar."""
+    counts = Counter(finding.kind for finding in findings)
+    parts = [f'<span style="flex: {counts[kind]}; background: {color}">{counts[kind]}</span>' for kind, color in KINDS.items()]
+    return f'<div class="bar">{"".join(parts)}</div>'
 
 
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif;
        margin: 2em auto; max-width: 72em; padding: 0 1em; color: #1a1a1a; background: #fff }
-svg { width: 100%; height: auto }
+.bar { display: flex; max-width: 40em }
+.bar span { color: #fff; text-align: center; font-size: 14px; overflow: hidden }
+.kind { border-left: 1em solid; padding: 0 1em 0 .4em; font-size: 14px }
 .wide { overflow-x: auto }
 table { border-collapse: collapse; font-size: 14px }
 th, td { border-bottom: 1px solid #ccc; padding: .2em .3em; text-align: center; font-weight: normal }
@@ -246,29 +233,27 @@ td { color: var(--kind) }
 
 
 def page(found: Class, *, names: bool = False) -> str:
-    """The page: what to begin with, the picture, and the exercises one by one."""
-    students, worst = len(found.students), first(found)
+    """The page: what to begin with, and the exercises one by one."""
+    students = len(found.students)
     title = "What did the class get wrong?"
-    parts = [f"<h1>{title}</h1>", f"<p>{escape(found.title)} · {students} graded notebooks</p>"]
-    parts += [f"<p>{_begin(found, worst)}</p>", picture(found)]
+    legend = "".join(f'<span class="kind" style="border-color: {color}">{kind}</span>' for kind, color in KINDS.items())
+    parts = [f"<h1>{title}</h1><p>{escape(found.title)} · {students} graded notebooks</p><p>{begin(found)}</p><p>{legend}</p>"]
     heads = "".join(f"<th>{escape(head)}</th>" for head in _columns(found, names))
-    for row, each in enumerate(found.exercises):
-        tally, (where, heading) = found.tally(row), each.section
+    for row, (each, findings) in enumerate(zip(found.exercises, found.findings, strict=True)):
+        tally = found.tally(row)
         right = students - sum(count for _, count in tally)
         parts.append(
-            f"<h2>Exercise {each.number}: {escape(each.title)}</h2>"
-            f"<p>{right} of {students} have it right. To reread: <em>{escape(heading)}</em> ({where}).<br>"
+            f"<h2>Exercise {each.number}: {escape(each.title)}</h2>{bar(findings)}"
+            f"<p>{right} of {students} have it right. To reread: {each.section}.<br>"
             f"<strong>{_said(suggestion(tally, students))}</strong></p>"
         )
         lines = ""
         for finding, count in tally:
-            marks = "".join(f"<td>{'●' if finding == other else ''}</td>" for other in found.findings[row])
+            marks = "".join(f"<td>{'●' if finding == other else ''}</td>" for other in findings)
             label = f'<th scope="row">{_said(finding.hint or finding.label or finding.kind)}</th><td>{count}</td>'
             lines += f'<tr style="--kind: {KINDS[finding.kind]}">{label}{marks}</tr>'
         if lines:
-            parts.append(
-                f'<div class="wide"><table><thead><tr><th>mistake</th><th>all</th>{heads}</tr></thead>{lines}</table></div>'
-            )
+            parts.append(f'<div class="wide"><table><tr><th>mistake</th><th>all</th>{heads}</tr>{lines}</table></div>')
     order = "" if names else " Students are numbered from the most points to the fewest."
     parts.append(f"<p>A dot is a student whose answer this is.{order}</p>")
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title} {found.assignment}</title>'
@@ -280,35 +265,13 @@ def _said(verdict: str) -> str:
     return re.sub("`([^`]+)`", r"<code>\1</code>", escape(verdict))
 
 
-def _begin(found: Class, row: int) -> str:
-    """The suggestion for the whole assignment."""
-    tally, each = found.tally(row), found.exercises[row]
-    if not tally:
-        return "Everybody has everything right."
-    where, heading = each.section
-    return (
-        f"In the next lecture, begin with exercise {each.number}, which cost the class most points, "
-        f"and with <em>{escape(heading)}</em> ({where})."
-    )
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
+if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("assignment", help="for example 01_order")
-    parser.add_argument("--course", type=Path, default=Path(), help="the folder that nbgrader works in (default: this one)")
     parser.add_argument("--names", action="store_true", help="name the students, as their folders are named")
-    given = parser.parse_args(arguments)
-    try:
-        found = read(given.course, given.assignment)
-    except ValueError as error:
-        print(error, file=sys.stderr)
-        return 1
+    given = parser.parse_args()
+    summary = read(Path(), given.assignment)
     for suffix, make in {".html": page, ".csv": table}.items():
-        path = given.course / "mistakes" / f"{given.assignment}{suffix}"
-        write_whole(path, make(found, names=given.names).encode())
+        path = Path("mistakes") / f"{given.assignment}{suffix}"
+        write_whole(path, make(summary, names=given.names).encode())
         print(path)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
