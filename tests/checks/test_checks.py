@@ -20,6 +20,7 @@ from posenc_course.checks._kinds import kind
 from posenc_course.checks._sandbox import Wrong
 from posenc_course.sinusoidal import sinusoidal_table
 from tests.answers import CHECKS, RIGHT
+from tests.tensors import normal
 
 # ── an exercise made for these tests ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -47,8 +48,7 @@ def squared(seed: int) -> Exercise:
 
 
 def in_place(x: Tensor) -> Tensor:
-    x /= 2
-    return x
+    return x.div_(2)
 
 
 @pytest.mark.parametrize(
@@ -93,18 +93,12 @@ ONE = "my_half([3.0]), for a single number,"
             "Your function is right in 1 of 2 cases, but not for: a table. my_half(x of shape (3, 2)), for a table, is "
             "wrong in 5 of 6 numbers: at [0, 0] it gives -1, but it should give -0.5. `checks.last()` returns these arguments.",
         ),
-        (
-            lambda x: x / 2 + 4e-4,
-            f"Every number is 0.0004 too large. {ONE} is wrong in 1 of 1 numbers: at [0] it gives 1.5004, but it should give "
-            "1.5.",
-        ),
         (lambda x: None, "Not tried yet: my_half returned None. Is a `return` missing?"),
         (
             lambda x: None if x.ndim > 1 else x / 2,
             "my_half(x of shape (3, 2)), for a table, returned None. Is a `return` missing?",
         ),
         (lambda x: "half", f"{ONE} returned a str that isn't a table of numbers."),
-        (lambda x: x * 1j, f"{ONE} returned complex numbers. Put their real and imaginary parts into separate columns."),
         (in_place, f"{ONE} writes into its arguments, so the caller loses the original values. Make a copy first."),
         (
             half,
@@ -123,7 +117,6 @@ def test_a_wrong_answer_hears_what_is_wrong(answer: Any, verdict: str) -> None:
     [
         (lambda n: n * n + 0.5, "returned 9.5, but it should return a whole number"),
         (lambda n: True, "returned a bool, but it should return one number"),
-        (lambda n: [n, n], "returned a list, but it should return one number"),
         (lambda n: torch.ones(2), "returned (2,) numbers, but it should return one number"),
         (lambda n: math.nan, "returned nan. Do you divide by zero?"),
         (lambda n: n * n + (n == 4), "Your function is right in 1 of 2 cases. squared(4) gives 17, but it should give 16."),
@@ -131,20 +124,6 @@ def test_a_wrong_answer_hears_what_is_wrong(answer: Any, verdict: str) -> None:
 )
 def test_a_number_is_read_as_one(answer: Callable[..., Any], told: str) -> None:
     assert told in squared(answer, seed=3)
-
-
-def test_a_changed_list_is_named() -> None:
-    @exercise()
-    def total() -> Exercise:
-        """total(numbers) -> their sum."""
-        return Exercise(cases=[([1, 2],), ([],), ([3, 5, 7],)], right=sum, mistakes={}, praise="all.")
-
-    def popping(numbers: list[int]) -> int:
-        return numbers.pop() + popping(numbers) if numbers else 0
-
-    assert total(sum) == "Right: all."
-    assert "total([1, 2]) writes into its arguments" in total(popping)
-    assert "total([1, 2]) returned 3.0000001, but it should return a whole number." in total(lambda n: sum(n) + 1e-7)
 
 
 @pytest.mark.parametrize("waits", [lambda: time.sleep(60), lambda: stubborn()], ids=["sleeps", "catches everything"])
@@ -253,9 +232,7 @@ def test_no_answer_ends_in_a_traceback_or_shows_our_insides(check: str) -> None:
         (lambda *_: None, "Not tried yet"),
         (failing(NotImplementedError()), "Not tried yet."),
         (failing(SystemExit(1)), "raised SystemExit: 1"),
-        (failing(KeyError("x")), "raised KeyError: 'x'"),
         (failing(RuntimeError("shapes differ\nsecond line")), "raised RuntimeError: shapes differ"),
-        (None, "a NoneType"),
         (3, "an int"),
         (lambda: 0, "raised TypeError"),
         (lambda *_: Hostile(), ""),
@@ -285,27 +262,17 @@ def test_the_checks_own_right_answer_is_refused_and_others_pass(check: str) -> N
 
 # ── what wrong results have in common ────────────────────────────────────────────────────────────────────────────────────
 
-NUMBERS = [0.5, -1.25, 3.7, 2.31, -0.123456]
-TABLES = [
-    torch.tensor([[0.5, -1.25, 3.7], [2.31, -0.12, 0.9], [1.7, 1.1, -2.2], [0.3, 4.4, 0.6]]).double(),
-    torch.tensor([[7.7], [0.1], [0.4]]).double(),
-]
+TABLES = [normal(4, 3), normal(3, 1, seed=1)]
 
 
 def said_of(wanted: list[Any], said: list[Any], tolerance: float = 1e-7) -> str:
     return kind(wanted, said, [("", ())] * len(said), tolerance)
 
 
-@pytest.mark.parametrize(("change", "words"), _kinds._EACH)
-def test_what_has_become_of_every_number_is_said(change: Callable[[Tensor], Tensor], words: str) -> None:
-    wanted = [torch.tensor(number, dtype=torch.float64) for number in NUMBERS]
-    assert said_of(NUMBERS, [change(number).item() for number in wanted]).startswith(words)
-
-
-@pytest.mark.parametrize(("change", "words"), [*_kinds._COLUMNS, *_kinds._ROWS])
-def test_what_has_become_of_every_table_is_said(change: Callable[[Tensor], Tensor], words: str) -> None:
-    wanted = TABLES if "rows and columns" not in words else [torch.tensor([[0.5, -1.25], [3.7, 2.31]]).double()]
-    assert said_of(wanted, [change(table).double() for table in wanted]).startswith(words)
+@pytest.mark.parametrize(("change", "words"), [*_kinds._EACH, *_kinds._COLUMNS, *_kinds._ROWS])
+def test_what_has_become_of_every_number_or_table_is_said(change: Callable[[Tensor], Tensor], words: str) -> None:
+    wanted = TABLES if "rows and columns" not in words else [normal(2, 2)]
+    assert said_of(wanted, [change(table) for table in wanted]).startswith(words)
 
 
 @pytest.mark.parametrize(
@@ -314,24 +281,19 @@ def test_what_has_become_of_every_table_is_said(change: Callable[[Tensor], Tenso
         (lambda t: 0 * t + 3, "You return 3 whatever your function is given."),
         (lambda t: 1.5 * t, "Every number is 1.5 times what it should be."),
         (lambda t: t - 2, "Every number is 2 too small."),
-        (
-            lambda t: len(t) * t,
-            "In each case, every number is multiplied by one factor: 4 in the first case and 3 in the last.",
-        ),
+        (lambda t: len(t) * t, "In each case, every number is multiplied by one factor: 4 in the first case and 3 in"),
         (lambda t: t + 0.001 * t.sin(), "Your numbers are nearly right: the first 3 digits agree."),
-        (
-            lambda t: t[torch.randperm(len(t), generator=torch.Generator().manual_seed(3))],
-            "The numbers are right, but they are",
-        ),
+        (lambda t: t.roll(1, 0).flip(0), "The numbers are right, but they are in a different order."),
         (lambda t: torch.cat((t[:-1], 0 * t[-1:])), "Only the last row is wrong."),
         (lambda t: torch.cat((t[:1], 0 * t[1:])), "Only the first row is right."),
         (lambda t: t / 0, "Some of your numbers are infinite or NaN."),
-        (lambda t: torch.randn(t.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) * 9, ""),
-        (lambda t: t + 1e-9, ""),  # wrong only for a check that is stricter
+        (lambda t: 9 * normal(*t.shape, seed=2), ""),
+        # wrong only for a check that is stricter
+        (lambda t: t + 1e-9, ""),
     ],
 )
 def test_other_things_in_common_are_said(change: Callable[[Tensor], Tensor], words: str) -> None:
-    said = said_of(TABLES, [change(table).double() for table in TABLES])
+    said = said_of(TABLES, [change(table) for table in TABLES])
     assert said.startswith(words)
     assert bool(said) == bool(words)
 

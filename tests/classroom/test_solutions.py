@@ -41,7 +41,7 @@ def verdict(notebook: Notebook, code: str, asks: str) -> str:
         try:
             exec(compile(ast.Module([statement], []), "<solution>", "exec"), names)
         except NameError as missing:
-            run(assigned[missing.name])
+            run(assigned[str(missing.name)])
             run(statement)
 
     for each in [*defined, *ast.parse(f"{code}\nverdict = {asks}").body]:
