@@ -25,28 +25,21 @@ _EACH: tuple[tuple[_Numbers, str], ...] = (
     (lambda w: 1 - w, "Every number is 1 minus what it should be."),
     (lambda w: 1 / w, "Every number is 1 divided by what it should be."),
     (lambda w: w.square(), "Every number is the square of what it should be."),
-    (lambda w: w.abs().sqrt(), "Every number is the square root of what it should be."),
     (lambda w: w.exp(), "Every number is e to the power of what it should be."),
     (lambda w: w.abs().log(), "Every number is the logarithm of what it should be."),
-    (lambda w: w.abs().log2(), "Every number is the base-2 logarithm of what it should be."),
     (lambda w: w.floor(), "Every number is rounded down to a whole number."),
-    (lambda w: w.ceil(), "Every number is rounded up to a whole number."),
-    (lambda w: w.trunc(), "Every number has lost its fraction."),
     (lambda w: w.round(), "Every number is rounded to a whole number."),
-    *((lambda w, n=n: w.round(decimals=n), f"Every number is rounded to {n} decimals.") for n in range(1, 6)),
 )
 # to every number and a number that belongs to its case: an argument, or the size of one,
 _WITH: tuple[tuple[Callable[[Tensor, Tensor], Tensor], str], ...] = (
     (lambda w, q: q, "You return {} itself."),
     (lambda w, q: w + q, "Every number is too large by {}."),
     (lambda w, q: w - q, "Every number is too small by {}."),
-    (lambda w, q: q - w, "Every number is {} minus what it should be."),
     (lambda w, q: w * q, "Every number is {} times what it should be."),
     (lambda w, q: w / q, "Every number is what it should be, divided by {}."),
     (lambda w, q: w * q.sqrt(), "Every number is what it should be, times the square root of {}."),
     (lambda w, q: w / q.sqrt(), "Every number is what it should be, divided by the square root of {}."),
     (lambda w, q: w * q.square(), "Every number is what it should be, times the square of {}."),
-    (lambda w, q: w / q.square(), "Every number is what it should be, divided by the square of {}."),
 )
 _MOVED = "Along the {} axis, everything is one position too {}, and what should be {} comes {}."
 # to each table, along its first axis (which is all that a list has),
@@ -55,24 +48,14 @@ _ROWS: tuple[tuple[_Numbers, str], ...] = (
     (lambda t: t.roll(1, 0), _MOVED.format("first", "late", "last", "first")),
     (lambda t: t.roll(-1, 0), _MOVED.format("first", "early", "first", "last")),
     (lambda t: t[:1].expand_as(t), "All your rows are equal to the first one."),
-    (lambda t: t[-1:].expand_as(t), "All your rows are equal to the last one."),
-    (lambda t: t.cumsum(0), "You return running sums along the first axis instead of the rows themselves."),
-    (lambda t: t / t.norm(dim=0), "Along the first axis, everything is scaled to length 1."),
-    (lambda t: t / t.sum(dim=0), "Along the first axis, everything is scaled so that it adds up to 1."),
-    (lambda t: t.softmax(dim=0), "Along the first axis, everything has gone through a softmax."),
 )
 # and along its last axis.
 _COLUMNS: tuple[tuple[_Numbers, str], ...] = (
     (lambda t: t.mT, "You have swapped rows and columns."),
     (lambda t: t.flip(-1), "The last axis is in reverse order; the rest is right."),
-    (lambda t: t.flip(0, -1), "The first and the last axis are in reverse order; the rest is right."),
     (lambda t: t.roll(1, -1), _MOVED.format("last", "late", "last", "first")),
     (lambda t: t.roll(-1, -1), _MOVED.format("last", "early", "first", "last")),
     (lambda t: t[..., :1].expand_as(t), "Each row repeats its first number."),
-    (lambda t: t.cumsum(-1), "You return running sums along the last axis instead of the numbers themselves."),
-    (lambda t: t / t.norm(dim=-1, keepdim=True), "Every row is scaled to length 1."),
-    (lambda t: t / t.sum(dim=-1, keepdim=True), "Every row is scaled so that its numbers add up to 1."),
-    (lambda t: t.softmax(dim=-1), "Every row has gone through a softmax."),
 )
 # Where all wrong numbers of a table can be, by the index and the size along the first or last axis.
 _PLACES: tuple[tuple[Callable[[Tensor, int], Tensor], str], ...] = (

@@ -28,10 +28,9 @@ def smallest() -> Exercise:
         cases=cases,
         right=right,
         mistakes={
-            "a full turn": (lambda n, d: right(n, d, 2 * math.pi),
-                "With your base, the slowest pair completes a full rotation. The exercise asks for at most half a rotation."),
-            "a radian": (lambda n, d: right(n, d, 1),
-                "With your base, the slowest pair rotates by only 1 radian. Half a rotation is π radians."),
+            **{f"{turn:.3g} radians": (lambda n, d, turn=turn: right(n, d, turn),
+                "With your base, the slowest pair rotates by a different angle. Half a rotation is π radians.")
+               for turn in (1, 2 * math.pi)},
             "upside down": (by(lambda d: (d - 2) / d),
                 "Your exponent is upside down. You know base^((d-2)/d). Which power of it is the base?"),
             "no width": (by(lambda d: 1),
@@ -76,11 +75,9 @@ def for_turns(seed: int) -> Exercise:
             "a pair more": (by(lambda d, count: d / (2 * count)),
                 "With your base, pair i = count completes a rotation. But pairs are counted from 0, so that is one pair too "
                 "many."),
-            "half a turn": (lambda n, d, count: right(n, d, count, turn=math.pi),
-                "With your base, the slowest of the `count` pairs completes only half a rotation. It should complete a full "
-                "one."),
-            "a radian": (lambda n, d, count: right(n, d, count, turn=1),
-                "With your base, the slowest of the `count` pairs rotates by only 1 radian. A full rotation is 2π radians."),
+            **{f"{turn:.3g} radians": (lambda n, d, count, turn=turn: right(n, d, count, turn=turn),
+                "With your base, the slowest of the `count` pairs doesn't complete a rotation, which is 2π radians.")
+               for turn in (1, math.pi)},
             "all pairs": (lambda n, d, count: right(n, d, d // 2),
                 "With your base, all pairs complete a rotation, but only `count` of them have to."),
             "count turns": (lambda n, d, count: right(n, d, d // 2, turn=2 * math.pi * count),
@@ -139,9 +136,9 @@ def survivors(seed: int) -> Exercise:
             "cut off": (lambda n, bits: rounded(n, bits, np.floor),
                 "You cut off digits, or you count only the positions that stay unchanged. But the number nearest to a position "
                 "can also be the one above it, even for the last position."),
-            "half up": (lambda n, bits: rounded(n, bits, lambda x: np.floor(x + 0.5)),
-                "If two numbers are equally near, you take the upper one. Take the one whose last digit is 0."),
-            "up": (lambda n, bits: rounded(n, bits, np.ceil), "You always round up. Round to the nearest number."),
+            **{f"up from {least}": (lambda n, bits, least=least: rounded(n, bits, lambda x: np.floor(x + 1 - least)),
+                "You round up too often. Round to the nearest number, and of two that are equally near, take the one whose "
+                "last digit is 0.") for least in (0.5, 1e-9)},
             "exact ones": (lambda n, bits: min(n, 2**bits),
                 "You stop where the numbers are no longer exact. But beyond that point, some numbers are left: first every "
                 "second one, then every fourth, and so on."),

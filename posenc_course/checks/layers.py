@@ -64,8 +64,6 @@ def reach() -> Exercise:
     other: dict[str, Callable[[list[int]], int]] = {
         "whole windows": sum,
         "layers times the first window": lambda windows: len(windows) * windows[0] if windows else 0,
-        "one token left out": lambda windows: max(sum(windows) - 1, 0),
-        "the product": math.prod,
         "the product minus one": lambda windows: math.prod(windows) - 1,
         "layers times the first": lambda windows: len(windows) * (windows[0] - 1) if windows else 0,
     }
@@ -81,11 +79,8 @@ def reach() -> Exercise:
         mistakes={
             **{name: (_capped(total), steps) for name, total in other.items()},
             **{name: (_capped(total), one_layer) for name, total in single.items()},
-            "whole windows without end": (lambda windows, m: m if None in windows else sum(w or 0 for w in windows), endless),
             "without end": (lambda windows, m: m if None in windows else sum((w or 1) - 1 for w in windows), endless),
             **{f"only if {name}": (_capped(_stacked, everything), one_is_enough) for name, everything in only.items()},
-            "until one does": (lambda windows, m: min(m, sum((w or 1) - 1 for w in windows[: [*windows, None].index(None)])),
-                one_is_enough),
         },
         praise=f"all {len(cases)} stacks are right, with equal and different windows, near the beginning of the text, and with "
                "layers that see everything.",
@@ -144,9 +139,6 @@ def overlap(seed: int) -> Exercise:
         right=right,
         mistakes={
             "full windows": (lambda m, n, w: max(0.0, 1 - abs(m - n) / w), windows),
-            "negative": (lambda m, n, w: 1 - abs(m - n) / w, windows),
-            "negative, but cut off": (
-                lambda m, n, w: (min(m, n) - max(max(m, n) - w, -1)) / math.sqrt(min(w, m + 1) * min(w, n + 1)), windows),
             "everything": (lambda m, n, w: right(m, n, max(m, n) + 1), windows),
             "one token too few": (lambda m, n, w: right(m - 1, n - 1, w) if min(m, n) > 0 else 0.0, windows),
             "m is later": (lambda m, n, w: max(min(n + 1, n - (m - w + 1) + 1), 0) / math.sqrt(min(w, m + 1) * min(w, n + 1)),
@@ -196,7 +188,6 @@ def cache_size(seed: int) -> Exercise:
     )
     counts: dict[str, Callable[[int, int], int]] = {
         "from layer 0": lambda layers, every: -(-layers // every),
-        "one early": lambda layers, every: (layers + 1) // every if every > 1 else layers,
         "one more": lambda layers, every: min(layers // every + 1, layers),
     }
     return Exercise(
@@ -210,8 +201,6 @@ def cache_size(seed: int) -> Exercise:
             "the longer one": (keys(operator.floordiv, max), kept),
             "only the windows": (lambda layers, every, w, length: (layers - layers // every) * min(w, length), kept),
             "windows everywhere": (keys(lambda layers, every: 0), kept),
-            "on top of the windows": (
-                lambda layers, every, w, length: layers * min(w, length) + layers // every * length, kept),
         },
         praise=f"all {len(cases)} stacks are right, including those whose layers don't fall into equal groups.",
     )  # fmt: skip
@@ -306,10 +295,6 @@ def looks_back(seed: int) -> Exercise:
     def farthest(sizes: Sequence[float], above: float = 1e-10) -> int:
         return max((back for back, size in enumerate(sizes) if size > above), default=0)
 
-    def nearest_gap(f: Layer, x: Tensor) -> int:
-        sizes = effects(f, x)
-        return max(next((back for back, size in enumerate(sizes) if size < 1e-10), len(sizes)) - 1, 0)
-
     def right(f: Layer, x: Tensor) -> int:
         return farthest(effects(f, x))
 
@@ -337,7 +322,6 @@ def looks_back(seed: int) -> Exercise:
         "zeros": lambda x, token: torch.zeros_like(x[token]),
         "one more": lambda x, token: x[token] + 1,
         "ones": lambda x, token: torch.ones_like(x[token]),
-        "its neighbour": lambda x, token: x[min(token + 1, len(x) - 1)],
         "one channel": lambda x, token: x[token] + (torch.arange(x.shape[1]) == 0),
         "doubled": lambda x, token: 2 * x[token],
     }
@@ -346,12 +330,9 @@ def looks_back(seed: int) -> Exercise:
         right=right,
         mistakes={
             **{name: (putting(put), unnoticed) for name, put in changes.items()},
-            "up to the first gap": (nearest_gap, gap),
             "all but the first": (lambda f, x: farthest(effects(f, x)[:-1]), gap),
             "how many": (lambda f, x: count(effects(f, x)), how_many),
             "how many others": (lambda f, x: count(effects(f, x)[1:]), how_many),
-            "the nearest": (lambda f, x: next((back for back, size in enumerate(effects(f, x)) if size > 1e-10), 0), how_many),
-            "how many before": (lambda f, x: max(count(effects(f, x)) - 1, 0), how_many),
             "all outputs": (lambda f, x: farthest(effects(f, x, row=lambda y: y)),
                 "You return the whole text for every function. Do you compare all outputs? Each token changes its own output, "
                 "but the question is only about the last one."),

@@ -196,7 +196,6 @@ def blind_mean(seed: int) -> Exercise:
                 "Your function is right for long windows. But a window that isn't longer than `losses` has no position with "
                 "the loss `settled`."),
             "the last loss goes on": (lambda x, s, n, k: right(x, float(x[-1]), n, k), settled),
-            "again from the start": (lambda x, s, n, k: mean([x[m % len(x)].item() for m in range(n - k, n)]), settled),
             "never settled": (lambda x, s, n, k: mean(x[n - k : n].tolist()) if n - k < len(x) else s, settled),
         },
         praise="without overlap, the beginning has less weight in longer windows; with enough overlap, it doesn't count at "

@@ -191,9 +191,6 @@ def named(seed: int) -> Exercise:
         right=right,
         mistakes={
             "forwards": (by(lambda trained, length: -tokens(trained, length)), "You look ahead, but the model looks back."),
-            "one back": (lambda m, trained, length: m - 1,
-                "You return the previous token. But the model always looks 1/(trained - 1) to the left, and in a text of a "
-                "different length, the previous token isn't at this distance."),
             "one back, held": (by(lambda trained, length: 1),
                 "You return the previous token. But the model always looks 1/(trained - 1) to the left, and in a text of a "
                 "different length, the previous token isn't at this distance."),

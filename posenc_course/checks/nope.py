@@ -153,10 +153,7 @@ def is_sum(seed: int) -> Exercise:
         "one square": lambda t: squares(t)[:1, :1],
         "the corners": lambda t: t[0, 0] + t[-1, -1] - t[0, -1] - t[-1, 0],
         "two rows": lambda t: from_first(t)[:2],
-        "two columns": lambda t: from_first(t)[:, :2],
-        "the ends of the rows": lambda t: from_first(t)[:, -1],
         "the diagonal": lambda t: squares(t).diagonal(),
-        "as many columns as rows": lambda t: squares(t)[:, : len(t) - 1],
     }
     return Exercise(
         cases={name: (table,) for name, (table, _) in tables.items()},
@@ -165,10 +162,8 @@ def is_sum(seed: int) -> Exercise:
             **{name: (lambda t, part=part: none(part(t)), some) for name, part in parts_of.items()},
             "equal steps": (lambda t: all(float(t.diff(dim=k).max() - t.diff(dim=k).min()) < 1e-6 for k in (0, 1)), more),
             "equal rows": (lambda t: none(t - t[:1]), more),
-            "equal columns": (lambda t: none(t - t[:, :1]), more),
             **{f"no absolute value {sign:+d}": (lambda t, sign=sign: bool((sign * squares(t)).max() < 1e-6),
                 "You don't take an absolute value. But a difference can be negative as well as positive.") for sign in (1, -1)},
-            "rank one": (lambda t: bool(torch.linalg.matrix_rank(t) == 1), product),
             "rank two, to the last digit": (lambda t: bool(torch.linalg.matrix_rank(t) <= 2), product),
             "rank two": (lambda t: bool(torch.linalg.matrix_rank(t, atol=1e-6) <= 2), product),
             "to the last digit": (lambda t: bool((squares(t) == 0).all()), tolerance),
@@ -229,7 +224,6 @@ def told_apart(seed: int) -> Exercise:
                 "the same as the mean of three."),
             "the query's letter": (positions(lambda text, m: text[m]), past),
             "which letters": (positions(lambda text, m: (text[m], frozenset(text[: m + 1]))), past),
-            "the last two": (positions(lambda text, m: text[max(m - 1, 0) : m + 1]), past),
             "runs": (lambda text: len(list(itertools.groupby(text))), past),
             "shares alone": (positions(lambda text, m: shares(text[: m + 1])), shared),
             "shares without letters": (positions(lambda text, m: (text[m], tuple(sorted(shares(text[: m + 1]))))), shared),
@@ -286,8 +280,6 @@ def packed(seed: int) -> Exercise:
     masks: dict[str, Callable[[Tensor], Tensor]] = {
         "causal": past,
         "by positions": lambda names: place(names)[:, None] >= place(names),
-        "by positions, and the past": lambda names: (place(names)[:, None] >= place(names)) & past(names),
-        "by names": lambda names: names[:, None] >= names,
         "by names, and the past": lambda names: (names[:, None] >= names) & past(names),
         "earlier documents": lambda names: runs(names)[:, None] >= runs(names),
     }

@@ -190,11 +190,10 @@ def has_right_lengths(seed: int) -> Exercise:
                for rows in (range(1), range(10), range(100), range(256), range(299), range(1, 300), range(0, 300, 10))},
             **{f"{len(widths)} widths from {widths[0]}": (holds(widths=widths), some_widths)
                for widths in ((2,), (4,), (8,), (16,), (4, 8, 16), (2, 4, 8, 16), range(2, 15, 2), range(4, 17, 2))},
-            "the mean length": (holds(lambda lengths, wanted: near(lengths.mean(), wanted)),
-                "Your test looks at the mean length, but rows that are too long and rows that are too short can cancel out."),
-            "the mean square": (holds(lambda lengths, wanted: near(lengths.square().mean(), wanted**2)),
-                "Your test looks at the mean of the squared lengths, but squares that are too large and squares that are too "
-                "small can cancel out."),
+            **{f"the mean, to the power of {power}": (
+                holds(lambda lengths, wanted, power=power: near((lengths**power).mean(), wanted**power)),
+                "Your test looks at the mean length, but rows that are too long and rows that are too short can cancel out.")
+               for power in (1, 2)},
             "none is far": (holds(lambda lengths, wanted: not bool(((lengths - wanted).abs() > 1e-3).any())),
                 "Your test is fooled by NaN: every comparison with NaN is false, so it finds no length that is too far off."),
             "all alike": (holds(lambda lengths, wanted: near(lengths, float(lengths[0]))),
@@ -240,8 +239,7 @@ def factor_for(seed: int) -> Exercise:
     # No theorem holds for the lengths of a learned table.
     learned = 0.3 + 0.5 * torch.randn(20, 32, generator=generator, dtype=torch.float64)
     no_angle = (
-        "This formula assumes that words and rows are perpendicular, but these words have a mean that isn't zero, and so do "
-        "the rows."
+        "You assume that words and rows are perpendicular. But these words have a mean that isn't zero, and so do the rows."
     )
     return Exercise(
         cases={
@@ -255,9 +253,7 @@ def factor_for(seed: int) -> Exercise:
         },
         right=right,
         mistakes={
-            "perpendicular": (by_means(lambda a, b, c, s: _root(a, 0, c, s)),
-                "You assume that words and rows are perpendicular. But these words have a mean that isn't zero, and so do the "
-                "rows."),
+            "perpendicular": (by_means(lambda a, b, c, s: _root(a, 0, c, s)), no_angle),
             "size of the dot products": (by_means(lambda a, b, c, s: _root(a, abs(b), c, s)),
                 "You ignore the sign of the dot products. Words can also lean away from the rows."),
             "dot products once": (by_means(lambda a, b, c, s: _root(a, b / 2, c, s)),
@@ -283,7 +279,7 @@ def factor_for(seed: int) -> Exercise:
                 "You take the mean of the shares of all pairs. But the share in this exercise is one mean divided by another "
                 "mean."),
             "the chapter's formula": (lambda words, rows, share: math.sqrt((1 / share - 1) / 2) / float(words.std()),
-                f"You use the chapter's formula with the standard deviation of all numbers. {no_angle}"),
+                no_angle),
         },
         praise="all seven factors give the right share, whether the words lean towards the rows or away from them.",
         tolerance=1e-3,

@@ -134,19 +134,14 @@ def moving(seed: int) -> Exercise:
                 "photographs can be nearer to the middle in the second one, although it was moving outwards in the first."),
             "the second": (by(lambda a, b, w: (b * w.cos() - a) / w.sin()),
                 "You return the velocity at the time of the second photograph, not of the first."),
-            "times ω": (by(lambda a, b, w: exact(a, b, w) * w),
-                "You return the velocity itself. Return the velocity divided by ω, which is cos ω_i·t."),
-            "not divided": (by(lambda a, b, w: b - a * w.cos()),
+            **{f"factor {n}": (by(lambda a, b, w, change=change: exact(a, b, w) * change(w)),
                 "Your result is nearly right, but cos ω_i·t is still multiplied by another factor. Which factor does it have "
-                "in the addition formula?"),
+                "in the addition formula?") for n, change in enumerate((torch.sin, lambda w: w, lambda w: w.sin() / w))},
             "way": (by(lambda a, b, w: b - a),
                 "You return how far each pendulum has moved, not how fast it was moving at the time of the first photograph."),
             "no cosine": (by(lambda a, b, w: (b - a) / w.sin()),
                 "Your result is nearly right, but you use sin ω_i·t without its factor. Which factor does it have in the "
                 "addition formula?"),
-            "divided by ω": (by(lambda a, b, w: (b - a * w.cos()) / w),
-                "Your result is nearly right, but you divide by ω_i. Which factor does cos ω_i·t have in the addition "
-                "formula?"),
             "plus": (by(lambda a, b, w: (b + a * w.cos()) / w.sin()),
                 "Your result is nearly right, but one sign is wrong. Look at the sign of a term when you move it to the other "
                 "side of the equation."),

@@ -59,11 +59,6 @@ def bucket() -> Exercise:
             "nearest": (by(lambda n, single, side, far: min(single + round(part(n, single, side, far)), side - 1)),
                 "You round to the nearest whole number. But a bucket begins where the formula reaches its number, so round "
                 "down."),
-            "edges": (by(lambda n, single, side, far: min(single + part(n - (n > single), single, side, far), side - 1)),
-                "Your buckets are wrong only where a new bucket begins. Such a distance belongs to the new bucket. Do you use "
-                "< instead of <=?"),
-            "from 0 again": (by(lambda n, single, side, far: min(part(n, single, side, far), side - 1)),
-                "You number the wider buckets from 0 again, but the buckets with one distance each come before them."),
             "no last bucket": (by(lambda n, single, side, far: single + part(n, single, side, far)),
                 "Your buckets are wrong for distances of max_distance or more, which should all share the last bucket of their "
                 "side."),
@@ -279,10 +274,6 @@ def receive(seed: int) -> Exercise:
                 held[m, row] = w[m, n]
         return w @ v + held @ table
 
-    def modulo(w: Tensor, v: Tensor, table: Tensor) -> Tensor:
-        at = torch.arange(len(w))
-        return w @ v + torch.stack([w[m] @ table[(m - at + len(table) // 2) % len(table)] for m in at.tolist()])
-
     def near(w: Tensor, table: Tensor) -> Tensor:
         return w.tril(len(table) // 2).triu(-(len(table) // 2))
 
@@ -298,7 +289,6 @@ def receive(seed: int) -> Exercise:
         right_but_large = too_large and equal(right(weights, values, table), received, 1e-4)
         return torch.full_like(received, math.inf) if right_but_large else received
 
-    one_off = "You use rows of the table that are off by one. The vector of offset m - n is row m - n + K."
     length, reach, d = 24, 9, 20
     return Exercise(
         cases={
@@ -317,16 +307,14 @@ def receive(seed: int) -> Exercise:
                 "each query and key, or a number for each query, key and row of the table?"),
             "key minus query": (lambda w, v, t: right(w, v, t.flip(0)),
                 "You have swapped past and future. Row r of the table belongs to offset m - n = r - K."),
-            "offset 0 in row 0": (lambda w, v, t: right(w, v, t.roll(len(t) // 2, dims=0)),
-                "You use row 0 of the table for offset 0. But row 0 belongs to offset -K, and a negative index counts from the "
-                "end of the table."),
-            "one row early": (lambda w, v, t: right(w, v, t.roll(1, dims=0)), one_off),
+            **{name: (lambda w, v, t, by=by: right(w, v, t.roll(by(t), dims=0)),
+                "You use the wrong rows of the table. The vector of offset m - n is row m - n + K, and a negative index counts "
+                "from the end of the table.")
+               for name, by in {"one row early": lambda t: 1, "offset 0 in row 0": lambda t: len(t) // 2}.items()},
             "far without vector": (lambda w, v, t: w @ v + alone(near(w, t), t),
                 "Keys farther away than K add no vector in your result. But they should add the vector of offset K or -K."),
             "over queries": (lambda w, v, t: w @ v + vectors(w, t).mul(w[:, :, None]).sum(dim=0),
                 "You sum the vectors over the queries. But token m receives one vector from each key, so sum over the keys."),
-            "modulo": (modulo,
-                "For offsets beyond K, you start again at the other end of the table. But all offsets above K share its row."),
             "past only": (lambda w, v, t: w @ v + alone(w.tril(), t),
                 "Keys after the query add no vector in your result. But the table has rows for negative offsets, too."),
             "one kept": (one_kept,

@@ -272,9 +272,6 @@ def _step(
     k_from: Callable[[int], int] = lambda old: old,
     cached_from: Callable[[int], Tensor] | None = None,
     raw: bool = False,
-    hide: Callable[[Tensor, Tensor, int], Tensor] = lambda scores, seen, axis: scores.masked_fill(~seen, -math.inf).softmax(
-        dim=axis
-    ),
     diagonal: Callable[[int, int], int] = lambda old, new: old,
     root: Callable[[int], float] = math.sqrt,
     axis: int = 1,
@@ -287,7 +284,8 @@ def _step(
         keys = _at(keys, cached_from(old))
     keys, values = torch.cat((keys, k)), torch.cat((values, v))
     seen = torch.ones(new, old + new).tril(diagonal(old, new)).bool()
-    return hide(q @ keys.T / root(q.shape[1]), seen, axis) @ values, keys if kept is None else kept, values
+    weights = (q @ keys.T / root(q.shape[1])).masked_fill(~seen, -math.inf).softmax(dim=axis)
+    return weights @ values, keys if kept is None else kept, values
 
 
 def _in_pieces(call: Call, pieces: list[int], q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -336,7 +334,6 @@ def step(seed: int) -> Exercise:
         lambda old: 0,
         lambda old: old + 1,
         lambda old: max(old - 1, 0),
-        lambda old: 1000 + old,
     )
     apart = "In your function, the query and the key of a token have different positions, but they should have the same one."
     cache = (
@@ -356,7 +353,6 @@ def step(seed: int) -> Exercise:
                 "Your positions are wrong. The text begins at position 0, and the first new token comes right after the last "
                 "cached one.") for n, first in enumerate(positions)},
             "queries from 0": (but(q_from=lambda old: 0), apart),
-            "queries too late": (but(q_from=lambda old: old + 1), apart),
             "rotated again": (but(cached_from=torch.arange),
                 "You rotate the cached keys again in every step. But they have already been rotated and should stay as they "
                 "are."),
@@ -364,15 +360,11 @@ def step(seed: int) -> Exercise:
             "raw keys kept, all rotated": (but(raw=True, cached_from=torch.arange), cache),
             "no mask": (but(diagonal=lambda old, new: old + new), mask),
             "mask from the left": (but(diagonal=lambda old, new: 0), mask),
-            "by the new": (but(diagonal=lambda old, new: new), mask),
             "one ahead": (but(diagonal=lambda old, new: old + 1), mask),
             "not itself": (but(diagonal=lambda old, new: max(old - 1, 0)), mask),
             "not divided": (but(root=lambda d: 1), weights),
             "divided by d": (but(root=lambda d: d), weights),
-            "divided by √8": (but(root=lambda d: math.sqrt(8)), weights),
             "softmax over the queries": (but(axis=0), weights),
-            "hidden afterwards": (but(hide=lambda scores, seen, axis: scores.softmax(dim=axis) * seen), weights),
-            "hidden at 0": (but(hide=lambda scores, seen, axis: (scores * seen).softmax(dim=axis)), weights),
         },
         praise="in one piece, token by token, or as a prompt and then its continuation, the outputs are those of a single "
                "pass.",
@@ -411,7 +403,6 @@ def renumber(seed: int) -> Exercise:
             "of the other layout": (lambda keys, old, new: _rotated(keys, new - old, _halves(keys.shape[1]), 1),
                 "You pair channels i and i + d/2. But these keys come from `rotate_to`, which pairs neighbours."),
             "down alone": (by(lambda old, new: (new - old).clamp(max=0)), f"{some}down has to be rotated back."),
-            "up alone": (by(lambda old, new: (new - old).clamp(min=0)), f"{some}down has to be rotated back."),
             "always further": (by(lambda old, new: (new - old).abs()), f"{some}down has to be rotated back."),
         },
         praise="every key is what it would be if it had been rotated to its new position at once, and you never needed the "

@@ -185,16 +185,12 @@ def offset_between(seed: int) -> Exercise:
                 "it."),
             "a limit of 40": (lambda m, n, omega, limit: best(m, n, omega, range(-40, 41)),
                 "You always try the offsets from -40 to 40. Use the `limit` that your function is given."),
-            "the first clock alone": (lambda m, n, omega, limit: round(float(by_pair(m, n, omega)[0])), too_few),
             "the slowest clock alone": (lambda m, n, omega, limit: round(float(by_pair(m, n, omega)[omega.argmin()])), too_few),
             **{f"clocks {clocks}": (on_some(clocks), too_few)
                for clocks in (slice(0, 1), slice(-1, None), slice(0, 2), slice(-2, None), slice(0, -1), slice(1, None))},
             "the mean": (lambda m, n, omega, limit: round(by_pair(m, n, omega).mean().item()),
                 "You take the mean of the offsets that the clocks show on their own. But no single clock shows how many full "
                 "turns it has made."),
-            "the paper's": (
-                lambda m, n, omega, limit: best(m, n, frequencies(2 * len(omega)), range(-limit, limit + 1)),
-                "You use the frequencies of the paper's table. Use those in `omega`."),
         },
         praise=f"all {len(cases)} offsets are right, although each clock had gone round several times and you weren't told the "
                "positions.",
@@ -260,9 +256,6 @@ def relative_part(seed: int) -> Exercise:
             "blocks": (in_blocks,
                 "You keep the blocks of M as they are. But the block of a relative matrix has only two free numbers, not "
                 "four."),
-            "the diagonal": (lambda given: given.diag().diag(),
-                "You keep only the diagonal of M. But in the blocks of a relative matrix, the two numbers on the diagonal are "
-                "equal, and the other two needn't be zero."),
             "only a": (lambda given: of(numbers(given)[0], 0 * numbers(given)[1]),
                 "You keep only the numbers on the diagonal. But in a relative matrix, the other two numbers of each block "
                 "needn't be zero."),
@@ -272,12 +265,9 @@ def relative_part(seed: int) -> Exercise:
                 "You use the same two numbers for all pairs. But each pair may have its own."),
             "the upper rows": (lambda given: of(given[0::2, 0::2].diag(), given[0::2, 1::2].diag()),
                 "You use only the upper row of each block. The lower row matters, too."),
-            "b with a plus": (lambda given: with_plus(given, -1),
+            **{f"b with a plus, {sign}": (lambda given, sign=sign: with_plus(given, sign),
                 "You forgot a minus sign: in a relative matrix, one of the two numbers off the diagonal of each block is the "
-                "negative of the other."),
-            "symmetric": (lambda given: with_plus(given, 1),
-                "Your blocks are symmetric, so your matrix isn't relative. The number at the lower left of each block must be "
-                "the negative of the one at the upper right."),
+                "negative of the other.") for sign in (-1, 1)},
             "between pairs too": (lambda given: given - in_blocks(given) + right(given),
                 "Your matrix isn't zero between two different pairs. The numbers there make the scores depend on more than the "
                 "offset."),

@@ -45,11 +45,9 @@ def table() -> Exercise:
                 "should alternate."),
             "cosine first": (lambda positions, d: sinusoidal_table(positions, d).unflatten(-1, (-1, 2)).flip(-1).flatten(-2),
                 "You have swapped sine and cosine. In each pair, the sine comes first."),
-            "2c/d": (waves(lambda d: 10_000.0 ** (-2 * torch.arange(d).double() / d)),
-                "Your exponent counts columns instead of pairs. Both columns of a pair should have the same angle."),
-            "c/d": (waves(lambda d: 10_000.0 ** (-torch.arange(d).double() / d)),
-                "Your table uses different angles for the sine and the cosine of a pair. In both columns of pair i, the "
-                "exponent should be the same."),
+            **{f"{factor}c/d": (waves(lambda d, factor=factor: 10_000.0 ** (-factor * torch.arange(d).double() / d)),
+                "Your exponent counts columns instead of pairs. Both columns of a pair should have the same angle.")
+               for factor in (1, 2)},
             "4i/d": (waves(lambda d: omega(d) ** 2),
                 "Your exponent contains the factor 2 twice. The even column of pair i already has the number 2i, and the "
                 "exponent is 2i/d."),
@@ -124,12 +122,9 @@ def turns(seed: int) -> Exercise:
             "over the seam": (lambda t: angles(t).diff(dim=0),
                 "In your result, a pair seems to jump back when its angle wraps around from π to -π. Bring each difference "
                 "back into the range from -π to π."),
-            "over the seam, from one side": (lambda t: one_side(t, 1),
-                "In your result, a pair that rotates forwards seems to jump when its angle wraps around. Correct differences "
-                "below -π as well."),
-            "over the seam, from the other side": (lambda t: one_side(t, -1),
-                "In your result, a pair that rotates backwards seems to jump when its angle wraps around. Correct differences "
-                "above π as well."),
+            **{f"over the seam, {side}": (lambda t, side=side: one_side(t, side),
+                "In your result, a pair that rotates in one of the two directions seems to jump when its angle wraps around. "
+                "Correct differences above π and below -π.") for side in (1, -1)},
             "0 to 2π": (lambda t: _turns(t) % (2 * math.pi),
                 "Your angles lie between 0 and 2π, so a small step backwards looks like a large step forwards. They should lie "
                 "between -π and π."),

@@ -150,12 +150,7 @@ def slope_for_long_text(keys: int, share: float, length: int) -> Any:
 
 @wrong("alibi.slope_for", "together get the share", blind=True)
 def slope_for_far_keys(keys: int, share: float, length: int) -> Any:
-    low, high = 0.0, 50.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        near = (-middle * torch.arange(length).double()).softmax(dim=0)[:keys].sum()
-        low, high = (middle, high) if near < 1 - share else (low, middle)
-    return low
+    return slope_for_newton(keys, 1 - share, length)
 
 
 @wrong("alibi.slope_for", "twice as many tokens as `keys`", blind=True)

@@ -31,14 +31,9 @@ def smallest_a_step_too_many(L: int, d: int) -> Any:
     return (L / math.pi) ** (d / (d - 2))
 
 
-@wrong("base.smallest", "a full rotation")
+@wrong("base.smallest", "rotates by a different angle")
 def smallest_a_full_turn(L: int, d: int) -> Any:
     return smallest_base(L, d, 2 * math.pi)
-
-
-@wrong("base.smallest", "only 1 radian")
-def smallest_a_radian(L: int, d: int) -> Any:
-    return smallest_base(L, d, 1)
 
 
 @wrong("base.smallest", "the frequency 1/base")
@@ -54,11 +49,6 @@ def smallest_last_column(L: int, d: int) -> Any:
 @wrong("base.smallest", "upside down")
 def smallest_upside_down(L: int, d: int) -> Any:
     return ((L - 1) / math.pi) ** ((d - 2) / d)
-
-
-@wrong("base.smallest", "rounded up")
-def smallest_whole(L: int, d: int) -> Any:
-    return math.ceil(smallest_base(L, d))
 
 
 @right("base.for_turns")
@@ -88,7 +78,7 @@ def for_turns_pair_number_count(L: Any, d: int, n: Any) -> Any:
     return ((L - 1) / (2 * math.pi)) ** (d / (2 * n))
 
 
-@wrong("base.for_turns", "only half a rotation", blind=True)
+@wrong("base.for_turns", "doesn't complete a rotation", blind=True)
 def for_turns_half_a_turn_each(L: Any, d: int, n: Any) -> Any:
     return ((L - 1) / math.pi) ** (d / (2 * (n - 1)))
 
@@ -106,11 +96,6 @@ def for_turns_2_of_the_exponent(L: Any, d: int, n: Any) -> Any:
 @wrong("base.for_turns", "is a number of pairs", blind=True)
 def for_turns_count_turns(L: Any, d: int, n: Any) -> Any:
     return ((L - 1) / (2 * math.pi * n)) ** (d / (d - 2))
-
-
-@wrong("base.for_turns", "only 1 radian")
-def for_turns_a_radian(L: int, d: int, n: int) -> Any:
-    return for_turns(L, d, n, 1)
 
 
 @wrong("base.for_turns", "from the slowest one")
@@ -181,16 +166,6 @@ def rounded(length: int, bits: int, whole: Callable[[float], float]) -> int:
     return len({whole(m / step) * step for m, step in steps.items()})
 
 
-@wrong("base.survivors", "the upper one")
+@wrong("base.survivors", "You round up too often")
 def survivors_half_up(length: int, bits: int) -> int:
     return rounded(length, bits, lambda x: math.floor(x + 0.5))
-
-
-@wrong("base.survivors", "always round up")
-def survivors_up(length: int, bits: int) -> int:
-    return rounded(length, bits, math.ceil)
-
-
-@wrong("base.survivors", "`bits - 1`")
-def survivors_a_digit_less(length: int, bits: int) -> int:
-    return rounded(length, bits - 1, round)

@@ -214,20 +214,12 @@ def recurrent_channels(q: Any, k: Any, v: Any, gates: Any, state: Any) -> Any:
 
 @wrong("contextual.recurrent", "You mix up axes", blind=True)
 def recurrent_swapped_outer(q: Any, k: Any, v: Any, gates: Any, state: Any) -> Any:
-    outputs = []
-    for t in range(len(q)):
-        state = state * gates[t] + torch.outer(k[t], v[t])
-        outputs.append(state @ q[t])
-    return torch.stack(outputs), state
+    return recurrent_numpy(q, v, k, gates, state)
 
 
 @wrong("contextual.recurrent", "the token itself is added in full")
 def recurrent_gates_last(q: Any, k: Any, v: Any, gates: Any, state: Any) -> Any:
-    outputs = []
-    for t in range(len(q)):
-        state = (state + torch.outer(v[t], k[t])) * gates[t]
-        outputs.append(state @ q[t])
-    return torch.stack(outputs), state
+    return recurrent_numpy(q, k * gates, v, gates, state)
 
 
 @wrong("contextual.recurrent", "gates of another token")
@@ -247,13 +239,3 @@ def recurrent_reads_first(q: Any, k: Any, v: Any, gates: Any, state: Any) -> Any
         outputs.append(state @ q[t])
         state = state * gates[t] + torch.outer(v[t], k[t])
     return torch.stack(outputs), state
-
-
-@wrong("contextual.recurrent", None, blind=True)
-def recurrent_same_object(q: Any, k: Any, v: Any, gates: Any, state: Any) -> Any:  # all states are one tensor
-    memory, states = state.clone(), []
-    for t in range(len(q)):
-        memory *= gates[t]
-        memory += torch.outer(v[t], k[t])
-        states.append(memory)
-    return torch.stack([s @ query for s, query in zip(states, q, strict=True)]), memory

@@ -82,15 +82,6 @@ def behind_by_followers(tokens: list[int], weights: Tensor) -> Any:
     return total / asked if asked else total
 
 
-@wrong("heads.behind_equals", "divide by zero")
-def behind_without_repeats(tokens: list[int], weights: Tensor) -> Any:
-    """nan if no token comes twice."""
-    ids = np.array(tokens)
-    which = np.tril(np.hstack((np.zeros((len(ids), 1), dtype=bool), ids[:, None] == ids[None, :-1])), -1)
-    asked = which.any(axis=1)
-    return (weights.numpy() * which).sum(axis=1)[asked].sum() / asked.sum() if asked.any() else float("nan")
-
-
 def _where(tokens: list[int], weights: Tensor, counts: Any, own: int = 0) -> float:
     """The mean over the queries with keys that count."""
     keys = [[n for n in range(m + own) if counts(m, n)] for m in range(len(tokens))]

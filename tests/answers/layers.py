@@ -50,15 +50,6 @@ def reach_none_at_bottom(windows: Any, m: Any) -> Any:
     return min(m, sum(w - 1 for w in windows if w is not None))
 
 
-@wrong("layers.reach", "writes into its arguments", blind=True)
-def reach_changes_windows(windows: Any, m: Any) -> Any:
-    back = 0
-    while windows:
-        w = windows.pop()
-        back += m if w is None else w - 1
-    return min(back, m)
-
-
 @wrong("layers.reach", "add these steps up", blind=True)
 def reach_product(windows: Any, m: Any) -> Any:
     return m if None in windows else min(m, math.prod(windows) - 1)
@@ -180,62 +171,45 @@ def looks_arange(f: Any, x: Any) -> Any:  # no chance involved: adds 1, 2, 3, ..
     return 0
 
 
-@wrong("layers.looks_back", "Is your tolerance larger", blind=True)
-def looks_allclose(f: Any, x: Any) -> Any:
-    last = f(x)[-1]
+def effects(f: Any, x: Tensor, *, put: Any = lambda x, n: x[n] + torch.randn_like(x[n]), look: Any = lambda y: y[-1]) -> Any:
+    """How much an output changes with each token."""
+    sizes = []
     for n in range(len(x)):
         other = x.clone()
-        other[n] += torch.randn(x.shape[1], dtype=x.dtype)
-        if not torch.allclose(f(other)[-1], last):
-            return len(x) - 1 - n
-    return 0
+        other[n] = put(x, n)
+        sizes.append(float((look(f(other)) - look(f(x))).abs().max()))
+    return sizes
+
+
+def farthest(sizes: Any, above: float = 1e-10) -> int:
+    return len(sizes) - 1 - next((n for n, size in enumerate(sizes) if size > above), len(sizes) - 1)
+
+
+@wrong("layers.looks_back", "Is your tolerance larger", blind=True)
+def looks_coarse(f: Any, x: Any) -> Any:
+    return farthest(effects(f, x), above=1e-4)
 
 
 @wrong("layers.looks_back", "up to the very first one", blind=True)
-def looks_one_position_short(f: Any, x: Any) -> Any:  # never tries the first token
-    last = f(x)[-1]
-    for n in range(1, len(x)):
-        other = x.clone()
-        other[n] += torch.randn(x.shape[1], dtype=x.dtype)
-        if (f(other)[-1] - last).abs().max() > 1e-10:
-            return len(x) - 1 - n
-    return 0
+def looks_one_position_short(f: Any, x: Any) -> Any:
+    return farthest(effects(f, x)[1:])
 
 
 @wrong("layers.looks_back", "A function may not notice your change", blind=True)
-def looks_ones(f: Any, x: Any) -> Any:  # replaces tokens by ones; without the mean, that's zero
-    last = f(x)[-1]
-    for n in range(len(x)):
-        other = x.clone()
-        other[n] = 1
-        if (f(other)[-1] - last).abs().max() > 1e-10:
-            return len(x) - 1 - n
-    return 0
+def looks_ones(f: Any, x: Any) -> Any:
+    return farthest(effects(f, x, put=lambda x, n: torch.ones_like(x[n])))
 
 
 @wrong("layers.looks_back", "the gradient of their sum")
-def looks_gradient(f: Any, x: Any) -> Any:
-    leaf = x.clone().requires_grad_()
-    f(leaf)[-1].sum().backward()
-    return len(x) - 1 - leaf.grad.abs().amax(dim=1).gt(1e-10).nonzero().min().item() if leaf.grad.abs().max() > 1e-10 else 0
+def looks_sum(f: Any, x: Any) -> Any:
+    return farthest(effects(f, x, look=lambda y: y[-1].sum()))
 
 
 @wrong("layers.looks_back", "Do you compare all outputs")
 def looks_at_all_outputs(f: Any, x: Any) -> Any:
-    before = f(x)
-    for n in range(len(x)):
-        other = x.clone()
-        other[n] += torch.randn(x.shape[1], dtype=x.dtype)
-        if (f(other) - before).abs().max() > 1e-10:
-            return len(x) - 1 - n
-    return 0
+    return farthest(effects(f, x, look=lambda y: y))
 
 
 @wrong("layers.looks_back", "You count the tokens", blind=True)
 def looks_count(f: Any, x: Any) -> Any:
-    last, count = f(x)[-1], 0
-    for n in range(len(x) - 1):
-        other = x.clone()
-        other[n] += torch.randn(x.shape[1], dtype=x.dtype)
-        count += int((f(other)[-1] - last).abs().max() > 1e-10)
-    return count
+    return sum(size > 1e-10 for size in effects(f, x)[:-1])

@@ -86,12 +86,6 @@ def heard_by_index(gradients: Tensor, positions: Tensor, rows: int) -> Tensor:
     return table
 
 
-@wrong("learned.heard", "but not for: tokens of one text that share a row")
-def heard_by_texts(gradients: Tensor, positions: Tensor, rows: int) -> Tensor:
-    """A text's own tokens overwrite each other, texts add up."""
-    return torch.stack([heard_by_index(g[None], p[None], rows) for g, p in zip(gradients, positions, strict=True)]).sum(dim=0)
-
-
 @wrong("learned.heard", "You take a mean")
 def heard_by_means(gradients: Tensor, positions: Tensor, rows: int) -> Tensor:
     return torch.stack([gradients[positions == row].mean(dim=0) for row in range(rows)]).nan_to_num()
@@ -112,11 +106,6 @@ def heard_by_all(g: Tensor, p: Tensor, rows: int) -> Any:
     return g.flatten(0, 1).sum(0).repeat(rows, 1)
 
 
-@wrong("learned.heard", "for ones instead of `gradients`")
-def heard_counted(g: Tensor, p: Tensor, rows: int) -> Any:
-    return heard_by_one_hot(torch.ones_like(g), p, rows)
-
-
 @right("learned.untrained")
 def by_cosine(before: Tensor, after: Tensor, least: float = 1 - 1e-6) -> Tensor:
     return F.cosine_similarity(before, after, dim=1) > least
@@ -133,7 +122,7 @@ def difference_of_units(before: Tensor, after: Tensor) -> Tensor:
     return (unit(before, dim=1) - unit(after, dim=1)).norm(dim=1) < 0.005
 
 
-@wrong("learned.untrained", "have changed only a little", blind=True)
+@wrong("learned.untrained", "or only a little", blind=True)
 def untrained_nearly_unchanged(b: Any, a: Any) -> Any:
     return torch.isclose(b, a, rtol=0.05).all(1)
 
@@ -162,11 +151,6 @@ def first_channel_ratio(before: Tensor, after: Tensor) -> Tensor:
 @wrong("learned.untrained", "too strict", blind=True)
 def angle_float32(before: Tensor, after: Tensor) -> Tensor:
     return (torch.cosine_similarity(before.float(), after.float(), dim=1) - 1).abs() < 1e-9
-
-
-@wrong("learned.untrained", "rows that haven't changed")
-def untrained_unchanged(before: Tensor, after: Tensor) -> Any:
-    return torch.isclose(before, after, rtol=1e-4).all(1)
 
 
 @wrong("learned.untrained", "the opposite direction")

@@ -203,9 +203,3 @@ def packed_scores(documents: Tensor) -> tuple[Tensor, Tensor]:
     """What one adds to the scores instead of a mask."""
     positions, mask = packed_blocks(documents)
     return positions, torch.zeros(mask.shape).masked_fill(~mask, -math.inf)
-
-
-@wrong("nope.packed", "in a different order", blind=True)
-def packed_backwards(documents: Tensor) -> tuple[Tensor, Tensor]:
-    mask = packed_blocks(documents)[1]
-    return mask.sum(0) - 1, mask

@@ -57,11 +57,6 @@ def factor_word_alone(d: int, std: float, share: float) -> Any:
     return math.sqrt(1 / (2 * share)) / std
 
 
-@wrong("norm.factor", "`1 - share`")
-def factor_share_of_the_word(d: int, std: float, share: float) -> Any:
-    return factor(d, std, 1 - share)
-
-
 @right("norm.has_right_lengths")
 def held_in_numpy(make_table: Maker) -> np.bool_:
     squared = [np.square(make_table(torch.arange(300), d).numpy()).sum(axis=1) * 2 / d for d in range(2, 18, 2)]
@@ -102,11 +97,6 @@ def lengths_hold(
 @wrong("norm.has_right_lengths", "mean length", blind=True)
 def has_right_lengths_mean_of_the_lengths(f: Any) -> Any:
     return lengths_hold(f, lambda x, y: abs(x.mean() - y) < 1e-3)
-
-
-@wrong("norm.has_right_lengths", "mean of the sq", blind=True)
-def has_right_lengths_mean_of_the_squares(f: Any) -> Any:
-    return lengths_hold(f, lambda x, y: abs(x.square().mean() - y**2) < 1e-3)
 
 
 @wrong("norm.has_right_lengths", "fooled by NaN", blind=True)
@@ -235,8 +225,3 @@ def factor_for_once(words: Tensor, rows: Tensor, share: float) -> Any:
 @wrong("norm.factor_for", "Take the other root")
 def factor_for_other_root(words: Tensor, rows: Tensor, share: float) -> Any:
     return solved(lambda a, b, c, s: -root(a, -2 * b, c - c / s))(words, rows, share)
-
-
-@wrong("norm.factor_for", "the standard deviation of all numbers")
-def factor_for_chapter(words: Tensor, rows: Tensor, share: float) -> Any:
-    return math.sqrt((1 - share) / share / 2) / words.std()

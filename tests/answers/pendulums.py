@@ -129,11 +129,6 @@ def moving_plus_for_minus(first: Tensor, second: Tensor) -> Any:
     return (second + first * known(first).cos()) / known(first).sin()
 
 
-@wrong("pendulums.moving", "Return the velocity divided by ω")
-def moving_in_radians(first: Tensor, second: Tensor) -> Any:
-    return moving_right(first, second) * known(first)
-
-
 @wrong("pendulums.moving", "still multiplied by another factor")
 def moving_not_divided(first: Tensor, second: Tensor) -> Any:
     return second - first * known(first).cos()
@@ -147,11 +142,6 @@ def moving_way(first: Tensor, second: Tensor) -> Any:
 @wrong("pendulums.moving", "without its factor")
 def moving_no_cosine(first: Tensor, second: Tensor) -> Any:
     return (second - first) / known(first).sin()
-
-
-@wrong("pendulums.moving", "you divide by ω_i")
-def moving_by_omega(first: Tensor, second: Tensor) -> Any:
-    return (second - first * known(first).cos()) / known(first)
 
 
 def off(row: Tensor, tolerance: float = 1e-6) -> Tensor:

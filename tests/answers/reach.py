@@ -77,15 +77,6 @@ def share_odds(lead: Any, n: Any) -> Any:  # divided by the others only
     return math.exp(min(lead, 700)) / (n - 1) if n > 1 else 1.0
 
 
-@wrong("reach.share", "Is a `return` missing?", blind=True)
-def share_missing_return(lead: Any, n: Any) -> Any:
-    if lead > 0:
-        return 1 / (1 + (n - 1) * math.exp(-lead))
-    if lead < 0:
-        return math.exp(lead) / (math.exp(lead) + n - 1)
-    return None
-
-
 @wrong("reach.share", "You lose small shares", blind=True)
 def share_one_from_33(lead: Any, n: Any) -> Any:
     return 1.0 if lead > 33 else math.exp(lead) / (math.exp(lead) + n - 1)
@@ -197,57 +188,37 @@ def best_recursion(scores: Any, key: Any, low: Any = 0, high: Any = 100) -> Any:
     return best_recursion(scores, key, t, high) if slope < 0 else best_recursion(scores, key, low, t)
 
 
-@wrong("reach.best_factor", "the wrong half", blind=True)
-def best_wrong_half(scores: Any, key: Any) -> Any:
-    low, high = 0.0, 100.0
+def weighted(scores: Any, t: float) -> Any:
+    return (torch.softmax(t * scores, dim=0) * scores).sum()
+
+
+def best_bisection(scores: Any, key: Any, *, mean: Any = weighted, upwards: bool = True) -> Any:
+    low, high = 0.0, 128.0
     for _ in range(60):
         t = (low + high) / 2
-        if (torch.softmax(t * scores, dim=0) * scores).sum() > scores[key]:
-            low = t
-        else:
-            high = t
+        low, high = (t, high) if (mean(scores, t) < scores[key]) == upwards else (low, t)
     return low
+
+
+@wrong("reach.best_factor", "the wrong half", blind=True)
+def best_wrong_half(scores: Any, key: Any) -> Any:
+    return best_bisection(scores, key, upwards=False)
 
 
 @wrong("reach.best_factor", "the plain mean", blind=True)
 def best_plain_mean(scores: Any, key: Any) -> Any:
-    low, high = 0.0, 100.0
-    for _ in range(60):
-        t = (low + high) / 2
-        if (t * scores).mean() < scores[key]:
-            low = t
-        else:
-            high = t
-    return low
-
-
-def best_bisection(scores: Any, key: Any) -> Any:
-    low, high = 0.0, 128.0
-    for _ in range(60):
-        t = (low + high) / 2
-        mean = (torch.softmax(t * scores, dim=0) * scores).sum()
-        if mean < scores[key]:
-            low = t
-        else:
-            high = t
-    return low
+    return best_bisection(scores, key, mean=lambda scores, t: t * scores.mean())
 
 
 @wrong("reach.best_factor", "Return the factor", blind=True)
-def best_weight(scores: Any, key: Any) -> Any:  # returns the weight, not the factor
+def best_weight(scores: Any, key: Any) -> Any:
     return (best_bisection(scores, key) * scores).softmax(dim=0)[key]
 
 
 @wrong("reach.best_factor", "You try only some factors", blind=True)
 def best_few_steps(scores: Any, key: Any) -> Any:
-    low, high = 0.0, 100.0
-    for _ in range(12):
-        t = (low + high) / 2
-        if (torch.softmax(t * scores, dim=0) * scores).sum() < scores[key]:
-            low = t
-        else:
-            high = t
-    return (low + high) / 2
+    factors = torch.arange(0, 100, 0.1, dtype=torch.float64)
+    return factors[(factors[:, None] * scores).softmax(dim=1)[:, key].argmax()]
 
 
 @wrong("reach.best_factor", "covers too small an interval")

@@ -36,11 +36,6 @@ def torch_bucket(offset: int, num_buckets: int, max_distance: int) -> Tensor:
     return (ahead > 0) * side + torch.where(distance < single, distance, wide.clamp(max=side - 1))
 
 
-@wrong("relative.bucket", "where a new bucket begins")
-def bucket_edges_one_later(o: Any, b: Any, far: Any) -> Any:
-    return exact_bucket(o - (o > b // 4) + (o < -(b // 4)), b, far)
-
-
 def bucket_by(offset: int, b: int, far: int, whole: Callable[[float], float] = math.floor, *, from_: float = 0) -> int:
     """T5's bucket, with another rounding or another start of the logarithm."""
     single = b // 4
@@ -57,12 +52,6 @@ def bucket_nearest(o: int, b: int, far: int) -> Any:
 @wrong("relative.bucket", "0 at distance 1")
 def bucket_from_1(o: int, b: int, far: int) -> Any:
     return bucket_by(o, b, far, from_=1) + b // 2 * (o < 0)
-
-
-@wrong("relative.bucket", "from 0 again")
-def bucket_from_0_again(o: int, b: int, far: int) -> Any:
-    wide = int(math.log(max(abs(o), 1) / (b // 4)) / math.log(far / (b // 4)) * (b // 2 - b // 4) + 1e-9)
-    return (abs(o) if abs(o) < b // 4 else min(wide, b // 2 - 1)) + b // 2 * (o < 0)
 
 
 @wrong("relative.bucket", "max_distance or more")
@@ -258,7 +247,7 @@ def receive_causal(w: Any, v: Any, t: Any) -> Any:
     return w @ v + receive_scatter(w.tril(), 0 * v, t)
 
 
-@wrong("relative.receive", "are off by one", blind=True)
+@wrong("relative.receive", "the wrong rows of the table", blind=True)
 def receive_one_row_off(w: Any, v: Any, t: Any) -> Any:
     return receive_scatter(w, v, t.roll(1, dims=0))
 
@@ -271,17 +260,6 @@ def receive_large_in_numpy(weights: Tensor, values: Tensor, table: Tensor) -> Te
     return torch.from_numpy(np.einsum("mn,mnd->md", weights.numpy(), values.numpy() + table.numpy()[rows]))
 
 
-@wrong("relative.receive", "row 0 of the table for offset 0")
-def receive_index_of_offset(w: Tensor, v: Tensor, t: Tensor) -> Tensor:
-    return receive_scatter(w, v, t.roll(len(t) // 2, dims=0))
-
-
 @wrong("relative.receive", "over the queries")
 def receive_over_queries(w: Tensor, v: Tensor, t: Tensor) -> Tensor:
     return w @ v + receive_scatter(w.T, 0 * v, t.flip(0))
-
-
-@wrong("relative.receive", "start again at the other end")
-def receive_modulo(w: Tensor, v: Tensor, t: Tensor) -> Tensor:
-    at = torch.arange(len(w))
-    return _receive(w, v, t, (at[:, None] - at + len(t) // 2) % len(t))

@@ -114,11 +114,15 @@ def rotate_complex(x: Tensor, positions: Tensor, pairs: Pairs) -> Tensor:
     return result
 
 
-def _rotate(x: Tensor, angles: Tensor, pairs: Pairs) -> Tensor:
+Pairwise = Callable[..., tuple[Tensor, Tensor]]
+
+
+def _rotate(
+    x: Tensor, angles: Tensor, pairs: Pairs, turn: Pairwise = lambda a, b, c, s: (a * c - b * s, a * s + b * c)
+) -> Tensor:
     out = x.clone()
     for i, (a, b) in enumerate(pairs):
-        c, s = angles[:, i].cos(), angles[:, i].sin()
-        out[:, a], out[:, b] = x[:, a] * c - x[:, b] * s, x[:, a] * s + x[:, b] * c
+        out[:, a], out[:, b] = turn(x[:, a], x[:, b], angles[:, i].cos(), angles[:, i].sin())
     return out
 
 
@@ -132,13 +136,8 @@ def rotate_right(x: Tensor, positions: Tensor, pairs: Pairs) -> Any:
 
 
 @wrong("rope.rotate", "after its rotation", blind=True)
-def rotate_reads_what_it_wrote(x: Tensor, positions: Tensor, pairs: Pairs) -> Tensor:
-    out = x.clone()
-    for i, (a, b) in enumerate(pairs):
-        angle = positions * 10_000 ** (-2 * i / x.shape[1])
-        out[:, a] = out[:, a] * angle.cos() - out[:, b] * angle.sin()
-        out[:, b] = out[:, a] * angle.sin() + out[:, b] * angle.cos()
-    return out
+def rotate_reads_what_it_wrote(x: Tensor, m: Any, pairs: Pairs) -> Any:
+    return _rotate(x, _angles(x, m), pairs, lambda a, b, c, s: ((first := a * c - b * s), first * s + b * c))
 
 
 @wrong("rope.rotate", "Where is the 2 of 2i/d", blind=True)
@@ -158,13 +157,8 @@ def rotate_frequency_of_first_channel(x: Tensor, positions: Tensor, pairs: Pairs
 
 
 @wrong("rope.rotate", "stretched or reflected", blind=True)
-def rotate_reflection(x: Tensor, positions: Tensor, pairs: Pairs) -> Tensor:
-    out = x.clone()
-    for i, (a, b) in enumerate(pairs):
-        angle = positions * 10_000 ** (-2 * i / x.shape[1])
-        out[:, a] = x[:, a] * angle.cos() + x[:, b] * angle.sin()
-        out[:, b] = x[:, a] * angle.sin() - x[:, b] * angle.cos()
-    return out
+def rotate_reflection(x: Tensor, m: Any, pairs: Pairs) -> Any:
+    return _rotate(x, _angles(x, m), pairs, lambda a, b, c, s: (a * c + b * s, a * s - b * c))
 
 
 @wrong("rope.rotate", "as `pairs` says")

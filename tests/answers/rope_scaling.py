@@ -100,11 +100,6 @@ def base_for_brackets(d: Any, b: Any, i: Any, s: Any) -> Any:
     return (b * s) ** (d / (2 * i))
 
 
-@wrong("rope_scaling.base_for", "in every case instead of `d_head`", blind=True)
-def base_for_width_16(d: Any, b: Any, i: Any, s: Any) -> Any:
-    return b * s ** (8 / i)
-
-
 @right("rope_scaling.strangeness")
 def strange(omega: Tensor, stretched: Tensor, trained: int, distance: int) -> Tensor:
     gap = distance * stretched - torch.arange(trained)[:, None] * omega

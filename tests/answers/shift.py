@@ -144,11 +144,6 @@ def offset_up_to_40(m: Tensor, n: Tensor, omega: Tensor, limit: int) -> Any:
     return int(fits(m, n, omega, range(-40, 41)).argmax()) - 40
 
 
-@wrong("shift.offset_between", "of the paper's table")
-def offset_by_paper(m: Tensor, n: Tensor, omega: Tensor, limit: int) -> Any:
-    return offset_correlation(m, n, frequencies(2 * len(omega)), limit)
-
-
 @right("shift.relative_part")
 def by_averages(M: Tensor) -> Tensor:
     """Over all combinations of no turn, or a quarter, a half, three quarters for each pair: the mean of Rᵀ M R."""
@@ -200,20 +195,9 @@ def relative_cosines(M: Tensor) -> Any:
     return relative(M, lambda m: (m[0, 0] + m[1, 1]) / 2, lambda m: 0 * m[0, 1])
 
 
-@wrong("shift.relative_part", "only the diagonal of M")
-def relative_diagonal(M: Tensor) -> Any:
-    return M * torch.eye(len(M))
-
-
 @wrong("shift.relative_part", "only the upper row")
 def relative_upper(M: Tensor) -> Any:
     return relative(M, lambda m: m[0, 0], lambda m: m[0, 1])
-
-
-@wrong("shift.relative_part", "blocks are symmetric")
-def relative_symmetric(M: Tensor) -> Any:
-    part = relative_part_b_with_the_wrong_sign(M)
-    return part.triu() + part.triu(1).T
 
 
 @wrong("shift.relative_part", "along the diagonals", blind=True)

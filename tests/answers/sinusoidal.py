@@ -48,11 +48,6 @@ def table_divided_by_d_2_1(positions: Tensor, d_model: int) -> Any:
     return two_loops(lambda m, c, d: m / 10_000 ** (c // 2 / (d // 2 - 1)))(positions, d_model)
 
 
-@wrong("sinusoidal.table", "`range(len(positions))`")
-def table_one_position_for_another(m: Any, d: Any) -> Any:
-    return sinusoidal_table(range(len(m)), d)
-
-
 @wrong("sinusoidal.table", "the concatenated layout")
 def table_in_halves(m: Tensor, d: int) -> Any:
     return sinusoidal_table(m, d, interleaved=False)
@@ -66,11 +61,6 @@ def table_cosine_first(m: Tensor, d: int) -> Any:
 @wrong("sinusoidal.table", "counts columns instead of pairs")
 def table_2c(m: Tensor, d: int) -> Any:
     return two_loops(lambda m, c, d: m / 10_000 ** (2 * c / d))(m, d)
-
-
-@wrong("sinusoidal.table", "different angles for the sine and the cosine")
-def table_c(m: Tensor, d: int) -> Any:
-    return two_loops(lambda m, c, d: m / 10_000 ** (c / d))(m, d)
 
 
 @wrong("sinusoidal.table", "the factor 2 twice")
@@ -125,11 +115,6 @@ def turns_all_positive(table: Tensor) -> Any:
     return hands(table).diff(dim=0) % (2 * math.pi)
 
 
-@wrong("sinusoidal.turns", "come out positive", blind=True)
-def turns_no_direction(table: Tensor) -> Any:
-    return (table[1:] * table[:-1]).unflatten(1, (-1, 2)).sum(dim=2).clamp(-1, 1).acos()
-
-
 @wrong("sinusoidal.turns", "an arcsine never exceeds", blind=True)
 def turns_arcsine(table: Tensor) -> Tensor:
     s, c = table[:, 0::2], table[:, 1::2]
@@ -149,16 +134,10 @@ def turns_halves(table: Tensor) -> Tensor:
     return (change + math.pi) % (2 * math.pi) - math.pi
 
 
-@wrong("sinusoidal.turns", "rotates forwards seems to jump")
+@wrong("sinusoidal.turns", "in one of the two directions")
 def turns_one_end(table: Tensor) -> Any:
     change = hands(table).diff(dim=0)
     return torch.where(change > math.pi, change - 2 * math.pi, change)
-
-
-@wrong("sinusoidal.turns", "rotates backwards seems to jump")
-def turns_other_end(table: Tensor) -> Any:
-    change = hands(table).diff(dim=0)
-    return torch.where(change < -math.pi, change + 2 * math.pi, change)
 
 
 @wrong("sinusoidal.turns", "the arctangent of a quotient")
@@ -194,9 +173,9 @@ def by_search(table: Tensor) -> str:
     return f"row {int(rows.int().argmax())}" if rows.sum() == 1 else f"pair {int(pairs.int().argmax())}"
 
 
-def wrong_turns(table: Tensor) -> Tensor:
+def wrong_turns(table: Tensor, tolerance: float = 1e-5) -> Tensor:
     off = turns_complex(table) - frequencies(table.shape[1])
-    return (off - 2 * math.pi * (off / (2 * math.pi)).round()).abs() > 1e-5
+    return (off - 2 * math.pi * (off / (2 * math.pi)).round()).abs() > tolerance
 
 
 @right("sinusoidal.culprit")
@@ -226,10 +205,8 @@ def culprit_first_step(table: Tensor) -> str:
 
 @wrong("sinusoidal.culprit", "You miss only a wrong row 0", blind=True)
 def culprit_no_edges(table: Tensor) -> str:
-    rows, pairs = wrong_turns(table).all(dim=1), wrong_turns(table).all(dim=0)
-    if pairs.any():
-        return f"pair {int(pairs.int().argmax())}"
-    return f"row {int(rows.int().argmax()) + 1}" if rows.any() else "none"
+    said = culprit_counts(table)
+    return "row 1" if said == "row 0" else said
 
 
 @wrong("sinusoidal.culprit", "where the first wrong step begins", blind=True)
@@ -241,26 +218,13 @@ def culprit_row_short(table: Tensor) -> str:
 
 @wrong("sinusoidal.culprit", "only a wrong last row", blind=True)
 def culprit_last_forgotten(table: Tensor) -> str:
-    wrong = wrong_turns(table)
-    pairs = wrong.all(dim=0)
-    if pairs.any():
-        return f"pair {int(pairs.int().argmax())}"
-    for r in range(1, len(wrong)):
-        if wrong[r].all() and wrong[r - 1].all():
-            return f"row {r}"
-    return "row 0" if wrong[0].all() else "none"
+    said = culprit_counts(table)
+    return "none" if said == f"row {len(table) - 1}" else said
 
 
 @wrong("sinusoidal.culprit", "with a smaller tolerance", blind=True)
 def culprit_coarse(table: Tensor) -> str:
-    wrong = (turns_complex(table) - frequencies(table.shape[1])).abs() > 0.01
-    if not wrong.any():
-        return "none"
-    pairs = wrong.all(dim=0)
-    if pairs.any():
-        return f"pair {int(pairs.int().argmax())}"
-    steps = wrong.any(dim=1).nonzero().flatten().tolist()
-    return f"row {steps[0] + 1}" if len(steps) > 1 else "row 0" if steps == [0] else f"row {len(table) - 1}"
+    return culprit_counts(table) if wrong_turns(table, 0.002).any() else "none"
 
 
 @wrong("sinusoidal.culprit", "You count from 1", blind=True)
