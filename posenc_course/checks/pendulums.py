@@ -116,6 +116,10 @@ def moving(seed: int) -> Exercise:
         omega = 10_000.0 ** (-2 * torch.arange(len(first), dtype=torch.float64) / len(first))
         return exact(first, second, omega)
 
+    factor = (
+        "Your result is nearly right, but cos ω_i·t is still multiplied by another factor. Which factor does it have in the "
+        "addition formula?"
+    )
     no_direction = (
         "Your velocities have the right size but not the right signs. The second photograph shows in which direction a "
         "pendulum moves."
@@ -134,9 +138,8 @@ def moving(seed: int) -> Exercise:
                 "photographs can be nearer to the middle in the second one, although it was moving outwards in the first."),
             "the second": (by(lambda a, b, w: (b * w.cos() - a) / w.sin()),
                 "You return the velocity at the time of the second photograph, not of the first."),
-            **{f"factor {n}": (by(lambda a, b, w, change=change: exact(a, b, w) * change(w)),
-                "Your result is nearly right, but cos ω_i·t is still multiplied by another factor. Which factor does it have "
-                "in the addition formula?") for n, change in enumerate((torch.sin, lambda w: w, lambda w: w.sin() / w))},
+            "not divided": (by(lambda a, b, w: b - a * w.cos()), factor),
+            "divided by ω": (by(lambda a, b, w: (b - a * w.cos()) / w), factor),
             "way": (by(lambda a, b, w: b - a),
                 "You return how far each pendulum has moved, not how fast it was moving at the time of the first photograph."),
             "no cosine": (by(lambda a, b, w: (b - a) / w.sin()),

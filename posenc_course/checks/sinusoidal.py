@@ -30,7 +30,11 @@ def table() -> Exercise:
     def of_base(base: float) -> Callable[[int], Tensor]:
         return lambda d: frequencies(d, base)[pairs(d)]
 
+    def by_column(factor: int) -> Callable[[Tensor, int], Tensor]:
+        return waves(lambda d: 10_000.0 ** (-factor * torch.arange(d).double() / d))
+
     omega = of_base(10_000)
+    columns = "Your exponent counts columns instead of pairs. Both columns of a pair should have the same angle."
     return Exercise(
         cases={
             "positions 0 to 11": (torch.arange(12), 8),
@@ -45,9 +49,8 @@ def table() -> Exercise:
                 "should alternate."),
             "cosine first": (lambda positions, d: sinusoidal_table(positions, d).unflatten(-1, (-1, 2)).flip(-1).flatten(-2),
                 "You have swapped sine and cosine. In each pair, the sine comes first."),
-            **{f"{factor}c/d": (waves(lambda d, factor=factor: 10_000.0 ** (-factor * torch.arange(d).double() / d)),
-                "Your exponent counts columns instead of pairs. Both columns of a pair should have the same angle.")
-               for factor in (1, 2)},
+            "c/d": (by_column(1), columns),
+            "2c/d": (by_column(2), columns),
             "4i/d": (waves(lambda d: omega(d) ** 2),
                 "Your exponent contains the factor 2 twice. The even column of pair i already has the number 2i, and the "
                 "exponent is 2i/d."),
