@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Real
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -43,17 +43,13 @@ def grade(verdict: str) -> None:
 
 
 Answer = Callable[..., Any]
-Context = AbstractContextManager[Any]
 Case = tuple[Any, ...]
 
 
-class Call(Protocol):
-    """The answer as `Exercise.ask` calls it. Its result is converted to the form of `wanted`; if that fails, `Wrong` is raised.
-
-    `shown` is how the call appears in a verdict; by default, it appears with its arguments. The answer runs `within` a context.
-    """
-
-    def __call__(self, *arguments: Any, wanted: Any, shown: str = "", within: Context | None = None) -> Any: ...
+# The answer as `Exercise.ask` calls it: call(*arguments, wanted=…, shown="", within=None). Its result is converted to the form
+# of `wanted`; if that fails, `Wrong` is raised. `shown` is how the call appears in a verdict; by default, it appears with its
+# arguments. The answer runs `within` a context.
+Call = Callable[..., Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,7 +178,7 @@ class Check:
         returned = set()
 
         def guarded(answer: Any, name: str, case: str) -> Call:
-            def call(*arguments: Any, wanted: Any, shown: str = "", within: Context | None = None) -> Any:
+            def call(*arguments: Any, wanted: Any, shown: str = "", within: AbstractContextManager[Any] | None = None) -> Any:
                 shown = shown or called(name, arguments, case, self._parameters)
                 _LAST[:] = arguments
                 result = run(answer, *arguments, call=shown, answers=refused, within=within)
@@ -249,7 +245,7 @@ def _plain(functions: Answer | tuple[Answer, ...]) -> Callable[[str], list[Call]
     """Our own functions need no protection; only their results have to be read in the same form."""
 
     def plain(function: Answer) -> Call:
-        def call(*arguments: Any, wanted: Any, shown: str = "", within: Context | None = None) -> Any:
+        def call(*arguments: Any, wanted: Any, shown: str = "", within: AbstractContextManager[Any] | None = None) -> Any:
             with within or nullcontext():
                 return read(function(*arguments), wanted, call=shown)
 
@@ -259,12 +255,8 @@ def _plain(functions: Answer | tuple[Answer, ...]) -> Callable[[str], list[Call]
 
 
 def called(name: str, arguments: Sequence[Any], case: str = "", parameters: Sequence[str] = ()) -> str:
-    """The call as you would type it, with large tensors given by their shapes, and then what is special about the case.
-
-    If several arguments are large tensors, they have the names of their parameters.
-    """
-    several = sum(isinstance(argument, Tensor) and not _printed(argument) for argument in arguments) > 1
-    names = parameters if several and len(parameters) == len(arguments) else ["x"] * len(arguments)
+    """The call as you would type it, with large tensors given by their shapes, and then what is special about the case."""
+    names = parameters if len(parameters) == len(arguments) else ["x"] * len(arguments)
     return f"{name}({', '.join(map(_shown, arguments, names))})" + (f", for {case}," if case else "")
 
 

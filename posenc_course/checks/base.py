@@ -37,8 +37,7 @@ def smallest() -> Exercise:
                 "Your formula gives the slowest pair the frequency 1/base. In the table, this pair is faster, because the "
                 "largest i is less than d/2. Where does the width appear in your formula?"),
             "columns": (by(lambda d: d / (d - 1)),
-                "Your exponent contains d - 1, the number of the last column. But it should contain 2i, so what is i for the "
-                "last pair?"),
+                "Your exponent contains d - 1, the number of the last column. But what is i for the last pair?"),
         },
         praise=f"all {len(cases)} bases are right, for narrow and wide tables and for texts of 50 to 131,072 tokens.",
         tolerance=2e-6,
@@ -73,8 +72,7 @@ def for_turns(seed: int) -> Exercise:
         mistakes={
             "a step too many": (lambda n, d, count: right(n + 1, d, count), _STEPS),
             "a pair more": (by(lambda d, count: d / (2 * count)),
-                "With your base, pair i = count completes a rotation. But pairs are counted from 0, so that is one pair too "
-                "many."),
+                "With your base, pair i = count completes a rotation. But pairs are counted from 0: one too many."),
             **{f"{turn:.3g} radians": (lambda n, d, count, turn=turn: right(n, d, count, turn=turn),
                 "With your base, the slowest of the `count` pairs doesn't complete a rotation, which is 2π radians.")
                for turn in (1, math.pi)},
@@ -83,8 +81,7 @@ def for_turns(seed: int) -> Exercise:
             "count turns": (lambda n, d, count: right(n, d, d // 2, turn=2 * math.pi * count),
                 "With your base, the slowest pair completes `count` rotations. But `count` is a number of pairs."),
             "from the slowest": (by(lambda d, count: d / (2 * max(d // 2 - count, 1))),
-                "You count the pairs from the slowest one. But the `count` fastest pairs are the first to complete a "
-                "rotation."),
+                "You count the pairs from the slowest one. But the fastest are the first to complete a rotation."),
             "upside down": (by(lambda d, count: 2 * (count - 1) / d),
                 "Your exponent is upside down. You know base^(2i/d). Which power of it is the base?"),
             "no 2": (by(lambda d, count: d / (count - 1)),

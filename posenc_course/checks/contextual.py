@@ -203,9 +203,8 @@ def _fault_of(ws: Tensor, order: list[int]) -> str:
     if torch.allclose(product, wanted, atol=1e-4):
         return ""
     ball = int((~torch.isclose(product, wanted, atol=1e-4)).any(dim=0).int().argmax())
-    column = [round(number, 3) + 0.0 for number in product[:, ball].tolist()]
-    where = f"ends under cup {column.index(1)}" if sorted(column)[-2:] == [0, 1] else f"becomes {tuple(column)}"
-    return f"the ball that begins under cup {ball} {where}, but it should end under cup {order[ball]}."
+    column = tuple(round(number, 3) + 0.0 for number in product[:, ball].tolist())
+    return f"the ball that begins under cup {ball} becomes {column}, but it should end under cup {order[ball]}."
 
 
 @exercise()
@@ -330,8 +329,7 @@ def recurrent(seed: int) -> Exercise:
             "a mean": (_updated(lambda state, new, gate: gate * state + (1 - gate) * new), in_full),
             "gate last": (_updated(lambda state, new, gate: gate * (state + new)), in_full),
             "the cache's state": (lambda q, k, v, gates, state: (_recurrence(q, k, v, gates, state)[0], state),
-                "Your outputs are right, but you return the state that your function was given. Return the state after the "
-                "last token."),
+                "Your outputs are right, but you return the state that you were given. Return the state after the last token."),
             "the next gate": (lambda q, k, v, gates, state: _recurrence(
                 q, k, v, torch.cat((gates[1:], torch.ones_like(gates[:1]))), state), its_own),
             "the gate before": (lambda q, k, v, gates, state: _recurrence(

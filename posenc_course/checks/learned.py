@@ -199,14 +199,11 @@ def untrained(seed: int) -> Exercise:
                 "You look for rows that haven't changed, or only a little. But weight decay may have halved a row that "
                 "training never reached.") for part in (1e-4, 0.015, 0.05, 0.15)},
             "the last row's factor": (from_the_last,
-                "You compute the factor from the last row, as if that row were untrained. But in some tables, the last row has "
-                "been trained."),
+                "You compute the factor from the last row. But in some tables, the last row has been trained."),
             "from the last trained on": (after_the_last,
-                "You return False for all rows up to the last trained one. But if all texts begin at position 2, for example, "
-                "rows 0 and 1 stay untrained."),
+                "You return False for all rows up to the last trained one. But the first rows can stay untrained, too."),
             "opposite": (lambda b, a: cosine(b, a).abs() > 0.9999,
-                "You call a row untrained if it now points in the opposite direction. But then its direction has changed by "
-                "180 degrees, and the cosine is -1."),
+                "You call a row untrained if it now points in the opposite direction. But that's a change by 180 degrees."),
             "as long or shorter": (lambda b, a: a.norm(dim=1) / b.norm(dim=1) <= 1 + 1e-6,
                 "You compare the lengths of the rows. But a trained row may have become shorter, too."),
             **{f"cosine above {least}": (lambda b, a, least=least: cosine(b, a) > least, lax)

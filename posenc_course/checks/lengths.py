@@ -59,22 +59,12 @@ def _fault(pairs: Tensor, total: int, length: int, stride: int) -> str | None:
     for start, first in plan:
         for position in range(start + first, start + length):
             times[position] += 1
-    if stride < length and len(plan) > 1 and all(first == 0 for _, first in plan):
-        if max(times) > 1:
-            return (
-                f"every window counts all of its losses, so the loss at position {times.index(max(times))} counts {max(times)} "
-                "times. Which losses has an earlier window already counted?"
-            )
+    if stride < length and len(plan) > 1 and max(times) == 1 and all(first == 0 for _, first in plan):
         return "your windows don't overlap, so each window begins with a token that has no context."
-    missing, twice = times.count(0), sum(count > 1 for count in times)
-    if missing and all(times[: total - missing]):
-        return f"the last {missing} of {total} losses aren't counted. The last window may move by less than the stride."
-    if missing:
-        first_window = " There is no window before the first one." if not times[0] else ""
-        return f"{missing} of {total} losses aren't counted, the first one at position {times.index(0)}.{first_window}"
-    if twice:
-        position = next(position for position, count in enumerate(times) if count > 1)
-        return f"{twice} of {total} losses count more than once, the first one at position {position}."
+    if missing := times.count(0):
+        return f"{missing} of {total} losses aren't counted, the first one at position {times.index(0)}."
+    if max(times) > 1:
+        return f"the loss at position {times.index(max(times))} counts {max(times)} times. Which window counts it first?"
     begin = min(start for start, _ in plan)
     for start, first in plan:
         if start != begin and first < length - stride:
@@ -129,13 +119,11 @@ def beyond(seed: int) -> Exercise:
             "above the mean before": (lambda n, m: torch.cat([m[:1], right(n, m)[1:] - m[:-1]]),
                 f"You return how much larger each loss is than the mean before. {above}"),
             "since the first": (since_first,
-                "For each longer window, you average over everything beyond the shortest length. Leave out all positions that "
-                "the previous window has."),
+                "You average over everything beyond the shortest length. Leave out what the previous window has."),
             "doubling": (lambda n, m: torch.cat([m[:1], 2 * m[1:] - m[:-1]]),
                 "Your formula is right if each length is twice the one before. How many positions are new in general?"),
             "the last alone": (lambda n, m: torch.cat([m[:-1], right(n, m)[-1:]]),
-                "You take apart only the mean over the longest window. But all means except the first include the losses of "
-                "shorter windows."),
+                "You take apart only the mean over the longest window. But all except the first include shorter ones."),
         },
         praise="your function can split a mean over 512 positions into its parts, and it works for all lengths.",
     )  # fmt: skip
@@ -193,8 +181,7 @@ def blind_mean(seed: int) -> Exercise:
             "one position early": (
                 lambda x, s, n, k: mean(read(x, s, n)[max(n - k - 1, 0) : n - 1] or read(x, s, n)), counts),
             "short windows": (uncut,
-                "Your function is right for long windows. But a window that isn't longer than `losses` has no position with "
-                "the loss `settled`."),
+                "You're right for long windows. But a window within `losses` has no position with the loss `settled`."),
             "the last loss goes on": (lambda x, s, n, k: right(x, float(x[-1]), n, k), settled),
             "never settled": (lambda x, s, n, k: mean(x[n - k : n].tolist()) if n - k < len(x) else s, settled),
         },

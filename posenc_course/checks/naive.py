@@ -26,14 +26,12 @@ def binary() -> Exercise:
         right=right,
         mistakes={
             "slowest first": (lambda m, n: right(m, n).flip(0),
-                "Your digits are right, but the slowest comes first, as in a written number. Here, the digit that flips at "
-                "every step should come first."),
+                "Your digits are right, but the slowest comes first. Here, the digit that flips at every step does."),
             "no remainder": (by(lambda m, b: m // 2**b), no_digit),
             "not whole": (by(lambda m, b: m / 2**b % 2), no_digit),
             "masked": (by(lambda m, b: m & 2**b), no_digit),
             "Gray code": (lambda m, n: right(m ^ m >> 1, n),
-                "In your code, exactly one digit flips at each step, as in a Gray code. In a binary counter, several digits "
-                "can flip at once."),
+                "In your code, exactly one digit flips at each step, as in a Gray code. Here, several can flip at once."),
         },
         praise="each of the 64 positions has its own six digits, and the first digit flips at every step.",
     )  # fmt: skip
@@ -111,8 +109,7 @@ def counts_along(seed: int) -> Exercise:
         "exchanged": (renamed({"token": "text", "text": "token"}),
             'You have swapped the two words "token" and "text". Axis 0 of x counts texts, and axis 1 counts tokens.'),
         "x shows through": (calling("token", "eight", "one_row"),
-            "Some layers multiply x by a number, so part of x is left in what you compare. Which x stays the same when it is "
-            "multiplied by any number?"),
+            "Some layers multiply x by a number. Which x stays the same when it is multiplied by any number?"),
         "one number": (calling("neither", last_number), whole_rows),
         "the last number, or sums": (calling("neither", cancel), whole_rows),
         "another number": (calling("neither", last_number, cancel), whole_rows),
@@ -121,8 +118,7 @@ def counts_along(seed: int) -> Exercise:
         "too coarse": (calling("neither", "a_thousandth"),
             "Your tolerance is too large: a layer may add numbers as small as a thousandth."),
         "texts first": (calling("text", "a_count_that_runs_on"),
-            "The layer a_count_that_runs_on_over_texts adds different rows to the tokens of one text. Compare the tokens of "
-            "one text first."),
+            "The layer a_count_that_runs_on_over_texts counts tokens, too. Compare the tokens of one text first."),
         "texts are tokens": (renamed({"text": "token"}),
             'You say "token" if different texts get different numbers, even if all tokens of a text get the same ones. Compare '
             "tokens of the same text."),
@@ -182,9 +178,6 @@ def named(seed: int) -> Exercise:
     def tokens(trained: int, length: int) -> float:
         return (length - 1) / (trained - 1)
 
-    def by_trained(looks_at: float, trained: int) -> int:
-        return min(range(trained), key=lambda n: abs(n / (trained - 1) - looks_at))
-
     right = by(tokens)
     return Exercise(
         cases=cases,
@@ -195,16 +188,13 @@ def named(seed: int) -> Exercise:
                 "You return the previous token. But the model always looks 1/(trained - 1) to the left, and in a text of a "
                 "different length, the previous token isn't at this distance."),
             "L": (by(lambda trained, length: length / trained),
-                "You assume that neighbouring tokens are 1 / L apart. But the last of the L tokens is at 1, so how far apart "
-                "are they?"),
+                "You take neighbouring tokens to be 1 / L apart. But the last is at 1, so how far apart are they?"),
             "rounded down": (lambda m, trained, length: max(int(m - tokens(trained, length)), 0),
                 "You take the token at or before the point where the model looks. But the model names the nearest token, which "
                 "can also be the one after this point."),
             "whole steps": (by(lambda trained, length: (length - 1) // (trained - 1)),
                 "You round the number of tokens that the model looks back, or you always round up. First find the exact point "
                 "where the model looks; the nearest token can be on either side of this point."),
-            "trained positions": (lambda m, trained, length: by_trained(m / (length - 1) - 1 / (trained - 1), trained),
-                "You look for the nearest token of a *training* text. Which token of this text is nearest?"),
             "in front of the text": (lambda m, trained, length: round(m - tokens(trained, length)),
                 "You return a position before the first token. If the model looks there, the nearest token is the first one."),
         },

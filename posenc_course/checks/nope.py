@@ -220,8 +220,7 @@ def told_apart(seed: int) -> Exercise:
         right=positions(rounded(9)),
         mistakes={
             "all": (positions(lambda text, m: m),
-                "You tell all positions apart, perhaps by how many tokens each one sees. But the mean of two equal values is "
-                "the same as the mean of three."),
+                "You tell all positions apart. But the mean of two equal values is the same as the mean of three."),
             "the query's letter": (positions(lambda text, m: text[m]), past),
             "which letters": (positions(lambda text, m: (text[m], frozenset(text[: m + 1]))), past),
             "runs": (lambda text: len(list(itertools.groupby(text))), past),

@@ -102,8 +102,7 @@ def equivariance(seed: int) -> Exercise:
                 "Your test looks for invariance: it checks whether f(Px) equals f(x). For equivariance, f(Px) must equal P "
                 "f(x)."),
             "the inverse permutation": (lambda f, _: _among(f, "the reversed sequence"),
-                "You reorder x by a permutation, but f(x) by the inverse of that permutation. Use the same permutation for "
-                "both."),
+                "You reorder x by a permutation, but f(x) by the inverse. Use the same permutation for both."),
             **{f"taken in by {', '.join(names)}": (lambda f, x, names=names: right(f, x) or _among(f, *names), fooled)
                for names in _some_of(*_COMMUTING, "the running sum in one column")},
             **{f"sums, {len(names)}": (lambda f, x, names=names: right(f, x) or _among(f, "each column sorted", *names), _MEANS)
@@ -235,8 +234,7 @@ def who_sees_whom(seed: int) -> Exercise:
         right=lambda f, x: truth[f](len(x)),
         mistakes={
             "a token set to zero": (looking(torch.zeros_like),
-                "You set a token to zero, or you scale it, to see what changes. But one of the tokens is zero already, so this "
-                "changes nothing."),
+                "You set a token to zero, or you scale it. But one of the tokens is zero already: nothing changes."),
             "the same added to all numbers": (looking(lambda token: token + 1),
                 "Your test misses some changes. That can happen if you add the same number to all numbers of a token, or if "
                 "you compare only the sum of each row. Add a different amount to each number of the token, and compare every "
@@ -245,11 +243,9 @@ def who_sees_whom(seed: int) -> Exercise:
                 "You change only one number of a token, or you compare only one number of each row. A layer may use only the "
                 "other numbers, so change all numbers of the token, by different amounts, and compare all numbers of the row."),
             "all numbers changed": (lambda f, x: truth[f](len(x)) & (f is not half),
-                "You require that every number of a row changes. But the row also depends on the token if only some of these "
-                "numbers change."),
+                "You require that every number of a row changes. But the row depends on the token if any of them does."),
             "the past": (but(lambda t: _past(len(t))),
-                "You say that in every layer, row m depends on token m and on all the tokens before it. Change x and call f "
-                "again to see whether that is true."),
+                "You say that row m always depends on token m and all before it. Change x and call f again to see."),
             "never put back": (but(lambda t: t.cumsum(dim=1) > 0),
                 "You leave each token changed while you test the next ones. Start from a fresh copy of x each time."),
         },
@@ -296,11 +292,9 @@ def orders_apart(seed: int) -> Exercise:
         right=right,
         mistakes={
             "the orders": (lambda f, x: math.factorial(len(x)),
-                "You count the orders, or you collect tensors in a set, which keeps equal ones apart. Count the results, and "
-                "count equal results only once."),
+                "You count the orders, or tensors in a set, which keeps equal ones apart. Count equal results once."),
             "to the last digit": (lambda f, x: len({tuple(result.tolist()) for result in results(f, x)}),
-                "You count results as different even if they differ only in the last digit. Compare with torch.allclose, or "
-                "round first."),
+                "You count results as different even if they differ only in the last digit. Use torch.allclose, or round."),
             "not the first": (lambda f, x: unlike(found := results(f, x), itertools.repeat(found[0])),
                 "You count the orders whose result differs from the first result. But several orders can share a result, and "
                 "such a result should count only once."),
@@ -309,8 +303,7 @@ def orders_apart(seed: int) -> Exercise:
             "sums": (lambda f, x: different([result.sum()[None] for result in results(f, x)]),
                 "You compare the sums of the results. Different results can have the same sum, so compare all their numbers."),
             "round a ring": (lambda f, x: different([f(x.roll(k, 0)).flatten() for k in range(len(x))]),
-                "You try only the orders that shift all rows cyclically. There are many more, and itertools.permutations lists "
-                "them."),
+                "You try only the orders that shift all rows cyclically. itertools.permutations lists all orders."),
             **{f"{places} decimals": (lambda f, x, places=places: different([y.round(decimals=places) for y in results(f, x)]),
                 "You round so coarsely that different results become equal. Keep about six decimals.") for places in (0, 1)},
         },

@@ -129,8 +129,7 @@ def moving(seed: int) -> Exercise:
         right=by(exact),
         mistakes={
             "mean velocity": (by(lambda a, b, w: (b - a) / w),
-                "You return the mean velocity between the two photographs. But the velocity of a fast pendulum changes in that "
-                "second."),
+                "You return the mean velocity between the photographs. But that of a fast pendulum changes meanwhile."),
             "root": (by(lambda a, b, w: size(a)), no_direction),
             "negative root": (by(lambda a, b, w: -size(a)), no_direction),
             "direction of the way": (by(lambda a, b, w: (b - a).sign() * size(a)),
@@ -140,17 +139,13 @@ def moving(seed: int) -> Exercise:
                 "You return the velocity at the time of the second photograph, not of the first."),
             "not divided": (by(lambda a, b, w: b - a * w.cos()), factor),
             "divided by ω": (by(lambda a, b, w: (b - a * w.cos()) / w), factor),
-            "way": (by(lambda a, b, w: b - a),
-                "You return how far each pendulum has moved, not how fast it was moving at the time of the first photograph."),
             "no cosine": (by(lambda a, b, w: (b - a) / w.sin()),
                 "Your result is nearly right, but you use sin ω_i·t without its factor. Which factor does it have in the "
                 "addition formula?"),
             "plus": (by(lambda a, b, w: (b + a * w.cos()) / w.sin()),
-                "Your result is nearly right, but one sign is wrong. Look at the sign of a term when you move it to the other "
-                "side of the equation."),
+                "Your result is nearly right, but one sign is wrong. Look at the sign of a term that changes sides."),
             "half the width": (narrow,
-                "Your frequencies belong to a row that is half as wide. Each pendulum has one number here, so d is twice the "
-                "number of pendulums."),
+                "Your frequencies belong to a row that is half as wide: d is twice the number of pendulums."),
         },
         praise="the velocities at all seven times are right, including that of a pendulum that turns back between the "
                "photographs.",

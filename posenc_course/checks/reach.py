@@ -99,8 +99,7 @@ def share(seed: int) -> Exercise:
             **{f"0 or 1 beyond {low} and {high}": (lambda lead, n, low=low, high=high: float(lead > 0)
                 if not low <= lead <= high else _share(lead, n), exact) for low, high in ((-20, 20), (-20, 1e9), (-1e9, 33))},
             "another key": (lambda lead, n: (1 - _share(lead, n)) / (n - 1),
-                "You return the weight of one of the other keys, or of all of them. Return that of the key with the higher "
-                "score."),
+                "You return the weight of one of the other keys. Return that of the key with the higher score."),
             "odds": (lambda lead, n: math.exp(min(lead, 700)) / (n - 1),
                 "You divide by the terms of the other keys. The softmax's denominator contains the one key's own term, too."),
         },

@@ -54,26 +54,20 @@ def bucket() -> Exercise:
         right=_t5,
         mistakes={
             "key minus query": (lambda offset, b, far: _t5(-offset, b, far),
-                "You have swapped past and future. T5's own code uses key minus query, but in this exercise, the offset is "
-                "query minus key."),
+                "You have swapped past and future. T5's own code uses key minus query, but here it's query minus key."),
             "nearest": (by(lambda n, single, side, far: min(single + round(part(n, single, side, far)), side - 1)),
-                "You round to the nearest whole number. But a bucket begins where the formula reaches its number, so round "
-                "down."),
+                "You round to the nearest whole number. But a bucket begins where the formula reaches its number."),
             "no last bucket": (by(lambda n, single, side, far: single + part(n, single, side, far)),
-                "Your buckets are wrong for distances of max_distance or more, which should all share the last bucket of their "
-                "side."),
+                "Distances of max_distance or more should all share the last bucket of their side."),
             "from distance 1": (
                 by(lambda n, single, side, far: min(single + math.log(n) / math.log(far) * (side - single), side - 1)),
-                "Your logarithm is 0 at distance 1. It should be 0 at the distance where the wider buckets begin, so divide "
-                "the distance by that number first."),
+                "Your logarithm is 0 at distance 1. It should be 0 at the distance where the wider buckets begin."),
             "clipped": (by(lambda n, single, side, far: min(n, side - 1)),
-                "You clip the offset and give each distance its own bucket. But the second half of each side's buckets become "
-                "wider and wider."),
+                "You clip the offset and give each distance its own bucket. But the later buckets become wider."),
             "offset 0 ahead": (lambda offset, b, far: _t5(offset, b, far) + b // 2 * (offset == 0),
                 "Only offset 0 is wrong. It belongs to the first half of the buckets, together with the past."),
             "decoder": (lambda offset, b, far: _t5(offset, b, far, causal=True),
-                "You return the buckets of a decoder, which are all for the past. In an encoder, half of the buckets are for "
-                "the future."),
+                "You return the buckets of a decoder. In an encoder, half of the buckets are for the future."),
         },
         praise=f"all {len(tried)} offsets are right, both with T5's settings and with fewer buckets.",
     )  # fmt: skip
@@ -116,10 +110,6 @@ def rows_used(seed: int) -> Exercise:
 
         return used
 
-    def counts(bucket_of: BucketOf, rows: int, length: int, causal: bool) -> Tensor:
-        pairs = [bucket_of(m - n) for m in range(length) for n in range(m + 1 if causal else length)]
-        return torch.bincount(torch.tensor(pairs), minlength=rows)
-
     def between(bucket_of: BucketOf, rows: int, length: int, causal: bool) -> Tensor:
         ends = bucket_of(0 if causal else 1 - length), bucket_of(length - 1)
         return (torch.arange(rows) >= min(ends)) & (torch.arange(rows) <= max(ends))
@@ -144,11 +134,9 @@ def rows_used(seed: int) -> Exercise:
             "unused": (lambda *case: ~right(*case),
                 "You mark the rows that are never looked up. True should stand for the rows that are looked up."),
             "always a mask": (by(lambda length, causal: range(length)),
-                "In an encoder, your queries look back only. But if causal is False, a query also looks at later keys, which "
-                "have negative offsets."),
+                "In an encoder, your queries look back only. But if causal is False, they also look at later keys."),
             "looks ahead": (by(lambda length, causal: range(1 - length, 1)),
-                "All your offsets are 0 or negative. But the offset is query minus key, so it is positive if the key is in the "
-                "past."),
+                "All your offsets are 0 or negative. But query minus key is positive if the key is in the past."),
             "never itself": (by(lambda length, causal: [n for n in range(0 if causal else 1 - length, length) if n]),
                 "A token also looks at itself, but you leave out offset 0."),
             "between the ends": (between,
@@ -196,11 +184,9 @@ def needed(seed: int) -> Exercise:
             "the others alone": (lambda share, length: math.log(share * (length - 1)),
                 "In the softmax's denominator, you count only the other keys. But it also contains the term of this key."),
             "share by others": (lambda share, length: math.log(odds(share) / (length - 1)),
-                "Your number becomes smaller if there are more keys. But among more keys, the key needs a higher score to get "
-                "the same share."),
+                "Your number becomes smaller if there are more keys. But among more keys, a key needs a higher score."),
             "the others' share": (lambda share, length: math.log((length - 1) / odds(share)),
-                "With this number, the key gets 1 - share of the attention, and all the other keys together get the share. You "
-                "have swapped the two."),
+                "With this number, the key gets 1 - share of the attention, and all the other keys together the share."),
             "base 10": (lambda share, length: right(share, length) / math.log(10), powers_of_e),
             "base 2": (lambda share, length: right(share, length) / math.log(2), powers_of_e),
         },

@@ -141,16 +141,9 @@ def relative() -> Exercise:
         found = max((right_in(rule, said) for rule in rights), key=len)
         if len(found) == len(cases):
             return None
-        if any("d = 8" in right_in(rule, said) for rule in rights):
-            missed = "; ".join(name for name in cases if name not in found)
-            return (
-                f"Your function is right for d = 8, but not for: {missed}. Does your function assume a certain width or a "
-                "certain number of tokens?"
-            )
+        if found:
+            return f"Your function is right in {len(found)} of {len(cases)} cases: {'; '.join(found)}."
         x, positions = cases["d = 8"]
-        start = positions.tolist().index(0)
-        if not _same(x[start], said[0][start]):
-            return "The token at position 0 has changed. But a rotation by an angle of 0 leaves every vector as it is."
         before, after = x.norm(dim=1), said[0].norm(dim=1)
         m = int((before - after).abs().argmax())
         if abs(before[m] - after[m]) > 2e-3:
@@ -354,8 +347,7 @@ def step(seed: int) -> Exercise:
                 "cached one.") for n, first in enumerate(positions)},
             "queries from 0": (but(q_from=lambda old: 0), apart),
             "rotated again": (but(cached_from=torch.arange),
-                "You rotate the cached keys again in every step. But they have already been rotated and should stay as they "
-                "are."),
+                "You rotate the cached keys again in every step. But they should stay as they are."),
             "raw keys kept": (but(raw=True), cache),
             "raw keys kept, all rotated": (but(raw=True, cached_from=torch.arange), cache),
             "no mask": (but(diagonal=lambda old, new: old + new), mask),

@@ -45,20 +45,17 @@ def table() -> Exercise:
         right=sinusoidal_table,
         mistakes={
             "concatenated": (lambda positions, d: sinusoidal_table(positions, d, interleaved=False),
-                "Your table has all sines first and then all cosines: that's the concatenated layout. Here, sines and cosines "
-                "should alternate."),
+                "Your table has all sines first, then all cosines: the concatenated layout. Here, they should alternate."),
             "cosine first": (lambda positions, d: sinusoidal_table(positions, d).unflatten(-1, (-1, 2)).flip(-1).flatten(-2),
                 "You have swapped sine and cosine. In each pair, the sine comes first."),
             "c/d": (by_column(1), columns),
             "2c/d": (by_column(2), columns),
             "4i/d": (waves(lambda d: omega(d) ** 2),
-                "Your exponent contains the factor 2 twice. The even column of pair i already has the number 2i, and the "
-                "exponent is 2i/d."),
+                "Your exponent contains the factor 2 twice. The even column of pair i already has the number 2i."),
             "i/d": (waves(lambda d: omega(d) ** 0.5),
                 "Your frequencies fall too slowly. Is the base 10,000, and is the exponent of pair i really 2i/d?"),
             "d/2 - 1": (waves(lambda d: 10_000.0 ** (-pairs(d).double() / (d // 2 - 1))),
-                "Your slowest frequency is exactly 1/10000, as in the tensor2tensor library. In the paper's exponent, i is "
-                "divided by d/2."),
+                "Your slowest frequency is exactly 1/10000, as in tensor2tensor. In the paper, i is divided by d/2."),
             "growing": (waves(lambda d: 1 / omega(d)),
                 "Your exponent has the wrong sign: your frequencies grow from pair to pair, but they should fall."),
             "degrees": (waves(lambda d: omega(d) * math.pi / 180),
@@ -129,22 +126,14 @@ def turns(seed: int) -> Exercise:
                 "In your result, a pair that rotates in one of the two directions seems to jump when its angle wraps around. "
                 "Correct differences above π and below -π.") for side in (1, -1)},
             "0 to 2π": (lambda t: _turns(t) % (2 * math.pi),
-                "Your angles lie between 0 and 2π, so a small step backwards looks like a large step forwards. They should lie "
-                "between -π and π."),
+                "Your angles lie between 0 and 2π, so a small step backwards looks like a large one forwards."),
             "where they are": (lambda t: angles(t)[1:],
                 "You return the angle of each pair in a row, but you should return how far the pair rotates from row to row."),
-            "the paper's": (lambda t: frequencies(t.shape[1]).expand(len(t) - 1, -1),
-                "You return the paper's frequencies. The pairs of these tables rotate at different speeds, so compute the "
-                "angles from the numbers in the table."),
-            "chords": (lambda t: 2 * (_turns(t) / 2).sin().abs(),
-                "You return the straight distance between two points on the circle, a chord. The angle is the arc between "
-                "them."),
             "from the first row": (lambda t: _wrapped(angles(t)[1:] - angles(t)[0]),
                 "You measure every angle from the first row. Measure how far each pair rotates from one row to the next."),
             "concatenated": (halves, "You pair column i with column i + d/2, but this table is interleaved."),
             "a sine": (lambda t: _turns(t).sin().asin(),
-                "Your angles come out too small if they are larger than a quarter turn, because an arcsine never exceeds a "
-                "quarter turn."),
+                "Your angles come out too small beyond a quarter turn, because an arcsine never exceeds it."),
             "a quotient": (lambda t: _wrapped((t[:, 0::2] / t[:, 1::2]).atan().diff(dim=0)),
                 "You take the arctangent of a quotient, which is the same for opposite directions on the circle. torch.atan2 "
                 "can tell them apart, because it gets both numbers."),
@@ -229,16 +218,14 @@ def culprit(seed: int) -> Exercise:
             "after the first wrong step": (step_as_row(1),
                 "You miss only a wrong row 0. No step leads to this row, so a fault in it makes only one step wrong."),
             "no last row": (but("row 9"),
-                "You miss only a wrong last row. No step leads away from this row, so a fault in it makes only one step "
-                "wrong."),
+                "You miss only a wrong last row. No step leads away from it, so a fault in it makes only one step wrong."),
             "both from 1": (renamed(lambda i: i + 1, "row", "pair"),
                 "You count from 1, but the first row is row 0 and the first pair is pair 0."),
             "columns": (renamed(lambda i: 2 * i, "pair"), "You count columns. Pair i consists of columns 2i and 2i + 1."),
             "too coarse": (but("pair 3", "pair 7"),
                 "You miss wrong pairs that are slow. Their angles are small, so compare them with a smaller tolerance."),
             "from position 0": (if_it_began_at_0,
-                "You compare each table with one that begins at position 0, but most of the given tables begin at a different "
-                "position."),
+                "You compare each table with one that begins at position 0, but most begin at a different position."),
         },
         praise="you are right about all twelve tables. Ten of them have a fault, which can even be in the first row, the last "
                "row or the slowest pair, and two have none.",

@@ -179,11 +179,6 @@ def named_in_front(m: int, trained: int, length: int) -> Any:
     return round(m - (length - 1) / (trained - 1))
 
 
-@wrong("naive.named", "of a *training* text")
-def named_among_trained_positions(m: int, trained: int, length: int) -> Any:
-    return int((torch.linspace(0, 1, trained) - m / (length - 1) + 1 / (trained - 1)).abs().argmin())
-
-
 @wrong("naive.named", "the model looks back")
 def named_ahead(m: int, trained: int, length: int) -> Any:
     return round(m + (length - 1) / (trained - 1))

@@ -134,11 +134,6 @@ def has_right_lengths_roughly(f: Any) -> Any:
     return lengths_hold(f, lambda x, y: bool(((x - y).abs() < 0.1).all()))
 
 
-@wrong("norm.has_right_lengths", "all rows have the same length")
-def has_right_lengths_all_alike(f: Any) -> Any:
-    return lengths_hold(f, lambda x, _: torch.allclose(x, x[:1].expand_as(x), atol=1e-3))
-
-
 def means(words: Tensor, rows: Tensor) -> tuple[float, float, float]:
     return float(words.square().sum(1).mean()), float(words.mean(0) @ rows.mean(0)), float(rows.square().sum(1).mean())
 
@@ -220,8 +215,3 @@ def factor_for_size(words: Tensor, rows: Tensor, share: float) -> Any:
 @wrong("norm.factor_for", "only once")
 def factor_for_once(words: Tensor, rows: Tensor, share: float) -> Any:
     return solved(lambda a, b, c, s: root(a, b, c - c / s))(words, rows, share)
-
-
-@wrong("norm.factor_for", "Take the other root")
-def factor_for_other_root(words: Tensor, rows: Tensor, share: float) -> Any:
-    return solved(lambda a, b, c, s: -root(a, -2 * b, c - c / s))(words, rows, share)

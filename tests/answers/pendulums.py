@@ -134,11 +134,6 @@ def moving_not_divided(first: Tensor, second: Tensor) -> Any:
     return second - first * known(first).cos()
 
 
-@wrong("pendulums.moving", "how far each pendulum has moved")
-def moving_way(first: Tensor, second: Tensor) -> Any:
-    return second - first
-
-
 @wrong("pendulums.moving", "without its factor")
 def moving_no_cosine(first: Tensor, second: Tensor) -> Any:
     return (second - first) / known(first).sin()

@@ -53,7 +53,7 @@ def looks_back_transposed(back: int, d: int) -> Any:
     return halves(*ROTATION)(back, d).T
 
 
-@wrong("shift.looks_back", "at m - n = 3 and should be at 5")
+@wrong("shift.looks_back", "at m - n = 3 and should be only at 5")
 def looks_back_3_back_always(back: int, d: int) -> Any:
     return shift_matrix(3, d, interleaved=False)
 
@@ -207,11 +207,6 @@ def relative_toeplitz(M: Tensor) -> Tensor:
         values = M.diagonal(k)
         result.diagonal(k).copy_(values.mean().expand_as(values))
     return result
-
-
-@wrong("shift.relative_part", "between two different pairs")
-def relative_between_pairs(M: Tensor) -> Tensor:
-    return torch.where(torch.kron(torch.eye(len(M) // 2), torch.ones(2, 2)).bool(), relative_turned(M), M)
 
 
 @wrong("shift.relative_part", "columns i and i + d/2", blind=True)

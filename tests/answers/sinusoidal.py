@@ -150,16 +150,6 @@ def turns_not_compared(table: Tensor) -> Any:
     return hands(table[1:])
 
 
-@wrong("sinusoidal.turns", "the paper's frequencies")
-def turns_of_the_paper(table: Tensor) -> Any:
-    return frequencies(table.shape[1]).repeat(len(table) - 1, 1)
-
-
-@wrong("sinusoidal.turns", "a chord")
-def turns_straight(table: Tensor) -> Any:
-    return table.diff(dim=0).unflatten(1, (-1, 2)).norm(dim=2)
-
-
 @right("sinusoidal.culprit")
 def by_search(table: Tensor) -> str:
     """Lay the paper's table beside it, begun anywhere."""

@@ -218,36 +218,25 @@ def test_source_is_in_nbgraders_form(assignment: str) -> None:
     for number, cell in enumerate((cell for cell in notebook.cells if cell.cell_type == "code"), start=1):
         assert cell.execution_count == number, f"make execute CHAPTER=source/{assignment}"
         assert ("### BEGIN SOLUTION" in cell.source) == bool(grader(cell).get("solution"))
-        lines = [line for line in cell.source.splitlines() if "#" not in line]
-        assert max(map(len, lines), default=0) <= 80, "the page's column has 80 characters"
-
-
-@pytest.mark.parametrize("assignment", SOURCES)
-def test_an_assignment_says_what_it_asks(assignment: str) -> None:
-    """Three to five exercises, minutes and points in each heading and in the sum, hints, a question in words."""
-    all_cells = cells(SOURCES[assignment])
-    text = "\n".join(cell.source for cell in all_cells if cell.cell_type == "markdown")
-    headings = re.findall(r"^## Exercise (\d): .+ \((\d+) minutes, (\d) points?\)$", text, re.MULTILINE)
-    assert [int(number) for number, _, _ in headings] == list(range(1, len(headings) + 1))
-    assert 3 <= len(headings) <= 5
-    points = [grader(cell)["points"] for cell in all_cells if grader(cell).get("grade")]
-    assert points == [int(points) for _, _, points in headings]
-    stated = re.search(r"(\d+) minutes, (\d+) points\.", text.partition("## Exercise")[0])
-    assert stated, "the goals say: …, 45 minutes, 10 points."
-    asked = f"{sum(int(minutes) for _, minutes, _ in headings)} minutes, {sum(points)} points."
-    assert stated[0] == asked, (
-        f"text/source/{assignment}.md says {stated[0]!r} at its top, and its headings {asked!r}: correct it"
-    )
-    assert text.count('<details class="hint">') >= len(graded(SOURCES[assignment]))
-    assert "*Rubric.*" in text, "one question is answered in words, with a rubric"
-
-
-@pytest.mark.parametrize("assignment", SOURCES)
-def test_a_graded_cell_is_one_call_of_a_check(assignment: str) -> None:
     for check, cell in graded(SOURCES[assignment]).items():
         assert check in CHECKS
         assert re.fullmatch(r"checks\.grade\(checks\.[\w.]+\([\w, ]+\)\)", cell.source)
         assert cell.outputs[0].text.startswith("Right: ")
+
+
+@pytest.mark.parametrize("assignment", SOURCES)
+def test_an_assignment_says_what_it_asks(assignment: str) -> None:
+    """Minutes and points in each heading and in the sum, hints, and a question in words."""
+    all_cells = cells(SOURCES[assignment])
+    text = "\n".join(cell.source for cell in all_cells if cell.cell_type == "markdown")
+    headings = re.findall(r"^## Exercise (\d): .+ \((\d+) minutes, (\d) points?\)$", text, re.MULTILINE)
+    assert [int(number) for number, _, _ in headings] == list(range(1, len(headings) + 1))
+    points = [grader(cell)["points"] for cell in all_cells if grader(cell).get("grade")]
+    assert points == [int(points) for _, _, points in headings]
+    asked = f"{sum(int(minutes) for _, minutes, _ in headings)} minutes, {sum(points)} points."
+    assert asked in text.partition("## Exercise")[0], f"text/source/{assignment}.md: say {asked!r} at its top"
+    assert text.count('<details class="hint">') >= len(graded(SOURCES[assignment]))
+    assert "*Rubric.*" in text, "one question is answered in words, with a rubric"
 
 
 # ── the release ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,7 +1,5 @@
 """A course in a fresh copy of the repository, in which commands run as the teaching pages have them; for several files."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,6 +1,7 @@
 """What the class got wrong: how verdicts on the bank's answers are counted, and the page that a teacher reads."""
 
 import csv
+import itertools
 import tomllib
 from html import escape
 
@@ -73,11 +74,8 @@ def test_the_page_begins_where_most_points_were_lost_and_says_what_to_do() -> No
 def test_every_graded_exercise_has_a_section_to_reread() -> None:
     """A heading of the book that exists."""
     sections = tomllib.loads((ROOT / "book/reread.toml").read_text("utf-8"))
-    for assignment, exercises in EXERCISES.items():
-        for each in exercises:
-            topic, _, name = each.name.partition(".")
-            assert name in sections.get(topic, {}), (
-                f'book/reread.toml: write {name} = ["{assignment}", "the heading of the section to go back to"] under [{topic}]'
-            )
-            page, heading = sections[topic][name]
-            assert f"# {heading}\n" in (ROOT / f"text/{page}.md").read_text("utf-8"), f"{page} has no section {heading}"
+    for each in itertools.chain(*EXERCISES.values()):
+        topic, _, name = each.name.partition(".")
+        assert name in sections.get(topic, {}), f"book/reread.toml: name the section to go back to after {each.name}"
+        page, heading = sections[topic][name]
+        assert f"# {heading}\n" in (ROOT / f"text/{page}.md").read_text("utf-8"), f"{page} has no section {heading}"
