@@ -230,8 +230,6 @@ def factor_for(seed: int) -> Exercise:
         right=right,
         mistakes={
             "perpendicular": (by_means(lambda a, b, c, s: _root(a, 0, c, s)), no_angle),
-            "size of the dot products": (by_means(lambda a, b, c, s: _root(a, abs(b), c, s)),
-                "You ignore the sign of the dot products. Words can also lean away from the rows."),
             "dot products once": (by_means(lambda a, b, c, s: _root(a, b / 2, c, s)),
                 "Your formula contains the dot product of f·x and p only once. But multiply out the square."),
             "rows √(d/2) long": (lambda words, rows, share: _root(*_means(words, rows)[:2], rows.shape[1] / 2, share),

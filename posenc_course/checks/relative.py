@@ -64,8 +64,6 @@ def bucket() -> Exercise:
                 "Your logarithm is 0 at distance 1. It should be 0 at the distance where the wider buckets begin."),
             "clipped": (by(lambda n, single, side, far: min(n, side - 1)),
                 "You clip the offset and give each distance its own bucket. But the later buckets become wider."),
-            "offset 0 ahead": (lambda offset, b, far: _t5(offset, b, far) + b // 2 * (offset == 0),
-                "Only offset 0 is wrong. It belongs to the first half of the buckets, together with the past."),
             "decoder": (lambda offset, b, far: _t5(offset, b, far, causal=True),
                 "You return the buckets of a decoder. In an encoder, half of the buckets are for the future."),
         },

@@ -254,8 +254,6 @@ def relative_part(seed: int) -> Exercise:
                                     "1."),
             "same for all": (same_for_all,
                 "You use the same two numbers for all pairs. But each pair may have its own."),
-            "the upper rows": (lambda given: of(given[0::2, 0::2].diag(), given[0::2, 1::2].diag()),
-                "You use only the upper row of each block. The lower row matters, too."),
             **{f"b with a plus, {sign}": (lambda given, sign=sign: with_plus(given, sign),
                 "You forgot a minus sign: in a relative matrix, one of the two numbers off the diagonal of each block is the "
                 "negative of the other.") for sign in (-1, 1)},

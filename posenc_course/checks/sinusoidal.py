@@ -58,8 +58,6 @@ def table() -> Exercise:
                 "Your slowest frequency is exactly 1/10000, as in tensor2tensor. In the paper, i is divided by d/2."),
             "growing": (waves(lambda d: 1 / omega(d)),
                 "Your exponent has the wrong sign: your frequencies grow from pair to pair, but they should fall."),
-            "degrees": (waves(lambda d: omega(d) * math.pi / 180),
-                "Your angles are in degrees, but sine and cosine expect radians."),
         },
         praise="every number agrees with the package's table, and every row has length √(d/2).",
     )  # fmt: skip

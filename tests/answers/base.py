@@ -98,16 +98,6 @@ def for_turns_count_turns(L: Any, d: int, n: Any) -> Any:
     return ((L - 1) / (2 * math.pi * n)) ** (d / (d - 2))
 
 
-@wrong("base.for_turns", "from the slowest one")
-def for_turns_from_the_slowest(L: int, d: int, n: int) -> Any:
-    return for_turns(L, d, max(d // 2 - n, 1) + 1)
-
-
-@wrong("base.for_turns", "upside down")
-def for_turns_upside_down(L: int, d: int, n: int) -> Any:
-    return ((L - 1) / (2 * math.pi)) ** (2 * (n - 1) / d)
-
-
 @right("base.survivors")
 def by_frexp(length: int, bits: int) -> int:
     mantissa, exponent = np.frexp(np.arange(length))

@@ -141,16 +141,8 @@ def mirrors_householder(order: Any) -> Any:
 
 
 @right("contextual.mirrors")
-def mirrors_recursion(order: Any) -> Any:
-    last = len(order) - 1
-    if last == 0:
-        return []
-    rest, rows = list(order), []
-    if rest[last] != last:  # fill the last cup first
-        a, to = rest.index(last), last
-        rows = [[float(j == a) - float(j == to) for j in range(last + 1)]]
-        rest[a], rest[to] = rest[to], last
-    return rows + [[*row, 0.0] for row in mirrors_recursion(rest[:-1])]
+def mirrors_of_other_lengths(order: Any) -> Any:
+    return -3 * mirrors_hint(order)
 
 
 @wrong("contextual.mirrors", "bring back what the order asks for", blind=True)

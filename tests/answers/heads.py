@@ -68,25 +68,16 @@ def behind_by_loops(tokens: list[int], weights: Tensor) -> Any:
     return np.mean(found) if found else 0
 
 
-@right("heads.behind_equals")
-def behind_by_followers(tokens: list[int], weights: Tensor) -> Any:
-    """Remembers, for each token, what has come after it."""
-    followers: dict[int, list[int]] = {}
-    total: Any = 0.0
-    asked = 0
-    for m, token in enumerate(tokens):
-        if keys := [n for n in followers.get(token, []) if n < m]:
-            total, asked = total + weights[m, keys].sum(), asked + 1
-        if m + 1 < len(tokens):
-            followers.setdefault(token, []).append(m + 1)
-    return total / asked if asked else total
-
-
 def _where(tokens: list[int], weights: Tensor, counts: Any, own: int = 0) -> float:
     """The mean over the queries with keys that count."""
     keys = [[n for n in range(m + own) if counts(m, n)] for m in range(len(tokens))]
     found = [float(weights[m, some].sum()) for m, some in enumerate(keys) if some]
     return sum(found) / max(len(found), 1)
+
+
+@right("heads.behind_equals")
+def behind_by_keys(tokens: list[int], weights: Tensor) -> Any:
+    return _where(tokens, weights, lambda m, n: n and tokens[n - 1] == tokens[m])
 
 
 @wrong("heads.behind_equals", "themselves")

@@ -160,17 +160,6 @@ def looks_accumulating(f: Any, x: Any) -> Any:  # the changes pile up, which doe
     return float(len(x) - n - 1)
 
 
-@right("layers.looks_back")
-def looks_arange(f: Any, x: Any) -> Any:  # no chance involved: adds 1, 2, 3, ...
-    last = f(x)[-1]
-    for back in range(len(x) - 1, 0, -1):
-        other = x.clone()
-        other[-1 - back] += torch.arange(1, x.shape[1] + 1)
-        if bool(((f(other)[-1] - last).abs() > 1e-10).any()):
-            return back
-    return 0
-
-
 def effects(f: Any, x: Tensor, *, put: Any = lambda x, n: x[n] + torch.randn_like(x[n]), look: Any = lambda y: y[-1]) -> Any:
     """How much an output changes with each token."""
     sizes = []
@@ -183,6 +172,11 @@ def effects(f: Any, x: Tensor, *, put: Any = lambda x, n: x[n] + torch.randn_lik
 
 def farthest(sizes: Any, above: float = 1e-10) -> int:
     return len(sizes) - 1 - next((n for n, size in enumerate(sizes) if size > above), len(sizes) - 1)
+
+
+@right("layers.looks_back")
+def looks_arange(f: Any, x: Any) -> Any:
+    return farthest(effects(f, x, put=lambda x, n: x[n] + torch.arange(1, x.shape[1] + 1)))
 
 
 @wrong("layers.looks_back", "Is your tolerance larger", blind=True)

@@ -230,9 +230,5 @@ def chance_rounding(a: Tensor, b: Tensor) -> float:
 
 @wrong("lengths.by_chance", "You always choose half", blind=True)
 def chance_half(a: Tensor, b: Tensor) -> float:
-    """Always half of the numbers under a."""
-    pool = a.tolist() + b.tolist()
-    n = len(pool) // 2
-    seen = abs(float(a.double().mean() - b.double().mean()))
-    gaps = [abs(sum(w) / n - (sum(pool) - sum(w)) / (len(pool) - n)) for w in itertools.combinations(pool, n)]
-    return sum(gap >= seen - 1e-9 for gap in gaps) / len(gaps)
+    gaps, _ = signed_gaps(*torch.cat([a, b]).tensor_split([(len(a) + len(b)) // 2]))
+    return sum(abs(gap) >= abs(float(a.mean() - b.mean())) - 1e-9 for gap in gaps) / len(gaps)

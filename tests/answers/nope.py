@@ -99,11 +99,7 @@ def is_sum_constant_steps(scores: Tensor) -> bool:
 
 @right("nope.told_apart")
 def apart_by_shares(text: str) -> int:
-    seen = set()
-    for m, letter in enumerate(text):
-        past = text[: m + 1]
-        seen.add((letter, frozenset((other, Fraction(past.count(other), m + 1)) for other in past)))
-    return len(seen)
+    return len({(x, *(Fraction(text[:n].count(y), n) for y in sorted({*text}))) for n, x in enumerate(text, 1)})
 
 
 @right("nope.told_apart")
@@ -139,11 +135,8 @@ def told_own_share(text: str) -> int:
 
 @wrong("nope.told_apart", "You leave out the token itself", blind=True)
 def told_strict_past(text: str) -> int:
-    """The letter itself is left out of the average."""
-    found: set[object] = set()
-    for n, x in enumerate(text):
-        found.add((x, frozenset((y, Fraction(c, n)) for y, c in Counter(text[:n]).items())))
-    return len(found)
+    past = [Counter(text[:n]).items() for n in range(len(text))]
+    return len({(x, frozenset((y, Fraction(c, n)) for y, c in past[n])) for n, x in enumerate(text)})
 
 
 @wrong("nope.told_apart", "Compare exact fractions")

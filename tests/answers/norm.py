@@ -75,15 +75,6 @@ def backwards(make_table: Maker) -> bool:
 
 
 @right("norm.has_right_lengths")
-def grams(make_table: Maker) -> bool:
-    """Look at the diagonal of the Gram matrix, at shuffled positions."""
-    good = True
-    for d in range(2, 17, 2):
-        table = make_table(torch.randperm(300), d).double()
-        good = good and torch.allclose((table @ table.T).diagonal(), torch.tensor(d / 2).double(), atol=1e-3)
-    return good
-
-
 def lengths_hold(
     make_table: Maker,
     near: Callable[[Tensor, float], Any] = lambda lengths, wanted: bool(((lengths - wanted).abs() < 1e-3).all()),
@@ -205,11 +196,6 @@ def mean_of_shares(words: Tensor, rows: Tensor, share: float) -> float:
         both = (f * words[:, None] + rows[None]).square().sum(-1)
         low, high = (f, high) if float((rows.square().sum(1) / both).mean()) > share else (low, f)
     return low
-
-
-@wrong("norm.factor_for", "ignore the sign of the dot products")
-def factor_for_size(words: Tensor, rows: Tensor, share: float) -> Any:
-    return solved(lambda a, b, c, s: root(a, 2 * abs(b), c - c / s))(words, rows, share)
 
 
 @wrong("norm.factor_for", "only once")

@@ -177,21 +177,11 @@ def best_grids(scores: Any, key: Any) -> Any:
     return center
 
 
-@right("reach.best_factor")
-def best_recursion(scores: Any, key: Any, low: Any = 0, high: Any = 100) -> Any:
-    t = (low + high) / 2
-    if high - low < 1e-6:
-        return t
-    ahead = [s - scores[key].item() for s in scores.tolist()]
-    top = max(ahead)
-    slope = sum(a * math.exp(t * (a - top)) for a in ahead)
-    return best_recursion(scores, key, t, high) if slope < 0 else best_recursion(scores, key, low, t)
-
-
 def weighted(scores: Any, t: float) -> Any:
     return (torch.softmax(t * scores, dim=0) * scores).sum()
 
 
+@right("reach.best_factor")
 def best_bisection(scores: Any, key: Any, *, mean: Any = weighted, upwards: bool = True) -> Any:
     low, high = 0.0, 128.0
     for _ in range(60):

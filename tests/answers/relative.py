@@ -65,11 +65,6 @@ def bucket_clipped(o: int, b: int, far: int) -> Any:
     return min(abs(o), b // 2 - 1) + b // 2 * (o < 0)
 
 
-@wrong("relative.bucket", "Only offset 0 is wrong")
-def bucket_0_ahead(o: int, b: int, far: int) -> Any:
-    return bucket_by(o, b, far) + b // 2 * (o <= 0)
-
-
 @wrong("relative.bucket", "swapped past and future")
 def bucket_other_sign(o: int, b: int, far: int) -> Any:
     return exact_bucket(-o, b, far)

@@ -43,17 +43,24 @@ def relative_angles_of_neighbours(x: Tensor, m: Any) -> Any:
     return as_llama(x, m, lay_out=lambda t: t.repeat_interleave(2, dim=-1))
 
 
-def rotated(
-    x: Tensor,
-    positions: Tensor,
-    *,
-    power: Callable[[Tensor, int], Tensor] = lambda i, d: -2 * i / d,
-    turn: Callable[..., tuple[Tensor, Tensor]] = lambda a, b, c, s: (a * c - b * s, a * s + b * c),
-) -> Tensor:
+Pairwise = Callable[[Tensor, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+
+
+def plainly(a: Tensor, b: Tensor, c: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
+    return a * c - b * s, a * s + b * c
+
+
+def _rotate(x: Tensor, angles: Tensor, pairs: Pairs, turn: Pairwise = plainly) -> Tensor:
+    out = x.clone()
+    for i, (a, b) in enumerate(pairs):
+        out[:, a], out[:, b] = turn(x[:, a], x[:, b], angles[:, i].cos(), angles[:, i].sin())
+    return out
+
+
+def rotated(x: Tensor, positions: Tensor, *, power: float = -2, turn: Pairwise = plainly) -> Tensor:
     """A rotary embedding as a beginner writes it, with one thing to be got wrong at a time."""
-    d = x.shape[1]
-    theta = positions[:, None] * 10_000.0 ** power(torch.arange(d // 2).double(), d)
-    return torch.stack(turn(x[:, 0::2], x[:, 1::2], theta.cos(), theta.sin()), dim=2).reshape(x.shape)
+    pairs = [(2 * i, 2 * i + 1) for i in range(x.shape[1] // 2)]
+    return _rotate(x, positions[:, None] * 10_000.0 ** (power * torch.arange(len(pairs)).double() / x.shape[1]), pairs, turn)
 
 
 @wrong("rope.relative", "uses the row numbers")
@@ -63,12 +70,12 @@ def relative_row_numbers(x: Tensor, m: Any) -> Any:
 
 @wrong("rope.relative", "Where is the 2 of 2i/d")
 def relative_no_2(x: Tensor, m: Any) -> Any:
-    return rotated(x, m, power=lambda i, d: -i / d)
+    return rotated(x, m, power=-1)
 
 
 @wrong("rope.relative", "twice as large")
 def relative_pairs_as_width(x: Tensor, m: Any) -> Any:
-    return rotated(x, m, power=lambda i, d: -2 * i / (d // 2))
+    return rotated(x, m, power=-4)
 
 
 @wrong("rope.relative", "stretched or reflected")
@@ -83,7 +90,7 @@ def relative_in_place(x: Tensor, m: Any) -> Any:
 
 @wrong("rope.relative", "Pair 0 is the fastest")
 def relative_no_minus(x: Tensor, m: Any) -> Any:
-    return rotated(x, m, power=lambda i, d: 2 * i / d)
+    return rotated(x, m, power=2)
 
 
 def turn(x: Tensor, positions: Tensor, *, interleaved: bool = True) -> Tensor:
@@ -112,18 +119,6 @@ def rotate_complex(x: Tensor, positions: Tensor, pairs: Pairs) -> Tensor:
     result = torch.empty_like(x)
     result[:, first], result[:, second] = turned.real.to(x.dtype), turned.imag.to(x.dtype)
     return result
-
-
-Pairwise = Callable[..., tuple[Tensor, Tensor]]
-
-
-def _rotate(
-    x: Tensor, angles: Tensor, pairs: Pairs, turn: Pairwise = lambda a, b, c, s: (a * c - b * s, a * s + b * c)
-) -> Tensor:
-    out = x.clone()
-    for i, (a, b) in enumerate(pairs):
-        out[:, a], out[:, b] = turn(x[:, a], x[:, b], angles[:, i].cos(), angles[:, i].sin())
-    return out
 
 
 def _angles(x: Tensor, positions: Tensor) -> Tensor:

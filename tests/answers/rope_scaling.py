@@ -123,17 +123,14 @@ def strange_in_the_plane(omega: Tensor, stretched: Tensor, trained: int, distanc
 
 
 def by_gap(
+    case: tuple[Any, ...],
     change: Callable[[Tensor], Tensor] = torch.abs,
     pairs: Callable[[Tensor], Tensor] = lambda gap: gap.amax(dim=1),
     distances: Callable[[Tensor], Any] = torch.min,
-) -> Callable[..., Any]:
+) -> Any:
     """What becomes of the angle between now and then, of all pairs, and of all distances of training."""
-
-    def answer(omega: Tensor, stretched: Tensor, trained: int, distance: int) -> Any:
-        gap = distance * stretched - torch.arange(trained)[:, None] * omega
-        return distances(pairs(change(gap)))
-
-    return answer
+    omega, stretched, trained, distance = case
+    return distances(pairs(change(distance * stretched - torch.arange(trained)[:, None] * omega)))
 
 
 def folded(gap: Tensor) -> Tensor:
@@ -141,33 +138,33 @@ def folded(gap: Tensor) -> Tensor:
 
 
 @wrong("rope_scaling.strangeness", "its own distance")
-def strangeness_each_pair_alone(omega: Tensor, stretched: Tensor, trained: int, distance: int) -> Any:
-    return by_gap(folded, lambda gap: gap.amin(dim=0), torch.max)(omega, stretched, trained, distance)
+def strangeness_each_pair_alone(*case: Any) -> Any:
+    return by_gap(case, folded, lambda gap: gap.amin(dim=0), torch.max)
 
 
 @wrong("rope_scaling.strangeness", "full turns don't count")
-def strangeness_no_turns(omega: Tensor, stretched: Tensor, trained: int, distance: int) -> Any:
-    return by_gap()(omega, stretched, trained, distance)
+def strangeness_no_turns(*case: Any) -> Any:
+    return by_gap(case)
 
 
 @wrong("rope_scaling.strangeness", "Return the angle itself")
-def strangeness_one_minus_the_cosine(omega: Tensor, stretched: Tensor, trained: int, distance: int) -> Any:
-    return by_gap(lambda gap: 1 - gap.cos())(omega, stretched, trained, distance)
+def strangeness_one_minus_the_cosine(*case: Any) -> Any:
+    return by_gap(case, lambda gap: 1 - gap.cos())
 
 
 @wrong("rope_scaling.strangeness", "the worst pair decides")
-def strangeness_mean(omega: Tensor, stretched: Tensor, trained: int, distance: int) -> Any:
-    return by_gap(folded, lambda gap: gap.mean(dim=1))(omega, stretched, trained, distance)
+def strangeness_mean(*case: Any) -> Any:
+    return by_gap(case, folded, lambda gap: gap.mean(dim=1))
 
 
 @wrong("rope_scaling.strangeness", "all distances in training")
 def strangeness_one_distance_more(omega: Tensor, stretched: Tensor, trained: int, distance: int) -> Any:
-    return by_gap(folded)(omega, stretched, trained + 1, distance)
+    return by_gap((omega, stretched, trained + 1, distance), folded)
 
 
 @wrong("rope_scaling.strangeness", "The model was trained with `omega`")
 def strangeness_stretched_before(omega: Tensor, stretched: Tensor, trained: int, distance: int) -> Any:
-    return by_gap(folded)(stretched, stretched, trained, distance)
+    return by_gap((stretched, stretched, trained, distance), folded)
 
 
 @right("rope_scaling.reach")

@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -159,18 +158,6 @@ def relative_turned(M: Tensor) -> Tensor:
     return (M + J @ M @ J.T) / 2 * torch.kron(torch.eye(pairs), torch.ones(2, 2)).to(M)
 
 
-@right("shift.relative_part")
-def relative_projected(M: Tensor) -> Any:
-    given, result = M.numpy(), np.zeros(M.shape)
-    for i in range(len(given) // 2):
-        for block in (((0, 0, 1), (1, 1, 1)), ((0, 1, 1), (1, 0, -1))):
-            basis = np.zeros_like(given)
-            for r, c, sign in block:
-                basis[2 * i + r, 2 * i + c] = sign / math.sqrt(2)
-            result += np.vdot(basis, given) * basis
-    return result
-
-
 @wrong("shift.relative_part", "blocks of M as they are", blind=True)
 def relative_part_blocks_as_they_are(M: Tensor) -> Any:
     return M * torch.kron(torch.eye(len(M) // 2), torch.ones(2, 2))
@@ -185,6 +172,11 @@ def relative(M: Tensor, a: Callable[[Tensor], Tensor], b: Callable[[Tensor], Ten
     return result
 
 
+@right("shift.relative_part")
+def relative_block_by_block(M: Tensor) -> Any:
+    return relative(M, lambda m: (m[0, 0] + m[1, 1]) / 2, lambda m: (m[0, 1] - m[1, 0]) / 2)
+
+
 @wrong("shift.relative_part", "You forgot a minus sign", blind=True)
 def relative_part_b_with_the_wrong_sign(M: Tensor) -> Any:
     return relative(M, lambda m: (m[0, 0] + m[1, 1]) / 2, lambda m: (m[0, 1] + m[1, 0]) / 2)
@@ -193,11 +185,6 @@ def relative_part_b_with_the_wrong_sign(M: Tensor) -> Any:
 @wrong("shift.relative_part", "needn't be zero")
 def relative_cosines(M: Tensor) -> Any:
     return relative(M, lambda m: (m[0, 0] + m[1, 1]) / 2, lambda m: 0 * m[0, 1])
-
-
-@wrong("shift.relative_part", "only the upper row")
-def relative_upper(M: Tensor) -> Any:
-    return relative(M, lambda m: m[0, 0], lambda m: m[0, 1])
 
 
 @wrong("shift.relative_part", "along the diagonals", blind=True)

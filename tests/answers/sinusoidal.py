@@ -78,11 +78,6 @@ def table_growing(m: Tensor, d: int) -> Any:
     return two_loops(lambda m, c, d: m * 10_000 ** (c // 2 * 2 / d))(m, d)
 
 
-@wrong("sinusoidal.table", "in degrees")
-def table_degrees(m: Tensor, d: int) -> Any:
-    return two_loops(lambda m, c, d: math.radians(m / 10_000 ** (c // 2 * 2 / d)))(m, d)
-
-
 @right("sinusoidal.turns")
 def by_complex_numbers(table: Tensor) -> np.ndarray:
     z = table.numpy()[:, 1::2] + 1j * table.numpy()[:, 0::2]

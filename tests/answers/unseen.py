@@ -6,83 +6,15 @@
 import itertools
 import math
 
-import numpy as np
 import torch
 
 from posenc_course.alibi import alibi_bias
 from posenc_course.attention import attention
 from posenc_course.rope import apply_rope, rope_tables
 from posenc_course.sinusoidal import frequencies
-from tests.answers import right, wrong
+from tests.answers import wrong
 
 # ── right ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@right("naive.named")
-def nearest_by_search(m, trained, length):
-    wanted = m / (length - 1) - 1 / (trained - 1)
-    return min(range(length), key=lambda n: abs(n / (length - 1) - wanted))
-
-
-@right("relative.needed")
-def from_the_odds(share, length):
-    return math.log(share / (1 - share)) + math.log(length - 1)
-
-
-@right("learned.positions")
-def counted_word_by_word(mask):
-    found = torch.zeros(mask.shape, dtype=torch.long)
-    for row, flags in enumerate(mask.tolist()):
-        count = 0
-        for column, word in enumerate(flags):
-            if word:
-                found[row, column] = count
-                count += 1
-    return found
-
-
-@right("layers.overlap")
-def with_sets(m, n, w):
-    a, b = (set(range(max(0, at - w + 1), at + 1)) for at in (m, n))
-    return len(a & b) / math.sqrt(len(a) * len(b))
-
-
-@right("contextual.forget_bias")
-def by_two_loops(gates):
-    length = len(gates)
-    bias = torch.full((length, length), -math.inf, dtype=torch.float64)
-    for m in range(length):
-        total = 0.0
-        for n in range(m, -1, -1):
-            bias[m, n] = total
-            total += math.log(gates[n])
-    return bias
-
-
-@right("nope.packed")
-def with_numpy(documents):
-    d = np.asarray(documents)
-    starts = np.r_[True, d[1:] != d[:-1]]
-    first = np.maximum.accumulate(np.where(starts, np.arange(len(d)), 0))
-    mask = (d[:, None] == d[None, :]) & np.tri(len(d), dtype=bool)
-    return torch.from_numpy(np.arange(len(d)) - first), torch.from_numpy(mask)
-
-
-@right("heads.behind_equals")
-def token_by_token(tokens, weights):
-    sums = []
-    for m, token in enumerate(tokens):
-        keys = [n for n in range(1, m) if tokens[n - 1] == token]
-        if keys:
-            sums.append(sum(float(weights[m][n]) for n in keys))
-    return sum(sums) / len(sums) if sums else 0
-
-
-@right("reach.share")
-def divided_by_the_power(lead, n):
-    if lead < -600:
-        return 0.0
-    return 1 / (1 + (n - 1) * math.exp(-lead))
 
 
 # ── wrong: chapters 1 to 9 ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -124,11 +56,6 @@ def always_one_back(m, trained, length):
     return m - 1
 
 
-@wrong("naive.named")
-def divided_by_the_lengths(m, trained, length):
-    return min(range(length), key=lambda n: abs(n / length - (m / length - 1 / trained)))
-
-
 @wrong("naive.even_code")
 def sinusoid_of_the_paper(positions):
     omega = frequencies(6)
@@ -142,20 +69,9 @@ def without_the_wrap(table):
     return angle.diff(dim=0)
 
 
-@wrong("sinusoidal.turns")
-def other_direction(table):
-    sin, cos = table[:, 0::2], table[:, 1::2]
-    return torch.atan2(sin[:-1] * cos[1:] - cos[:-1] * sin[1:], cos[1:] * cos[:-1] + sin[1:] * sin[:-1])
-
-
 @wrong("pendulums.moving")
 def pythagoras(first, second):
     return (1 - first**2).sqrt()
-
-
-@wrong("pendulums.moving")
-def difference_of_the_photographs(first, second):
-    return second - first
 
 
 @wrong("pendulums.bent_hand")
@@ -169,19 +85,9 @@ def first_width_only(make_table):
     return bool(((table.norm(dim=1) - 8**0.5).abs() < 1e-3).all())
 
 
-@wrong("norm.has_right_lengths")
-def mean_length(make_table):
-    return all(abs(make_table(torch.arange(300), d).norm(dim=1).mean() - (d / 2) ** 0.5) < 1e-3 for d in range(2, 17, 2))
-
-
 @wrong("norm.factor_for")
 def square_forgotten(words, rows, share):
     return float((rows**2).sum(1).mean() * (1 - share) / share / (words**2).sum(1).mean())
-
-
-@wrong("norm.factor_for")
-def as_if_perpendicular(words, rows, share):
-    return float(((rows**2).sum(1).mean() * (1 - share) / share / (words**2).sum(1).mean()).sqrt())
 
 
 @wrong("shift.offset_between")
@@ -189,13 +95,6 @@ def only_forwards(row_m, row_n, omega, limit):
     a, b = (torch.view_as_complex(row.double().view(-1, 2).contiguous()) for row in (row_m, row_n))
     fits = [(a - b * torch.polar(torch.ones_like(omega), omega * d)).abs().sum() for d in range(limit + 1)]
     return int(torch.stack(fits).argmin())
-
-
-@wrong("shift.offset_between")
-def key_minus_query(row_m, row_n, omega, limit):
-    a, b = (torch.view_as_complex(row.double().view(-1, 2).contiguous()) for row in (row_m, row_n))
-    fits = {d: float((b - a * torch.polar(torch.ones_like(omega), omega * d)).abs().sum()) for d in range(-limit, limit + 1)}
-    return min(fits, key=fits.get)
 
 
 @wrong("shift.relative_part")
@@ -209,11 +108,6 @@ def blocks_as_they_are(M):
 @wrong("base.for_turns")
 def pairs_counted_from_one(length, d_model, count):
     return ((length - 1) / (2 * math.pi)) ** (d_model / (2 * count))
-
-
-@wrong("base.for_turns")
-def length_for_steps(length, d_model, count):
-    return (length / (2 * math.pi)) ** (d_model / (2 * (count - 1)))
 
 
 @wrong("base.survivors")
@@ -232,23 +126,9 @@ def last_one_wins(gradients, positions, rows):
     return table
 
 
-@wrong("learned.heard")
-def averaged(gradients, positions, rows):
-    table = torch.zeros(rows, gradients.shape[-1], dtype=gradients.dtype)
-    for r in range(rows):
-        if (positions == r).any():
-            table[r] = gradients[positions == r].mean(0)
-    return table
-
-
 @wrong("learned.untrained")
 def unchanged(before, after):
     return (before - after).abs().amax(dim=1) < 1e-6
-
-
-@wrong("learned.untrained")
-def absolute_cosine(before, after):
-    return torch.nn.functional.cosine_similarity(before, after).abs() > 0.99999
 
 
 @wrong("learned.positions")
@@ -302,13 +182,6 @@ def forgets_what_is_cached(q, k, v, keys, values):
     keys, values = torch.cat((keys, rotated(k, at))), torch.cat((values, v))
     mask = torch.arange(len(keys)) <= (len(keys) - len(q) + at)[:, None]
     return attention(rotated(q, at), keys, values, mask=mask), keys, values
-
-
-@wrong("rope.step")
-def no_mask(q, k, v, keys, values):
-    at = torch.arange(len(keys), len(keys) + len(q))
-    keys, values = torch.cat((keys, rotated(k, at))), torch.cat((values, v))
-    return attention(rotated(q, at), keys, values), keys, values
 
 
 @wrong("rope.renumber")
