@@ -52,13 +52,12 @@ def right(check: str) -> Callable[[Answer], Answer]:
     return mark
 
 
-def wrong(check: str, words: str | None = None, *, blind: bool = False, name: str = "") -> Callable[[Answer], Answer]:
+def wrong(check: str, words: str | None = None, *, name: str = "") -> Callable[[Answer], Answer]:
     """Mark a wrong answer.
 
     Args:
         check: the topic and the name of the exercise.
         words: of the verdict, which name the mistake or its kind; None if the answer gets only an example.
-        blind: whether it was written without having read the check.
         name: of an answer that isn't a function.
     """
 

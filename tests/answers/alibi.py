@@ -61,14 +61,12 @@ def from_the_end(q: Tensor, k: Tensor, heads: int) -> Tensor:
 
 @right("alibi.same_bias")
 def same_rows(a: Tensor, b: Tensor) -> bool:
-    """Row by row, the spread of the difference."""
     spreads = [float(np.ptp((a[m, : m + 1] - b[m, : m + 1]).double().numpy())) for m in range(len(a))]
     return max(spreads) < 1e-5
 
 
 @right("alibi.same_bias")
 def same_own_key(a: Tensor, b: Tensor) -> bool:
-    """Each row less its number on the diagonal."""
     a, b = (torch.where(torch.ones_like(x).tril().bool(), x, 0).double() for x in (a, b))
     a, b = ((x - x.diagonal()[:, None]).tril() for x in (a, b))
     return torch.allclose(a, b, atol=1e-5)
@@ -76,24 +74,23 @@ def same_own_key(a: Tensor, b: Tensor) -> bool:
 
 @right("alibi.same_bias")
 def same_steps(a: Tensor, b: Tensor) -> Tensor:
-    """A boolean tensor, from key to key."""
     steps = (a - b).diff(dim=1)
     looks = torch.ones(len(a), len(a)).tril().bool()[:, 1:]
     return (steps[looks].abs() < 1e-5).all()
 
 
-@wrong("alibi.same_bias", "only if their numbers are equal", blind=True)
+@wrong("alibi.same_bias", "only if their numbers are equal")
 def same_bias_whole_tables(a: Tensor, b: Tensor) -> Any:
     return torch.allclose(a, b)
 
 
-@wrong("alibi.same_bias", "a softmax works along a row", blind=True)
+@wrong("alibi.same_bias", "a softmax works along a row")
 def same_one_constant(a: Tensor, b: Tensor) -> bool:
     difference = (a - b)[torch.ones_like(a).tril().bool()]
     return torch.allclose(difference, difference[0].expand_as(difference), atol=1e-5)
 
 
-@wrong("alibi.same_bias", "also compare the future", blind=True)
+@wrong("alibi.same_bias", "also compare the future")
 def same_future_too(a: Tensor, b: Tensor) -> bool:
     difference = a - b
     return torch.allclose(difference, difference[:, :1].expand_as(difference), atol=1e-5)
@@ -106,12 +103,12 @@ def same_weights(a: Tensor, b: Tensor) -> bool:
     return torch.allclose(a, b, atol=1e-7)
 
 
-@wrong("alibi.same_bias", "all keys of every query", blind=True)
+@wrong("alibi.same_bias", "all keys of every query")
 def same_bias_last_row(a: Tensor, b: Tensor) -> Any:
     return float((a[-1] - b[-1]).max() - (a[-1] - b[-1]).min()) < 1e-5
 
 
-@wrong("alibi.same_bias", "tolerance is too small or too large", blind=True)
+@wrong("alibi.same_bias", "tolerance is too small or too large")
 def same_bias_bit_for_bit(a: Tensor, b: Tensor) -> Any:
     return all(len(set((a[m, : m + 1] - b[m, : m + 1]).tolist())) == 1 for m in range(len(a)))
 
@@ -143,17 +140,17 @@ def slope_for_newton(keys: int, share: float, length: int) -> float:
     return math.exp(low)
 
 
-@wrong("alibi.slope_for", "formula for an endless text", blind=True)
+@wrong("alibi.slope_for", "formula for an endless text")
 def slope_for_long_text(keys: int, share: float, length: int) -> Any:
     return -math.log(1 - share) / keys
 
 
-@wrong("alibi.slope_for", "together get the share", blind=True)
+@wrong("alibi.slope_for", "together get the share")
 def slope_for_far_keys(keys: int, share: float, length: int) -> Any:
     return slope_for_newton(keys, 1 - share, length)
 
 
-@wrong("alibi.slope_for", "twice as many tokens as `keys`", blind=True)
+@wrong("alibi.slope_for", "twice as many tokens as `keys`")
 def slope_for_twice_keys(keys: int, share: float, length: int) -> Any:
     return math.log(share / (1 - share)) / keys
 
@@ -163,12 +160,12 @@ def slope_for_others(keys: int, *case: Any) -> Any:
     return slope_for_newton(keys + 1, *case)
 
 
-@wrong("alibi.slope_for", "the softmax uses powers of e", blind=True)
+@wrong("alibi.slope_for", "the softmax uses powers of e")
 def slope_for_base_two(*case: Any) -> Any:
     return slope_for_newton(*case) / math.log(2)
 
 
-@wrong("alibi.slope_for", "Your slopes have the wrong sign", blind=True)
+@wrong("alibi.slope_for", "Your slopes have the wrong sign")
 def slope_for_minus(*case: Any) -> Any:
     return -slope_for_newton(*case)
 
@@ -184,7 +181,6 @@ def attend_without_padding(q: Tensor, keys: Tensor, values: Tensor, slopes: Tens
 
 @right("alibi.attend")
 def attend_query_by_query(q: Tensor, keys: Tensor, values: Tensor, slopes: Tensor, real: Tensor) -> Tensor:
-    """Throws the padding away, and goes query by query with s·n for the bias."""
     keys, values = keys[:, real], values[:, real]
     new, words = q.shape[1], keys.shape[1]
     out = torch.empty_like(q)
@@ -197,7 +193,6 @@ def attend_query_by_query(q: Tensor, keys: Tensor, values: Tensor, slopes: Tenso
 
 @right("alibi.attend")
 def attend_package(q: Tensor, keys: Tensor, values: Tensor, slopes: Tensor, real: Tensor) -> Tensor:
-    """The package's two functions."""
     places, new = real.cumsum(dim=0) - 1, q.shape[1]
     at = torch.arange(len(real))
     mask = real & (at <= at[-new:, None])
@@ -205,14 +200,14 @@ def attend_package(q: Tensor, keys: Tensor, values: Tensor, slopes: Tensor, real
     return attention(q, keys, values, bias=bias, mask=mask)
 
 
-@wrong("alibi.attend", "Your mask is wrong", blind=True)
+@wrong("alibi.attend", "Your mask is wrong")
 def attend_not_causal_distance(q: Tensor, keys: Tensor, values: Tensor, slopes: Tensor, real: Tensor) -> Tensor:
     at, new = real.cumsum(dim=0), q.shape[1]
     bias = alibi_bias(at[-new:], at, slopes, dtype=q.dtype)[0]
     return attention(q, keys, values, bias=bias, mask=real.expand(new, -1))
 
 
-@wrong("alibi.attend", "don't divide the bias", blind=True)
+@wrong("alibi.attend", "don't divide the bias")
 def attend_bias_divided_too(q: Tensor, k: Any, v: Any, slopes: Tensor, real: Tensor) -> Any:
     return attend_package(q, k, v, slopes / q.shape[2] ** 0.5, real)
 
@@ -221,9 +216,8 @@ def _causal(new: int, count: int) -> Tensor:
     return torch.ones(new, count).tril(count - new).bool()
 
 
-@wrong("alibi.attend", "row numbers as positions", blind=True)
+@wrong("alibi.attend", "row numbers as positions")
 def attend_queries_from_zero(q: Tensor, keys: Tensor, values: Tensor, slopes: Tensor, real: Tensor) -> Tensor:
-    """Query r at r: with alibi_bias, which takes the distance without its sign."""
     at, new = real.cumsum(dim=0) - 1, q.shape[1]
     bias = alibi_bias(torch.arange(new), at, slopes, dtype=q.dtype)[0]
     return attention(q, keys, values, bias=bias, mask=_causal(new, len(real)) & real)

@@ -68,32 +68,32 @@ def turns_by_logarithm(length: int, d_model: int, count: int) -> float:
     return np.exp(log / (2 * (count - 1)) * d_model)
 
 
-@wrong("base.for_turns", "there are only 99 steps", blind=True)
+@wrong("base.for_turns", "there are only 99 steps")
 def for_turns_length_for_steps(L: Any, d: int, n: Any) -> Any:
     return (L / (2 * math.pi)) ** (d / (2 * (n - 1)))
 
 
-@wrong("base.for_turns", "counted from 0", blind=True)
+@wrong("base.for_turns", "counted from 0")
 def for_turns_pair_number_count(L: Any, d: int, n: Any) -> Any:
     return ((L - 1) / (2 * math.pi)) ** (d / (2 * n))
 
 
-@wrong("base.for_turns", "doesn't complete a rotation", blind=True)
+@wrong("base.for_turns", "doesn't complete a rotation")
 def for_turns_half_a_turn_each(L: Any, d: int, n: Any) -> Any:
     return ((L - 1) / math.pi) ** (d / (2 * (n - 1)))
 
 
-@wrong("base.for_turns", "all pairs complete a rotation", blind=True)
+@wrong("base.for_turns", "all pairs complete a rotation")
 def for_turns_slowest_pair(L: Any, d: int, n: Any) -> Any:
     return ((L - 1) / (2 * math.pi)) ** (d / (d - 2))
 
 
-@wrong("base.for_turns", "lost a factor of 2", blind=True)
+@wrong("base.for_turns", "lost a factor of 2")
 def for_turns_2_of_the_exponent(L: Any, d: int, n: Any) -> Any:
     return ((L - 1) / (2 * math.pi)) ** (d / (n - 1))
 
 
-@wrong("base.for_turns", "is a number of pairs", blind=True)
+@wrong("base.for_turns", "is a number of pairs")
 def for_turns_count_turns(L: Any, d: int, n: Any) -> Any:
     return ((L - 1) / (2 * math.pi * n)) ** (d / (d - 2))
 
@@ -119,34 +119,34 @@ def ceiling_log(length: int, bits: int) -> int:
     return len(found)
 
 
-@wrong("base.survivors", "count only the positions that stay", blind=True)
+@wrong("base.survivors", "count only the positions that stay")
 def unharmed(length: int, bits: int) -> int:
     return sum(m % 2 ** max(m.bit_length() - bits, 0) == 0 for m in range(length))
 
 
-@wrong("base.survivors", "as coarsely as the last one", blind=True)
+@wrong("base.survivors", "as coarsely as the last one")
 def one_step_for_all(length: int, bits: int) -> int:
     step = 2 ** max((length - 1).bit_length() - bits, 0)
     return len({round(m / step) for m in range(length)})
 
 
-@wrong("base.survivors", "where the numbers are no longer exact", blind=True)
+@wrong("base.survivors", "where the numbers are no longer exact")
 def survivors_2_to_the_bits(n: Any, bits: int) -> Any:
     return min(n, 2**bits)
 
 
-@wrong("base.survivors", "decimal digits", blind=True)
+@wrong("base.survivors", "decimal digits")
 def survivors_decimal_digits(n: Any, bits: int) -> Any:
     return len({float(f"{m:.{bits - 1}e}") for m in range(n)})
 
 
-@wrong("base.survivors", "but only once", blind=True)
+@wrong("base.survivors", "but only once")
 def alone(length: int, bits: int) -> int:
     found = Counter(round(m / (s := 2 ** max(m.bit_length() - bits, 0))) * s for m in range(length))
     return sum(n == 1 for n in found.values())
 
 
-@wrong("base.survivors", "without their exponent", blind=True)
+@wrong("base.survivors", "without their exponent")
 def mantissas_not_values(length: int, bits: int) -> int:
     return len({round(m / 2 ** max(m.bit_length() - bits, 0)) for m in range(length)})
 

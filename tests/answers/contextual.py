@@ -31,17 +31,17 @@ def steps_120(token: int) -> Any:
     return 120.0 * token
 
 
-@wrong("contextual.steps", "Use more digits", blind=True)
+@wrong("contextual.steps", "Use more digits")
 def steps_pi_31416(token: Any) -> Any:
     return 2 * 3.1416 / 3 * token
 
 
-@wrong("contextual.steps", "The sum of the text 1, 1, 1", blind=True)
+@wrong("contextual.steps", "The sum of the text 1, 1, 1")
 def steps_opposite(token: Any) -> Any:  # 1 and 2 in opposite directions, but by a quarter
     return [0.0, math.pi / 2, -math.pi / 2][token]
 
 
-@wrong("contextual.steps", "The sum of the text 0", blind=True)
+@wrong("contextual.steps", "The sum of the text 0")
 def steps_every_token(token: Any) -> Any:
     return 2 * math.pi / 3
 
@@ -75,13 +75,13 @@ def forget_32_bit_table(gates: Any) -> Any:
     return table
 
 
-@wrong("contextual.forget_bias", "hide the diagonal", blind=True)
+@wrong("contextual.forget_bias", "hide the diagonal")
 def forget_diagonal_masked(gates: Any) -> Any:
     c = gates.log().cumsum(dim=0)
     return (c[:, None] - c[None, :]).masked_fill(torch.ones(len(c), len(c)).triu().bool(), -math.inf)
 
 
-@wrong("contextual.forget_bias", "tokens n + 1 to m", blind=True)
+@wrong("contextual.forget_bias", "tokens n + 1 to m")
 def forget_not_query(gates: Any) -> Any:
     c = gates.log().cumsum(dim=0) - gates.log()
     return (c[:, None] - c[None, :]).masked_fill(torch.ones(len(c), len(c)).triu(1).bool(), -math.inf)
@@ -94,20 +94,20 @@ def forget_log_of_products(gates: Any) -> Any:
     return torch.tensor([[float(number) for number in row] for row in rows])
 
 
-@wrong("contextual.forget_bias", "has a gate of its own", blind=True)
+@wrong("contextual.forget_bias", "has a gate of its own")
 def forget_alibi(gates: Any) -> Any:  # the query's gate for every token of distance
     at = torch.arange(len(gates))
     back = at[:, None] - at
     return (back * gates.log()[:, None]).masked_fill(back < 0, -math.inf)
 
 
-@wrong("contextual.forget_bias", "sum of the *logarithms*", blind=True)
+@wrong("contextual.forget_bias", "sum of the *logarithms*")
 def forget_sum_of_gates(gates: Any) -> Any:  # forgets the logarithm
     c = gates.cumsum(dim=0)
     return (c[:, None] - c[None, :]).masked_fill(torch.ones(len(c), len(c)).triu(1).bool(), -math.inf)
 
 
-@wrong("contextual.forget_bias", "minus infinity", blind=True)
+@wrong("contextual.forget_bias", "minus infinity")
 def forget_zero_mask(gates: Any) -> Any:
     c = gates.log().cumsum(dim=0)
     return (c[:, None] - c[None, :]).tril()
@@ -145,18 +145,18 @@ def mirrors_of_other_lengths(order: Any) -> Any:
     return -3 * mirrors_hint(order)
 
 
-@wrong("contextual.mirrors", "bring back what the order asks for", blind=True)
+@wrong("contextual.mirrors", "bring back what the order asks for")
 def mirrors_inverse(order: Any) -> Any:  # reads order[i] as the cup from which a ball comes
     return mirrors_hint(np.argsort(order).tolist())
 
 
-@wrong("contextual.mirrors", "follow them", blind=True)
+@wrong("contextual.mirrors", "follow them")
 def mirrors_untracked(order: Any) -> Any:  # forgets that the other ball of a swap has moved
     eye = torch.eye(len(order))
     return torch.stack([eye[i] - eye[to] for i, to in enumerate(order) if i != to])
 
 
-@wrong("contextual.mirrors", "never need more than", blind=True)
+@wrong("contextual.mirrors", "never need more than")
 def mirrors_bubble(order: Any) -> Any:  # neighbours only: too many
     todo, rows = list(order), []
     for _ in order:
@@ -167,7 +167,7 @@ def mirrors_bubble(order: Any) -> Any:  # neighbours only: too many
     return rows
 
 
-@wrong("contextual.mirrors", "returned no mirrors", blind=True)
+@wrong("contextual.mirrors", "returned no mirrors")
 def mirrors_first_cycle(order: Any) -> Any:  # stops when ball 0 is done
     rows, cup = [], order[0]
     while cup != 0:
@@ -204,7 +204,7 @@ def recurrent_channels(q: Any, k: Any, v: Any, gates: Any, state: Any) -> Any:
     return torch.einsum("tvd,td->tv", states[1:], q), states[-1]
 
 
-@wrong("contextual.recurrent", "You mix up axes", blind=True)
+@wrong("contextual.recurrent", "You mix up axes")
 def recurrent_swapped_outer(q: Any, k: Any, v: Any, gates: Any, state: Any) -> Any:
     return recurrent_numpy(q, v, k, gates, state)
 
@@ -224,7 +224,7 @@ def recurrent_old_state(q: Any, k: Any, v: Any, gates: Any, state: Any) -> Any:
     return recurrent_numpy(q, k, v, gates, state)[0], state
 
 
-@wrong("contextual.recurrent", "lack the query's own token", blind=True)
+@wrong("contextual.recurrent", "lack the query's own token")
 def recurrent_reads_first(q: Any, k: Any, v: Any, gates: Any, state: Any) -> Any:
     outputs = []
     for t in range(len(q)):

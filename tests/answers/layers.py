@@ -43,14 +43,14 @@ def reach_endless(windows: Any, m: Any) -> Any:
     return m if None in windows else sum(windows) - len(windows)
 
 
-@wrong("layers.reach", "wherever it is", blind=True)
+@wrong("layers.reach", "wherever it is")
 def reach_none_at_bottom(windows: Any, m: Any) -> Any:
     if windows[0] is None:
         return m
     return min(m, sum(w - 1 for w in windows if w is not None))
 
 
-@wrong("layers.reach", "add these steps up", blind=True)
+@wrong("layers.reach", "add these steps up")
 def reach_product(windows: Any, m: Any) -> Any:
     return m if None in windows else min(m, math.prod(windows) - 1)
 
@@ -77,24 +77,24 @@ def overlap_cosine_similarity(m: Any, n: Any, w: Any) -> Any:
     return functional.cosine_similarity(means[0], means[1], dim=0)
 
 
-@wrong("layers.overlap", "a window has the last w of them", blind=True)
+@wrong("layers.overlap", "a window has the last w of them")
 def overlap_everything(m: Any, n: Any, w: Any) -> Any:
     return math.sqrt((min(m, n) + 1) / (max(m, n) + 1))
 
 
-@wrong("layers.overlap", "how many tokens are in both windows", blind=True)
+@wrong("layers.overlap", "how many tokens are in both windows")
 def overlap_count(m: Any, n: Any, w: Any) -> Any:
     return len(set(range(max(0, m - w + 1), m + 1)) & set(range(max(0, n - w + 1), n + 1)))
 
 
-@wrong("layers.overlap", "divided by both lengths", blind=True)
+@wrong("layers.overlap", "divided by both lengths")
 def overlap_larger_window(m: Any, n: Any, w: Any) -> Any:
     one = set(range(max(0, m - w + 1), m + 1))
     other = set(range(max(0, n - w + 1), n + 1))
     return len(one & other) / max(len(one), len(other))
 
 
-@wrong("layers.overlap", "only if m is the later token", blind=True)
+@wrong("layers.overlap", "only if m is the later token")
 def overlap_first_is_later(m: Any, n: Any, w: Any) -> Any:
     both = max(0, n - max(0, m - w + 1) + 1)
     return both / math.sqrt(min(m + 1, w) * min(n + 1, w))
@@ -121,22 +121,22 @@ def cache_recursion(num_layers: Any, every: Any, w: Any, length: Any) -> Any:
     return cache_recursion(num_layers - 1, every, w, length) + here
 
 
-@wrong("layers.cache_size", "You don't count the layers right", blind=True)
+@wrong("layers.cache_size", "You don't count the layers right")
 def cache_from_zero(num_layers: Any, every: Any, w: Any, length: Any) -> Any:
     return sum(length if layer % every == 0 else min(w, length) for layer in range(num_layers))
 
 
-@wrong("layers.cache_size", "You don't count the layers right", blind=True)
+@wrong("layers.cache_size", "You don't count the layers right")
 def cache_whole_groups(num_layers: Any, every: Any, w: Any, length: Any) -> Any:
     return num_layers // every * (length + (every - 1) * min(w, length))
 
 
-@wrong("layers.cache_size", "`num_layers - 1`", blind=True)
+@wrong("layers.cache_size", "`num_layers - 1`")
 def cache_off_by_one_layer(num_layers: Any, every: Any, w: Any, length: Any) -> Any:
     return sum(length if layer % every == 0 else min(w, length) for layer in range(1, num_layers))
 
 
-@wrong("layers.cache_size", "or all keys if the text is shorter", blind=True)
+@wrong("layers.cache_size", "or all keys if the text is shorter")
 def cache_max(num_layers: Any, every: Any, w: Any, length: Any) -> Any:
     return sum(length if layer % every == 0 else max(w, length) for layer in range(1, num_layers + 1))
 
@@ -179,17 +179,17 @@ def looks_arange(f: Any, x: Any) -> Any:
     return farthest(effects(f, x, put=lambda x, n: x[n] + torch.arange(1, x.shape[1] + 1)))
 
 
-@wrong("layers.looks_back", "Is your tolerance larger", blind=True)
+@wrong("layers.looks_back", "Is your tolerance larger")
 def looks_coarse(f: Any, x: Any) -> Any:
     return farthest(effects(f, x), above=1e-4)
 
 
-@wrong("layers.looks_back", "up to the very first one", blind=True)
+@wrong("layers.looks_back", "up to the very first one")
 def looks_one_position_short(f: Any, x: Any) -> Any:
     return farthest(effects(f, x)[1:])
 
 
-@wrong("layers.looks_back", "A function may not notice your change", blind=True)
+@wrong("layers.looks_back", "A function may not notice your change")
 def looks_ones(f: Any, x: Any) -> Any:
     return farthest(effects(f, x, put=lambda x, n: torch.ones_like(x[n])))
 
@@ -204,6 +204,6 @@ def looks_at_all_outputs(f: Any, x: Any) -> Any:
     return farthest(effects(f, x, look=lambda y: y))
 
 
-@wrong("layers.looks_back", "You count the tokens", blind=True)
+@wrong("layers.looks_back", "You count the tokens")
 def looks_count(f: Any, x: Any) -> Any:
     return sum(size > 1e-10 for size in effects(f, x)[:-1])

@@ -122,7 +122,7 @@ def difference_of_units(before: Tensor, after: Tensor) -> Tensor:
     return (unit(before, dim=1) - unit(after, dim=1)).norm(dim=1) < 0.005
 
 
-@wrong("learned.untrained", "or only a little", blind=True)
+@wrong("learned.untrained", "or only a little")
 def untrained_nearly_unchanged(b: Any, a: Any) -> Any:
     return torch.isclose(b, a, rtol=0.05).all(1)
 
@@ -131,24 +131,24 @@ def _cos(before: Tensor, after: Tensor) -> Tensor:
     return torch.cosine_similarity(before.double(), after.double(), dim=1)
 
 
-@wrong("learned.untrained", "up to the last trained", blind=True)
+@wrong("learned.untrained", "up to the last trained")
 def from_the_back(before: Tensor, after: Tensor) -> Tensor:
     still = _cos(before, after) > 0.9999
     return still.flip(0).long().cumprod(0).flip(0).bool()
 
 
-@wrong("learned.untrained", "from the last row", blind=True)
+@wrong("learned.untrained", "from the last row")
 def untrained_factor_of_the_last_row(b: Any, a: Any) -> Any:
     return torch.isclose(a, a[-1].norm() / b[-1].norm() * b, atol=1e-4).all(1)
 
 
-@wrong("learned.untrained", "You compare only two channels", blind=True)
+@wrong("learned.untrained", "You compare only two channels")
 def first_channel_ratio(before: Tensor, after: Tensor) -> Tensor:
     ratio = after / before
     return (ratio[:, 0] - ratio[:, 1]).abs() < 1e-3
 
 
-@wrong("learned.untrained", "too strict", blind=True)
+@wrong("learned.untrained", "too strict")
 def angle_float32(before: Tensor, after: Tensor) -> Tensor:
     return (torch.cosine_similarity(before.float(), after.float(), dim=1) - 1).abs() < 1e-9
 
@@ -180,32 +180,31 @@ def remainders(mask: Tensor) -> Tensor:
 
 @right("learned.positions")
 def from_first_word(mask: Tensor) -> list[list[int]]:
-    """Count in plain lists, from the first word on."""
     rows = mask.tolist()
     return [[max(0, k - row.index(True)) for k in range(len(row))] for row in rows]
 
 
-@wrong("learned.positions", "such as -1", blind=True)
+@wrong("learned.positions", "such as -1")
 def positions_1_in_front(mask: Tensor) -> Any:
     return mask.long().cumsum(1) - 1
 
 
-@wrong("learned.positions", "the bug itself", blind=True)
+@wrong("learned.positions", "the bug itself")
 def positions_masked_columns(mask: Tensor) -> Any:
     return torch.arange(mask.shape[1]).expand(mask.shape) * mask
 
 
-@wrong("learned.positions", "You count from the end", blind=True)
+@wrong("learned.positions", "You count from the end")
 def positions_backwards(mask: Tensor) -> Any:
     return (mask.flip(1).long().cumsum(1).flip(1) - 1).clamp(min=0)
 
 
-@wrong("learned.positions", "Positions are whole numbers", blind=True)
+@wrong("learned.positions", "Positions are whole numbers")
 def halves(mask: Tensor) -> Tensor:
     return (mask.double().cumsum(1) - 0.5).clamp(min=0)
 
 
-@wrong("learned.positions", "Your count continues from one text", blind=True)
+@wrong("learned.positions", "Your count continues from one text")
 def running_over(mask: Tensor) -> Tensor:
     return (mask.flatten().long().cumsum(0) - 1).clamp(min=0).view(mask.shape) % mask.shape[1]
 

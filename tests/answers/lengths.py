@@ -66,7 +66,6 @@ def beyond_by_sums(lengths: list[int], means: Tensor) -> Tensor:
 
 @right("lengths.beyond")
 def beyond_by_solving(lengths: list[int], means: Tensor) -> Any:
-    """Which losses of the stretches have these means: a triangle of equations."""
     steps = np.diff([0, *lengths])
     shares = np.tril(np.broadcast_to(steps, (len(lengths),) * 2)) / np.array(lengths)[:, None]
     return np.linalg.solve(shares, means.numpy())
@@ -143,7 +142,6 @@ def blind_mean_negative_rest(x: Any, s: Any, n: Any, k: Any) -> Any:
 
 @wrong("lengths.blind_mean", "The last `stride` positions")
 def minus_zero_slice(losses: Tensor, settled: float, length: int, stride: int) -> float:
-    """Every position but the last `length - stride`."""
     window = (losses.tolist() + [settled] * length)[:length]
     kept = window[: -(length - stride)] if length > stride else window
     return sum(kept) / len(kept)
@@ -201,7 +199,7 @@ def signed_gaps(a: Tensor, b: Tensor) -> tuple[list[float], float]:
     return gaps, gaps[0]
 
 
-@wrong("lengths.by_chance", "in both directions", blind=True)
+@wrong("lengths.by_chance", "in both directions")
 def chance_seen_side(a: Tensor, b: Tensor) -> float:
     gaps, seen = signed_gaps(a, b)
     sign = 1 if seen > 0 else -1
@@ -221,14 +219,14 @@ def chance_sums(a: Tensor, b: Tensor) -> float:
     return sum(gap > gaps[0] - 1e-9 for gap in gaps) / len(gaps)
 
 
-@wrong("lengths.by_chance", "goes wrong in a tie", blind=True)
+@wrong("lengths.by_chance", "goes wrong in a tie")
 def chance_rounding(a: Tensor, b: Tensor) -> float:
     gaps, _ = signed_gaps(a, b)
     seen = float(b.double().mean() - a.double().mean())
     return sum(abs(gap) >= abs(seen) for gap in gaps) / len(gaps)
 
 
-@wrong("lengths.by_chance", "You always choose half", blind=True)
+@wrong("lengths.by_chance", "You always choose half")
 def chance_half(a: Tensor, b: Tensor) -> float:
     gaps, _ = signed_gaps(*torch.cat([a, b]).tensor_split([(len(a) + len(b)) // 2]))
     return sum(abs(gap) >= abs(float(a.mean() - b.mean())) - 1e-9 for gap in gaps) / len(gaps)

@@ -84,7 +84,7 @@ def counts_along_not_within_a_text(f: Layer) -> Any:
     return "token" if len(f(torch.zeros(3, 3, 2)).flatten(0, 1).unique(dim=0)) > 1 else "neither"
 
 
-@wrong("naive.counts_along", "Compare the tokens of one text first", blind=True)
+@wrong("naive.counts_along", "Compare the tokens of one text first")
 def along_texts_first(f: Layer) -> str:
     y = f(torch.zeros(3, 5, 8))
     if (y != y[:1]).any():
@@ -92,18 +92,18 @@ def along_texts_first(f: Layer) -> str:
     return "token" if (y != y[:, :1]).any() else "neither"
 
 
-@wrong("naive.counts_along", 'You call no layer "neither"', blind=True)
+@wrong("naive.counts_along", 'You call no layer "neither"')
 def along_one_text(f: Layer) -> str:
     y = f(torch.zeros(1, 5, 8))[0]
     return "token" if (y != y[0]).any() else "text"
 
 
-@wrong("naive.counts_along", "Compare whole rows", blind=True)
+@wrong("naive.counts_along", "Compare whole rows")
 def along_first_number(f: Layer) -> str:
     return axis(f(torch.zeros(3, 5, 8))[..., 0])
 
 
-@wrong("naive.counts_along", "Some layers multiply x", blind=True)
+@wrong("naive.counts_along", "Some layers multiply x")
 def along_random(f: Layer) -> str:
     x = torch.randn(3, 5, 8)
     y = f(x) - x
@@ -112,7 +112,7 @@ def along_random(f: Layer) -> str:
     return "text" if not torch.allclose(y, y[:1].expand_as(y), atol=1e-5) else "neither"
 
 
-@wrong("naive.counts_along", "compare one token with another", blind=True)
+@wrong("naive.counts_along", "compare one token with another")
 def along_wide(f: Layer) -> str:
     y = f(torch.zeros(3, 3, 3))
     return "token" if (y[:, :, 0] != y[:, :, 1]).any() else "text" if (y[0] != y[1]).any() else "neither"

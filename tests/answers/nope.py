@@ -68,13 +68,13 @@ def is_sum_rank(scores: Tensor) -> bool:
     return bool(torch.linalg.svdvals((s[1:] - s[0]) - (s[1:, :1] - s[0, :1])).max() < 1e-6)
 
 
-@wrong("nope.is_sum", "every square has to pass", blind=True)
+@wrong("nope.is_sum", "every square has to pass")
 def is_sum_two_rows(scores: Tensor) -> bool:
     step = scores[1].double() - scores[0].double()
     return bool((step - step[0]).abs().max() < 1e-6)
 
 
-@wrong("nope.is_sum", "allow differences up to 1e-6", blind=True)
+@wrong("nope.is_sum", "allow differences up to 1e-6")
 def is_sum_exact(scores: Tensor) -> bool:
     s = scores
     return bool((s[1:, 1:] + s[:-1, :-1] == s[1:, :-1] + s[:-1, 1:]).all())
@@ -90,9 +90,8 @@ def is_sum_signed(scores: Tensor) -> bool:
     return not (scores[1:, 1:] + scores[:-1, :-1] - scores[1:, :-1] - scores[:-1, 1:] > 1e-6).any()
 
 
-@wrong("nope.is_sum", "You ask for too much", blind=True)
+@wrong("nope.is_sum", "You ask for too much")
 def is_sum_constant_steps(scores: Tensor) -> bool:
-    """Takes f and g for straight lines."""
     s = scores.double()
     return bool(s.diff(dim=0).std() < 1e-6 and s.diff(dim=1).std() < 1e-6)
 
@@ -121,19 +120,17 @@ def told_gcd(text: str) -> int:
     return len(found)
 
 
-@wrong("nope.told_apart", "tell all positions apart", blind=True)
+@wrong("nope.told_apart", "tell all positions apart")
 def told_counts(text: str) -> int:
-    """Numbers of letters instead of shares."""
     return len({(text[n], tuple(sorted(Counter(text[: n + 1]).items()))) for n in range(len(text))})
 
 
-@wrong("nope.told_apart", "You compare only a part", blind=True)
+@wrong("nope.told_apart", "You compare only a part")
 def told_own_share(text: str) -> int:
-    """Only how much of the text so far is the asker."""
     return len({(x, Fraction(text[:n].count(x), n)) for n, x in enumerate(text, 1)})
 
 
-@wrong("nope.told_apart", "You leave out the token itself", blind=True)
+@wrong("nope.told_apart", "You leave out the token itself")
 def told_strict_past(text: str) -> int:
     past = [Counter(text[:n]).items() for n in range(len(text))]
     return len({(x, frozenset((y, Fraction(c, n)) for y, c in past[n])) for n, x in enumerate(text)})
@@ -144,7 +141,7 @@ def told_rounded(text: str) -> int:
     return len({(x, *(round(text[:n].count(y) / n, 2) for y in sorted({*text}))) for n, x in enumerate(text, 1)})
 
 
-@wrong("nope.told_apart", "too little of what a position sees", blind=True)
+@wrong("nope.told_apart", "too little of what a position sees")
 def told_apart_changes_of_letter(text: str) -> Any:
     return len(list(itertools.groupby(text)))
 
@@ -177,22 +174,19 @@ def packed_nothing_done(names: Any) -> Any:
     return (torch.arange(len(names)), torch.ones(len(names), len(names)).tril())
 
 
-@wrong("nope.packed", "see other documents", blind=True)
+@wrong("nope.packed", "see other documents")
 def packed_ascending(documents: Tensor) -> tuple[Tensor, Tensor]:
-    """Takes the numbers for ascending ones."""
     same = documents[:, None] >= documents
     return packed_blocks(documents)[0], same & torch.ones_like(same).tril()
 
 
-@wrong("nope.packed", "You use the lengths in the order", blind=True)
+@wrong("nope.packed", "You use the lengths in the order")
 def packed_sorted(documents: Tensor) -> tuple[Tensor, Tensor]:
-    """The lengths in the order of the numbers."""
     lengths = torch.unique(documents, return_counts=True)[1].tolist()
     return torch.cat([torch.arange(n) for n in lengths]), packed_blocks(documents)[1]
 
 
-@wrong("nope.packed", "that are added to scores", blind=True)
+@wrong("nope.packed", "that are added to scores")
 def packed_scores(documents: Tensor) -> tuple[Tensor, Tensor]:
-    """What one adds to the scores instead of a mask."""
     positions, mask = packed_blocks(documents)
     return positions, torch.zeros(mask.shape).masked_fill(~mask, -math.inf)

@@ -65,7 +65,6 @@ def held_in_numpy(make_table: Maker) -> np.bool_:
 
 @right("norm.has_right_lengths")
 def backwards(make_table: Maker) -> bool:
-    """Ask for four rows at a time, backwards, and look at each by itself."""
     for d in range(16, 0, -2):
         for m in range(299, -1, -4):
             for row in make_table(torch.arange(m, m - 4, -1), d).tolist():
@@ -85,27 +84,27 @@ def lengths_hold(
     return all(near(make_table(torch.tensor([*positions]), d).norm(dim=1), wanted(d)) for d in widths)
 
 
-@wrong("norm.has_right_lengths", "mean length", blind=True)
+@wrong("norm.has_right_lengths", "mean length")
 def has_right_lengths_mean_of_the_lengths(f: Any) -> Any:
     return lengths_hold(f, lambda x, y: abs(x.mean() - y) < 1e-3)
 
 
-@wrong("norm.has_right_lengths", "fooled by NaN", blind=True)
+@wrong("norm.has_right_lengths", "fooled by NaN")
 def has_right_lengths_none_is_far(f: Any) -> Any:
     return lengths_hold(f, lambda x, y: not ((x - y).abs() > 1e-3).any())
 
 
-@wrong("norm.has_right_lengths", "doesn't try all widths", blind=True)
+@wrong("norm.has_right_lengths", "doesn't try all widths")
 def has_right_lengths_width_16_left_out(f: Any) -> Any:
     return lengths_hold(f, widths=range(2, 16, 2))
 
 
-@wrong("norm.has_right_lengths", "doesn't look at all rows", blind=True)
+@wrong("norm.has_right_lengths", "doesn't look at all rows")
 def has_right_lengths_100_positions(f: Any) -> Any:
     return lengths_hold(f, positions=range(100))
 
 
-@wrong("norm.has_right_lengths", "doesn't say which angle", blind=True)
+@wrong("norm.has_right_lengths", "doesn't say which angle")
 def has_right_lengths_compared_with_the_paper(f: Any) -> Any:
     return all(torch.allclose(f(torch.arange(300), d).double(), sinusoidal_table(range(300), d), atol=1e-3) for d in WIDTHS)
 
@@ -155,7 +154,7 @@ def solved(change: Callable[[float, float, float, float], float]) -> Callable[[T
     return lambda words, rows, share: change(*means(words, rows), share)
 
 
-@wrong("norm.factor_for", "are perpendicular", blind=True)
+@wrong("norm.factor_for", "are perpendicular")
 def factor_for_as_in_the_chapter(words: Tensor, rows: Tensor, share: float) -> Any:
     return solved(lambda a, b, c, s: math.sqrt(c * (1 - s) / s / a))(words, rows, share)
 
@@ -164,31 +163,31 @@ def root(a: float, b: float, c: float) -> float:
     return (-b + math.sqrt(b * b - 4 * a * c)) / (2 * a)
 
 
-@wrong("norm.factor_for", "word 0 with row 0", blind=True)
+@wrong("norm.factor_for", "word 0 with row 0")
 def pairs_in_order(words: Tensor, rows: Tensor, share: float) -> float:
     a, _, c = means(words, rows)
     n = min(len(words), len(rows))
     return root(a, 2 * float((words[:n] * rows[:n]).sum(1).mean()), c - c / share)
 
 
-@wrong("norm.factor_for", "the sum of these squares", blind=True)
+@wrong("norm.factor_for", "the sum of these squares")
 def mean_per_channel(words: Tensor, rows: Tensor, share: float) -> float:
     a, c = float(words.square().mean()), float(rows.square().mean())
     return root(a, 2 * float((words @ rows.T).mean()), c - c / share)
 
 
-@wrong("norm.factor_for", "You square the mean length", blind=True)
+@wrong("norm.factor_for", "You square the mean length")
 def squares_of_means(words: Tensor, rows: Tensor, share: float) -> float:
     a, c = float(words.norm(dim=1).mean() ** 2), float(rows.norm(dim=1).mean() ** 2)
     return root(a, 2 * float((words @ rows.T).mean()), c - c / share)
 
 
-@wrong("norm.factor_for", "can have any length", blind=True)
+@wrong("norm.factor_for", "can have any length")
 def factor_for_rows_taken_to_be_the_papers(words: Tensor, rows: Tensor, share: float) -> Any:
     return root(*(means(words, rows)[0], 2 * means(words, rows)[1]), rows.shape[1] / 2 * (1 - 1 / share))
 
 
-@wrong("norm.factor_for", "the mean of the shares", blind=True)
+@wrong("norm.factor_for", "the mean of the shares")
 def mean_of_shares(words: Tensor, rows: Tensor, share: float) -> float:
     low, high = 0.0, 1000.0
     for _ in range(40):

@@ -88,17 +88,17 @@ def kind_many(f: Layer, x: Tensor) -> str:
     return "neither"
 
 
-@wrong("order.kind", "You have swapped the two words", blind=True)
+@wrong("order.kind", "You have swapped the two words")
 def kind_swapped_words(f: Layer, x: Tensor) -> str:
     return {"equivariant": "invariant", "invariant": "equivariant", "neither": "neither"}[kind_many(f, x)]
 
 
-@wrong("order.kind", "by the shape", blind=True)
+@wrong("order.kind", "by the shape")
 def kind_by_shape(f: Layer, x: Tensor) -> str:
     return "equivariant" if f(x).shape == x.shape else "invariant"
 
 
-@wrong("order.kind", "You try too few orders", blind=True)
+@wrong("order.kind", "You try too few orders")
 def kind_reversed_only(f: Layer, x: Tensor) -> str:
     y, z = f(x), f(x.flip(0))
     if torch.allclose(y, z, atol=1e-5):
@@ -106,7 +106,7 @@ def kind_reversed_only(f: Layer, x: Tensor) -> str:
     return "equivariant" if y.shape == x.shape and torch.allclose(z, y.flip(0), atol=1e-5) else "neither"
 
 
-@wrong("order.kind", "too strict", blind=True)
+@wrong("order.kind", "too strict")
 def kind_exact(f: Layer, x: Tensor) -> str:
     generator = torch.Generator().manual_seed(1)
     orders = [torch.randperm(len(x), generator=generator) for _ in range(8)]
@@ -167,7 +167,7 @@ def sees_up_to_rounding(f: Layer, x: Tensor) -> Tensor:
     return sees(f, x, lambda token: 10 * token + torch.rand(len(token)), lambda a, b: (a - b).abs().amax(dim=1) > 1e-7)
 
 
-@wrong("order.who_sees_whom", "leave each token changed", blind=True)
+@wrong("order.who_sees_whom", "leave each token changed")
 def sees_never_put_back(f: Layer, x: Tensor) -> Tensor:
     table = torch.zeros(len(x), len(x), dtype=torch.bool)
     before, y = f(x), x.clone()
@@ -177,17 +177,17 @@ def sees_never_put_back(f: Layer, x: Tensor) -> Tensor:
     return table
 
 
-@wrong("order.who_sees_whom", "zero already", blind=True)
+@wrong("order.who_sees_whom", "zero already")
 def sees_zeroed(f: Layer, x: Tensor) -> Tensor:
     return sees(f, x, torch.zeros_like)
 
 
-@wrong("order.who_sees_whom", "only one number of each row", blind=True)
+@wrong("order.who_sees_whom", "only one number of each row")
 def sees_first_number(f: Layer, x: Tensor) -> Tensor:
     return sees(f, x, differ=lambda a, b: (a != b)[:, 0])
 
 
-@wrong("order.who_sees_whom", "that every number of a row changes", blind=True)
+@wrong("order.who_sees_whom", "that every number of a row changes")
 def sees_all_numbers(f: Layer, x: Tensor) -> Tensor:
     return sees(f, x, differ=lambda a, b: (a != b).all(dim=-1))
 
@@ -197,7 +197,7 @@ def sees_plus_one(f: Layer, x: Tensor) -> Tensor:
     return sees(f, x, lambda token: token + 1, lambda a, b: (a - b).abs().amax(dim=1) > 1e-7)
 
 
-@wrong("order.who_sees_whom", "Change x and call f again", blind=True)
+@wrong("order.who_sees_whom", "Change x and call f again")
 def sees_causal_always(f: Layer, x: Tensor) -> Tensor:
     return torch.ones(len(x), len(x)).tril().bool()
 
@@ -225,22 +225,22 @@ def apart_matrix(f: Layer, x: Tensor) -> int:
     return int((same.int().argmax(dim=1) == torch.arange(len(results))).sum())
 
 
-@wrong("order.orders_apart", "differ only in the last digit", blind=True)
+@wrong("order.orders_apart", "differ only in the last digit")
 def apart_exact(f: Layer, x: Tensor) -> int:
     return len({tuple(f(x[list(p)]).flatten().tolist()) for p in itertools.permutations(range(len(x)))})
 
 
-@wrong("order.orders_apart", "You count the orders", blind=True)
+@wrong("order.orders_apart", "You count the orders")
 def apart_all(f: Layer, x: Tensor) -> int:
     return len(list(itertools.permutations(range(len(x)))))
 
 
-@wrong("order.orders_apart", "differs from the first", blind=True)
+@wrong("order.orders_apart", "differs from the first")
 def apart_from_first(f: Layer, x: Tensor) -> int:
     return sum(not torch.allclose(f(x[list(p)]), f(x), atol=1e-5) for p in itertools.permutations(range(len(x))))
 
 
-@wrong("order.orders_apart", "shift all rows cyclically", blind=True)
+@wrong("order.orders_apart", "shift all rows cyclically")
 def apart_rotations(f: Layer, x: Tensor) -> int:
     seen: list[Tensor] = []
     for k in range(len(x)):
@@ -250,13 +250,13 @@ def apart_rotations(f: Layer, x: Tensor) -> int:
     return len(seen)
 
 
-@wrong("order.orders_apart", "only with the one before", blind=True)
+@wrong("order.orders_apart", "only with the one before")
 def apart_consecutive(f: Layer, x: Tensor) -> int:
     results = [f(x[list(p)]) for p in itertools.permutations(range(len(x)))]
     return 1 + sum(not torch.allclose(a, b, atol=1e-5) for a, b in itertools.pairwise(results))
 
 
-@wrong("order.orders_apart", "so coarsely", blind=True)
+@wrong("order.orders_apart", "so coarsely")
 def apart_one_decimal(f: Layer, x: Tensor) -> int:
     return len({tuple(f(x[list(p)]).flatten().round(decimals=1).tolist()) for p in itertools.permutations(range(len(x)))})
 

@@ -98,33 +98,33 @@ def moving_tangent(first: Tensor, second: Tensor) -> Tensor:
     return (second - first) / omega.sin() + first * (omega / 2).tan()
 
 
-@wrong("pendulums.moving", "not the right signs", blind=True)
+@wrong("pendulums.moving", "not the right signs")
 def moving_always_positive(first: Tensor, second: Tensor) -> Any:
     return (1 - first**2).clamp(min=0).sqrt()
 
 
-@wrong("pendulums.moving", "turns back between the photographs", blind=True)
+@wrong("pendulums.moving", "turns back between the photographs")
 def moving_direction(first: Tensor, second: Tensor) -> Tensor:
     return (second - first).sign() * (1 - first**2).clamp(min=0).sqrt()
 
 
-@wrong("pendulums.moving", "the mean velocity", blind=True)
+@wrong("pendulums.moving", "the mean velocity")
 def moving_the_difference(first: Tensor, second: Tensor) -> Any:
     return (second - first) / known(first)
 
 
-@wrong("pendulums.moving", "at the time of the second photograph", blind=True)
+@wrong("pendulums.moving", "at the time of the second photograph")
 def moving_at_the_second_photograph(first: Tensor, second: Tensor) -> Any:
     return (second * known(first).cos() - first) / known(first).sin()
 
 
-@wrong("pendulums.moving", "half as wide", blind=True)
+@wrong("pendulums.moving", "half as wide")
 def moving_half_width(first: Tensor, second: Tensor) -> Tensor:
     omega = 10000.0 ** (-2 * torch.arange(len(first)).double() / len(first))
     return (second - first * omega.cos()) / omega.sin()
 
 
-@wrong("pendulums.moving", "Look at the sign", blind=True)
+@wrong("pendulums.moving", "Look at the sign")
 def moving_plus_for_minus(first: Tensor, second: Tensor) -> Any:
     return (second + first * known(first).cos()) / known(first).sin()
 
@@ -167,14 +167,14 @@ def bent_complex(row: Tensor) -> int:
     return int(np.argmin(max(agree, key=np.sum)))
 
 
-@wrong("pendulums.bent_hand", "look for the nearest row", blind=True)
+@wrong("pendulums.bent_hand", "look for the nearest row")
 def bent_nearest(row: Tensor) -> int:
     table = sinusoidal_table(range(1000), len(row))
     m = (table - row).norm(dim=1).argmin()
     return int((table[m] - row).view(-1, 2).norm(dim=1).argmax())
 
 
-@wrong("pendulums.bent_hand", "You trust the slowest hand", blind=True)
+@wrong("pendulums.bent_hand", "You trust the slowest hand")
 def bent_slowest(row: Tensor) -> int:
     d = len(row)
     m = (torch.atan2(row[-2], row[-1]) / frequencies(d)[-1]).round()
@@ -182,21 +182,21 @@ def bent_slowest(row: Tensor) -> int:
     return int((right - row).view(-1, 2).norm(dim=1).argmax())
 
 
-@wrong("pendulums.bent_hand", "You return the number of a column", blind=True)
+@wrong("pendulums.bent_hand", "You return the number of a column")
 def bent_channel(row: Tensor) -> int:
     table = sinusoidal_table(range(1000), len(row))
     m = ((table - row).abs() < 1e-9).sum(dim=1).argmax()
     return int((table[m] - row).abs().argmax())
 
 
-@wrong("pendulums.bent_hand", "rows of width 16", blind=True)
+@wrong("pendulums.bent_hand", "rows of width 16")
 def bent_sixteen(row: Tensor) -> int:
     table = sinusoidal_table(range(1000), 16)[:, : len(row)]
     agree = ((table - row).abs() < 1e-9).view(1000, -1, 2).all(dim=2)
     return int(agree[agree.sum(dim=1).argmax()].int().argmin())
 
 
-@wrong("pendulums.bent_hand", "You return the token", blind=True)
+@wrong("pendulums.bent_hand", "You return the token")
 def bent_position(row: Tensor) -> int:
     off = (sinusoidal_table(range(1000), len(row)) - row).unflatten(1, (-1, 2)).norm(dim=2)
     return int((off.sum(dim=1) - off.amax(dim=1)).argmin())

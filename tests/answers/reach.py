@@ -25,12 +25,12 @@ def lead_numpy(share: Any, n: Any) -> Any:
     return np.log(share) - np.log1p(-share) + np.log(n - 1)
 
 
-@wrong("reach.lead", "doesn't come from the odds", blind=True)
+@wrong("reach.lead", "doesn't come from the odds")
 def lead_divided(share: Any, n: Any) -> Any:
     return math.log(share / (1 - share) / (n - 1))
 
 
-@wrong("reach.lead", "e to the power of what it should be", blind=True)
+@wrong("reach.lead", "e to the power of what it should be")
 def lead_no_log(share: Any, n: Any) -> Any:
     return share / (1 - share) * (n - 1)
 
@@ -39,12 +39,12 @@ def lead_log(share: Any, n: Any) -> Any:
     return math.log(share * (n - 1) / (1 - share))
 
 
-@wrong("reach.lead", "come out as 0", blind=True)
+@wrong("reach.lead", "come out as 0")
 def lead_never_negative(share: Any, n: Any) -> Any:
     return max(0.0, lead_log(share, n))
 
 
-@wrong("reach.lead", "1 - share", blind=True)
+@wrong("reach.lead", "1 - share")
 def lead_odds_inverted(share: Any, n: Any) -> Any:
     return math.log((1 - share) / share * (n - 1))
 
@@ -72,12 +72,12 @@ def share_branches(lead: Any, n: Any) -> Any:
     return math.exp(lead) / (math.exp(lead) + n - 1)
 
 
-@wrong("reach.share", "the one key's own term", blind=True)
+@wrong("reach.share", "the one key's own term")
 def share_odds(lead: Any, n: Any) -> Any:  # divided by the others only
     return math.exp(min(lead, 700)) / (n - 1) if n > 1 else 1.0
 
 
-@wrong("reach.share", "You lose small shares", blind=True)
+@wrong("reach.share", "You lose small shares")
 def share_one_from_33(lead: Any, n: Any) -> Any:
     return 1.0 if lead > 33 else math.exp(lead) / (math.exp(lead) + n - 1)
 
@@ -117,20 +117,20 @@ def sink_top_of_keys(scores: Any, sink: Any) -> Any:  # a far higher sink overfl
     return parts / (parts.sum(dim=1, keepdim=True) + (torch.full_like(top, sink) - top).exp())
 
 
-@wrong("reach.with_sink", "remove the wrong column", blind=True)
+@wrong("reach.with_sink", "remove the wrong column")
 def sink_wrong_column(scores: Any, sink: Any) -> Any:
     column = torch.full((len(scores), 1), sink, dtype=scores.dtype)
     return torch.cat((scores, column), dim=1).softmax(dim=1)[:, 1:]
 
 
-@wrong("reach.with_sink", "You add the sink itself", blind=True)
+@wrong("reach.with_sink", "You add the sink itself")
 def sink_not_exponential(scores: Any, sink: Any) -> Any:
     top = scores.max()
     parts = (scores - top).exp()
     return parts / (parts.sum(dim=1, keepdim=True) + sink)
 
 
-@wrong("reach.with_sink", "Your formula is right, but", blind=True)
+@wrong("reach.with_sink", "Your formula is right, but")
 def sink_uneven_rows(scores: Any, sink: Any) -> Any:  # subtracts the sink, which isn't always the largest
     parts = (scores - sink).exp()
     return parts / (parts.sum(dim=1, keepdim=True) + 1)
@@ -142,14 +142,14 @@ def sink_over_queries(scores: Any, sink: Any) -> Any:
     return torch.cat((scores, column), dim=1).softmax(dim=0)[:, :-1]
 
 
-@wrong("reach.with_sink", "infinity minus infinity is NaN", blind=True)
+@wrong("reach.with_sink", "infinity minus infinity is NaN")
 def sink_empty_rows(scores: Any, sink: Any) -> Any:
     top = scores.max(dim=1, keepdim=True).values
     parts = (scores - top).exp()
     return parts / (parts.sum(dim=1, keepdim=True) + (sink - top).exp())
 
 
-@wrong("reach.with_sink", "as if there were no sink", blind=True)
+@wrong("reach.with_sink", "as if there were no sink")
 def sink_zero_row_only(scores: Any, sink: Any) -> Any:  # nothing for the sink, except in empty rows
     return torch.nan_to_num(scores.softmax(dim=1))
 
@@ -190,22 +190,22 @@ def best_bisection(scores: Any, key: Any, *, mean: Any = weighted, upwards: bool
     return low
 
 
-@wrong("reach.best_factor", "the wrong half", blind=True)
+@wrong("reach.best_factor", "the wrong half")
 def best_wrong_half(scores: Any, key: Any) -> Any:
     return best_bisection(scores, key, upwards=False)
 
 
-@wrong("reach.best_factor", "the plain mean", blind=True)
+@wrong("reach.best_factor", "the plain mean")
 def best_plain_mean(scores: Any, key: Any) -> Any:
     return best_bisection(scores, key, mean=lambda scores, t: t * scores.mean())
 
 
-@wrong("reach.best_factor", "Return the factor", blind=True)
+@wrong("reach.best_factor", "Return the factor")
 def best_weight(scores: Any, key: Any) -> Any:
     return (best_bisection(scores, key) * scores).softmax(dim=0)[key]
 
 
-@wrong("reach.best_factor", "You try only some factors", blind=True)
+@wrong("reach.best_factor", "You try only some factors")
 def best_few_steps(scores: Any, key: Any) -> Any:
     factors = torch.arange(0, 100, 0.1, dtype=torch.float64)
     return factors[(factors[:, None] * scores).softmax(dim=1)[:, key].argmax()]

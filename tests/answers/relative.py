@@ -83,7 +83,6 @@ def used_by_offsets(bucket_of: BucketOf, rows: int, length: int, causal: bool) -
 
 @right("relative.rows_used")
 def rows_by_pairs(bucket_of: Any, rows: int, length: int, causal: bool) -> list[bool]:
-    """Right: every query and key."""
     pairs = itertools.product(range(length), repeat=2)
     seen = {int(bucket_of(m - n)) for m, n in pairs if n <= m or not causal}
     return [row in seen for row in range(rows)]
@@ -91,7 +90,6 @@ def rows_by_pairs(bucket_of: Any, rows: int, length: int, causal: bool) -> list[
 
 @right("relative.rows_used")
 def rows_as_tensor(bucket_of: Any, rows: int, length: int, causal: bool) -> Tensor:
-    """Right: a tensor of booleans."""
     offsets = range(0 if causal else 1 - length, length)
     used = torch.zeros(rows, dtype=torch.bool)
     used[[bucket_of(offset) for offset in offsets]] = True
@@ -112,9 +110,8 @@ def rows_used_the_distance(of: Any, *rest: Any) -> Any:
     return used_by_pairs(lambda d: of(abs(d)), *rest)
 
 
-@wrong("relative.rows_used", "needn't be in the order of the offsets", blind=True)
+@wrong("relative.rows_used", "needn't be in the order of the offsets")
 def rows_up_to_the_farthest(bucket_of: Any, rows: int, length: int, causal: bool) -> list[bool]:
-    """Supposes that rows come in the order of offsets."""
     ends = bucket_of(0 if causal else 1 - length), bucket_of(length - 1)
     return [min(ends) <= row <= max(ends) for row in range(rows)]
 
@@ -131,7 +128,7 @@ def rows_used_by_others(of: BucketOf, rows: int, length: int, causal: bool) -> A
     return [row in seen for row in range(rows)]
 
 
-@wrong("relative.rows_used", "rows that are never looked up", blind=True)
+@wrong("relative.rows_used", "rows that are never looked up")
 def rows_used_unused(*case: Any) -> Any:
     return [not used for used in rows_by_pairs(*case)]
 
@@ -148,26 +145,25 @@ def needed_in_torch(share: float, length: int) -> Tensor:
 
 @right("relative.needed")
 def needed_logits(share: float, length: int) -> Tensor:
-    """Right: a tensor, log-odds."""
     return torch.logit(torch.tensor(share, dtype=torch.float64)) + math.log(length - 1)
 
 
-@wrong("relative.needed", "which logarithm", blind=True)
+@wrong("relative.needed", "which logarithm")
 def needed_decimal(share: float, length: int) -> Any:
     return math.log10(share * (length - 1) / (1 - share))
 
 
-@wrong("relative.needed", "are never negative", blind=True)
+@wrong("relative.needed", "are never negative")
 def needed_never_negative(share: float, length: int) -> Any:
     return max(0.0, needed_by_logarithms(share, length))
 
 
-@wrong("relative.needed", "With this number, the key gets 1 - share", blind=True)
+@wrong("relative.needed", "With this number, the key gets 1 - share")
 def needed_share_of_others(share: float, length: int) -> Any:
     return math.log((1 - share) * (length - 1) / share)
 
 
-@wrong("relative.needed", "length + 1 other keys", blind=True)
+@wrong("relative.needed", "length + 1 other keys")
 def needed_twice_itself(share: float, length: int) -> Any:
     return math.log(share * (length + 1) / (1 - share))
 
@@ -184,7 +180,6 @@ def needed_divided(share: float, length: int) -> Any:
 
 @right("relative.receive")
 def receive_scatter(weights: Tensor, values: Tensor, table: Tensor) -> Tensor:
-    """Right: scatter_add."""
     length, reach = len(weights), len(table) // 2
     at = torch.arange(length)
     rows = (at[:, None] - at).clamp(-reach, reach) + reach
@@ -193,7 +188,6 @@ def receive_scatter(weights: Tensor, values: Tensor, table: Tensor) -> Tensor:
 
 @right("relative.receive")
 def receive_query_by_query(weights: Tensor, values: Tensor, table: Tensor) -> Tensor:
-    """Right: one query at a time, (L, d) for each."""
     length, reach = len(weights), len(table) // 2
     out = torch.empty_like(values)
     for m in range(length):
@@ -204,14 +198,13 @@ def receive_query_by_query(weights: Tensor, values: Tensor, table: Tensor) -> Te
 
 @right("relative.receive")
 def receive_numpy(weights: Tensor, values: Tensor, table: Tensor) -> Tensor:
-    """Right: numpy's bincount."""
     length, reach = len(weights), len(table) // 2
     at = np.arange(length)
     sums = [np.bincount(np.clip(m - at, -reach, reach) + reach, weights[m].numpy(), len(table)) for m in at]
     return weights @ values + torch.from_numpy(np.stack(sums)).to(table.dtype) @ table
 
 
-@wrong("relative.receive", "You have swapped past and future", blind=True)
+@wrong("relative.receive", "You have swapped past and future")
 def receive_other_sign(w: Any, v: Any, t: Any) -> Any:
     return receive_scatter(w, v, t.flip(0))
 
@@ -221,13 +214,13 @@ def _receive(weights: Tensor, values: Tensor, table: Tensor, rows: Tensor) -> Te
     return weights @ values + sums.to(table.dtype) @ table
 
 
-@wrong("relative.receive", "Keys farther away than K add no vector", blind=True)
+@wrong("relative.receive", "Keys farther away than K add no vector")
 def receive_not_clipped(weights: Tensor, values: Tensor, table: Tensor) -> Tensor:
     at, reach = torch.arange(len(weights)), len(table) // 2
     return _receive(weights, values, table, at[:, None] - at + reach)
 
 
-@wrong("relative.receive", "you keep the weight of only one", blind=True)
+@wrong("relative.receive", "you keep the weight of only one")
 def receive_lost_sums(weights: Tensor, values: Tensor, table: Tensor) -> Tensor:
     """`+=` by an index adds to each place once, however often it stands there."""
     at, reach = torch.arange(len(weights)), len(table) // 2
@@ -237,17 +230,17 @@ def receive_lost_sums(weights: Tensor, values: Tensor, table: Tensor) -> Tensor:
     return weights @ values + sums @ table
 
 
-@wrong("relative.receive", "Keys after the query add no vector", blind=True)
+@wrong("relative.receive", "Keys after the query add no vector")
 def receive_causal(w: Any, v: Any, t: Any) -> Any:
     return w @ v + receive_scatter(w.tril(), 0 * v, t)
 
 
-@wrong("relative.receive", "the wrong rows of the table", blind=True)
+@wrong("relative.receive", "the wrong rows of the table")
 def receive_one_row_off(w: Any, v: Any, t: Any) -> Any:
     return receive_scatter(w, v, t.roll(1, dims=0))
 
 
-@wrong("relative.receive", "has more than 4·L² numbers", blind=True)
+@wrong("relative.receive", "has more than 4·L² numbers")
 def receive_large_in_numpy(weights: Tensor, values: Tensor, table: Tensor) -> Tensor:
     """L × L × d numbers, where torch does not see them."""
     at, reach = np.arange(len(weights)), len(table) // 2

@@ -46,7 +46,6 @@ def cliff_mode_full(excess: list[float]) -> Any:
 
 @wrong("released.cliff", "even if it becomes easier later")
 def cliff_backwards(excess: list[float]) -> int:
-    """The last one from which everything is high, which is another question."""
     high = [sum(excess[i : i + 4]) > 2 for i in range(len(excess) - 3)]
     while high and high[-1]:
         high.pop()

@@ -94,7 +94,6 @@ def relative_no_minus(x: Tensor, m: Any) -> Any:
 
 
 def turn(x: Tensor, positions: Tensor, *, interleaved: bool = True) -> Tensor:
-    """As the notebook has it."""
     cos, sin = rope_tables(positions, frequencies(x.shape[1]), dtype=torch.float64)
     return apply_rope(x[None, None], cos, sin, interleaved=interleaved)[0, 0]
 
@@ -112,7 +111,6 @@ def rotate_exponential(x: Tensor, positions: Tensor, pairs: Pairs) -> Tensor:
 
 @right("rope.rotate")
 def rotate_complex(x: Tensor, positions: Tensor, pairs: Pairs) -> Tensor:
-    """Complex numbers, the other way round."""
     first, second = (list(channels) for channels in zip(*pairs, strict=True))
     angle = positions.double()[:, None] * frequencies(x.shape[1])
     turned = torch.complex(x[:, first].double(), x[:, second].double()) * torch.polar(torch.ones_like(angle), -angle)
@@ -130,28 +128,28 @@ def rotate_right(x: Tensor, positions: Tensor, pairs: Pairs) -> Any:
     return _rotate(x.double(), _angles(x, positions), pairs)
 
 
-@wrong("rope.rotate", "after its rotation", blind=True)
+@wrong("rope.rotate", "after its rotation")
 def rotate_reads_what_it_wrote(x: Tensor, m: Any, pairs: Pairs) -> Any:
     return _rotate(x, _angles(x, m), pairs, lambda a, b, c, s: ((first := a * c - b * s), first * s + b * c))
 
 
-@wrong("rope.rotate", "Where is the 2 of 2i/d", blind=True)
+@wrong("rope.rotate", "Where is the 2 of 2i/d")
 def rotate_no_2(x: Tensor, m: Any, pairs: Pairs) -> Any:
     return _rotate(x, m[:, None] * 10_000 ** (-torch.arange(len(pairs)) / x.shape[1]), pairs)
 
 
-@wrong("rope.rotate", "ignores the positions", blind=True)
+@wrong("rope.rotate", "ignores the positions")
 def rotate_by_row_number(x: Tensor, m: Any, pairs: Pairs) -> Any:
     return _rotate(x, _angles(x, torch.arange(len(m))), pairs)
 
 
-@wrong("rope.rotate", "depends on the channel", blind=True)
+@wrong("rope.rotate", "depends on the channel")
 def rotate_frequency_of_first_channel(x: Tensor, positions: Tensor, pairs: Pairs) -> Tensor:
     first = torch.tensor([a for a, _ in pairs])
     return _rotate(x, positions[:, None] * 10_000 ** (-2 * (first // 2) / x.shape[1]), pairs)
 
 
-@wrong("rope.rotate", "stretched or reflected", blind=True)
+@wrong("rope.rotate", "stretched or reflected")
 def rotate_reflection(x: Tensor, m: Any, pairs: Pairs) -> Any:
     return _rotate(x, _angles(x, m), pairs, lambda a, b, c, s: (a * c + b * s, a * s - b * c))
 
@@ -166,7 +164,7 @@ def rotate_all_at_one_speed(x: Tensor, m: Any, pairs: Pairs) -> Any:
     return _rotate(x, m[:, None] * torch.ones(len(pairs)), pairs)
 
 
-@wrong("rope.rotate", "twice as large", blind=True)
+@wrong("rope.rotate", "twice as large")
 def rotate_width_of_pairs(x: Tensor, positions: Tensor, pairs: Pairs) -> Tensor:
     n = len(pairs)
     return _rotate(x, positions[:, None] * 10_000 ** (-2 * torch.arange(n) / n), pairs)
@@ -197,7 +195,6 @@ def step_one_by_one(q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tenso
 
 @right("rope.step")
 def step_masked(q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tensor) -> Three:
-    """scaled_dot_product_attention with a mask of positions."""
     here = torch.arange(len(keys), len(keys) + len(q))
     keys, values = torch.cat((keys, turn(k, here))), torch.cat((values, v))
     mask = here[:, None].ge(torch.arange(len(keys)))
@@ -225,12 +222,12 @@ def _step(
     return scores.masked_fill(~mask, -math.inf).softmax(dim=axis) @ values, keys, values
 
 
-@wrong("rope.step", "Your positions are wrong", blind=True)
+@wrong("rope.step", "Your positions are wrong")
 def step_positions_from_0(*given: Any) -> Any:
     return _step(*given, q_from=0, k_from=0)
 
 
-@wrong("rope.step", "the query and the key of a token have different positions", blind=True)
+@wrong("rope.step", "the query and the key of a token have different positions")
 def step_query_from_0(*given: Any) -> Any:
     return _step(*given, q_from=0)
 
@@ -245,7 +242,7 @@ def step_softmax_over_queries(*given: Any) -> Any:
     return _step(*given, axis=0)
 
 
-@wrong("rope.step", "again in every step", blind=True)
+@wrong("rope.step", "again in every step")
 def step_turns_all_again(q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tensor, *, keep: bool = True) -> Three:
     here = torch.arange(len(keys), len(keys) + len(q))
     keys, values = torch.cat((keys, k)), torch.cat((values, v))
@@ -255,7 +252,7 @@ def step_turns_all_again(q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: 
     return output, turned if keep else keys, values
 
 
-@wrong("rope.step", "Your cache contains unrotated keys", blind=True)
+@wrong("rope.step", "Your cache contains unrotated keys")
 def step_turns_all_again_keeps_unturned(*given: Any) -> Any:
     return step_turns_all_again(*given, keep=False)
 
@@ -269,26 +266,24 @@ def renumber_by_complex_numbers(keys: Tensor, old: Tensor, new: Tensor) -> Any:
 
 @right("rope.renumber")
 def renumber_there_and_back(keys: Tensor, old: Tensor, new: Tensor) -> Tensor:
-    """Back to 0 first, row by row."""
     rows = [turn(turn(keys[r : r + 1], -old[r : r + 1]), new[r : r + 1]) for r in range(len(keys))]
     return torch.cat(rows)
 
 
 @right("rope.renumber")
 def renumber_complex(keys: Tensor, old: Tensor, new: Tensor, *, width: int | None = None) -> Tensor:
-    """Multiplied by a power of e^{iω}."""
     omega = frequencies(width or keys.shape[1])[: keys.shape[1] // 2]
     angle = (new.double() - old.double())[:, None] * omega
     pairs = torch.view_as_complex(keys.double().reshape(len(keys), -1, 2))
     return torch.view_as_real(pairs * torch.exp(1j * angle)).flatten(1).to(keys.dtype)
 
 
-@wrong("rope.renumber", "for zeros instead of `old`", blind=True)
+@wrong("rope.renumber", "for zeros instead of `old`")
 def renumber_on_top(keys: Tensor, old: Tensor, new: Tensor) -> Any:
     return turn(keys, new)
 
 
-@wrong("rope.renumber", "positions as the first", blind=True)
+@wrong("rope.renumber", "positions as the first")
 def renumber_one_shift(keys: Tensor, old: Tensor, new: Tensor) -> Any:
     return turn(keys, (new[0] - old[0]).expand(len(keys)))
 
@@ -298,6 +293,6 @@ def renumber_halves(keys: Tensor, old: Tensor, new: Tensor) -> Any:
     return turn(keys, new - old, interleaved=False)
 
 
-@wrong("rope.renumber", "some keys move and others don't", blind=True)
+@wrong("rope.renumber", "some keys move and others don't")
 def renumber_down_only(keys: Tensor, old: Tensor, new: Tensor) -> Any:
     return turn(keys, (new - old).clamp(max=0))

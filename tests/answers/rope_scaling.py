@@ -90,12 +90,12 @@ def base_for_frequency(d: Any, b: Any, i: Any, s: Any) -> Any:
     return frequencies(d, b)[i] / s
 
 
-@wrong("rope_scaling.base_for", "Your exponent is wrong", blind=True)
+@wrong("rope_scaling.base_for", "Your exponent is wrong")
 def base_for_whole_division(d: Any, b: Any, i: Any, s: Any) -> Any:
     return b * s ** (d // (2 * i))
 
 
-@wrong("rope_scaling.base_for", "You raise the old base", blind=True)
+@wrong("rope_scaling.base_for", "You raise the old base")
 def base_for_brackets(d: Any, b: Any, i: Any, s: Any) -> Any:
     return (b * s) ** (d / (2 * i))
 
@@ -114,7 +114,6 @@ def strange_by_rounding(omega: Tensor, stretched: Tensor, trained: int, distance
 
 @right("rope_scaling.strangeness")
 def strange_in_the_plane(omega: Tensor, stretched: Tensor, trained: int, distance: int) -> float:
-    """The angle between two arrows of each pair, as complex numbers."""
     arrows = [cmath.exp(1j * distance * v) for v in stretched.tolist()]
     return min(
         max(abs(cmath.phase(b / cmath.exp(1j * seen * w))) for b, w in zip(arrows, omega.tolist(), strict=True))
@@ -176,38 +175,34 @@ def reach_by_formula(omega: Tensor, stretched: Tensor, trained: int) -> int:
 
 @right("rope_scaling.reach")
 def reach_rounded(omega: Tensor, stretched: Tensor, trained: int) -> int:
-    """With a little for rounding."""
     seen = omega * (trained - 1)
     return math.floor((seen / stretched)[seen < 2 * math.pi].min().item() * (1 + 1e-9)) + 1
 
 
 @right("rope_scaling.reach")
 def reach_plain_floor(omega: Tensor, stretched: Tensor, trained: int) -> int:
-    """As one writes it, with nothing for rounding."""
     seen = omega * (trained - 1)
     return int(torch.floor((seen / stretched)[seen < 2 * math.pi].min())) + 1
 
 
-@wrong("rope_scaling.reach", "You use the wrong pairs", blind=True)
+@wrong("rope_scaling.reach", "You use the wrong pairs")
 def reach_stretched_came_round(omega: Tensor, stretched: Tensor, trained: int) -> int:
-    """Leaves out the pairs that come round with the stretched frequencies."""
     seen = omega * (trained - 1)
     return math.floor((seen / stretched)[stretched * (trained - 1) < 2 * math.pi].min().item() * (1 + 1e-9)) + 1
 
 
-@wrong("rope_scaling.reach", "Every number is 1 too large", blind=True)
+@wrong("rope_scaling.reach", "Every number is 1 too large")
 def reach_next_whole(omega: Tensor, stretched: Tensor, trained: int) -> int:
     seen = omega * (trained - 1)
     return math.ceil((seen / stretched)[seen < 2 * math.pi].min().item() * (1 - 1e-9)) + 1
 
 
-@wrong("rope_scaling.reach", "aren't T positions apart", blind=True)
+@wrong("rope_scaling.reach", "aren't T positions apart")
 def reach_lengths_times_factor(omega: Tensor, stretched: Tensor, trained: int) -> int:
-    """The smallest divisor times the length."""
     return math.floor(trained * (omega / stretched)[omega * (trained - 1) < 2 * math.pi].min().item() * (1 + 1e-9))
 
 
-@wrong("rope_scaling.reach", "You use the wrong pairs", blind=True)
+@wrong("rope_scaling.reach", "You use the wrong pairs")
 def reach_open_by_length(omega: Tensor, stretched: Tensor, trained: int) -> int:
     """A pair has come round where its wavelength is no longer than the text, not its largest distance."""
     seen = omega * (trained - 1)

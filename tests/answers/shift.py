@@ -113,27 +113,27 @@ def offset_shifting(row_m: Tensor, row_n: Tensor, omega: Tensor, limit: int) -> 
     return min(misfits, key=misfits.__getitem__)
 
 
-@wrong("shift.offset_between", "leave out one end", blind=True)
+@wrong("shift.offset_between", "leave out one end")
 def offset_between_upper_end_left_out(m: Any, n: Any, omega: Tensor, L: Any) -> Any:
     return int(fits(m, n, omega, range(-L, L)).argmax()) - L
 
 
-@wrong("shift.offset_between", "You try only offsets from 0", blind=True)
+@wrong("shift.offset_between", "You try only offsets from 0")
 def offset_between_forwards_only(m: Any, n: Any, omega: Tensor, L: Any) -> Any:
     return int(fits(m, n, omega, range(L + 1)).argmax())
 
 
-@wrong("shift.offset_between", "begins at -limit", blind=True)
+@wrong("shift.offset_between", "begins at -limit")
 def offset_between_the_index(m: Any, n: Any, omega: Tensor, L: Any) -> Any:
     return int(fits(m, n, omega, range(-L, L + 1)).argmax())
 
 
-@wrong("shift.offset_between", "don't use all clocks", blind=True)
+@wrong("shift.offset_between", "don't use all clocks")
 def offset_between_slowest_clock(m: Any, n: Any, omega: Tensor, limit: int) -> Any:
     return round(float(phases(m, n)[i := int(omega.argmin())].angle() / omega[i]))
 
 
-@wrong("shift.offset_between", "take the mean", blind=True)
+@wrong("shift.offset_between", "take the mean")
 def offset_between_mean_over_the_clocks(m: Any, n: Any, omega: Tensor, L: Any) -> Any:
     return round(float((phases(m, n).angle() / omega).mean()))
 
@@ -158,7 +158,7 @@ def relative_turned(M: Tensor) -> Tensor:
     return (M + J @ M @ J.T) / 2 * torch.kron(torch.eye(pairs), torch.ones(2, 2)).to(M)
 
 
-@wrong("shift.relative_part", "blocks of M as they are", blind=True)
+@wrong("shift.relative_part", "blocks of M as they are")
 def relative_part_blocks_as_they_are(M: Tensor) -> Any:
     return M * torch.kron(torch.eye(len(M) // 2), torch.ones(2, 2))
 
@@ -177,7 +177,7 @@ def relative_block_by_block(M: Tensor) -> Any:
     return relative(M, lambda m: (m[0, 0] + m[1, 1]) / 2, lambda m: (m[0, 1] - m[1, 0]) / 2)
 
 
-@wrong("shift.relative_part", "You forgot a minus sign", blind=True)
+@wrong("shift.relative_part", "You forgot a minus sign")
 def relative_part_b_with_the_wrong_sign(M: Tensor) -> Any:
     return relative(M, lambda m: (m[0, 0] + m[1, 1]) / 2, lambda m: (m[0, 1] + m[1, 0]) / 2)
 
@@ -187,7 +187,7 @@ def relative_cosines(M: Tensor) -> Any:
     return relative(M, lambda m: (m[0, 0] + m[1, 1]) / 2, lambda m: 0 * m[0, 1])
 
 
-@wrong("shift.relative_part", "along the diagonals", blind=True)
+@wrong("shift.relative_part", "along the diagonals")
 def relative_toeplitz(M: Tensor) -> Tensor:
     result = torch.zeros_like(M)
     for k in range(1 - len(M), len(M)):
@@ -196,14 +196,14 @@ def relative_toeplitz(M: Tensor) -> Tensor:
     return result
 
 
-@wrong("shift.relative_part", "columns i and i + d/2", blind=True)
+@wrong("shift.relative_part", "columns i and i + d/2")
 def relative_halves(M: Tensor) -> Tensor:
     p = len(M) // 2
     a, b = (M[:p, :p] + M[p:, p:]).diagonal() / 2, (M[:p, p:] - M[p:, :p]).diagonal() / 2
     return torch.cat((torch.cat((a.diag(), b.diag()), dim=1), torch.cat((-b.diag(), a.diag()), dim=1)))
 
 
-@wrong("shift.relative_part", "the same two numbers for all pairs", blind=True)
+@wrong("shift.relative_part", "the same two numbers for all pairs")
 def relative_one_for_all(M: Tensor) -> Tensor:
     part = relative_turned(M)
     mean = sum(part[i : i + 2, i : i + 2] for i in range(0, len(M), 2)) / (len(M) // 2)

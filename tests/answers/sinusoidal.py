@@ -100,29 +100,29 @@ def hands(table: Tensor) -> Tensor:
     return torch.atan2(table[:, 0::2], table[:, 1::2])
 
 
-@wrong("sinusoidal.turns", "wraps around from π to -π", blind=True)
+@wrong("sinusoidal.turns", "wraps around from π to -π")
 def turns_across_the_seam(table: Tensor) -> Any:
     return hands(table).diff(dim=0)
 
 
-@wrong("sinusoidal.turns", "between 0 and 2π", blind=True)
+@wrong("sinusoidal.turns", "between 0 and 2π")
 def turns_all_positive(table: Tensor) -> Any:
     return hands(table).diff(dim=0) % (2 * math.pi)
 
 
-@wrong("sinusoidal.turns", "an arcsine never exceeds", blind=True)
+@wrong("sinusoidal.turns", "an arcsine never exceeds")
 def turns_arcsine(table: Tensor) -> Tensor:
     s, c = table[:, 0::2], table[:, 1::2]
     return (s[1:] * c[:-1] - c[1:] * s[:-1]).clamp(-1, 1).asin()
 
 
-@wrong("sinusoidal.turns", "every angle from the first row", blind=True)
+@wrong("sinusoidal.turns", "every angle from the first row")
 def turns_from_row_zero(table: Tensor) -> Tensor:
     z = torch.complex(table[:, 1::2].contiguous(), table[:, 0::2].contiguous())
     return (z[1:] * z[:1].conj()).angle()
 
 
-@wrong("sinusoidal.turns", "column i + d/2", blind=True)
+@wrong("sinusoidal.turns", "column i + d/2")
 def turns_halves(table: Tensor) -> Tensor:
     half = table.shape[1] // 2
     change = torch.atan2(table[:, :half], table[:, half:]).diff(dim=0)
@@ -147,7 +147,6 @@ def turns_not_compared(table: Tensor) -> Any:
 
 @right("sinusoidal.culprit")
 def by_search(table: Tensor) -> str:
-    """Lay the paper's table beside it, begun anywhere."""
     length, d = table.shape
     paper = sinusoidal_table(range(6000 + length), d).unfold(0, length, 1).transpose(1, 2)  # (6001, L, d)
     off = ((paper - table).abs() > 1e-4).unflatten(2, (-1, 2)).any(dim=3)  # (6001, L, d/2)
@@ -188,37 +187,37 @@ def culprit_first_step(table: Tensor) -> str:
     return "none" if not steps else "row 0" if steps == [0] else f"row {steps[0] + 1}"
 
 
-@wrong("sinusoidal.culprit", "You miss only a wrong row 0", blind=True)
+@wrong("sinusoidal.culprit", "You miss only a wrong row 0")
 def culprit_no_edges(table: Tensor) -> str:
     said = culprit_counts(table)
     return "row 1" if said == "row 0" else said
 
 
-@wrong("sinusoidal.culprit", "where the first wrong step begins", blind=True)
+@wrong("sinusoidal.culprit", "where the first wrong step begins")
 def culprit_row_short(table: Tensor) -> str:
     said = culprit_counts(table)
     kind, _, number = said.partition(" ")
     return f"row {max(int(number) - 1, 0)}" if kind == "row" else said
 
 
-@wrong("sinusoidal.culprit", "only a wrong last row", blind=True)
+@wrong("sinusoidal.culprit", "only a wrong last row")
 def culprit_last_forgotten(table: Tensor) -> str:
     said = culprit_counts(table)
     return "none" if said == f"row {len(table) - 1}" else said
 
 
-@wrong("sinusoidal.culprit", "with a smaller tolerance", blind=True)
+@wrong("sinusoidal.culprit", "with a smaller tolerance")
 def culprit_coarse(table: Tensor) -> str:
     return culprit_counts(table) if wrong_turns(table, 0.002).any() else "none"
 
 
-@wrong("sinusoidal.culprit", "You count from 1", blind=True)
+@wrong("sinusoidal.culprit", "You count from 1")
 def culprit_from_one(table: Tensor) -> str:
     kind, _, number = culprit_counts(table).partition(" ")
     return f"{kind} {int(number) + 1}" if number else kind
 
 
-@wrong("sinusoidal.culprit", "begins at position 0", blind=True)
+@wrong("sinusoidal.culprit", "begins at position 0")
 def culprit_at_zero(table: Tensor) -> str:
     off = (table - sinusoidal_table(range(len(table)), table.shape[1])).abs() > 1e-6
     if not off.any():

@@ -280,7 +280,6 @@ def test_other_things_in_common_are_said(change: Callable[[Tensor], Tensor], wor
         ([True, False, True], [False, True, False], "Every answer is the opposite of what it should be."),
         (["x", "y", "x"], ["x", "x", "x"], "You say 'x' every time."),
         (["x", "y", "y"], ["x", "x", "z"], "You never say 'y'."),
-        (["x", "y", "y"], ["x", "x", "y"], "Your function is right in 2 of 3 cases, but not for: two."),
     ],
 )
 def test_what_numbers_and_words_have_in_common_is_said(wanted: list[Any], said: list[Any], words: str) -> None:
@@ -311,9 +310,7 @@ def product() -> Exercise:
     ("answer", "words"),
     [
         (lambda n, scale, table: (n + 1) * scale**2 * table, "those for `n + 1` instead of `n`"),
-        (lambda n, scale, table: n * scale**2 * table / 4, "Every number is 0.25 times what it should be."),
         (lambda n, scale, table: 3 * scale**2 * table, "those for 3 in every case instead of `n`"),
-        (lambda n, scale, table: n * scale**2 * table.flip(0), "The first axis is in reverse order; the rest is right."),
         (lambda n, scale, table: n * scale**2 * table**2, "those for `table ** 2` instead of `table`"),
         (lambda n, scale, table: scale * n**2 * table, "those for `n` and `scale` swapped."),
         (lambda n, scale, table: scale**2 * table, "Every number is what it should be, divided by `n`."),

@@ -97,17 +97,6 @@ def test_key_of_the_exam_is_right(number: str) -> None:
         assert words in KEYS[number]
 
 
-def test_wrong_table_is_found_by_its_slowest_pair_and_not_by_its_rows() -> None:
-    """Question 6: the code is run as it stands there. Its rows have the right lengths."""
-    (code,) = re.findall(r"```python\n(.*?)```", QUESTIONS["6"], re.DOTALL)
-    names = {"torch": torch}
-    exec(code, names)
-    wrong, right = names["table"](50, 64), sinusoidal_table(torch.arange(50), 64)  # type: ignore[operator]
-    assert torch.allclose(wrong.norm(dim=1), right.float().norm(dim=1))
-    assert float(wrong[1, 31].asin()) == pytest.approx(slowest(64, 1), rel=1e-4)
-    assert float(frequencies(64)[-1]) == pytest.approx(slowest(64, 2), rel=1e-4)
-
-
 # ── the concept inventory: each decision ends in words of the option that the key must call right ────────────────────────────
 
 INVENTORY = TEXTS["inventory"].read_text("utf-8")
