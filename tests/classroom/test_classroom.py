@@ -51,7 +51,7 @@ class Course:
 
     def said(self, student: str, grade_id: str) -> str:
         outputs = by_id(self.graded(student))[grade_id].outputs
-        return "\n".join(output.get("text", "") + "\n".join(output.get("traceback", [])) for output in outputs)
+        return "".join(output.get("text", "") + "\n".join(output.get("traceback", [])) for output in outputs)
 
 
 def ada(notebook: Notebook) -> None:
