@@ -8,7 +8,6 @@ import { drop, run } from "./models.js";
 const WIDTH = 16; // positions averaged in each point of the loss
 const HIGH = 0.5; // nats: the cliff is where the loss first rises by this, above its mean within the training length
 const SLIGHT = 0.1; // nats: by less, a loss doesn't count as higher from the beginning
-const APART = 16; // positions: by more, the scores don't tell where the cliff is
 const TEXTS = 16;
 const FIRST = 256; // bytes of the first text, which are asked for before all of it
 const PATIENCE = 8000; // milliseconds for one text; where it takes longer, the recorded curve stays
@@ -319,9 +318,7 @@ export const figure = {
     const read = found.done ? `is the mean over ${found.done} of ${TEXTS} texts` : `shows the first ${FIRST} bytes of one text`;
     if (found.done < TEXTS) return `${described(state)}: so far, the curve ${read}.`;
     const within = Math.abs(cost) < 0.0005 ? "it doesn't change" : `it ${cost > 0 ? "rises" : "falls"} by ${Math.abs(cost).toFixed(3)} nats`;
-    const tells = cliff === undefined || (first >= 0 && Math.abs(first - cliff) <= APART);
-    const differs = tells ? "" : ` ${capital(rising(first, pull))}: individual ${unit}s differ from the mean.`;
-    const finding = `${described(state)}: ${standing(cliff, was, high)}.${differs} ${hand}`;
+    const finding = `${described(state)}: ${standing(cliff, was, high)}. ${hand}`;
     if (own.repeated) return finding;
     return `${finding} The mean loss over ${4 * TRAINED} bytes is ${nats(curve)} nats instead of ${nats(record.curve)}; over the first ${TRAINED} bytes, ${within}.`;
   },

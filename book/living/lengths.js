@@ -113,7 +113,7 @@ export const figure = {
     // By how much the scheme is above ALiBi, some positions at a time; undefined if it isn't known.
     const bin = live ? SPAN : BIN;
     const curveOf = (name) => {
-      if (!live) return name !== "normalized" || length === 512 ? given["512"][ROWS.indexOf(name)].slice(0, length / BIN) : undefined;
+      if (!live) return name !== "normalized" || length === 512 ? given.more[ROWS.indexOf(name)].slice(0, length / BIN) : undefined;
       const losses = base && own.found[keyOf(state, name)];
       return losses ? binned(losses.slice(0, length).map((loss, m) => loss - base[m])) : undefined;
     };

@@ -22,7 +22,7 @@ from tools.lab.study import NEWER, Study, carry_out, studies, with_schemes
 
 STUDIES = studies()
 PREDICTED = tomllib.loads((ROOT / "book/predictions.toml").read_text("utf-8"))
-QUICK = ("claims_cache_masks_recurrence", "claims_models_2025", "window_losses", "window_losses_rope", "word_size")
+QUICK = ("claims_cache_masks_recurrence", "claims_models_2025", "window_losses_rope", "word_size")
 
 
 # ── the studies ──────────────────────────────────────────────────────────────────────────────────────────────────────────

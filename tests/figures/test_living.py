@@ -39,8 +39,7 @@ def test_it_begins_with_the_numbers_of_its_figure(browser: Browser, site: Site, 
     }
     with started(browser, site, plain, home(plain)) as tab:
         drawn = tab.evaluate(f"document.querySelector('#{plain} living-figure').drawn")
-        weights = 'script[src*="data/text-"], script[src*="data/recite-"]'
-        assert not tab.locator(weights).count(), "models are loaded before a reader moves anything"
+        assert not tab.locator('script[src*="data/text-"]').count(), "models are loaded before a reader moves anything"
     assert any(drawn.values()), f"{plain} keeps nothing that it draws"
     for kind in ("lines", "points"):
         for part in drawn[kind]:
@@ -170,7 +169,7 @@ def test_no_slider_moves_away_under_a_finger(on_phone: OnPhone) -> None:
         found = tab.evaluate(SWEEP, plain)
         assert not found["moved"], plain
         assert not found["out"], plain
-    assert not tab.locator('script[src*="data/text-"], script[src*="data/recite-"]').count()
+    assert not tab.locator('script[src*="data/text-"]').count()
 
 
 def test_without_scripts_and_on_paper_the_plain_figure_stands(browser: Browser, site: Site) -> None:

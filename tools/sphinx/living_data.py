@@ -30,9 +30,8 @@ from posenc_course.rope import RotaryPositions
 
 
 def scripts() -> dict[str, object]:
-    """All data for the pages, by name: each stored model under its file's name, and the results of the functions below."""
-    parts = [zipfile.Path(path) for path in sorted((DATA / "models").glob("*.zip"))]
-    models = {path.stem: model(path) for part in parts for path in part.iterdir()}
+    """All data for the pages, by name: each model of text under its file's name, and the results of the functions below."""
+    models = {path.stem: model(path) for path in zipfile.Path(DATA / "models/text.zip").iterdir()}
     texts = {"windows": windows(), "windows-16": windows(16), "words": words(), "recited": recited()}
     return {**models, **texts, **near_losses(), "inspector": inspector_tables()}
 
