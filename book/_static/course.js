@@ -40,7 +40,7 @@ if (terms.length) {
   const filter = () => {
     const typed = field.value.trim().toLowerCase();
     for (const term of terms) term.hidden = !term.textContent.toLowerCase().includes(typed);
-    for (const part of /** @type {Found} */ (document.querySelectorAll("#glossary > section"))) part.hidden = !part.querySelector("section:not([hidden])");
+    for (const part of /** @type {Found} */ (document.querySelectorAll("#glossary > section:has(section)"))) part.hidden = !part.querySelector("section:not([hidden])");
     list.hidden = typed !== "";
     const found = terms.filter((term) => !term.hidden).length;
     count.textContent = typed && (found === 1 ? "1 term" : `${found} terms`);
