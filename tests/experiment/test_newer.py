@@ -51,3 +51,4 @@ def test_a_claim_has_its_source_above_the_table() -> None:
     assert len(claims) == len(NEWER.split())
     for label, claim in claims.items():
         assert re.search(r"\{cite:[pt]\}`\w+|\]\(https://|\(Gemma \d", claim), label
+        assert f"| {label} | {claim} |" in text_of("claims"), f"{label}: write it alike on both pages"
