@@ -1,4 +1,4 @@
-"""What makes rotary schemes faster without changing what `rope` says: the page on speed measures it."""
+"""What makes rotary schemes faster without changing what `rope` says: the package's page measures it."""
 
 from __future__ import annotations
 

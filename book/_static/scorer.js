@@ -1,6 +1,6 @@
 // Search: a page that is named for a word of the question comes first, or one that answers it under another name, then chapters; the
 // package's names, and pages below others, come last. The other numbers are Sphinx's own.
-const ALSO = { inspector: ["config", "json"], sheet: ["exam", "code"], glossary: ["notation", "symbols"], "05_norm": ["sqrt", "d_model"] };
+const ALSO = { inspector: ["config", "json"], sheet: ["exam", "code"], glossary: ["notation", "symbols"], api: ["package", "speed"], "05_norm": ["sqrt", "d_model"] };
 window["Scorer"] = {
   score: ([page, , , description, score]) => {
     const words = new URLSearchParams(location.search).get("q").toLowerCase().match(/\w+/g) ?? [];

@@ -24,9 +24,9 @@ def public_modules() -> list[str]:
 
 
 def test_every_public_module_has_its_place_on_the_page_of_the_package() -> None:
-    page = (ROOT / "book/reference/api.md").read_text()
+    page = (ROOT / "text/reference/api.md").read_text()
     for name in {*public_modules()} - {"plotting", "checks"}:  # these have pages of their own kind: figures, exercises
-        assert f"automodule:: posenc_course.{name}\n" in page, f"book/reference/api.md lacks {name}: add it under its door"
+        assert f"automodule:: posenc_course.{name}\n" in page, f"text/reference/api.md lacks {name}: add it under its door"
 
 
 def test_modules_and_main_names_are_attributes_of_the_package() -> None:
