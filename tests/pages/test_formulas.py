@@ -442,7 +442,7 @@ FORMULAS = [
     Formula("14_layers", "and their similarity is $", SO_FAR, AVERAGES_SO_FAR),
     Formula("deeper/14_layers", "and the quotient is $", SO_FAR, AVERAGES_SO_FAR),
     Formula("16_reach", "by the share of the others, is $", LEAD, diluted(3, *[0.0] * 39) / (1 - diluted(3, *[0.0] * 39))),
-    Formula("deeper/09_relative", "the formula written as $", {"q": Q, "k": K, "b": 0.3, "d": D}, (Q @ K + 0.3) / D**0.5),
+    Formula("conventions", "the formula written as $", {"q": Q, "k": K, "b": 0.3, "d": D}, (Q @ K + 0.3) / D**0.5),
     Formula("deeper/13_stretching", "The slowest frequency is $", BASE, OMEGA[-1]),
     Formula("deeper/13_stretching", "divided by $s$.\nSo $", {"s": 8.0, "d": D, "base": 10_000.0, "base'": NTK_BASE}),
     Formula("deeper/16_reach", "That's because $", {"n": 40.0, "T": 32.0}),

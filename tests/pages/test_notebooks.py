@@ -223,9 +223,7 @@ def minutes(notebook: Notebook) -> Iterator[str]:
 
 
 RULES: list[Rule] = [valid, executed, metadata, outputs, figures, install]
-CHAPTER_RULES: list[Rule] = [shape, quiz]
-# Of chapters with a page below them.
-ARRANGED_RULES: list[Rule] = [guesses, minutes]
+CHAPTER_RULES: list[Rule] = [shape, quiz, guesses, minutes]
 
 
 # --- The book ----------------------------------------------------------------------------------------------------
@@ -234,8 +232,7 @@ ARRANGED_RULES: list[Rule] = [guesses, minutes]
 def rules_of(name: str) -> list[Rule]:
     if name in DEEPER:
         return [*RULES, minutes]
-    arranged = ARRANGED_RULES if f"deeper/{name}" in DEEPER else []
-    return [*RULES, *CHAPTER_RULES, *arranged] if name in CHAPTERS else RULES
+    return [*RULES, *CHAPTER_RULES] if name in CHAPTERS else RULES
 
 
 @functools.lru_cache(maxsize=1)  # one after the other, each has some ten rules
