@@ -86,7 +86,8 @@ const hasOwnCode = (...configs) => configs.some(({ auto_map: map }) => given(map
 /** The part that describes the layers that read text; the whole, if there is none. */
 function textPart(config, known) {
   const found = known.names.parts.map((name) => own(config, name)).filter(isMap).map((part) => textPart(part, known));
-  return found.find((part) => ["model_type", ...known.names.layers].some((name) => name in part)) ?? config;
+  const has = (part) => known.names.layers.some((name) => name in part);
+  return found.find((part) => has(part) || ("model_type" in part && !has(config))) ?? config;
 }
 
 /** What is known of the model's type: its row of the tables, or an empty one. */
@@ -131,7 +132,7 @@ function unreadKeys(config, row, known, path = "") {
   return Object.entries(config).flatMap(([key, value]) => {
     const off = value === null || (value === false && key.startsWith("use_")) || isMap(value);
     const here = like.test(key) && !unlike.test(key) && !off && !reads(path + key) ? [path + key] : [];
-    return [...(isMap(value) && /att/.test(key) ? unreadKeys(value, row, known, `${path}${key}.`) : []), ...here];
+    return [...(isMap(value) && /att|sparse/.test(key) ? unreadKeys(value, row, known, `${path}${key}.`) : []), ...here];
   });
 }
 
@@ -154,7 +155,8 @@ function layersOf(config, known) {
   return typeof found === "number" ? found : checkedValue(known.rules[layers[0]], found.length, layers[0], known);
 }
 
-const trainedLength = (config, known) => first([...parts(config), config], known.names.trained) ?? ((config.use_dynamic_ntk && config.seq_length) || null);
+// Llama 3's limits count rotations in a length, which is that of the training if the lower one is 1.
+const trainedLength = (config, known) => first([...parts(config).filter(({ low_freq_factor: low = 1 }) => low === 1), config], known.names.trained) ?? ((config.use_dynamic_ntk && config.seq_length) || null);
 const longestOf = (config, known) => first([config], known.names.lengths);
 
 /** What the configuration calls this layer, or null if it doesn't say. */
@@ -337,8 +339,8 @@ function* findings(whole, raw, part, row, kinds, length, known) {
     const of = part.model_type ? `model_type ${quoted(part.model_type)}` : "a file without model_type";
     yield ["unknown", "not-known", `nobody here knows the rules of ${of}: its keys are read by their usual names`];
   }
-  const unread = [...unreadKeys(part, row, known), ...unreadLayers(part, row, known)];
-  const open = unread.filter((key) => coded || !row.reads || (row.also ?? []).includes(key));
+  const unread = unreadKeys(part, row, known);
+  const open = [...unread.filter((key) => coded || !row.reads || (row.also ?? []).includes(key)), ...unreadLayers(part, row, known)];
   if (open.length) yield ["unknown", "unread", `what looks like positions isn't read here: ${open.join(", ")}`];
   const others = unread.filter((key) => !open.includes(key));
   if (others.length) yield ["note", "unread", `${name} doesn't read what looks like positions: ${others.join(", ")}`];
@@ -414,6 +416,9 @@ function* ofScaling(each, part, row, coded, factors, known) {
     yield [level, "unread-key", `${key} isn't read ${where}${synonym ? "; attention_factor is" : ""}`];
   }
   const [factor, original, most] = [each.factor, each[ORIGINAL], longestOf(part, known)];
+  if (kind === "yarn" && factor > 1 && most && !original) {
+    yield ["note", "lengths", `${ORIGINAL} isn't written, so ${grouped(most)} tokens are the length before stretching`];
+  }
   if (kind !== "yarn" || !factor || !most || !original || close(original * factor, most, 0.01)) return;
   const text = `${grouped(original)} tokens stretched by ${short(factor)} are ${grouped(original * factor)}, not ${grouped(most)}`;
   if (original > most) yield ["wrong", "lengths", `${text}: ${ORIGINAL} is the length before stretching`];
@@ -495,6 +500,7 @@ export function inspect(all, known, { name, length } = {}) {
   let row = rowOf(raw, all, known);
   const apart = unreadLayers(part, row, known).length > 0;
   if (apart) row = { ...row, types: undefined, rotates: undefined };
+  if (unreadKeys(part, row, known).some((key) => /window|sparse/.test(key))) row = { ...row, blind: true };
   const values = reading(part, row, known);
   const count = layersOf(values, known);
   const kinds = new Map();

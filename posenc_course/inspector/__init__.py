@@ -8,6 +8,7 @@ each layer is read off from what it does to unit vectors. Each statement says ho
 file by the rules of its type, or not known. Only what's proved is called wrong.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -23,6 +24,7 @@ from posenc_course.inspector._config import (
     row_of,
     text_part,
     trained_length,
+    unread_keys,
     unread_layers,
 )
 from posenc_course.inspector._findings import LEVELS, Case, Finding, Pairs, catalogue, findings, limits, pairs
@@ -63,8 +65,11 @@ def inspect(config: Mapping[str, Any], *, name: str = "", length: int | None = N
     stated = checked(part)
     row = row_of(part, whole)
     library, found, unprobed = _by_class(part, whole, run)
-    if unread_layers(part, row) and not library:
-        row = {key: value for key, value in row.items() if key not in ("types", "rotates")}
+    if not library:  # what isn't read may tell layers apart, or hide tokens
+        if unread_layers(part, row):
+            row = {key: value for key, value in row.items() if key not in ("types", "rotates")}
+        if any(re.search("window|sparse", key) for key in unread_keys(part, row)):
+            row = row | {"blind": True}
     values = _values(stated, row, library)
     number = number_of_layers(values)
     kinds: dict[tuple[Knowledge, Knowledge | None, str], list[int]] = {}
@@ -75,7 +80,7 @@ def inspect(config: Mapping[str, Any], *, name: str = "", length: int | None = N
         if expected or (does and does.encoding):
             this = expected or Knowledge(), does, side
             kinds.setdefault(next((kind for kind in kinds if alike(kind, this)), this), []).append(at)
-    guessed = not found and bool(unread_layers(part, row) or not (library or "name" in row))
+    guessed = not found and bool(unread_layers(part, row) or "name" not in row)
     made = tuple(Kind(tuple(layers), len(layers), *both, guessed) for both, layers in kinds.items())
     refused = unprobed if "refuses it" in unprobed else ""
     lengths = reading(stated, row)  # a class's default says nothing of what this model was trained on
@@ -114,7 +119,8 @@ def _layers(
     for side in dict.fromkeys([*sides, *counts]) or ("",):
         rules = {**row, **sides.get(side, {})}
         count = (counts.get(side) or values.get(rules.get("layers", "")) if side else None) or number
-        yield from ((side, at, written(values, rules, at)) for at in range(count))
+        unmeasured = "name" not in row and values["_known"]  # the library's class may do anything with what it has read
+        yield from ((side, at, Knowledge() if unmeasured else written(values, rules, at)) for at in range(count))
 
 
 def _by_class(part: Mapping[str, Any], whole: Mapping[str, Any], run: bool) -> tuple[Library | None, Probe | None, str]:

@@ -193,8 +193,9 @@ def _read_gguf(path: Path) -> dict[str, Any]:
 
 def text_part(config: Mapping[str, Any]) -> Mapping[str, Any]:
     """The part of a configuration that describes the layers that read text; the whole, if there is none."""
-    parts = [config[name] for name in names("parts") if isinstance(config.get(name), Mapping)]
-    return next((text_part(part) for part in parts if {"model_type", *names("layers")} & text_part(part).keys()), config)
+    parts = [text_part(config[name]) for name in names("parts") if isinstance(config.get(name), Mapping)]
+    marks = {*names("layers")} if {*names("layers")} & config.keys() else {"model_type", *names("layers")}
+    return next((part for part in parts if marks & part.keys()), config)
 
 
 def row_of(config: Mapping[str, Any], whole: Mapping[str, Any]) -> dict[str, Any]:
@@ -254,7 +255,7 @@ def unread_keys(config: Mapping[str, Any], row: Mapping[str, Any], path: str = "
     found = []
     for key, value in config.items():
         name = f"{path}{key}"
-        if isinstance(value, Mapping) and re.search("att", key):
+        if isinstance(value, Mapping) and re.search("att|sparse", key):
             found += unread_keys(value, row, f"{name}.")
         off = value is None or (value is False and key.startswith("use_")) or isinstance(value, Mapping)
         if like.search(key) and not unlike.search(key) and not off and name not in reads and name not in row.get("keys", {}):
@@ -284,7 +285,9 @@ def number_of_layers(config: Mapping[str, Any]) -> int:
 
 def trained_length(config: Mapping[str, Any]) -> int | None:
     """The length of the training texts before any stretching, if the configuration has it."""
-    given = first([*rope_parts(config), config], *names("trained"))
+    # Llama 3's limits count rotations in a length, which is that of the training if the lower one is 1.
+    parts = [part for part in rope_parts(config) if part.get("low_freq_factor", 1) == 1]
+    given = first([*parts, config], *names("trained"))
     return given or (config.get("seq_length") if config.get("use_dynamic_ntk") else None)
 
 

@@ -97,15 +97,16 @@ def _not_known(case: Case) -> Iterator[Finding]:
     elif "gguf" in part and "name" not in row:
         text = f"llama.cpp may have rules for {kind} that aren't in the file: this is what the file says"
         yield _found("unknown", "not-known", text)
-    elif not ("name" in row or case.library):
+    elif not ("name" in row or case.found):
         text = f"nobody here knows the rules of model_type {kind!r}: its keys are read by their usual names"
         yield _found("unknown", "not-known", text.replace("model_type None", "a file without model_type"))
-    unread = unread_keys(part, row) + ([] if case.library else unread_layers(part, row))
+    layers = [] if case.library else unread_layers(part, row)
+    unread = unread_keys(part, row)
     if case.found and case.library:  # what the class reads, it has done
         unread = [key for key in unread if key in case.library.unread or key not in part]
     own = has_own_code(whole, part) or not (case.library or "reads" in row)
     reads = {*row.get("also", ())} if not case.library else {*part} & {*case.library.values}
-    open_ones = [key for key in unread if own or (not case.found and key in reads)]
+    open_ones = [key for key in unread if own or (not case.found and key in reads)] + layers
     if open_ones:
         yield _found("unknown", "unread", f"what looks like positions isn't read here: {', '.join(open_ones)}")
     others = [key for key in unread if key not in open_ones]
@@ -225,6 +226,9 @@ def _all_keys() -> set[str]:
 
 
 def _of_lengths(factor: float | None, original: int | None, most: int | None) -> Iterator[Finding]:
+    if factor and factor > 1 and most and not original:
+        text = f"original_max_position_embeddings isn't written, so {most:,} tokens are the length before stretching"
+        yield _found("note", "lengths", text)
     if not (factor and original and most) or math.isclose(original * factor, most, rel_tol=0.01):
         return
     text = f"{original:,} tokens stretched by {factor:g} are {original * factor:,.0f}, not {most:,}"

@@ -177,7 +177,8 @@ def read_by_library(config: Mapping[str, Any], whole: Mapping[str, Any]) -> Libr
         raise NotProbed(f"transformers {transformers.__version__} has no class for model_type {config.get('model_type')!r}")
     with _quiet():
         try:
-            asked = known[given["model_type"]].from_dict(_copied(given)).get_text_config()
+            made = known[given["model_type"]].from_dict(_copied(given))
+            asked = made.get_text_config() if hasattr(made.get_text_config(), "num_hidden_layers") else made
         except ImportError as error:
             raise NotProbed(f"a package is missing: {_line(error)}") from error
         except Exception as error:  # whatever a class thinks of a configuration is a finding
