@@ -31,6 +31,7 @@ TOKENS, WINDOW = 12, 4
 QUERIES = (0, WINDOW - 1, TOKENS - 1)  # some see a chunk that ends with them
 MOST_BYTES = 2**31
 MOST_ROWS = 2**12
+NO_TEXT = "reads no text alone"
 WINDOWS = (
     "sliding_window",
     "attention_chunk_size",
@@ -235,7 +236,7 @@ def _probe_small(asked: Any, config: Mapping[str, Any], heads: int) -> Probe:
     if size > MOST_BYTES:  # a table or a mask grows with the lengths, which stay as they are
         raise NotProbed(f"{name} would take {size / 1e9:,.0f} GB even in small")
     if "input_ids" not in inspect.signature(planned.forward).parameters:
-        raise NotProbed(f"{name} reads no text alone")
+        raise NotProbed(f"{name} {NO_TEXT}")
     torch.manual_seed(0)
     found = Probe(name, asked)
     found.windows = {key: given[key] for key in WINDOWS if given.get(key) and heads}
