@@ -76,9 +76,7 @@ def text_of(html: str) -> str:
 
 def bare(text: str) -> str:
     """Words, numbers and formulas without the marks of Markdown and HTML, so that a page and a file can be compared."""
-    text = re.sub(
-        r"<!--.*?-->|<[^>]+>|^#+ [^\n]*|\(\w+ et al\., \d+\)|\{cite:p\}`\w+`", "", text, flags=re.DOTALL | re.MULTILINE
-    )
+    text = re.sub(r"<!--.*?-->|<[^>]+>|^#+ [^\n]*", "", text, flags=re.DOTALL | re.MULTILINE)
     return re.sub(r"[*`$\s]|\\[()]", "", re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", text))
 
 

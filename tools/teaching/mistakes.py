@@ -16,7 +16,6 @@ import tomllib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -68,11 +67,6 @@ class Exercise:
     points: int
     name: str  # of the check: order.kind
 
-    @cached_property
-    def check(self) -> Check:
-        topic, _, name = self.name.partition(".")
-        return getattr(getattr(checks, topic), name)
-
     @property
     def section(self) -> str:
         """The heading to go back to, and its page, in HTML."""
@@ -99,11 +93,14 @@ class Exercise:
         text, seed = re.findall(r"^(.*?)(?: \(seed (\d+)\))?$", verdict)[0]
         if text.startswith(UNTRIED):
             return Finding("not tried")
-        for label, (_, hint) in self.check.exercise(int(seed or 0)).mistakes.items():
+        topic, _, name = self.name.partition(".")
+        check: Check = getattr(getattr(checks, topic), name)
+        for label, (_, hint) in check.exercise(int(seed or 0)).mistakes.items():
             if hint == text:
                 return Finding("a known mistake", label, hint)
-        common = re.split(rf"(?:part \d+ of )?\b(?:{'|'.join(self.check._names)})\(", text)[0].strip()
-        if common in ("", text):  # nothing is said about a result, before the call or without one
+        common = re.split(rf"(?:part \d+ of )?\b(?:{'|'.join(check._names)})\(", text)[0].strip()
+        # Nothing is said about a result, before the call or without one.
+        if common in ("", text):
             for pattern, label in NO_RESULT.items():
                 if found := re.search(pattern, text):
                     return Finding("no usable result", label.format(*found.groups()))
@@ -140,16 +137,12 @@ class Class:
         return sorted(counts.items(), key=lambda each: (order.index(each[0].kind), -each[1], each[0].label))
 
 
-def read(course: Path, assignment: str) -> Class:
-    """Read the graded notebooks of an assignment, or exit with what is missing."""
-    source = course / "source" / assignment / f"{assignment}.ipynb"
-    graded = sorted((course / "autograded").glob(f"*/{assignment}/{assignment}.ipynb"))
-    if not source.is_file():
-        known = ", ".join(path.stem for path in sorted((course / "source").glob("*/*.ipynb")))
-        sys.exit(f"no assignment is called {assignment}: {known or 'run this in exercises/'}")
+def read(assignment: str) -> Class:
+    """Read the graded notebooks of an assignment."""
+    graded = sorted(Path("autograded").glob(f"*/{assignment}/{assignment}.ipynb"))
     if not graded:
-        sys.exit(f"nobody's {assignment} has been graded yet: run nbgrader autograde {assignment} first")
-    notebook = nbformat.read(source, as_version=4)
+        sys.exit(f"nobody's {assignment} has been graded yet: in exercises, run nbgrader autograde {assignment} first")
+    notebook = nbformat.read(f"source/{assignment}/{assignment}.ipynb", as_version=4)
     title, of_assignment = notebook.cells[0].source.splitlines()[0].removeprefix("# "), exercises(notebook)
     columns = {}
     for path in graded:
@@ -270,7 +263,7 @@ if __name__ == "__main__":
     parser.add_argument("assignment", help="for example 01_order")
     parser.add_argument("--names", action="store_true", help="name the students, as their folders are named")
     given = parser.parse_args()
-    summary = read(Path(), given.assignment)
+    summary = read(given.assignment)
     for suffix, make in {".html": page, ".csv": table}.items():
         path = Path("mistakes") / f"{given.assignment}{suffix}"
         write_whole(path, make(summary, names=given.names).encode())
