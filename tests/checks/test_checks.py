@@ -81,6 +81,7 @@ TABLE = "my_half(x of shape (3, 2)), for a table,"
         (lambda x: 2 * x, "You double."),
         (lambda x: x.T / 2 if x.ndim > 1 else x / 2, f"{TABLE} has shape (2, 3), but it should be (3, 2). It looks transposed"),
         (lambda x: -x / 2, f"Every number has the wrong sign. {ONE} is wrong in 1 of 1 numbers: at [0] it gives -1.5, but it"),
+        (lambda x: x / 2 + 4e-4, f"Every number is 0.0004 too large. {ONE} is wrong in 1 of 1 numbers: at [0] it gives 1.5004"),
         (lambda x: x / 2 if x.ndim == 1 else x, f"Your function is right in 1 of 2 cases, but not for: a table. {TABLE} is"),
         (lambda x: None, "Not tried yet: my_half returned None. Is a `return` missing?"),
         (lambda x: None if x.ndim > 1 else x / 2, f"{TABLE} returned None. Is a `return` missing?"),
@@ -278,7 +279,6 @@ def test_other_things_in_common_are_said(change: Callable[[Tensor], Tensor], wor
         ([3, 5, 9], [4, 5, 10], "Where you are wrong, your number is one too large."),
         ([True, False, True], [False, False, True], "You never return True wrongly, but you sometimes return False wrongly."),
         ([True, False, True], [False, True, False], "Every answer is the opposite of what it should be."),
-        (["x", "y", "x"], ["x", "x", "x"], "You say 'x' every time."),
         (["x", "y", "y"], ["x", "x", "z"], "You never say 'y'."),
     ],
 )
