@@ -141,7 +141,7 @@ def relative() -> Exercise:
         found = max((right_in(rule, said) for rule in rights), key=len)
         if len(found) == len(cases):
             return None
-        if found:
+        if "d = 8" in found:
             return f"Your function is right in {len(found)} of {len(cases)} cases: {'; '.join(found)}."
         x, positions = cases["d = 8"]
         before, after = x.norm(dim=1), said[0].norm(dim=1)
