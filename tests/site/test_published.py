@@ -53,12 +53,6 @@ def test_page_says_where_it_is_and_how_it_is_shared(published: Path, page: str) 
         assert card.size == (int(told["og:image:width"]), int(told["og:image:height"]))
 
 
-def test_search_engines_find_the_page_that_a_figure_is_from(published: Path) -> None:
-    for page in published.glob("embed/*.html"):
-        (link,) = parsed(page).select("link[rel=canonical]")
-        assert str(link["href"]).removeprefix(f"{ADDRESS}/") in PAGES
-
-
 def test_sitemap_lists_the_pages_and_robots_find_it(published: Path) -> None:
     schema = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
     urls = ET.parse(published / "sitemap.xml").getroot().findall(f"{schema}url")
