@@ -1,17 +1,18 @@
-"""What the tests of this folder share: hypothesis' profile, the browser, the built site, nbgrader, and skipped tests."""
+"""What the tests share: hypothesis' profile, the browser, figures' scripts, the built site, nbgrader, and skipped tests."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 import pytest
 from hypothesis import settings
 from jupyter_client.provisioning import local_provisioner
 from nbval.plugin import IPyNbCell  # type: ignore[import-untyped]
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, expect
 
 from tests import commands
 from tests.site.built import shared as shared
@@ -45,6 +46,39 @@ def chromium() -> str:
 def browser(chromium: str) -> Iterator[Browser]:
     with launched(chromium) as browser:
         yield browser
+
+
+# A page without a course, in which tests ask the scripts of living figures.
+SCRIPTS = """<!DOCTYPE html><meta charset="utf-8"><script src="living.js" data-version="1"></script><script>
+const packed = (numbers) => {
+  const bytes = new Uint8Array(new Float64Array(numbers).buffer);
+  let text = "";
+  for (let at = 0; at < bytes.length; at += 8192) text += String.fromCharCode(...bytes.subarray(at, at + 8192));
+  return btoa(text);
+};
+const plain = (value) => JSON.parse(JSON.stringify(value, (_, part) => (ArrayBuffer.isView(part) ? Array.from(part) : part)));
+const ask = async (...given) => (await living.load("models")).run(...given);
+const ready = {};
+</script>"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The scripts of living figures as the site has them, beside a page that loads them."""
+    folder, living = tmp_path_factory.mktemp("living"), run_path(str(commands.ROOT / "tools/sphinx/living.py"))
+    texts = {f"living/{name}": script for name, script in living["scripts"](commands.ROOT).items()}
+    (folder / "living/data").mkdir(parents=True)
+    for name, script in (texts | {"living": living["loader"](commands.ROOT)}).items():
+        (folder / f"{name}.js").write_text(script, encoding="utf-8")
+    (folder / "page.html").write_text(SCRIPTS, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser, folder: Path) -> Iterator[Page]:
+    with browser.new_page(offline=True) as page:
+        page.goto((folder / "page.html").as_uri())
+        yield page
 
 
 @pytest.fixture(scope="session")

@@ -8,8 +8,6 @@ import random
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from runpy import run_path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,42 +19,9 @@ from posenc_course import alibi, naive, relative, rope, rope_scaling, sinusoidal
 from posenc_course.contextual import ReflectedPositions
 from posenc_course.experiment import SCHEMES, changed, load_model
 from posenc_course.transformer import Decoder
-from tests.commands import ROOT
 from tools.sphinx import living_data
 
-living = SimpleNamespace(**run_path(str(ROOT / "tools/sphinx/living.py")))
 windows = cache(living_data.windows)
-
-PAGE = """<!DOCTYPE html><meta charset="utf-8"><script src="living.js" data-version="1"></script><script>
-const packed = (numbers) => {
-  const bytes = new Uint8Array(new Float64Array(numbers).buffer);
-  let text = "";
-  for (let at = 0; at < bytes.length; at += 8192) text += String.fromCharCode(...bytes.subarray(at, at + 8192));
-  return btoa(text);
-};
-const plain = (value) => JSON.parse(JSON.stringify(value, (_, part) => (ArrayBuffer.isView(part) ? Array.from(part) : part)));
-const ask = async (...given) => (await living.load("models")).run(...given);
-const ready = {};
-</script>"""
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The scripts as the site has them, beside a page that loads them."""
-    folder = tmp_path_factory.mktemp("living")
-    (folder / "living/data").mkdir(parents=True)
-    (folder / "living.js").write_text(living.loader(ROOT), encoding="utf-8")
-    for name, script in living.scripts(ROOT).items():
-        (folder / f"living/{name}.js").write_text(script, encoding="utf-8")
-    (folder / "page.html").write_text(PAGE, encoding="utf-8")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def page(browser: Browser, folder: Path) -> Iterator[Page]:
-    with browser.new_page(offline=True) as page:
-        page.goto((folder / "page.html").as_uri())
-        yield page
 
 
 def close(found: Any, expected: Any) -> bool:

@@ -14,11 +14,9 @@ from playwright.sync_api import Browser, Locator, Page
 from posenc_course.inspector import Report, inspect, inspect_model, pairs
 from posenc_course.models import load_models
 from tests.figures.living import FIGURES, on_a_phone
-from tests.figures.test_living_engine import folder, page
 from tests.porting.test_inspector import BROKEN, CAUSES, LLAMA, QWEN, SPELLINGS, STORED, damaged, read_or_refused
 from tests.site.built import Site
 
-__all__ = ["folder", "page"]
 PLAIN = "fig-inspector"
 CONFIGURATIONS = {name: each["config"] for name, each in STORED.items()}
 CONFIGURATIONS |= {name: config for name, (config, *_) in (*BROKEN.items(), *CAUSES.items())} | SPELLINGS

@@ -49,8 +49,8 @@ BUSY = """const Real = IntersectionObserver; IntersectionObserver = class extend
         super((changes, self) => tell([before(changes[0].target), ...changes], self), options);
     }
 };"""
-# Scrolls the page sideways, or is cut off in silence.
-OVERFLOWING = """() => [...document.querySelectorAll('article *')].filter(e => {
+# Scrolls the page sideways, or is cut off in silence; what is only spoken is never seen.
+OVERFLOWING = """() => [...document.querySelectorAll('article :not([role=status])')].filter(e => {
     const hidden = ['hidden', 'clip'].includes(getComputedStyle(e).overflowX) && e.scrollWidth > e.clientWidth + 1;
     const inside = e.closest('pre, .pst-scrollable-table-container, .cell_output, .math');
     return hidden || (!inside && e.getBoundingClientRect().right > innerWidth + 1);
