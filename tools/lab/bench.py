@@ -29,9 +29,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.benchmark import Timer
 
-from posenc_course import alibi, attention, naive, relative, rope, rope_scaling, sinusoidal, training, transformer
+from posenc_course import alibi, attention, relative, rope, sinusoidal
 from posenc_course._system import processor, write_whole
-from posenc_course.experiment.config import SCHEMES, Config
 from posenc_course.experiment.corpus import DATA
 
 PACKAGES = ["torch", "numpy", "transformers", "x-transformers", "rotary-embedding-torch", "mpmath"]
@@ -173,45 +172,6 @@ def with_t5_buckets(length: int) -> dict[str, Call]:
     }
 
 
-def with_t5_bias(length: int, heads: int) -> dict[str, Call]:
-    """The whole bias (1, heads, L, L), compared with a clone of it."""
-    from transformers import T5Config
-    from transformers.models.t5.modeling_t5 import T5Attention
-
-    config = T5Config(num_heads=heads, is_decoder=True)
-    peer = T5Attention(config, has_relative_attention_bias=True, layer_idx=0).requires_grad_(False)
-    ours = partial(relative.t5_bias, torch.randn(32, heads), torch.arange(length), torch.arange(length), causal=True)
-    return {"clone": ours().clone, "t5_bias": ours, "transformers T5": partial(peer.compute_bias, length, length)}
-
-
-def with_shaw(length: int, heads: int) -> dict[str, Call]:
-    """Shaw's bias, compared with a clone of it; the alternative has a vector for every pair of tokens."""
-    query, table, m = torch.randn(1, heads, length, 64), torch.randn(33, 64), torch.arange(length)
-
-    def by_pairs() -> Tensor:
-        return torch.einsum("bhmd,mnd->bhmn", query, table[(m[:, None] - m).clamp(-16, 16) + 16]) / 8
-
-    ours = partial(relative.shaw_bias, query, table, m, m)
-    return {"clone": ours().clone, "shaw_bias": ours, "einsum of L×L×d_head": by_pairs}
-
-
-def with_scheme(length: int, batch: int, d_model: int, heads: int) -> dict[str, Call]:
-    """Five training steps of a Decoder with each scheme of the experiment, with two more, and without any for comparison."""
-    sizes = Config("bench", length=length, d_model=d_model, num_heads=heads)
-    schemes = [
-        *(build(sizes) for build in SCHEMES.values()),
-        naive.BinaryPositions(d_model, num_bits=10),
-        rope_scaling.DynamicNTKPositions(sinusoidal.frequencies(sizes.d_head), length),
-    ]
-
-    def sample(generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        tokens = torch.randint(32, (batch, length + 1), generator=generator)
-        return tokens[:, :-1], tokens[:, 1:]
-
-    models = (transformer.Decoder(32, d_model, heads, 2, scheme) for scheme in schemes)
-    return {type(model.scheme).__name__: partial(training.train, model, sample, steps=5) for model in models}
-
-
 # ── timing, and memory ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -220,15 +180,12 @@ ALIBI_LENGTHS = (1024, 2048, 4096, 8192)
 
 def cases() -> list[tuple[Callable[..., dict[str, Call]], Record]]:
     """Each function above with each of its sizes."""
-    ropes = itertools.product([[1, 32, 4096, 128], [1, 8, 512, 64]], ["float32", "bfloat16"], [False, True])
+    ropes = itertools.product(["float32", "bfloat16"], [False, True])
     return [
-        *((with_rope, {"shape": shape, "dtype": dtype, "backward": backward}) for shape, dtype, backward in ropes),
+        *((with_rope, {"shape": [1, 32, 4096, 128], "dtype": dtype, "backward": backward}) for dtype, backward in ropes),
         *((with_table, {"length": length, "d_model": d_model}) for length, d_model in [(4096, 512), (65536, 1024)]),
         *((with_alibi, {"length": length, "heads": 8}) for length in ALIBI_LENGTHS),
         (with_t5_buckets, {"length": 2048}),
-        (with_t5_bias, {"length": 2048, "heads": 8}),
-        (with_shaw, {"length": 2048, "heads": 8}),
-        (with_scheme, {"length": 64, "batch": 16, "d_model": 64, "heads": 4}),
     ]
 
 
@@ -347,29 +304,14 @@ def angle_errors(found: dict[str, Angles], positions: Tensor, base: int, limits:
     return records
 
 
-def alibi_errors(length: int, heads: int) -> list[Record]:
-    """The largest error of attention with ALiBi in float32. The reference is computed in float64, 64 queries at a time."""
-    given, truth = vectors(length, heads), torch.zeros(heads, length, 64, dtype=torch.float64)
-    q, k, v = given[:, 0].double()
-    slopes, positions = alibi.alibi_slopes(heads)[:, None, None], torch.arange(length)
-    for rows in positions.split(64):
-        back = rows[:, None] - positions
-        scores = torch.where(back >= 0, q[:, rows] @ k.mT / 8 - slopes * back, -math.inf)
-        truth[:, rows] = scores.softmax(dim=-1) @ v
-    ways = alibi_ways(given).items()
-    return [{"candidate": name, "error": (way()[0] - truth).abs().max().item()} for name, way in ways if name != "no bias"]
-
-
 def measure_accuracy() -> dict[str, list[Record]]:
     """All measurements that don't need a clock."""
     torch.set_num_threads(1)
-    positions, results = some_positions(LIMITS), dict[str, list[Record]](angles=[], alibi=[])
+    positions, records = some_positions(LIMITS), list[Record]()
     for base in (10_000, 500_000):
         found = our_angles(positions, base) | peer_angles(positions, base)
-        results["angles"] += angle_errors(found, positions, base, LIMITS)
-    for length in ALIBI_LENGTHS:
-        results["alibi"] += [{"length": length, "heads": 12} | record for record in alibi_errors(length, 12)]
-    return results
+        records += angle_errors(found, positions, base, LIMITS)
+    return {"angles": records}
 
 
 # ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
