@@ -39,50 +39,34 @@ export function unpackModel({ config, scheme, shapes, weights }) {
   return { scheme, arrays, width, layers, hidden: shapes["blocks.0.mlp.0.weight"][0], heads: config.num_heads };
 }
 
-/** y[r, c] = Σ_i x[r, i] · w[c, i] for `rows` of x and `columns` rows of w, of n numbers each. Blocks of 2 × 4 sums stay in the
- *  processor's registers; at an edge some are taken twice. Each sum is taken in the order of i, whatever the block, so that a token
- *  alone gives what it gives among others.
+/** y[r, c] = Σ_i x[r, i] · w[c, i] for `rows` of x and `columns` rows of w, of n numbers each. Four sums at a time stay in the
+ *  processor's registers; at the end some are taken twice. Each is taken in the order of i, so that a token alone gives what it
+ *  gives among others.
  *  @type {(x: Rows, rows: number, w: Rows, columns: number, n: number, y: Rows) => void} */
 function multiply([x, xAt, xStep], rows, [w, wAt, wStep], columns, n, [y, yAt, yStep]) {
-  for (let r = 0; r < rows; r += 2) {
-    const r1 = Math.min(r + 1, rows - 1);
+  for (let r = 0; r < rows; r++) {
+    const from = xAt + r * xStep;
+    const to = yAt + r * yStep;
     for (let c = 0; c < columns; c += 4) {
       const c1 = Math.min(c + 1, columns - 1);
       const c2 = Math.min(c + 2, columns - 1);
       const c3 = Math.min(c + 3, columns - 1);
-      const a = xAt + r * xStep;
-      const b = xAt + r1 * xStep;
-      const p = wAt + c * wStep;
-      const q = wAt + c1 * wStep;
-      const s = wAt + c2 * wStep;
-      const t = wAt + c3 * wStep;
-      let a0 = 0, a1 = 0, a2 = 0, a3 = 0, b0 = 0, b1 = 0, b2 = 0, b3 = 0;
+      const w0 = wAt + c * wStep;
+      const w1 = wAt + c1 * wStep;
+      const w2 = wAt + c2 * wStep;
+      const w3 = wAt + c3 * wStep;
+      let s0 = 0, s1 = 0, s2 = 0, s3 = 0;
       for (let i = 0; i < n; i++) {
-        const xa = x[a + i];
-        const xb = x[b + i];
-        const w0 = w[p + i];
-        const w1 = w[q + i];
-        const w2 = w[s + i];
-        const w3 = w[t + i];
-        a0 += xa * w0;
-        a1 += xa * w1;
-        a2 += xa * w2;
-        a3 += xa * w3;
-        b0 += xb * w0;
-        b1 += xb * w1;
-        b2 += xb * w2;
-        b3 += xb * w3;
+        const number = x[from + i];
+        s0 += number * w[w0 + i];
+        s1 += number * w[w1 + i];
+        s2 += number * w[w2 + i];
+        s3 += number * w[w3 + i];
       }
-      const ya = yAt + r * yStep;
-      const yb = yAt + r1 * yStep;
-      y[ya + c] = a0;
-      y[ya + c1] = a1;
-      y[ya + c2] = a2;
-      y[ya + c3] = a3;
-      y[yb + c] = b0;
-      y[yb + c1] = b1;
-      y[yb + c2] = b2;
-      y[yb + c3] = b3;
+      y[to + c] = s0;
+      y[to + c1] = s1;
+      y[to + c2] = s2;
+      y[to + c3] = s3;
     }
   }
 }

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from posenc_course.relative import T5Positions, offsets, shaw_bias, t5_bias, t5_buckets
-from tests.tensors import Kept, normal
+from tests.tensors import normal
 from tools.lab import vectors
 
 # All sizes differ, so that a mixed-up axis can't go unnoticed.
@@ -92,18 +92,6 @@ def test_shaw_equals_transformers_with_a_flipped_table(reach: int) -> None:
     ours = shaw_bias(query, theirs.flip(0), torch.arange(9), torch.arange(9))
     torch.testing.assert_close(ours, expected, rtol=0, atol=1e-13)
     assert (shaw_bias(query, theirs, torch.arange(9), torch.arange(9)) - expected).abs().max() > 0.1
-
-
-def test_shaw_makes_no_vector_per_query_and_key() -> None:
-    """Forward and backward, nothing is larger than the scores, L·L; the definition makes L·L·d_head."""
-    length, d_head = 64, 48
-    largest = []
-    for function in (shaw_bias, shaw_by_definition):
-        query, table = normal(1, 1, length, d_head).requires_grad_(), normal(9, d_head).requires_grad_()
-        with Kept() as kept:
-            function(query, table, torch.arange(length), torch.arange(length)).sum().backward()
-        largest.append(max(made.numel() for made in kept.tensors))
-    assert largest == [length * length, length * length * d_head]
 
 
 # ── T5: which bucket ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -197,38 +185,6 @@ def test_t5_bias_is_the_tables_entry_of_each_bucket(q_positions: Tensor, k_posit
     (ours, our_gradient), (expected, gradient) = results
     assert torch.equal(ours, expected)
     torch.testing.assert_close(our_gradient, gradient, rtol=0, atol=1e-13)
-
-
-@pytest.mark.parametrize("causal", [True, False])
-@pytest.mark.parametrize(
-    ("q_positions", "k_positions"),
-    [
-        (range(3, 9), range(11)),
-        (range(11), range(3, 9)),
-        (range(300), range(300)),
-        (range(7, 8), range(8)),
-        (range(5), range(2, 3)),
-        (range(1), range(1)),
-        (range(50, 53), range(4)),
-        (range(3), range(90, 95)),
-        (range(10**6, 10**6 + 5), range(10**6 - 4, 10**6 + 5)),
-    ],
-    ids=str,
-)
-def test_consecutive_positions_get_the_same_bias_faster(q_positions: range, k_positions: range, causal: bool) -> None:
-    """Bitwise, with the same gradient of the table, though only L_query + L_key - 1 offsets are sorted into buckets."""
-    queries, keys = torch.tensor(q_positions), torch.tensor(k_positions)
-    results, bucketized = [], []
-    for where in (queries, queries[None]):  # positions of a batch take the general path
-        table = normal(32, HEADS).requires_grad_()
-        with Kept(torch.ops.aten.bucketize.Tensor) as kept:
-            bias = t5_bias(table, where, keys, causal=causal)
-        bucketized.append(max(made.numel() for made in kept.tensors))
-        results.append((bias, *torch.autograd.grad((bias * normal(*bias.shape, seed=1)).sum(), table)))
-    (fast, fast_gradient), (general, general_gradient) = results
-    assert torch.equal(fast, general)
-    torch.testing.assert_close(fast_gradient, general_gradient, rtol=1e-12, atol=1e-12)
-    assert bucketized == [len(queries) + len(keys) - 1, len(queries) * len(keys)]
 
 
 @pytest.mark.parametrize("causal", [True, False])

@@ -178,19 +178,6 @@ def test_scheme_rounds_to_bfloat16_once(interleaved: bool) -> None:
     assert ((gradient - expected).abs() <= 2**-8 * expected.abs() + 1e-6).all()
 
 
-@both_layouts
-@pytest.mark.parametrize("length", [LENGTH, 2**14])  # so long that the heads are taken a few at a time
-def test_each_sequence_may_have_positions_of_its_own(length: int, interleaved: bool) -> None:
-    """Positions (batch, L): row by row what positions (L,) give."""
-    scheme = RotaryPositions(frequencies(D_HEAD), interleaved=interleaved)
-    q, k = normal(2, BATCH, HEADS, length, D_HEAD)
-    own = torch.stack([scattered(length, seed) for seed in range(BATCH)])
-    together = scheme.rotate(q, k, own, own)
-    for b in range(BATCH):
-        for batch, alone in zip(together, scheme.rotate(q[b : b + 1], k[b : b + 1], own[b], own[b]), strict=True):
-            close(batch[b : b + 1], alone, 1e-14)
-
-
 # ── two layouts ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
