@@ -50,7 +50,7 @@ test-lowest: .venv/complete  ## test the package with the lowest versions of PyT
 	CI= _lowest/bin/python -m pytest -m "not slow" -W ignore::DeprecationWarning $(LOWEST)
 
 coverage: .venv/complete  ## run the package's own tests and show which lines they reach
-	.venv/bin/pytest tests $(patsubst %,--ignore=tests/%,pages site test_execute.py test_packaging.py test_setup.py) --cov=posenc_course --cov-report=term-missing --cov-fail-under=95
+	.venv/bin/pytest tests $(patsubst %,--ignore=tests/%,pages site test_packaging.py test_setup.py) --cov=posenc_course --cov-report=term-missing --cov-fail-under=95
 
 audit: _build/complete  ## score one page of each kind with Lighthouse, as on a phone (some minutes; it needs Node and Chrome)
 	npx --yes @lhci/cli@0.14.0 autorun

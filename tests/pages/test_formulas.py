@@ -401,12 +401,7 @@ FORMULAS = [
     Formula("glossary", "`offsets` | $", {"i": M, "j": N}, -DELTA),
     Formula("glossary", "pair, from 0 to $", {"d": D}, len(OMEGA) - 1),
     Formula("glossary", "| frequency, $", BASE, OMEGA[2]),
-    Formula(
-        "glossary",
-        "`inv_freq` |\n| $",
-        TABLE,
-        ANGLE,
-    ),
+    Formula("glossary", "`inv_freq` |\n| $", TABLE, ANGLE),
     Formula("glossary", "| `angles` | $", TABLE | {"theta": OMEGA}, ANGLE),
     Formula("glossary", "| wavelength, $", BASE, wavelengths(D)[2].item()),
     Formula("glossary", "| the text, $", {"L": 40.0, "d": D}, X.shape),
