@@ -66,7 +66,7 @@ def test_what_is_measured_is_what_a_plain_loop_counts(scheme: str) -> None:
 @pytest.mark.parametrize("scheme", recital.SCHEMES)
 def test_what_they_write_is_stored_and_glasses_save_rope(scheme: str) -> None:
     """Up to the first mistake; what follows it may be different on another machine."""
-    now = {"written": recital.written(scheme), "near": recital.written(scheme, window=T)}
+    now = {"written": recital.written(load_model(scheme, part="recite")), "near": recital.written(recital.in_window(scheme))}
     if scheme in recital.SLICED:
         now["sliced"] = recital.sliced(scheme)
         assert wrong(now["sliced"]) is None, "a slice saves all four"

@@ -17,18 +17,7 @@ from posenc_course.schemes import PositionScheme
 from posenc_course.sinusoidal import sinusoidal_table
 from posenc_course.transformer import Decoder
 
-# ── added to the words ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class ScaledSum(PositionScheme):
-    """scale · (factor · x + PE)."""
-
-    def __init__(self, factor: float, scale: float) -> None:
-        super().__init__()
-        self.factor, self.scale = factor, scale
-
-    def embed(self, x: Tensor, positions: Tensor) -> Tensor:
-        return self.scale * (self.factor * x + sinusoidal_table(positions, x.shape[-1]).to(x))
+# ── beside the words ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class BesidePositions(PositionScheme):

@@ -23,20 +23,11 @@ from posenc_course.llama import released_weights
 from tools.lab.released import heads, lengths, reading
 from tools.lab.released.reading import FOLDER, Bench, Record, Steps
 
-GROUPS: dict[str, Callable[[Bench], Steps]] = {
-    "cliff": lengths.cliff,
-    "windows": lengths.windows,
-    "scan": lengths.scan,
-    "recipes": lengths.recipes,
-    "written": lengths.written,
-    "heads": heads.heads,
-    "precision": lengths.precision,
-    "ablations": heads.ablations,
-    "chosen": heads.chosen,
-    "controls": heads.controls,
-    "guilty": heads.guilty,
-    "clamped": lengths.clamped,
-}
+IN_ORDER: list[Callable[[Bench], Steps]] = [
+    *(lengths.cliff, lengths.windows, lengths.scan, lengths.recipes, lengths.written, heads.heads, lengths.precision),
+    *(heads.ablations, heads.chosen, heads.controls, heads.guilty, lengths.clamped),
+]
+GROUPS = {group.__name__: group for group in IN_ORDER}
 
 
 @torch.inference_mode()

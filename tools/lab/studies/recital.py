@@ -14,9 +14,8 @@ from posenc_course.experiment._files import packed, provenance
 from posenc_course.experiment.corpus import DATA
 from posenc_course.experiment.recital import PROMPT, evaluate_recital, recital, write
 from posenc_course.experiment.runs import train_run
-from posenc_course.rope import RotaryPositions
 from posenc_course.transformer import Decoder
-from tools.lab.study import Record, Study, with_schemes
+from tools.lab.study import Record, Study
 
 SCHEMES = ("none", "sinusoidal", "learned", "shaw", "t5", "rope", "alibi")
 SLICED = ("sinusoidal", "learned", "rope", "alibi")  # the four of the first page, which chapter 17 repairs
@@ -24,10 +23,6 @@ SHIPPED = (*((scheme, 0) for scheme in SCHEMES), ("rope", 1), ("rope", 2))
 FILES: dict[str, bytes] = {}  # of the models that are shipped
 CONFIG = Config("recite", d_model=48, num_heads=3, learning_rate=5e-3, parts=("recite",), seeds=(0, 1, 2))
 T = CONFIG.length
-# Changes to trained models, each by several factors. "pair 3" divides only the frequency of that pair (counted from 0), and
-# "pairs 3 on" also those of all slower pairs.
-CHANGES = ("window", "interpolation", "ntk", "yarn", "pair 2", "pair 3", "pair 4", "pairs 3 on")
-FACTORS = (1.5, 2, 4)
 
 
 def recite(setting: Record) -> Record:
@@ -38,20 +33,13 @@ def recite(setting: Record) -> Record:
     return record
 
 
-def slowed(model: Decoder, which: str, factor: float) -> Decoder:
-    """A copy of a model with RoPE under one of CHANGES."""
-    if not which.startswith("pair"):
-        return changed(model, which, round(factor * T), T)
-    assert isinstance(model.scheme, RotaryPositions)
-    frequencies, (_, first, *on) = model.scheme.frequencies.clone(), which.split()
-    frequencies[int(first) : None if on else int(first) + 1] /= factor
-    return with_schemes(model, lambda scheme: RotaryPositions(frequencies))
+def in_window(scheme: str, seed: int = 0) -> Decoder:
+    """A model that sees as many bytes as a training text has."""
+    return changed(load_model(scheme, seed, part="recite"), "window", T, T)
 
 
-def written(scheme: str, window: int | None = None) -> str:
-    """What a model (seed 0) writes from "one" on, to four times the training length, if need be with a window."""
-    model = load_model(scheme, part="recite")
-    model = model if window is None else changed(model, "window", T, window)
+def written(model: Decoder) -> str:
+    """What a model writes from "one" on, to four times the training length."""
     return bytes(write(model, recital(PROMPT)[None], 4 * T)[0].tolist()).decode("ascii")
 
 
@@ -65,24 +53,17 @@ def sliced(scheme: str, last: int = 48) -> str:
 
 
 def beside() -> Record:
-    """What the models write, and the effect of each change on the RoPE models, without further training."""
+    """What the models write, and the effect of a window on the RoPE models, without further training."""
     with ZipFile(DATA / "models/recite.zip", "w") as together:
         for name, content in FILES.items():
             together.writestr(name, content)
     return {
-        "written": {scheme: written(scheme) for scheme in SCHEMES},
-        "near": {scheme: written(scheme, window=T) for scheme in SCHEMES},
+        "written": {scheme: written(load_model(scheme, part="recite")) for scheme in SCHEMES},
+        "near": {scheme: written(in_window(scheme)) for scheme in SCHEMES},
         "sliced": {scheme: sliced(scheme) for scheme in SLICED},
         "stretched": [
-            {
-                "seed": seed,
-                "change": which,
-                "factor": factor,
-                "evaluation": evaluate_recital(slowed(load_model("rope", seed, part="recite"), which, factor), T),
-            }
+            {"seed": seed, "change": "window", "factor": 1, "evaluation": evaluate_recital(in_window("rope", seed), T)}
             for seed in CONFIG.seeds
-            for which in CHANGES
-            for factor in (FACTORS if which != "window" else (1,))
         ],
     }
 
