@@ -14,7 +14,6 @@ from pypdf import PdfReader
 
 from tests.commands import ROOT, run
 from tests.site.built import PAGES, Site, opened
-from tools.book.site import pack
 
 pytestmark = pytest.mark.slow
 # Links from page to page, quiz, solution, hints, figures, and formulas.
@@ -99,5 +98,3 @@ def test_archive_opens_without_a_host(site: Site, browser: Browser, tmp_path: Pa
         tab.wait_for_url(f"**/course/{PAGES[0]}")
         tab.locator("article a[href*='01_order.html']:visible").first.click()
         assert tab.url.endswith("/book/01_order.html")
-    pack(tmp_path / "course", tmp_path / "again.zip")
-    assert (tmp_path / "again.zip").read_bytes() == (tmp_path / "course.zip").read_bytes()

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -20,14 +19,6 @@ def chromium() -> str | None:
     if chosen and not shutil.which(chosen):
         raise ValueError(f"CHROMIUM={chosen} is not a program: set it to the path of Chrome or Chromium, or unset it")
     return chosen or next(filter(None, map(shutil.which, NAMES)), None)
-
-
-def needed(without: str = "") -> str:
-    """The browser's path; a program that finds none ends, and says what can't be done `without` one and what to do."""
-    try:
-        return chromium() or sys.exit(f"{without}{NO_CHROMIUM}")
-    except ValueError as error:
-        sys.exit(str(error))
 
 
 @contextmanager

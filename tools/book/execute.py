@@ -15,7 +15,6 @@ from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbval.kernel import CURRENT_ENV_KERNEL_NAME, NbvalKernelspecManager  # type: ignore[import-untyped]
-from tqdm import tqdm  # type: ignore[import-untyped]
 
 from tools.book import text
 
@@ -43,21 +42,18 @@ def execute(page: text.Page) -> int:
         record_timing=False,
         resources={"metadata": {"path": str(path.parent)}},
     )
-    code_cells = [(index, cell) for index, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
     start = time.perf_counter()
-    with client.setup_kernel(cleanup_kc=True):
-        for number, (index, cell) in enumerate(tqdm(code_cells, desc=path.stem, unit="cell"), start=1):
-            try:
-                client.execute_cell(cell, index)
-            except (CellExecutionError, DeadKernelError) as error:
-                print(f"\n{path.stem}, code cell {number} failed; the notebook is unchanged.\n{error}", file=sys.stderr)
-                return 1
+    try:
+        client.execute(cleanup_kc=True)
+    except (CellExecutionError, DeadKernelError) as error:
+        print(f"{path.stem} failed, and its notebook is unchanged.\n{error}", file=sys.stderr)
+        return 1
     for cell in text.plain(notebook).cells:
         for output in cell.get("outputs", []):
             if output.output_type == "error":  # raised on purpose; its paths mustn't depend on where this copy is
                 output.traceback = [line.replace(f"{text.ROOT}/", "") for line in output.traceback]
     text.write(path, notebook)
-    print(f"{path.stem}: {len(code_cells)} cells in {time.perf_counter() - start:.1f} s")
+    print(f"{path.stem}: {time.perf_counter() - start:.1f} s")
     return 0
 
 

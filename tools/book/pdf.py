@@ -1,8 +1,8 @@
 """Prints the whole built course to one PDF with the browser: `make pdf` calls it.
 
 All pages become one document in the order of `_toc.yml`, with working links between them. What the site hides until you ask for
-it (answers, hints, solutions) comes at the end, with links in both directions. The document is printed at least twice, because
-the page numbers are known only after printing.
+it (answers, hints, solutions) comes at the end, with links in both directions. The document is printed twice, because page
+numbers are known only after printing; the style sheet gives them all the same width.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from pypdf import PdfReader, PdfWriter
 from pypdf.generic import Destination, NameObject, TextStringObject
 from sphinx_external_toc.parsing import parse_toc_yaml
 
-from tools.book.browser import launched, needed
+from tools.book.browser import NO_CHROMIUM, chromium, launched
 
 logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns about objects that it has added itself
 STYLES = Path(__file__).with_suffix(".css")
@@ -188,9 +188,7 @@ def print_once(tab: Page, document: BeautifulSoup, pdf: Path) -> dict[str, int]:
     tab.pdf(path=pdf, prefer_css_page_size=True, print_background=True, outline=True, tagged=True)
     reader = PdfReader(pdf)
     places = reader.named_destinations
-    pages = {name.lstrip("/"): (reader.get_destination_page_number(place) or 0) + 1 for name, place in places.items()}
-    print(f"{len(reader.pages)} pages, {pdf.stat().st_size / 1e6:.1f} MB", flush=True)
-    return pages
+    return {name.lstrip("/"): (reader.get_destination_page_number(place) or 0) + 1 for name, place in places.items()}
 
 
 def finish(pdf: Path, document: BeautifulSoup) -> None:
@@ -216,26 +214,16 @@ def flat(outline: list[Any]) -> Iterator[Destination]:
 
 
 def main(course: Path, pdf: Path) -> None:
-    path = needed("The course can't be printed: ")
+    path = chromium() or sys.exit(f"The course can't be printed: {NO_CHROMIUM}")
     document = whole(course)
-    numbered = document.select("b[data-page]")
     pdf.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=pdf.parent) as folder, launched(path) as browser:
         made = Path(folder, pdf.name)
         tab = browser.new_page(offline=True)
-        written: list[str] = []
-        # Inserting the page numbers may change line breaks, and so the page numbers.
-        for attempt in "first", "second", "third":
-            print(f"Printing for the {attempt} time: ", end="", flush=True)
-            pages = print_once(tab, document, made)
-            known = [str(pages[str(number["data-page"])]) for number in numbered]
-            if known == written:
-                break
-            written = known
-            for number, text in zip(numbered, known, strict=True):
-                number.string = text
-        else:
-            sys.exit("The page numbers in the contents don't settle: give <b> a width in tools/book/pdf.css")
+        pages = print_once(tab, document, made)
+        for number in document.select("b[data-page]"):
+            number.string = str(pages[str(number["data-page"])])
+        print_once(tab, document, made)
         finish(made, document)
         made.replace(pdf)
     print(pdf)

@@ -61,7 +61,7 @@ def pages(names: list[str]) -> dict[str, Page]:
         name = path.stem if place.parent.name == "reference" else str(place)
         every[name] = Page(texts / f"{place}.md", path)
     if unknown := [name for name in names if name not in every]:
-        raise ValueError(f"no page is called {', '.join(unknown)}: choose from {', '.join(every)}")
+        sys.exit(f"no page is called {', '.join(unknown)}: choose from {', '.join(every)}")
     return {name: page for name, page in every.items() if not names or name in names}
 
 
@@ -148,12 +148,7 @@ def _short(path: Path) -> str:
 def main(names: list[str], *, from_notebooks: bool = False) -> int:
     """Take over what has changed; return 0, or 1 after saying which file was left as it is, and why."""
     status = 0
-    try:
-        chosen = pages(names)
-    except ValueError as error:
-        print(error, file=sys.stderr)
-        return 1
-    for page in chosen.values():
+    for page in pages(names).values():
         try:
             if from_notebooks and (stored := read(page.notebook)) is not None:
                 text = text_of(stored)
