@@ -95,6 +95,6 @@ def test_screen_reader_hears_words(browser: Browser, site: Site) -> None:
         assert told == there > 0, f"{page}: {told} of {there} groups say that they are {name}: see SPOKEN in light.py"
     hidden = {summary.p.get_text() for summary in article.select("details.hide > summary") if summary.p}
     unheard = hidden - {name for role, name in heard if role == "DisclosureTriangle"}
-    assert not unheard, f"{page}: {unheard} is visible but not read aloud: see SPOKEN in tools/sphinx/light.py"
+    assert not unheard, f"{page}: {unheard} is visible but not read aloud: see SPOKEN in tools/sphinx/markup.py"
     parts = {"MathMLSub", "MathMLSup", "MathMLSquareRoot", "MathMLTable", "MathMLOperator"}
     assert not (missing := parts - {role for role, _ in heard}), f"{page}: formulas are read without {missing}"

@@ -109,9 +109,9 @@ def test_formulas_are_mathml_in_the_book_s_font(site: Site, page: str) -> None:
     for formula in formulas:
         text = formula.get_text()
         good = len(formula.select("math:not(:has(merror))")) == 1 and text.strip() and not re.search(r"[\\$]", text)
-        assert good, f"{page}: {text!r} isn't MathML: see tools/sphinx/light.py"
+        assert good, f"{page}: {text!r} isn't MathML: see tools/sphinx/markup.py"
         whole = formula.find_parent(class_="whole") or not re.match(r"[,.;:?!]", str(formula.next_sibling))
-        assert whole, f"{page}: a line can break between {text!r} and {formula.next_sibling!r}: see tools/sphinx/light.py"
+        assert whole, f"{page}: a line can break between {text!r} and {formula.next_sibling!r}: see tools/sphinx/markup.py"
         # around these, browsers leave too much space
         assert not formula.select("mo[minsize]"), f"{page}: write \\left( … \\right) for \\big( … \\big) in {text!r}"
     unseen = "\N{FUNCTION APPLICATION}\N{INVISIBLE TIMES}\N{INVISIBLE SEPARATOR}"
@@ -122,7 +122,7 @@ def test_formulas_are_mathml_in_the_book_s_font(site: Site, page: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_page_is_light(site: Site, page: str) -> None:
-    """Scripts that aren't deferred delay its text: see tools/sphinx/light.py. More is known in a browser only: make audit."""
+    """Scripts that aren't deferred delay its text: see tools/sphinx/markup.py. More is known in a browser only: make audit."""
     scripts = site.soup(page).select("script[src]")
     waiting = [str(script["src"]) for script in scripts if not script.has_attr("defer")]
     assert not waiting, f"{page}: {waiting} are not deferred"

@@ -66,7 +66,7 @@ def piece(site: Site, page: str, element: str) -> BeautifulSoup:
 def steps(site: Site, page: str) -> list[tuple[str, str]]:
     box = piece(site, page, 'nav class="onward')
     labels = [label.get_text() for label in box.select("dt")]
-    assert labels, f"{page} does not say where to go from its end: see tools/sphinx/way.py"
+    assert labels, f"{page} does not say where to go from its end: see tools/sphinx/navigation.py"
     return list(zip(labels, [site.target(page, str(link["href"]))[0] for link in box.select("dd > a")], strict=True))
 
 

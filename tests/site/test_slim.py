@@ -89,7 +89,7 @@ def test_no_class_that_scripts_add_has_lost_its_rules(tab: Page, site: Site, wid
     worn = {*tab.evaluate("[...worn]")}
     assert {"tooltip-inner", "bs-tooltip-auto"} <= worn or width < WIDTHS["desktop"], f"{page} showed no tooltip"
     lost = worn & dropped - {*re.findall(r"[\w-]+", (site.html / page).read_text(encoding="utf-8"))}
-    assert not lost, f"{page}: scripts add {lost}: name them in ADDED in tools/sphinx/slim.py"
+    assert not lost, f"{page}: scripts add {lost}: see tools/sphinx/stylesheet.py"
 
 
 def test_each_icon_is_in_its_font(tab: Page, site: Site) -> None:
@@ -101,11 +101,11 @@ def test_each_icon_is_in_its_font(tab: Page, site: Site) -> None:
             font = "brands-400" if "Brands" in family else f"solid-{weight}" if weight == "900" else f"regular-{weight}"
             seen.add(content)
             missing = [hex(ord(sign)) for sign in json.loads(content) if ord(sign) not in cut[f"cut-fa-{font}"]]
-            assert not missing, f"{page} asks for {missing} of Font Awesome's {font}, cut away in tools/sphinx/slim.py"
+            assert not missing, f"{page} asks for {missing} of Font Awesome's {font}, cut away in tools/sphinx/stylesheet.py"
     assert len(seen) >= 12, f"only the icons {seen} were seen: correct this test"
 
 
-# An extension that keeps the pages of the first build as they are before `slim` runs.
+# An extension that keeps the pages of the first build as they are before the style sheets are merged.
 BEFORE = """from shutil import copytree
 
 def setup(app):
@@ -118,7 +118,7 @@ def setup(app):
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = copy_a_part(tmp_path_factory.mktemp("small"))
     config = (root / "_config.yml").read_text(encoding="utf-8")
-    (root / "_config.yml").write_text(config.replace(", slim]", ", before, slim]"), encoding="utf-8")
+    (root / "_config.yml").write_text(config.replace(", stylesheet]", ", before, stylesheet]"), encoding="utf-8")
     (root / "tools/sphinx/before.py").write_text(BEFORE, encoding="utf-8")
     assert jupyter_book(root).returncode == 0
     return root
@@ -140,4 +140,4 @@ def test_every_element_keeps_its_styles(small: Path, tab: Page, scheme: Scheme, 
     assert any("display: block" in style for style in seen[0])
     for one, other in zip(*seen, strict=True):
         changes = [pair for pair in zip(one, other, strict=True) if len({*pair}) > 1]
-        assert not changes, f"tools/sphinx/slim.py changes an element's styles: {changes}"
+        assert not changes, f"tools/sphinx/stylesheet.py changes an element's styles: {changes}"

@@ -26,21 +26,10 @@ def root_links(app: Sphinx, exception: Exception | None) -> None:
     (html / "robots.txt").write_text(f"User-agent: *\nAllow: /\nSitemap: {url}sitemap.xml\n", encoding="utf-8")
 
 
-def checked() -> tuple[str, str]:
-    """The site's address and the repository that the environment names."""
-    url, repository = os.environ.get("SITE_URL", ""), os.environ.get("REPOSITORY", "")
-    if url and not re.fullmatch(r"https?://[^/?#\s]+(/[^?#\s]*)?", url):
-        raise ExtensionError(f"SITE_URL={url} is not a site's address: give the full one, such as https://example.org/course")
-    if repository and not (url and re.fullmatch(r"[\w.-]+/[\w.-]+", repository)):
-        raise ExtensionError(
-            f"REPOSITORY={repository} and SITE_URL={url}: notebooks that Colab opens need both a repository of the form "
-            "owner/name and the site's address, from which they install the course's package"
-        )
-    return url, repository
-
-
 def setup(app: Sphinx) -> dict[str, bool]:
-    url, repository = checked()
+    url, repository = os.environ.get("SITE_URL", ""), os.environ.get("REPOSITORY", "")
+    if not re.fullmatch(r"(https?://[^?#\s]+)?", url) or (repository and not url):
+        raise ExtensionError(f"SITE_URL={url} is not a site's address: give the full one, such as https://example.org/course")
     if url:
         for extension in ("sphinxext.opengraph", "sphinx_sitemap"):
             app.setup_extension(extension)
@@ -48,7 +37,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
         app.config.ogp_site_name, app.config.ogp_description_length = app.config.html_title, 160
         app.config.ogp_social_cards = {"image_mini": "book/pictures/mark.png", "line_color": "#0b4f79"}
         app.config.sitemap_url_scheme, app.config.sitemap_excludes = "{link}", ["404.html", "search.html"]
-        app.connect("build-finished", root_links, priority=950)  # after `slim`, which writes pages anew
+        app.connect("build-finished", root_links, priority=950)  # after `stylesheet`, which writes pages anew
     if repository:
         app.config.html_theme_options |= {
             "repository_url": f"https://github.com/{repository}",

@@ -18,12 +18,12 @@ from os.path import relpath
 from pathlib import Path
 from typing import NamedTuple
 
-from light import mathml, pieces  # type: ignore[import-not-found]
 from markdown_it import MarkdownIt
+from markup import mathml, pieces  # type: ignore[import-not-found]
 from mdit_py_plugins.dollarmath import dollarmath_plugin
-from slim import without_unused  # type: ignore[import-not-found]
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
+from stylesheet import without_unused  # type: ignore[import-not-found]
 
 FOLDER = "book/decks"
 MARKDOWN = MarkdownIt("commonmark").use(dollarmath_plugin, renderer=lambda formula, _: mathml(formula, display=False))

@@ -10,10 +10,10 @@ from posixpath import dirname, join, relpath
 from typing import Any
 
 from bs4 import Tag
-from light import description, pieces  # type: ignore[import-not-found]
 from living import ELEMENT, scripts, version  # type: ignore[import-not-found]
-from slim import without_unused  # type: ignore[import-not-found]
+from markup import description, pieces  # type: ignore[import-not-found]
 from sphinx.application import Sphinx
+from stylesheet import without_unused  # type: ignore[import-not-found]
 
 FOLDER = "embed"
 LICENCE = '<a href="https://creativecommons.org/licenses/by/4.0/" target="_blank">CC BY 4.0</a>'

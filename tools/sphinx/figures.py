@@ -127,9 +127,7 @@ def write_twins(app: Sphinx, exception: Exception | None) -> None:
     if exception or app.builder.name != "html":
         return
     dark = dark_palette(Path(app.srcdir, "book/_static/course.css"))
-    for figure in Path(app.outdir, app.builder.imagedir).glob("*.svg"):
-        if figure.stem.endswith("-dark"):
-            continue
+    for figure in [*Path(app.outdir, app.builder.imagedir).glob("*.svg")]:
         svg = figure.read_text(encoding="utf-8")
         bare = GROUND.sub(r"\1none", svg)
         figure.write_text(bare, encoding="utf-8")

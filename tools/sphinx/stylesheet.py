@@ -1,7 +1,6 @@
 """A Sphinx extension that makes the built pages lighter, with a single style sheet and small subsets of fonts.
 
-It works on the finished HTML, so that `make book`, the tests and readers have the same pages. The files that Sphinx puts into
-`_static` stay unchanged, because the next build may change only some pages and start from these files again.
+It works on the finished HTML of a build from scratch, so that `make book`, the tests and readers have the same pages.
 """
 
 import logging
@@ -12,25 +11,15 @@ from html import unescape
 from io import BytesIO
 from os.path import relpath
 from pathlib import Path
-from typing import Any
 from unicodedata import normalize
 
 from fontTools.subset import Options, Subsetter, load_font, save_font  # type: ignore[import-untyped]
 from lightningcss import process_stylesheet
 from sphinx.application import Sphinx
-from sphinx.util.logging import getLogger
 
 logging.getLogger("fontTools").setLevel(logging.WARNING)  # or it logs some 100 lines for each font
 MERGED = "pages.css"
 LINK = re.compile(r'<link\b(?=[^>]*\brel="stylesheet")[^>]*\bhref="([^"]*_static/[^"?]+)[^>]*>\n?')
-# Every word in a script counts as a class that it may add, except in these two, where this would keep 2 kB that no page needs:
-# the script of the icons (pages need none of its classes), and Bootstrap's, which adds these classes ...
-LIBRARIES = {"fontawesome.js", "bootstrap.js"}
-ADDED = {
-    *("tooltip", "tooltip-inner", "tooltip-arrow", "bs-tooltip-auto"),  # ... to the buttons' tooltips,
-    *("fade", "show"),  # and to elements that open: tooltips and the download menu;
-    "scripts",  # the class that layout.html adds to the page if scripts run
-}
 
 
 def digest(content: bytes) -> str:
@@ -49,10 +38,13 @@ def with_imports(sheet: Path, static: Path) -> str:
 
 
 def without_unused(css: str, pages: str, scripts: str) -> str:
-    """The rules that pages, or elements added by scripts, may need, and the custom properties that are used."""
+    """The rules that pages, or elements added by scripts, may need, and the custom properties that are used.
+
+    Every word in a script counts as a class that it may add; layout.html adds `scripts`.
+    """
     attributes = re.findall(r"""\b(?:class|id)=(?:"([^"]*)"|'([^']*)')""", pages)
-    used = {name for pair in attributes for names in pair for name in names.split()} | ADDED
-    used |= {*re.findall(r"[\w-]+", scripts)}
+    used = {name for pair in attributes for names in pair for name in names.split()}
+    used |= {"scripts", *re.findall(r"[\w-]+", scripts)}
     unused = {*re.findall(r"[.#](-?[_a-zA-Z][\w-]*)", css)} - used
     unread = unused
     while unread:  # a property that is read only by unread ones is unread, too
@@ -90,17 +82,10 @@ def cut(font: Path, characters: set[int]) -> bytes:
 
 def merge_styles(texts: dict[Path, str], static: Path) -> None:
     """Replaces the sheets that all pages load by a single one."""
-    links = {page: [Path(relpath(page.parent / link, static)) for link in LINK.findall(text)] for page, text in texts.items()}
-    # The other pages are as the last build left them; but if any page is new, search.html is, too.
-    new = [sheets for sheets in links.values() if sheets and Path(MERGED) not in sheets]
-    if not new:
-        return
-    sheets = [sheet for sheet in new[0] if all(sheet in others for others in new)]
-    scripts = [
-        file
-        for file in [*static.glob("*.js"), *static.glob("scripts/*.js"), *static.glob("living/*.js")]
-        if file.name not in LIBRARIES
-    ]
+    links = [[Path(relpath(page.parent / link, static)) for link in LINK.findall(text)] for page, text in texts.items()]
+    first, *others = filter(None, links)
+    sheets = [sheet for sheet in first if all(sheet in each for each in others)]
+    scripts = [file for folder in ("", "scripts", "living") for file in (static / folder).glob("*.js")]
     css = without_unused(
         "\n".join(with_imports(static / sheet, static) for sheet in sheets),
         "".join(texts.values()),
@@ -119,29 +104,24 @@ def merge_styles(texts: dict[Path, str], static: Path) -> None:
     css = re.sub(r',url\([^)]*\.ttf\)format\("truetype"\)', "", css)  # for browsers older than any that shows MathML
     (static / MERGED).write_text(css, encoding="utf-8")
     for page, text in texts.items():
-        first = f'<link rel="stylesheet" href="{relpath(static / MERGED, page.parent)}?v={digest(css.encode())}" />\n'
+        link = f'<link rel="stylesheet" href="{relpath(static / MERGED, page.parent)}?v={digest(css.encode())}" />\n'
         for match in LINK.finditer(text):
-            if Path(relpath(page.parent / match[1], static)) in [*sheets, Path(MERGED)]:
-                texts[page] = texts[page].replace(match[0], first, 1)
-                first = ""
+            if Path(relpath(page.parent / match[1], static)) in sheets:
+                texts[page] = texts[page].replace(match[0], link, 1)
+                link = ""
 
 
-def slim(app: Sphinx, exception: Exception | None) -> None:
+def lighten(app: Sphinx, exception: Exception | None) -> None:
     if exception or app.builder.name != "html":
         return
     html = Path(app.outdir)
     static = html / "_static"
-    pages = sorted(page for page in html.rglob("*.html") if static not in page.parents)
-    before = {page: page.read_text(encoding="utf-8") for page in pages}
-    after = dict(before)
-    merge_styles(after, static)
-    # Pages are written last, and search.html last of all, so that an interrupted build starts here again.
-    for page in sorted(pages, key=lambda page: page.name == "search.html"):
-        if after[page] != before[page]:
-            page.write_text(after[page], encoding="utf-8")
-    getLogger(__name__).info("slim: %s pages", len(pages))
+    texts = {page: page.read_text(encoding="utf-8") for page in html.rglob("*.html") if static not in page.parents}
+    merge_styles(texts, static)
+    for page, text in texts.items():
+        page.write_text(text, encoding="utf-8")
 
 
-def setup(app: Sphinx) -> dict[str, Any]:
-    app.connect("build-finished", slim, priority=900)  # after the extensions that write their style sheets at this point
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.connect("build-finished", lighten, priority=900)  # after the extensions that write their style sheets at this point
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
