@@ -84,7 +84,7 @@ def inspect(config: Mapping[str, Any], *, name: str = "", length: int | None = N
         if expected or (does and does.encoding):
             this = expected or Knowledge(), does, side
             kinds.setdefault(next((kind for kind in kinds if alike(kind, this)), this), []).append(at)
-    guessed = not found and bool(unread_layers(part, row) or "name" not in row)
+    guessed = not found and ("name" not in row or bool(not library and unread_layers(part, row)))
     made = tuple(Kind(tuple(layers), len(layers), *both, guessed) for both, layers in kinds.items())
     refused = unprobed if "refuses it" in unprobed else ""
     lengths = reading(stated, row)  # a class's default says nothing of what this model was trained on

@@ -389,6 +389,8 @@ def _read_layers(model: Any, found: Probe) -> None:
         _forward(model, None, torch.arange(3 + TOKENS, 3 + 2 * TOKENS)[None])
     parts = {(id(call.layer), call.part) for call in calls}
     found.shared = len(parts) == 1 < len(calls)
+    if len(parts) > len({id(call.layer) for call in calls}) and max(found.numbers().values()) < model.config.num_hidden_layers:
+        raise NotProbed(f"the layers of {found.name} have no numbers that the probe can follow")
     for call, other in zip(first, calls, strict=True):
         call.layer.ran = True
         if sum(id(call.layer) == of for of, _ in parts) == 1:  # or nobody can tell them apart
