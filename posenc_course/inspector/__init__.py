@@ -10,6 +10,7 @@ file by the rules of its type, or not known. Only what's proved is called wrong.
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from posenc_course.inspector._config import (
@@ -28,7 +29,7 @@ from posenc_course.inspector._config import (
     unread_layers,
 )
 from posenc_course.inspector._findings import LEVELS, Case, Finding, Pairs, catalogue, findings, limits, pairs
-from posenc_course.inspector._layers import Kind, Knowledge, alike, done, of_table, written
+from posenc_course.inspector._layers import Kind, Knowledge, alike, done, of_table, window_seen, written
 from posenc_course.inspector._probe import NO_TEXT, Library, NotProbed, Probe, probe, read_by_library
 from posenc_course.inspector._report import FROM_TABLE, Report
 from posenc_course.models import find_model
@@ -81,6 +82,8 @@ def inspect(config: Mapping[str, Any], *, name: str = "", length: int | None = N
         if found and not found.layer(side, at):
             continue  # a layer without attention
         does = done(found, side, at, expected or Knowledge()) if found else None
+        if found and expected and not does:
+            expected = replace(expected, window=window_seen(found, side, at))
         if expected or (does and does.encoding):
             this = expected or Knowledge(), does, side
             kinds.setdefault(next((kind for kind in kinds if alike(kind, this)), this), []).append(at)

@@ -167,7 +167,7 @@ def done(found: Probe, side: str, at: int, written: Knowledge) -> Knowledge | No
     did = found.layer(side, at)
     if did is None or not did.ran:
         return None
-    rest: dict[str, Any] = {"window": _window_of(found, did, at), "sinks": did.sinks}
+    rest: dict[str, Any] = {"window": window_seen(found, side, at), "sinks": did.sinks}
     rest["score"] = None if did.score is None else round(did.score, 6)
     table = found.tables.get(side)
     if did.offsets:
@@ -209,9 +209,10 @@ def _of_rotation(did: Done, rotation: Rotation, written: Knowledge, rest: dict[s
     )
 
 
-def _window_of(found: Probe, did: Done, at: int) -> int | None:
+def window_seen(found: Probe, side: str, at: int) -> int | None:
     """How many tokens a query sees, in the size that was asked for: of it, or of half of it, on each side; None if unknown."""
-    if did.reach is None:
+    did = found.layer(side, at)
+    if did is None or did.reach is None:
         return None
     if max(did.reach) == TOKENS - 1:
         return None if found.unseen_windows else 0

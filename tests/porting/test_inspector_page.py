@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Locator, Page
 from posenc_course.inspector import Report, inspect, inspect_model, pairs
 from posenc_course.models import load_models
 from tests.figures.living import FIGURES, on_a_phone
-from tests.porting.test_inspector import BROKEN, CAUSES, LLAMA, QWEN, SPELLINGS, STORED, damaged, read_or_refused
+from tests.porting.configurations import BROKEN, CAUSES, LLAMA, QWEN, SPELLINGS, STORED, damaged, read_or_refused
 from tests.site.built import Site
 
 PLAIN = "fig-inspector"

@@ -29,7 +29,7 @@ from transformers import CONFIG_MAPPING
 from posenc_course._system import write_whole
 from posenc_course.experiment.corpus import DATA
 from posenc_course.inspector._config import names, rules, tables
-from posenc_course.inspector._layers import Knowledge, done
+from posenc_course.inspector._layers import Knowledge, done, window_seen
 from posenc_course.inspector._probe import NotProbed, Probe, _code, _mentions, probe, read_by_library
 from posenc_course.models import last_look, load_models
 
@@ -171,7 +171,8 @@ def without_nothing(row: dict[str, Any]) -> dict[str, Any]:
 
 def layers_of(found: Probe, side: str, numbers: set[int]) -> dict[int, Knowledge]:
     """What each layer of a side with attention did; it isn't known, if the probe can't tell."""
-    return {at: done(found, side, at, Knowledge("RoPE")) or Knowledge() for at in sorted(numbers) if found.layer(side, at)}
+    attending = [at for at in sorted(numbers) if found.layer(side, at)]
+    return {at: done(found, side, at, Knowledge("RoPE")) or Knowledge(window=window_seen(found, side, at)) for at in attending}
 
 
 def encoding_row(found: Probe, layers: dict[int, Knowledge], values: dict[str, Any]) -> dict[str, Any]:
