@@ -143,7 +143,9 @@ def test_race_is_what_the_models_wrote_and_is_run_once(browser: Browser, site: S
         began = tab.evaluate("performance.now()")
         seen: list[list[str]] = []
         while not seen or len(seen[-1][0]) < 128:
-            seen.append(host.evaluate("e => e.drawn.texts"))
+            texts = host.evaluate("e => e.drawn.texts")
+            assert not seen or len(texts[0]) >= len(seen[-1][0]), "it begins again before its end"
+            seen.append(texts)
             tab.wait_for_timeout(50)
         took = (tab.evaluate("performance.now()") - began) / 1000
         assert len({len(texts[0]) for texts in seen}) > 2, "it moves"
