@@ -17,11 +17,7 @@ pytestmark = [
 def test_errors_of_the_tables_are_what_the_code_gives_now() -> None:
     """To one digit, since processors differ in how they round a product; what is rounded once has no more to differ in."""
     stored = json.loads((DATA / "accuracy.json").read_text(encoding="utf-8"))["results"]["angles"]
-    positions, now = bench.some_positions(bench.LIMITS), []
-    for base in (10_000, 500_000):
-        found = bench.our_angles(positions, base) | bench.peer_angles(positions, base)
-        now += bench.angle_errors(found, positions, base, bench.LIMITS)
-    for new, old in zip(now, stored, strict=True):
+    for new, old in zip(bench.measure_accuracy()["angles"], stored, strict=True):
         factor = 1.05 if new["candidate"] == "rope_tables" else 1.5
         assert old | {"error": None} == new | {"error": None}
         assert old["error"] / factor <= new["error"] <= old["error"] * factor, new

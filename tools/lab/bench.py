@@ -29,13 +29,12 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.benchmark import Timer
 
-from posenc_course import alibi, attention, relative, rope, sinusoidal
+from posenc_course import alibi, relative, rope, sinusoidal
 from posenc_course._system import processor, write_whole
 from posenc_course.experiment.corpus import DATA
 
 PACKAGES = ["torch", "numpy", "transformers", "x-transformers", "rotary-embedding-torch", "mpmath"]
 TURNS = 5
-READABLE, READABLE_UP_TO = "attention, alibi_bias", 4096  # tokens; beyond this, its scores take tens of GiB
 
 Call: TypeAlias = Callable[[], object]
 Record: TypeAlias = dict[str, Any]
@@ -98,48 +97,18 @@ def with_rope(shape: list[int], dtype: str, backward: bool) -> dict[str, Call]:
 
 
 def with_table(length: int, d_model: int) -> dict[str, Call]:
-    """The sinusoidal table in float32, compared with a clone of it.
-
-    NumPy's copy alone wouldn't be a fair reference: it asks for huge memory pages, which torch does only with
-    THP_MEM_ALLOC_ENABLE=1, and if the system provides them, copying the same bytes takes a quarter of the time.
-    """
-    from transformers.models.marian.modeling_marian import MarianSinusoidalPositionalEmbedding
-
-    positions = torch.arange(length)
-    calls: dict[str, Call] = {
-        "clone": tutorial_table(length, d_model).clone,
-        "numpy copy": tutorial_table(length, d_model).numpy().copy,
-        "sinusoidal_table": partial(sinusoidal.sinusoidal_table, positions, d_model, dtype=torch.float32),
+    """The sinusoidal table in float32, compared with a clone of it."""
+    return {
+        "clone": torch.zeros(length, d_model).clone,
+        "sinusoidal_table": partial(sinusoidal.sinusoidal_table, torch.arange(length), d_model, dtype=torch.float32),
         "angle_addition_table": partial(sinusoidal.angle_addition_table, length, d_model),
-        "tutorials, float32": partial(tutorial_table, length, d_model),
     }
-    if length * d_model < 2**24:  # it lists all entries in a Python loop: minutes and gigabytes for larger tables
-        calls["transformers Marian"] = MarianSinusoidalPositionalEmbedding(length, d_model).create_weight
-    return calls
-
-
-def tutorial_table(length: int, d_model: int) -> Tensor:
-    """The table as most tutorials make it: in float32 throughout, with sines and cosines written into a table of zeros."""
-    table = torch.zeros(length, d_model)
-    angles = torch.arange(length).float()[:, None] / 10_000 ** (torch.arange(0, d_model, 2).float() / d_model)
-    table[:, 0::2], table[:, 1::2] = angles.sin(), angles.cos()
-    return table
 
 
 def with_alibi(length: int, heads: int) -> dict[str, Call]:
     """Causal attention with ALiBi, compared with the same without a bias. The dense bias is made once, for all layers."""
-    return {**alibi_ways(vectors(length, heads))}
-
-
-def vectors(length: int, heads: int) -> Tensor:
-    """Query, key and value (1, heads, L, 64), the same in every call."""
-    return torch.randn(3, 1, heads, length, 64, generator=torch.Generator().manual_seed(0))
-
-
-def alibi_ways(given: Tensor) -> dict[str, Callable[[], Tensor]]:
-    (q, k, v), kept = given, list[Tensor]()
-    heads, length = q.shape[1:3]
-    slopes, positions = alibi.alibi_slopes(heads), torch.arange(length)
+    q, k, v = torch.randn(3, 1, heads, length, 64)
+    slopes, positions, kept = alibi.alibi_slopes(heads), torch.arange(length), list[Tensor]()
 
     def dense() -> Tensor:
         if not kept:
@@ -147,46 +116,36 @@ def alibi_ways(given: Tensor) -> dict[str, Callable[[], Tensor]]:
             kept.append((-slopes.float()[:, None, None] * distance.masked_fill_(distance < 0, math.inf))[None])
         return F.scaled_dot_product_attention(q, k, v, attn_mask=kept[0])
 
-    def readable() -> Tensor:
-        bias, mask = alibi.alibi_bias(positions, positions, slopes), attention.causal_mask(positions, positions)
-        return attention.attention(q, k, v, bias=bias, mask=mask)
-
-    calls: dict[str, Callable[[], Tensor]] = {
+    return {
         "no bias": partial(F.scaled_dot_product_attention, q, k, v, is_causal=True),
         "alibi_attention": partial(alibi.alibi_attention, q, k, v, slopes),
         "dense bias": dense,
     }
-    return calls | ({READABLE: readable} if length <= READABLE_UP_TO else {})
 
 
 def with_t5_buckets(length: int) -> dict[str, Call]:
     """The buckets of all offsets in a sequence, compared with a clone of L×L buckets."""
-    from transformers.models.t5.modeling_t5 import T5Attention
-
     m = torch.arange(length)
     return {
         "clone": torch.zeros(length, length, dtype=torch.int64).clone,
         "t5_buckets, 2L-1 offsets": lambda: relative.t5_buckets(torch.arange(1 - length, length), causal=True),
         "t5_buckets, L×L offsets": lambda: relative.t5_buckets(relative.offsets(m, m), causal=True),
-        "transformers T5, L×L offsets": lambda: T5Attention._relative_position_bucket(m - m[:, None], bidirectional=False),
     }
 
 
 # ── timing, and memory ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-ALIBI_LENGTHS = (1024, 2048, 4096, 8192)
-
-
-def cases() -> list[tuple[Callable[..., dict[str, Call]], Record]]:
-    """Each function above with each of its sizes."""
-    ropes = itertools.product(["float32", "bfloat16"], [False, True])
-    return [
-        *((with_rope, {"shape": [1, 32, 4096, 128], "dtype": dtype, "backward": backward}) for dtype, backward in ropes),
-        *((with_table, {"length": length, "d_model": d_model}) for length, d_model in [(4096, 512), (65536, 1024)]),
-        *((with_alibi, {"length": length, "heads": 8}) for length in ALIBI_LENGTHS),
-        (with_t5_buckets, {"length": 2048}),
-    ]
+BIG = {"shape": [1, 32, 4096, 128]}
+# Each function above with each of its sizes.
+CASES: list[tuple[Callable[..., dict[str, Call]], Record]] = [
+    (with_rope, BIG | {"dtype": "float32", "backward": False}),
+    (with_rope, BIG | {"dtype": "float32", "backward": True}),
+    (with_rope, BIG | {"dtype": "bfloat16", "backward": False}),
+    (with_table, {"length": 65536, "d_model": 1024}),
+    *((with_alibi, {"length": length, "heads": 8}) for length in (1024, 2048, 4096, 8192)),
+    (with_t5_buckets, {"length": 2048}),
+]
 
 
 def race(candidates: dict[str, Call], threads: int) -> dict[str, float]:
@@ -201,7 +160,7 @@ def time_all(threads: int) -> dict[str, list[Record]]:
     torch.set_num_threads(threads)
     torch.manual_seed(0)
     results: dict[str, list[Record]] = {}
-    for build, sizes in cases():
+    for build, sizes in CASES:
         group = build.__name__.removeprefix("with_")
         times = race(build(**sizes), threads)
         reference = next(iter(times.values()))
@@ -221,26 +180,19 @@ def peak_growth(candidate: str, length: int, heads: int) -> float:
     return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / mib
 
 
-def measure_memory() -> list[Record]:
-    """The memory peaks of attention with ALiBi, each measured in its own process."""
-    return [
-        {"length": length, "heads": 8, "candidate": name, "mebibytes": apart(peak_growth, name, length, 8)}
-        for length in ALIBI_LENGTHS
-        for name in [*alibi_ways(vectors(64, 1))][: 3 if length > READABLE_UP_TO else 4]
-    ]
-
-
 def measure_speed() -> dict[str, list[Record]]:
-    timed = [apart(time_all, threads) for threads in (1, 2)]
+    """All times, and the memory peaks of attention with ALiBi, each measured in its own process."""
+    timed, size = [apart(time_all, threads) for threads in (1, 2)], {"length": 8192, "heads": 8}
+    peaks = {name: apart(peak_growth, name, *size.values()) for name in with_alibi(64, 1)}
     return {group: [record for each in timed for record in each[group]] for group in timed[0]} | {
-        "alibi_memory": measure_memory()
+        "alibi_memory": [size | {"candidate": name, "mebibytes": peak} for name, peak in peaks.items()]
     }
 
 
 # ── accuracy ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 LIMITS = [256, 2048, 4096, 32768, 131072, 1_000_000]
-D_HEAD = 128
+D_HEAD, BASE = 128, 10_000
 Angles: TypeAlias = tuple[Tensor, Tensor]  # cosines and sines, (positions, D_HEAD/2)
 
 
@@ -251,66 +203,52 @@ def some_positions(limits: list[int]) -> Tensor:
     return torch.tensor(sorted(drawn))
 
 
-def exact_angles(positions: Tensor, base: int) -> Angles:
+def exact_angles(positions: Tensor) -> Angles:
     """Cosines and sines computed with 50 digits and rounded once to float64."""
     import mpmath  # type: ignore[import-untyped]
 
     with mpmath.workdps(50):
-        omega = [mpmath.mpf(base) ** (-mpmath.mpf(2 * i) / D_HEAD) for i in range(D_HEAD // 2)]
+        omega = [mpmath.mpf(BASE) ** (-mpmath.mpf(2 * i) / D_HEAD) for i in range(D_HEAD // 2)]
         pairs = [mpmath.cos_sin(m * each) for m, each in itertools.product(positions.tolist(), omega)]
     cos, sin = torch.tensor([[float(part) for part in pair] for pair in pairs], dtype=torch.float64).T
     return cos.view(-1, D_HEAD // 2), sin.view(-1, D_HEAD // 2)
 
 
-def our_angles(positions: Tensor, base: int) -> dict[str, Angles]:
-    """The package's tables in float32."""
-    fast = sinusoidal.angle_addition_table(int(positions.max()) + 1, D_HEAD, base)[positions]
-    return {
-        "rope_tables": rope.rope_tables(positions, sinusoidal.frequencies(D_HEAD, base)),
-        "angle_addition_table": (fast[:, 1::2], fast[:, 0::2]),
-    }
-
-
-def peer_angles(positions: Tensor, base: int) -> dict[str, Angles]:
-    """The peers' tables, as the peers use them."""
+def all_angles(positions: Tensor) -> dict[str, Angles]:
+    """The package's tables in float32, and the peers', as the peers use them."""
     import rotary_embedding_torch
     from transformers import LlamaConfig
     from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
     from x_transformers.x_transformers import RotaryEmbedding
 
-    config = LlamaConfig(head_dim=D_HEAD, rope_parameters={"rope_type": "default", "rope_theta": float(base)})
-    freqs, _ = RotaryEmbedding(D_HEAD, base=base)(positions)
-    found = {"x-transformers": (freqs[0, :, ::2].cos(), freqs[0, :, ::2].sin())}
+    fast = sinusoidal.angle_addition_table(int(positions.max()) + 1, D_HEAD, BASE)[positions]
+    config = LlamaConfig(head_dim=D_HEAD, rope_parameters={"rope_type": "default", "rope_theta": float(BASE)})
+    freqs, _ = RotaryEmbedding(D_HEAD, base=BASE)(positions)
+    found = {
+        "rope_tables": rope.rope_tables(positions, sinusoidal.frequencies(D_HEAD, BASE)),
+        "angle_addition_table": (fast[:, 1::2], fast[:, 0::2]),
+        "x-transformers": (freqs[0, :, ::2].cos(), freqs[0, :, ::2].sin()),
+    }
     for name, dtype in (("", torch.float32), (", bfloat16", torch.bfloat16)):
         cos, sin = LlamaRotaryEmbedding(config).to(dtype)(torch.zeros(1, dtype=dtype), positions[None])
         found[f"transformers Llama{name}"] = cos[0, :, : D_HEAD // 2], sin[0, :, : D_HEAD // 2]
-        peer = rotary_embedding_torch.RotaryEmbedding(D_HEAD, theta=base)
+        peer = rotary_embedding_torch.RotaryEmbedding(D_HEAD, theta=BASE)
         one = torch.tensor([1, 0], dtype=dtype).repeat(1, 1, 1, D_HEAD // 2)  # rotated, (1, 0) is (cos, sin)
         rotated = torch.cat([peer.rotate_queries_or_keys(one, offset=m) for m in positions.tolist()]).flatten(end_dim=2)
         found[f"rotary-embedding-torch{name}"] = rotated[:, 0::2], rotated[:, 1::2]
     return found
 
 
-def angle_errors(found: dict[str, Angles], positions: Tensor, base: int, limits: list[int]) -> list[Record]:
+def measure_accuracy() -> dict[str, list[Record]]:
     """The largest error of any cosine or sine at positions up to each limit."""
-    truth = torch.stack(exact_angles(positions, base))
-    records = []
-    for name, angles in found.items():
+    positions, records = some_positions(LIMITS), list[Record]()
+    truth = torch.stack(exact_angles(positions))
+    for name, angles in all_angles(positions).items():
         error = (torch.stack(angles).double() - truth).abs().amax(dim=(0, 2))
         records += [
-            {"base": base, "candidate": name, "positions_to": limit, "error": error[positions <= limit].max().item()}
-            for limit in limits
+            {"base": BASE, "candidate": name, "positions_to": limit, "error": error[positions <= limit].max().item()}
+            for limit in LIMITS
         ]
-    return records
-
-
-def measure_accuracy() -> dict[str, list[Record]]:
-    """All measurements that don't need a clock."""
-    torch.set_num_threads(1)
-    positions, records = some_positions(LIMITS), list[Record]()
-    for base in (10_000, 500_000):
-        found = our_angles(positions, base) | peer_angles(positions, base)
-        records += angle_errors(found, positions, base, LIMITS)
     return {"angles": records}
 
 
