@@ -322,7 +322,7 @@ function yarnFactor(factor, parameters) {
 
 /** The parts of a file that describe other layers than those that read text. */
 function partners(whole, raw, known) {
-  const marks = ["model_type", ...known.names.layers, ...known.names.hidden];
+  const marks = [...known.names.layers, ...known.names.hidden];
   return Object.keys(whole).filter((key) => isMap(whole[key]) && marks.some((mark) => mark in whole[key]) && textPart(whole[key], known) !== raw);
 }
 
@@ -559,7 +559,7 @@ export function reduced(all, known) {
   const architectures = (Array.isArray(raw.architectures) ? raw.architectures : []).filter((name) => own(known.families, name));
   return {
     ...(raw.model_type ?? all.model_type ? { model_type: raw.model_type ?? all.model_type } : {}), ...keep(raw, ""),
-    ...Object.fromEntries(partners(all, raw, known).map((key) => [key, { model_type: "" }])),
+    ...Object.fromEntries(partners(all, raw, known).map((key) => [key, { hidden_size: 1 }])),
     ...(hasOwnCode(raw, all) ? { auto_map: { "": "" } } : {}), ...(architectures.length ? { architectures } : {}),
   };
 }
@@ -606,7 +606,7 @@ function verdict({ trained, limit, kinds, limits: at }) {
  *  @param {Report} report */
 export function rest({ layers, kinds }) {
   const number = layers - kinds.reduce((sum, { count }) => sum + count, 0);
-  return number > 0 && !kinds.some(({ guessed, side }) => guessed || side) ? `${number} of ${layers} layers: no attention` : "";
+  return number > 0 && !kinds.some(({ guessed, side }) => guessed || side) ? `${number} of ${layers} layers: no softmax attention` : "";
 }
 
 /** Kinds of layers in words: a heading, and lines below it.

@@ -84,7 +84,7 @@ def inspect(config: Mapping[str, Any], *, name: str = "", length: int | None = N
         does = done(found, side, at, expected or Knowledge()) if found else None
         if found and expected and not does:
             expected = replace(expected, window=window_seen(found, side, at))
-        if expected or (does and does.encoding):
+        if expected or (does and does.encoding not in (None, "none")):
             this = expected or Knowledge(), does, side
             kinds.setdefault(next((kind for kind in kinds if alike(kind, this)), this), []).append(at)
     guessed = not found and ("name" not in row or bool(not library and unread_layers(part, row)))

@@ -131,7 +131,7 @@ def _not_known(case: Case) -> Iterator[Finding]:
 
 def _beside(case: Case) -> Iterator[Finding]:
     """What there is beside the layers that are described."""
-    kinds = {"model_type", *names("layers"), *names("hidden")}
+    kinds = {*names("layers"), *names("hidden")}
     others = [key for key, value in case.whole.items() if isinstance(value, Mapping) and kinds & value.keys()]
     others = [key for key in others if text_part(case.whole[key]) is not case.given]
     if others:

@@ -82,7 +82,7 @@ class Report:
         """What there is to say of layers without attention; empty if there are none."""
         number = self.layers - sum(kind.count for kind in self.kinds)
         some = number > 0 and not any(kind.guessed or kind.side for kind in self.kinds)
-        return f"{number} of {self.layers} layers: no attention" if some else ""
+        return f"{number} of {self.layers} layers: no softmax attention" if some else ""
 
     def status(self) -> int:
         """The exit status: 1 if something is wrong, 3 if something that matters isn't known, and otherwise 0."""

@@ -320,7 +320,7 @@ CAUSES: dict[str, tuple[dict[str, Any], tuple[int, int], list[str]]] = {
     "layers without attention": (
         TWO | {"model_type": "jamba", "num_hidden_layers": 8, "num_experts": 2, "mamba_dt_rank": 4},
         (0, 0),
-        ["1 of 8 layers (4): no encoding", "7 of 8 layers: no attention"],
+        ["1 of 8 layers (4): no encoding", "7 of 8 layers: no softmax attention"],
     ),
     "nothing rotates, as the file says": (
         TWO | {"model_type": "granitemoehybrid", "layer_types": ["attention"] * 2, "position_embedding_type": "nope"}
@@ -329,7 +329,7 @@ CAUSES: dict[str, tuple[dict[str, Any], tuple[int, int], list[str]]] = {
         ["run: all layers: no encoding", "not: [no-rope]"],
     ),
     "a part for pictures": (
-        {"text_config": TINY | {"rope_theta": 1e4}, "vision_config": {"model_type": "eyes"}},
+        {"text_config": TINY | {"rope_theta": 1e4}, "vision_config": {"hidden_size": 64}},
         (0, 0),
         ["only what reads text is described here, and vision_config may have positions of their own"],
     ),
