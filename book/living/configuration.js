@@ -138,10 +138,12 @@ function unreadKeys(config, row, known, path = "") {
 
 /** The keys that look as if they told layers apart, and that aren't read. */
 function unreadLayers(config, row, known) {
-  const inner = Object.entries(config).flatMap(([key, part]) => (isMap(part) ? Object.entries(part).map(([name, value]) => [`${key}.${name}`, value]) : []));
   const like = new RegExp(known.like_layers);
-  return [...new Map([...Object.entries(config), ...inner])].filter(([, value]) => value !== false && value !== null && (typeof value !== "object" || given(value)))
-    .map(([key]) => key).filter((key) => like.test(key) && !own(known.rules, key) && !own(row.keys ?? {}, key));
+  const inner = Object.entries(config).filter(([, part]) => isMap(part))
+    .flatMap(([key, part]) => Object.entries(part).map(([name, value]) => [`${key}.${name}`, value]));
+  const all = Object.fromEntries([...Object.entries(config), ...inner]);
+  const says = (value) => ![false, null, 0].includes(value) && (typeof value !== "object" || given(value));
+  return Object.keys(all).filter((key) => like.test(key) && says(all[key]) && !own(known.rules, key) && !own(row.keys ?? {}, key));
 }
 
 function layersOf(config, known) {
@@ -350,7 +352,10 @@ function* findings(whole, raw, part, row, kinds, length, known) {
   for (const kind of kinds) {
     const { encoding, base, frequencies: omega, window, more } = kind.known;
     if (encoding === null) yield ["unknown", "not-known", `the encoding of ${named(kind, total)} isn't known`];
-    else if (encoding === "RoPE" && base === null && !omega.length) yield ["unknown", "base-missing", "no base is written under a name that is known here"];
+    else if (encoding === "RoPE" && base === null && !omega.length) {
+      const perhaps = unread.filter((name) => /base|theta/.test(name));
+      yield ["unknown", "base-missing", `the base isn't known${perhaps.length ? ", and perhaps it's under " + perhaps.join(" or ") : ""}`];
+    }
     if (encoding !== null && window === null) yield ["unknown", "not-known", `how far queries see in ${named(kind, total)} isn't known`];
     if (more) yield ["unknown", "not-known", `something else tells the order of tokens in ${named(kind, total)}, too, and isn't known`];
     if (omega.length && !length) yield ["unknown", "not-known", UNTRAINED];

@@ -1,6 +1,7 @@
 """What is wrong, what isn't known, and what happens as texts grow."""
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -119,7 +120,9 @@ def _not_known(case: Case) -> Iterator[Finding]:
         if each.known.encoding is None:
             yield _found("unknown", "not-known", f"the encoding of {which(each, total)} isn't known")
         elif each.known.encoding == "RoPE" and each.known.base is None and not each.known.frequencies:
-            yield _found("unknown", "base-missing", "no base is written under a name that is known here")
+            perhaps = " or ".join(key for key in unread if re.search("base|theta", key))
+            also = f", and perhaps it's under {perhaps}" if perhaps else ""
+            yield _found("unknown", "base-missing", f"the base isn't known{also}")
         if each.known.encoding and each.known.window is None:
             yield _found("unknown", "not-known", f"how far queries see in {which(each, total)} isn't known")
         if each.known.more:
