@@ -212,7 +212,8 @@ function windowOf(config, row, at, type, known) {
   const [key, times, more] = row.window ?? [null, 1, 0];
   let size = key ? config[key] ?? null : first([config], known.names.windows);
   if (Array.isArray(size) && at < size.length) size = size[at];
-  if (given(size)) return !Number.isInteger(size) || given(config.use_bidirectional_attention) ? null : times * size + more;
+  const anywhere = type === null && !isNamed(row); // which layers have it, only the class knows
+  if (given(size)) return !Number.isInteger(size) || anywhere || given(config.use_bidirectional_attention) ? null : times * size + more;
   return row.blind || !isNamed(row) ? null : 0;
 }
 
@@ -436,7 +437,7 @@ function* ofScaling(each, part, row, coded, factors, known) {
 const quoted = (name) => (name.includes("'") && !name.includes('"') ? `"${name}"` : `'${name.replaceAll("'", "\\'")}'`);
 
 function named(kind, number) {
-  if (kind.guessed) return "its layers with attention (if alike)";
+  if (kind.guessed && kind.count === number) return "its layers with attention (if alike)";
   if (kind.side) return `the ${kind.side}'s ${kind.count} layers`;
   if (kind.count === number) return "all layers";
   const some = kind.layers.length ? [...kind.layers.slice(0, 3), ...kind.count > 3 ? ["…"] : []].join(", ") : "";

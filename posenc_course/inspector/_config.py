@@ -358,7 +358,8 @@ def window_of(config: Mapping[str, Any], row: Mapping[str, Any], at: int, kind: 
     key, times, more = row.get("window", (None, 1, 0))
     size = config.get(key) if key else first([config], *names("windows"))
     size = size[at] if isinstance(size, list) and at < len(size) else size
-    if size and (type(size) is not int or config.get("use_bidirectional_attention")):
+    anywhere = kind is None and "name" not in row  # which layers have it, only the class knows
+    if size and (type(size) is not int or anywhere or config.get("use_bidirectional_attention")):
         return None
     return times * size + more if size else None if row.get("blind") or "name" not in row else 0
 

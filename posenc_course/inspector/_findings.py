@@ -247,7 +247,7 @@ def _of_lengths(factor: float | None, original: int | None, most: int | None) ->
 
 
 def which(kind: Kind, number: int) -> str:
-    if kind.guessed:
+    if kind.guessed and kind.count == number:
         return "its layers with attention (if alike)"
     if kind.side:
         return f"the {kind.side}'s {kind.count} layers"
