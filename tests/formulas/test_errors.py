@@ -275,12 +275,3 @@ def test_failing_decoder_leaves_all_caches() -> None:
     failing.remove()
     assert all(new is old[name] for cache, old in zip(caches, before, strict=True) for name, new in vars(cache).items())
     assert torch.allclose(model(tokens[:, 3:], caches=caches), model(tokens)[:, 3:], atol=1e-5)
-
-
-def test_refused_attention_leaves_its_cache() -> None:
-    """Its scheme refuses fractions of positions, after the cache has the keys."""
-    layer, cache = MultiHeadAttention(8, 2, relative.T5Positions(2, causal=True), causal=True), Cache()
-    for positions, padding in ((torch.tensor([0.5]), None), (torch.tensor([0]), torch.zeros(1, 7, dtype=torch.bool))):
-        with pytest.raises(ValueError, match=r"positions|padding"):
-            layer(x(1, 1, 8), positions, cache, padding=padding)
-        assert vars(cache) == vars(Cache())

@@ -103,22 +103,6 @@ def test_position_after_the_last_row_is_refused() -> None:
         learned_encoding(normal32(ROWS, D_MODEL), torch.tensor([ROWS]))
 
 
-@pytest.mark.parametrize("positions", [ONE_SEQUENCE, EACH_ITS_OWN], ids=["one", "each"])
-def test_gradient_reaches_only_the_rows_used(positions: Tensor) -> None:
-    """A row receives the sum of what comes back from every token at its position; a row that no token has, 0."""
-    scheme, x = LearnedPositions(ROWS, D_MODEL), normal32(BATCH, LENGTH, D_MODEL)
-    from_above = normal32(BATCH, LENGTH, D_MODEL)
-    (scheme.embed(x, positions) * from_above).sum().backward()
-    expected = torch.zeros(ROWS, D_MODEL)
-    for where, gradient in zip(positions.expand(BATCH, -1).flatten(), from_above.flatten(end_dim=-2), strict=True):
-        expected[where] += gradient
-    assert scheme.table.grad is not None
-    torch.testing.assert_close(scheme.table.grad, expected)
-    unused = [row for row in range(ROWS) if row not in positions.flatten().tolist()]
-    assert unused
-    assert (scheme.table.grad[unused] == 0).all()
-
-
 @pytest.mark.parametrize("std", [None, 0.02, 1.5])
 def test_table_starts_normal_with_the_given_spread(std: float | None) -> None:
     """N(0, std²), 0.02 by default; 200,000 samples show mean and standard deviation within five standard errors."""
