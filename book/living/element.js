@@ -156,7 +156,7 @@ function withFile(label, control, change) {
  * @property {(state: State, own: Own) => any} [get] what it shows @property {(value: any, state: State, own: Own) => Partial<State>} [put]
  * @property {(text: string) => any} [read] the value that an address gives
  * @property {(state: State, own: Own) => unknown} [when] whether it is there
- * @property {boolean} [more] folded @property {boolean} [compact] folded, and close to others @property {boolean} [placed] in the picture
+ * @property {boolean} [more] folded @property {boolean} [placed] in the picture
  */
 /**
  * One object for all frames, where the figure keeps what it has computed.
@@ -227,20 +227,18 @@ export async function start(host, figure) {
     + '<div class="stage"><svg aria-hidden="true"></svg></div><div class="controls"></div><div class="buttons"></div><p role="status"></p>';
   const [head, finding, stageBox, panel, buttons, spoken] = /** @type {HTMLCollectionOf<HTMLElement>} */ (host.children);
   const svg = stageBox.querySelector("svg");
-  const folded = (control) => !shown && (control.more || control.compact); // where few are shown, all are in sight
-  const some = (test) => Object.entries(controls).some(([name, control]) => test(control) && shows(name));
-  const compact = create("div", { className: "compact" });
+  const folded = (control) => !shown && control.more; // where few are shown, all are in sight
+  const folds = Object.values(controls).some(folded);
   const report = create("div", { className: "report" });
   const says = create("p", { className: "says" });
   const more = create("div", { className: "controls" });
   const orders = host.getAttribute("more") ?? "";
-  const fold = create("details", { className: "more" }, create("summary", { textContent: orders || some(folded) ? "More to try" : "In numbers" }),
+  const fold = create("details", { className: "more" }, create("summary", { textContent: orders || folds ? "More to try" : "In numbers" }),
     create("p", { textContent: orders }), more, says);
   if (figure.reports) {
     finding.setAttribute("aria-live", "polite");
     buttons.after(says, report);
   } else buttons.after(fold);
-  if (some((control) => control.compact)) more.append(compact);
 
   /** @type {Record<string, Part>} */
   const parts = {};
@@ -253,7 +251,7 @@ export async function start(host, figure) {
       move(control.press ? control.press(state, own) ?? {} : control.put ? control.put(value, state, own) : { [which]: value });
     }, id, own);
     const button = control.press || control.plays;
-    const box = control.placed ? stageBox : control.compact ? compact : folded(control) ? more : button ? buttons : panel;
+    const box = control.placed ? stageBox : folded(control) ? more : button ? buttons : panel;
     parts[name].element.classList.toggle("placed", Boolean(control.placed));
     box.append(parts[name].element);
   }
@@ -394,7 +392,7 @@ export async function start(host, figure) {
     }
     // As many columns as leave no control alone in its row.
     for (const box of [panel, more]) {
-      const cells = box.querySelectorAll(":scope > :not([hidden], .wide, .compact)").length;
+      const cells = box.querySelectorAll(":scope > :not([hidden], .wide)").length;
       box.style.setProperty("--columns", String(cells % 3 && cells < 5 ? Math.min(cells, 2) : 3));
     }
     svg.setAttribute("viewBox", `0 0 ${width} ${stage.height}`);
@@ -411,7 +409,7 @@ export async function start(host, figure) {
     const above = own.finding ?? first;
     if (finding.textContent !== above) finding.textContent = above; // else it would be spoken again
     says.textContent = own.finding ? host.said : rest;
-    fold.hidden = !(orders || rest || some(folded));
+    fold.hidden = !(orders || rest || folds);
     if (figure.reports && own.reported !== own.report) report.innerHTML = own.reported = own.report; // else a focus in it would be lost
     host.classList.toggle("sticks", stage.height < STICKS * innerHeight);
     host.style.setProperty("--stage", `${stage.height}px`);

@@ -81,7 +81,7 @@ export const figure = {
   label: "Loss of the schemes beyond the training length, minus ALiBi's, by position",
   needs: ["{for}"],
   controls: {
-    ...Object.fromEntries(NAMES.map((name) => [name, { label: SCHEMES[name][0], value: true, compact: true }])),
+    ...Object.fromEntries(NAMES.map((name) => [name, { label: SCHEMES[name][0], value: true, more: true }])),
     length: { label: "Length", min: TRAINED, max: 512, step: SPAN, value: 512, show: (value) => `${value} bytes` },
     text: { label: "Text", options: { lab: "32 recorded texts", own: "your own text" }, value: "lab", more: true },
     clear: { label: "Only ALiBi", more: true, press: () => Object.fromEntries(NAMES.map((name) => [name, false])) },
