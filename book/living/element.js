@@ -204,7 +204,6 @@ export async function start(host, figure) {
   const answered = { ...defaults };
   if (asked) set("before");
   const shown = host.getAttribute("shows")?.split(" ");
-  const shows = (name) => !shown || shown.includes(name);
   /** @type {any} */
   const state = { ...defaults };
   /** @type {Own} */
@@ -245,11 +244,12 @@ export async function start(host, figure) {
   /** @type {{ plays: string, button: HTMLElement, frame: number } | null} */
   let playing = null;
   for (const [name, control] of Object.entries(controls)) {
-    if (!control.label || !shows(name)) continue; // part of the state, moved by other controls, or by none
+    if (!control.label) continue; // part of the state, moved by other controls, or by none
     parts[name] = made(name, control, (which, value) => {
       if (control.plays) return play(control, parts[name].element);
       move(control.press ? control.press(state, own) ?? {} : control.put ? control.put(value, state, own) : { [which]: value });
     }, id, own);
+    if (shown && !shown.includes(name)) continue; // only an address moves it
     const button = control.press || control.plays;
     const box = control.placed ? stageBox : folded(control) ? more : button ? buttons : panel;
     parts[name].element.classList.toggle("placed", Boolean(control.placed));

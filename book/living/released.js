@@ -66,7 +66,7 @@ export const figure = {
   controls: {
     read: { label: "Read up to token", min: TRAINED, max: LAST, step: WIDTH, value: LAST },
     pair: { label: "Pair at half its speed", min: 0, max: PAIRS - 1, value: 0, put: (pair) => ({ pair, what: "pair", read: LAST }) },
-    what: { value: NONE },
+    what: { value: NONE, read: (text) => ([NONE, "pair", "together", "recipe"].includes(text) ? text : undefined) },
     tried: { value: "", read: (text) => (/^[\d.]*$/.test(text) ? text : undefined) },
     play: { label: "One pair after another", plays: "pair", perSecond: 4 },
     none: { label: "As released", press: () => ({ what: NONE }), pressed: ({ what }) => what === NONE },
