@@ -40,13 +40,8 @@ class Noise:
     def __init__(self, seed: int) -> None:
         uniform = torch.rand(2**18, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) * 2 - 1
         rarely = torch.where(uniform.abs() > 0.98, uniform.sign(), 0.0)  # sums in 16 bits are rounded once, at the end
-        self._pools = {
-            torch.float64: uniform * UNITS,
-            torch.float32: uniform * UNITS,
-            torch.bfloat16: rarely,
-            torch.float16: rarely,
-        }
-        self._pools = {kind: (1 + noise * torch.finfo(kind).eps).to(kind) for kind, noise in self._pools.items()}
+        noises = {torch.float64: uniform * UNITS, torch.float32: uniform * UNITS, torch.bfloat16: rarely, torch.float16: rarely}
+        self._pools = {kind: (1 + noise * torch.finfo(kind).eps).to(kind) for kind, noise in noises.items()}
         self._at = 0
 
     def result(self, x: Tensor) -> Tensor:

@@ -74,26 +74,11 @@ def build(start: str, width: int, seed: int) -> Encoder:
     return model
 
 
-class Learned(Exception):
-    """Raised when the mean of the last ten losses is below 1."""
-
-
 def word_size(run: Record) -> Record:
-    """The step at which the model has learned the task, or None."""
-    model, losses = build(run["start"], run["width"], run["seed"]), list[float]()
-
-    def stop(step: int, loss: float) -> None:
-        losses.append(loss)
-        if len(losses) >= 10 and sum(losses[-10:]) < 10:
-            raise Learned
-
-    try:
-        sample = say_the_word_before([20], 32)
-        train(model, sample, steps=400, learning_rate=run["rate"], seed=run["seed"], progress=stop)
-        learned = None
-    except Learned:
-        learned = len(losses)
-    return {"learned": learned}
+    """The step at which the mean of the last ten losses is below 1, or None."""
+    model, sample = build(run["start"], run["width"], run["seed"]), say_the_word_before([20], 32)
+    losses = train(model, sample, steps=400, learning_rate=run["rate"], seed=run["seed"]).losses
+    return {"learned": next((step for step in range(10, 401) if sum(losses[step - 10 : step]) < 10), None)}
 
 
 LENGTHS = [{"trained_at": lengths, "steps": 1800, "seed": seed} for lengths in ([20], [10, 20, 40]) for seed in range(6)]
