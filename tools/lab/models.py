@@ -35,40 +35,37 @@ from posenc_course.models import last_look, load_models
 
 ATTENTION = re.compile(r"^class \w*Attention\w*\(", re.MULTILINE)
 CLASS = re.compile(r"^class (\w+Config)\(", re.MULTILINE)
+# Its code is read as text, because importing 500 models takes minutes.
+LIBRARY = Path(str(transformers.__file__)).parent
 
 
-def library() -> Path:
-    """The folder of the installed transformers; its code is read as text, because importing 500 models takes minutes."""
-    return Path(str(transformers.__file__)).parent
-
-
-def rope_types(library: Path) -> set[str]:
+def rope_types() -> set[str]:
     """The types with a function for their frequencies, and those that a configuration may name."""
-    code = (library / "modeling_rope_utils.py").read_text(encoding="utf-8")
+    code = (LIBRARY / "modeling_rope_utils.py").read_text(encoding="utf-8")
     (functions,) = re.findall(r"^ROPE_INIT_FUNCTIONS\b[^=]*= \{(.*?)^\}", code, re.MULTILINE | re.DOTALL)
     return {*re.findall(r'"(\w+)":', functions), *re.findall(r"def _validate_(\w+)_rope_parameters", code)}
 
 
-def folders(library: Path) -> set[str]:
+def folders() -> set[str]:
     """The model folders whose code defines an attention layer."""
-    files = library.glob("models/*/modeling_*.py")
+    files = LIBRARY.glob("models/*/modeling_*.py")
     return {file.parent.name for file in files if ATTENTION.search(file.read_text(encoding="utf-8"))}
 
 
-def in_table(library: Path) -> set[str]:
+def in_table() -> set[str]:
     """The folders whose configuration classes the table has."""
-    code = {file.parent.name: file.read_text(encoding="utf-8") for file in library.glob("models/*/configuration_*.py")}
+    code = {file.parent.name: file.read_text(encoding="utf-8") for file in LIBRARY.glob("models/*/configuration_*.py")}
     defined = {name: folder for folder, text in code.items() for name in CLASS.findall(text)}
     return {defined[model.config] for model in load_models() if model.config in defined}
 
 
-def news(library: Path) -> list[str]:
+def news() -> list[str]:
     """One line for each type that the last look didn't see, and for each folder that is neither in the table nor left out."""
     look = last_look()
-    known = in_table(library).union(*look.left_out.values())
+    known = in_table().union(*look.left_out.values())
     return [
-        *(f"new type of RoPE: {name}" for name in sorted(rope_types(library) - {*look.rope_types})),
-        *(f"new model with attention: {name}" for name in sorted(folders(library) - known)),
+        *(f"new type of RoPE: {name}" for name in sorted(rope_types() - {*look.rope_types})),
+        *(f"new model with attention: {name}" for name in sorted(folders() - known)),
     ]
 
 
@@ -232,6 +229,6 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["--classes"]:
         store_classes()
     else:
-        new = news(library())
+        new = news()
         print("\n".join(new or ["nothing new"]))
         sys.exit(bool(new))
