@@ -63,7 +63,9 @@ def scripts(root: Path) -> dict[str, str]:
     values = made["scripts"]()
     for path in sorted(book.rglob("*.ipynb")):
         values |= given(path)
-    return modules | {f"data/{name}": data_script(f"data/{name}", value) for name, value in values.items()}
+    for name, value in values.items():
+        modules[f"data/{name}"] = f'living.data("data/{name}", {json.dumps(value, separators=(",", ":"))});\n'
+    return modules
 
 
 @cache
@@ -75,11 +77,6 @@ def version(root: Path) -> str:
 def loader(root: Path) -> str:
     """The loader that starts the figures, as pages get it, without comments."""
     return str(jsmin((root / "book/_static/living.js").read_text(encoding="utf-8")))
-
-
-def data_script(name: str, value: object) -> str:
-    """The value as a call of `living.data`."""
-    return f"living.data({json.dumps(name)}, {json.dumps(value, separators=(',', ':'))});\n"
 
 
 def add_loader(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:
