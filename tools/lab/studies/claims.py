@@ -1,4 +1,4 @@
-"""Experiments behind the page on newer claims. Their models are those of the preset newer, unless they say otherwise."""
+"""Experiments behind the report on newer claims. Their models are those of the preset newer, unless they say otherwise."""
 
 from __future__ import annotations
 
