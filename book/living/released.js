@@ -106,10 +106,9 @@ export const figure = {
     const left = (one) => `${written(from(one, ...LATE), 2)} nats`;
     if (!far) return `Up to token ${written(state.read)}, ${plain.slice(0, end).some((excess) => excess > HIGH) ? standing(plain) : "there is no cliff"}.`;
     if (own.repeated) return `${name ?? "As released"}: ${standing(curve)} (mean of ten texts).`;
-    const record = `As released, ${standing(plain)}, and the excess from token 11,264 to 12,287 is ${left(plain)}`;
-    if (!name) return `${record} (mean of ten texts).`;
+    if (!name) return `As released, ${standing(plain)}, and the excess from token 11,264 to 12,287 is ${left(plain)} (mean of ten texts).`;
     return `${name}: ${standing(curve)}, and the excess from token 11,264 to 12,287 is ${left(curve)} instead of ${left(plain)}. `
-      + `In the first 2,048 tokens, the change costs ${written(early(curve), 3)} nats. ${record} (means of ten texts).`;
+      + `In the first 2,048 tokens, the change costs ${written(early(curve), 3)} nats (means of ten texts).`;
   },
   point(x, y, state, { bars, plot }) {
     if (y > plot.top) return { read: clip(WIDTH * Math.round((LAST * plot.share(x)) / WIDTH), TRAINED, LAST) };

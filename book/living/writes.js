@@ -101,20 +101,11 @@ export const figure = {
     const put = (writer, at) => lay(stage, stage.height + 12, texts?.[at] ?? promptOf(own, sample), writer, own.known);
     const counts = WRITERS.map(put);
     if (!WRITERS.every((_, at) => texts?.[at])) return `The models are continuing prompt ${sample}.`;
-    const score = (all) => {
-      const far = all.flat().filter(([begin]) => begin >= FROM);
+    const [rope, windowed, alibi] = counts.map((words) => {
+      const far = words.filter(([begin]) => begin >= FROM);
       return `${far.filter(([, , is]) => is).length} of ${far.length}`;
-    };
-    const marks = " The prompt is bold; words that are not among the 4,000 most frequent ones of the training text are "
-      + "struck out.";
-    const here = counts.map((words) => score([words]));
-    const whole = (at) => at.startsWith(`${temperature}/`) && own.texts[at].filter(Boolean).length === WRITERS.length;
-    const same = Object.keys(own.texts).filter(whole);
-    const over = WRITERS.map((_, at) => score(same.map((one) => wordsOf(own.texts[one][at], own.known))));
-    /** @type {(counts: string[]) => string} */
-    const told = ([rope, windowed, alibi]) =>
-      `${rope} words are known with RoPE, ${windowed} with RoPE and the window, and ${alibi} with ALiBi`;
-    const sum = same.length > 1 ? ` Over the ${same.length} prompts so far at this temperature, ${told(over)}.` : "";
-    return `From byte ${FROM} on after prompt ${sample}, ${told(here)}.${sum}${marks}`;
+    });
+    return `From byte ${FROM} on after prompt ${sample}, ${rope} words are known with RoPE, ${windowed} with RoPE and the window, and ${alibi} with ALiBi. `
+      + "The prompt is bold; words that are not among the 4,000 most frequent ones of the training text are struck out.";
   },
 };
