@@ -392,38 +392,26 @@ def test_what_is_no_rotary_encoding_is_refused(rotate: Callable[[Tensor], Tensor
 
 # ── tables ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-TWO_STACKS = {"encoder_layers": 1, "decoder_layers": 1, "encoder_ffn_dim": 8, "decoder_ffn_dim": 8, "vocab_size": 4}
+SMALL = {"vocab_size": 4}
+TWO_STACKS = SMALL | {"encoder_layers": 1, "decoder_layers": 1, "encoder_ffn_dim": 8, "decoder_ffn_dim": 8}
+TOKENS = ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id")
 
 
-def fairseq_table(kind: str, model: str) -> Callable[[Settings], Tensor]:
-    """A table that fairseq's descendants look up by ids or a mask of tokens, none of them padding."""
-
-    def ask(settings: Settings) -> Tensor:
-        network = built(model, configured(kind, TWO_STACKS | settings))
-        length = min(LENGTH, getattr(network.config, "max_position_embeddings", LENGTH))
-        return network.encoder.embed_positions(torch.full((1, length), 3))[0].detach()
-
-    return ask
+def table(kind: str, tiny: Settings, read: Callable[[Any], Tensor]) -> Callable[[Settings], Tensor]:
+    """What `read` finds in a model of this kind."""
+    return lambda settings: read(built(f"{kind}Model", configured(f"{kind}Config", tiny | settings))).detach()
 
 
-def marian(settings: Settings) -> Tensor:
-    config = configured("MarianConfig", TWO_STACKS | {"pad_token_id": 3, "decoder_start_token_id": 3} | settings)
-    return built("MarianModel", config).encoder.embed_positions((1, config.max_position_embeddings)).detach()
+def fairseq_rows(network: Any) -> Tensor:
+    """Rows that fairseq's descendants look up by ids or a mask of tokens, none of them padding."""
+    length = min(LENGTH, getattr(network.config, "max_position_embeddings", LENGTH))
+    rows: Tensor = network.encoder.embed_positions(torch.full((1, length), 3))[0]
+    return rows
 
 
-def ctrl(settings: Settings) -> Tensor:
-    return built("CTRLModel", configured("CTRLConfig", {"n_layer": 1, "dff": 8, "vocab_size": 4} | settings)).pos_encoding
-
-
-def distilbert(settings: Settings) -> Tensor:
-    config = configured("DistilBertConfig", {"n_layers": 1, "hidden_dim": 8, "vocab_size": 4} | settings)
-    return built("DistilBertModel", config).embeddings.position_embeddings.weight.detach()
-
-
-def whisper(settings: Settings) -> Tensor:
-    tokens = dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id"), 3)
-    config = configured("WhisperConfig", TWO_STACKS | tokens | settings)
-    return built("WhisperModel", config).encoder.embed_positions.weight.detach()
+def all_rows(network: Any) -> Tensor:
+    rows: Tensor = network.encoder.embed_positions((1, network.config.max_position_embeddings))
+    return rows
 
 
 def scaled(_: Settings) -> Tensor:
@@ -443,12 +431,21 @@ def our_table(settings: Settings) -> Tensor:
 
 
 TABLES: dict[str, tuple[Callable[[Settings], Tensor], Settings | None]] = {
-    "transformers, Marian": (marian, {"d_model": 512, "max_position_embeddings": 512}),
-    "transformers, CTRL": (ctrl, {"n_embd": 1280}),
-    "transformers, DistilBERT": (distilbert, {"dim": 768, "sinusoidal_pos_embds": True}),
-    "transformers, Whisper": (whisper, {"d_model": 1280, "encoder_attention_heads": 20, "decoder_attention_heads": 20}),
-    "transformers, M2M-100": (fairseq_table("M2M100Config", "M2M100Model"), {"d_model": 1024}),
-    "transformers, Speech2Text": (fairseq_table("Speech2TextConfig", "Speech2TextModel"), {"d_model": 1024}),
+    "transformers, Marian": (
+        table("Marian", TWO_STACKS | {"pad_token_id": 3, "decoder_start_token_id": 3}, all_rows),
+        {"d_model": 512, "max_position_embeddings": 512},
+    ),
+    "transformers, CTRL": (table("CTRL", SMALL | {"n_layer": 1, "dff": 8}, lambda n: n.pos_encoding), {"n_embd": 1280}),
+    "transformers, DistilBERT": (
+        table("DistilBert", SMALL | {"n_layers": 1, "hidden_dim": 8}, lambda n: n.embeddings.position_embeddings.weight),
+        {"dim": 768, "sinusoidal_pos_embds": True},
+    ),
+    "transformers, Whisper": (
+        table("Whisper", TWO_STACKS | dict.fromkeys(TOKENS, 3), lambda n: n.encoder.embed_positions.weight),
+        {"d_model": 1280, "encoder_attention_heads": 20, "decoder_attention_heads": 20},
+    ),
+    "transformers, M2M-100": (table("M2M100", TWO_STACKS, fairseq_rows), {"d_model": 1024}),
+    "transformers, Speech2Text": (table("Speech2Text", TWO_STACKS, fairseq_rows), {"d_model": 1024}),
     "x-transformers, scaled": (scaled, None),
     "posenc_course": (our_table, {"d_model": 64}),
 }

@@ -65,9 +65,7 @@ def test_they_have_the_form_of_the_schema(name: str) -> None:
 def test_float32_is_the_nearest() -> None:
     for vector in ROPE.values():
         for field in ("frequencies", "cos", "sin"):
-            assert torch.equal(single(vector[field]), exact(vector[field]).float()) or torch.allclose(
-                single(vector[field]), exact(vector[field]).float(), rtol=1.2e-7, atol=0
-            )
+            torch.testing.assert_close(single(vector[field]), exact(vector[field]).float(), rtol=1.2e-7, atol=0)
 
 
 def test_ten_lines_of_python_run(monkeypatch: pytest.MonkeyPatch) -> None:

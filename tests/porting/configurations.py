@@ -183,6 +183,12 @@ CAUSES: dict[str, tuple[dict[str, Any], tuple[int, int], list[str]]] = {
         (0, 0),
         ["1 of 3 layers (0): RoPE", "base 160,000", "2 of 3 layers (1, 2): RoPE", "base 10,000", "at most 129 tokens"],
     ),
+    "bases and a stretching that the class gives to kinds of layers": (
+        {"text_config": {"hidden_size": 2560, "num_hidden_layers": 34, "sliding_window": 1024, "model_type": "gemma3_text"}
+        | {"max_position_embeddings": 131_072, "rope_scaling": {"factor": 8.0, "rope_type": "linear"}}},
+        (0, 0),
+        ["takes 10,000 in 29 of 34 layers (0, 1, 2, …) and 1,000,000 in 5 of 34 layers", "stretched: linear, by 8"],
+    ),
     "equal limits": (
         TINY | {"rope_theta": 500_000, "rope_scaling": SCOUT | {"original_max_position_embeddings": 8192}},
         (0, 0),

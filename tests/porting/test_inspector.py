@@ -115,24 +115,6 @@ def test_the_last_channels_of_latent_attention_rotate_and_its_scores_have_a_fact
     assert "scores are multiplied by 1.874 in addition" in report.text()
 
 
-def test_what_a_configuration_leaves_to_its_class_is_said_for_each_kind_of_layer() -> None:
-    """Gemma 3's own file has no base, and its class stretches only the layers that see everything."""
-    text = {
-        "hidden_size": 2560,
-        "num_hidden_layers": 34,
-        "max_position_embeddings": 131_072,
-        "sliding_window": 1024,
-        "model_type": "gemma3_text",
-    }
-    config = {"model_type": "gemma3", "text_config": text | {"rope_scaling": {"factor": 8.0, "rope_type": "linear"}}}
-    for run in (True, False):
-        report = inspect(config, run=run)
-        narrow, wide = report.kinds
-        assert [kind.known.stretch[0] for kind in (narrow, wide)] == ["none", "linear"]
-        some = "10,000 in 29 of 34 layers (0, 1, 2, …) and 1,000,000 in 5 of 34 layers (5, 11, 17, …)"
-        assert report.findings[0].text == f"no base is written where Gemma3TextModel reads one, and it takes {some}"
-
-
 def essence(knowledge: Knowledge) -> tuple[Any, ...]:
     """What both know, with single precision's frequencies rounded; some classes of the table have no default window."""
     omega = knowledge.frequencies
@@ -216,16 +198,6 @@ def test_what_is_said_is_true_and_says_how_it_is_known(cause: str) -> None:
 
 
 # ── without the class ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_a_configuration_alone_is_compared_with_what_was_measured_on_classes() -> None:
-    config, _, _ = BROKEN["base in a model without RoPE"]
-    report = inspect(config, run=False)
-    assert "no-rope" in codes(report)
-    assert report.unprobed == "you asked for the configuration alone"
-    (kind,) = inspect(LLAMA, run=False).kinds
-    assert kind.done is None
-    assert kind.known.stretch == ("llama3", 8.0, 8192)
 
 
 def test_a_class_that_refuses_or_is_unknown_is_no_crash() -> None:
@@ -458,9 +430,3 @@ def test_an_error_is_one_line(text: str, message: str, write: Any, capsys: pytes
     assert message in out.err
     assert out.err.count("\n") == 1
     assert not out.out
-
-
-def test_a_missing_file_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["inspect", "no-such-model"])
-    assert capsys.readouterr().err.startswith("error: there is no file 'no-such-model': give a config.json, a folder")
