@@ -63,7 +63,7 @@ def tab(browser: Browser) -> Iterator[Page]:
 def test_page_loads_one_style_sheet_as_it_is_now(site: Site, page: str) -> None:
     sheets = [str(link["href"]) for link in site.soup(page).select("link[rel=stylesheet]")]
     now = sha256((site.html / "_static/pages.css").read_bytes()).hexdigest()[:8]
-    assert [name.rpartition("/")[2] for name in sheets] == [f"pages.css?v={now}"], f"{page} loads {sheets}: see slim.py"
+    assert [name.rpartition("/")[2] for name in sheets] == [f"pages.css?v={now}"], f"{page} loads {sheets}: see stylesheet.py"
 
 
 @pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS)

@@ -40,11 +40,11 @@ def with_imports(sheet: Path, static: Path) -> str:
 def without_unused(css: str, pages: str, scripts: str) -> str:
     """The rules that pages, or elements added by scripts, may need, and the custom properties that are used.
 
-    Every word in a script counts as a class that it may add; layout.html adds `scripts`.
+    Every word in a script counts as a class that it may add. layout.html adds `scripts`; Bootstrap composes `bs-tooltip-auto`.
     """
     attributes = re.findall(r"""\b(?:class|id)=(?:"([^"]*)"|'([^']*)')""", pages)
     used = {name for pair in attributes for names in pair for name in names.split()}
-    used |= {"scripts", *re.findall(r"[\w-]+", scripts)}
+    used |= {"scripts", "bs-tooltip-auto", *re.findall(r"[\w-]+", scripts)}
     unused = {*re.findall(r"[.#](-?[_a-zA-Z][\w-]*)", css)} - used
     unread = unused
     while unread:  # a property that is read only by unread ones is unread, too
