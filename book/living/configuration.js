@@ -149,6 +149,10 @@ function unreadLayers(config, row, known) {
 function layersOf(config, known) {
   const { layers } = known.names;
   const found = first([config], [...layers, "layers_block_type", "layer_types", "hybrid_override_pattern"].filter((name) => given(own(config, name))));
+  const { block_sizes: blocks } = config;
+  if (found === null && Array.isArray(blocks) && blocks.length && blocks.every(Number.isInteger)) {
+    return checkedValue(known.rules[layers[0]], blocks.reduce((sum, size) => sum + size), layers[0], known);
+  }
   if (found === null) {
     const of = config.base_model_name_or_path || config.base_model_name;
     throw new Error(of ? `this is an adapter of ${of}, and its config.json is what counts: give that one`
@@ -236,8 +240,11 @@ function written(config, row, at, known) {
   const [parameters, theirs] = ropeOf(config, type, known);
   const base = config.layer_rope_theta?.[at] ?? theirs;
   const byName = /^(rot|rope)/.test(named);
-  if (byName && base === null && !given(parameters)) return { ...plain, encoding: "RoPE" };
-  if ((base !== null || given(parameters)) && (byName || encodings.includes("RoPE") || !encodings.length)) {
+  const several = type === null && !isNamed(row) && first([config], known.names.local_bases) !== null;
+  const stated = base !== null || given(parameters);
+  // Which layers have which base, only the class knows.
+  if ((byName && !stated) || (stated && several)) return { ...plain, encoding: "RoPE" };
+  if (stated && (byName || encodings.includes("RoPE") || !encodings.length)) {
     const found = { ...plain, ...rope(config, parameters, base, known.names.wide.includes(type), known) };
     if (row.last && found.rotated) found.firstChannel = found.rotated[1] - found.rotated[0];
     const layout = config.original_rope === false ? "halves" : row.layout ?? null;
@@ -285,7 +292,8 @@ function rope(config, parameters, base, wide, known) {
   const found = { encoding: "RoPE", base, rotated: rotated && width ? [rotated, width] : null, stretch };
   let attention = parameters.attention_factor || null;
   if (kind === "yarn") attention ??= yarnFactor(factor || 1, parameters);
-  if (kind === "longrope" && length > 1) attention ??= Math.sqrt(1 + Math.log(factor || 1) / Math.log(length));
+  const ours = [...allKeys(known), ...known.always]; // with other keys, a model has another factor
+  if (kind === "longrope" && length > 1 && Object.keys(parameters).every((key) => ours.includes(key))) attention ??= Math.sqrt(1 + Math.log(factor || 1) / Math.log(length));
   if (attention && !plain) found.attentionFactor = attention;
   if (config.qk_rope_head_dim) { // DeepSeek's kind of attention: the last channels rotate, and YaRN may multiply the scores, too
     found.firstChannel = config.qk_nope_head_dim ?? null;
@@ -556,7 +564,7 @@ export function reduced(all, known) {
   inspect(all, known);
   const raw = textPart(all, known);
   const row = rowOf(raw, all, known);
-  const kept = [...unreadKeys(raw, row, known), ...unreadLayers(raw, row, known), ...Object.keys(row.keys ?? {}), ...Object.keys(row.says ?? {}), "seq_length", "use_dynamic_ntk"];
+  const kept = [...unreadKeys(raw, row, known), ...unreadLayers(raw, row, known), ...Object.keys(row.keys ?? {}), ...Object.keys(row.says ?? {}), "seq_length", "use_dynamic_ntk", "block_sizes"];
   const keep = (map, path) => Object.fromEntries(Object.entries(map).flatMap(([key, value]) => {
     const inner = isMap(value) && kept.some((name) => name.startsWith(`${path}${key}.`));
     if (inner) return [[key, keep(value, `${path}${key}.`)]];

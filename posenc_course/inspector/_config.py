@@ -275,6 +275,9 @@ def number_of_layers(config: Mapping[str, Any]) -> int:
     """By a number, or by a list with an entry for each. Raises ValueError if there is neither."""
     lists = ("layers_block_type", "layer_types", "hybrid_override_pattern")
     given = next((config[name] for name in (*names("layers"), *lists) if config.get(name)), None)
+    blocks = config.get("block_sizes")
+    if given is None and isinstance(blocks, list) and blocks and all(type(size) is int for size in blocks):
+        given = [None] * min(sum(blocks), 1001)
     if given is None:
         of = config.get("base_model_name_or_path") or config.get("base_model_name")
         what = f"this is an adapter of {of}, and its" if of else "no key says how many layers there are, such as"
@@ -450,7 +453,9 @@ def _scaling(config: Mapping[str, Any], kind: str, parameters: Mapping[str, Any]
         attention = attention or _yarn_factor(factor, parameters)
     elif kind == "longrope":
         divisors = tuple(parameters.get("short_factor", ())), tuple(parameters.get("long_factor", ()))
-        attention = attention or (math.sqrt(1 + math.log(factor) / math.log(length)) if length and length > 1 else None)
+        ours = {*tables()["always"], *(key for keys in tables()["rope_types"].values() for key in keys)}
+        if length and length > 1 and {*parameters} <= ours:  # with other keys, a model has another factor
+            attention = attention or math.sqrt(1 + math.log(factor) / math.log(length))
     elif kind == "divisors":
         divisors = 2 * (tuple(parameters.get("divisors", ())),)
     if divisors and {len(each) for each in divisors} != {pairs}:

@@ -142,7 +142,8 @@ def written(config: Mapping[str, Any], row: Mapping[str, Any], at: int) -> Knowl
             encodings = [by_value[str(config[key]).lower()]] if str(config[key]).lower() in by_value else []
     settings = rope_settings(config, at, kind)
     by_name = named.startswith(("rot", "rope"))
-    if by_name and not settings:
+    several = kind is None and "name" not in row and any(config.get(key) for key in names("local_bases"))
+    if (by_name and not settings) or (settings and several):  # which layers have which base, only the class knows
         return Knowledge("RoPE", window=window)
     if settings and (by_name or "RoPE" in encodings or not encodings):
         own = of_latent_attention(config, kind, settings.scaling)
