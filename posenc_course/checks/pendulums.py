@@ -209,9 +209,10 @@ def bent_hand(seed: int) -> Exercise:
     def column(row: Tensor) -> int:
         return int((sinusoidal_table([token(row)], len(row))[0] - row).abs().argmax())
 
-    def slowest(row: Tensor) -> int:
+    def slowest(row: Tensor, wrapped: bool) -> int:
         """The clock that is farthest from where it would point at the token that the slowest hand shows."""
-        m = float((_hands(row)[-1] % (2 * math.pi)) / frequencies(len(row))[-1])
+        angle = float(_hands(row)[-1])
+        m = (angle % (2 * math.pi) if wrapped else angle) / float(frequencies(len(row))[-1])
         return farthest_from(sinusoidal_table([round(m)], len(row))[0], row)
 
     a_column = "You return the number of a column. Clock i is in columns 2i and 2i + 1."
@@ -222,7 +223,8 @@ def bent_hand(seed: int) -> Exercise:
             "the nearest row": (nearest,
                 "You look for the nearest row. But if a fast hand is bent, the nearest row can belong to a different token. "
                 "Count the hands that agree instead."),
-            "the slowest believed": (slowest, "You trust the slowest hand, but it may be the bent one."),
+            **{f"the slowest believed, {wrapped}": (lambda row, wrapped=wrapped: slowest(row, wrapped),
+                "You trust the slowest hand, but it may be the bent one.") for wrapped in (True, False)},
             "first column": (lambda row: 2 * right(row), a_column),
             "the column most off": (column, a_column),
             "a hundred tokens": (lambda row: agreeing(row, 100, len(row)),
