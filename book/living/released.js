@@ -45,7 +45,7 @@ function drawBars(stage, state, own) {
   const { width } = stage;
   const plot = stage.plot({ left: 0, top: 0, width, height: 128 }, {
     x: [-0.6, PAIRS - 0.4], y: [0, 2.4], xTicks: [0, 5, 10, 15, 20, 25, 31], yTicks: [0, 1, 2], yLabel: "left",
-    title: width < 480 ? "excess left if this pair is slower" : "what’s left of the excess if one of the 32 pairs has half its speed",
+    title: `${own.repeated ? "harm" : "excess"} left if this pair has half its speed`,
   });
   const unchanged = from(data.released[0], ...LATE);
   if (state.read === LAST) plot.rule({ y: unchanged }, "dashed");
