@@ -143,27 +143,32 @@ def transformers_model(kind: str, model: str, projections: str, tiny: Settings) 
     return ask
 
 
-def gptj(settings: Settings) -> Rotation:
-    config = configured("GPTJConfig", settings)
-    width = config.n_embd // config.n_head
-    network = built("GPTJModel", configured("GPTJConfig", settings | {
-        "n_embd": HEADS * width, "n_head": HEADS, "n_layer": 1, "vocab_size": 2, "n_inner": 8,
-    }))  # fmt: skip
-    attention, seen = network.h[0].attn, []
+def heard(network: Any, owner: Any, method: str, linears: list[Any], *, given: bool = False) -> Callable[[Tensor], Tensor]:
+    """A rotation by the first tensor that a method of an attention returns, or that it's given."""
+    function, seen = getattr(owner, method), []
 
-    def listen(query: Tensor, key: Tensor, value: Tensor, *_: Any) -> tuple[Tensor, None]:
-        seen.append(query)
-        return torch.zeros_like(query), None
-
-    attention._attn = listen
+    def listen(*arguments: Any) -> Any:
+        out = function(*arguments)
+        seen.append((arguments if given else out)[0])
+        return out
 
     def rotate(x: Tensor) -> Tensor:
-        linears = [attention.q_proj, attention.k_proj, attention.v_proj]
         with given_vectors(linears, x.transpose(1, 2).flatten(2)), torch.no_grad():
-            network(torch.zeros(x.shape[0], x.shape[2], dtype=torch.long), use_cache=False)
-        return seen.pop()
+            network(torch.zeros(x.shape[0], x.shape[2], dtype=torch.long))
+        rotated: Tensor = seen.pop()
+        return rotated
 
-    return Rotation(rotate, width)
+    setattr(owner, method, listen)
+    return rotate
+
+
+def gptj(settings: Settings) -> Rotation:
+    _, width = shape(configured("GPTJConfig", settings))
+    tiny = {"n_embd": HEADS * width, "n_head": HEADS, "n_layer": 1, "vocab_size": 2, "n_inner": 8, "use_cache": False}
+    network = built("GPTJModel", configured("GPTJConfig", settings | tiny))
+    attention = network.h[0].attn
+    linears = [attention.q_proj, attention.k_proj, attention.v_proj]
+    return Rotation(heard(network, attention, "_attn", linears, given=True), width)
 
 
 def roformer(settings: Settings) -> Rotation:
@@ -173,21 +178,8 @@ def roformer(settings: Settings) -> Rotation:
         "hidden_size": HEADS * width, "embedding_size": HEADS * width, "num_attention_heads": HEADS, "num_hidden_layers": 1,
         "vocab_size": 2, "intermediate_size": 8,
     }))  # fmt: skip
-    attention, seen = network.encoder.layer[0].attention.self, []
-    rotation = attention.apply_rotary_position_embeddings
-
-    def listen(*arguments: Tensor) -> tuple[Tensor, ...]:
-        seen.append(rotation(*arguments))
-        return seen[-1]
-
-    attention.apply_rotary_position_embeddings = listen
-
-    def rotate(x: Tensor) -> Tensor:
-        linears = [attention.query, attention.key, attention.value]
-        with given_vectors(linears, x.transpose(1, 2).flatten(2)), torch.no_grad():
-            network(torch.zeros(x.shape[0], x.shape[2], dtype=torch.long))
-        return seen.pop()[0]
-
+    attention = network.encoder.layer[0].attention.self
+    rotate = heard(network, attention, "apply_rotary_position_embeddings", [attention.query, attention.key, attention.value])
     return Rotation(rotate, width, longest=config.max_position_embeddings)
 
 
@@ -239,25 +231,10 @@ def onnx(interleaved: int) -> Callable[[Settings], Rotation]:
 
 def our_decoder(settings: Settings) -> Rotation:
     width = settings.get("width", 64)
-    scheme: Any = RotaryPositions(frequencies(width))
+    scheme = RotaryPositions(frequencies(width))
     network: Any = Decoder(2, HEADS * width, HEADS, 1, scheme).eval()
-    attention, seen = network.blocks[0].attention, []
-    rotation = scheme.rotate
-
-    def listen(*arguments: Tensor) -> tuple[Tensor, Tensor]:
-        seen.append(rotation(*arguments))
-        return seen[-1]
-
-    scheme.rotate = listen
-
-    def rotate(x: Tensor) -> Tensor:
-        linears = [attention.query, attention.key]
-        with given_vectors(linears, x.transpose(1, 2).flatten(2)), torch.no_grad():
-            network(torch.zeros(x.shape[0], x.shape[2], dtype=torch.long))
-        rotated: Tensor = seen.pop()[0]
-        return rotated
-
-    return Rotation(rotate, width)
+    attention = network.blocks[0].attention
+    return Rotation(heard(network, scheme, "rotate", [attention.query, attention.key]), width)
 
 
 QKV = "q_proj k_proj v_proj"
