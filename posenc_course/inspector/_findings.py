@@ -314,7 +314,12 @@ def _of_channels(case: Case, rotary: Sequence[Knowledge], where: str) -> Iterato
     ropes = [case.part, *rope_parts(case.part)]
     share = next((rope[key] for key in names("shares") for rope in ropes if rope.get(key)), None)
     known = [each.rotated for each in rotary if each.rotated]
-    if share and known and not any(rotated == int(width * share) for rotated, width in known):
+    if (
+        share
+        and known
+        and not case.part.get("qk_rope_head_dim")
+        and not any(rotated == int(width * share) for rotated, width in known)
+    ):
         rotated, width = known[0]
         text = f"{int(width * share)} channels should rotate, but {case.name} rotates {rotated} in {where}"
         yield _found("wrong", "channels", text)

@@ -361,6 +361,11 @@ CAUSES: dict[str, tuple[dict[str, Any], tuple[int, int], list[str]]] = {
         (0, 0),
         ["safe up to 8,192 tokens; from there on, 18 of 64", "each pair has a divisor of its own, from 2 to 2", "not: switch"],
     ),
+    "a share of channels that are apart": (
+        TWO | {"model_type": "glm4_moe_lite", "qk_rope_head_dim": 64, "qk_nope_head_dim": 192, "partial_rotary_factor": 1.0},
+        (0, 0),
+        ["64 of 256 channels, from channel 192"],
+    ),
 }  # fmt: skip
 
 JUNK: list[Any] = [None, "", "many", "8", "constructor", "yarn", "longrope", "llama3", "dynamic", True, False]
