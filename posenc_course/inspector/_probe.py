@@ -414,7 +414,7 @@ def _read_layer(call: Call, other: Call) -> None:
 
         options = {key: moved(each) for key, each in call.options.items()}
         out = call.part.forward(*map(moved, call.arguments), **options)
-        out = out[0] if isinstance(out, tuple) else out
+        out = out[0] if isinstance(out, tuple | list) else out
         return _by_token(out)
 
     tokens = [*range(TOKENS)]
