@@ -299,7 +299,7 @@ function rope(config, parameters, base, wide, known) {
     found.firstChannel = config.qk_nope_head_dim ?? null;
     const { mscale_all_dim: allDim } = parameters;
     if (allDim && kind === "yarn") found.score = (0.1 * allDim * Math.log(factor || 1) + 1) ** 2;
-  } else found.firstChannel = 0;
+  } else found.firstChannel = kind === "proportional" && rotated < width ? null : 0; // these are the first of each half
   if (!(base && rotated && width)) return found;
 
   const omega = frequencies(kind === "proportional" ? width : rotated, base).slice(0, Math.floor(rotated / 2));

@@ -28,7 +28,7 @@ class Knowledge:
         encoding: "RoPE", "learned table", "sinusoids", "ALiBi", "T5's bias", "Inkling's bias" or "none".
         base: the base of the frequencies.
         rotated: how many channels of a query and a key rotate, and how many there are.
-        first_channel: the first channel that rotates.
+        first_channel: the first channel that rotates; None if they don't follow each other.
         layout: "interleaved" or "halves", as in `models.LayerKind`.
         backwards: whether a larger position rotates the other way than in most models.
         frequencies: in radians per token, one for each pair that rotates, as the layer uses them in a short text.
@@ -147,6 +147,8 @@ def written(config: Mapping[str, Any], row: Mapping[str, Any], at: int) -> Knowl
         return Knowledge("RoPE", window=window)
     if settings and (by_name or "RoPE" in encodings or not encodings):
         own = of_latent_attention(config, kind, settings.scaling)
+        if settings.spectrum == "fast" and settings.rotated and settings.rotated[0] < settings.rotated[1]:
+            own["first_channel"] = None  # they are apart: the first of each half
         if row.get("last") and settings.rotated:
             own["first_channel"] = settings.rotated[1] - settings.rotated[0]
         layout = row.get("layout") if config.get("original_rope", True) else "halves"
@@ -198,7 +200,7 @@ def _of_rotation(did: Done, rotation: Rotation, written: Knowledge, rest: dict[s
         "RoPE",
         base,
         (len(channels), did.width or (written.rotated or (0, len(channels)))[1]),
-        channels[0],
+        channels[0] if channels == tuple(range(channels[0], channels[0] + len(channels))) else None,
         "interleaved" if rotation.interleaved else "halves",
         rotation.backwards,
         omega,
