@@ -99,12 +99,13 @@ def guide(file: str) -> str:
 def test_overviews_list_the_chapter(name: str) -> None:
     number, title = int(name[:2]), re.findall(r"^# (.*)$", CHAPTERS[name], re.MULTILINE)[0]
     minutes = re.findall(r"Time: (\d+) minutes", CHAPTERS[name])[0]
-    for file, row in {
+    rows = {
         README: f"{number}. [{title}](book/{name}.ipynb)",
         INDEX: f"[{number}. {title}]({name}.ipynb)",
         PLANS: f"| {number}. [{title}](../{name}.ipynb) | {minutes} |",
-    }.items():
-        assert row in " ".join(guide(file).split()), f"{file} lacks {row!r}: write it there"
+    }
+    lacking = [f"{file} lacks {row!r}" for file, row in rows.items() if row not in " ".join(guide(file).split())]
+    assert not lacking, f"{'; '.join(lacking)}: write it there"
 
 
 def test_readme_names_the_pythons_of_the_workflow_and_the_package() -> None:
