@@ -191,7 +191,9 @@ def done(found: Probe, side: str, at: int, written: Knowledge) -> Knowledge | No
 
 def _of_rotation(did: Done, rotation: Rotation, written: Knowledge, rest: dict[str, Any]) -> Knowledge:
     channels, omega = rotation.channels, rotation.frequencies
-    base = written.base if alike(omega, written.frequencies) else base_of(omega)
+    # Whatever all frequencies are divided by, the base is that of their ratios.
+    ratios, expected = (tuple(each / all_of[0] for each in all_of) for all_of in (omega, written.frequencies))
+    base = written.base if alike(ratios, expected) else base_of(omega)
     trained = written.trained
     if len(trained) != len(omega):
         trained = tuple(frequencies(2 * len(omega), base).tolist()) if base else ()
