@@ -26,6 +26,8 @@ def centre(tab: Page, plain: str, part: str = ".stage") -> tuple[float, float]:
     tab.evaluate(
         "([plain, part]) => document.querySelector(`#${plain} ${part}`).scrollIntoView({ block: 'center' })", [plain, part]
     )
+    # A page of another width may have been in the tab.
+    tab.evaluate(DRAWN)
     x, y = tab.evaluate(MIDDLE, [plain, part])
     return x, y
 
