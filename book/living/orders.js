@@ -26,7 +26,7 @@ function wordsOf({ text }) {
 /** Four random numbers, always the same ones for a word: what a model has before it's trained. */
 function vectorOf(word) {
   let seed = Array.from(word).reduce((sum, letter) => (sum * 1021 + letter.codePointAt(0)) % 2147483647, 1);
-  const random = () => (seed = (seed * 48271) % 2147483647) / 2147483647;
+  const random = () => (seed = following(seed)) / 2147483647;
   return Array.from({ length: WIDTH }, () => Math.sqrt(-2 * Math.log(random())) * Math.cos(2 * Math.PI * random()));
 }
 
@@ -51,6 +51,8 @@ function weights(order, door, X, { W_q, W_k }) {
   });
 }
 
+/** The next of a sequence of random whole numbers below 2147483647. */
+const following = (seed) => (seed * 48271) % 2147483647;
 const inkOn = (weight) => (weight < 0.5 ? "on-dark" : "on-light");
 
 /** The order in which a word was moved last; that of the sentence itself for one of another length. */
@@ -83,7 +85,7 @@ function placed(order, own) {
 /** The next of a fixed sequence of shuffles. */
 function shuffled(order, own) {
   for (let last = order.length - 1; last > 0; last--) {
-    own.seed = ((own.seed ?? 8) * 48271) % 2147483647;
+    own.seed = following(own.seed ?? 8);
     const other = own.seed % (last + 1);
     [order[last], order[other]] = [order[other], order[last]];
   }
