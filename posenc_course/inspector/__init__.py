@@ -75,9 +75,8 @@ def inspect(config: Mapping[str, Any], *, name: str = "", length: int | None = N
     number = number_of_layers(values)
     kinds: dict[tuple[Knowledge, Knowledge | None, str], list[int]] = {}
     for side, at, expected in _layers(values, row, number, found):
-        if (
-            unprobed.endswith(NO_TEXT) and "name" not in row
-        ):  # a class for pictures or sound may do anything with keys of these names
+        # A class for pictures or sound may do anything with keys of these names.
+        if unprobed.endswith(NO_TEXT) and "name" not in row:
             expected = Knowledge()
         if found and not found.layer(side, at):
             continue  # a layer without attention

@@ -71,8 +71,8 @@ def news() -> list[str]:
 
 # ── classes ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-# What a row keeps of a class's own defaults, which hold where a file has no such key.
-STARTS: dict[str, dict[str, Any]] = {  # what a class can't be built without
+# What a class can't be built without.
+STARTS: dict[str, dict[str, Any]] = {
     "dbrx": {"attn_config": {"clip_qkv": 8, "rope_theta": 10_000}},
     "deepseek_v2": {"n_group": 1, "topk_group": 1, "num_experts_per_tok": 1},
     "hunyuan_v1_dense": {"head_dim": 128},
@@ -82,16 +82,19 @@ STARTS: dict[str, dict[str, Any]] = {  # what a class can't be built without
     "glm4v_text": {"rope_parameters": {"rope_type": "default", "rope_theta": 10_000, "mrope_section": [8, 12, 12]}},
 }
 OF_LIBRARY = {"default_theta", "mrope_section", "position_ids", "standardize_rope_params", "validate_rope"}
+# What a row keeps of a class's own defaults, which hold where a file has no such key: keys by what they mean, and by name.
 KEPT = ("layers", "heads", "hidden", "windows")
-ALSO: tuple[str, ...] = (
+ALSO = (
     "head_dim",
     "global_head_dim",
     "qk_rope_head_dim",
     "qk_nope_head_dim",
     "use_sliding_window",
     "max_window_layers",
+    "local_attention",
+    "cross_attention_layers",
+    "relative_attention_num_buckets",
 )
-ALSO += ("local_attention", "cross_attention_layers", "relative_attention_num_buckets")
 
 
 def class_row(kind: str) -> dict[str, Any] | None:
