@@ -23,9 +23,9 @@ MIDDLE = """([plain, part]) => {
 
 def centre(tab: Page, plain: str, part: str = ".stage") -> tuple[float, float]:
     """Bring a part of the figure to the middle of the screen; returns where a finger comes down on it."""
-    tab.evaluate(
-        "([plain, part]) => document.querySelector(`#${plain} ${part}`).scrollIntoView({ block: 'center' })", [plain, part]
-    )
+    # A picture that sticks is in sight wherever its controls are, and they go over it: so it is brought to its own place first.
+    for block, found in ("start", f"#{plain}"), ("center", f"#{plain} {part}"):
+        tab.evaluate("([block, found]) => document.querySelector(found).scrollIntoView({ block })", [block, found])
     # A page of another width may have been in the tab.
     tab.evaluate(DRAWN)
     x, y = tab.evaluate(MIDDLE, [plain, part])

@@ -23,12 +23,7 @@ from posenc_course.sinusoidal import frequencies
 from posenc_course.transformer import Decoder
 from tests.figures.living import SAID, chosen, started
 from tests.site.built import Site
-
-
-def keys(tab: Page, plain: str, label: str, *pressed: str) -> None:
-    tab.locator(f"#{plain} .controls").get_by_label(label).focus()
-    for key in pressed:
-        tab.keyboard.press(key)
+from tools.book.browser import DRAWN
 
 
 def said(tab: Page, plain: str, *words: str, within: float = 60) -> str:
@@ -178,16 +173,19 @@ def test_rope_breaks_at_twice_the_length_and_recovers_with_64_bytes_in_sight(bro
         return f"{abs(found):.2f} nats {'below' if found < 0 else 'above'}"
 
     with started(browser, site, "fig-small") as tab:
-        tab.locator("#fig-small").get_by_role("button", name="Only ALiBi").press("Enter")
+        figure = tab.locator("#fig-small")
+        figure.get_by_role("button", name="Only ALiBi").press("Enter")
+        # A switch is turned from what it shows, and what the button did to it shows in the next frame.
+        tab.evaluate(DRAWN)
         for scheme in ("rope", "shaw"):
-            keys(tab, "fig-small", SCHEME_STYLES[scheme].label, "Space")
+            figure.get_by_label(SCHEME_STYLES[scheme].label).press("Space")
         says = said(tab, "fig-small", "480 to 511", "RoPE has the highest")
         assert f"RoPE has the highest, {more('rope', 'plain', 512)}" in says
         own = load_corpus().validation[:300]
         text = "é" + bytes(own.tolist()).decode("ascii")[1:]
-        chosen(tab.locator("#fig-small"), "Text").press("ArrowDown")
-        tab.locator("#fig-small").get_by_label("Your text").fill(text)
-        tab.locator("#fig-small").get_by_role("button", name="Run 3 models here (loads 690 kB)").press("Enter")
+        chosen(figure, "Text").press("ArrowDown")
+        figure.get_by_label("Your text").fill(text)
+        figure.get_by_role("button", name="Run 3 models here (loads 690 kB)").press("Enter")
         says = said(tab, "fig-small", "read 1 character outside ASCII as a question mark", "256 to 287")
         own[0] = ord("?")
         losses = {scheme: token_losses(load_model(scheme), own[None])[0].double() for scheme in ("alibi", "rope", "shaw")}
