@@ -14,7 +14,7 @@ from bs4 import BeautifulSoup
 
 from tests.pages.pages import BOOK, CHAPTERS, TEXTS
 from tests.pages.prose import options, page_named
-from tools.teaching.quizzes import main, moodle, qti, quizzes
+from tools.teaching.quizzes import canvas, main, moodle, quizzes
 
 
 class Question(NamedTuple):
@@ -44,30 +44,32 @@ def from_moodle(file: bytes) -> Iterator[Question]:
 
 def from_qti(file: bytes) -> Iterator[Question]:
     with ZipFile(io.BytesIO(file)) as package:
-        (of_manifest,) = ET.fromstring(package.read("imsmanifest.xml")).iterfind(".//{*}file")
+        of_manifest = next(ET.fromstring(package.read("imsmanifest.xml")).iterfind(".//{*}file"))
         questions = ET.fromstring(package.read(of_manifest.attrib["href"]))
     for item in questions.iterfind(".//{*}item"):
         labels = {each.attrib["ident"]: each for each in item.iterfind(".//{*}response_label")}
         feedback = {each.attrib["ident"]: each.findtext(".//{*}mattext") for each in item.iterfind("{*}itemfeedback")}
-        points, shown = {}, {}
-        for condition in item.iterfind(".//{*}respcondition"):
-            chosen = condition.findtext("{*}conditionvar/{*}varequal") or ""
-            points[chosen] = condition.findtext("{*}setvar")
-            if (shows := condition.find("{*}displayfeedback")) is not None:
-                shown[chosen] = feedback[shows.attrib["linkrefid"]]
+        earning = [each for each in item.iterfind(".//{*}respcondition") if each.findtext("{*}setvar") == "100"]
+        (right,) = (each.findtext("{*}conditionvar/{*}varequal") for each in earning)
         yield Question(
-            item.findtext("{*}presentation/{*}material/{*}mattext") or "",
-            [each.findtext(".//{*}mattext") or "" for each in labels.values()],
-            [points.get(label) == "100" for label in labels],
-            [shown.get(label) or "" for label in labels],
+            as_written(item.findtext("{*}presentation/{*}material/{*}mattext")),
+            [as_written(each.findtext(".//{*}mattext")) for each in labels.values()],
+            [label == right for label in labels],
+            [as_written(feedback.get(f"{label}_fb")) for label in labels],
         )
+
+
+def as_written(html: str | None) -> str:
+    """With the LaTeX of pictures of formulas, and straight quotes."""
+    html = re.sub(r'<img class="equation_image"[^>]* data-equation-content="([^"]*)"[^>]*>', r"\\(\1\\)", html or "")
+    return re.sub("&[lr]squo;", "'", re.sub("&[lr]dquo;", '"', html))
 
 
 @pytest.fixture(scope="module", params=["Moodle", "QTI"])
 def files(request: pytest.FixtureRequest) -> dict[str, list[Question]]:
     if request.param == "Moodle":
         return {quiz.name: [*from_moodle(moodle(quiz))] for quiz in quizzes()}
-    return {quiz.name: [*from_qti(qti(quiz))] for quiz in quizzes()}
+    return {quiz.name: [*from_qti(canvas(quiz))] for quiz in quizzes()}
 
 
 def text_of(html: str) -> str:

@@ -7,7 +7,6 @@ format QTI 1.2, which Canvas imports. Both hold the key and, for the chapters, t
 the published site is given, the reasons link to its pages.
 """
 
-import io
 import re
 import sys
 from collections.abc import Iterator
@@ -15,11 +14,13 @@ from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urljoin
-from xml.etree.ElementTree import Element, tostring
-from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
+import text2qti.quiz  # type: ignore[import-untyped]
+from jinja2 import Template
 from markdown_it import MarkdownIt
 from mdit_py_plugins.dollarmath import dollarmath_plugin
+from text2qti.config import Config  # type: ignore[import-untyped]
+from text2qti.qti import QTI  # type: ignore[import-untyped]
 
 from posenc_course._system import write_whole
 
@@ -89,122 +90,77 @@ def of_inventory(text: str, book: str) -> Quiz:
 
 
 def _formula(latex: str, _options: dict[str, Any]) -> str:
-    """Formulas stay as they are: Moodle and Canvas draw them where they are shown."""
+    """Formulas stay as they are: Moodle draws them where they are shown."""
     return rf"\({escape(latex)}\)"
 
 
 MARKDOWN = MarkdownIt("commonmark", {"xhtmlOut": True}).use(dollarmath_plugin, renderer=_formula)
 
 
-def html(text: str, page: str) -> str:
-    """A paragraph of the book's Markdown as HTML. `page` is its address, or only the end of it if the site has none."""
+def markdown(text: str, page: str) -> str:
+    """A text of the book in one line, without comments. `page` is its address, or only the end of it if the site has none."""
 
     def link(found: re.Match[str]) -> str:
         address = urljoin(page, re.sub(r"\.(ipynb|md)\b", ".html", found[2]))
         return f"[{found[1]}]({address})" if "//" in address else found[1]
 
-    text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL).strip()
-    text = re.sub(r"\[([^\]]+)\]\(([^)\s]+)\)", link, text)
-    return f"<p>{MARKDOWN.renderInline(text)}</p>"
+    text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
+    return re.sub(r"\[([^\]]+)\]\(([^)\s]+)\)", link, " ".join(text.split()))
+
+
+def html(text: str, page: str) -> str:
+    return f"<p>{MARKDOWN.renderInline(markdown(text, page))}</p>" if text else ""
 
 
 # ── the files ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def element(tag: str, *inside: Element | str, **attributes: str) -> Element:
-    made = Element(tag, attributes)
-    for each in inside:
-        if isinstance(each, str):
-            made.text = each
-        else:
-            made.append(each)
-    return made
+# A category of the question bank, and the questions in it. A single / would begin a category within the category.
+MOODLE = Template(
+    """<?xml version="1.0" encoding="utf-8"?>
+<quiz>
+<question type="category"><category><text>$course$/top/{{ title.replace("/", "//") }}</text></category></question>
+{% for question in questions %}
+<question type="multichoice">
+  <name><text>{{ name }}, {{ "%02d" % loop.index }}</text></name>
+  <questiontext format="html"><text>{{ html(question.text, page) }}</text></questiontext>
+  <defaultgrade>1</defaultgrade><penalty>0</penalty><single>true</single>
+  <shuffleanswers>false</shuffleanswers><answernumbering>ABCD</answernumbering>
+  {% for option in question.options %}
+  <answer fraction="{{ 100 if option.right else 0 }}" format="html">
+    <text>{{ html(option.text, page) }}</text>
+    <feedback format="html"><text>{{ html(option.reason, page) }}</text></feedback>
+  </answer>
+  {% endfor %}
+</question>
+{% endfor %}
+</quiz>
+""",
+    autoescape=True,
+)
 
 
 def moodle(quiz: Quiz) -> bytes:
-    """A category of Moodle's question bank, and the questions in it."""
+    return MOODLE.render(quiz._asdict(), html=html).encode()
 
-    def formatted(tag: str, text: str, *more: Element, **attributes: str) -> Element:
-        return element(tag, element("text", html(text, quiz.page) if text else ""), *more, format="html", **attributes)
 
-    category = quiz.title.replace("/", "//")  # a single one would begin a category within the category
-    root = element("quiz")
-    root.append(element("question", element("category", element("text", f"$course$/top/{category}")), type="category"))
+def canvas(quiz: Quiz) -> bytes:
+    """A package in QTI, made by text2qti, which takes Markdown, and has Canvas draw the formulas."""
+    lines = [f"Quiz title: {quiz.title}", "Shuffle answers: false"]
     for number, question in enumerate(quiz.questions, start=1):
-        made = element(
-            "question",
-            element("name", element("text", f"{quiz.name}, {number:02}")),
-            formatted("questiontext", question.text),
-            element("defaultgrade", "1"),
-            element("penalty", "0"),
-            element("single", "true"),
-            element("shuffleanswers", "false"),
-            element("answernumbering", "ABCD"),
-            type="multichoice",
-        )
-        for option in question.options:
-            reason = formatted("feedback", option.reason)
-            made.append(formatted("answer", option.text, reason, fraction="100" if option.right else "0"))
-        root.append(made)
-    return tostring(root, "utf-8", xml_declaration=True)
-
-
-def qti(quiz: Quiz) -> bytes:
-    """A package in QTI 1.2, in the form in which Canvas exports its own quizzes: a manifest, and a file with the questions."""
-    section = element("section", ident="root_section")
-    for number, question in enumerate(quiz.questions, start=1):
-        section.append(_item(f"quiz_{quiz.name}_{number:02}", question, quiz.page))
-    name = f"quiz_{quiz.name}"  # identifiers begin with a letter
-    assessment = element("assessment", section, ident=name, title=quiz.title)
-    resource = element("resource", element("file", href=f"{name}.xml"), identifier=name, type="imsqti_xmlv1p2")
-    manifest = element(
-        "manifest",
-        element("metadata", element("schema", "IMS Content"), element("schemaversion", "1.1.3")),
-        element("organizations"),
-        element("resources", resource),
-        identifier=f"package_{quiz.name}",
-        xmlns="http://www.imsglobal.org/xsd/imsccv1p1/imscp_v1p1",
-    )
-    questions = element("questestinterop", assessment, xmlns="http://www.imsglobal.org/xsd/ims_qtiasiv1p2")
-    package = io.BytesIO()
-    with ZipFile(package, "w") as archive:
-        for file, root in {"imsmanifest": manifest, name: questions}.items():
-            # Without the time, so that packages can be compared.
-            archive.writestr(ZipInfo(f"{file}.xml"), tostring(root, "utf-8", xml_declaration=True), ZIP_DEFLATED)
-    return package.getvalue()
-
-
-def _item(name: str, question: Question, page: str) -> Element:
-    """A question, with Canvas's own names: of a `response`, it reads the first option only, and reasons belong to numbers."""
-
-    def material(text: str) -> Element:
-        return element("material", element("mattext", html(text, page), texttype="text/html"))
-
-    metadata, choices = element("qtimetadata"), element("render_choice", shuffle="No")
-    for label, entry in {"question_type": "multiple_choice_question", "points_possible": "1.0"}.items():
-        metadata.append(element("qtimetadatafield", element("fieldlabel", label), element("fieldentry", entry)))
-    score = element("decvar", varname="SCORE", vartype="Decimal", minvalue="0", maxvalue="100")
-    processing, feedback = element("resprocessing", element("outcomes", score)), []
-    for number, option in zip("123456", question.options, strict=False):
-        choices.append(element("response_label", material(option.text), ident=number))
-        then = []
-        if option.right:
-            then.append(element("setvar", "100", action="Set", varname="SCORE"))
-        if option.reason:
-            then.append(element("displayfeedback", feedbacktype="Response", linkrefid=f"{number}_fb"))
-            feedback.append(element("itemfeedback", element("flow_mat", material(option.reason)), ident=f"{number}_fb"))
-        if then:
-            chosen = element("conditionvar", element("varequal", number, respident="response1"))
-            processing.append(element("respcondition", chosen, *then))
-    response = element("response_lid", choices, ident="response1", rcardinality="Single")
-    presentation = element("presentation", material(question.text), response)
-    return element("item", element("itemmetadata", metadata), presentation, processing, *feedback, ident=name, title=name)
+        lines += ["", f"{number}. {markdown(question.text, quiz.page)}"]
+        for letter, option in zip("abcdef", question.options, strict=False):
+            lines.append(f"{'*' * option.right}{letter}) {markdown(option.text, quiz.page)}")
+            if option.reason:
+                lines.append(f"... {markdown(option.reason, quiz.page)}")
+    read = text2qti.quiz.Quiz("\n".join(lines), config=Config(), source_name=quiz.name)
+    return bytes(QTI(read).zip_bytes())
 
 
 def main(folder: Path, site: str = "") -> None:
     for quiz in quizzes(site):
         write_whole(folder / f"{quiz.name}.xml", moodle(quiz))
-        write_whole(folder / f"{quiz.name}.zip", qti(quiz))
+        write_whole(folder / f"{quiz.name}.zip", canvas(quiz))
         print(f"{folder / quiz.name}: {len(quiz.questions)} questions")
 
 
