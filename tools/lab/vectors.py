@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import mpmath as mp  # type: ignore[import-untyped]
-import numpy as np
 from mpmath import mpf
 
 FOLDER = Path(__file__).resolve().parents[2] / "posenc_course" / "data" / "vectors"
@@ -26,28 +25,20 @@ mp.mp.dps = 60
 # ── numbers ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def exact(values: Any) -> Any:
-    """Numbers as text with up to 50 digits, in lists as they are nested."""
-    return [exact(value) for value in values] if isinstance(values, list) else mp.nstr(values, 50, strip_zeros=True)
-
-
-def rounded(values: Any) -> Any:
-    """The nearest float32, written so that a reader of JSON gets exactly it."""
-    if isinstance(values, list):
-        return [rounded(value) for value in values]
-    near = np.float32(float(values))
-    around = (np.nextafter(near, np.float32(-np.inf)), near, np.nextafter(near, np.float32(np.inf)))
-    return float(min(around, key=lambda each: abs(mpf(float(each)) - values)))
-
-
 def both(values: Any) -> dict[str, Any]:
-    return {"exact": exact(values), "float32": rounded(values)}
+    """Numbers, in lists as they are nested, as text with up to 50 digits and as the nearest float32."""
+    if isinstance(values, list):
+        found = [both(value) for value in values]
+        return {form: [one[form] for one in found] for form in ("exact", "float32")}
+    with mp.workprec(24):
+        nearest = float(+values)
+    return {"exact": mp.nstr(values, 50, strip_zeros=True), "float32": nearest}
 
 
 # ── frequencies ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def plain(base: float, width: int) -> list[mpf]:
+def plain(base: float | mpf, width: int) -> list[mpf]:
     """ω_i = base^(-2i/width)."""
     return [mpf(base) ** (-mpf(2 * i) / width) for i in range(width // 2)]
 
@@ -55,7 +46,7 @@ def plain(base: float, width: int) -> list[mpf]:
 def dynamic(base: float, width: int, factor: float, original: int, length: int) -> list[mpf]:
     """The base grows with the text: base·(factor·length/original - (factor - 1))^(width/(width - 2))."""
     grown = mpf(factor) * max(length, original) / original - (mpf(factor) - 1)
-    return [(mpf(base) * grown ** (mpf(width) / (width - 2))) ** (-mpf(2 * i) / width) for i in range(width // 2)]
+    return plain(mpf(base) * grown ** (mpf(width) / (width - 2)), width)
 
 
 def yarn(
