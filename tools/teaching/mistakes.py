@@ -1,15 +1,12 @@
-"""What did the class get wrong? Makes a page and a table from the notebooks that nbgrader has graded.
+"""What did the class get wrong? Makes a page from the notebooks that nbgrader has graded.
 
     python ../tools/teaching/mistakes.py 01_order        # in exercises/, after nbgrader autograde 01_order
 
 The page, mistakes/01_order.html, shows for each exercise how many got it right, made a mistake that the check knows, or didn't
-try; the section to go back to; and what to do with it in the next lecture. mistakes/01_order.csv holds the same as a table.
-Neither names a student, unless you add --names.
+try; the section to go back to; and what to do with it in the next lecture. It names no student, unless you add --names.
 """
 
 import argparse
-import csv
-import io
 import re
 import sys
 import tomllib
@@ -28,14 +25,8 @@ from posenc_course.checks._exercise import Check
 from posenc_course.checks._sandbox import UNTRIED
 
 ROOT = Path(__file__).resolve().parents[2]
-# What became of an exercise: in the bar's order, with its colour.
-KINDS = {
-    "right": "#009E73",
-    "a known mistake": "#D55E00",
-    "another wrong result": "#E69F00",
-    "no usable result": "#000000",
-    "not tried": "#B0B0B0",
-}
+# What became of an exercise, in the order of the page.
+KINDS = ("right", "a known mistake", "another wrong result", "no usable result", "not tried")
 # What a verdict says instead of judging a result.
 NO_RESULT = {
     r"raised an error that says": "raises the checks' own error",
@@ -132,9 +123,8 @@ class Class:
 
     def tally(self, row: int) -> list[tuple[Finding, int]]:
         """The findings of an exercise that aren't right, the most frequent first, by kind."""
-        order = [*KINDS]
         counts = Counter(finding for finding in self.findings[row] if finding.kind != "right")
-        return sorted(counts.items(), key=lambda each: (order.index(each[0].kind), -each[1], each[0].label))
+        return sorted(counts.items(), key=lambda each: (KINDS.index(each[0].kind), -each[1], each[0].label))
 
 
 def read(assignment: str) -> Class:
@@ -185,68 +175,38 @@ def begin(found: Class) -> str:
     return f"In the next lecture, begin with exercise {each.number}, which cost the class most points, and with {each.section}."
 
 
-# ── the files ────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def table(found: Class, *, names: bool = False) -> str:
-    """The table as CSV: a row per exercise and finding, a column per student, and 1 where they meet."""
-    text = io.StringIO()
-    write = csv.writer(text, lineterminator="\n").writerow
-    write(["exercise", "check", "kind", "finding", "hint", "students", *_columns(found, names)])
-    for row, each in enumerate(found.exercises):
-        for finding, count in [*found.tally(row), (Finding("right"), sum(f.kind == "right" for f in found.findings[row]))]:
-            marks = [int(finding == other) for other in found.findings[row]]
-            write([each.number, each.name, finding.kind, finding.label, finding.hint, count, *marks])
-    return text.getvalue()
-
-
-def _columns(found: Class, names: bool) -> list[str]:
-    return found.students if names else [str(number) for number in range(1, len(found.students) + 1)]
-
-
-def bar(findings: Sequence[Finding]) -> str:
-    """How many students each kind of finding has, as a bar."""
-    counts = Counter(finding.kind for finding in findings)
-    parts = [f'<span style="flex: {counts[kind]}; background: {color}">{counts[kind]}</span>' for kind, color in KINDS.items()]
-    return f'<div class="bar">{"".join(parts)}</div>'
-
+# ── the page ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif;
-       margin: 2em auto; max-width: 72em; padding: 0 1em; color: #1a1a1a; background: #fff }
-.bar { display: flex; max-width: 40em }
-.bar span { color: #fff; text-align: center; font-size: 14px; overflow: hidden }
-.kind { border-left: 1em solid; padding: 0 1em 0 .4em; font-size: 14px }
+body { font: 16px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 72em; padding: 0 1em }
 .wide { overflow-x: auto }
 table { border-collapse: collapse; font-size: 14px }
 th, td { border-bottom: 1px solid #ccc; padding: .2em .3em; text-align: center; font-weight: normal }
 th:first-child { text-align: left; min-width: 20em }
-td { color: var(--kind) }
 """
 
 
 def page(found: Class, *, names: bool = False) -> str:
-    """The page: what to begin with, and the exercises one by one."""
-    students = len(found.students)
-    title = "What did the class get wrong?"
-    legend = "".join(f'<span class="kind" style="border-color: {color}">{kind}</span>' for kind, color in KINDS.items())
-    parts = [f"<h1>{title}</h1><p>{escape(found.title)} · {students} graded notebooks</p><p>{begin(found)}</p><p>{legend}</p>"]
-    heads = "".join(f"<th>{escape(head)}</th>" for head in _columns(found, names))
+    """What to begin with, and the exercises one by one."""
+    students, title = len(found.students), "What did the class get wrong?"
+    columns = found.students if names else range(1, students + 1)
+    heads = "".join(f"<th>{escape(str(head))}</th>" for head in ("mistake", "kind", "all", *columns))
+    parts = [f"<h1>{title}</h1><p>{escape(found.title)} · {students} graded notebooks</p><p>{begin(found)}</p>"]
     for row, (each, findings) in enumerate(zip(found.exercises, found.findings, strict=True)):
         tally = found.tally(row)
         right = students - sum(count for _, count in tally)
         parts.append(
-            f"<h2>Exercise {each.number}: {escape(each.title)}</h2>{bar(findings)}"
+            f"<h2>Exercise {each.number}: {escape(each.title)}</h2>"
             f"<p>{right} of {students} have it right. To reread: {each.section}.<br>"
             f"<strong>{_said(suggestion(tally, students))}</strong></p>"
         )
         lines = ""
         for finding, count in tally:
             marks = "".join(f"<td>{'●' if finding == other else ''}</td>" for other in findings)
-            label = f'<th scope="row">{_said(finding.hint or finding.label or finding.kind)}</th><td>{count}</td>'
-            lines += f'<tr style="--kind: {KINDS[finding.kind]}">{label}{marks}</tr>'
+            label = _said(finding.hint or finding.label or finding.kind)
+            lines += f'<tr><th scope="row">{label}</th><td>{finding.kind}</td><td>{count}</td>{marks}</tr>'
         if lines:
-            parts.append(f'<div class="wide"><table><tr><th>mistake</th><th>all</th>{heads}</tr>{lines}</table></div>')
+            parts.append(f'<div class="wide"><table><tr>{heads}</tr>{lines}</table></div>')
     order = "" if names else " Students are numbered from the most points to the fewest."
     parts.append(f"<p>A dot is a student whose answer this is.{order}</p>")
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title} {found.assignment}</title>'
@@ -263,8 +223,6 @@ if __name__ == "__main__":
     parser.add_argument("assignment", help="for example 01_order")
     parser.add_argument("--names", action="store_true", help="name the students, as their folders are named")
     given = parser.parse_args()
-    summary = read(given.assignment)
-    for suffix, make in {".html": page, ".csv": table}.items():
-        path = Path("mistakes") / f"{given.assignment}{suffix}"
-        write_whole(path, make(summary, names=given.names).encode())
-        print(path)
+    path = Path("mistakes") / f"{given.assignment}.html"
+    write_whole(path, page(read(given.assignment), names=given.names).encode())
+    print(path)
