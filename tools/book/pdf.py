@@ -1,11 +1,12 @@
-"""Prints the whole built course to one PDF with the browser: `make pdf` calls it.
+"""Prints the whole built course to one PDF with the browser.
+
+    python -m tools.book.pdf COURSE PDF    # COURSE has _config.yml, _toc.yml and _build/html
 
 All pages become one document in the order of `_toc.yml`, with working links between them. What the site hides until you ask for
 it (answers, hints, solutions) comes at the end, with links in both directions. The document is printed twice, because page
 numbers are known only after printing; the style sheet gives them all the same width.
 """
 
-import argparse
 import json
 import logging
 import sys
@@ -22,7 +23,7 @@ import yaml  # type: ignore[import-untyped]
 from bs4 import BeautifulSoup, Tag
 from playwright.sync_api import Page
 from pypdf import PdfReader, PdfWriter
-from pypdf.generic import Destination, NameObject, TextStringObject
+from pypdf.generic import NameObject, TextStringObject
 from sphinx_external_toc.parsing import parse_toc_yaml
 
 from tools.book.browser import NO_CHROMIUM, chromium, launched
@@ -127,11 +128,9 @@ def take_answers(articles: dict[str, Tag]) -> Tag:
             link = f'<a href="#{there}">answer {number}, page {page_of(there)}</a>'
             details.replace_with(element(f'<p class="asked" id="{here}"><span>{words}</span> {link}</p>'))
             link = f'<a href="#{here}">page {page_of(here)}</a>'
-            answer = element(
-                f'<div class="answer"><p class="asked" id="{there}"><span>{number}. {words}</span> {link}</p></div>'
-            )
-            answer.extend(list(details.contents))
-            answers.append(answer)
+            details.name, details["class"] = "div", "answer"
+            details.insert(0, element(f'<p class="asked" id="{there}"><span>{number}. {words}</span> {link}</p>'))
+            answers.append(details)
     return answers
 
 
@@ -151,11 +150,9 @@ def whole(course: Path) -> BeautifulSoup:
             article = answers if page == "answers" else articles[page]
             for heading in article.select("h1, h2, h3, h4, h5"):  # for bookmarks; below a part's caption, one level deeper
                 heading["aria-level"] = str(int(heading.name[1]) + bool(caption))
-            line = f'<a href="#{page}"><span>{escape(text(article.h1))}</span> {page_of(page)}</a>'
-            contents += f"<p>{line}</p>"
-            styles += (
-                f"@page {named(page)} {{ @top-center {{ content: {json.dumps(text(article.h1), ensure_ascii=False)} }} }}\n"
-            )
+            title = text(article.h1)
+            contents += f'<p><a href="#{page}"><span>{escape(title)}</span> {page_of(page)}</a></p>'
+            styles += f"@page {named(page)} {{ @top-center {{ content: {json.dumps(title, ensure_ascii=False)} }} }}\n"
         if caption:
             part = f'<p class="part" role="heading" aria-level="1">{escape(caption)}</p>'
             articles[pages[0]].insert(0, element(part))
@@ -163,7 +160,6 @@ def whole(course: Path) -> BeautifulSoup:
     document = BeautifulSoup(
         f"""<!DOCTYPE html>
 <html lang="en" data-theme="light" data-mode="light"><head><meta charset="utf-8"><title>{name}</title>
-<meta name="author" content="{escape(config["author"])}">
 <link rel="stylesheet" href="{(html / "_static/pages.css").resolve().as_uri()}">
 <style>{STYLES.read_text(encoding="utf-8")}\n{styles}</style></head>
 <body><div class="bd-content"><div class="bd-article-container">
@@ -194,23 +190,15 @@ def print_once(tab: Page, document: BeautifulSoup, pdf: Path) -> dict[str, int]:
 def finish(pdf: Path, document: BeautifulSoup) -> None:
     """Rewrites the bookmarks, because Chromium repeats some headings and drops the space at the end of a line."""
     writer = PdfWriter(clone_from=pdf)
-    bookmarks = [item for item in flat(writer.outline) if item.node]
-    headings = document.select("[aria-level]")
-    assert len(bookmarks) == len(headings), f"{len(headings)} headings have {len(bookmarks)} bookmarks"
-    for bookmark, heading in zip(bookmarks, headings, strict=True):
-        bookmark.node[NameObject("/Title")] = TextStringObject(text(heading))  # type: ignore[index]
-    author = document.select_one("meta[name=author]")
-    assert author
-    writer.metadata = {"/Title": text(document.title), "/Author": str(author["content"])}
+    bookmarks = (item for item in flat(writer.outline) if item.node)
+    for bookmark, heading in zip(bookmarks, document.select("[aria-level]"), strict=True):
+        bookmark.node[NameObject("/Title")] = TextStringObject(text(heading))
     writer.write(pdf)
 
 
-def flat(outline: list[Any]) -> Iterator[Destination]:
+def flat(outline: list[Any]) -> Iterator[Any]:
     for item in outline:
-        if isinstance(item, list):
-            yield from flat(item)
-        else:
-            yield item
+        yield from flat(item) if isinstance(item, list) else [item]
 
 
 def main(course: Path, pdf: Path) -> None:
@@ -230,7 +218,4 @@ def main(course: Path, pdf: Path) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("course", type=Path, help="the folder with _config.yml, _toc.yml and the built pages in _build/html")
-    parser.add_argument("pdf", type=Path, help="the file to make")
-    main(**vars(parser.parse_args()))
+    main(*map(Path, sys.argv[1:]))
