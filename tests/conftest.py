@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from runpy import run_path
@@ -66,10 +67,10 @@ const ready = {};
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The scripts of living figures as the site has them, beside a page that loads them."""
     folder, living = tmp_path_factory.mktemp("living"), run_path(str(commands.ROOT / "tools/sphinx/living.py"))
-    texts = {f"living/{name}": script for name, script in living["scripts"](commands.ROOT).items()}
     (folder / "living/data").mkdir(parents=True)
-    for name, script in (texts | {"living": living["loader"](commands.ROOT)}).items():
-        (folder / f"{name}.js").write_text(script, encoding="utf-8")
+    for name, script in living["scripts"](commands.ROOT).items():
+        (folder / f"living/{name}.js").write_text(script, encoding="utf-8")
+    shutil.copy(commands.ROOT / "book/_static/living.js", folder)
     (folder / "page.html").write_text(SCRIPTS, encoding="utf-8")
     return folder
 

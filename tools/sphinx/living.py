@@ -74,11 +74,6 @@ def version(root: Path) -> str:
     return sha256("".join(scripts(root).values()).encode()).hexdigest()[:8]
 
 
-def loader(root: Path) -> str:
-    """The loader that starts the figures, as pages get it, without comments."""
-    return str(jsmin((root / "book/_static/living.js").read_text(encoding="utf-8")))
-
-
 def add_loader(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:
     """Only pages with a living figure load the script that starts it."""
     if ELEMENT.search(context.get("body", "")):
@@ -89,10 +84,8 @@ def add_loader(app: Sphinx, page: str, template: str, context: dict[str, Any], d
 def write_scripts(app: Sphinx, exception: Exception | None) -> None:
     if exception or app.builder.name != "html":
         return
-    root = Path(app.srcdir)
-    texts = {f"living/{name}": text for name, text in scripts(root).items()} | {"living": loader(root)}
-    for name, text in texts.items():
-        path = Path(app.outdir, "_static", f"{name}.js")
+    for name, text in scripts(Path(app.srcdir)).items():
+        path = Path(app.outdir, "_static/living", f"{name}.js")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
 
