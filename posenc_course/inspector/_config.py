@@ -1,7 +1,7 @@
 """Read a configuration: which keys there are for what, under the names that models give them, and what they may hold.
 
 The tables are data, data/inspector.json and data/classes.json, which the page reads, too. A row of a class was measured on it
-by `python -m tools.lab.models --classes`; a row of a family that brings its own code has the source that it was read from.
+(tools/lab/models.py says how); a row of a family that brings its own code has the source that it was read from.
 """
 
 import json
