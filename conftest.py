@@ -51,8 +51,7 @@ def pytest_runtest_makereport(
             at = call.excinfo.traceback[-1]
             report.longrepr = f"{said}\n\n{at.path}:{at.lineno + 1}"
     if isinstance(item, IPyNbCell) and report.failed:
-        source = "source/" if "exercises" in item.path.parts else ""
-        advice = _advice(source + item.path.stem, item.cell_num, str(call.excinfo.value) if call.excinfo else "")
+        advice = _advice(item.path.stem, item.cell_num, str(call.excinfo.value) if call.excinfo else "")
         report.longrepr = f"{advice}\n\n{report.longrepr}"
     return report
 

@@ -17,32 +17,30 @@ from typing import Any
 import nbformat
 import pytest
 import torch
-from nbgrader.nbgraderformat import MetadataValidator  # type: ignore[import-untyped]
 from torch import Tensor
 
 from posenc_course.checks import _exercise, _sandbox
 from posenc_course.checks._exercise import Exercise
 from tests.answers import CHECKS, RIGHT, UNSEEN, WRONG
 from tests.commands import WEEKLY
-from tests.pages.pages import CHAPTERS
+from tests.pages.pages import CHAPTERS, Notebook
+from tools.book.execute import execute
+from tools.book.text import Page, notebook_of, read, write
 
 ROOT = Path(__file__).resolve().parents[2]
 EXERCISES = ROOT / "exercises"
-SOURCES = {path.stem: path for path in sorted((EXERCISES / "source").rglob("*.ipynb"))}
-
-
-def cells(path: Path) -> list[Any]:
-    return list(nbformat.read(path, as_version=4).cells)
+TEXTS = {path.stem: path for path in sorted((ROOT / "text/source").glob("*.md"))}
+SOURCES = {name: notebook_of(path.read_text("utf-8")) for name, path in TEXTS.items()}
 
 
 def grader(cell: Any) -> dict[str, Any]:
     return dict(cell.metadata.get("nbgrader", {}))
 
 
-def graded(path: Path) -> dict[str, Any]:
+def graded(notebook: Notebook) -> dict[str, Any]:
     """The autograded cells by the check that each calls."""
     found = {}
-    for cell in cells(path):
+    for cell in notebook.cells:
         if cell.cell_type == "code" and grader(cell).get("grade"):
             found[re.match(r"checks\.grade\(checks\.([\w.]+)\(", cell.source)[1]] = cell  # type: ignore[index]
     return found
@@ -200,26 +198,34 @@ def test_a_right_answer_with_one_change_is_refused(check: str, monkeypatch: pyte
 
 def test_every_chapter_has_an_assignment() -> None:
     lack = sorted(CHAPTERS.keys() - SOURCES.keys())
-    assert not lack, f"write an assignment for each of {lack}, in text/source/, and run make execute CHAPTER=source/{lack[0]}"
+    assert not lack, f"write an assignment for each of {lack}, in text/source/, and run make exercises"
 
 
 @pytest.mark.parametrize("assignment", SOURCES)
 def test_source_is_in_nbgraders_form(assignment: str) -> None:
-    notebook = nbformat.read(SOURCES[assignment], as_version=4)
-    MetadataValidator().validate_nb(notebook)
-    for number, cell in enumerate((cell for cell in notebook.cells if cell.cell_type == "code"), start=1):
-        assert cell.execution_count == number, f"make execute CHAPTER=source/{assignment}"
-        assert ("### BEGIN SOLUTION" in cell.source) == bool(grader(cell).get("solution"))
+    for cell in SOURCES[assignment].cells:
+        if cell.cell_type == "code":
+            assert ("### BEGIN SOLUTION" in cell.source) == bool(grader(cell).get("solution"))
     for check, cell in graded(SOURCES[assignment]).items():
         assert check in CHECKS
         assert re.fullmatch(r"checks\.grade\(checks\.[\w.]+\([\w, ]+\)\)", cell.source)
-        assert cell.outputs[0].text.startswith("Right: ")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("assignment", SOURCES)
+def test_the_solutions_are_right_and_the_key_prints_what_it_says(assignment: str, tmp_path: Path) -> None:
+    """A check ends with an error if an answer isn't right."""
+    page = Page(TEXTS[assignment], tmp_path / f"{assignment}.ipynb")
+    assert execute(page) == 0
+    key = next(cell for cell in read(page.notebook).cells if grader(cell).get("grade_id") == "key")
+    says = re.findall(r"^# (.*)$", key.source.partition("# For the number 1815, it prints:\n")[2], re.MULTILINE)
+    assert says == key.outputs[0].text.splitlines(), f"text/source/{assignment}.md: correct the comments at the key's end"
 
 
 @pytest.mark.parametrize("assignment", SOURCES)
 def test_an_assignment_says_what_it_asks(assignment: str) -> None:
     """Minutes and points in each heading and in the sum, hints, and a question in words."""
-    all_cells = cells(SOURCES[assignment])
+    all_cells = SOURCES[assignment].cells
     text = "\n".join(cell.source for cell in all_cells if cell.cell_type == "markdown")
     headings = re.findall(r"^## Exercise (\d): .+ \((\d+) minutes, (\d) points?\)$", text, re.MULTILINE)
     assert [int(number) for number, _, _ in headings] == list(range(1, len(headings) + 1))
@@ -239,7 +245,8 @@ def release(tmp_path_factory: pytest.TempPathFactory, nbgrader: Callable[..., st
     """What `make exercises` makes of the sources now."""
     make = (ROOT / "Makefile").read_text(encoding="utf-8")
     course = tmp_path_factory.mktemp("course")
-    shutil.copytree(EXERCISES / "source", course / "source")
+    for name, notebook in SOURCES.items():
+        write(course / "source" / name / f"{name}.ipynb", notebook)
     shutil.copy(EXERCISES / "nbgrader_config.py", course)
     (makes,) = re.findall(r"^\tcd exercises && .*? nbgrader (.*?)$", make.replace(" \\\n", " "), re.MULTILINE)
     nbgrader(course, *shlex.split(makes))
@@ -257,10 +264,10 @@ def test_the_committed_release_is_current(release: Path) -> None:
 
 @pytest.mark.parametrize("assignment", SOURCES)
 def test_no_line_of_a_solution_is_released(assignment: str) -> None:
-    released = cells(EXERCISES / "release" / assignment / f"{assignment}.ipynb")
+    released = nbformat.read(EXERCISES / "release" / assignment / f"{assignment}.ipynb", as_version=4).cells
     given = {line.strip() for cell in released for line in cell.source.splitlines()}
     kept_back = set()
-    for cell in cells(SOURCES[assignment]):
+    for cell in SOURCES[assignment].cells:
         if cell.cell_type == "markdown" and grader(cell).get("solution"):
             kept_back |= set(cell.source.splitlines())
         for part in re.findall(r"### BEGIN SOLUTION\n(.*?)### END", cell.source, re.DOTALL):

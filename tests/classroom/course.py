@@ -15,6 +15,7 @@ import nbformat
 import pytest
 
 from tests.commands import ROOT, nbgrader
+from tools.book.text import notebook_of
 
 ASSIGNMENT = "01_order"
 PATIENCE = "5"  # seconds for one call; the default has more, for a class that shares a machine
@@ -37,14 +38,15 @@ def commands(page: str, heading: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def exercises(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder in a copy of what a clone would have."""
+    """The folder in a copy of what a clone would have, with the notebooks that `make book` makes."""
     clone = tmp_path_factory.mktemp("clone")
     listed = subprocess.check_output(["git", "ls-files", "-coz", "--exclude-standard"], cwd=ROOT, text=True)
     for name in filter(None, listed.split("\0")):
-        if re.match(r"(exercises|posenc_course|tools|book/reread)|[^/]*$", name) and (ROOT / name).is_file():
+        if re.match(r"(exercises|posenc_course|text/source|tools|book/reread)|[^/]*$", name) and (ROOT / name).is_file():
             (clone / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, clone / name)
     (clone / ".venv").symlink_to(sys.prefix)
+    subprocess.run([sys.executable, "-m", "tools.book.text"], cwd=clone, check=True)
     return clone / "exercises"
 
 
@@ -82,7 +84,7 @@ def hand_in(course: Path, student: str, change: Callable[[Notebook], None], *, n
 
 
 def right(notebook: Notebook) -> None:
-    solved = by_id(nbformat.read(ROOT / "exercises/source" / ASSIGNMENT / f"{ASSIGNMENT}.ipynb", as_version=4))
+    solved = by_id(notebook_of((ROOT / f"text/source/{ASSIGNMENT}.md").read_text("utf-8")))
     for grade_id, cell in by_id(notebook).items():
         if cell.metadata.nbgrader.solution:
             cell.source = solved[grade_id].source

@@ -70,14 +70,14 @@ def test_who_is_not_in_the_download_is_named_and_so_is_the_command_that_is_missi
 
 
 @pytest.mark.slow
-def test_work_goes_through_the_exchange_and_late_work_costs_points(tmp_path: Path) -> None:
+def test_work_goes_through_the_exchange_and_late_work_costs_points(tmp_path: Path, exercises: Path) -> None:
     """Due at 11:00 UTC: one student hands in before, and another the next day at 12:30, when the second day has begun."""
     teacher, student, exchange = (tmp_path / name for name in ("teacher", "student", "exchange"))
     for folder in (student, exchange):
         folder.mkdir()
     exchange.chmod(0o777)
     root, (rule,) = f"c.Exchange.root = {str(exchange)!r}\n", blocks("logistics.md", "Late work", "python")
-    shutil.copytree(ROOT / "exercises/source" / ASSIGNMENT, teacher / "source" / ASSIGNMENT)
+    shutil.copytree(exercises / "source" / ASSIGNMENT, teacher / "source" / ASSIGNMENT)
     (teacher / "nbgrader_config.py").write_text((ROOT / "exercises/nbgrader_config.py").read_text() + rule + root)
     (student / "nbgrader_config.py").write_text(f"c = get_config()\n{root}")
     teach, study, me = Shell(teacher), Shell(student), getuser()  # as the exchange calls whoever hands in

@@ -5,17 +5,17 @@ import re
 import tomllib
 from html import escape
 
-import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_output
 
 from tests.answers import CHECKS, RIGHT, WRONG
 from tests.commands import ROOT
+from tools.book.text import notebook_of
 from tools.teaching import mistakes
 from tools.teaching.mistakes import Finding
 
-SOURCES = sorted((ROOT / "exercises/source").glob("*/*.ipynb"))
-EXERCISES = {path.stem: mistakes.exercises(nbformat.read(path, as_version=4)) for path in SOURCES}
+TEXTS = sorted((ROOT / "text/source").glob("*.md"))
+EXERCISES = {path.stem: mistakes.exercises(notebook_of(path.read_text("utf-8"))) for path in TEXTS}
 TRANSPOSED, UNTRIED = Finding("a known mistake", "transposed", "Rows or columns?"), Finding("not tried")
 # From each exercise's findings, the columns of five students: the second exercise has cost the class most points.
 ROWS = [

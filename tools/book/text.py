@@ -1,9 +1,9 @@
 """Keeps the text of each page and its notebook alike.
 
-People edit the texts in `text/`, which are MyST Markdown. From them, machines make the notebooks in `book/` and
-`exercises/source/`, which also hold what the cells have printed and drawn. `make notebooks` takes changed texts over into the
-notebooks without running them, and `make execute` runs them, too. `make text` goes the other way: it takes over into the texts
-what was edited in JupyterLab. None of these commands overwrites the newer side with the older one.
+People edit the texts in `text/`, which are MyST Markdown. From them, machines make the notebooks in `book/`, which also hold
+what the cells have printed and drawn, and those in `exercises/source/`, which aren't committed. `make notebooks` takes changed
+texts over into the notebooks without running them, and `make execute` runs them, too. `make text` goes the other way: it takes
+over into the texts what was edited in JupyterLab. None of these commands overwrites the newer side with the older one.
 
 What nbgrader has to know of a cell is a line in the text, such as `:nbgrader: check rotate-test 2`: its role, its id, and its
 points if it's graded. A cell is `given` to students as it is, or it's their `answer`, a `check` of an answer, or an answer in
@@ -84,9 +84,13 @@ def notebook_of(text: str, stored: Notebook | None = None) -> Notebook:
         for cell in notebook.cells:
             if cell.cell_type == "code" and cell.source not in same:  # jupytext would keep what it printed before the change
                 cell.update(outputs=[], execution_count=None)
-    for cell in notebook.cells:
+    assignment = any("nbgrader" in cell.metadata for cell in notebook.cells)
+    for number, cell in enumerate(notebook.cells):
         if "nbgrader" in cell.metadata:
             cell.metadata["nbgrader"] = in_full(cell.metadata["nbgrader"])
+        if assignment:
+            # No stored notebook keeps an assignment's ids, and students' copies shouldn't get new ones with each change.
+            cell.id = cell.metadata.get("nbgrader", {}).get("grade_id", f"cell-{number}")
     return plain(notebook)
 
 

@@ -1,17 +1,19 @@
 """A Sphinx extension that shows the solution of each exercise, folded, on the page of an assignment.
 
-The page is the notebook that students get, and so is its download; the solutions come from the assignment's source. A site that
+The page is the notebook that students get, and so is its download; the solutions come from the assignment's text. A site that
 is built with the environment variable SOLUTIONS=no doesn't have them.
 """
 
 import os
 import re
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import nbformat
 from nbformat.v4 import new_markdown_cell
 from sphinx.application import Sphinx
+
+from tools.book.text import notebook_of
 
 PAGES = "exercises/release/"
 Notebook = Any  # nbformat's NotebookNode: attributes for keys
@@ -38,18 +40,16 @@ def solved(page: Notebook, source: Notebook) -> Notebook:
             cells.append(folded("Solution", "```python\n" + "\n\n\n".join(answers) + "\n```"))
             answers = []
         elif key := re.search(r"### BEGIN HIDDEN TESTS\n(.*)\n### END", its_source, re.DOTALL):
-            (output,) = known[about.grade_id].outputs
-            text = f"```python\n{key[1]}\n```\n\n```text\n{output.text}```"
-            cells[-1] = folded("Key for the number that stands above", text)
+            cells[-1] = folded("Key for the number that stands above", f"```python\n{key[1]}\n```")
     page.cells = cells
     return page
 
 
 def add_solutions(app: Sphinx, name: str, text: list[str]) -> None:
     if name.startswith(PAGES) and os.environ.get("SOLUTIONS") != "no":
-        source = Path(app.srcdir, name.replace(PAGES, "exercises/source/")).with_suffix(".ipynb")
-        both = (nbformat.reads(text[0], as_version=4), nbformat.read(source, as_version=4))
-        text[0] = nbformat.writes(solved(*both))
+        source = Path(app.srcdir, "text/source", PurePath(name).name).with_suffix(".md")
+        page = nbformat.reads(text[0], as_version=4)
+        text[0] = nbformat.writes(solved(page, notebook_of(source.read_text(encoding="utf-8"))))
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
