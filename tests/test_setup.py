@@ -15,7 +15,8 @@ def bare(tmp_path: Path) -> Path:
     for name in ["Makefile", "_config.yml", "_toc.yml", "pyproject.toml", "requirements.lock"]:
         (clone / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, clone / name)
-    for folder in [".venv/bin", "book", "exercises/release", "exercises/source", "posenc_course", "text", "tests", "tools/sphinx"]:
+    course = ["book", "exercises/release", "exercises/source", "posenc_course", "text", "tests", "tools/sphinx"]
+    for folder in [".venv/bin", *course]:
         (clone / folder).mkdir(parents=True)
     shutil.copy(ROOT / "requirements.lock", clone / ".venv/complete")
     program(clone / ".venv/bin/python", "true")
