@@ -3,15 +3,14 @@
 A notebook stores a figure as SVG, on white. On the site, it has no background of its own, and a second version in the colours
 of the dark page: colours of lines and text can be replaced in the SVG file, while heatmaps are images in it and stay unchanged.
 The style sheet has the dark versions of the palette's colours.
-A chapter's picture stands beside its title. Below it, a compass shows through which doors
-the chapter goes; the first chapter has the map.
+Beside a chapter's title, a compass shows through which doors the chapter goes; the first chapter has the map.
 """
 
 import re
 from functools import cache
 from html import unescape
 from io import StringIO
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -108,18 +107,10 @@ def twins(app: Sphinx, page: str, template: str, context: dict[str, Any], doctre
         dark = sized.replace(found[1], found[1].replace(".svg", "-dark.svg"))
         return f'{sized} class="in-light"{first} />{dark} class="in-dark" loading="lazy" />'
 
-    picture = f"book/pictures/{PurePosixPath(page).name[:2]}.svg"
     body = context.get("body", "")
-    if PurePosixPath(page).parent.name == "book" and Path(app.srcdir, picture).is_file():
-        _, name = app.env.images.get(picture, ("", f"chapter-{PurePosixPath(picture).name}"))
-        # Other pages may not show it, so the builder may not know of it.
-        app.builder.images[picture] = name
-        sources[name] = picture
-        address = context["pathto"](f"_images/{name}", resource=True)
-        below = ""
-        if doors := doors_of(page):
-            below = f'<a class="compass" href="{context["pathto"]("book/01_order")}#fig-doors">{compass(doors)}</a>'
-        body = body.replace("<h1>", f'<div class="picture"><img alt="" src="{address}" />{below}</div>\n<h1>', 1)
+    if doors := doors_of(page):
+        beside = f'<a class="compass" href="{context["pathto"]("book/01_order")}#fig-doors">{compass(doors)}</a>'
+        body = body.replace("<h1>", f"{beside}\n<h1>", 1)
     context["body"] = FIGURE.sub(pair, ONE_NUMBER.sub("", body))
 
 
