@@ -1,9 +1,9 @@
-// The package's decoder: it runs the weights that the book trained, as they are stored. Sums are taken in double precision and
-// kept in single. Nothing here touches the page, so that a worker can run it.
-import { alibiSlopes, applyRope, linear, normalized, ropeTables, shawRow, sinusoidalTable, t5Buckets } from "./formulas.js";
+// The package's decoder with RoPE or ALiBi: it runs the weights that the book trained, as they are stored. Sums are taken in double
+// precision and kept in single. Nothing here touches the page, so that a worker can run it.
+import { alibiSlopes, applyRope, ropeTables } from "./formulas.js";
 
 /** @typedef {import("./formulas.js").Numbers} Numbers */
-/** @typedef {{ name: string, frequencies?: Numbers, maxDistance?: number }} Scheme */
+/** @typedef {{ name: string, frequencies?: Numbers }} Scheme */
 /** @typedef {{ config: { num_heads: number }, scheme: Scheme, shapes: Record<string, number[]>, weights: string }} Stored weights in base64 */
 /** @typedef {ReturnType<typeof unpackModel>} Model */
 /** @typedef {[numbers: Numbers, first: number, apart: number]} Rows numbers, where the first row stands, how far apart rows stand */
@@ -94,39 +94,8 @@ function gelu(x) {
   return x > 0 ? x - x * rest : x * rest;
 }
 
-/** The first door: adds to the rows of x what the scheme has for their positions.
- *  @type {(x: Numbers, positions: number[], scheme: Scheme, width: number, table?: Float32Array) => void} */
-function embed(x, positions, scheme, width, table) {
-  const along = (numbers) => (t, i) => (i % 2 ? -numbers[t] : numbers[t]);
-  const rows = scheme.name === "sinusoidal" && sinusoidalTable(positions, width);
-  const add = {
-    linear: along(linear(positions)),
-    normalized: along(normalized(positions, positions.at(-1) + 1)), // a fraction of the sequence seen at once
-    sinusoidal: (t, i) => rows[t][i],
-    learned: (t, i) => table[positions[t] * width + i],
-  }[scheme.name];
-  if (add) positions.forEach((_, t) => { for (let i = 0; i < width; i++) x[t * width + i] += add(t, i); });
-}
-
-/** The third door: what it adds to a head's score by the offset from key to query, or null. Shaw's depends on the query, and is
- *  added in `attend`.
- *  @param {Scheme} scheme @param {number} heads @param {Float32Array} [table]
- *  @returns {((head: number, offset: number) => number) | null} */
-function biases(scheme, heads, table) {
-  if (scheme.name === "alibi") {
-    const slopes = alibiSlopes(heads);
-    return (h, offset) => -slopes[h] * Math.abs(offset);
-  }
-  if (scheme.name === "t5") { // all that is farther than maxDistance shares its bucket, all in the future that of 0
-    const farthest = scheme.maxDistance;
-    const buckets = t5Buckets([...Array(farthest + 1).keys()], table.length / heads, farthest);
-    return (h, offset) => table[buckets[Math.min(Math.max(offset, 0), farthest)] * heads + h];
-  }
-  return null;
-}
-
 // One sequence under way: `extend` takes the next tokens and keeps their keys and values, so that tokens one by one give
-// exactly the numbers of one pass (but for the scheme "normalized", which divides by what comes at once).
+// exactly the numbers of one pass.
 export class Decoding {
   /** changes: what is different from the trained scheme; window: how many keys a query sees, itself included; capacity: how many
    *  tokens there may be.
@@ -137,8 +106,7 @@ export class Decoding {
     this.capacity = capacity;
     this.length = 0;
     this.scheme = { ...model.scheme, ...changes };
-    this.table = model.arrays["scheme.table"];
-    this.bias = biases(this.scheme, model.heads, this.table);
+    this.slopes = this.scheme.name === "alibi" ? alibiSlopes(model.heads) : null;
     const store = () => Array.from({ length: model.layers }, () => new Float32Array(capacity * model.width));
     this.keys = store(); // (capacity, width), rotated
     this.values = store(); // (width, capacity), so that they are mixed along rows
@@ -153,7 +121,6 @@ export class Decoding {
     const positions = tokens.map((_, t) => start + t);
     const x = new Float32Array(count * width);
     tokens.forEach((token, t) => x.set(arrays["embedding.weight"].subarray(token * width, (token + 1) * width), t * width));
-    embed(x, positions, scheme, width, this.table);
     const turns = scheme.name === "rope" ? ropeTables(positions, scheme.frequencies) : null;
     const y = new Float32Array(count * width);
     const mixed = new Float32Array(count * width);
@@ -210,12 +177,10 @@ export class Decoding {
   /** Mixes the values that each query sees. A block of queries meets all keys that any of them sees; the others get no weight.
    *  @param {number} layer @param {Numbers} queries @param {number} count @param {Numbers} mixed */
   attend(layer, queries, count, mixed) {
-    const { model: { width, heads }, length: start, scheme, bias, window, capacity } = this;
+    const { model: { width, heads }, length: start, slopes, window, capacity } = this;
     const size = width / heads;
     const BLOCK = 16;
     const weights = new Float32Array(BLOCK * capacity);
-    const shaw = scheme.name === "shaw" ? this.table.length / size : 0; // how many vectors
-    const products = new Float32Array(BLOCK * shaw);
     const scale = 1 / Math.sqrt(size);
     for (let begin = 0; begin < count; begin += BLOCK) {
       const rows = Math.min(BLOCK, count - begin);
@@ -225,7 +190,6 @@ export class Decoding {
         /** @type {Rows} */
         const block = [queries, begin * width + h * size, width];
         multiply(block, rows, [this.keys[layer], first * width + h * size, width], seen, size, [weights, 0, seen]);
-        if (shaw) multiply(block, rows, [this.table, 0, size], shaw, size, [products, 0, shaw]);
         for (let r = 0; r < rows; r++) {
           const query = start + begin + r;
           const row = weights.subarray(r * seen, (r + 1) * seen);
@@ -233,12 +197,7 @@ export class Decoding {
           const high = query - first;
           let most = -Infinity;
           for (let k = low; k <= high; k++) {
-            const offset = query - first - k;
-            let score = row[k];
-            if (shaw) score += products[r * shaw + shawRow(offset, shaw >> 1)];
-            score *= scale;
-            if (bias) score += bias(h, offset);
-            row[k] = score;
+            row[k] = scale * row[k] - (slopes ? slopes[h] * (high - k) : 0);
             if (row[k] > most) most = row[k];
           }
           let sum = 0;
@@ -316,9 +275,7 @@ export function serve(scope) {
   scope.onmessage = ({ data: { name, model, question } }) => {
     try {
       if (model) models[name] = unpackModel(model);
-      const began = performance.now();
-      const answered = answer(models[name], question);
-      scope.postMessage({ ...answered, ms: performance.now() - began });
+      scope.postMessage(answer(models[name], question));
     } catch (error) {
       scope.postMessage({ error: error.message });
     }

@@ -24,12 +24,6 @@ export function sinusoidalTable(positions, dModel, base = 10000) {
   return Array.from(positions, (m) => pairs(dModel, (c) => (c % 2 ? Math.cos : Math.sin)(m * omega[c >> 1])));
 }
 
-/** The position itself: one number per position.
- *  @param {Numbers} positions */
-export function linear(positions) {
-  return Float64Array.from(positions);
-}
-
 /** m / (length - 1), from 0 to 1: one number per position.
  *  @param {Numbers} positions @param {number} length */
 export function normalized(positions, length) {
@@ -118,12 +112,6 @@ export function yarnAttentionFactor(factor) {
 }
 
 // The third door: what is added to a score, by the offset from key to query, positive where the key lies in the past.
-
-/** The row of Shaw's table for an offset: clip(Δ, -maxOffset, maxOffset) + maxOffset.
- *  @param {number} offset @param {number} maxOffset */
-export function shawRow(offset, maxOffset) {
-  return clip(offset, -maxOffset, maxOffset) + maxOffset;
-}
 
 /** The T5 bucket of each offset, in whole numbers as the package has it.
  *  @param {Numbers} offsets @param {number} [numBuckets] @param {number} [maxDistance] @param {boolean} [causal] */

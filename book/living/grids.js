@@ -1,6 +1,6 @@
 // Chapter 2: the numbers that tokens get in texts of several lengths, when positions are scaled to [0, 1] and when they are counted.
 import { listed, range } from "./draw.js";
-import { linear, normalized } from "./formulas.js";
+import { normalized } from "./formulas.js";
 
 const OTHERS = [4, 6, 24, 64]; // tokens in the texts other than the reader's own, which is the third
 const rowsOf = ({ length }) => [...OTHERS.slice(0, 2), length, ...OTHERS.slice(2)];
@@ -17,17 +17,16 @@ export const figure = {
     value: { label: "Value", min: 0, max: 1, step: 0.05, value: 0.4, show: (value) => value.toFixed(2), when: followsValue },
     length: { label: "Tokens in your text", min: 2, max: 81, value: 12 },
   },
-  draw(stage, state, own) {
+  draw(stage, state) {
     const { token } = state;
     const scaled = state.follow !== "counted";
     const rows = rowsOf(state);
-    const tables = rows.map((tokens) => (scaled ? normalized(range(tokens), tokens) : linear(range(tokens))));
+    const tables = rows.map((tokens) => (scaled ? normalized(range(tokens), tokens) : range(tokens)));
     const end = scaled ? 1 : Math.max(...rows) - 1;
     const plot = stage.plot({ left: 8, top: 0, width: stage.width - 16, height: ROW * rows.length + 48 }, {
       x: [0, end], y: [rows.length - 0.5, -0.7], xLabel: scaled ? "normalized position" : "position, counted",
       xTicks: scaled ? [0, 0.2, 0.4, 0.6, 0.8, 1] : range(Math.floor(end / 10) + 1).map((ten) => 10 * ten),
     });
-    own.plot = plot;
     if (followsValue(state)) plot.rule({ x: state.value }, "vermillion dashed");
     if (!scaled) {
       plot.band(0, 1, "blue");
@@ -70,9 +69,5 @@ export const figure = {
       ? `${place}, where neighbours are ${step(longest)} apart. The other texts are too short to have a token ${token}.`
       : `${place} and position ${number(longest)} in a text of ${longest}. `
         + `Neighbours are ${step(shortest)} apart in the shorter text and ${step(longest)} apart in the longer one.`;
-  },
-  point(x, y, state, { plot }) {
-    if (!followsValue(state)) return undefined;
-    return { value: Math.round(20 * plot.share(x)) / 20 };
   },
 };

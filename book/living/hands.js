@@ -10,7 +10,6 @@ const HIGH = 0.5; // nats: the cliff is where the loss first rises by this, abov
 const SLIGHT = 0.1; // nats: by less, a loss doesn't count as higher from the beginning
 const TEXTS = 16;
 const FIRST = 256; // bytes of the first text, which are asked for before all of it
-const PATIENCE = 8000; // milliseconds for one text; where it takes longer, the recorded curve stays
 const DEEP = -20; // where the axis of the score ends: below what is as trained, so that the ring there hides no dot
 const [LOW, HIGHEST] = [-0.4, 2.2]; // and that of the loss
 const NEAR = 3; // distances to each side, whose highest score is shown
@@ -75,9 +74,6 @@ const standing = (cliff, was, high) => {
     : now === before ? `the cliff stays at position ${now}` : `the cliff moves from position ${before} to ${now}`;
   return where + (high ? ", but the loss is higher from the beginning" : "");
 };
-// The first distance whose score is clearly higher than all in training.
-const firstAbove = (scores) => scores.findIndex((more) => more > LOUDER);
-const rising = (first, pull) => (first < 0 ? `no ${pull} clearly exceeds those in training` : `${pull}s first clearly exceed those in training at distance ${first}`);
 
 // What was recorded of a seed: its waves, the means over the heads of its last layer, and by how much its losses exceed those of the
 // same model with only TRAINED bytes in sight.
@@ -86,9 +82,8 @@ function recordOf({ worse, window, up, right }, seed) {
   const over = (rows, i) => mean(rows.slice(heads * seed, heads * (seed + 1)).map((row) => row[i]));
   const waves = Array.from(OMEGA, (_, i) => ({ height: Math.hypot(over(up, i), over(right, i)), phase: Math.atan2(over(right, i), over(up, i)) }));
   const distances = [...worse[seed].keys()];
-  const scores = distances.map((distance) => scoreAt(distance, waves, OMEGA));
-  const most = Math.max(...scores.slice(0, TRAINED));
-  return { waves, distances, most, scores: scores.map((one) => one - most), curve: worse[seed], smoothed: smooth(worse[seed]), bar: window[0][seed] };
+  const most = Math.max(...distances.slice(0, TRAINED).map((distance) => scoreAt(distance, waves, OMEGA)));
+  return { waves, distances, most, curve: worse[seed], smoothed: smooth(worse[seed]), bar: window[0][seed] };
 }
 
 // What each pair adds to the score at a distance; whether training had shown it this angle, and what it added there at most.
@@ -113,11 +108,9 @@ function compute({ seed, omega, key }, own) {
     near = losses;
     return texts;
   };
-  return run({ model: `text-rope-${seed}`, texts: load(), changes: { frequencies: omega }, first: FIRST, slot: "hands" }, ({ done, ms, each }) => {
-    own.slow ||= done === 1 && ms > PATIENCE;
-    if (own.slow) drop("hands");
+  return run({ model: `text-rope-${seed}`, texts: load(), changes: { frequencies: omega }, first: FIRST, slot: "hands" }, ({ done, each }) => {
     const added = (_, m) => mean(each.map(({ losses }, text) => losses[m] - near[text][m]));
-    if (!own.slow) own.shown = { key, done, curve: near[0].map(added) };
+    own.shown = { key, done, curve: near[0].map(added) };
     own.redraw();
   });
 }
@@ -132,7 +125,7 @@ function described(state) {
   return `${capital(named(moved))} ${speed}`;
 }
 
-function handsInWords(state, hands, score, first, [pull, other, unit]) {
+function handsInWords(state, hands, score, [pull, other, unit]) {
   const those = (test) => [...hands.keys()].filter((i) => test(hands[i]));
   const outside = those(({ known }) => !known);
   const louder = those(({ adds, most }) => adds - most > LOUDER);
@@ -145,8 +138,7 @@ function handsInWords(state, hands, score, first, [pull, other, unit]) {
   const moved = changedPairs(state);
   const same = Math.round(far * 2 ** state[`p${moved[0]}`]); // a slower clock shows the same angle farther away
   const alike = moved.length === 1 ? ` There, pair ${moved[0]} points where it pointed at ${same} before.` : "";
-  const nearer = score <= 0 && first >= 0 && first < far ? ` But at position ${far}, ${other}s from distance ${first} on are in sight, too, some of them with higher scores than any in training.` : "";
-  return `${where}${more}. The ${other} is ${counted(far, unit)} back.${alike} The eight add up to a ${pull} ${over}.${nearer}`;
+  return `${where}${more}. The ${other} is ${counted(far, unit)} back.${alike} The eight add up to a ${pull} ${over}.`;
 }
 
 function handInWords({ known, adds, most }, distance) {
@@ -229,7 +221,7 @@ export const figure = {
     const omega = Array.from(OMEGA, (trained, i) => trained * 2 ** state[`p${i}`]);
     const key = JSON.stringify([seed, omega]);
     const changed = omega.some((speed, i) => speed !== OMEGA[i]);
-    const running = own.asked && !own.slow && changed;
+    const running = own.asked && changed;
     if (running && own.key !== key) own.wait(compute({ seed, omega, key }, own), () => { own.key = ""; });
     if (!changed && own.key) { // nothing is wanted any more
       own.key = "";
@@ -304,13 +296,10 @@ export const figure = {
     Object.assign(stage.drawn, { hands, scores });
     Object.assign(own, { axes: below, top });
 
-    const first = firstAbove(scores);
-    const hand = handsInWords(state, hands, score, first, [pull, other, unit]);
+    const hand = handsInWords(state, hands, score, [pull, other, unit]);
     const { bar } = record;
     const nats = (losses) => (bar + mean(losses.slice(0, 4 * TRAINED))).toFixed(2);
-    const rose = own.repeated ? "" : `, and ${rising(firstAbove(record.scores), pull)}`;
-    const before = `As trained, the cliff is at position ${Math.round(was)}${rose}.`;
-    if (own.slow) return `This browser is too slow to run the model, so the curve is still the recorded one. ${before}`;
+    const before = `As trained, the cliff is at position ${Math.round(was)}.`;
     if (step === ONE) return handInWords(hands[ALONE], Math.round(state.d));
     if (!changed) return `${hand} ${before}`;
     if (!running) return `${described(state)}: the model hasn't been asked about this yet. The curve is still the recorded one. ${before}`;

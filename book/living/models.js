@@ -3,36 +3,22 @@ import { serve } from "./decoder.js";
 
 /** What the package calls each scheme, and how its lines look: the build fills it in (tools/sphinx/living_data.py).
  *  @type {Record<string, [name: string, look: string]>} */
-const LOOKS = {};
-
-/** The nine schemes whose models a page can ask, in the order of the figures; the first four are added to the embedding.
- *  @type {typeof LOOKS} */
-export const SCHEMES = Object.fromEntries(
-  ["linear", "normalized", "sinusoidal", "learned", "none", "shaw", "t5", "rope", "alibi"].map((name) => [name, LOOKS[name]]),
-);
-
-/** A text's byte ids; the models know ASCII only, and read anything else as a question mark.
- *  @param {string | number[]} text */
-export function bytesOf(text) {
-  return typeof text === "string" ? Array.from(text, (sign) => (sign < "\x80" ? sign.charCodeAt(0) : 63)) : Array.from(text);
-}
+export const LOOKS = {};
 
 /**
  * @typedef {object} Job
  * @property {string} model name of its data, e.g. "text-rope-0", the same as of its file in posenc_course/data/models/text.zip
- * @property {Texts | Promise<Texts>} texts a text of n + 1 bytes has n losses, since its first is given
+ * @property {string[] | Promise<string[]>} texts in ASCII; one of n + 1 bytes has n losses, since its first is given
  * @property {Question["changes"]} [changes] what differs from the scheme as trained, such as {frequencies}
  * @property {number} [window] how many bytes a query sees, itself included
  * @property {Question["write"]} [write] go on after each text
  * @property {number} [first] how many bytes of the first text are asked for before all of it, so that a first curve is soon there
- * @property {string} [slot] a job replaces an unfinished one in the same slot, whose promise then resolves to null
+ * @property {string} slot a job replaces an unfinished one in the same slot, whose promise then resolves to null
  *
  * @typedef {object} Result
  * @property {number} done how many texts; 0 after the first bytes of the first one
- * @property {number} ms what the last one took; if that is much too long, show what was recorded and call `drop(slot)`
  * @property {Answer[]} each of each text
  *
- * @typedef {(string | number[])[]} Texts as strings, or as byte ids
  * @typedef {import("./decoder.js").Question} Question
  * @typedef {import("./decoder.js").Answer} Answer
  */
@@ -44,14 +30,14 @@ let working = false;
 /**
  * Asks a model, and promises what came of all texts. onProgress is called after each text, with the same that the promise gives in the
  * end. Texts of several jobs take turns. Up to any position, the losses don't depend on what follows, so one pass over a long text
- * serves all shorter ones. Only the scheme "normalized" divides by the length, and must be asked for each length.
+ * serves all shorter ones.
  * The model, the texts and the worker are loaded at the same time; if one of them fails, the error is reported when its turn comes.
  * @param {Job} job @param {(result: Result) => void} [onProgress] @returns {Promise<Result | null>}
  */
 export function run(job, onProgress = () => {}) {
   return new Promise((resolve, reject) => {
-    if (job.slot !== undefined) drop(job.slot);
-    queue.push({ job, result: { done: 0, ms: 0, each: [] }, onProgress, resolve, reject });
+    drop(job.slot);
+    queue.push({ job, result: { done: 0, each: [] }, onProgress, resolve, reject });
     living.load(`data/${job.model}`).catch(() => {});
     Promise.resolve(job.texts).catch(() => {});
     try { start(); } catch { /* as above */ }
@@ -59,13 +45,11 @@ export function run(job, onProgress = () => {}) {
   });
 }
 
-/** Gives up unfinished jobs in all slots whose names begin with `slot`.
+/** Gives up the unfinished job in this slot, if there is one.
  *  @param {string} slot */
 export function drop(slot) {
-  for (const task of queue.filter((one) => one.job.slot?.startsWith(slot))) {
-    queue.splice(queue.indexOf(task), 1);
-    task.resolve(null);
-  }
+  const at = queue.findIndex(({ job }) => job.slot === slot);
+  if (at >= 0) queue.splice(at, 1)[0].resolve(null);
 }
 
 async function work() {
@@ -75,18 +59,18 @@ async function work() {
     const { job: { model, texts, slot, first, ...rest }, result } = task;
     try {
       const all = await texts;
-      const text = bytesOf(all[result.done]);
+      const text = Array.from(all[result.done], (sign) => sign.charCodeAt(0));
       const part = !task.begun && first + 1 < text.length; // a text of n + 1 bytes has n losses
       task.begun = true;
-      const { ms, ...answered } = await ask(model, { ...rest, text: part ? text.slice(0, first + 1) : text });
+      const answered = await ask(model, { ...rest, text: part ? text.slice(0, first + 1) : text });
       if (!queue.includes(task)) continue;
       if (part) {
-        task.onProgress({ done: 0, ms, each: [answered] });
+        task.onProgress({ done: 0, each: [answered] });
         continue;
       }
       queue.shift();
       result.each.push(answered);
-      Object.assign(result, { done: result.each.length, ms });
+      result.done = result.each.length;
       if (result.done < all.length) queue.push(task);
       task.onProgress(result);
       if (result.done === all.length) task.resolve(result);
@@ -119,7 +103,7 @@ function start() {
 }
 
 /** One question at a time, so that the next message is its answer.
- *  @param {string} name @param {Question} question @returns {Promise<Answer & { ms: number }>} */
+ *  @param {string} name @param {Question} question @returns {Promise<Answer>} */
 async function ask(name, question) {
   const model = sent.has(name) ? undefined : await living.load(`data/${name}`);
   const answered = await new Promise((resolve) => {

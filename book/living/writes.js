@@ -1,10 +1,10 @@
 // Chapter 12: what a model with RoPE writes beyond its training length, with and without a window, beside a model with ALiBi.
-import { SCHEMES, bytesOf, run } from "./models.js";
+import { LOOKS, run } from "./models.js";
 
 const PROMPT = 32;
 const SIZE = 256;
 const FROM = 112; // where RoPE's loss begins to climb
-const [ROPE, ALIBI] = [SCHEMES.rope[1], SCHEMES.alibi[1]];
+const [ROPE, ALIBI] = [LOOKS.rope[1], LOOKS.alibi[1]];
 const WRITERS = [ // as in the plain figure
   { name: "RoPE", color: ROPE, model: "text-rope-0" },
   { name: "RoPE, window of 64", color: ROPE, dash: "dotted", model: "text-rope-0", window: 64 },
@@ -21,13 +21,13 @@ async function write(own, key, { sample, temperature }) {
   const all = own.texts;
   const texts = all[key] = [];
   const words = living.load("data/words").then((known) => { own.known = new Set(known); });
-  const prompt = bytesOf(promptOf(own, sample));
+  const prompt = promptOf(own, sample);
   await Promise.all([words, ...WRITERS.map(async ({ model, window }, at) => {
     const asked = { bytes: SIZE - PROMPT, temperature, seed: sample };
     const answer = await run({ model, window, texts: [prompt], write: asked, slot: `writes-${at}` });
     await words;
     if (!answer) delete all[key]; // a newer question replaced it
-    else texts[at] = String.fromCharCode(...prompt, ...answer.each[0].written);
+    else texts[at] = prompt + String.fromCharCode(...answer.each[0].written);
     own.redraw();
   })]);
 }
@@ -68,7 +68,7 @@ export const figure = {
     temperature: { label: "Temperature", values: [0, 0.2, 0.4, 0.6, 0.8, 1], value: 0.6 },
     another: { label: "Another prompt", when: (_, own) => own.asked, press: ({ sample }) => ({ sample: sample % 32 + 1 }) },
   },
-  asks: { label: "Let the models write (loads 470 kB)", always: true, only: true },
+  asks: { label: "Let the models write (loads 470 kB)", only: true },
   draw(stage, { sample, temperature }, own) {
     const { shares } = own.data["{for}"];
     own.texts ??= {};

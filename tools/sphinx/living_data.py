@@ -25,13 +25,13 @@ from posenc_course.experiment.recital import NUMBERS
 from posenc_course.inspector import inspect_model, load_configurations
 from posenc_course.inspector._config import rules, tables
 from posenc_course.models import Model, load_models
-from posenc_course.relative import T5Positions
 from posenc_course.rope import RotaryPositions
 
 
 def scripts() -> dict[str, object]:
-    """All data for the pages, by name: each model of text under its file's name, and the results of the functions below."""
-    models = {path.stem: model(path) for path in zipfile.Path(DATA / "models/text.zip").iterdir()}
+    """All data for the pages, by name: the models that pages run, and the results of the functions below."""
+    files = zipfile.Path(DATA / "models/text.zip")
+    models = {name: model(files / f"{name}.npz") for name in ("text-rope-0", "text-rope-1", "text-rope-2", "text-alibi-0")}
     texts = {"windows": windows(), "windows-16": windows(16), "words": words(), "recited": recited()}
     return {**models, **texts, **near_losses(), "inspector": inspector_tables()}
 
@@ -70,8 +70,6 @@ def scheme(name: str, config: Config) -> dict[str, Any]:
     built = ALL_SCHEMES[name](config)
     if isinstance(built, RotaryPositions):
         return {"name": name, "frequencies": built.frequencies.tolist()}
-    if isinstance(built, T5Positions):
-        return {"name": name, "maxDistance": built.max_distance}
     return {"name": name}
 
 
