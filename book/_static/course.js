@@ -117,8 +117,8 @@ if (game) {
   const [, sent] = location.hash.match(new RegExp(`^#([0-${count}])-of-${count}$`)) ?? [];
   game.insertAdjacentHTML("beforeend", '<p class="choice"><button type="button">True</button> <button type="button">False</button>'
     + ' <button type="button" class="quiet">Show me all</button></p><p class="score"><span role="status"></span>'
-    + ' <button type="button" class="next"></button> <button type="button" hidden>Copy the link</button></p>');
-  const [yes, no, all, next, copy] = game.querySelectorAll("button");
+    + ' <button type="button" class="next"></button></p>');
+  const [yes, no, all, next] = game.querySelectorAll("button");
   const status = game.querySelector("[role=status]");
   if (sent) status.textContent = `Whoever sent you here got ${sent} of ${count}.`;
 
@@ -149,8 +149,7 @@ if (game) {
     });
     const link = `${location.href.split(/[?#]/)[0]}#${right()}-of-${count}`;
     status.innerHTML = `You got ${right()} of ${count}; a coin gets ${count / 2} on average. <a href="${link}">This link</a> holds your score and nothing else.`;
-    copy.hidden = false;
-    copy.focus({ preventScroll: true });
+    status.querySelector("a").focus({ preventScroll: true });
     game.scrollIntoView();
   };
   yes.addEventListener("click", () => tell(true));
@@ -163,16 +162,6 @@ if (game) {
     if (said.length === count) return end();
     ask();
     claims[said.length].focus({ preventScroll: true });
-  });
-  copy.addEventListener("click", async () => {
-    const { href, hash } = status.querySelector("a");
-    try {
-      await navigator.clipboard.writeText(href);
-      copy.textContent = "Copied";
-    } catch {
-      location.hash = hash;
-      copy.textContent = "It’s in the address bar now";
-    }
   });
   for (const [at, claim] of claims.entries()) Object.assign(claim, { value: at + 1, tabIndex: -1 }); // numbered though the others are hidden
   for (const answer of answers) answer.classList.add("result");

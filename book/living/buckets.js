@@ -13,7 +13,7 @@ export const figure = {
     buckets: { label: "Buckets", min: 4, max: 64, step: 2, value: 32 },
     reach: { label: "Maximum distance", values: [40, 64, 96, 128, 192, 256], value: 128 },
   },
-  draw(stage, { distance, side, buckets, reach }, own) {
+  draw(stage, { distance, side, buckets, reach }) {
     const causal = side === "decoder";
     const offset = side === "future" ? 0 - distance : distance;
     const from = causal ? 0 : -FARTHEST;
@@ -46,11 +46,10 @@ export const figure = {
       }
     }
     chart.dots([offset], [bucket], "black", 5, false);
-    stage.handle("distance", chart.x(offset), chart.y(bucket), (x) => own.at(x), false);
-    own.at = (x) => {
+    stage.handle("distance", chart.x(offset), chart.y(bucket), (x) => {
       const to = nearest(offsets, (one) => Math.abs(chart.x(one) - x));
       return { distance: Math.abs(to), side: causal ? side : to < 0 ? "future" : "past" };
-    };
+    }, false);
 
     const open = last === FARTHEST || first === -FARTHEST; // the outermost bucket of a side has no end
     const shared = open
@@ -61,5 +60,4 @@ export const figure = {
     return `Offset ${written(offset)} falls into bucket ${bucket}, which it shares ${shared}. `
       + `${causal ? "Each offset" : "On each side, each distance"} up to ${single - 1} has its own bucket.`;
   },
-  point: (x, y, state, own) => own.at(x),
 };

@@ -128,9 +128,9 @@ function withFile(label, control, change) {
  * @property {(x: number, y: number, state: State, own: Own) => Partial<State> | void} [point] what of the state changes where the pointer is
  *   pressed, in pixels of the stage
  * @property {string[]} [needs] data to load before the first frame; "{for}" stands for what a cell gave to the plain figure
- * @property {{ label: string, always?: boolean, only?: boolean }} [asks] it has models to ask. Any change that the reader makes asks
- *   them, unless it is `only` the button of this label that does; that button is there `always`, or where data are to be saved, or
- *   after a failure
+ * @property {{ label: string, only?: boolean }} [asks] it has models to ask. Any change that the reader makes asks
+ *   them, unless it is `only` the button of this label that does; else this button is there where data are to be saved, or after a
+ *   failure
  * @property {{ plays: keyof State & string, from(width: number, state: State): number, to?: number, perSecond: number, step?: number }} [enters] what
  *   it moves by itself, once, to its value in the first state if there is no `to`
  * @property {boolean} [reports] whether it sets own.finding and own.report, beside which its words stay in sight
@@ -149,7 +149,7 @@ function withFile(label, control, change) {
  * @property {(data: any) => Record<string, string[]>} [groups] of many options
  * @property {number} [rows] of a text with several lines @property {number} [most] letters @property {string} [file] kinds that may hold it
  * @property {(state: State, own: Own) => Partial<State> | void} [press] what of the state changes
- * @property {keyof State & string} [plays] what a button moves @property {number | ((state: State) => number)} [perSecond]
+ * @property {keyof State & string} [plays] what a button moves @property {number} [perSecond]
  * @property {(state: State) => number} [to] where it ends
  * @property {(state: State, own: Own) => string} [named] what a button is called now
  * @property {(state: State) => string} [told] what a screen reader calls it @property {(state: State) => boolean} [pressed]
@@ -190,7 +190,7 @@ export async function start(host, figure) {
   const saves = navigator.connection?.saveData;
   /** @type {Record<string, Control>} */
   const controls = { ...figure.controls, ...asks && { asks: {
-    label: asks.label, press: () => ask() && {}, when: () => !own.asked && Boolean(asks.always || saves || own.failed),
+    label: asks.label, press: () => ask() && {}, when: () => !own.asked && Boolean(asks.only || saves || own.failed),
   } } };
   const defaults = Object.fromEntries(Object.entries(controls).map(([name, { value }]) => [name, value]));
   const set = (attribute) => {
@@ -292,22 +292,21 @@ export async function start(host, figure) {
     if (playing) { stop(); return changed(); }
     const { plays, perSecond = 1 } = control;
     const { min, max, step = 1 } = /** @type {Control & { max: number }} */ (controls[plays]);
-    const speed = () => (typeof perSecond === "function" ? perSecond(state) : perSecond);
     const to = control.to?.(state) ?? max;
     if (state[plays] >= to) state[plays] = enters?.plays === plays ? enters.from(stageBox.clientWidth, state) : min;
     if (still.matches) {
-      state[plays] = Math.min(state[plays] + Math.max(step, speed()), to); // a step for each press
+      state[plays] = Math.min(state[plays] + Math.max(step, perSecond), to); // a step for each press
       return changed();
     }
-    run({ plays, speed, step, to, button });
+    run({ plays, perSecond, step, to, button });
   }
   // Moves a part of the state on to `to`, a frame at a time, and then calls `ended`.
-  function run({ plays, speed, step, to, button, ended = () => { stop(); changed(); } }) {
+  function run({ plays, perSecond, step, to, button, ended = () => { stop(); changed(); } }) {
     clearTimeout(settling);
     let before;
     const tick = (now) => {
       if (!playing) return;
-      const by = Math.floor(((now - (before ??= now)) / 1000) * speed() / step) * step;
+      const by = Math.floor(((now - (before ??= now)) / 1000) * perSecond / step) * step;
       if (by > 0) {
         before = now;
         state[plays] = Math.min(Number((state[plays] + by).toFixed(6)), to); // without the rounding errors of many small steps
@@ -476,7 +475,7 @@ export async function start(host, figure) {
       leave();
       state[enters.plays] = enters.from(stageBox.clientWidth, state);
       const { step = controls[enters.plays].step ?? 1, to = defaults[enters.plays], perSecond } = enters;
-      run({ plays: enters.plays, speed: () => perSecond, step, to, button: parts[play]?.element, ended() {
+      run({ plays: enters.plays, perSecond, step, to, button: parts[play]?.element, ended() {
         stop();
         Object.assign(state, defaults);
         redraw();

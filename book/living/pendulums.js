@@ -4,7 +4,7 @@ import { frequencies } from "./formulas.js";
 
 const OMEGA = frequencies(8);
 const LONGEST = 200; // seconds
-const PAPER = 20; // seconds of it, at the speed of a real clock
+const PAPER = 20; // seconds of it
 const FLOW = 0.04; // of its length, per second, in lengths where a string is 0.6 long
 const times = (turns) => Number(turns < 0.1 ? turns.toPrecision(1) : turns.toFixed(1));
 /** The moment nearest to t at which a pendulum of this speed is where its sine is this. */
@@ -16,18 +16,17 @@ function moment(omega, sine, t) {
 }
 const seconds = (t, digits) => `${Number(t.toFixed(digits))} second${t === 1 ? "" : "s"}`;
 
-/** @type {import("./element.js").Figure<{ t: number, speed: string, photograph: boolean }>} */
+/** @type {import("./element.js").Figure<{ t: number, photograph: boolean }>} */
 export const figure = {
   label: "Four pendulums, each ten times slower than the one to its left",
   controls: {
     seconds: { label: "Seconds", min: 0, max: LONGEST, get: ({ t }) => t, put: (t) => ({ t }), show: (t) => `${Number(t.toFixed(1))}` },
     t: { value: 10, min: 0, max: LONGEST, step: 0.01, read: (text) => (/^\d+\.?\d*$/.test(text) && Number(text) <= LONGEST ? Number(text) : undefined) },
-    speed: { label: "Play at", options: { 1: "real speed", 10: "ten times that speed" }, value: "1" },
     photograph: { label: "Photograph (no velocity)", value: false },
-    play: { label: "Play", plays: "t", perSecond: ({ speed }) => Number(speed) },
+    play: { label: "Play", plays: "t", perSecond: 1 },
   },
   enters: { plays: "t", from: () => 0, to: 10, perSecond: 1 },
-  draw(stage, { t, speed, photograph }) {
+  draw(stage, { t, photograph }) {
     const [low, high] = [-1.64, 0.06];
     const wide = Math.min(stage.width, 760);
     const unit = wide / 4; // one pendulum's share
@@ -36,7 +35,6 @@ export const figure = {
     const paper = plot.y(-0.8);
     const narrow = stage.width < 480;
     stage.add(`<path class="line beam" d="M${plot.x(-0.45)} ${plot.y(0)}H${plot.x(3.45)}"/>`);
-    const past = PAPER * Number(speed);
     OMEGA.forEach((omega, i) => {
       const [sine, cosine] = [Math.sin(omega * t), Math.cos(omega * t)];
       const [x, y] = [i + 0.24 * sine, -Math.sqrt(0.36 - (0.24 * sine) ** 2)];
@@ -44,11 +42,11 @@ export const figure = {
       // The paper runs down, so that what was written longest ago is lowest; dots stand at whole seconds, the rows of the table.
       stage.add(`<rect class="paper" x="${plot.x(i - 0.32)}" y="${paper}" width="${0.64 * unit}" height="${plot.y(low) - paper}"/>`);
       if (!photograph) {
-        const from = Math.max(0, t - past);
-        const write = (moments, mark) => mark(moments.map((then) => i + 0.24 * Math.sin(omega * then)), moments.map((then) => -0.8 - ((t - then) / past) * PAPER * FLOW));
-        write(Array.from({ length: 641 }, (_, at) => from + ((t - from) * at) / 640), (xs, ys) => plot.line(xs, ys, past > PAPER ? "blue thin" : "blue", false));
+        const from = Math.max(0, t - PAPER);
+        const write = (moments, mark) => mark(moments.map((then) => i + 0.24 * Math.sin(omega * then)), moments.map((then) => -0.8 - (t - then) * FLOW));
+        write(Array.from({ length: 641 }, (_, at) => from + ((t - from) * at) / 640), (xs, ys) => plot.line(xs, ys, "blue", false));
         const whole = Array.from({ length: Math.floor(t) - Math.ceil(from) + 1 }, (_, at) => Math.ceil(from) + at);
-        if (past === PAPER) write(whole, (xs, ys) => plot.dots(xs, ys, "blue", narrow ? 1.8 : 3, false));
+        write(whole, (xs, ys) => plot.dots(xs, ys, "blue", narrow ? 1.8 : 3, false));
         stage.add(`<path class="tick dashed" d="M${plot.x(x)} ${plot.y(y)}V${paper}"/>`);
       }
 
@@ -66,7 +64,7 @@ export const figure = {
       stage.text(plot.x(i), bottom + (narrow ? 36 : 18), `${2 * i} and ${2 * i + 1}`, "number");
     });
     const bottom = plot.y(low) + (narrow ? 74 : 56);
-    stage.text(stage.width / 2, bottom, photograph ? "dimensions" : `dimensions (paper: the last ${past} seconds)`, "number");
+    stage.text(stage.width / 2, bottom, photograph ? "dimensions" : `dimensions (paper: the last ${PAPER} seconds)`, "number");
     const key = bottom + 24;
     const middle = stage.width / 2 + (photograph ? 0 : narrow ? -8 : 18); // the left words are longer, or the right ones
     stage.text(middle - (photograph ? 0 : 8), key, narrow ? "sine: position" : "sine: the bob’s position", "blue words", photograph ? "middle" : "end");
