@@ -9,24 +9,23 @@ const HIGH = 0.5; // nats: the cliff is where a curve first rises above this
 const AT = range(LAST / WIDTH).map((n) => WIDTH * n + WIDTH / 2);
 const LATE = [11264, 12287]; // tokens whose excess is the height of a bar
 const PAIRS = 32;
-const NONE = "none";
+const [NONE, PAIR] = ["none", "pair"];
 // In the order of the recorded curves.
 const TOGETHER = ["22 and 23", "21 to 23", "22 to 24", "20 to 24", "20 to 31", "22 to 31", "24 to 31"];
-const RECIPES = ["position interpolation", "NTK-aware scaling", "YaRN", "Llama 3’s recipe", "YaRN without its attention factor"];
+const RECIPES = ["Position interpolation", "NTK-aware scaling", "YaRN", "Llama 3’s recipe", "YaRN without its attention factor"];
+const SETTINGS = [
+  ...TOGETHER.map((pairs) => `Pairs ${pairs} at half their speed`),
+  ...[2, 4].flatMap((factor) => RECIPES.map((name) => `${name}, factor ${factor}`)),
+];
 
-const named = (names) => Object.fromEntries(names.map((name, at) => [`${at}`, name]));
 const triedOf = ({ tried }) => tried.split(".").filter(Boolean).map(Number);
 const halved = ({ settings, singles }, pair) => singles[settings.findIndex(([one, speed]) => one === pair && speed === 0.5)];
 
-// The curve of a setting, and what it is called.
-function chosen({ what, pair, together, recipe, factor }, data) {
-  if (what === "together") return [data.together[together], `Pairs ${TOGETHER[together]} at half their speed`];
-  if (what === "recipe") {
-    const name = `${RECIPES[recipe]}, factor ${factor}`;
-    return [data.recipes[Number(recipe) + (factor === "4" ? RECIPES.length : 0)], name[0].toUpperCase() + name.slice(1)];
-  }
-  if (what === "pair") return [halved(data, pair), `Pair ${pair} at half its speed`];
-  return [data.released[0]];
+// The curve of what is chosen, and what it is called.
+function chosen({ what, pair }, data) {
+  if (what === NONE) return [data.released[0]];
+  if (what === PAIR) return [halved(data, pair), `Pair ${pair} at half its speed`];
+  return [[...data.together, ...data.recipes][SETTINGS.indexOf(what)], what];
 }
 
 const from = (curve, first, last) => mean(curve.slice(first / WIDTH, (last + 1) / WIDTH));
@@ -50,7 +49,7 @@ function drawBars(stage, state, own) {
   const unchanged = from(data.released[0], ...LATE);
   if (state.read === LAST) plot.rule({ y: unchanged }, "dashed");
   for (const pair of range(PAIRS)) {
-    const now = pair === state.pair && state.what === "pair";
+    const now = pair === state.pair && state.what === PAIR;
     const top = triedOf(state).includes(pair) ? from(halved(data, pair), ...LATE) : 0.06; // what isn't tried is only marked
     const color = top > 0.06 && top < unchanged / 2 ? "vermillion" : now ? "" : "old";
     stage.add(`<path class="dot ${color}" d="M${plot.x(pair - 0.38)} ${plot.y(0)}V${plot.y(top)}H${plot.x(pair + 0.38)}V${plot.y(0)}Z"/>`);
@@ -59,24 +58,27 @@ function drawBars(stage, state, own) {
   own.bars = plot;
 }
 
-/** @type {import("./element.js").Figure<{ read: number, what: string, pair: number, tried: string, together: string, recipe: string, factor: string }>} */
+/** @type {import("./element.js").Figure<{ read: number, what: string, pair: number, tried: string }>} */
 export const figure = {
   label: "The loss of a released model beyond its training length, as released and with some of its pairs slowed down",
   needs: ["{for}"],
   controls: {
-    read: { label: "Read up to token", min: TRAINED, max: LAST, step: WIDTH, value: LAST },
-    pair: { label: "Pair at half its speed", min: 0, max: PAIRS - 1, value: 0, put: (pair) => ({ pair, what: "pair", read: LAST }) },
-    what: { value: NONE, read: (text) => ([NONE, "pair", "together", "recipe"].includes(text) ? text : undefined) },
+    read: {
+      label: "Read up to token", min: TRAINED, max: LAST, step: WIDTH, value: LAST, put: (read) => ({ read, what: NONE }),
+      get: (state, own) => Math.min(state.read, WIDTH * chosen(state, own.data["{for}"])[0].length),
+    },
+    pair: { label: "Pair at half its speed", min: 0, max: PAIRS - 1, value: 0, put: (pair) => ({ pair, what: PAIR, read: LAST }) },
     tried: { value: "", read: (text) => (/^[\d.]*$/.test(text) ? text : undefined) },
     play: { label: "One pair after another", plays: "pair", perSecond: 4 },
     none: { label: "As released", press: () => ({ what: NONE }), pressed: ({ what }) => what === NONE },
-    together: { label: "Several pairs at half their speed", options: named(TOGETHER), value: "0", more: true, put: (together) => ({ together, what: "together", read: LAST }) },
-    recipe: { label: "Recipe", options: named(RECIPES), value: "1", more: true, put: (recipe) => ({ recipe, what: "recipe", read: LAST }) },
-    factor: { label: "Factor", options: { 2: "2", 4: "4" }, value: "2", more: true, when: ({ what }) => what === "recipe" },
+    what: {
+      label: "Setting", value: NONE, more: true, put: (what) => ({ what, read: LAST }),
+      options: { [NONE]: "As released", [PAIR]: "One pair at half its speed", ...Object.fromEntries(SETTINGS.map((name) => [name, name])) },
+    },
   },
   draw(stage, state, own) {
-    if (own.moves === "pair") Object.assign(state, { what: "pair", read: LAST });
-    if (state.what === "pair" && !triedOf(state).includes(state.pair)) state.tried += `.${state.pair}`;
+    if (own.moves === "pair") Object.assign(state, { what: PAIR, read: LAST });
+    if (state.what === PAIR && !triedOf(state).includes(state.pair)) state.tried += `.${state.pair}`;
     const data = own.data["{for}"];
     const [curve, name] = chosen(state, data);
     const [plain] = data.released;
@@ -110,8 +112,8 @@ export const figure = {
     return `${name}: ${standing(curve)}, and the excess from token 11,264 to 12,287 is ${left(curve)} instead of ${left(plain)}. `
       + `In the first 2,048 tokens, the change costs ${written(early(curve), 3)} nats (means of ten texts).`;
   },
-  point(x, y, state, { bars, plot }) {
-    if (y > plot.top) return { read: clip(WIDTH * Math.round((LAST * plot.share(x)) / WIDTH), TRAINED, LAST) };
-    return y > bars.bottom ? undefined : { pair: clip(Math.floor(bars.share(x) * PAIRS), 0, PAIRS - 1), what: "pair", read: LAST };
+  point(x, y, { what }, { bars, plot }) {
+    if (y > plot.top) return what === NONE ? { read: clip(WIDTH * Math.round((LAST * plot.share(x)) / WIDTH), TRAINED, LAST) } : undefined;
+    return y > bars.bottom ? undefined : { pair: clip(Math.floor(bars.share(x) * PAIRS), 0, PAIRS - 1), what: PAIR, read: LAST };
   },
 };

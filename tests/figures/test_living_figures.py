@@ -427,11 +427,10 @@ def test_two_pairs_of_a_released_model_make_its_cliff(browser: Browser, site: Si
         found = says(tab, "fig-real", "Pair 23 at half its speed:")
         for number in expected(23):
             assert any(abs(number - one) < 0.002 for one in found)
-        figure.get_by_label("Several pairs").select_option(label="21 to 23")
-        figure.get_by_label("Several pairs").select_option(label="22 and 23")
+        figure.get_by_label("Setting").select_option("Pairs 22 and 23 at half their speed")
         found = says(tab, "fig-real", "Pairs 22 and 23 at half their speed: there is no cliff up to token 12,288")
         for number in expected(22, 23):
             assert any(abs(number - one) < 0.002 for one in found)
-        figure.get_by_label("Recipe").select_option(label="YaRN")
-        figure.get_by_label("Recipe").select_option(label="NTK-aware scaling")
+        assert figure.get_by_label("Read up to token").input_value() == "12288", "it says where the curve ends"
+        figure.get_by_label("Setting").select_option("NTK-aware scaling, factor 2")
         says(tab, "fig-real", "NTK-aware scaling, factor 2: there is no cliff up to token 14,336")
