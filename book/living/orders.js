@@ -105,7 +105,7 @@ export const figure = {
     shuffle: { label: "Shuffle", press: (state, own) => into(shuffled([...wordsOf(state).keys()], own), state.word) },
     mirror: { label: "Read backwards", press: (state) => into([...wordsOf(state).keys()].reverse(), state.word) },
   },
-  enters: { plays: "to", from: () => 1, to: 6, perSecond: 2 },
+  enters: { plays: "to", from: () => 1, perSecond: 2 },
   draw(stage, state, own) {
     const { door } = state;
     const words = wordsOf(state);
@@ -173,7 +173,7 @@ export const figure = {
     scale.text(1, 0, "1", "number", "start", [6, -2]);
 
     const sentence = `“${order.map((token) => words[token]).join(" ")}”`;
-    if (order.join() === first.join()) return `${sentence}: both sentences have the same word order. Move a word.`;
+    if (order.join() === first.join()) return `${sentence}: so far, both sentences have the same word order.`;
     const [one, other] = [before[q][k], after[place(q)][place(k)]].map((weight) => weight.toFixed(3));
     const heard = q === k ? "itself" : `“${words[k]}”`;
     const where = change(q, k) > ROUNDING ? `the first sentence and ${other} in the second` : "both sentences";
