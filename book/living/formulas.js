@@ -74,12 +74,6 @@ export function ntkAware(omega, factor) {
   return pairs(omega.length, (i) => omega[i] * factor ** (-i / (omega.length - 1)));
 }
 
-/** As above, with a factor that grows with the length: 1 + factor (length / originalLength - 1), but at least 1.
- *  @param {Numbers} omega @param {number} length @param {number} originalLength @param {number} [factor] */
-export function dynamicNtk(omega, length, originalLength, factor = 1) {
-  return ntkAware(omega, 1 + factor * Math.max(0, length / originalLength - 1));
-}
-
 /** Keeps pairs that make `fast` rotations within originalLength, divides by factor those that make `slow`, and blends in between;
  *  `truncate` rounds both ends to whole pairs.
  *  @param {Numbers} omega @param {number} factor @param {number} originalLength

@@ -59,8 +59,6 @@ def encodings(draw: random.Random) -> Iterator[tuple[str, list[Any], Any]]:
     stretch: list[Any] = [omega.tolist(), factor]
     yield "positionInterpolation", stretch, rope_scaling.position_interpolation(omega, factor)
     yield "ntkAware", stretch, rope_scaling.ntk_aware(omega, factor)
-    grown = draw.randrange(1, 10 * trained)
-    yield "dynamicNtk", [omega.tolist(), grown, trained, factor], rope_scaling.dynamic_ntk(omega, grown, trained, factor)
     turns: dict[str, Any] = {"slow": draw.choice([1, draw.uniform(0.5, 2)]), "fast": draw.choice([4, 32, draw.uniform(3, 64)])}
     ramp = turns | {"truncate": draw.choice([True, False])}
     yield "yarn", [*stretch, trained], rope_scaling.yarn(omega, factor, trained)
