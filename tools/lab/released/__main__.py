@@ -34,8 +34,8 @@ GROUPS = {group.__name__: group for group in IN_ORDER}
 def measure(bench: Bench, group: str, made: Record, folder: Path = FOLDER) -> None:
     """Make one group's measurements, each of which has the index of its entry in `made`, and write their file."""
     runs: list[Record] = []
-    for setting, measured in GROUPS[group](bench):
-        runs.append({"setting": setting, "made": 0} | measured())
+    for setting, found in GROUPS[group](bench):
+        runs.append({"setting": setting, "made": 0} | found)
         print(group, setting, flush=True)
     write_runs(folder / f"{group}.json", {"command": "python -m tools.lab.released", "made": [made]}, runs)
 

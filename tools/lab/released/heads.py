@@ -20,8 +20,8 @@ from tools.lab.released.schemes import PLAIN, HidingPositions, Listening, Withou
 def heads(bench: Bench) -> Steps:
     """Where each head looks, and with which pairs."""
     for layer in range(len(bench.model.blocks)):
-        yield {"layer": layer}, partial(look, bench, layer)
-    yield {"queries": "far"}, partial(look_far, bench)
+        yield {"layer": layer}, look(bench, layer)
+    yield {"queries": "far"}, look_far(bench)
 
 
 def edges(longest: int) -> list[int]:
@@ -149,7 +149,7 @@ def ablations(bench: Bench) -> Steps:
     fast, slow = range(16), range(16, 32)
 
     def short(setting: Record, scheme: Scheme) -> Step:
-        return setting, partial(bench.measured, scheme, 2, 256)
+        return setting, bench.measured(scheme, 2, 256)
 
     yield short({"as": "released"}, PLAIN)
     for n in (2, 4, 6, 8, 12, 16, 24):
@@ -169,13 +169,13 @@ def chosen(bench: Bench) -> Steps:
     """Pairs that contribute nothing to the scores, and pairs stopped in a few heads."""
     groups = {("slowest", 8): range(24, 32), ("slowest", 6): range(26, 32), ("fastest", 8): range(8), ("fastest", 2): range(2)}
     for (which, n), pairs in groups.items():
-        yield {"left out": which, "pairs": n}, partial(bench.measured, WithoutPairs(pairs), 2, 256, few=True)
-    yield {"stopped": "nothing"}, partial(operated, bench, (), range(0))
+        yield {"left out": which, "pairs": n}, bench.measured(WithoutPairs(pairs), 2, 256, few=True)
+    yield {"stopped": "nothing"}, operated(bench, (), range(0))
     for which, pairs in (("fastest", range(16)), ("slowest", range(16, 32))):
-        yield {"stopped": which, "pairs": 16, "heads": "previous"}, partial(operated, bench, PREVIOUS, pairs)
+        yield {"stopped": which, "pairs": 16, "heads": "previous"}, operated(bench, PREVIOUS, pairs)
     for seed in range(3):
         setting = {"stopped": "fastest", "pairs": 16, "heads": "others in these layers", "seed": seed}
-        yield setting, partial(operated, bench, others(seed), range(16))
+        yield setting, operated(bench, others(seed), range(16))
 
 
 def operated(bench: Bench, heads: Sequence[tuple[int, int]], pairs: Sequence[int]) -> Record:
@@ -199,15 +199,15 @@ def operated(bench: Bench, heads: Sequence[tuple[int, int]], pairs: Sequence[int
 def controls(bench: Bench) -> Steps:
     """What ablations are compared with: other tokens hidden, other pairs left out, random tokens twice, and single heads."""
     for hidden in ([16], [64], [0, 1]):
-        yield {"hidden": hidden}, partial(bench.measured, HidingPositions(bench.unit, hidden), 2, 256, few=True)
-    yield {"left out": "middle", "pairs": 8}, partial(bench.measured, WithoutPairs(range(12, 20)), 2, 256, few=True)
+        yield {"hidden": hidden}, bench.measured(HidingPositions(bench.unit, hidden), 2, 256, few=True)
+    yield {"left out": "middle", "pairs": 8}, bench.measured(WithoutPairs(range(12, 20)), 2, 256, few=True)
     twice = bench._replace(texts={f"random {seed}": repeated(bench, seed) for seed in range(3)})
     for name, heads in {"nothing": (), "previous": PREVIOUS, "others in these layers": others(0)}.items():
-        yield {"repeated": "random tokens", "stopped in": name}, partial(operated, twice, heads, range(16))
+        yield {"repeated": "random tokens", "stopped in": name}, operated(twice, heads, range(16))
     two = bench._replace(texts=dict([*bench.texts.items()][:2]))  # the first two, as was predicted
-    yield {"stopped": "nothing", "texts": 2}, partial(operated, two, (), range(0))
+    yield {"stopped": "nothing", "texts": 2}, operated(two, (), range(0))
     for head in (*PREVIOUS, (1, 0), (11, 2)):
-        yield {"stopped": "fastest", "pairs": 16, "head": [*head]}, partial(operated, two, [head], range(16))
+        yield {"stopped": "fastest", "pairs": 16, "head": [*head]}, operated(two, [head], range(16))
 
 
 def repeated(bench: Bench, seed: int) -> Tensor:
@@ -228,12 +228,12 @@ def guilty(bench: Bench) -> Steps:
     layers, at_half, both = len(bench.model.blocks), slowed([22], 0.5), slowed([22, 23], 0.5)
 
     def slower(setting: Record, changed: dict[int, PositionScheme], *, few: bool = False) -> Step:
-        return setting, partial(bench.measured, bench.rope_but(changed), 12, 1024, few=few)
+        return setting, bench.measured(bench.rope_but(changed), 12, 1024, few=few)
 
     yield slower({"layers": "all"}, dict.fromkeys(range(layers), at_half))
     alone = {layer: bench.measured(bench.rope_but({layer: at_half}), 12, 1024) for layer in range(layers)}
     for layer, found in alone.items():
-        yield {"layers": [layer]}, found.copy
+        yield {"layers": [layer]}, found
     # By the losses from token 11,264 on.
     ranked = sorted(alone, key=lambda layer: sum(losses[-1] for losses in alone[layer]["losses"].values()))
     for number in (3, 5, 10):
@@ -246,4 +246,4 @@ def guilty(bench: Bench) -> Steps:
     for seed in range(3):
         setting = {"pairs": [22, 23], "heads": "others in these layers", "seed": seed}
         yield slower(setting, bench.in_heads(others(seed), both), few=True)
-    yield {"pairs": [22, 23], "heads": "previous", "queries": "far"}, partial(look_far, bench, previous)
+    yield {"pairs": [22, 23], "heads": "previous", "queries": "far"}, look_far(bench, previous)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from copy import copy
-from functools import cache, partial
+from functools import cache
 
 import gguf  # type: ignore[import-not-found, unused-ignore]
 import numpy as np
@@ -25,7 +24,7 @@ def cliff(bench: Bench) -> Steps:
     """As released, and the same tokens with a shorter past."""
     for start in (0, 6):
         setting = {"from": 1024 * start}
-        yield setting, partial(bench.measured, PLAIN, 14 - start, 64, start=start * bench.unit)
+        yield setting, bench.measured(PLAIN, 14 - start, 64, start=start * bench.unit)
 
 
 def scan(bench: Bench) -> Steps:
@@ -36,7 +35,7 @@ def scan(bench: Bench) -> Steps:
     plan = [(pairs, 0.5) for pairs in alone + neighbours + slow]
     plan += [([pair], factor) for factor in (0.75, 1.25, 1.5, 0.25, 0.0) for pair in range(19, 26)]
     for pairs, factor in plan:
-        yield {"pairs": pairs, "speed": factor}, partial(bench.measured, slowed(pairs, factor), 12, 128, few=factor != 0.5)
+        yield {"pairs": pairs, "speed": factor}, bench.measured(slowed(pairs, factor), 12, 128, few=factor != 0.5)
 
 
 def recipes(bench: Bench) -> Steps:
@@ -51,7 +50,7 @@ def recipes(bench: Bench) -> Steps:
             "YaRN without its attention factor": RotaryPositions(yarn),
         }
         for name, scheme in stretched.items():
-            yield {"recipe": name, "factor": factor}, partial(bench.measured, scheme, 14, 128)
+            yield {"recipe": name, "factor": factor}, bench.measured(scheme, 14, 128)
 
 
 def windows(bench: Bench) -> Steps:
@@ -65,7 +64,7 @@ def windows(bench: Bench) -> Steps:
         cap = None if where == "text" else 8 * u - 1 if window is None else first + window * u - 1
         setting = {"window": window and 1024 * window, "first": first, "positions": where}
         scheme = KeptPositions(PLAIN, size, first, cap)
-        yield setting, partial(bench.measured, scheme, 14, 128)
+        yield setting, bench.measured(scheme, 14, 128)
 
 
 def precision(bench: Bench) -> Steps:
@@ -76,11 +75,11 @@ def precision(bench: Bench) -> Steps:
             setting: Record = {"shift": shift, "computed": kind}
             positions = shift + torch.arange(2 * bench.unit, device=bench.counting.device)
             scheme = PLAIN if kind == kinds[0] else RoughPositions(kind)
-            yield setting, partial(bench.measured, scheme, 2, 256, positions=positions)
+            yield setting, bench.measured(scheme, 2, 256, positions=positions)
     for kind in ("positions in bfloat16", "tables in bfloat16", "angles in bfloat16"):
-        yield {"computed": kind}, partial(bench.measured, RoughPositions(kind), 8, 256)
+        yield {"computed": kind}, bench.measured(RoughPositions(kind), 8, 256)
     for seed in (0, 1, 2):
-        yield {"noise": seed}, partial(noisy, bench, seed)
+        yield {"noise": seed}, noisy(bench, seed)
 
 
 @cache
@@ -118,9 +117,9 @@ def clamped(bench: Bench) -> Steps:
     # Where base 10,000 and 2,048 tokens, as in the first stage of training, had shown an angle last.
     shown = {pair: int(2047 * 10 ** (pair / 32)) for pair in (21, 22, 23, 24)}
     for name in bench.texts:
-        read = cache(partial(up_to_the_end, bench, name))
+        read = up_to_the_end(bench, name)
         for caps in ({22: end, 23: end}, dict.fromkeys(innocent, end), shown, {22: end}, {23: end}):
-            yield {"text": name, "clamped": [[*each] for each in caps.items()]}, partial(read_on, bench, name, caps, read)
+            yield {"text": name, "clamped": [[*each] for each in caps.items()]}, read_on(bench, name, caps, read)
 
 
 def up_to_the_end(bench: Bench, name: str) -> list[Cache]:
@@ -131,9 +130,9 @@ def up_to_the_end(bench: Bench, name: str) -> list[Cache]:
     return caches
 
 
-def read_on(bench: Bench, name: str, caps: dict[int, int], read: Callable[[], list[Cache]]) -> Record:
+def read_on(bench: Bench, name: str, caps: dict[int, int], read: list[Cache]) -> Record:
     """The losses from there to token 12,287, with some pairs clamped."""
-    u, caches = bench.unit, [copy(one) for one in read()]
+    u, caches = bench.unit, [copy(one) for one in read]
     scaled = {pair: cap * u // 1024 for pair, cap in caps.items()}
     bench.model.use([ClampedPairs(scaled, one) for one in caches])
     losses = predicted(bench, bench.texts[name][None, 8 * u : 12 * u + 1], caches)[1]
@@ -142,13 +141,13 @@ def read_on(bench: Bench, name: str, caps: dict[int, int], read: Callable[[], li
 
 def written(bench: Bench) -> Steps:
     """How far the model counts, and what it writes at several lengths, always the most likely token."""
-    yield {"counts": "given the right text"}, partial(count, bench)
+    yield {"counts": "given the right text"}, count(bench)
     for number in (0, 7):
-        yield {"counts": "freely", "start": number}, partial(count_on, bench, number)
+        yield {"counts": "freely", "start": number}, count_on(bench, number)
     for context in (8, 13):
-        yield {"after": 1024 * context}, partial(write_on, bench, context * bench.unit)
+        yield {"after": 1024 * context}, write_on(bench, context * bench.unit)
     for pairs in ((), (22, 23)):
-        yield {"after": 1024 * 12, "slowed": [*pairs]}, partial(tell_on, bench, slowed(pairs, 0.5))
+        yield {"after": 1024 * 12, "slowed": [*pairs]}, tell_on(bench, slowed(pairs, 0.5))
 
 
 def count(bench: Bench) -> Record:

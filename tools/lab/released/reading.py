@@ -63,7 +63,8 @@ class Bench(NamedTuple):
         return tokens.split(len(tokens) if tokens.is_cuda else 1)
 
 
-Step = tuple[Record, Callable[[], Record]]  # what is measured, and the measurement
+# What is measured, and what was found.
+Step = tuple[Record, Record]
 Steps = Iterator[Step]
 
 
