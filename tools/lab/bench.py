@@ -54,12 +54,12 @@ def with_rope(shape: list[int], dtype: str, backward: bool) -> dict[str, Call]:
     from transformers.models.gptj import modeling_gptj as gptj
     from transformers.models.llama import modeling_llama as llama
 
-    def each(rotate: Callable[[Tensor], Tensor]) -> Callable[[Tensor, Tensor], tuple[Tensor, ...]]:
-        return lambda q, k: (rotate(q), rotate(k))
+    def each(rotate: Callable[..., Tensor], **tables: Any) -> Callable[[Tensor, Tensor], tuple[Tensor, ...]]:
+        return lambda q, k: (rotate(q, **tables), rotate(k, **tables))
 
-    def module(*, interleaved: bool) -> Callable[[Tensor, Tensor], tuple[Tensor, ...]]:
+    def module(interleaved: bool) -> Callable[[Tensor, Tensor], tuple[Tensor, ...]]:
         scheme = rope.RotaryPositions(sinusoidal.frequencies(d_head), interleaved=interleaved)
-        return lambda q, k: scheme.rotate(q, k, positions, positions)
+        return partial(scheme.rotate, q_positions=positions, k_positions=positions)
 
     def run(way: Callable[[Tensor, Tensor], tuple[Tensor, ...]], q: Tensor, k: Tensor, *gradients: Tensor) -> object:
         rotated = way(q, k)
@@ -69,28 +69,27 @@ def with_rope(shape: list[int], dtype: str, backward: bool) -> dict[str, Call]:
     given = [torch.randn(shape).to(getattr(torch, dtype)) for _ in range(4 if backward else 2)]
     positions = torch.arange(length)
     cos, sin = rope.rope_tables(positions, sinusoidal.frequencies(d_head))
-    rotation = partial(rope.apply_rope, cos=cos, sin=sin)
     # Llama's and GPT-J's tables are in the dtype of the model.
     config = LlamaConfig(hidden_size=heads * d_head, num_attention_heads=heads)
     llama_tables = llama.LlamaRotaryEmbedding(config)(given[0], positions[None])
     gptj_sin, gptj_cos = gptj.create_sinusoidal_positions(length, d_head).to(given[0])[None].chunk(2, dim=-1)
     angles, scale = x_transformers.RotaryEmbedding(d_head)(positions)
     ways = {
-        "apply_rope_complex": each(partial(rope.apply_rope_complex, cos=cos, sin=sin)),
-        "apply_rope, interleaved": each(partial(rotation, interleaved=True)),
-        "apply_rope, half": each(partial(rotation, interleaved=False)),
+        "apply_rope_complex": each(rope.apply_rope_complex, cos=cos, sin=sin),
+        "apply_rope, interleaved": each(rope.apply_rope, cos=cos, sin=sin, interleaved=True),
+        "apply_rope, half": each(rope.apply_rope, cos=cos, sin=sin, interleaved=False),
         "RotaryPositions, interleaved": module(interleaved=True),
         "RotaryPositions, half": module(interleaved=False),
         "transformers Llama, half": lambda q, k: llama.apply_rotary_pos_emb(q, k, *llama_tables),
-        "transformers GPT-J, interleaved": each(partial(gptj.apply_rotary_pos_emb, sin=gptj_sin, cos=gptj_cos)),
-        "x-transformers, interleaved": each(partial(x_transformers.apply_rotary_pos_emb, freqs=angles, scale=scale)),
+        "transformers GPT-J, interleaved": each(gptj.apply_rotary_pos_emb, sin=gptj_sin, cos=gptj_cos),
+        "x-transformers, interleaved": each(x_transformers.apply_rotary_pos_emb, freqs=angles, scale=scale),
         "rotary-embedding-torch, interleaved": each(rotary_embedding_torch.RotaryEmbedding(d_head).rotate_queries_or_keys),
     }
-    if length >= 512:  # compiling takes longer than shorter ones
-        ways["apply_rope, half, compiled"] = torch.compile(each(partial(rotation, interleaved=False)), dynamic=False)
+    ways["apply_rope, half, compiled"] = torch.compile(ways["apply_rope, half"], dynamic=False)
     calls: dict[str, Call] = {"clone": lambda: [tensor.clone() for tensor in given]}
     for name, way in ways.items():
-        swapped = "GPT-J" in name  # it has the heads after the tokens
+        # It has the heads after the tokens.
+        swapped = "GPT-J" in name
         q, k, *gradients = ((x.transpose(1, 2) if swapped else x).clone(memory_format=torch.contiguous_format) for x in given)
         calls[name] = partial(run, way, q.requires_grad_(backward), k.requires_grad_(backward), *gradients)
     return calls
