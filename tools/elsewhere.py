@@ -51,7 +51,8 @@ class Noise:
 
     def __init__(self, seed: int) -> None:
         uniform = torch.rand(2**18, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) * 2 - 1
-        rarely = torch.where(uniform.abs() > 0.98, uniform.sign(), 0.0)  # sums in 16 bits are rounded once, at the end
+        # Sums in 16 bits are rounded once, at the end.
+        rarely = torch.where(uniform.abs() > 0.98, uniform.sign(), 0.0)
         noises = {torch.float64: uniform * UNITS, torch.float32: uniform * UNITS, torch.bfloat16: rarely, torch.float16: rarely}
         self._pools = {kind: (1 + noise * torch.finfo(kind).eps).to(kind) for kind, noise in noises.items()}
         self._at = 0
@@ -96,7 +97,8 @@ class Perturbed(TorchDispatchMode):
         in_place = name.endswith("_") or "out" in kwargs
         complex_product = name.startswith("mul") and all(isinstance(each, Tensor) and each.is_complex() for each in args)
         if name.rstrip("_") in SUMS or complex_product:
-            kept = 1 if in_place or complex_product else 0  # the tensor that takes the result; a sum of two terms changes less
+            # The tensor that takes the result; a sum of two terms changes less.
+            kept = 1 if in_place or complex_product else 0
             return func(*args[:kept], *(changed(self.noise.term, each) for each in args[kept:]), **kwargs)
         result = func(*args, **kwargs)
         if name.rstrip("_") == "pow" and isinstance(args[1], int | float) and args[1] in (-1, 0, 0.5, 1, 2):

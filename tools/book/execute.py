@@ -20,7 +20,8 @@ from tools.book import text
 
 
 def main(names: list[str]) -> int:
-    os.environ["POSENC_COURSE_SEED"] = "0"  # the verdicts of checks are stored, so they must not change with each run
+    # The verdicts of checks are stored, so they must not change with each run.
+    os.environ["POSENC_COURSE_SEED"] = "0"
     try:
         return max((execute(page) for page in text.pages(names).values()), default=0)
     except ValueError as error:
@@ -50,7 +51,8 @@ def execute(page: text.Page) -> int:
         return 1
     for cell in text.plain(notebook).cells:
         for output in cell.get("outputs", []):
-            if output.output_type == "error":  # raised on purpose; its paths mustn't depend on where this copy is
+            # Raised on purpose; its paths mustn't depend on where this copy is.
+            if output.output_type == "error":
                 output.traceback = [line.replace(f"{text.ROOT}/", "") for line in output.traceback]
     text.write(path, notebook)
     print(f"{path.stem}: {time.perf_counter() - start:.1f} s")

@@ -28,7 +28,8 @@ from sphinx_external_toc.parsing import parse_toc_yaml
 
 from tools.book.browser import NO_CHROMIUM, chromium, launched
 
-logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns about objects that it has added itself
+# It warns about objects that it has added itself.
+logging.getLogger("pypdf").setLevel(logging.ERROR)
 STYLES = Path(__file__).with_suffix(".css")
 HIDDEN = "details:is(.quiz, .guess, .hint, .solution)"
 
@@ -148,7 +149,8 @@ def whole(course: Path) -> BeautifulSoup:
         contents += f'<p class="caption">{escape(caption)}</p>' if caption else ""
         for page in pages:
             article = answers if page == "answers" else articles[page]
-            for heading in article.select("h1, h2, h3, h4, h5"):  # for bookmarks; below a part's caption, one level deeper
+            # For bookmarks: below a part's caption, one level deeper.
+            for heading in article.select("h1, h2, h3, h4, h5"):
                 heading["aria-level"] = str(int(heading.name[1]) + bool(caption))
             title = text(article.h1)
             contents += f'<p><a href="#{page}"><span>{escape(title)}</span> {page_of(page)}</a></p>'

@@ -82,7 +82,8 @@ def notebook_of(text: str, stored: Notebook | None = None) -> Notebook:
         notebook = combine_inputs_with_outputs(notebook, stored, fmt=FORMAT)
         same = {cell.source for cell in stored.cells}
         for cell in notebook.cells:
-            if cell.cell_type == "code" and cell.source not in same:  # jupytext would keep what it printed before the change
+            # Jupytext would keep what it printed before the change.
+            if cell.cell_type == "code" and cell.source not in same:
                 cell.update(outputs=[], execution_count=None)
     assignment = any("nbgrader" in cell.metadata for cell in notebook.cells)
     for number, cell in enumerate(notebook.cells):

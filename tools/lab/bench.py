@@ -61,8 +61,8 @@ def with_rope(shape: list[int], dtype: str, backward: bool) -> dict[str, Call]:
         scheme = rope.RotaryPositions(sinusoidal.frequencies(d_head), interleaved=interleaved)
         return partial(scheme.rotate, q_positions=positions, k_positions=positions)
 
-    def run(way: Callable[[Tensor, Tensor], tuple[Tensor, ...]], q: Tensor, k: Tensor, *gradients: Tensor) -> object:
-        rotated = way(q, k)
+    def run(rotate: Callable[[Tensor, Tensor], tuple[Tensor, ...]], q: Tensor, k: Tensor, *gradients: Tensor) -> object:
+        rotated = rotate(q, k)
         return torch.autograd.grad(rotated, (q, k), gradients) if gradients else rotated
 
     _, heads, length, d_head = shape
@@ -74,7 +74,7 @@ def with_rope(shape: list[int], dtype: str, backward: bool) -> dict[str, Call]:
     llama_tables = llama.LlamaRotaryEmbedding(config)(given[0], positions[None])
     gptj_sin, gptj_cos = gptj.create_sinusoidal_positions(length, d_head).to(given[0])[None].chunk(2, dim=-1)
     angles, scale = x_transformers.RotaryEmbedding(d_head)(positions)
-    ways = {
+    rotations = {
         "apply_rope_complex": each(rope.apply_rope_complex, cos=cos, sin=sin),
         "apply_rope, interleaved": each(rope.apply_rope, cos=cos, sin=sin, interleaved=True),
         "apply_rope, half": each(rope.apply_rope, cos=cos, sin=sin, interleaved=False),
@@ -85,13 +85,13 @@ def with_rope(shape: list[int], dtype: str, backward: bool) -> dict[str, Call]:
         "x-transformers, interleaved": each(x_transformers.apply_rotary_pos_emb, freqs=angles, scale=scale),
         "rotary-embedding-torch, interleaved": each(rotary_embedding_torch.RotaryEmbedding(d_head).rotate_queries_or_keys),
     }
-    ways["apply_rope, half, compiled"] = torch.compile(ways["apply_rope, half"], dynamic=False)
+    rotations["apply_rope, half, compiled"] = torch.compile(rotations["apply_rope, half"], dynamic=False)
     calls: dict[str, Call] = {"clone": lambda: [tensor.clone() for tensor in given]}
-    for name, way in ways.items():
+    for name, rotate in rotations.items():
         # It has the heads after the tokens.
         swapped = "GPT-J" in name
         q, k, *gradients = ((x.transpose(1, 2) if swapped else x).clone(memory_format=torch.contiguous_format) for x in given)
-        calls[name] = partial(run, way, q.requires_grad_(backward), k.requires_grad_(backward), *gradients)
+        calls[name] = partial(run, rotate, q.requires_grad_(backward), k.requires_grad_(backward), *gradients)
     return calls
 
 

@@ -21,17 +21,17 @@ from posenc_course.transformer import Decoder
 
 
 class BesidePositions(PositionScheme):
-    """The position in `places` channels beside the word: in its last channels, or mapped to `project_to` channels with it."""
+    """The position in `width` channels beside the word: in its last channels, or mapped to `project_to` channels with it."""
 
-    def __init__(self, places: int, project_to: int | None = None) -> None:
+    def __init__(self, width: int, project_to: int | None = None) -> None:
         super().__init__()
-        self.places = places
-        self.map = None if project_to is None else nn.Linear(project_to + places, project_to)
+        self.width = width
+        self.map = None if project_to is None else nn.Linear(project_to + width, project_to)
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
-        table = sinusoidal_table(positions, self.places).to(x).expand(*x.shape[:-1], -1)
+        table = sinusoidal_table(positions, self.width).to(x).expand(*x.shape[:-1], -1)
         if self.map is None:
-            return torch.cat((x[..., : -self.places], table), dim=-1)
+            return torch.cat((x[..., : -self.width], table), dim=-1)
         return self.map(torch.cat((x, table), dim=-1))
 
 

@@ -197,7 +197,8 @@ def bucket(offset: int, number: int, farthest: int, causal: bool) -> int:
     if distance < near:
         return start + distance
     share = mp.log(mpf(distance) / near) / mp.log(mpf(farthest) / near)
-    return start + min(near + int(mp.floor(share * (number - near) + mpf(10) ** -50)), number - 1)  # whole numbers stay whole
+    # Whole numbers stay whole.
+    return start + min(near + int(mp.floor(share * (number - near) + mpf(10) ** -50)), number - 1)
 
 
 def inkling(r: Sequence[Sequence[mpf]], table: Sequence[Sequence[mpf]]) -> list[list[mpf]]:

@@ -145,6 +145,7 @@ def fold(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    app.connect("html-page-context", show, priority=400)  # before the theme, which drops templates that have nothing to show
+    # Before the theme, which drops templates that have nothing to show.
+    app.connect("html-page-context", show, priority=400)
     app.connect("html-page-context", fold, priority=900)  # after the theme, which makes the sidebar
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -95,13 +95,15 @@ def merge_styles(texts: dict[Path, str], static: Path) -> None:
     for address, kind in set(re.findall(r'([^"(]*(?:/fontawesome/[^")]*|\b(math|text)[\w-]*)\.woff2)', css)):
         characters = {"math": signs(written), "text": {*map(ord, unescape(written))}}.get(kind) or icons(css)
         font = cut(static / address, characters)
-        if kind == "text":  # inside the sheet: if a font came later, lines of text would break differently then
+        # It goes into the sheet: if a font came later, lines of text would break differently then.
+        if kind == "text":
             css = css.replace(address, f"data:font/woff2;base64,{b64encode(font).decode()}")
             continue
         name = f"cut-{Path(address).name}"
         (static / name).write_bytes(font)
         css = css.replace(address, f"{name}?v={digest(font)}")
-    css = re.sub(r',url\([^)]*\.ttf\)format\("truetype"\)', "", css)  # for browsers older than any that shows MathML
+    # For browsers older than any that shows MathML.
+    css = re.sub(r',url\([^)]*\.ttf\)format\("truetype"\)', "", css)
     (static / MERGED).write_text(css, encoding="utf-8")
     for page, text in texts.items():
         link = f'<link rel="stylesheet" href="{relpath(static / MERGED, page.parent)}?v={digest(css.encode())}" />\n'
@@ -123,5 +125,6 @@ def lighten(app: Sphinx, exception: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    app.connect("build-finished", lighten, priority=900)  # after the extensions that write their style sheets at this point
+    # After the extensions that write their style sheets at this point.
+    app.connect("build-finished", lighten, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -113,7 +113,8 @@ def noisy(bench: Bench, seed: int) -> Record:
 def clamped(bench: Bench) -> Steps:
     """Pairs that rotate no farther than at the end of training; text by text, because each is read up to there only once."""
     end = 8 * 1024 - 1
-    innocent = [*range(20, 22), *range(24, 32)]  # those that don't complete a rotation, but for 22 and 23
+    # Those that don't complete a rotation, but for 22 and 23.
+    innocent = [*range(20, 22), *range(24, 32)]
     # Where base 10,000 and 2,048 tokens, as in the first stage of training, had shown an angle last.
     shown = {pair: int(2047 * 10 ** (pair / 32)) for pair in (21, 22, 23, 24)}
     for name in bench.texts:

@@ -40,8 +40,10 @@ from tools.lab.study import NEWER, Record, Study, reached, rounded, trained, uns
 
 # ── a cache, masks, recurrence: one function for each prediction ─────────────────────────────────────────────────────────
 
-WINDOW, FIRST = NEWER.length, 4  # bytes: as many as in training, and those that stay visible at the beginning of a text
-BUCKETS = {"usual buckets": (32, 128), "32 buckets up to 16": (32, 16), "16 buckets up to 8": (16, 8)}  # number, max_distance
+# Bytes: as many as in training, and those that stay visible at the beginning of a text.
+WINDOW, FIRST = NEWER.length, 4
+# The number of buckets, and max_distance.
+BUCKETS = {"usual buckets": (32, 128), "32 buckets up to 16": (32, 16), "16 buckets up to 8": (16, 8)}
 
 
 def t5_trained(what: str, seed: int) -> list[float]:

@@ -13,7 +13,8 @@ from posenc_course.experiment.config import ALL_SCHEMES
 from posenc_course.transformer import Decoder
 from tools.lab.study import NEWER, Record, Study, rounded, trained, unseen
 
-BIAS = {0.95: 3.0, 0.5: 0.0}  # how open the gates are at first, in the package and in the paper's code, and b of σ(w·x + b)
+# How open the gates are at first, in the package and in the paper's code, and b of σ(w·x + b).
+BIAS = {0.95: 3.0, 0.5: 0.0}
 
 
 def decay(block: Any, x: Tensor) -> Tensor:

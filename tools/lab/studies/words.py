@@ -55,7 +55,7 @@ def word_before(run: Record) -> Record:
 # ── chapter 5: how soon a model learns ───────────────────────────────────────────────────────────────────────────────────
 
 # The position is added, or stands in a part of the channels, or is mapped with the word in a model with as many parameters.
-WAYS = ("", "append 1/4, ", "append 1/2, ", "project, ")
+COMBINATIONS = ("", "append 1/4, ", "append 1/2, ", "project, ")
 # The standard deviation σ of a word's numbers, as a power of the width.
 SIZES = {"σ = 1": 0.0, "σ = 1/√d": -0.5}
 
@@ -63,12 +63,12 @@ SIZES = {"σ = 1": 0.0, "σ = 1/√d": -0.5}
 def build(start: str, width: int, seed: int) -> Encoder:
     """The model before its first step."""
     torch.manual_seed(seed)
-    way, _, size = start.rpartition(", ")
+    kind, _, size = start.rpartition(", ")
     spread, narrow = width ** SIZES[size], width - width // 16
-    if way == "project":
+    if kind == "project":
         model = Encoder(32, narrow, 2, 1, BesidePositions(width - width // 8, narrow))
     else:
-        model = Encoder(32, width, 2, 1, BesidePositions(width // int(way[-1])) if way else SinusoidalPositions(width))
+        model = Encoder(32, width, 2, 1, BesidePositions(width // int(kind[-1])) if kind else SinusoidalPositions(width))
     with torch.no_grad():
         model.embedding.weight.mul_(spread)
     return model
@@ -93,8 +93,8 @@ STUDIES = [
         "word_size",
         "how soon a model learns if its word vectors start small or large, at two widths (minutes)",
         [
-            {"start": f"{way}{size}", "width": width, "rate": 3e-3, "seed": seed}
-            for way, size, width, seed in product(WAYS, SIZES, (64, 128), range(3))
+            {"start": f"{kind}{size}", "width": width, "rate": 3e-3, "seed": seed}
+            for kind, size, width, seed in product(COMBINATIONS, SIZES, (64, 128), range(3))
         ],
         word_size,
         config={"vocabulary": 32, "length": 20, "batch": 32, "heads": 2, "layers": 1, "steps": 400},
