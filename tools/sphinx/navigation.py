@@ -82,9 +82,9 @@ class Course:
         if self.page != self.chapter:
             near = [("Back to", self.chapter)]
         later = [("Next", page) for page in self.chapters[self.chapters.index(self.chapter) + 1 :]][:1]
-        short = dict(pairwise(self.route)).get(self.chapter, "")
+        short = dict(pairwise([*self.route, self.root])).get(self.chapter, "")
         if short and ("Next", short) not in later:
-            later.append(("Short route", short))
+            later.append(("Short route" if short in self.chapters else "Short route ends", short))
         other = [part for part in self.parts if part.caption and not part.numbered and not {*part.pages} & {*about}]
         return [self.step(*step) for step in [*near, *(later or [(part.caption, part.pages[0]) for part in other])]]
 
