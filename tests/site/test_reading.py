@@ -17,9 +17,9 @@ from tests.site.built import BUSY, CHAPTERS, NOTEBOOKS, PAGES, SOURCES, WIDTHS, 
 
 ENTRY = "where-is-a-token"  # the browser's storage has what was read under this name
 HOST = "http://localhost/course/"
-# From each chapter of the short route, which the first page recommends, to the one after it.
+# From each chapter of the short route, which the first page recommends, to the one after it, and from the last to that page.
 SHORT = re.findall(r"hours: chapters (.*?)\.", (ROOT / "book/index.md").read_text(encoding="utf-8"))[0]
-ROUTE = dict(pairwise(CHAPTERS[int(number) - 1] for number in re.findall(r"\d+", SHORT)))
+ROUTE = dict(pairwise([*(CHAPTERS[int(number) - 1] for number in re.findall(r"\d+", SHORT)), "book/index.html"]))
 ASSIGNMENTS = [page for page in NOTEBOOKS if page.startswith("exercises/")]
 
 
@@ -71,12 +71,14 @@ def steps(site: Site, page: str) -> list[tuple[str, str]]:
 
 
 def test_steps_lead_from_chapter_to_chapter(site: Site) -> None:
+    marked = re.findall(r"file: (\S+)\n +title: .* •", (ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    assert [f"{page}.html" for page in marked] == [*ROUTE], "_toc.yml marks (•) other chapters than the short route"
     for chapter, assignment, following in zip(CHAPTERS, ASSIGNMENTS, [*CHAPTERS[1:], None], strict=True):
         below = chapter.replace("book/", "book/deeper/")
         deeper = [("Look deeper", below)] if below in PAGES else []
         onward = [("Next", following)] if following else steps(site, chapter)[len(deeper) + 1 :]
         if ROUTE.get(chapter, following) != following:
-            onward.append(("Short route", ROUTE[chapter]))
+            onward.append(("Short route" if ROUTE[chapter] in CHAPTERS else "Short route ends", ROUTE[chapter]))
         assert steps(site, chapter) == [*deeper, ("Try it", assignment), *onward]
         for page in [assignment, *(page for _, page in deeper)]:
             assert steps(site, page) == [("Back to", chapter), *onward]
