@@ -143,12 +143,12 @@ class Model:
     year: int
     purpose: str
     config: str
-    checkpoint: str | None
     looked: str
     attention: tuple[LayerKind, ...]
-    recurrent: Recurrent | None
-    note: str
     sources: tuple[Source, ...]
+    checkpoint: str | None = None
+    recurrent: Recurrent | None = None
+    note: str = ""
 
 
 class Look(NamedTuple):
@@ -168,11 +168,6 @@ def load_models() -> list[Model]:
     return [*_models()]
 
 
-@cache
-def _models() -> tuple[Model, ...]:
-    return tuple(map(_model, _stored()["models"]))
-
-
 def find_model(name: str) -> Model:
     """The entry with this name. Raises ValueError if there is none."""
     models = {model.name: model for model in load_models()}
@@ -184,49 +179,40 @@ def find_model(name: str) -> Model:
 def last_look() -> Look:
     """When the table was last compared with transformers, and with what."""
     look = _stored()["look"]
-    left_out = {reason: tuple(names) for reason, names in look["left_out"].items()}
-    return Look(look["date"], look["transformers"], tuple(look["rope_types"]), left_out)
+    return Look(look["date"], look["transformers"], look["rope_types"], look["left_out"])
 
 
 @cache
 def _stored() -> dict[str, Any]:
+    def with_tuples(row: dict[str, Any]) -> dict[str, Any]:
+        return {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
+
     text = resources.files("posenc_course").joinpath("data/models.json").read_text("utf-8")
-    stored: dict[str, Any] = json.loads(text)
+    stored: dict[str, Any] = json.loads(text, object_hook=with_tuples)
     return stored
 
 
+@cache
+def _models() -> tuple[Model, ...]:
+    return tuple(map(_model, _stored()["models"]))
+
+
 def _model(row: dict[str, Any]) -> Model:
-    recurrent = row.get("recurrent")
-    return Model(
-        row["name"],
-        row["organization"],
-        row["year"],
-        row["purpose"],
-        row["config"] or "",
-        row.get("checkpoint"),
-        row["looked"],
-        tuple(_kind(kind) for kind in row["attention"]),
-        recurrent and Recurrent(recurrent["kind"], _pair(recurrent["default"]), _pair(recurrent["released"])),
-        row.get("note", ""),
-        tuple(Source(**source) for source in row["sources"]),
-    )
+    made = {
+        "config": row["config"] or "",
+        "attention": tuple(map(_kind, row["attention"])),
+        "recurrent": Recurrent(**row["recurrent"]) if row.get("recurrent") else None,
+        "sources": tuple(Source(**source) for source in row["sources"]),
+    }
+    return Model(**row | made)
 
 
 def _kind(row: dict[str, Any]) -> LayerKind:
-    values: dict[str, Any] = {name: _settings(row[name]) for name in ("default", "released")}
+    made: dict[str, Any] = {name: _settings(row[name]) for name in ("default", "released")}
     if "temperature" in row:
-        values["temperature"] = Temperature(**row["temperature"])
-    if "sections" in row:
-        values["sections"] = tuple(row["sections"])
-    return LayerKind(**row | values)
+        made["temperature"] = Temperature(**row["temperature"])
+    return LayerKind(**row | made)
 
 
 def _settings(row: dict[str, Any]) -> Settings:
-    values = row | {name: _pair(row[name]) for name in ("layers", "rotated") if name in row}
-    if row.get("scaling"):
-        values["scaling"] = Scaling(**row["scaling"])
-    return Settings(**values)
-
-
-def _pair(values: list[int] | None) -> Any:
-    return values and tuple(values)
+    return Settings(**row | {"scaling": Scaling(**row["scaling"]) if row.get("scaling") else None})

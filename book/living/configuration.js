@@ -8,7 +8,7 @@ const OWN_CODE = "the model brings its own code, which wasn't run";
 /** @typedef {Record<string, any>} Json an object of a configuration, by its keys */
 /** @typedef {[kind: string, factor: number, original: number]} Stretch */
 /** @typedef {{ encoding: string, base: number, rotated: number[], layout: string, frequencies: number[], trained: number[], far: number[],
- *    stretch: Stretch, attentionFactor: number, window: number, rows: number, firstRow: number, more: boolean, sinks: boolean, firstChannel: number, score: number }} Layer */
+ *    stretch: Stretch, attentionFactor: number, farFactor: number, window: number, rows: number, firstRow: number, more: boolean, sinks: boolean, firstChannel: number, score: number }} Layer */
 /** @typedef {{ layers: number[], count: number, known: Layer, side?: string, guessed?: boolean }} Kind layers that are alike */
 /** @typedef {[at: number, kind: string, text: string]} Limit */
 /** @typedef {{ level: string, code: string, text: string, symptom?: string, page?: string, thread?: string }} Finding */
@@ -18,7 +18,7 @@ const OWN_CODE = "the model brings its own code, which wasn't run";
 /** @type {Layer} */
 const NOTHING = {
   encoding: null, base: null, rotated: null, layout: null, frequencies: [], trained: [], far: [],
-  stretch: ["none", 1, null], attentionFactor: 1, window: null, rows: null, firstRow: 0, more: false, sinks: null, firstChannel: null, score: null,
+  stretch: ["none", 1, null], attentionFactor: 1, farFactor: null, window: null, rows: null, firstRow: 0, more: false, sinks: null, firstChannel: null, score: null,
 };
 
 const isMap = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
@@ -98,9 +98,10 @@ function rowOf(config, whole, known) {
   const coded = hasOwnCode(config, whole);
   const names = coded || !own(known.classes, kind) ? [...(Array.isArray(config.architectures) ? config.architectures : []).filter((name) => typeof name === "string"), kind] : [];
   let row = [...names, kind].map((name) => own(known.families, name)).find((found) => found && (names.length || found.as)) ?? own(known.classes, kind) ?? {};
-  if (row.as) row = { ...known.classes[row.as], ...row };
+  const ofClass = known.classes[row.as] ?? {};
   // A key that's null says that there is nothing, whatever the class would take instead of a missing one.
-  row = { ...row, defaults: Object.fromEntries(Object.entries(row.defaults ?? {}).filter(([key]) => own(config, key) !== null)) };
+  const defaults = Object.entries({ ...ofClass.defaults, ...row.defaults }).filter(([key]) => own(config, key) !== null);
+  row = { ...ofClass, ...row, defaults: Object.fromEntries(defaults) };
   return coded && row.reads && !row.source ? { ...row, reads: [...row.reads, "position_embedding_type", "alibi"] } : row;
 }
 const isNamed = (row) => "name" in row;
@@ -111,7 +112,7 @@ function reading(config, row, known) {
   const values = { ...config };
   for (const [path, ours] of Object.entries(row.keys ?? {})) {
     const value = path.split(".").reduce((map, key) => (isMap(map) ? own(map, key) : undefined), /** @type {any} */ (config));
-    values[ours] ??= value ?? undefined;
+    if (value !== -1) values[ours] ??= value ?? undefined; // with -1, some say that there is none
   }
   const unread = unreadByClass(row, known);
   const read = Object.fromEntries(Object.entries(values).filter(([key, value]) => value !== undefined && !unread.includes(key)));
@@ -125,10 +126,15 @@ function reading(config, row, known) {
   return { ...checked({ ...Object.fromEntries(defaults), ...read }, known), known: isNamed(row) };
 }
 
+const windowsOf = (row) => [row, ...Object.values(row.sides ?? {})].map((each) => each.window?.[0]).filter(Boolean);
+
 /** The keys that look like positions, and that aren't read for this type of model. */
 function unreadKeys(config, row, known, path = "") {
   const [like, unlike, unread] = [new RegExp(known.like_positions), new RegExp(known.not_positions), unreadByClass(row, known)];
-  const reads = (name) => (own(known.rules, name) && !unread.includes(name)) || own(row.says ?? {}, name) || own(row.keys ?? {}, name);
+  const windows = windowsOf(row);
+  // A type of RoPE is read beside its values, and nowhere else.
+  const reads = (name) => (own(known.rules, name) && !unread.includes(name) && name !== "rope_type")
+    || own(row.says ?? {}, name) || own(row.keys ?? {}, name) || windows.includes(name);
   return Object.entries(config).flatMap(([key, value]) => {
     const off = value === null || (value === false && key.startsWith("use_")) || isMap(value);
     const here = like.test(key) && !unlike.test(key) && !off && !reads(path + key) ? [path + key] : [];
@@ -147,18 +153,14 @@ function unreadLayers(config, row, known) {
 }
 
 function layersOf(config, known) {
-  const { layers } = known.names;
-  const found = first([config], [...layers, "layers_block_type", "layer_types", "hybrid_override_pattern"].filter((name) => given(own(config, name))));
-  const { block_sizes: blocks } = config;
-  if (found === null && Array.isArray(blocks) && blocks.length && blocks.every(Number.isInteger)) {
-    return checkedValue(known.rules[layers[0]], blocks.reduce((sum, size) => sum + size), layers[0], known);
-  }
-  if (found === null) {
-    const of = config.base_model_name_or_path || config.base_model_name;
-    throw new Error(of ? `this is an adapter of ${of}, and its config.json is what counts: give that one`
-      : `no key says how many layers there are, such as ${layers[0]}: give the config.json of a model`);
-  }
-  return typeof found === "number" ? found : checkedValue(known.rules[layers[0]], found.length, layers[0], known);
+  const [usual] = known.names.layers;
+  const lists = ["layers_block_type", "layer_types", "hybrid_override_pattern"].map((name) => config[name]?.length);
+  const blocks = (config.block_sizes ?? []).reduce((sum, size) => sum + size, 0);
+  const found = [first([config], known.names.layers), ...lists, blocks].find(Boolean);
+  if (found) return checkedValue(known.rules[usual], found, usual, known);
+  const of = config.base_model_name_or_path || config.base_model_name;
+  throw new Error(of ? `this is an adapter of ${of}, and its config.json is what counts: give that one`
+    : `no key says how many layers there are, such as ${usual}: give the config.json of a model`);
 }
 
 // Llama 3's limits count rotations in a length, which is that of the training if the lower one is 1.
@@ -166,7 +168,7 @@ const trainedLength = (config, known) => first([...parts(config).filter(({ low_f
 const longestOf = (config, known) => first([config], known.names.lengths);
 
 /** What the configuration calls this layer, or null if it doesn't say. */
-function typeOf(config, row, at) {
+function typeOf(config, row, at, known) {
   const types = [config.layer_types, config.layers_block_type, config.attention_layers].find((each) => at < each?.length);
   if (types) return types[at];
   const nested = config.attention_types;
@@ -175,8 +177,12 @@ function typeOf(config, row, at) {
     return listed.length ? String(listed[at % listed.length]) : null;
   }
   if (config.cross_attention_layers?.includes(at)) return "cross_attention";
-  if (config.full_attn_idxs) return config.full_attn_idxs.includes(at) ? "full_attention" : "conv";
-  if (config.hybrid_override_pattern) return config.hybrid_override_pattern[at] === "*" ? "attention" : "mamba";
+  for (const [name, number] of /** @type {[string, number][]} */ ([["full_attn_idxs", at], ["full_attn_layers", at + 1]])) {
+    if (config[name]) return config[name].includes(number) ? "full_attention" : "linear_attention";
+  }
+  for (const [name, kinds] of Object.entries(known.types_by)) {
+    if (at < config[name]?.length) return own(kinds, String(config[name][at])) ?? "mamba";
+  }
   const pattern = config.sliding_window_pattern;
   let narrow = null;
   if (typeof pattern === "number") narrow = (at + 1) % pattern > 0;
@@ -188,7 +194,7 @@ function typeOf(config, row, at) {
 }
 
 /** What describes RoPE in layers of this type, and its base. */
-function ropeOf(config, type, known) {
+function ropeOf(config, type, at, known) {
   const local = first([config], known.names.local_bases);
   let parameters = config.rope_parameters ?? {};
   const nested = Object.keys(parameters).filter((name) => isMap(parameters[name]));
@@ -199,7 +205,11 @@ function ropeOf(config, type, known) {
   if (!given(parameters) && local && known.names.narrow.includes(type)) return [{ rope_type: "default" }, local];
   const scaling = Object.entries(config.rope_scaling ?? {}).filter(([, value]) => !isMap(value));
   const merged = { ...parameters, ...Object.fromEntries(scaling) };
-  return [merged, first([merged], ["rope_theta"]) ?? first([config], known.names.bases)];
+  const base = config.layer_rope_theta?.[at] ?? first([merged], ["rope_theta"]) ?? first([config], known.names.bases);
+  const far = nested.length ? null : config.compress_rope_theta;
+  if (!far) return [merged, base];
+  // Layers with another base, which alone are stretched.
+  return known.names.narrow.includes(type) ? [{ rope_type: "default" }, base] : [{ ...merged, attention_factor: 1 }, far];
 }
 
 /** Whether this layer has no RoPE: a flag or a base of 0 in a list, null for its type, or a type that the class leaves out. */
@@ -223,7 +233,7 @@ function windowOf(config, row, at, type, known) {
 
 /** What a reader of the configuration would expect of this layer; null if it has no attention. */
 function written(config, row, at, known) {
-  const type = typeOf(config, row, at);
+  const type = typeOf(config, row, at, known);
   if (known.names.no_attention.includes(type)) return null;
   const usual = type === null || [...known.names.wide, ...known.names.narrow, "cross_attention"].includes(type);
   // Layers of other kinds may see farther by other means.
@@ -237,15 +247,15 @@ function written(config, row, at, known) {
   for (const [key, byValue] of Object.entries(row.by_value ?? {})) {
     if (key in config) encodings = [own(byValue, String(config[key]).toLowerCase())].filter(Boolean);
   }
-  const [parameters, theirs] = ropeOf(config, type, known);
-  const base = config.layer_rope_theta?.[at] ?? theirs;
+  const [parameters, base] = ropeOf(config, type, at, known);
   const byName = /^(rot|rope)/.test(named);
   const several = type === null && !isNamed(row) && first([config], known.names.local_bases) !== null;
   const stated = base !== null || given(parameters);
   // Which layers have which base, only the class knows.
   if ((byName && !stated) || (stated && several)) return { ...plain, encoding: "RoPE" };
   if (stated && (byName || encodings.includes("RoPE") || !encodings.length)) {
-    const found = { ...plain, ...rope(config, parameters, base, known.names.wide.includes(type), known) };
+    const found = { ...plain, sinks: row.sinks ?? null, ...rope(config, parameters, base, known.names.wide.includes(type), known) };
+    if (row.reads?.includes("long_mscale")) found.farFactor = parameters.long_mscale ?? null;
     if (row.last && found.rotated) found.firstChannel = found.rotated[1] - found.rotated[0];
     const layout = config.original_rope === false ? "halves" : row.layout ?? null;
     const interleaved = config.rotary_emb_interleaved;
@@ -292,6 +302,7 @@ function rope(config, parameters, base, wide, known) {
   const found = { encoding: "RoPE", base, rotated: rotated && width ? [rotated, width] : null, stretch };
   let attention = parameters.attention_factor || null;
   if (kind === "yarn") attention ??= yarnFactor(factor || 1, parameters);
+  if (kind === "longrope") attention ??= parameters.short_mscale || null;
   const ours = [...allKeys(known), ...known.always]; // with other keys, a model has another factor
   if (kind === "longrope" && length > 1 && Object.keys(parameters).every((key) => ours.includes(key))) attention ??= Math.sqrt(1 + Math.log(factor || 1) / Math.log(length));
   if (attention && !plain) found.attentionFactor = attention;
@@ -338,7 +349,7 @@ function partners(whole, raw, known) {
 }
 
 /** What isn't known, and where the file contradicts itself or leaves something out: [level, code, text]. */
-function* findings(whole, raw, part, row, kinds, length, known) {
+function* findings(whole, raw, part, values, row, unread, apart, kinds, length, known) {
   const [total, coded] = [kinds.reduce((sum, { count }) => sum + count, 0), hasOwnCode(whole, part)];
   const name = row.name ?? "its class";
   if (coded) {
@@ -350,13 +361,12 @@ function* findings(whole, raw, part, row, kinds, length, known) {
     const of = part.model_type ? `model_type ${quoted(part.model_type)}` : "a file without model_type";
     yield ["unknown", "not-known", `nobody here knows the rules of ${of}: its keys are read by their usual names`];
   }
-  const unread = unreadKeys(part, row, known);
-  const open = [...unread.filter((key) => coded || !row.reads || (row.also ?? []).includes(key)), ...unreadLayers(part, row, known)];
-  if (open.length) yield ["unknown", "unread", `what looks like positions isn't read here: ${open.join(", ")}`];
+  const open = [...unread.filter((key) => coded || !row.reads || (row.also ?? []).includes(key)), ...apart];
+  if (open.length) yield ["unknown", "not-known", `what looks like positions isn't read here: ${open.join(", ")}`];
   const others = unread.filter((key) => !open.includes(key));
   if (others.length) yield ["note", "unread", `${name} doesn't read what looks like positions: ${others.join(", ")}`];
   for (const [key, [level, text]] of Object.entries(row.says ?? {})) {
-    if (given(own(part, key))) yield [level, "rule", text.replace("{}", String(part[key]))];
+    if (![null, false, 0, -1].includes(own(values, key) ?? null)) yield [level, "rule", text.replace("{}", String(values[key]))];
   }
   for (const kind of kinds) {
     const { encoding, base, frequencies: omega, window, more } = kind.known;
@@ -387,13 +397,7 @@ function* findings(whole, raw, part, row, kinds, length, known) {
   if (2 * off > listed.length) {
     yield ["note", "nope-list", `no_rope_layers leaves ${off} of ${listed.length} layers without RoPE: in this list, 1 means that a layer rotates`];
   }
-  const rotary = kinds.filter((kind) => kind.known.encoding === "RoPE" && kind.known.base);
-  const stated = tops.length || parts(part).some((each) => each.rope_theta) || given(part.layer_rope_theta);
-  if (rotary.length && !stated && !Object.keys(row.keys ?? {}).some((path) => path.endsWith("theta"))) {
-    const several = new Set(rotary.map((kind) => kind.known.base)).size > 1;
-    const bases = new Set(rotary.map((kind) => grouped(kind.known.base) + (several ? ` in ${named(kind, total)}` : "")));
-    yield ["note", "base-missing", `no base is written where ${name} reads one, and it takes ${[...bases].join(" and ")}`];
-  }
+  yield* ofBases(part, row, kinds, name, total, known);
   const encodings = row.encodings ?? [];
   if (encodings.includes("none") && encodings.includes("RoPE") && !kinds.some((kind) => kind.known.encoding === "none")) {
     yield ["unknown", "no-rope", `${name} has layers without RoPE, and the file doesn't say which`];
@@ -408,9 +412,27 @@ function* findings(whole, raw, part, row, kinds, length, known) {
     yield ["note", "not-known", `only what reads text is described here, and ${besides.join(", ")} may have positions of their own`];
   }
   for (const { mrope_section: sections } of parts(part)) {
-    if (Array.isArray(sections) && sections.length) {
+    if (sections?.length) {
       yield ["note", "not-known", `sections of ${sections.join(", ")} pairs rotate by time, row and column, which are alike in a text`];
     }
+  }
+}
+
+/** Which bases aren't written, and which are made by another key. */
+function* ofBases(part, row, kinds, name, total, known) {
+  const keys = Object.entries(row.keys ?? {});
+  const inner = Object.values(part).filter(isMap);
+  const stated = [...["bases", "local_bases", "other_bases"].flatMap((group) => known.names[group]).map((key) => own(part, key)), ...part.layer_rope_theta ?? [],
+    ...[...inner, ...inner.flatMap((rope) => Object.values(rope).filter(isMap))].map((rope) => own(rope, "rope_theta"))].filter((base) => base && typeof base === "number");
+  const rotary = kinds.filter((kind) => kind.known.encoding === "RoPE" && kind.known.base);
+  const taken = rotary.filter((kind) => !stated.some((base) => close(base, kind.known.base)));
+  const makers = keys.filter(([path, ours]) => ours === "base_times" && part[path]).map(([path]) => path);
+  if (parts(part).some((rope) => rope.alpha && kindOf(rope, known) === "dynamic")) makers.push("alpha");
+  if (taken.length && makers.length) yield ["note", "base-missing", `${makers[0]} makes the base ${grouped(taken[0].known.base)}`];
+  else if (taken.length && (taken.length < rotary.length || !stated.length) && !keys.some(([path]) => path.endsWith("theta"))) {
+    const several = new Set(rotary.map((kind) => kind.known.base)).size > 1;
+    const bases = new Set(taken.map((kind) => grouped(kind.known.base) + (several ? ` in ${named(kind, total)}` : "")));
+    yield ["note", "base-missing", `no base is written where ${name} reads one, and it takes ${[...bases].join(" and ")}`];
   }
 }
 
@@ -421,11 +443,12 @@ function* ofScaling(each, part, row, coded, factors, known) {
   if (!reads && kind !== "none") {
     yield ["unknown", "unread-key", `the type of scaling is ${quoted(kind)}, and transformers knows ${Object.keys(types).slice(0, -1).join(", ")}`];
   }
+  const ofLibrary = !row.source && !coded;
   for (const key of Object.keys(each)) {
-    if (!reads || reads.includes(key) || known.always.includes(key) || key.endsWith("_theta")) continue;
+    if (!reads || [...reads, ...known.always, ...row.reads ?? []].includes(key) || key.endsWith("_theta")) continue;
     const synonym = key.startsWith("attn") && reads.includes("attention_factor");
     const contradicted = synonym && !coded && !factors.every((factor) => typeof each[key] === "number" && close(each[key], factor));
-    const level = contradicted ? "wrong" : isNamed(row) && allKeys(known).includes(key) ? "note" : "unknown";
+    const level = contradicted ? "wrong" : isNamed(row) && (allKeys(known).includes(key) || ofLibrary) ? "note" : "unknown";
     const where = level === "unknown" ? "here" : `for ${kind}`;
     yield [level, "unread-key", `${key} isn't read ${where}${synonym ? "; attention_factor is" : ""}`];
   }
@@ -486,13 +509,13 @@ function limits(config, kinds, layers, trained, most) {
     const where = named(kind, total);
     if (["learned table", "sinusoids"].includes(known.encoding) && known.rows) add(known.rows - known.firstRow, "end", `the table ends in ${where}: the next position has no row`);
     if (known.window) add(known.window, "window", `no query of ${where} sees all of a longer text`);
-    const far = known.encoding === "T5's bias" && config.relative_attention_max_distance;
+    const far = ["T5's bias", "DeBERTa's bias"].includes(known.encoding) && config.relative_attention_max_distance;
     if (far) add(far, "bucket", "all larger distances share the last bucket");
     if (known.encoding === "Inkling's bias" && known.rows && !known.window) add(known.rows, "bucket", `from this distance on, the bias of ${where} is 0`);
     if (known.encoding !== "RoPE" || !known.frequencies.length || (known.window && known.window <= length)) continue;
     const [name, factor, start] = known.stretch;
     const switches = known.far.some((speed, i) => !close(speed, known.frequencies[i])) || (name === "dynamic" && factor > 1);
-    if (start && switches) add(start, "switch", "the frequencies switch: cached keys keep the old angles");
+    if (start && switches) add(start, "switch", "the frequencies switch: cached keys keep the old angles, unless they're computed anew");
     if (!length || name === "dynamic") continue; // dynamic: each longer text has frequencies of its own
     const { used, firstNew, brakes } = pairs(known, length);
     const after = factor > 1 ? " and stretched afterwards" : "";
@@ -512,15 +535,15 @@ export function inspect(all, known, { name, length } = {}) {
   const raw = textPart(all, known);
   const part = checked(raw, known);
   let row = rowOf(raw, all, known);
-  const apart = unreadLayers(part, row, known).length > 0;
-  if (apart) row = { ...row, types: undefined, rotates: undefined };
-  if (unreadKeys(part, row, known).some((key) => /window|sparse/.test(key))) row = { ...row, blind: true };
+  const [unread, apart] = [unreadKeys(raw, row, known), unreadLayers(raw, row, known)];
+  if (apart.length) row = { ...row, types: undefined, rotates: undefined };
+  if (unread.some((key) => /window|sparse/.test(key))) row = { ...row, blind: true };
   const values = reading(part, row, known);
   const count = layersOf(values, known);
   const kinds = new Map();
   const add = (layer, at, side = "") => {
     const key = JSON.stringify([layer, side]);
-    if (!kinds.has(key)) kinds.set(key, { layers: [], count: 0, known: layer, side, guessed: apart || !isNamed(row) });
+    if (!kinds.has(key)) kinds.set(key, { layers: [], count: 0, known: layer, side, guessed: apart.length > 0 || !isNamed(row) });
     kinds.get(key).layers.push(at);
     kinds.get(key).count++;
   };
@@ -532,7 +555,7 @@ export function inspect(all, known, { name, length } = {}) {
   }
   const made = [...kinds.values()];
   const [trained, limit] = [length || trainedLength(values, known), longestOf(values, known)];
-  const found = new Map([...findings(all, raw, part, row, made, trained || limit, known)].map((each) => [each.join("\n"), each]));
+  const found = new Map([...findings(all, raw, part, values, row, unread, apart, made, trained || limit, known)].map((each) => [each.join("\n"), each]));
   const sorted = [...found.values()].map(([level, code, text]) => ({ level, code, text, ...known.catalogue[code] }));
   sorted.sort((a, b) => ORDER.indexOf(a.level) - ORDER.indexOf(b.level));
   return {
@@ -564,17 +587,18 @@ export function reduced(all, known) {
   inspect(all, known);
   const raw = textPart(all, known);
   const row = rowOf(raw, all, known);
-  const kept = [...unreadKeys(raw, row, known), ...unreadLayers(raw, row, known), ...Object.keys(row.keys ?? {}), ...Object.keys(row.says ?? {}), "seq_length", "use_dynamic_ntk", "block_sizes"];
+  const kept = [...unreadKeys(raw, row, known), ...unreadLayers(raw, row, known), ...Object.keys(row.keys ?? {}), ...Object.keys(row.says ?? {}), ...windowsOf(row), "seq_length", "use_dynamic_ntk"];
   const keep = (map, path) => Object.fromEntries(Object.entries(map).flatMap(([key, value]) => {
-    const inner = isMap(value) && kept.some((name) => name.startsWith(`${path}${key}.`));
+    const inner = isMap(value) && !own(known.rules, key) && kept.some((name) => name.startsWith(`${path}${key}.`));
     if (inner) return [[key, keep(value, `${path}${key}.`)]];
     return (!path && own(known.rules, key) && key !== "_name_or_path") || kept.includes(path + key) ? [[key, value]] : [];
   }));
+  const read = keep(raw, "");
   const architectures = (Array.isArray(raw.architectures) ? raw.architectures : []).filter((name) => own(known.families, name));
   return {
-    ...(raw.model_type ?? all.model_type ? { model_type: raw.model_type ?? all.model_type } : {}), ...keep(raw, ""),
-    ...Object.fromEntries(partners(all, raw, known).map((key) => [key, { hidden_size: 1 }])),
-    ...(hasOwnCode(raw, all) ? { auto_map: { "": "" } } : {}), ...(architectures.length ? { architectures } : {}),
+    ...(raw.model_type ?? all.model_type ? { model_type: raw.model_type ?? all.model_type } : {}),
+    ...(hasOwnCode(raw, all) ? { auto_map: { "": "" } } : {}), ...read,
+    ...Object.fromEntries(partners(all, raw, known).filter((key) => !own(known.rules, key)).map((key) => [key, { ...read[key], hidden_size: 1 }])), ...(architectures.length ? { architectures } : {}),
   };
 }
 
@@ -598,6 +622,7 @@ function verdict({ trained, limit, kinds, limits: at }) {
   const ends = [...new Set(at.filter(([, kind]) => kind === "end").map(([rows]) => rows))];
   if (ends.length > 1) return `its tables end at ${ends.map(grouped).join(" and ")} tokens`;
   if (ends.length) return `it takes texts of up to ${grouped(ends[0])} tokens, where its table ends`;
+  if (kinds.some(({ known }) => ["learned table", "sinusoids"].includes(known.encoding))) return "each position beyond those of its training is new to it";
   if (!rotary.length) {
     const has = [...new Set(kinds.map(({ known }) => (known.encoding === "none" ? "no encoding" : known.encoding)))].join(" and ");
     return `no layer rotates (${has || "no attention"}), so no length brings a new angle`;
@@ -679,7 +704,10 @@ function pairWords(known, report) {
       lines.push(`texts within the old length ${paid}`);
     }
   }
-  const factors = known.attentionFactor;
-  if (!close(factors, 1, 1e-6)) lines.push(`queries and keys times ${short(factors, 4)}: scores times ${short(factors ** 2, 4)}, at any length`);
+  const [one, far] = [known.attentionFactor, known.farFactor];
+  if (far) {
+    const beyond = `and times ${short(far, 4)} in texts beyond ${grouped(original ?? 0)} tokens`;
+    lines.push(`queries and keys times ${short(one, 4)}, ${beyond}: scores times ${short(one ** 2, 4)} and ${short(far ** 2, 4)}`);
+  } else if (!close(one, 1, 1e-6)) lines.push(`queries and keys times ${short(one, 4)}: scores times ${short(one ** 2, 4)}, at any length`);
   return lines;
 }

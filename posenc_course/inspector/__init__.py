@@ -17,10 +17,8 @@ from posenc_course.inspector._config import (
     checked,
     first,
     has_own_code,
-    load_configurations,
     longest,
     number_of_layers,
-    read_config,
     reading,
     row_of,
     text_part,
@@ -28,10 +26,15 @@ from posenc_course.inspector._config import (
     unread_keys,
     unread_layers,
 )
-from posenc_course.inspector._findings import LEVELS, Case, Finding, Pairs, catalogue, findings, limits, pairs
-from posenc_course.inspector._layers import Kind, Knowledge, alike, done, of_table, window_seen, written
-from posenc_course.inspector._probe import NO_TEXT, Library, NotProbed, Probe, probe, read_by_library
+from posenc_course.inspector._done import done, window_seen
+from posenc_course.inspector._files import load_configurations, read_config
+from posenc_course.inspector._findings import Case, Finding, catalogue, findings
+from posenc_course.inspector._layers import Kind, Knowledge, alike, of_table
+from posenc_course.inspector._lengths import Pairs, limits, pairs
+from posenc_course.inspector._library import NotProbed, read_by_library
+from posenc_course.inspector._probe import Probe, probe
 from posenc_course.inspector._report import FROM_TABLE, Report
+from posenc_course.inspector._written import is_usual, type_of, written
 from posenc_course.models import find_model
 
 __all__ = [
@@ -62,58 +65,45 @@ def inspect(config: Mapping[str, Any], *, name: str = "", length: int | None = N
     """
     if not isinstance(config, Mapping):
         raise ValueError(f"config must be a mapping, got {config!r}: give what is in a config.json")
-    whole, part = config, text_part(config)
-    stated = checked(part)
-    row = row_of(part, whole)
-    library, found, unprobed = _by_class(part, whole, run)
-    if not library:  # what isn't read may tell layers apart, or hide tokens
-        if unread_layers(part, row):
-            row = {key: value for key, value in row.items() if key not in ("types", "rotates")}
-        if any(re.search("window|sparse", key) for key in unread_keys(part, row)):
-            row = row | {"blind": True}
-    values = _values(stated, row, library)
+    part = text_part(config)
+    stated, row = checked(part), row_of(part, config)
+    found, problem = _by_class(part, config, run)
+    unread, apart = unread_keys(part, row), [] if found else unread_layers(part, row)
+    if apart:  # what isn't read may tell layers apart
+        row = {key: value for key, value in row.items() if key not in ("types", "rotates")}
+    if not found and any(re.search("window|sparse", key) for key in unread):  # or hide tokens
+        row = row | {"blind": True}
+    values = reading(stated, row)
     number = number_of_layers(values)
-    kinds: dict[tuple[Knowledge, Knowledge | None, str], list[int]] = {}
+    # A class for pictures or sound may do anything with keys of these names.
+    foreign = problem is not None and problem.kind == "no text" and "name" not in row
+    guessed = not found and ("name" not in row or bool(apart))
+    alike_layers: dict[tuple[Knowledge, Knowledge | None, str], list[int]] = {}
     for side, at, expected in _layers(values, row, number, found):
-        # A class for pictures or sound may do anything with keys of these names.
-        if unprobed.endswith(NO_TEXT) and "name" not in row:
-            expected = Knowledge()
         if found and not found.layer(side, at):
             continue  # a layer without attention
+        expected = Knowledge() if foreign else expected
         does = done(found, side, at, expected or Knowledge()) if found else None
+        if does and does.window and not is_usual(type_of(values, row, at)):
+            does = replace(does, window=None)
         if found and expected and not does:
             expected = replace(expected, window=window_seen(found, side, at))
         if expected or (does and does.encoding not in (None, "none")):
             this = expected or Knowledge(), does, side
-            kinds.setdefault(next((kind for kind in kinds if alike(kind, this)), this), []).append(at)
-    guessed = not found and ("name" not in row or bool(not library and unread_layers(part, row)))
-    made = tuple(Kind(tuple(layers), len(layers), *both, guessed) for both, layers in kinds.items())
-    refused = unprobed if "refuses it" in unprobed else ""
-    lengths = reading(stated, row)  # a class's default says nothing of what this model was trained on
-    trained, most = length or trained_length(lengths), longest(lengths)
-    case = Case(whole, part, stated, row, made, library, found, trained or most, refused)
-    given = {(each.level, each.code, each.text): each for each in findings(case)}
+            alike_layers.setdefault(next((kind for kind in alike_layers if alike(kind, this)), this), []).append(at)
+    kinds = tuple(Kind(tuple(layers), len(layers), *both, guessed) for both, layers in alike_layers.items())
+    trained, most = length or trained_length(values), longest(values)
     return Report(
-        name or first([part, whole], "gguf", "_name_or_path", "model_type") or "this model",
+        name or first([part, config], "gguf", "_name_or_path", "model_type") or "this model",
         found.name if found else "",
         number,
         trained,
         most,
-        made,
-        tuple(sorted(given.values(), key=lambda finding: LEVELS.index(finding.level))),
-        tuple(sorted({*limits(values, made, number, trained, most)})),
-        unprobed,
+        kinds,
+        findings(Case(config, part, stated, values, row, found, problem, unread, apart, kinds, trained or most)),
+        tuple(sorted({*limits(values, kinds, number, trained, most)})),
+        str(problem or ""),
     )
-
-
-def _values(part: Mapping[str, Any], row: Mapping[str, Any], library: Library | None) -> dict[str, Any]:
-    """The values by their usual names; as the class reads them, if it does."""
-    if library:
-        try:
-            return reading(part, row, library.values)
-        except ValueError:  # a class may keep things under the usual names that are something else
-            pass
-    return reading(part, row)
 
 
 def _layers(
@@ -128,9 +118,8 @@ def _layers(
         yield from ((side, at, written(values, rules, at)) for at in range(count))
 
 
-def _by_class(part: Mapping[str, Any], whole: Mapping[str, Any], run: bool) -> tuple[Library | None, Probe | None, str]:
-    """How the class reads it and what it did, or why nothing is known of that."""
-    library = None
+def _by_class(part: Mapping[str, Any], whole: Mapping[str, Any], run: bool) -> tuple[Probe | None, NotProbed | None]:
+    """What the class did, or why that isn't known."""
     try:
         if not run:
             raise NotProbed("you asked for the configuration alone")
@@ -138,10 +127,9 @@ def _by_class(part: Mapping[str, Any], whole: Mapping[str, Any], run: bool) -> t
             raise NotProbed("a GGUF file is read by llama.cpp, not by transformers")
         if has_own_code(whole, part):
             raise NotProbed("the model brings its own code, which wasn't run")
-        library = read_by_library(part, whole)
-        return library, probe(library, part), ""
-    except NotProbed as error:
-        return library, None, str(error)
+        return probe(read_by_library(part, whole), part), None
+    except NotProbed as problem:
+        return None, problem
 
 
 def inspect_model(name: str) -> Report:
@@ -151,9 +139,9 @@ def inspect_model(name: str) -> Report:
     """
     model = find_model(name)
     layers = [kind.released.layers or kind.default.layers or (0, 0) for kind in model.attention]
-    made = tuple(Kind((), count, of_table(kind), None) for (count, _), kind in zip(layers, model.attention, strict=True))
+    kinds = tuple(Kind((), count, of_table(kind), None) for (count, _), kind in zip(layers, model.attention, strict=True))
     lengths = [kind.released.scaling.original_length for kind in model.attention if kind.released.scaling]
     trained = next(filter(None, lengths), None)
     number = max(whole for _, whole in layers)
-    ends = tuple(sorted({*limits({}, made, number, trained, None)}))
-    return Report(name, model.config, number, trained, None, made, (), ends, FROM_TABLE)
+    ends = tuple(sorted({*limits({}, kinds, number, trained, None)}))
+    return Report(name, model.config, number, trained, None, kinds, (), ends, FROM_TABLE)

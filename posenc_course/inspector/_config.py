@@ -7,16 +7,10 @@ The tables are data, data/inspector.json and data/classes.json, which the page r
 import json
 import math
 import re
-import sys
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from functools import cache
 from importlib import resources
-from pathlib import Path
 from typing import Any, NamedTuple
-
-from posenc_course.models import Scaling, Settings, load_models
-from posenc_course.rope_scaling import yarn_attention_factor
 
 
 @cache
@@ -97,95 +91,11 @@ def _value(rule: Rule, value: Any, path: str) -> Any:
             if "whole" in rule.kind and value == int(value):
                 return int(value)
     given = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=repr)
-    raise _wrong(f"{path} must be {rule.words()}, got {given if len(given) <= 40 else given[:39] + '…'}")
+    raise wrong_value(f"{path} must be {rule.words()}, got {given if len(given) <= 40 else given[:39] + '…'}")
 
 
-def _wrong(what: str) -> ValueError:
+def wrong_value(what: str) -> ValueError:
     return ValueError(f"{what}: correct the configuration")
-
-
-# ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def load_configurations() -> dict[str, dict[str, Any]]:
-    """Configurations of released models by the models' names, each {"source", "config"}, as public repositories store them.
-
-    Keys that have nothing to do with positions are left out.
-    """
-    stored: dict[str, dict[str, Any]] = json.loads(
-        resources.files("posenc_course").joinpath("data/configurations.json").read_text("utf-8")
-    )
-    return stored
-
-
-def read_config(source: str | Path) -> dict[str, Any]:
-    """The configuration in a file or folder: a config.json, a params.json, or the header of a GGUF file in the same words.
-
-    The source "-" is standard input. Raises ValueError if there is no such file, or if it isn't a configuration.
-    """
-    if source == "-":
-        return _read_json(sys.stdin.buffer.read(), "standard input")
-    path = Path(source)
-    if path.is_dir():
-        inside = [path / name for name in ("config.json", "params.json")] + sorted(path.glob("*.gguf"))
-        path = next(filter(Path.is_file, inside), path / "config.json")
-    if not path.is_file():
-        known = {name.lower(): name for name in [*load_configurations(), *(model.name for model in load_models())]}
-        near = [known[name] for name in get_close_matches(str(source).lower(), known, 3, 0.5)]
-        instead = "give a config.json, a folder with one, a GGUF file, or the name of a model that the course knows"
-        raise ValueError(f"there is no file {str(path)!r}: {instead}{', such as ' if near else ''}{', '.join(near)}")
-    with path.open("rb") as file:
-        magic = file.read(4)
-    return _read_gguf(path) if magic == b"GGUF" else _read_json(path.read_bytes(), repr(str(source)))
-
-
-def _read_json(given: bytes, name: str) -> dict[str, Any]:
-    try:
-        config = json.loads(given.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{name} isn't JSON ({error}): give the config.json of a model, or a GGUF file") from None
-    if not isinstance(config, dict):
-        raise ValueError(f"{name} holds a {type(config).__name__}: a configuration is a JSON object with keys")
-    return config
-
-
-def _read_gguf(path: Path) -> dict[str, Any]:
-    try:
-        from gguf import GGUFReader
-    except ImportError:
-        raise ValueError(f"{str(path)!r} is a GGUF file: to read it, pip install gguf") from None
-    try:
-        reader = GGUFReader(path)
-        values = {name: value.contents() for name, value in reader.fields.items() if not name.startswith("tokenizer.")}
-    except Exception as error:  # of many kinds, from NumPy
-        raise ValueError(f"{str(path)!r} isn't a whole GGUF file ({error}): download it again") from None
-    name = values.get("general.architecture", "")
-
-    def get(key: str) -> Any:
-        value = values.get(f"{name}.{key}")
-        return max(value) if isinstance(value, list) and key.startswith("attention.head") else value
-
-    words = tables()["gguf_keys"]
-    scaling = {ours: get(f"rope.scaling.{theirs}") for theirs, ours in words["scaling"].items()}
-    scaling = {key: value for key, value in scaling.items() if value}  # 0 is another way to leave it out
-    tensors = {tensor.name: [float(value) for value in tensor.data] for tensor in reader.tensors if "rope_f" in tensor.name}
-    for theirs, (kind, ours) in words["tensors"].items():
-        if theirs in tensors:
-            scaling |= {"rope_type": kind, ours: tensors[theirs]}
-    config = {
-        "model_type": name,
-        "gguf": str(values.get("general.name", path.name)),
-        "head_dim": (get("embedding_length") or 0) // (get("attention.head_count") or 1),
-        "rope_scaling": scaling if scaling.get("rope_type", "none") != "none" else None,
-    }
-    config |= {ours: get(theirs) for theirs, ours in words["top"].items() if get(theirs)}
-    if multiplier := get("rope.scaling.yarn_log_multiplier"):  # as in the configuration that it was converted from
-        scaling |= dict.fromkeys(("mscale", "mscale_all_dim"), 10 * multiplier)
-        config["qk_rope_head_dim"] = config.pop("rotary_dim", 0)
-        config["qk_nope_head_dim"] = config["head_dim"] - config["qk_rope_head_dim"]
-    read = {*words["top"], "rope.scaling.yarn_log_multiplier", *(f"rope.scaling.{key}" for key in words["scaling"])}
-    rest = {key.removeprefix(f"{name}."): value for key, value in values.items() if key.startswith(f"{name}.")}
-    return {key: value for key, value in (rest | config).items() if value and key not in read}
 
 
 # ── parts and rules ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -212,9 +122,10 @@ def row_of(config: Mapping[str, Any], whole: Mapping[str, Any]) -> dict[str, Any
     families = {**known["families"]}
     row = next((families[name] for name in [*mine, kind] if name in families and (mine or "as" in families[name])), None)
     row = row or known["classes"].get(kind, {})
-    row = known["classes"].get(row["as"], {}) | row if "as" in row else row
+    of_class = known["classes"].get(row.get("as"), {})
     # A key that's null says that there is nothing, whatever the class would take instead of a missing one.
-    row = row | {"defaults": {key: value for key, value in row.get("defaults", {}).items() if config.get(key, ...) is not None}}
+    defaults = of_class.get("defaults", {}) | row.get("defaults", {})
+    row = of_class | row | {"defaults": {key: value for key, value in defaults.items() if config.get(key, ...) is not None}}
     if has_own_code(config, whole) and "reads" in row and "source" not in row:  # its own code may read what the class doesn't
         row = row | {"reads": [*row["reads"], "position_embedding_type", "alibi"]}
     return row
@@ -224,34 +135,35 @@ def has_own_code(*configs: Mapping[str, Any]) -> bool:
     return any(config.get("auto_map") for config in configs)
 
 
-def reading(config: Mapping[str, Any], row: Mapping[str, Any], library: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The values by their usual names: as the class has them, or else as the row of its type says.
+def reading(config: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
+    """The values by their usual names, as the row of its type says.
 
     Raises ValueError for a value that can't be what it says.
     """
-    values = dict(library or config)
+    values = dict(config)
     for path, ours in row.get("keys", {}).items():
         value: Any = values
         for key in path.split("."):
             value = value.get(key) if isinstance(value, Mapping) else None
-        if value is not None:
+        if value not in (None, -1):  # with -1, some say that there is none
             values.setdefault(ours, value)
     unread = {key for key in tables()["by_class"] if key not in row.get("reads", [key])}
-    given = {key: value for key, value in values.items() if library or key not in unread}
-    # A class that the library has knows its defaults, but not those of a rule that is written into its code.
-    defaults = {key: value for key, value in row.get("defaults", {}).items() if not library or key in names("bases")}
-    parameters = given.get("rope_parameters") or {}
-    nested = any(isinstance(part, Mapping) for part in parameters.values()) or (library and "rope_theta" in parameters)
+    given = {key: value for key, value in values.items() if key not in unread}
+    defaults = row.get("defaults", {})
+    nested = any(isinstance(part, Mapping) for part in (given.get("rope_parameters") or {}).values())
     for group in ("layers", "heads", "hidden", "bases", "local_bases", "shares", "windows"):
         if any(name in given for name in names(group)) or (nested and group in ("bases", "local_bases", "shares")):
             defaults = {key: value for key, value in defaults.items() if key not in names(group)}
-    return checked(defaults | given) | {"_known": bool(row.get("name") or library)}
+    return checked(defaults | given) | {"_known": "name" in row}
 
 
 def unread_keys(config: Mapping[str, Any], row: Mapping[str, Any], path: str = "") -> list[str]:
     """The keys that look like positions, and that aren't read for this type of model."""
     like, unlike = re.compile(tables()["like_positions"]), re.compile(tables()["not_positions"])
-    reads = {*rules()} - {key for key in tables()["by_class"] if key not in row.get("reads", [key])} | {*row.get("says", {})}
+    unread = {key for key in tables()["by_class"] if key not in row.get("reads", [key])}
+    windows = {each["window"][0] for each in (row, *row.get("sides", {}).values()) if "window" in each}
+    # A type of RoPE is read beside its values, and nowhere else.
+    reads = ({*rules()} - unread - {"rope_type"}) | {*row.get("says", {})} | windows
     found = []
     for key, value in config.items():
         name = f"{path}{key}"
@@ -273,17 +185,17 @@ def unread_layers(config: Mapping[str, Any], row: Mapping[str, Any]) -> list[str
 
 def number_of_layers(config: Mapping[str, Any]) -> int:
     """By a number, or by a list with an entry for each. Raises ValueError if there is neither."""
+    usual = names("layers")[0]
     lists = ("layers_block_type", "layer_types", "hybrid_override_pattern")
-    given = next((config[name] for name in (*names("layers"), *lists) if config.get(name)), None)
-    blocks = config.get("block_sizes")
-    if given is None and isinstance(blocks, list) and blocks and all(type(size) is int for size in blocks):
-        given = [None] * min(sum(blocks), 1001)
-    if given is None:
-        of = config.get("base_model_name_or_path") or config.get("base_model_name")
-        what = f"this is an adapter of {of}, and its" if of else "no key says how many layers there are, such as"
-        rest = "config.json is what counts: give that one" if of else f"{names('layers')[0]}: give the config.json of a model"
-        raise ValueError(f"{what} {rest}")
-    return given if isinstance(given, int) else int(_value(rules()[names("layers")[0]], len(given), names("layers")[0]))
+    given = [config[name] for name in names("layers") if config.get(name)] + [
+        len(config[name]) for name in lists if name in config
+    ]
+    if number := next(filter(None, [*given, sum(config.get("block_sizes", ()))]), 0):
+        return int(_value(rules()[usual], number, usual))
+    of = config.get("base_model_name_or_path") or config.get("base_model_name")
+    if of:
+        raise ValueError(f"this is an adapter of {of}, and its config.json is what counts: give that one")
+    raise ValueError(f"no key says how many layers there are, such as {usual}: give the config.json of a model")
 
 
 def trained_length(config: Mapping[str, Any]) -> int | None:
@@ -312,168 +224,6 @@ def rope_parts(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return parts
 
 
-# ── layers ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def type_of(config: Mapping[str, Any], row: Mapping[str, Any], at: int) -> str | None:
-    """What the configuration calls layer `at`, or None if it doesn't say."""
-    for name in ("layer_types", "layers_block_type", "attention_layers"):
-        types = config.get(name, ())
-        if at < len(types):
-            return str(types[at])
-    nested = config.get("attention_types")
-    if isinstance(nested, list) and all(isinstance(each, list) and len(each) == 2 for each in nested):
-        listed = [name for some, times in nested if isinstance(some, list) and type(times) is int for name in times * some]
-        return str(listed[at % len(listed)]) if listed else None
-    if at in config.get("cross_attention_layers", ()):
-        return "cross_attention"
-    if "full_attn_idxs" in config:
-        return "full_attention" if at in config["full_attn_idxs"] else "conv"
-    if config.get("hybrid_override_pattern"):
-        return "attention" if config["hybrid_override_pattern"][at : at + 1] == "*" else "mamba"
-    pattern, narrow = config.get("sliding_window_pattern"), None
-    if isinstance(pattern, int):
-        narrow = bool((at + 1) % pattern)
-    elif pattern:
-        narrow = pattern[at % len(pattern)] == "L"
-    elif config.get("global_attn_every_n_layers"):
-        narrow = at % config["global_attn_every_n_layers"] > 0
-    elif config.get("use_sliding_window") and "max_window_layers" in config:
-        narrow = at >= config["max_window_layers"]
-    elif row.get("types"):
-        return str(row["types"][at % len(row["types"])])
-    return None if narrow is None else "sliding_attention" if narrow else "full_attention"
-
-
-def turned_off(config: Mapping[str, Any], row: Mapping[str, Any], at: int, kind: str | None) -> bool:
-    """Whether layer `at` has no RoPE: by a flag or a base of 0 in a list, null for its type, or the rules of its class."""
-    lists = [config.get(name, ()) for name in ("no_rope_layers", "layer_rope_theta")]
-    zero = any(at < len(listed) and not listed[at] for listed in lists)
-    rotates = () if lists[0] else row.get("rotates", (True,))
-    zero = zero or not (rotates[at % len(rotates)] if rotates else True)
-    return zero or kind in row.get("without", ()) or config.get("rope_parameters", {}).get(kind, ...) is None
-
-
-def window_of(config: Mapping[str, Any], row: Mapping[str, Any], at: int, kind: str | None) -> int | None:
-    """How many tokens a query sees in layer `at`, of this type; 0 if there is no limit, and None if nobody can say."""
-    if kind in names("wide") or config.get("use_sliding_window") is False:
-        return 0
-    key, times, more = row.get("window", (None, 1, 0))
-    size = config.get(key) if key else first([config], *names("windows"))
-    size = size[at] if isinstance(size, list) and at < len(size) else size
-    anywhere = kind is None and "name" not in row  # which layers have it, only the class knows
-    if size and (type(size) is not int or anywhere or config.get("use_bidirectional_attention")):
-        return None
-    return times * size + more if size else None if row.get("blind") or "name" not in row else 0
-
-
-def rope_settings(config: Mapping[str, Any], at: int, kind: str | None) -> Settings | None:
-    """RoPE in layer `at`, which is of this type; None if nothing speaks of it."""
-    parameters, base = _rope_of(config, kind)
-    bases = config.get("layer_rope_theta", ())
-    base = bases[at] if at < len(bases) else base
-    if base is None and not parameters:
-        return None
-    rotated, width = _channels(config, parameters, kind)
-    name = type_of_rope(parameters)
-    unstretched = name in tables()["unstretched"]
-    if base:
-        base *= config.get("base_times", 1.0)
-    if base and name == "dynamic" and parameters.get("alpha") and rotated and rotated > 2:
-        unstretched = True  # another base for all lengths, by the name of a scaling that grows
-        base *= parameters["alpha"] ** (rotated / (rotated - 2))
-    return Settings(
-        base=base,
-        rotated=(rotated, width) if rotated and width else None,
-        spectrum="fast" if name == "proportional" else "whole",
-        scaling=Scaling("none") if unstretched else _scaling(config, name, parameters, (rotated or 0) // 2),
-    )
-
-
 def type_of_rope(parameters: Mapping[str, Any]) -> str:
     given = first([parameters], "rope_type", "type") or "default"
     return str(tables()["same_type"].get(given, given))
-
-
-def _rope_of(config: Mapping[str, Any], kind: str | None) -> tuple[Mapping[str, Any], float | None]:
-    """What describes RoPE in layers of this type, and its base."""
-    local = first([config], *names("local_bases"))
-    parameters: Mapping[str, Any] = config.get("rope_parameters") or {}
-    nested = [name for name, part in parameters.items() if isinstance(part, Mapping)]
-    if nested:
-        label = {"sliding_attention": ("sliding_attention", "main"), "full_attention": ("full_attention", "compress")}
-        ours = [name for name in label.get(kind or "", (kind,)) if name in nested]
-        parameters = parameters[str(ours[0]) if ours else nested[-1]]
-    if not parameters and local and kind in names("narrow"):
-        return {"rope_type": "default"}, local
-    scaling = config.get("rope_scaling") or {}
-    merged = {**parameters, **{key: value for key, value in scaling.items() if not isinstance(value, Mapping)}}
-    return merged, first([merged], "rope_theta") or first([config], *names("bases"))
-
-
-def _channels(config: Mapping[str, Any], parameters: Mapping[str, Any], kind: str | None) -> tuple[int | None, int | None]:
-    """How many channels rotate, and how many there are."""
-    heads, hidden = (first([config], *names(name)) for name in ("heads", "hidden"))
-    width = (kind in names("wide") and config.get("global_head_dim")) or config.get("head_dim")
-    width = width or (hidden // heads if hidden and heads else None)
-    share = first([parameters, config], *names("shares"))
-    share = share or (1.0 if config["_known"] else None)
-    rotated = config.get("rotary_dim") or (int(width * share) if width and share else None)
-    if config.get("qk_rope_head_dim"):
-        rotated, rest = config["qk_rope_head_dim"], config.get("qk_nope_head_dim")
-        width = rotated + rest if rest else width
-    if rotated and width and rotated > width:
-        raise _wrong(f"{rotated:,} channels can't rotate in a head that has {width:,}")
-    return rotated, width
-
-
-def of_latent_attention(config: Mapping[str, Any], kind: str | None, scaling: Scaling | None) -> dict[str, Any]:
-    """What DeepSeek's kind of attention has of its own: the last channels rotate, and YaRN may multiply the scores, too."""
-    if not config.get("qk_rope_head_dim"):
-        return {"first_channel": 0}
-    all_dim = _rope_of(config, kind)[0].get("mscale_all_dim")
-    score = (0.1 * all_dim * math.log(scaling.factor) + 1) ** 2 if all_dim and scaling and scaling.kind == "yarn" else None
-    return {"first_channel": config.get("qk_nope_head_dim"), "score": score}
-
-
-def _scaling(config: Mapping[str, Any], kind: str, parameters: Mapping[str, Any], pairs: int) -> Scaling:
-    original = first([parameters, config], "original_max_position_embeddings")
-    most, factor, attention = longest(config), parameters.get("factor"), parameters.get("attention_factor")
-    if factor is None and kind in ("longrope", "yarn") and most and original:
-        factor = most / original
-        if factor < 1:
-            raise _wrong(f"the longest text, {most:,} tokens, must be at least original_max_position_embeddings, {original:,}")
-    factor = factor or 1.0
-    length = most if kind == "dynamic" else original or (None if kind == "linear" else most)
-    turns = divisors = None
-    if kind == "llama3":
-        turns = _turns(parameters, low_freq_factor=1.0, high_freq_factor=4.0)
-    elif kind == "yarn":
-        turns = _turns(parameters, beta_slow=1.0, beta_fast=32.0)
-        attention = attention or _yarn_factor(factor, parameters)
-    elif kind == "longrope":
-        divisors = tuple(parameters.get("short_factor", ())), tuple(parameters.get("long_factor", ()))
-        ours = {*tables()["always"], *(key for keys in tables()["rope_types"].values() for key in keys)}
-        if length and length > 1 and {*parameters} <= ours:  # with other keys, a model has another factor
-            attention = attention or math.sqrt(1 + math.log(factor) / math.log(length))
-    elif kind == "divisors":
-        divisors = 2 * (tuple(parameters.get("divisors", ())),)
-    if divisors and {len(each) for each in divisors} != {pairs}:
-        divisors = None
-    return Scaling(kind, factor, length, attention or 1.0, parameters.get("truncate", True), turns, divisors)
-
-
-def _turns(parameters: Mapping[str, Any], **defaults: float) -> tuple[float, float]:
-    """Between how many rotations a stretching blends."""
-    (low, slow), (high, fast) = ((name, parameters.get(name, default)) for name, default in defaults.items())
-    if slow > fast:
-        raise _wrong(f"{low} must be at most {high}, got {slow:g} and {fast:g}")
-    return slow, fast
-
-
-def _yarn_factor(factor: float, parameters: Mapping[str, Any]) -> float:
-    """DeepSeek's two settings multiply the logarithm, and divide one factor by the other."""
-    one, all_dim = parameters.get("mscale"), parameters.get("mscale_all_dim")
-    if one and all_dim:
-        return (0.1 * one * math.log(factor) + 1) / (0.1 * all_dim * math.log(factor) + 1)
-    return yarn_attention_factor(factor)

@@ -7,8 +7,9 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 
-from posenc_course.inspector._findings import LEVELS, UNTRAINED, Finding, Limit, pairs, which
+from posenc_course.inspector._findings import LEVELS, UNTRAINED, Finding
 from posenc_course.inspector._layers import Kind, Knowledge, alike
+from posenc_course.inspector._lengths import Limit, pairs
 
 FROM_TABLE = "these are the values of the table of models"
 
@@ -51,6 +52,8 @@ class Report:
             return f"its tables end at {' and '.join(f'{end:,}' for end in ends)} tokens"
         if ends:
             return f"it takes texts of up to {ends[0]:,} tokens, where its table ends"
+        if any(kind.known.encoding in ("learned table", "sinusoids") for kind in self.kinds):
+            return "each position beyond those of its training is new to it"
         if not rotary:
             has = " and ".join(dict.fromkeys(str(kind.known.encoding).replace("none", "no encoding") for kind in self.kinds))
             return f"no layer rotates ({has or 'no attention'}), so no length brings a new angle"
@@ -58,11 +61,8 @@ class Report:
             return "its frequencies don't follow from what is written"
         if not length:
             return UNTRAINED
-        after = (
-            " and stretched afterwards,"
-            if any(known.stretch[1] > 1 and known.stretch[0] != "dynamic" for known in rotary)
-            else ""
-        )
+        stretched = any(known.stretch[1] > 1 and known.stretch[0] != "dynamic" for known in rotary)
+        after = " and stretched afterwards," if stretched else ""
         condition = "" if self.training_length else f"if it was trained on {length:,} tokens, its limit,{after} it's "
         seeing = [known for known in rotary if not 0 < (known.window or 0) <= length]
         if not seeing:
@@ -138,7 +138,7 @@ def _of_kind(kind: Kind, report: Report) -> Iterator[str]:
     encoding = known.encoding or "none"
     door = "score" if encoding.endswith("bias") else doors.get(encoding, "embedding")
     what = {None: "encoding", "none": "no encoding"}.get(known.encoding, str(known.encoding))
-    yield f"{which(kind, total)}: {what}" + (f", at the {door}" if door else "") + f" [{kind.evidence}]"
+    yield f"{kind.where(total)}: {what}" + (f", at the {door}" if door else "") + f" [{kind.evidence}]"
     if known.encoding == "RoPE":
         yield "  " + "; ".join(_rotation_words(known))
         yield from (f"  {line}" for line in _pair_words(known, report))
@@ -198,9 +198,12 @@ def _pair_words(known: Knowledge, report: Report) -> Iterator[str]:
             moved = sum(not alike(a, b) for a, b in zip(known.frequencies, known.trained, strict=True))
             paid = f"pay, too: {moved} of {number} pairs have other frequencies" if moved else "keep their frequencies"
             yield f"  texts within the old length {paid}"
-    if not math.isclose(known.attention_factor, 1, rel_tol=1e-6):
-        factor = known.attention_factor
-        yield f"  queries and keys times {factor:.4g}: scores times {factor**2:.4g}, at any length"
+    one, far = known.attention_factor, known.far_factor
+    if far:
+        words = f"queries and keys times {one:.4g}, and times {far:.4g} in texts beyond {original or 0:,} tokens"
+        yield f"  {words}: scores times {one**2:.4g} and {far**2:.4g}"
+    elif not math.isclose(one, 1, rel_tol=1e-6):
+        yield f"  queries and keys times {one:.4g}: scores times {one**2:.4g}, at any length"
 
 
 def _range(numbers: Iterable[int]) -> str:
