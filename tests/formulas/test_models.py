@@ -19,7 +19,8 @@ import transformers
 from torch import Tensor
 
 from posenc_course.attention import attention, causal_mask
-from posenc_course.inspector._probe import SMALL, TOKENS, WINDOW, heads_first, watching
+from posenc_course.inspector._library import SMALL, WINDOW
+from posenc_course.inspector._rotations import TOKENS, heads_first, watching
 from posenc_course.models import LayerKind, Model, Settings, find_model, last_look, load_models
 from posenc_course.rope import RotaryPositions
 from posenc_course.rope_scaling import yarn_attention_factor

@@ -14,12 +14,12 @@ from playwright.sync_api import Browser, Locator, Page
 from posenc_course.inspector import Report, inspect, inspect_model, pairs
 from posenc_course.models import load_models
 from tests.figures.living import FIGURES, on_a_phone
-from tests.porting.configurations import BROKEN, CAUSES, LLAMA, QWEN, SPELLINGS, STORED, damaged, read_or_refused
+from tests.porting.configurations import CASES, LLAMA, QWEN, STORED, damaged, read_or_refused
 from tests.site.built import Site
 
 PLAIN = "fig-inspector"
 CONFIGURATIONS = {name: each["config"] for name, each in STORED.items()}
-CONFIGURATIONS |= {name: config for name, (config, *_) in (*BROKEN.items(), *CAUSES.items())} | SPELLINGS
+CONFIGURATIONS |= {name: config for name, (config, *_) in CASES.items()}
 # Each report with what it says of each kind of layers, and of their pairs.
 READ = """async ([kind, given]) => {
     const [made, known] = [await living.load("configuration"), await living.load("data/inspector")];
@@ -51,6 +51,7 @@ def assert_same(found: dict[str, Any], report: Report) -> None:
         known, written = kind["known"], expected.written
         assert {name: known[name] for name in SAME} == json.loads(json.dumps({name: getattr(written, name) for name in SAME}))
         assert math.isclose(known["attentionFactor"], written.attention_factor, rel_tol=1e-12)
+        assert known["farFactor"] == written.far_factor
         for name in ("frequencies", "trained", "far"):
             assert close(known[name], getattr(written, name)), name
         if spectrum:
@@ -102,25 +103,6 @@ def test_a_link_holds_only_what_is_read(page: Page) -> None:
     assert {"rope_theta", "rope_scaling", "hidden_size"} <= {*kept}
 
 
-@pytest.mark.parametrize("config", [{}, {"num_hidden_layers": 0}, LLAMA | {"num_attention_heads": "many"}], ids=str)
-def test_both_refuse_in_the_same_words(page: Page, config: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r": (give|correct) the") as refused:
-        inspect(config, run=False)
-    assert said_of(page, json.dumps(config)) == f"This can’t be read: {refused.value}."
-
-
-def said_of(page: Page, text: str) -> str:
-    """The page's sentence about a text that it can't read; what it showed stays."""
-    script = """async (text) => {
-        const [{ figure }, inspector] = [await living.load("inspector"), await living.load("data/inspector")];
-        const own = { data: { inspector } };
-        const changed = figure.controls.text.put(text, { model: "gpt-oss", config: "{}" }, own);
-        if (changed.config !== "{}" || figure.controls.text.get(changed, own) !== text) throw new Error("something is lost");
-        return own.pasted.problem;
-    }"""
-    return str(page.evaluate(script, text))
-
-
 DEEP = '{"text_config":' * 40_000 + "{}" + "}" * 40_000
 
 
@@ -132,6 +114,7 @@ DEEP = '{"text_config":' * 40_000 + "{}" + "}" * 40_000
         ("[1]", "it holds a list: a configuration is a JSON object with keys"),
         ("GGUF\x03\x00", "python -m posenc_course inspect model.gguf"),
         ("[" * 1_000_000, "more than 1,000,000 characters"),
+        ("{}", "This can’t be read: no key says how many layers there are, such as num_hidden_layers: give the config.json"),
         (json.dumps(LLAMA | {"num_hidden_layers": 10**9}), "num_hidden_layers must be a whole number from 1 to 1,000"),
         (json.dumps(LLAMA | {"rope_theta": 1e300}), "rope_theta must be a number from 2 to 10^15, got 1e+300"),
         (DEEP, "."),
@@ -139,7 +122,15 @@ DEEP = '{"text_config":' * 40_000 + "{}" + "}" * 40_000
     ids=lambda text: text[:40],
 )
 def test_a_text_that_cannot_be_read_gets_one_sentence(page: Page, text: str, words: str) -> None:
-    said = said_of(page, text)
+    """And what the page showed stays."""
+    script = """async (text) => {
+        const [{ figure }, inspector] = [await living.load("inspector"), await living.load("data/inspector")];
+        const own = { data: { inspector } };
+        const changed = figure.controls.text.put(text, { model: "gpt-oss", config: "{}" }, own);
+        if (changed.config !== "{}" || figure.controls.text.get(changed, own) !== text) throw new Error("something is lost");
+        return own.pasted.problem;
+    }"""
+    said = page.evaluate(script, text)
     assert words in said
     assert len(said) < 300
     assert said.endswith((".", ".gguf"))
@@ -162,7 +153,7 @@ def opened(browser: Browser, site: Site, link: str = "", **options: Any) -> Iter
 
 
 def test_a_pasted_configuration_says_its_finding_first_and_fits_in_a_link(browser: Browser, site: Site) -> None:
-    config, _, _ = BROKEN["YaRN's length after stretching in the place of the one before"]
+    config, _, _ = CASES["the length after stretching in the place of the one before"]
     expected = inspect(config | {"_name_or_path": "qwen2"}, run=False).headline()
     with opened(browser, site) as (tab, figure):
         assert "Llama 3.1 8B: as written, safe up to 65,536 tokens" in figure.locator(".finding").inner_text()
