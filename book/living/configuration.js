@@ -116,7 +116,10 @@ function reading(config, row, known) {
   }
   const unread = unreadByClass(row, known);
   const read = Object.fromEntries(Object.entries(values).filter(([key, value]) => value !== undefined && !unread.includes(key)));
-  let defaults = Object.entries(row.defaults ?? {});
+  const { rope_parameters: whole, ...rest } = row.defaults ?? {};
+  const partly = whole?.rope_theta && ["rope_scaling", "rope_parameters", ...known.names.bases].some((name) => name in read);
+  // Of what describes RoPE, only the base is left to the class.
+  let defaults = Object.entries(partly ? { rope_theta: whole.rope_theta, ...rest } : row.defaults ?? {});
   const nested = Object.values(read.rope_parameters ?? {}).some(isMap);
   for (const group of ["layers", "heads", "hidden", "bases", "local_bases", "shares", "windows"]) {
     if (known.names[group].some((name) => name in read) || (nested && ["bases", "local_bases", "shares"].includes(group))) {
@@ -554,7 +557,8 @@ export function inspect(all, known, { name, length } = {}) {
     }
   }
   const made = [...kinds.values()];
-  const [trained, limit] = [length || trainedLength(values, known), longestOf(values, known)];
+  const lengths = reading(part, { ...row, defaults: {} }, known); // a class's default says nothing of what this model was trained on
+  const [trained, limit] = [length || trainedLength(lengths, known), longestOf(lengths, known)];
   const found = new Map([...findings(all, raw, part, values, row, unread, apart, made, trained || limit, known)].map((each) => [each.join("\n"), each]));
   const sorted = [...found.values()].map(([level, code, text]) => ({ level, code, text, ...known.catalogue[code] }));
   sorted.sort((a, b) => ORDER.indexOf(a.level) - ORDER.indexOf(b.level));

@@ -92,7 +92,8 @@ def inspect(config: Mapping[str, Any], *, name: str = "", length: int | None = N
             this = expected or Knowledge(), does, side
             alike_layers.setdefault(next((kind for kind in alike_layers if alike(kind, this)), this), []).append(at)
     kinds = tuple(Kind(tuple(layers), len(layers), *both, guessed) for both, layers in alike_layers.items())
-    trained, most = length or trained_length(values), longest(values)
+    lengths = reading(stated, row | {"defaults": {}})  # a class's default says nothing of what this model was trained on
+    trained, most = length or trained_length(lengths), longest(lengths)
     return Report(
         name or first([part, config], "gguf", "_name_or_path", "model_type") or "this model",
         found.name if found else "",

@@ -150,6 +150,10 @@ def reading(config: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]
     unread = {key for key in tables()["by_class"] if key not in row.get("reads", [key])}
     given = {key: value for key, value in values.items() if key not in unread}
     defaults = row.get("defaults", {})
+    whole = defaults.get("rope_parameters", {})
+    if "rope_theta" in whole and any(key in given for key in ("rope_scaling", "rope_parameters", *names("bases"))):
+        # Of what describes RoPE, only the base is left to the class.
+        defaults = {"rope_theta": whole["rope_theta"]} | {key: defaults[key] for key in defaults if key != "rope_parameters"}
     nested = any(isinstance(part, Mapping) for part in (given.get("rope_parameters") or {}).values())
     for group in ("layers", "heads", "hidden", "bases", "local_bases", "shares", "windows"):
         if any(name in given for name in names(group)) or (nested and group in ("bases", "local_bases", "shares")):

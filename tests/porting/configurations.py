@@ -206,6 +206,9 @@ CASES: dict[str, tuple[dict[str, Any], tuple[int, int], list[str]]] = {
         ["safe up to 8,192 tokens; from there on, 18 of 64", "each pair has a divisor of its own, from 2 to 2", "not: switch"]),
     "divisors of long texts": (
         STORED["Phi-4-mini"]["config"], (0, 0), ["4,096 tokens: the frequencies switch"]),
+    "a stretching that's left to the class": (
+        without(STORED["gpt-oss 20B"]["config"], "rope_scaling", "rope_theta"), (0, 0),
+        ["base 150,000", "stretched: yarn, by 32 from 4,096 tokens", "within 131,072 tokens, its limit"]),
     "another factor beyond the length of training": (
         TWO | {"model_type": "phimoe", "num_key_value_heads": 2, "num_local_experts": 2, "max_position_embeddings": 16_384}
         | {"rope_scaling": LONG | {"type": "longrope", "short_mscale": 1.1, "long_mscale": 1.2}}, (0, 0),
