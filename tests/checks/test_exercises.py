@@ -1,5 +1,3 @@
-"""The assignments: their form, the release that students get, and the bank of answers that their checks are held to."""
-
 import ast
 import dataclasses
 import functools
@@ -23,7 +21,7 @@ from posenc_course.checks import _exercise, _sandbox
 from posenc_course.checks._exercise import Exercise
 from tests.answers import CHECKS, RIGHT, UNSEEN, WRONG
 from tests.commands import WEEKLY
-from tests.pages.pages import CHAPTERS, Notebook
+from tests.pages.pages import CHAPTERS, Notebook, code_cells
 from tools.book.execute import execute
 from tools.book.text import Page, notebook_of, read, write
 
@@ -275,3 +273,55 @@ def test_no_line_of_a_solution_is_released(assignment: str) -> None:
     shared = {line for line in kept_back & given if len(line) > 12}
     assert not shared, f"these lines of a solution stand in what students get: {shared}"
     assert not any(cell.get("outputs") for cell in released)
+
+
+# ── the chapters' solutions ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def solutions(notebook: Notebook) -> Iterator[tuple[str, str]]:
+    """The code of each solution, and the call of the check in the last code cell before it."""
+    asks = ""
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            asks = next((line[6:-1] for line in cell.source.splitlines() if re.match(r"print\(checks\.\w+\.\w+\(", line)), "")
+            continue
+        for details in re.findall(r'<details class="solution">.*?</details>', cell.source, re.DOTALL):
+            if blocks := re.findall(r"^```python\n(.*?)^```", details, re.MULTILINE | re.DOTALL):
+                yield "\n".join(blocks), asks
+
+
+def verdict_of(notebook: Notebook, code: str, asks: str) -> str:
+    """What the check says of a solution, which is run after the chapter's definitions and the values that it needs."""
+    chapter = ast.parse("\n".join(re.sub(r"(?m)^[%!].*", "", cell.source) for _, cell in code_cells(notebook)))
+    names: dict[str, Any] = {"__name__": "solution"}
+    defined = [each for each in chapter.body if isinstance(each, ast.FunctionDef | ast.Import | ast.ImportFrom)]
+    assigned = {
+        name.id: statement
+        for statement in chapter.body
+        if isinstance(statement, ast.Assign)
+        for name in ast.walk(statement)
+        if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
+    }
+
+    def run(statement: ast.stmt) -> None:
+        try:
+            exec(compile(ast.Module([statement], []), "<solution>", "exec"), names)
+        except NameError as missing:
+            run(assigned[str(missing.name)])
+            run(statement)
+
+    for each in [*defined, *ast.parse(f"{code}\nverdict = {asks}").body]:
+        run(each)
+    return str(names["verdict"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_solution_is_right(name: str) -> None:
+    notebook = read(CHAPTERS[name])
+    found = list(solutions(notebook))
+    assert found, f'{name} has no solution with code: ```python in its <details class="solution">'
+    for code, asks in found:
+        assert asks, f"{name}: no line print(checks.….…(…)) in the cell before the solution: write it"
+        says = verdict_of(notebook, code, asks)
+        assert says.startswith("Right"), f"{name}: the check says of the solution: {says}"
