@@ -20,11 +20,12 @@ from posenc_course.rope import RotaryPositions, convert_projection
 from tests.peers import in_transformers
 from tests.tensors import normal
 from tools.lab.released import heads, lengths, reading
-from tools.lab.released.__main__ import GROUPS, measure
+from tools.lab.released.__main__ import GROUPS, TABLE, measure
 from tools.lab.released.reading import FOLDER, TOKENS
 from tools.lab.released.schemes import OMEGA, PLAIN, ClampedPairs, HidingPositions, OtherHeads, WithoutPairs, slowed
 
-STORED = {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(FOLDER.glob("*.json"))}
+MEASURED = json.loads((FOLDER / TABLE).read_text("utf-8"))
+STORED = {group: [run for run in MEASURED["runs"] if run["group"] == group] for group in MEASURED["made"]}
 Loaded = tuple[Llama, Any]
 
 
@@ -79,13 +80,13 @@ def test_prose_says_whose_it_is() -> None:
 
 
 def test_every_group_is_whole_and_of_these_weights_and_texts() -> None:
-    assert STORED.keys() == GROUPS.keys()
+    assert STORED.keys() == GROUPS.keys() == {run["group"] for run in MEASURED["runs"]}
     weights, prose = (hashlib.sha256(path.read_bytes()).hexdigest() for path in (released_weights(), FOLDER / "prose.xz"))
-    for stored in STORED.values():
-        for made in stored["made"]:
+    for group, stored in STORED.items():
+        for made in MEASURED["made"][group]:
             assert (made["weights"]["sha256"], made["prose"], made["corpus"]) == (weights, prose, load_corpus().sha256)
             assert made["tokens"] == TOKENS
-        settings = [run["setting"] for run in stored["runs"]]
+        settings = [run["setting"] for run in stored]
         assert all(settings.count(setting) == 1 for setting in settings)
 
 
@@ -97,10 +98,12 @@ def test_the_tool_makes_what_is_stored(tmp_path: Path, monkeypatch: pytest.Monke
     model = Llama(60, 128, 2, 1, 1, 32, PLAIN).requires_grad_(False)
     texts = {name: torch.randint(60, (225,)) for name in ("code 1", "alice")}
     monkeypatch.setattr(lengths, "steps_of_weights", lambda: {"blk.0.attn_q.weight": torch.ones(128, 128)})
+    (tmp_path / TABLE).write_text(json.dumps({"made": {"other": []}, "runs": [{"group": "other"}]}), "utf-8")
     measure(reading.Bench(model, texts, torch.randint(60, (20, 225)), str, 16), group, {}, tmp_path)
-    made = json.loads((tmp_path / f"{group}.json").read_text("utf-8"))
-    keys = {json.dumps(run["setting"]): run.keys() for run in made["runs"]}
-    for run in STORED[group]["runs"]:
+    other, *made = json.loads((tmp_path / TABLE).read_text("utf-8"))["runs"]
+    assert other == {"group": "other"}
+    keys = {json.dumps(run["setting"]): run.keys() for run in made}
+    for run in STORED[group]:
         alike = keys.get(json.dumps(run["setting"]))
         assert alike == run.keys() or alike is None or "first wrong" in run
         # A tiny model has one layer, and reads two texts.
@@ -112,7 +115,7 @@ def test_the_tool_makes_what_is_stored(tmp_path: Path, monkeypatch: pytest.Monke
 @torch.inference_mode()
 def test_a_stored_loss_is_found_again(loaded: Loaded, setting: dict[str, Any]) -> None:
     model, tokenizer = loaded
-    (run,) = (run for run in STORED["ablations"]["runs"] if run["setting"] == setting)
+    (run,) = (run for run in STORED["ablations"] if run["setting"] == setting)
     tokens = torch.tensor(tokenizer.encode(reading.texts()["alice"][:2_000]).ids[:257])[None]
     model.use(PLAIN if "as" in setting else slowed(range(16, 32), 0))
     assert model.losses(tokens).mean().item() == pytest.approx(run["losses"]["alice"][0] / 1000, abs=0.003)
@@ -177,7 +180,7 @@ def test_pairs_that_are_left_out_change_no_score() -> None:
 
 
 def test_the_chosen_heads_are_those_of_the_record() -> None:
-    looks = [run for run in STORED["heads"]["runs"] if "layer" in run["setting"]]
+    looks = [run for run in STORED["heads"] if "layer" in run["setting"]]
     found = {(run["setting"]["layer"], n): head for run in looks for n, head in enumerate(run["heads"])}
     assert [at for at, head in found.items() if head["distances"][1] > 500] == [*heads.PREVIOUS]
     assert [at for at, head in found.items() if head["after equal"] > 200] == [*heads.AFTER_EQUAL]

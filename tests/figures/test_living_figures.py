@@ -380,9 +380,15 @@ def test_order_of_mirrors_matters_and_that_of_rotations_does_not(browser: Browse
         assert says(tab, plain, "the rotated arrow")[:2] == [turned, real(game)]
 
 
+def runs_of(group: str) -> list[dict[str, Any]]:
+    """What was measured of the released model."""
+    runs = json.loads((DATA / "released/measured.json").read_text("utf-8"))["runs"]
+    return [run for run in runs if run["group"] == group]
+
+
 def test_a_head_that_looks_back_is_found_on_the_map(browser: Browser, site: Site) -> None:
     """Chapter 19: by keyboard and by a click, what the record says of a head."""
-    stored = json.loads((DATA / "released/heads.json").read_text("utf-8"))["runs"]
+    stored = runs_of("heads")
 
     def expected(layer: int, head: int) -> list[float]:
         one = stored[layer]["heads"][head]
@@ -405,7 +411,7 @@ def test_a_head_that_looks_back_is_found_on_the_map(browser: Browser, site: Site
 
 def test_two_pairs_of_a_released_model_make_its_cliff(browser: Browser, site: Site) -> None:
     """Chapter 18: what the record says of them, alone and together."""
-    stored = {name: json.loads((DATA / f"released/{name}.json").read_text("utf-8"))["runs"] for name in ("cliff", "scan")}
+    stored = {name: runs_of(name) for name in ("cliff", "scan")}
 
     def mean(run: dict[str, Any], first: int, last: int, start: int = 0) -> float:
         """The mean loss of these tokens, in nats, if the texts begin at token `start`."""

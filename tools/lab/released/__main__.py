@@ -3,7 +3,7 @@
     python -m tools.lab.released                       # takes some minutes on a graphics card, and a day on two cores
     python -m tools.lab.released cliff scan            # measures two of the groups
 
-Each group of measurements has its own file in posenc_course/data/released; then run `make checksums`. Ten texts of 14,336
+All measurements are in posenc_course/data/released/measured.json; after a new one, run `make checksums`. Ten texts of 14,336
 tokens are read, five pieces of the held-out code and five of prose (prose.xz says whose); beside them, the model counts
 from one to twenty. Losses are means over 64, 128 or 256 tokens, in thousandths of a nat. Nothing is trained.
 """
@@ -11,6 +11,7 @@ from one to twenty. Losses are means over 64, 128 or 256 tokens, in thousandths 
 from __future__ import annotations
 
 import hashlib
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -27,17 +28,21 @@ IN_ORDER: list[Callable[[Bench], Steps]] = [
     *(lengths.cliff, lengths.windows, lengths.scan, lengths.recipes, lengths.written, heads.heads, lengths.precision),
     *(heads.ablations, heads.chosen, heads.controls, heads.guilty, lengths.clamped),
 ]
+TABLE = "measured.json"
 GROUPS = {group.__name__: group for group in IN_ORDER}
 
 
 @torch.inference_mode()
 def measure(bench: Bench, group: str, made: Record, folder: Path = FOLDER) -> None:
-    """Make one group's measurements, each of which has the index of its entry in `made`, and write their file."""
+    """Make one group's measurements, each of which has the index of its entry in `made`, and put them in the table."""
     runs: list[Record] = []
     for setting, found in GROUPS[group](bench):
-        runs.append({"setting": setting, "made": 0} | found)
+        runs.append({"group": group, "setting": setting, "made": 0} | found)
         print(group, setting, flush=True)
-    write_runs(folder / f"{group}.json", {"command": "python -m tools.lab.released", "made": [made]}, runs)
+    stored = json.loads((folder / TABLE).read_text("utf-8"))
+    others = [run for run in stored["runs"] if run["group"] != group]
+    head = {"command": "python -m tools.lab.released", "made": stored["made"] | {group: [made]}}
+    write_runs(folder / TABLE, head, others + runs)
 
 
 def main(groups: list[str]) -> None:
