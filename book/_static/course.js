@@ -53,6 +53,32 @@ if (terms.length) {
   });
 }
 
+// A table that can be sorted has a button in each header, which sorts upwards, then downwards; rows without a value come last.
+const order = new Intl.Collator("en", { numeric: true });
+for (const table of /** @type {NodeListOf<HTMLTableElement>} */ (document.querySelectorAll("table.sortable"))) {
+  const [body] = table.tBodies;
+  const headers = [...table.tHead.rows[0].cells];
+  const sort = (column, upwards) => {
+    /** @param {HTMLTableRowElement} row */
+    const value = (row) => row.cells[column].dataset.value ?? "";
+    body.append(...[...body.rows].sort((a, b) =>
+      Number(!value(a)) - Number(!value(b)) || (upwards ? 1 : -1) * order.compare(value(a), value(b))));
+  };
+  headers.forEach((header, column) => {
+    if (![...body.rows].some((row) => row.cells[column].dataset.value)) return;
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...header.childNodes);
+    header.append(button);
+    button.addEventListener("click", () => {
+      const upwards = header.ariaSort !== "ascending";
+      headers.forEach((other) => other.removeAttribute("aria-sort"));
+      header.setAttribute("aria-sort", upwards ? "ascending" : "descending");
+      sort(column, upwards);
+    });
+  });
+}
+
 // A prediction comes before its result: the cells after its box, and the paragraph that says what they show. These wait until
 // one of the options is chosen, but the browser's search finds them, and an address that leads into them opens them. A living figure
 // doesn't wait: it begins one step before the answer, and only its caption waits.

@@ -81,8 +81,6 @@ def description(body: str) -> str:
 
 def lighten(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
     """Called for each page before it is written, with everything that it is made of."""
-    if '<table class="sortable">' in context.get("body", ""):
-        app.add_js_file("sortable.js", defer="defer")
     # The theme adds two scripts with options that only repeat the defaults, and that would run before the scripts they change.
     scripts = [script for script in context["script_files"] if "DOCUMENTATION_OPTIONS" not in script.attributes.get("body", "")]
     body = context.get("body", "")
