@@ -115,7 +115,7 @@ links: .venv/complete  ## check all links to other sites; broken ones are listed
 	.venv/bin/jupyter-book build . --builder linkcheck --path-output _links
 
 lock: .venv/complete  ## pin the newest allowed packages in requirements.lock
-	.venv/bin/uv pip compile --quiet --upgrade --extra book --extra plot --extra teach --extra test pyproject.toml
+	.venv/bin/uv pip compile --quiet --upgrade --extra plot --extra teach --extra test requirements.txt pyproject.toml
 
 clean:  ## remove everything that was built, but keep the environment .venv
 	rm -rf _audit _build _colab _links _lowest _paper _published _quizzes _site

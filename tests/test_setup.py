@@ -22,30 +22,42 @@ from tests.commands import ROOT, run
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
-def pins() -> list[Requirement]:
-    lines = (line.partition("#")[0].strip() for line in (ROOT / "requirements.lock").read_text().splitlines())
+def requirements(file: str) -> list[Requirement]:
+    lines = (line.partition("#")[0].strip() for line in (ROOT / file).read_text().splitlines())
     return [Requirement(line) for line in lines if line]
 
 
-BOUNDS = [line for part in [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()] for line in part]
+BOUNDS = {
+    "requirements.txt": requirements("requirements.txt"),
+    "pyproject.toml": [
+        Requirement(line) for part in [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()] for line in part
+    ],
+}
 
 
 def normalized(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def test_lock_keeps_the_bounds() -> None:
-    locked = {normalized(pin.name): str(pin.specifier).removeprefix("==") for pin in pins()}
-    for bound in map(Requirement, BOUNDS):
+@pytest.mark.parametrize("file", BOUNDS)
+def test_lock_keeps_the_bounds(file: str) -> None:
+    locked = {normalized(pin.name): str(pin.specifier).removeprefix("==") for pin in requirements("requirements.lock")}
+    for bound in BOUNDS[file]:
         version = locked.get(normalized(bound.name))
-        assert version, f"pyproject.toml names {bound.name}, requirements.lock does not: make lock"
-        assert bound.specifier.contains(version), f"pyproject.toml says {bound}, requirements.lock has {version}: make lock"
-        assert "<" in str(bound.specifier), f"pyproject.toml: {bound} has no upper bound"
+        assert version, f"{file} names {bound.name}, requirements.lock does not: make lock"
+        assert bound.specifier.contains(version), f"{file} says {bound}, requirements.lock has {version}: make lock"
+        assert "<" in str(bound.specifier), f"{file}: {bound} has no upper bound"
+
+
+def test_bounds_stated_twice_agree() -> None:
+    first, second = ({normalized(bound.name): bound.specifier for bound in bounds} for bounds in BOUNDS.values())
+    for name in first.keys() & second.keys():
+        assert first[name] == second[name], f"{name}: requirements.txt says {first[name]}, pyproject.toml {second[name]}"
 
 
 def test_lock_suits_any_machine() -> None:
     """Every line pins one version, names no host, and no package is for one maker's GPUs."""
-    for pin in pins():
+    for pin in requirements("requirements.lock"):
         assert re.fullmatch(r"==[^,*]+", str(pin.specifier)), f"requirements.lock does not pin {pin}"
         assert not re.search("nvidia|cuda|triton", pin.name), f"requirements.lock has {pin}: see [tool.uv] in pyproject.toml"
 
