@@ -47,6 +47,8 @@ CASES: dict[str, tuple[dict[str, Any], tuple[int, int], list[str]]] = {
     "bases that contradict each other": (
         LLAMA | {"rope_theta": 1e4, "rope_parameters": LLAMA["rope_scaling"] | {"rope_theta": 5e5}, "rope_scaling": None},
         (1, 1), ["wrong [two-bases]: the base is 10,000 under rope_theta, and 500,000 with the scaling"]),
+    "bases that agree": (
+        LLAMA | {"rope_theta": 1e4, "rope_scaling": LLAMA["rope_scaling"] | {"rope_theta": 1e4}}, (0, 0), ["not: [two-bases]"]),
     "an attention factor under another name": (
         QWEN | {"rope_scaling": YARN | {"original_max_position_embeddings": 8192, "attn_factor": 1.0}}, (1, 1),
         ["wrong [unread-key]: attn_factor isn't read for yarn; attention_factor is"]),
@@ -58,6 +60,11 @@ CASES: dict[str, tuple[dict[str, Any], tuple[int, int], list[str]]] = {
         QWEN | {"rope_scaling": YARN | {"original_max_position_embeddings": 32_768}}, (0, 0),
         ["note [lengths]: original_max_position_embeddings and max_position_embeddings are both 32,768, but stretched by 4, "
          "the second should be 131,072, or the first 8,192"]),
+    "lengths that fit but for a percent": (
+        QWEN | {"rope_scaling": YARN | {"original_max_position_embeddings": 8270}}, (0, 0), ["not: [lengths]"]),
+    "lengths that fit but for more": (
+        QWEN | {"rope_scaling": YARN | {"original_max_position_embeddings": 8280}}, (0, 0),
+        ["note [lengths]: 8,280 tokens stretched by 4 are 33,120, not 32,768"]),
     "a window that the class doesn't have": (
         LLAMA | {"sliding_window": 4096}, (1, 3),
         ["run: wrong [window]: the window of 4,096 tokens isn't used: LlamaModel has none in all layers"]),
@@ -74,6 +81,8 @@ CASES: dict[str, tuple[dict[str, Any], tuple[int, int], list[str]]] = {
     "layers without RoPE, the wrong way round": (
         TWO | {"model_type": "smollm3", "num_hidden_layers": 8, "rope_theta": 5e6, "no_rope_layers": [0, 0, 0, 1] * 2}, (0, 0),
         ["note [nope-list]: no_rope_layers leaves 6 of 8 layers without RoPE: in this list, 1 means that a layer rotates"]),
+    "half of the layers without RoPE": (
+        LLAMA | {"model_type": "smollm3", "no_rope_layers": [1, 0] * 16}, (0, 0), ["not: [nope-list]"]),
     "a base in a model without RoPE": (
         without(TWO, model_type="nemotron_h", hybrid_override_pattern="M-*-", rope_theta=1e4, head_dim=128, num_hidden_layers=4,
                 num_key_value_heads=2), (0, 0),
