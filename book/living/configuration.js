@@ -157,7 +157,7 @@ function unreadLayers(config, row, known) {
 
 function layersOf(config, known) {
   const [usual] = known.names.layers;
-  const lists = ["layers_block_type", "layer_types", "hybrid_override_pattern"].map((name) => config[name]?.length);
+  const lists = ["layers_block_type", "layer_types", "attn_layers", "hybrid_override_pattern"].map((name) => config[name]?.length);
   const blocks = (config.block_sizes ?? []).reduce((sum, size) => sum + size, 0);
   const found = [first([config], known.names.layers), ...lists, blocks].find(Boolean);
   if (found) return checkedValue(known.rules[usual], found, usual, known);

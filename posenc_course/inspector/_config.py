@@ -190,7 +190,7 @@ def unread_layers(config: Mapping[str, Any], row: Mapping[str, Any]) -> list[str
 def number_of_layers(config: Mapping[str, Any]) -> int:
     """By a number, or by a list with an entry for each. Raises ValueError if there is neither."""
     usual = names("layers")[0]
-    lists = ("layers_block_type", "layer_types", "hybrid_override_pattern")
+    lists = ("layers_block_type", "layer_types", "attn_layers", "hybrid_override_pattern")
     given = [config[name] for name in names("layers") if config.get(name)] + [
         len(config[name]) for name in lists if name in config
     ]
