@@ -29,7 +29,7 @@ const close = (a, b, tolerance = 1e-4) => Math.abs(a - b) <= Math.max(tolerance 
 // Python's format g.
 function short(number, digits = 6) {
   const text = (Math.abs(number) < 1e-4 ? number.toExponential(digits - 1) : number.toPrecision(digits)).replace(/e([+-])(\d)$/, "e$10$2");
-  return text.includes(".") ? text.replace(/\.?0+(?=e|$)/, "") : text;
+  return text.replace(/\.0+(?=e|$)|(\.\d*[1-9])0+(?=e|$)/, "$1"); // not those of an exponent
 }
 
 const wrong = (what) => new Error(`${what}: correct the configuration`);

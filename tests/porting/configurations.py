@@ -309,7 +309,7 @@ def damaged(seed: int) -> dict[str, Any]:
         part = config
         while (inner := [value for value in part.values() if isinstance(value, dict) and value]) and random.random() < 0.8:
             part = random.choice(inner)
-        key = random.choice([*part, *rules()] if random.random() < 0.3 else [*part])
+        key = random.choice([*part, *rules()] if random.random() < 0.3 or not part else [*part])
         if random.random() < 0.2:
             part.pop(key, None)
         else:
