@@ -29,30 +29,6 @@ addEventListener("DOMContentLoaded", () => {
 // To copy takes the focus off the button: it comes back, so that the keyboard goes on from there.
 addEventListener("click", ({ target }) => /** @type {HTMLElement} */ (/** @type {Element} */ (target).closest(".copybtn"))?.focus());
 
-// The glossary shows the terms that contain what is typed, in their names or in what they mean.
-const terms = [.../** @type {Found} */ (document.querySelectorAll("#glossary section section"))];
-if (terms.length) {
-  /** @type {HTMLElement} */
-  const list = document.querySelector("#glossary > p:has(> a + a + a)"); // from A to Z
-  list.insertAdjacentHTML("beforebegin", '<p class="filter"><label>Find a term: <input type="search"></label> <span role="status"></span></p>');
-  const field = list.previousElementSibling.querySelector("input");
-  const count = list.previousElementSibling.querySelector("span");
-  const filter = () => {
-    const typed = field.value.trim().toLowerCase();
-    for (const term of terms) term.hidden = !term.textContent.toLowerCase().includes(typed);
-    for (const part of /** @type {Found} */ (document.querySelectorAll("#glossary > section:has(section)"))) part.hidden = !part.querySelector("section:not([hidden])");
-    list.hidden = typed !== "";
-    const found = terms.filter((term) => !term.hidden).length;
-    count.textContent = typed && (found === 1 ? "1 term" : `${found} terms`);
-  };
-  field.addEventListener("input", filter);
-  addEventListener("hashchange", () => { // a link leads to a term, which may be filtered out
-    field.value = "";
-    filter();
-    document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();
-  });
-}
-
 // A table that can be sorted has a button in each header, which sorts upwards, then downwards; rows without a value come last.
 const order = new Intl.Collator("en", { numeric: true });
 for (const table of /** @type {NodeListOf<HTMLTableElement>} */ (document.querySelectorAll("table.sortable"))) {

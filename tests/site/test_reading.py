@@ -133,21 +133,6 @@ def test_sidebar_opens_by_keyboard_and_without_scripts(without_scripts: Page, si
     assert len(set(colours)) == 2, f"without scripts the page has no colours: {colours}"
 
 
-def test_glossary_is_filtered(reader: Page) -> None:
-    page = next(page for page in PAGES if page.endswith("glossary.html"))
-    tab = opened(reader, page)
-    terms = tab.locator("#glossary section section")
-    every = terms.count()
-    tab.get_by_role("searchbox", name="Find a term").fill("Ntk")
-    shown = [term.inner_text() for term in terms.filter(visible=True).all()]
-    assert 0 < len(shown) < every
-    assert all("NTK" in text for text in shown)
-    expect(tab.get_by_role("status")).to_have_text(re.compile(rf"{len(shown)} terms?"))
-    tab.evaluate("location.hash = 'token'")
-    expect(tab.locator("#token")).to_be_in_viewport()
-    assert terms.filter(visible=True).count() == every
-
-
 def marks(tab: Page) -> list[str]:
     return tab.get_by_role("link", name="(read)").evaluate_all("links => links.map(link => link.innerText.split(' ')[0])")
 
