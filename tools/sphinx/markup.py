@@ -17,8 +17,8 @@ from sphinx.util import logging
 from sphinx.writers.html5 import HTML5Translator
 
 MATHML = LatexToMathML(fancy_error=False)
-# Operators, and tokens with the colour of the code around them in both Pygments styles: two thirds of a chapter's elements.
-PLAIN = re.compile(r'<span class="(?:n|o|p|w|nn|nx|pm)">([^<]*)</span>')
+# Operators, what surrounds values in strings, and tokens with the colour of the code around them: two thirds.
+PLAIN = re.compile(r'<span class="(?:n|o|p|w|nn|nx|pm|sa|si)">([^<]*)</span>')
 
 
 # TeX ensures what MathML leaves open: a row is as tall as a line, and a placeholder has no space around it.
