@@ -17,7 +17,7 @@ from sphinx.util import logging
 from sphinx.writers.html5 import HTML5Translator
 
 MATHML = LatexToMathML(fancy_error=False)
-# Operators, what surrounds values in strings, and tokens with the colour of the code around them: two thirds.
+# Operators, what surrounds values in strings, and tokens with the colour of the code around them: most of a page's elements.
 PLAIN = re.compile(r'<span class="(?:n|o|p|w|nn|nx|pm|sa|si)">([^<]*)</span>')
 
 
