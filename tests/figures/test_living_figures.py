@@ -230,23 +230,28 @@ def test_fast_pairs_alone_put_the_peak_elsewhere_too(browser: Browser, site: Sit
     query = torch.randn(64, dtype=torch.float64, generator=torch.Generator().manual_seed(7))
     omega = frequencies(64)
 
-    def near_best(pairs: int) -> tuple[int, int]:
-        part = query[: 2 * pairs].expand(1, 1, 401, -1)
-        rotated = apply_rope(part, *rope_tables(range(401), omega[:pairs], dtype=query.dtype), interleaved=True)[0, 0]
+    def found(*pairs: int) -> list[float]:
+        """What the figure says of these pairs: how many offsets come near the best, how far away, and the pairs' weights."""
+        part = query.unflatten(0, (32, 2))[list(pairs)]
+        rotated = apply_rope(
+            part.flatten().expand(1, 1, 401, -1),
+            *rope_tables(range(401), omega[list(pairs)], dtype=query.dtype),
+            interleaved=True,
+        )[0, 0]
         score = rotated @ rotated[300] / (rotated[300] @ rotated[300])
         assert score.argmax() == 300
         high = (score >= 0.9).nonzero().flatten() - 300
-        return len(high) - 1, int(high.abs().max())
-
-    def weights(pairs: int) -> list[float]:
-        squares = (query[: 2 * pairs] ** 2).unflatten(0, (pairs, 2)).sum(dim=1)
-        return [float(f"{100 * share:.2g}") for share in ((squares / squares.sum()).min(), (squares / squares.sum()).max())]
+        shares = part.square().sum(dim=1) / part.square().sum()
+        percent = [float(f"{100 * share:.2g}") for share in (shares.min(), shares.max())]
+        return [len(pairs), 300, len(high) - 1, 0.9, int(high.abs().max()), *percent]
 
     with started(browser, site, "fig-made-for") as tab:
-        assert says(tab, "fig-made-for", "All 32 waves") == [32, 300, near_best(32)[0], 0.9, near_best(32)[1], *weights(32)]
+        assert says(tab, "fig-made-for", "All 32 waves") == found(*range(32))
         press(tab, sliders(tab, "fig-made-for").nth(1), "ArrowLeft", 28)
-        assert says(tab, "fig-made-for", "All 4 waves") == [4, 300, near_best(4)[0], 0.9, near_best(4)[1], *weights(4)]
-        assert near_best(4)[1] > 100 > near_best(32)[1]
+        assert says(tab, "fig-made-for", "All 4 waves") == found(0, 1, 2, 3)
+        assert found(0, 1, 2, 3)[4] > 100 > found(*range(32))[4]
+        chosen(tab.locator("#fig-made-for"), "Starting with").press("ArrowDown")
+        assert says(tab, "fig-made-for", "At 400 other offsets") == found(28, 29, 30, 31)
 
 
 def test_a_lead_is_diluted_and_a_factor_of_ln_n_holds_it(browser: Browser, site: Site) -> None:
