@@ -97,7 +97,11 @@ def must_build(config: Any) -> None:
 
 def build_small(asked: Any, config: Mapping[str, Any], heads: int) -> Any:
     """The model with this many heads, or 0 for the sizes that were asked for. Raises NotProbed if it would still be large."""
-    small = type(asked).from_dict(copied(config) | (_sizes(asked, heads) if heads else {}))
+    given = copied(config)
+    if heads:
+        # Bloom's and Falcon's old name for the width would count more than the new one.
+        given = {key: value for key, value in given.items() if key != "n_embed"} | _sizes(asked, heads)
+    small = type(asked).from_dict(given)
     with torch.device("meta"):  # takes no memory
         planned = built(small)
     size = sum(tensor.nbytes for tensor in (*planned.parameters(), *planned.buffers()))

@@ -269,6 +269,9 @@ CASES: dict[str, tuple[dict[str, Any], tuple[int, int], list[str]]] = {
     "a penalty made for one length": (
         {"model_type": "mpt", "d_model": 64, "n_heads": 2, "n_layers": 2, "max_seq_len": 2048, "vocab_size": 64}, (0, 0),
         ["ALiBi", "transformers makes its ALiBi for 2048 tokens, and a longer text ends in an error"]),
+    "an old name of the width": (
+        {"model_type": "bloom", "n_embed": 2048, "n_layer": 24, "num_attention_heads": 16}, (0, 0),
+        ["run: all layers: ALiBi, at the score [done]"]),
     "a window that's null": ({"model_type": "mistral", "rope_theta": 1e6, "sliding_window": None} | TWO, (0, 0), ["no window"]),
     "a window under another name, in some layers": (
         without(ENCODER, "num_hidden_layers", model_type="gpt_neo", num_layers=2, num_heads=2, window_size=8,
