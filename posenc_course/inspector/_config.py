@@ -147,7 +147,7 @@ def reading(config: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]
             value = value.get(key) if isinstance(value, Mapping) else None
         if value not in (None, -1):  # with -1, some say that there is none
             values.setdefault(ours, value)
-    unread = {key for key in tables()["by_class"] if key not in row.get("reads", [key])}
+    unread = unread_by_class(row)
     given = {key: value for key, value in values.items() if key not in unread}
     defaults = row.get("defaults", {})
     whole = defaults.get("rope_parameters", {})
@@ -161,13 +161,17 @@ def reading(config: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]
     return checked(defaults | given) | {"_known": "name" in row}
 
 
+def unread_by_class(row: Mapping[str, Any]) -> set[str]:
+    """The keys that only some classes read, and this one doesn't."""
+    return {key for key in tables()["by_class"] if key not in row.get("reads", [key])}
+
+
 def unread_keys(config: Mapping[str, Any], row: Mapping[str, Any], path: str = "") -> list[str]:
     """The keys that look like positions, and that aren't read for this type of model."""
     like, unlike = re.compile(tables()["like_positions"]), re.compile(tables()["not_positions"])
-    unread = {key for key in tables()["by_class"] if key not in row.get("reads", [key])}
     windows = {each["window"][0] for each in (row, *row.get("sides", {}).values()) if "window" in each}
     # A type of RoPE is read beside its values, and nowhere else.
-    reads = ({*rules()} - unread - {"rope_type"}) | {*row.get("says", {})} | windows
+    reads = ({*rules()} - unread_by_class(row) - {"rope_type"}) | {*row.get("says", {})} | windows
     found = []
     for key, value in config.items():
         name = f"{path}{key}"
@@ -226,6 +230,11 @@ def rope_parts(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     for whole in (config.get("rope_parameters") or {}, config.get("rope_scaling") or {}):
         parts += [part for part in whole.values() if isinstance(part, Mapping)] or [whole]
     return parts
+
+
+def scaling_keys() -> set[str]:
+    """The keys that all types of scaling read, and those that some do."""
+    return {*tables()["always"], *(key for keys in tables()["rope_types"].values() for key in keys)}
 
 
 def type_of_rope(parameters: Mapping[str, Any]) -> str:

@@ -6,7 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from posenc_course.inspector._config import has_own_code, longest, names, rope_parts, tables, text_part, type_of_rope
+from posenc_course.inspector._config import (
+    has_own_code,
+    longest,
+    names,
+    rope_parts,
+    scaling_keys,
+    tables,
+    text_part,
+    type_of_rope,
+)
 from posenc_course.inspector._layers import Kind, Knowledge, alike
 from posenc_course.inspector._library import NotProbed
 from posenc_course.inspector._probe import Probe
@@ -208,15 +217,11 @@ def _of_scaling(case: Case, rope: Mapping[str, Any]) -> Iterator[Said]:
         if synonym and not case.own_code and not all(alike(rope[key], factor) for factor in factors):
             level = "wrong"
         else:
-            level = "note" if "name" in case.row and (key in _scaling_keys() or of_library) else "unknown"
+            level = "note" if "name" in case.row and (key in scaling_keys() or of_library) else "unknown"
         where = "here" if level == "unknown" else f"for {kind}"
         yield level, "unread-key", f"{key} isn't read {where}{'; attention_factor is' if synonym else ''}"
     if kind == "yarn":
         yield from _of_lengths(rope.get("factor"), rope.get(ORIGINAL), longest(case.part))
-
-
-def _scaling_keys() -> set[str]:
-    return {key for keys in tables()["rope_types"].values() for key in keys}
 
 
 def _of_lengths(factor: float | None, original: int | None, most: int | None) -> Iterator[Said]:
@@ -298,7 +303,7 @@ def _of_channels(case: Case, rotary: Sequence[Knowledge], where: str) -> Iterato
 def _of_stretch(written: Knowledge, done: Knowledge, where: str, case: Case) -> Iterator[Said]:
     kind, factor, start = written.stretch
     now, then = done.frequencies, written.frequencies
-    ours = {*tables()["always"], *_scaling_keys(), *case.row.get("reads", ())}
+    ours = {*scaling_keys(), *case.row.get("reads", ())}
     plain = all({*rope} <= ours for rope in rope_parts(case.part))
     told = done.base and not alike(done.base, written.base)  # of the base
     if "name" not in case.row or kind not in tables()["rope_types"] or len(now) != len(then) or not plain or told:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from posenc_course.inspector._config import first, longest, names, tables, type_of_rope, wrong_value
+from posenc_course.inspector._config import first, longest, names, scaling_keys, tables, type_of_rope, wrong_value
 from posenc_course.inspector._layers import Knowledge, of_settings
 from posenc_course.models import Scaling, Settings
 from posenc_course.rope_scaling import yarn_attention_factor
@@ -194,8 +194,7 @@ def _scaling(config: Mapping[str, Any], kind: str, parameters: Mapping[str, Any]
     elif kind == "longrope":
         attention = attention or parameters.get("short_mscale")
         divisors = tuple(parameters.get("short_factor", ())), tuple(parameters.get("long_factor", ()))
-        ours = {*tables()["always"], *(key for keys in tables()["rope_types"].values() for key in keys)}
-        if length and length > 1 and {*parameters} <= ours:  # with other keys, a model has another factor
+        if length and length > 1 and {*parameters} <= scaling_keys():  # with other keys, a model has another factor
             attention = attention or math.sqrt(1 + math.log(factor) / math.log(length))
     elif kind == "divisors":
         divisors = 2 * (tuple(parameters.get("divisors", ())),)
