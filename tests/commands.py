@@ -3,18 +3,12 @@
 import os
 import subprocess
 import sys
-from collections.abc import Hashable, Mapping
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 ROOT = Path(__file__).resolve().parent.parent
 WEEKLY = os.environ.get("WEEKLY") == "true"  # as the workflow says every Monday
 FORKS = sys.platform == "linux"  # elsewhere, a process that has imported torch can't be forked safely
-
-
-def one_of_each(kinds: Mapping[str, Hashable]) -> list[str]:
-    """All names on Mondays, and on other days the last name of each kind."""
-    return [*kinds] if WEEKLY else [*{kind: name for name, kind in kinds.items()}.values()]
 
 
 def run(*command: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -87,8 +87,6 @@ def test_readme_code_runs() -> None:
 
 README, INDEX, PLANS = "README.md", "book/index.md", "book/teaching/plans.md"
 CHAPTERS = {name: pages.markdown(pages.read(path)) for name, path in pages.CHAPTERS.items()}
-ROUTE = re.findall(r"hours: chapters (.*?)\.", (ROOT / INDEX).read_text("utf-8"))[0]
-SHORT_ROUTE = [next(name for name in CHAPTERS if int(name[:2]) == int(number)) for number in re.findall(r"\d+", ROUTE)]
 
 
 def guide(file: str) -> str:
