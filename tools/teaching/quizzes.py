@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any, NamedTuple
 from urllib.parse import urljoin
 
@@ -149,7 +150,7 @@ def canvas(quiz: Quiz) -> bytes:
     lines = [f"Quiz title: {quiz.title}", "Shuffle answers: false"]
     for number, question in enumerate(quiz.questions, start=1):
         lines += ["", f"{number}. {markdown(question.text, quiz.page)}"]
-        for letter, option in zip("abcdef", question.options, strict=False):
+        for letter, option in zip(ascii_lowercase, question.options, strict=False):
             lines.append(f"{'*' * option.right}{letter}) {markdown(option.text, quiz.page)}")
             if option.reason:
                 lines.append(f"... {markdown(option.reason, quiz.page)}")
