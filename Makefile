@@ -1,9 +1,9 @@
 PYTHON ?= python3
 PIP := .venv/bin/python -m pip --disable-pip-version-check install
 PRESET ?= quick
-# Only what the book is made from: what a class hands in stands in exercises/, too, and its names may contain spaces.
+# Only what the book is made from: what a class hands in stands in exercises/, and its names may contain spaces.
 SOURCES := _config.yml _toc.yml \
-    $(shell find text book exercises/release posenc_course tools/sphinx -mindepth 1 -not -path '*/.*' -not -path '*__pycache__*')
+    $(shell find text book posenc_course tools/sphinx -mindepth 1 -not -path '*/.*' -not -path '*__pycache__*')
 
 ASSIGNMENTS := exercises/source/.complete
 
@@ -25,7 +25,7 @@ endif
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' Makefile
 
-book: _build/complete $(ASSIGNMENTS)  ## build the course, with a set-up if needed; without the assignments' solutions: make book SOLUTIONS=no
+book: _build/complete  ## build the course, with a set-up if needed; without the assignments' solutions: make book SOLUTIONS=no
 	@echo "Open $(CURDIR)/_build/html/index.html"
 
 check: lint  ## check style and types, and run the fast tests (a minute); to select tests: make check ONLY=rope
@@ -57,10 +57,6 @@ audit: _build/complete  ## score one page of each kind with Lighthouse, as on a 
 bench: .venv/complete  ## measure the speed and errors of the package beside its peers, and store both (a few minutes on idle cores)
 	.venv/bin/python tools/lab/bench.py
 
-exercises: $(ASSIGNMENTS)  ## make exercises/release (the students' version) from text/source
-	cd exercises && PATH="$(CURDIR)/.venv/bin:$$PATH" nbgrader generate_assignment --assignment="*" --force --no-db \
-	    --CourseDirectory.release_directory=release --StandAlone.enabled=False
-
 # Each run is a file in _experiment, so several machines can share the work (OPTIONS="--schemes rope --seeds 0"), and the same command
 # continues after an interruption. Committed are the table, by `report … --json posenc_course/data/experiment/full.json`, and the models
 # of the preset quick, by `python -m zipfile -c posenc_course/data/models/text.zip _experiment/quick/text-*.npz`; then run
@@ -91,7 +87,7 @@ quizzes: .venv/complete  ## write the quizzes and inventories for Moodle and Can
 models: .venv/complete  ## list what transformers has gained since the table of models was last compared with it
 	.venv/bin/python -m tools.lab.models
 
-notebooks: .venv/complete  ## take changed texts over into the notebooks, without running them
+notebooks: $(ASSIGNMENTS)  ## take changed texts over into the notebooks, without running them
 	.venv/bin/python -m tools.book.text $(CHAPTER)
 
 text: .venv/complete  ## take over into the texts what was edited in JupyterLab
@@ -138,25 +134,27 @@ clean:  ## remove everything that was built, but keep the environment .venv
 	$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
 
-# nbgrader reads the assignments as notebooks, with their solutions; git doesn't have these, because their texts say all.
-$(ASSIGNMENTS): .venv/complete $(wildcard text/source/*.md)
-	@echo "The assignments' notebooks, in exercises/source"
+# git has no assignment's notebooks, because their texts say all. nbgrader makes the students' version, which is a page of the book.
+$(ASSIGNMENTS): .venv/complete exercises/nbgrader_config.py $(wildcard text/source/*.md)
+	@echo "The assignments' notebooks, in exercises/source and, as students get them, in exercises/release"
 	.venv/bin/python -m tools.book.text $(patsubst text/%.md,%,$(wildcard text/source/*.md))
+	cd exercises && ../.venv/bin/nbgrader generate_assignment --assignment="*_*" --force --no-db --log-level=WARN \
+	    --CourseDirectory.release_directory=release --StandAlone.enabled=False
 	@touch $@
 
 # Always from scratch, because leftovers from a failure or a rename could hide errors; and anew if SOLUTIONS is given, which
 # tools/sphinx/solutions.py reads.
-_build/complete: .venv/complete $(SOURCES) $(if $(SOLUTIONS),anew)
+_build/complete: $(ASSIGNMENTS) $(SOURCES) $(if $(SOLUTIONS),anew)
 	.venv/bin/python -m tools.book.text
 	rm -rf _build
 	.venv/bin/jupyter-book build . -W -n --keep-going
 	@touch $@
 
-_published/_build/complete: .venv/complete
+_published/_build/complete: $(ASSIGNMENTS)
 	.venv/bin/python -m tools.book.text
 	rm -rf _published
 	SITE_URL="$(SITE_URL)" REPOSITORY="$(REPOSITORY)" .venv/bin/jupyter-book build . --path-output _published -W -n --keep-going
 
 anew:
 
-.PHONY: help anew book check checksums fix test test-elsewhere test-lowest audit bench exercises experiment lint lab models execute site quizzes pdf archive links lock notebooks text clean
+.PHONY: help anew book check checksums fix test test-elsewhere test-lowest audit bench experiment lint lab models execute site quizzes pdf archive links lock notebooks text clean

@@ -144,14 +144,15 @@ def test_old_file_stays_whatever_stops_the_writing(
 def bare(tmp_path: Path) -> Path:
     """A bare clone with only the files that the set-up needs, and programs that do nothing; its path contains a space."""
     clone = tmp_path / "the course"
-    for name in ["Makefile", "_config.yml", "_toc.yml", "pyproject.toml", "requirements.lock"]:
+    for name in ["Makefile", "_config.yml", "_toc.yml", "pyproject.toml", "requirements.lock", "exercises/nbgrader_config.py"]:
         (clone / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, clone / name)
-    course = ["book", "exercises/release", "exercises/source", "posenc_course", "text", "tests", "tools/sphinx"]
+    course = ["book", "exercises/source", "posenc_course", "text", "tests", "tools/sphinx"]
     for folder in [".venv/bin", *course]:
         (clone / folder).mkdir(parents=True)
     shutil.copy(ROOT / "requirements.lock", clone / ".venv/complete")
-    program(clone / ".venv/bin/python", "true")
+    for name in ("python", "nbgrader"):
+        program(clone / f".venv/bin/{name}", "true")
     return clone
 
 

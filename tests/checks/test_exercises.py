@@ -2,12 +2,9 @@ import ast
 import dataclasses
 import functools
 import inspect
-import json
 import random
 import re
-import shlex
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -23,7 +20,7 @@ from tests.answers import CHECKS, RIGHT, UNSEEN, WRONG
 from tests.commands import WEEKLY
 from tests.pages.pages import CHAPTERS, Notebook, code_cells
 from tools.book.execute import execute
-from tools.book.text import Page, notebook_of, read, write
+from tools.book.text import Page, notebook_of, read
 
 ROOT = Path(__file__).resolve().parents[2]
 EXERCISES = ROOT / "exercises"
@@ -196,7 +193,7 @@ def test_a_right_answer_with_one_change_is_refused(check: str, monkeypatch: pyte
 
 def test_every_chapter_has_an_assignment() -> None:
     lack = sorted(CHAPTERS.keys() - SOURCES.keys())
-    assert not lack, f"write an assignment for each of {lack}, in text/source/, and run make exercises"
+    assert not lack, f"write an assignment for each of {lack}, in text/source/"
 
 
 @pytest.mark.parametrize("assignment", SOURCES)
@@ -236,28 +233,6 @@ def test_an_assignment_says_what_it_asks(assignment: str) -> None:
 
 
 # ── the release ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.fixture(scope="module")
-def release(tmp_path_factory: pytest.TempPathFactory, nbgrader: Callable[..., str]) -> Path:
-    """What `make exercises` makes of the sources now."""
-    make = (ROOT / "Makefile").read_text(encoding="utf-8")
-    course = tmp_path_factory.mktemp("course")
-    for name, notebook in SOURCES.items():
-        write(course / "source" / name / f"{name}.ipynb", notebook)
-    shutil.copy(EXERCISES / "nbgrader_config.py", course)
-    (makes,) = re.findall(r"^\tcd exercises && .*? nbgrader (.*?)$", make.replace(" \\\n", " "), re.MULTILINE)
-    nbgrader(course, *shlex.split(makes))
-    return course / "release"
-
-
-def test_the_committed_release_is_current(release: Path) -> None:
-    made, committed = (
-        {path.relative_to(of): path for path in sorted(of.rglob("*.*"))} for of in (release, EXERCISES / "release")
-    )
-    assert made.keys() == committed.keys(), "make exercises"
-    for name in made:
-        assert json.loads(made[name].read_text()) == json.loads(committed[name].read_text()), f"{name} is old: make exercises"
 
 
 @pytest.mark.parametrize("assignment", SOURCES)

@@ -178,7 +178,7 @@ def test_what_a_class_hands_in_cannot_be_committed(course: Course) -> None:
     subprocess.run(["git", "init", "--quiet"], cwd=course.root.parent, check=True)
     listed = ["git", "status", "--porcelain", "-uall", "exercises"]
     seen = subprocess.check_output(listed, cwd=course.root.parent, text=True).splitlines()
-    assert {Path(line[3:]).parts[1] for line in seen} == {"README.md", "exam.md", "nbgrader_config.py", "release", "source"}
+    assert {Path(line[3:]).parts[1] for line in seen} == {"README.md", "exam.md", "nbgrader_config.py", "source"}
 
 
 def test_the_class_is_summed_up(course: Course) -> None:

@@ -143,7 +143,7 @@ def copy_a_part(root: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Site:
-    """Built from what git has or would take, by the first process that asks; all processes of a run share it."""
+    """Built from what git has or would take, and from the assignments, by the first process that asks; all share it."""
     base = tmp_path_factory.getbasetemp()
     root = (base if worker_id == "master" else base.parent) / "course"
     with FileLock(root.with_suffix(".lock")):
@@ -153,6 +153,7 @@ def site(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Site:
                 if (ROOT / name).is_file():
                     (root / name).parent.mkdir(parents=True, exist_ok=True)
                     shutil.copyfile(ROOT / name, root / name)
+            shutil.copytree(ROOT / "exercises/release", root / "exercises/release")
             (root / ".venv").mkdir()
             (root / ".venv" / "README.md").write_text("# No page: hidden folders are none of the book's", encoding="utf-8")
             done = jupyter_book(root, "-W", "-n", "--keep-going")
