@@ -5,7 +5,7 @@ PRESET ?= quick
 SOURCES := _config.yml _toc.yml \
     $(shell find text book posenc_course tools/sphinx -mindepth 1 -not -path '*/.*' -not -path '*__pycache__*')
 
-ASSIGNMENTS := exercises/source/.complete
+ASSIGNMENTS := exercises/release/.complete
 
 # ONLY=10_rope or ONLY=rope selects the files whose names contain this. From the files that test every chapter, page or function,
 # it selects the tests whose names contain it.
@@ -138,7 +138,8 @@ clean:  ## remove everything that was built, but keep the environment .venv
 $(ASSIGNMENTS): .venv/complete exercises/nbgrader_config.py $(wildcard text/source/*.md)
 	@echo "The assignments' notebooks, in exercises/source and, as students get them, in exercises/release"
 	.venv/bin/python -m tools.book.text $(patsubst text/%.md,%,$(wildcard text/source/*.md))
-	cd exercises && ../.venv/bin/nbgrader generate_assignment --assignment="*_*" --force --no-db --log-level=WARN \
+	rm -rf exercises/release
+	cd exercises && ../.venv/bin/nbgrader generate_assignment --assignment="*_*" --no-db --log-level=WARN \
 	    --CourseDirectory.release_directory=release --StandAlone.enabled=False
 	@touch $@
 

@@ -151,8 +151,8 @@ def bare(tmp_path: Path) -> Path:
     for folder in [".venv/bin", *course]:
         (clone / folder).mkdir(parents=True)
     shutil.copy(ROOT / "requirements.lock", clone / ".venv/complete")
-    for name in ("python", "nbgrader"):
-        program(clone / f".venv/bin/{name}", "true")
+    program(clone / ".venv/bin/python", "true")
+    program(clone / ".venv/bin/nbgrader", "mkdir release")
     return clone
 
 
