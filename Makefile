@@ -18,7 +18,7 @@ ifeq ($(FILES),)
 $(error no file's name contains $(ONLY): write its tests in test_$(ONLY).py, or set ONLY to a part of one of these names: $(sort $(basename $(notdir $(NOTEBOOKS))) \
     $(patsubst test_%.py,%,$(notdir $(TESTS)))))
 endif
-EVERY := attention browser cells checks docs errors exercises files formulas notebooks prose quizzes reading stylesheet
+EVERY := attention browser cells checks docs errors exercises files formulas mistakes notebooks prose quizzes reading stylesheet
 SELECTED := $(sort $(FILES) $(foreach name,$(EVERY),$(filter %/test_$(name).py,$(TESTS)))) -k "$(ONLY)"
 endif
 
