@@ -82,8 +82,10 @@ def checked(**rules: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
         @functools.wraps(function)
         def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
             __tracebackhide__ = True  # readers of a traceback look for the formula
+            if torch.compiler.is_compiling():
+                return function(*args, **kwargs)
             given = defaults | dict(zip(names, args, strict=False)) | kwargs
-            if torch.compiler.is_compiling() or len(given) != len(names):
+            if len(given) != len(names):
                 return function(*args, **kwargs)  # Python says which argument is missing or unknown
             sizes: Sizes = {}
             for name, rule in parsed.items():
