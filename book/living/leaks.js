@@ -18,7 +18,7 @@ export const figure = {
   needs: ["{for}"],
   controls: {
     mask: { label: "Mask", options: { decoder: "causal", encoder: "none" }, value: "decoder" },
-    at: { label: "Computed so far", min: 1, max: LAYERS * COUNT, value: LAYERS * COUNT, show: (at) => `layer ${layerOf(at)}, token ${tokenOf(at) + 1}` },
+    at: { label: "Computed so far", min: 1, max: LAYERS * COUNT, value: LAYERS * COUNT, show: (at) => `layer ${layerOf(at)}, position ${tokenOf(at)}` },
     play: { label: "Play", plays: "at", perSecond: 1.5 },
   },
   enters: { plays: "at", from: () => 1, to: LAYERS * COUNT, perSecond: 1.5 },
@@ -78,6 +78,6 @@ export const figure = {
       ? `the vector${many ? "s" : ""} of ${listed(found.map(([name]) => name))} ${many ? "are" : "is"} the same`
       : listed(differ);
     const why = alike && found[0][1] > SAME ? " Some of the vectors that it looks at already differ." : "";
-    return `Between the two sentences, ${verdict}. In layer ${layer}, token ${token + 1} looks at ${looks}.${why}`;
+    return `Between the two sentences, ${verdict}. In layer ${layer}, position ${token} looks at ${looks}.${why}`;
   },
 };

@@ -64,10 +64,10 @@ const orderOf = (state) => {
 /** The second sentence: its words in that order, and then one of them moved. */
 function moved(state) {
   const rest = orderOf(state).filter((other) => other !== state.word - 1);
-  return [...rest.slice(0, state.to - 1), state.word - 1, ...rest.slice(state.to - 1)];
+  return [...rest.slice(0, state.to), state.word - 1, ...rest.slice(state.to)];
 }
 
-const into = (order, word) => ({ order: order.join(""), to: order.indexOf(word - 1) + 1 });
+const into = (order, word) => ({ order: order.join(""), to: order.indexOf(word - 1) });
 
 /** Where the words are on their way to this order. */
 function placed(order, own) {
@@ -97,15 +97,15 @@ export const figure = {
   label: "Attention weights of a sentence, and of the same words in another order",
   needs: ["{for}"],
   controls: {
-    text: { label: "Your own sentence, at most eight words", value: SENTENCE, most: 70, put: (text) => ({ text, word: 1, to: wordsOf({ text }).length, order: "" }) },
+    text: { label: "Your own sentence, at most eight words", value: SENTENCE, most: 70, put: (text) => ({ text, word: 1, to: wordsOf({ text }).length - 1, order: "" }) },
     word: { label: "Word to move", min: 1, max: (state) => wordsOf(state).length, value: 1, show: (word, state) => wordsOf(state)[word - 1] },
-    to: { label: "Its new position", min: 1, max: (state) => wordsOf(state).length, value: 6 },
+    to: { label: "Its new position", min: 0, max: (state) => wordsOf(state).length - 1, value: 5 },
     door: { label: "Position enters at", value: "none", options: DOORS },
     order: { value: "", read: (text) => ([...text].sort().every((sign, at) => sign === `${at}`) ? text : undefined) },
     shuffle: { label: "Shuffle", press: (state, own) => into(shuffled([...wordsOf(state).keys()], own), state.word) },
     mirror: { label: "Read backwards", press: (state) => into([...wordsOf(state).keys()].reverse(), state.word) },
   },
-  enters: { plays: "to", from: () => 1, perSecond: 2 },
+  enters: { plays: "to", from: () => 0, perSecond: 2 },
   draw(stage, state, own) {
     const { door } = state;
     const words = wordsOf(state);
@@ -158,7 +158,7 @@ export const figure = {
         stage.add(`<circle class="line ${inkOn([before[q][k], after[place(q)][place(k)]][at])}" ${ring}/>`);
       }
       if (at) { // the word in its row, up and down
-        stage.handle("to", plot.left - 8, plot.y(place(chosen)), (_, to) => ({ to: clip(Math.floor((to - plot.top) / cell) + 1, 1, count) }));
+        stage.handle("to", plot.left - 8, plot.y(place(chosen)), (_, to) => ({ to: clip(Math.floor((to - plot.top) / cell), 0, count - 1) }));
       }
       return plot;
     });
