@@ -213,7 +213,7 @@ BY_HAND: list[tuple[str, Callable[[], Any]]] = [
     ("(1,)", lambda: contextual.SelectiveRotaryPositions(8, 2, OMEGA[:1])),
     ("(2, 4)", lambda: attend(x(2, 3, 6), L, padding=FLAGS)),
     ("(4, 2, 1, 3)", lambda: attend(x(4, 1, 6), torch.tensor([3]), cached())),
-    ("token id 5", lambda: decoder(IDS + 5)),
+    ("token id 5 is outside 0 … 4", lambda: decoder(IDS + 5)),
     ("got [None]", lambda: decoder(IDS, caches=[None])),
     ("Encoder takes no caches", lambda: Encoder(5, 6, 2, 1)(IDS, caches=[Cache()])),
     ("use Encoder or Decoder", lambda: Transformer(5, 6, 2, 1)),

@@ -94,6 +94,7 @@ def test_archive_opens_without_a_host(site: Site, browser: Browser, tmp_path: Pa
     assert made.returncode == 0, made.stderr
     with ZipFile(tmp_path / "course.zip") as packed:
         packed.extractall(tmp_path)
+    assert [*tmp_path.glob("course/*.whl")]
     with opened(browser, (tmp_path / "course/index.html").as_uri()) as tab:
         tab.wait_for_url(f"**/course/{PAGES[0]}")
         tab.locator("article a[href*='01_order.html']:visible").first.click()

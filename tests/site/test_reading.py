@@ -115,20 +115,6 @@ def test_chapters_begin_on_the_first_screen(browser: Browser, site: Site) -> Non
                 assert first["y"] <= 330, f"{page}: the first sentence stands at {first['y']:.0f} pixels of {width}"
 
 
-FOUND = {
-    "config.json": "reference/inspector",
-    "cheat sheet": "reference/sheet",
-    "RoPE code": "10_rope",
-    "sqrt d_model": "05_norm",
-}
-
-
-@pytest.mark.parametrize("words", FOUND)
-def test_search_shows_the_page_that_answers_first(reader: Page, words: str) -> None:
-    first = opened(reader, f"search.html?q={words}").locator("#search-results li a").first
-    expect(first).to_have_attribute("href", re.compile(rf"book/{FOUND[words]}\.html"))
-
-
 def test_sidebar_opens_by_keyboard_and_without_scripts(without_scripts: Page, site: Site) -> None:
     page = CHAPTERS[9]
     tab = opened(without_scripts, page)
