@@ -276,6 +276,9 @@ def test_exit_status_tells_ci_what_is_wrong(write: Any, capsys: pytest.CaptureFi
     found = json.loads(capsys.readouterr().out)
     assert found["findings"][0]["code"] == "two-bases"
     assert (found["kinds"][0]["evidence"], len(found["kinds"][0]["written"]["frequencies"])) == ("written", 64)
+    assert main(["inspect", "GPT-2", "--no-run", "--strict"]) == 0
+    assert main(["inspect", "CodeLlama 7B", "--no-run", "--length", "1000"]) == 0
+    assert "CodeLlama 7B: as written, safe up to 1,000 tokens" in capsys.readouterr().out
 
 
 def test_a_model_of_the_table_is_known_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:

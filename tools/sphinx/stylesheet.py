@@ -46,7 +46,7 @@ def without_unused(css: str, pages: str, scripts: str) -> str:
     used = {name for pair in attributes for names in pair for name in names.split()}
     used |= {"scripts", "bs-tooltip-auto", *re.findall(r"[\w-]+", scripts)}
     unused = {*re.findall(r"[.#](-?[_a-zA-Z][\w-]*)", css)} - used
-    unread = unused
+    slim, unread = css, unused
     while unread:  # a property that is read only by unread ones is unread, too
         unused |= unread
         slim = process_stylesheet(css, unused_symbols=unused, minify=True)
