@@ -165,7 +165,7 @@ class Look(NamedTuple):
 
 def load_models() -> list[Model]:
     """The table, one entry for each architecture, in the order of their years."""
-    return [*_models()]
+    return [_model(row) for row in _stored()["models"]]
 
 
 def find_model(name: str) -> Model:
@@ -190,11 +190,6 @@ def _stored() -> dict[str, Any]:
     text = resources.files("posenc_course").joinpath("data/models.json").read_text("utf-8")
     stored: dict[str, Any] = json.loads(text, object_hook=with_tuples)
     return stored
-
-
-@cache
-def _models() -> tuple[Model, ...]:
-    return tuple(map(_model, _stored()["models"]))
 
 
 def _model(row: dict[str, Any]) -> Model:

@@ -29,9 +29,8 @@ from posenc_course.inspector._config import (
 from posenc_course.inspector._done import done, window_seen
 from posenc_course.inspector._files import load_configurations, read_config
 from posenc_course.inspector._findings import Case, Finding, catalogue, findings
-from posenc_course.inspector._layers import Kind, Knowledge, alike, of_table
-from posenc_course.inspector._lengths import Pairs, limits, pairs
-from posenc_course.inspector._library import NotProbed, read_by_library
+from posenc_course.inspector._layers import Kind, Knowledge, Pairs, alike, limits, of_table, pairs
+from posenc_course.inspector._library import NotProbed, quiet, read_by_library
 from posenc_course.inspector._probe import Probe, probe
 from posenc_course.inspector._report import FROM_TABLE, Report
 from posenc_course.inspector._written import is_usual, type_of, written
@@ -128,7 +127,8 @@ def _by_class(part: Mapping[str, Any], whole: Mapping[str, Any], run: bool) -> t
             raise NotProbed("a GGUF file is read by llama.cpp, not by transformers")
         if has_own_code(whole, part):
             raise NotProbed("the model brings its own code, which wasn't run")
-        return probe(read_by_library(part, whole), part), None
+        with quiet():
+            return probe(read_by_library(part, whole), part), None
     except NotProbed as problem:
         return None, problem
 

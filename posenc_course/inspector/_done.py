@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -29,8 +30,7 @@ def done(found: Probe, side: str, at: int, written: Knowledge) -> Knowledge | No
     if did.ordered is False and found.added.get(side) is False:
         return Knowledge("none", **rest)
     if did.ordered is not None and table:
-        encoding = "sinusoids" if table.sinusoids else "learned table"
-        return Knowledge(encoding, rows=table.rows, first_row=table.first, more=did.ordered, **rest)
+        return replace(table, more=did.ordered, **rest)
     # What is written may hold where the run says nothing against it.
     inside = written.encoding not in ("none", "learned table", "sinusoids")
     return None if did.ordered is None or did.ordered == inside else Knowledge(**rest)

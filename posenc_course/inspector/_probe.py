@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from posenc_course.inspector._library import WINDOW, WINDOWS, NotProbed, build_small, line, must_build, quiet
+from posenc_course.inspector._layers import Knowledge
+from posenc_course.inspector._library import WINDOW, WINDOWS, NotProbed, asked_of_the_class, build_small, built, line
 from posenc_course.inspector._rotations import (
     TOKENS,
     Rotation,
@@ -26,7 +27,7 @@ from posenc_course.inspector._rotations import (
     side_and_layer,
     watching,
 )
-from posenc_course.inspector._tables import Table, find_table, tells_positions
+from posenc_course.inspector._tables import find_table, tells_positions
 
 QUERIES = (0, WINDOW - 1, TOKENS - 1)  # some see a chunk that ends with them
 # Other keys by which a class may hide tokens; nobody can see it in a text of a few tokens.
@@ -65,7 +66,7 @@ class Probe:
     name: str
     layers: dict[tuple[str, int], Done] = field(default_factory=dict)
     added: dict[str, bool] = field(default_factory=dict)
-    tables: dict[str, Table] = field(default_factory=dict)
+    tables: dict[str, Knowledge] = field(default_factory=dict)
     alibi: bool = False
     buckets: int = 0
     windows: dict[str, Any] = field(default_factory=dict)
@@ -86,13 +87,14 @@ def probe(asked: Any, config: Mapping[str, Any]) -> Probe:
     problem = None
     for heads in (2, 4, 0):  # some classes divide heads by 4, and some need sizes that fit in ways of their own
         try:
-            with quiet(), torch.random.fork_rng(devices=[]), torch.no_grad():
+            with torch.random.fork_rng(devices=[]), torch.no_grad():
                 return _probe_small(asked, config, heads)
         except NotProbed as error:
             problem = problem or error
         except Exception as error:
             problem = problem or NotProbed(f"its class couldn't be built and run in small: {line(error)}")
-    must_build(asked)  # or was it only made too small?
+    with asked_of_the_class(), torch.device("meta"):  # or was it only made too small? This takes no memory
+        built(asked)
     raise problem or NotProbed("")
 
 

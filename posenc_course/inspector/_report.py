@@ -4,12 +4,11 @@ import json
 import math
 import re
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 from posenc_course.inspector._findings import LEVELS, UNTRAINED, Finding
-from posenc_course.inspector._layers import Kind, Knowledge, alike
-from posenc_course.inspector._lengths import Limit, pairs
+from posenc_course.inspector._layers import Kind, Knowledge, Limit, alike, pairs
 
 FROM_TABLE = "these are the values of the table of models"
 
@@ -182,7 +181,9 @@ def _pair_words(known: Knowledge, report: Report) -> Iterator[str]:
         before = " before stretching" if factor > 1 else ""
         yield f"within {length:,} tokens, {which}, {slow} of {number} pairs complete no rotation{before}"
         if found.brakes:
-            yield f"  suspects, as in chapters 13 and 18: {_range(found.brakes)} between 1/4 and 1/2 of one"
+            first, last = found.brakes[0], found.brakes[-1]
+            suspects = f"pair {first}, which completes" if first == last else f"pairs {first} to {last}, which complete"
+            yield f"  suspects, as in chapters 13 and 18: {suspects} between 1/4 and 1/2 of one"
     if kind != "none":
         start = f" from {original:,} tokens" if original else ""
         yield f"stretched: {kind}, by {factor:g}{start}"
@@ -204,8 +205,3 @@ def _pair_words(known: Knowledge, report: Report) -> Iterator[str]:
         yield f"  {words}: scores times {one**2:.4g} and {far**2:.4g}"
     elif not math.isclose(one, 1, rel_tol=1e-6):
         yield f"  queries and keys times {one:.4g}: scores times {one**2:.4g}, at any length"
-
-
-def _range(numbers: Iterable[int]) -> str:
-    some = list(numbers)
-    return f"pair {some[0]}, which completes" if len(some) == 1 else f"pairs {some[0]} to {some[-1]}, which complete"

@@ -2,28 +2,17 @@
 
 import re
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from posenc_course.conventions import read_table
+from posenc_course.inspector._layers import Knowledge
 from posenc_course.inspector._rotations import TOKENS, forward, side_and_layer
 
 MOST_ROWS = 2**12
 NAME = re.compile(r"pos|wpe", re.IGNORECASE)
-
-
-@dataclass
-class Table:
-    """A table that is added to the words: its number of rows, if a text that needs more is refused, the row of the first token,
-    and whether its rows are sinusoids.
-    """
-
-    rows: int | None
-    first: int
-    sinusoids: bool
 
 
 class _Entered(Exception):
@@ -57,8 +46,11 @@ def tells_positions(model: Any, side: str) -> bool:
     return not torch.allclose(x[0], x[-1], rtol=1e-3, atol=1e-5 * float(x.abs().max()))
 
 
-def find_table(model: Any, side: str) -> Table | None:
-    """The table without which the words of this side would be the same. Raises what the class raises."""
+def find_table(model: Any, side: str) -> Knowledge | None:
+    """The table without which the words of this side would be the same. Raises what the class raises.
+
+    Its number of rows is known if a text that needs more is refused.
+    """
     for name, table in (*model.named_parameters(), *model.named_buffers()):
         fits = NAME.search(name) and table.is_floating_point() and table.ndim > 1
         if fits and side_and_layer(model, name)[0] in ("", side):
@@ -71,7 +63,7 @@ def find_table(model: Any, side: str) -> Table | None:
     return None
 
 
-def _read(model: Any, side: str, table: Tensor) -> Table:
+def _read(model: Any, side: str, table: Tensor) -> Knowledge:
     kept, before = table.clone(), _at_the_door(model, side)[0]
 
     def is_first(row: int) -> bool:
@@ -85,7 +77,8 @@ def _read(model: Any, side: str, table: Tensor) -> Table:
     table.data = kept[..., :MOST_ROWS, :]  # as if a long one ended sooner
     ends = first is not None and _ends(model, side, min(rows, MOST_ROWS) - first)
     table.data = kept
-    return Table(rows if ends else None, first or 0, _are_sinusoids(kept.reshape(-1, kept.shape[-1])))
+    encoding = "sinusoids" if _are_sinusoids(kept.reshape(-1, kept.shape[-1])) else "learned table"
+    return Knowledge(encoding, rows=rows if ends else None, first_row=first or 0)
 
 
 def _ends(model: Any, side: str, length: int) -> bool:
