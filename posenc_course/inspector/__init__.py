@@ -29,7 +29,8 @@ from posenc_course.inspector._config import (
 from posenc_course.inspector._done import done, window_seen
 from posenc_course.inspector._files import load_configurations, read_config
 from posenc_course.inspector._findings import Case, Finding, catalogue, findings
-from posenc_course.inspector._layers import Kind, Knowledge, Pairs, alike, limits, of_table, pairs
+from posenc_course.inspector._layers import Kind, Knowledge, alike, of_table
+from posenc_course.inspector._lengths import Pairs, limits, pairs
 from posenc_course.inspector._library import NotProbed, quiet, read_by_library
 from posenc_course.inspector._probe import Probe, probe
 from posenc_course.inspector._report import FROM_TABLE, Report

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 from posenc_course.inspector._findings import LEVELS, UNTRAINED, Finding
-from posenc_course.inspector._layers import Kind, Knowledge, Limit, alike, pairs
+from posenc_course.inspector._layers import Kind, Knowledge, alike
+from posenc_course.inspector._lengths import Limit, pairs
 
 FROM_TABLE = "these are the values of the table of models"
 
