@@ -24,7 +24,7 @@ const NOTHING = {
 const isMap = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
 const given = (value) => (isMap(value) || Array.isArray(value) ? Object.keys(value).length > 0 : Boolean(value)); // as in Python
 const own = (map, key) => (Object.hasOwn(map, key) ? map[key] : undefined); // a key may be "constructor"
-const grouped = (number) => number.toLocaleString("en", { maximumFractionDigits: 0 });
+const grouped = (number) => number.toLocaleString("en", { maximumFractionDigits: 0, roundingMode: "halfEven" }); // as in Python
 const close = (a, b, tolerance = 1e-4) => Math.abs(a - b) <= Math.max(tolerance * Math.max(Math.abs(a), Math.abs(b)), 1e-12);
 // Python's format g.
 function short(number, digits = 6) {

@@ -4,7 +4,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,34 +12,12 @@ from typing import Any
 import pytest
 
 from posenc_course.__main__ import main
-from posenc_course.inspector import (
-    Knowledge,
-    Report,
-    catalogue,
-    inspect,
-    inspect_model,
-    pairs,
-    read_config,
-)
-from posenc_course.inspector._config import tables
-from posenc_course.inspector._done import base_of
+from posenc_course.inspector import Knowledge, catalogue, inspect, pairs, read_config
 from posenc_course.inspector._layers import of_table
 from posenc_course.models import load_models
 from posenc_course.sinusoidal import frequencies
 from tests.commands import ROOT
-from tests.porting.configurations import (
-    CASES,
-    LLAMA,
-    QWEN,
-    STORED,
-    STRANGE,
-    damaged,
-    read_or_refused,
-    without,
-)
-
-# ── real configurations ──────────────────────────────────────────────────────────────────────────────────────────────────
-
+from tests.porting.configurations import CASES, LLAMA, QWEN, STORED, STRANGE, without
 
 RELEASED = {model.checkpoint: model for model in load_models() if model.checkpoint in STORED}
 # Their copies leave something out: two tables, the kinds of layers, a stretching.
@@ -66,33 +44,27 @@ def test_a_real_configuration_says_what_its_class_does(name: str) -> None:
             assert kind.written.first_channel in (None, kind.done.first_channel)
             assert kind.written.score is None or kind.done.score == pytest.approx(kind.written.score, rel=1e-5)
     if name in RELEASED and name not in LACKS:
-        assert listed(ran) == sorted(
-            (each.released.layers[0], *essence(of_table(each)), str(of_table(each).stretch))  # type: ignore[index]
-            for each in RELEASED[name].attention
+        expected = ((each.released.layers[0], of_table(each)) for each in RELEASED[name].attention)  # type: ignore[index]
+        assert listed((kind.count, kind.known) for kind in ran.kinds) == listed(expected)
+
+
+def listed(kinds: Iterable[tuple[int, Knowledge]]) -> list[tuple[Any, ...]]:
+    """The kinds of layers, with single precision's frequencies rounded; some classes of the table have no default window."""
+    return sorted(
+        (
+            count,
+            known.encoding,
+            known.rotated or (),
+            str(known.layout),
+            [float(f"{omega:.4g}") for omega in (*known.frequencies[:2], *known.frequencies[-1:])],
+            round(known.attention_factor, 4),
+            known.window or 0,
+            known.rows or 0,
+            bool(known.sinks),
+            str(known.stretch),
         )
-
-
-def listed(report: Report) -> list[tuple[Any, ...]]:
-    """Each kind of layers, with what the table of models knows of it."""
-    return sorted((kind.count, *essence(kind.known), str(kind.known.stretch)) for kind in report.kinds)
-
-
-def essence(knowledge: Knowledge) -> tuple[Any, ...]:
-    """What both know, with single precision's frequencies rounded; some classes of the table have no default window."""
-    omega = knowledge.frequencies
-    return (
-        knowledge.encoding,
-        knowledge.rotated or (),
-        str(knowledge.layout),
-        [float(f"{w:.4g}") for w in (*omega[:2], *omega[-1:])],
-        round(knowledge.attention_factor, 4),
-        knowledge.window or 0,
-        knowledge.rows or 0,
-        bool(knowledge.sinks),
+        for count, known in kinds
     )
-
-
-# ── one for each rule ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -108,12 +80,6 @@ def test_what_is_said_is_true_and_says_how_it_is_known(case: str) -> None:
                 assert (word.removeprefix("not: ").removeprefix("run: ") in text) != word.startswith("not: "), (word, text)
 
 
-def test_the_worst_finding_is_the_first_line() -> None:
-    report = inspect(CASES["a base lost beside two dictionaries"][0], name="Broken")
-    assert report.text().startswith("Broken: the base should be 500,000, but LlamaModel rotates with 10,000 in all layers\n")
-    assert [finding.level for finding in report.findings] == ["wrong", "note"]
-
-
 def test_pages_exist_and_threads_are_addresses() -> None:
     for each in catalogue().values():
         name, _, heading = each["page"].partition("#")
@@ -121,11 +87,6 @@ def test_pages_exist_and_threads_are_addresses() -> None:
         headings = re.findall("^#+ (.+)", source.read_text(encoding="utf-8"), re.MULTILINE)
         assert not heading or heading in {re.sub(r"\W+", "-", each.lower()) for each in headings}
         assert each["thread"].startswith("https://github.com/")
-    for row in (*tables()["families"].values(), *tables()["gguf"].values()):
-        assert row.get("source", "https://github.com/").startswith("https://github.com/")
-
-
-# ── GGUF ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def gguf_file(file: Path, name: str, tensors: Mapping[str, list[float]] | None = None, **values: int | float) -> Path:
@@ -147,27 +108,23 @@ def gguf_file(file: Path, name: str, tensors: Mapping[str, list[float]] | None =
 
 
 LONG = {"rope_factors_short.weight": [1.0] * 32, "rope_factors_long.weight": [4.0] * 32}
-GGUF: dict[str, tuple[dict[str, Any], int, list[str]]] = {
+GGUF: dict[str, tuple[dict[str, Any], list[str]]] = {
     "gemma3": (
         {"rope__freq_base": 1e6, "attention__sliding_window": 1024, "rope__dimension_count": 128},
-        0,
         ["2 of 12 layers (5, 11): RoPE", "base 1,000,000", "10 of 12 layers (0, 1, 2, …)", "base 10,000", "at most 1,024"],
     ),
-    "smollm3": ({"rope__freq_base": 5e6}, 0, ["9 of 12 layers (0, 1, 2, …): RoPE", "3 of 12 layers (3, 7, 11): no encoding"]),
+    "smollm3": ({"rope__freq_base": 5e6}, ["9 of 12 layers (0, 1, 2, …): RoPE", "3 of 12 layers (3, 7, 11): no encoding"]),
     "deepseek2": (
         {"rope__freq_base": 1e4, "attention__key_length": 192, "rope__dimension_count": 64},
-        0,
         ["64 of 192 channels, from channel 128; pairs of neighbours"],
     ),
     "phi3": (
         {"rope__freq_base": 1e4, "rope__dimension_count": 64, "rope__scaling__original_context_length": 4096}
         | {"tensors": LONG, "rope__scaling__attn_factor": 1.19},
-        0,
         ["stretched: longrope", "queries and keys times 1.19", "4,096 tokens: the frequencies switch"],
     ),
     "parrot": (
         {"rope__freq_base": 1e4, "rope__dimension_sections": 16},
-        3,
         ["llama.cpp may have rules for parrot that aren't in the file", "isn't read here: rope.dimension_sections"],
     ),
 }
@@ -175,26 +132,21 @@ GGUF: dict[str, tuple[dict[str, Any], int, list[str]]] = {
 
 @pytest.mark.parametrize("name", GGUF)
 def test_a_gguf_header_is_read_by_the_rules_of_its_architecture(name: str, tmp_path: Path) -> None:
-    values, status, words = GGUF[name]
+    values, words = GGUF[name]
     file = gguf_file(tmp_path / "model.gguf", name, **values)
     report = inspect(read_config(file))
     text = " ".join(report.text().split())
-    assert (report.name, report.status()) == ("Tiny", status), text
+    assert (report.name, report.status()) == ("Tiny", 3 if name == "parrot" else 0), text
     assert not [word for word in words if word not in text], text
     file.write_bytes(file.read_bytes()[:60])
     with pytest.raises(ValueError, match=r"isn't a whole GGUF file \(.*\): download it again$"):
         read_config(file)
 
 
-# ── configurations that are damaged at random ──────────────────────────────────────────────────────────────────────────────
-
-
 UNREADABLE = {
     'num_attention_heads must be a whole number from 1 to 65,536, got "many"': {"num_attention_heads": "many"},
-    "max_position_embeddings must be a whole number from 1 to 10^15, got 0.5": {"max_position_embeddings": 0.5},
     "rope_theta must be a number from 2 to 10^15, got NaN": {"rope_theta": math.nan},
     "rope_scaling must be an object with keys, got [1,2,": {"rope_scaling": [*range(1, 100)]},
-    "rope_scaling.factor must be a number from 1 to 10^15, got 0.5": {"rope_scaling": {"rope_type": "linear", "factor": 0.5}},
     "rope_scaling.short_factor[1] must be a number from": {"rope_scaling": {"type": "longrope", "short_factor": [1, None]}},
     "beta_slow must be at most beta_fast, got 40 and 32": {"rope_scaling": {"type": "yarn", "factor": 4, "beta_slow": 40}},
     "200 channels can't rotate in a head that has 128": {"rotary_dim": 200, "model_type": "mystery"},
@@ -210,18 +162,6 @@ def test_a_value_that_cannot_be_is_named_with_what_it_may_be(words: str) -> None
         inspect(LLAMA | UNREADABLE[words])
 
 
-def test_a_damaged_configuration_ends_in_a_report_or_in_one_line() -> None:
-    ends = [read_or_refused(damaged(seed), run=False) for seed in range(500)]
-    refused = [end for end in ends if isinstance(end, str)]
-    assert 100 < len(refused) < 400
-    for words in refused:
-        assert re.fullmatch(r".{,200}: (correct the configuration|give the config\.json of a model)", words)
-    assert all(end.text() for end in ends if isinstance(end, Report))
-
-
-# ── lengths ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_pairs_are_those_that_chapters_13_and_18_found_guilty() -> None:
     """Pair 3 of 8 in the course's small models, and pairs 22 and 23 of 32 in SmolLM2-135M."""
     small = tuple(frequencies(16).tolist())
@@ -233,27 +173,11 @@ def test_pairs_are_those_that_chapters_13_and_18_found_guilty() -> None:
     assert (stretched.kept, stretched.divided, len(stretched.incomplete), stretched.first_new) == (29, 29, 29, 65_536)
 
 
-def test_a_base_is_that_of_the_ratios_of_frequencies() -> None:
-    omega = frequencies(64, base=5e5).tolist()
-    assert base_of(omega) == base_of([each / 4 for each in omega]) == 5e5
-    assert base_of([1.0, 0.5, 0.1, 0.01]) is None
-
-
-def test_lengths_need_a_layer_with_rope() -> None:
-    with pytest.raises(ValueError, match="no frequencies are known of 'ALiBi': give a layer with RoPE"):
-        pairs(Knowledge("ALiBi"), 64)
-    with pytest.raises(ValueError, match=r"length must be a whole number >= 1, got 0: give"):
-        pairs(Knowledge("RoPE", frequencies=(1.0,)), 0)
-
-
 def test_a_window_within_the_training_length_leaves_no_new_angle() -> None:
     config = without(LLAMA, "rope_scaling", max_position_embeddings=4096, model_type="mistral")
     full = "no query of all layers sees all of a longer text"
     assert inspect(config | {"sliding_window": 4096}, run=False).limits == ((4096, "window", full),)
     assert len(inspect(config | {"sliding_window": 4097}, run=False).limits) > 1
-
-
-# ── the command ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.fixture
@@ -282,17 +206,12 @@ def test_exit_status_tells_ci_what_is_wrong(write: Any, capsys: pytest.CaptureFi
 
 
 def test_a_model_of_the_table_is_known_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
-    for model in load_models():
-        assert inspect_model(model.name).text()
     assert main(["inspect", "gpt-oss"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("gpt-oss: by the table of models, safe up to 131,072 tokens; from there on, 14 of 32 pairs show")
     # The table doesn't say which layers.
     for words in ("stretched: yarn, by 32 from 4,096 tokens", "sinks", "12 of 24 layers: RoPE"):
         assert words in out
-    assert main(["inspect", "Gemma 3 4B", "--no-run"]) == 0
-    out = capsys.readouterr().out
-    assert out.startswith("Gemma 3 4B: as written, if it was trained on 163,840 tokens, its limit, and stretched afterwards,")
 
 
 def test_files_come_in_many_forms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
