@@ -167,7 +167,7 @@ function layersOf(config, known) {
 }
 
 // Llama 3's limits count rotations in a length, which is that of the training if the lower one is 1.
-const trainedLength = (config, known) => first([...parts(config).filter(({ low_freq_factor: low = 1 }) => low === 1), config], known.names.trained) ?? ((config.use_dynamic_ntk && config.seq_length) || null);
+const trainedLength = (config, known) => first([...parts(config).filter(({ low_freq_factor: low = 1 }) => low === 1), config], known.names.trained);
 const longestOf = (config, known) => first([config], known.names.lengths);
 
 /** What the configuration calls this layer, or null if it doesn't say. */

@@ -210,8 +210,7 @@ def trained_length(config: Mapping[str, Any]) -> int | None:
     """The length of the training texts before any stretching, if the configuration has it."""
     # Llama 3's limits count rotations in a length, which is that of the training if the lower one is 1.
     parts = [part for part in rope_parts(config) if part.get("low_freq_factor", 1) == 1]
-    given = first([*parts, config], *names("trained"))
-    return given or (config.get("seq_length") if config.get("use_dynamic_ntk") else None)
+    return first([*parts, config], *names("trained"))
 
 
 def longest(config: Mapping[str, Any]) -> int | None:

@@ -99,6 +99,7 @@ def test_schedule_multiplies_the_learning_rate() -> None:
     assert all(later <= earlier for earlier, later in pairwise(factors[9:]))
     assert factors[55] == pytest.approx(0.55)  # half way down, at the mean of 1 and the floor
     assert 0.1 < factors[-1] < 0.101
+    assert warm_up_and_cosine(100, 10)(55) == pytest.approx(0.525)  # its own floor is 0.05
     constant = train(encoder(), first_token_everywhere, steps=3, learning_rate=5e-4, schedule=lambda step: 2.0)
     assert constant == train(encoder(), first_token_everywhere, steps=3, learning_rate=1e-3)
     assert constant != train(encoder(), first_token_everywhere, steps=3, learning_rate=1e-3, schedule=lambda step: step + 1)

@@ -146,9 +146,9 @@ CASES: dict[str, tuple[dict[str, Any], tuple[int, int], list[str]]] = {
         | {"global_rope_theta": 160_000, "local_rope_theta": 10_000, "local_attention": 128}, (0, 0),
         ["1 of 3 layers (0): RoPE", "base 160,000", "2 of 3 layers (1, 2): RoPE", "base 10,000", "at most 129 tokens"]),
     "bases and a stretching that the class gives to kinds of layers": (
-        {"text_config": {"hidden_size": 2560, "num_hidden_layers": 34, "sliding_window": 1024, "model_type": "gemma3_text"}
-         | {"max_position_embeddings": 131_072, "rope_scaling": {"factor": 8.0, "rope_type": "linear"}}}, (0, 0),
-        ["takes 10,000 in 29 of 34 layers (0, 1, 2, …) and 1,000,000 in 5 of 34 layers", "stretched: linear, by 8"]),
+        {"text_config": {"hidden_size": 2560, "num_hidden_layers": 34, "sliding_window": 8192, "model_type": "gemma3_text"}
+         | {"max_position_embeddings": 4096, "rope_scaling": {"factor": 8.0, "rope_type": "linear"}}}, (0, 0),
+        ["10,000 in 29 of 34 layers", "1,000,000 in 5 of 34 layers", "stretched: linear, by 8", "safe up to 4,096 tokens"]),
     "a second base for layers that see farther": (
         STORED["DeepSeek-V4 Flash"]["config"], (3, 3),
         ["2 of 43 layers (0, 1): RoPE", "at most 128 tokens", "41 of 43 layers (2, 3, 4, …): RoPE", "base 160,000; 64 of 512",
@@ -178,8 +178,8 @@ CASES: dict[str, tuple[dict[str, Any], tuple[int, int], list[str]]] = {
         TINY | {"rope_scaling": LIMITS | {"low_freq_factor": 2, "high_freq_factor": 4}}, (0, 0),
         ["within 4,096 tokens, its limit"]),
     "divisors that hold from the start": (
-        TINY | {"max_position_embeddings": 8192, "original_max_position_embeddings": 8192}
-        | {"rope_scaling": {"type": "longrope", "short_factor": [2.0] * 64, "long_factor": [2.0] * 64, "factor": 1.0}}, (0, 0),
+        TWO | {"model_type": "phi3", "max_position_embeddings": 8192, "rope_scaling": {"type": "su", "factor": 1.0}
+         | {"short_factor": [2.0] * 64, "long_factor": [2.0] * 64, "original_max_position_embeddings": 8192}}, (0, 0),
         ["safe up to 8,192 tokens; from there on, 18 of 64", "each pair has a divisor of its own, from 2 to 2", "not: switch"]),
     "a stretching that's left to the class": (
         without(STORED["gpt-oss 20B"]["config"], "rope_scaling", "rope_theta"), (0, 0),

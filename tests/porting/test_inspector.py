@@ -113,7 +113,7 @@ GGUF: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"rope__freq_base": 1e6, "attention__sliding_window": 1024, "rope__dimension_count": 128},
         ["2 of 12 layers (5, 11): RoPE", "base 1,000,000", "10 of 12 layers (0, 1, 2, …)", "base 10,000", "at most 1,024"],
     ),
-    "smollm3": ({"rope__freq_base": 5e6}, ["9 of 12 layers (0, 1, 2, …): RoPE", "3 of 12 layers (3, 7, 11): no encoding"]),
+    "smollm3": ({"rope__freq_base": 5e6}, ["all 128 channels", "3 of 12 layers (3, 7, 11): no encoding"]),
     "deepseek2": (
         {"rope__freq_base": 1e4, "attention__key_length": 192, "rope__dimension_count": 64},
         ["64 of 192 channels, from channel 128; pairs of neighbours"],
