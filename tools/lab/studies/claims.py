@@ -73,8 +73,8 @@ def cache_positions(what: str, seed: int) -> list[float]:
         assert isinstance(model.scheme, RotaryPositions)
         kept = KeptPositions(model.scheme, WINDOW - FIRST, FIRST, WINDOW - 1 if what.endswith("kept") else None)
         return reached(with_schemes(model, lambda scheme: kept))
-    in_sight = {"all": NEWER.longest, "window": WINDOW, "smaller window": WINDOW - FIRST}[what]
-    return reached(changed(model, "window", NEWER.longest, in_sight))
+    window = {"all": NEWER.longest, "window": WINDOW, "smaller window": WINDOW - FIRST}[what]
+    return reached(changed(model, "window", NEWER.longest, window))
 
 
 def mask_three(what: str, seed: int) -> list[float]:
