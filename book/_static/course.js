@@ -12,10 +12,11 @@ document.querySelectorAll('[role="doc-biblioentry"]').forEach((entry) => entry.s
 // Icons say nothing: what they stand for is the button's or the link's name.
 document.querySelectorAll("[class*='fa-']").forEach((icon) => icon.setAttribute("aria-hidden", "true"));
 
-// A long formula scrolls in its box, which the keyboard must reach; the others are no stop on its way.
-const reach = () => /** @type {Found} */ (document.querySelectorAll(".math")).forEach((formula) => {
-  if (formula.scrollWidth > formula.clientWidth) formula.tabIndex = 0;
-  else formula.removeAttribute("tabindex");
+// A long formula or line of code scrolls in its box, which the keyboard must reach; the others are no stop on its way. The theme does
+// that for code, but waits until all figures stand still.
+const reach = () => /** @type {Found} */ (document.querySelectorAll(".math, pre, .cell_output > .output")).forEach((box) => {
+  if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+  else box.removeAttribute("tabindex");
 });
 addEventListener("load", reach);
 addEventListener("resize", reach);
