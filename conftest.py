@@ -4,13 +4,11 @@ It stands at the root so that it also serves `pytest book/01_order.ipynb`; nbval
 read what that run drew. What only the tests in tests/ share stands there.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Generator
 
 import pytest
-from nbval.plugin import IPyNbCell  # type: ignore[import-untyped]
+from nbval.plugin import IPyNbCell
 
 os.environ["POSENC_COURSE_SEED"] = "0"  # as tools/book/execute.py, which stored what the checks say
 # Before anything imports torch, and for the notebooks' kernels too: on small tensors two threads only wait for each other.

@@ -3,8 +3,6 @@
 :func:`posenc_course.plotting.use_style` stores each figure's record next to its picture in the notebook's output.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any

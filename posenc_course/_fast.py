@@ -1,7 +1,5 @@
 """What makes rotary schemes faster without changing what `rope` says: the package's page measures it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

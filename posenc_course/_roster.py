@@ -3,8 +3,6 @@
 The lab and its command line, `plotting` and the pages' living figures take names, labels and looks from here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias

@@ -3,8 +3,6 @@
 Call :func:`use_style` once, in a chapter's first cell, and then plot with matplotlib as usual.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """What the tests share: hypothesis' profile, the browser, figures' scripts, the built site, nbgrader, and skipped tests."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -12,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from jupyter_client.provisioning import local_provisioner
-from nbval.plugin import IPyNbCell  # type: ignore[import-untyped]
+from nbval.plugin import IPyNbCell
 from playwright.sync_api import Browser, Page, expect
 
 from tests import commands

@@ -12,8 +12,6 @@ to call. A dispatch mode of torch sees every operation of the cells, of the pack
 NumPy or `math` stays as it is.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import subprocess

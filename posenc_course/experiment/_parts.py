@@ -3,8 +3,6 @@
 To add a part, add a value to `PARTS`; a task is added to `tasks.TASKS`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product

@@ -1,7 +1,5 @@
 """Preconditions that the lab's modules share: see `posenc_course._validation`."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from typing import Any, TypeVar
 

@@ -1,10 +1,8 @@
 """The description of an experiment: its schemes, sizes and seeds, and the runs that it consists of."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import torch
 
@@ -140,7 +138,7 @@ class Config(Sizes):
                 raise ValueError(f"no run has {what} {name!r}: of the {what}s, there are runs of {there or 'none'}")
         return runs
 
-    def of(self, run: Run) -> Config:
+    def of(self, run: Run) -> Self:
         """This configuration, with the sizes for the run's part of the experiment."""
         part = require_type("run", run, Run, "pass one of config.runs()").part
         return REGISTRY[part].sizes(self, run.setting)

@@ -1,7 +1,5 @@
 """A folder of runs: made in any order, by any number of processes and machines, and merged into one table."""
 
-from __future__ import annotations
-
 import json
 import time
 import zipfile

@@ -3,8 +3,6 @@
 When a model loses its place, you can hear it. Training windows begin anywhere in the text, so no number belongs to a position.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

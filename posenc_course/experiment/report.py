@@ -1,7 +1,5 @@
 """Numbers from the results, with one row per seed, and the tables of the command line."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Any

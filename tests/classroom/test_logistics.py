@@ -8,7 +8,7 @@ from zipfile import ZipFile
 
 import nbformat
 import pytest
-from nbgrader.api import Gradebook  # type: ignore[import-untyped]
+from nbgrader.api import Gradebook
 
 from tests.classroom.course import ASSIGNMENT, Notebook, Shell, blocks, commands, empty, exercises, hand_in, right, wrong
 from tests.commands import ROOT

@@ -1,7 +1,5 @@
 """The released model: its scores, and what tools/lab/released has measured of it."""
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import json

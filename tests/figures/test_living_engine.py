@@ -1,7 +1,5 @@
 """What living figures compute, in a real browser: their formulas are the package's, and their decoder does what torch does."""
 
-from __future__ import annotations
-
 import base64
 import itertools
 import random

@@ -1,7 +1,5 @@
 """The living figures that run trained models: used by keyboard, they show the numbers that the package computes."""
 
-from __future__ import annotations
-
 import copy
 import re
 from functools import cache

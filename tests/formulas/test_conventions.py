@@ -184,7 +184,7 @@ def roformer(settings: Settings) -> Rotation:
 
 
 def x_transformers(_: Settings) -> Rotation:
-    from x_transformers import Decoder as TheirDecoder  # type: ignore[import-untyped]
+    from x_transformers import Decoder as TheirDecoder
 
     width = 64  # the default of their attention
     network = TheirDecoder(dim=16, depth=1, heads=HEADS, rotary_pos_emb=True).eval()
@@ -202,7 +202,7 @@ def x_transformers(_: Settings) -> Rotation:
 
 def rotary_embedding_torch(_: Settings) -> Rotation:
     """Width and dim of the example that its README begins with; neither has a default."""
-    from rotary_embedding_torch import RotaryEmbedding  # type: ignore[import-untyped]
+    from rotary_embedding_torch import RotaryEmbedding
 
     return Rotation(lambda x: RotaryEmbedding(dim=32).rotate_queries_or_keys(x).detach(), 64)
 

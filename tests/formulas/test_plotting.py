@@ -1,7 +1,5 @@
 """The book's figures: that they record what they draw, that any change is reported, and that they have one style."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from itertools import combinations

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable
 from unittest.mock import Mock
 
-import mpmath  # type: ignore[import-untyped]
+import mpmath
 import pytest
 import torch
 from hypothesis import given
@@ -348,7 +348,7 @@ def test_each_pair_rotates_by_its_own_axis(shape: tuple[int, ...]) -> None:
 
 def test_plane_against_rotary_embedding_torch() -> None:
     """Its grid is (rows, columns), ours a list of tokens."""
-    from rotary_embedding_torch import RotaryEmbedding, apply_rotary_emb  # type: ignore[import-untyped]
+    from rotary_embedding_torch import RotaryEmbedding, apply_rotary_emb
 
     rows, columns = 3, 7
     x = normal(BATCH, HEADS, rows, columns, 16, dtype=torch.float32)

@@ -117,7 +117,7 @@ def test_llama3_is_as_published_by_default() -> None:
 @all_settings
 def test_ntk_aware_against_rotary_embedding_torch(d_head: int, base: float, factor: float, length: int) -> None:
     """Which changes the base instead."""
-    from rotary_embedding_torch import RotaryEmbedding  # type: ignore[import-untyped]
+    from rotary_embedding_torch import RotaryEmbedding
 
     theirs = RotaryEmbedding(d_head, theta=base, theta_rescale_factor=factor).freqs.detach().double()
     same_ratio(ntk_aware(frequencies(d_head, base), factor), theirs, 2e-6)

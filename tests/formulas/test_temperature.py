@@ -3,7 +3,7 @@
 import math
 from functools import partial
 
-import mpmath  # type: ignore[import-untyped]
+import mpmath
 import pytest
 import torch
 from hypothesis import given

@@ -6,7 +6,7 @@ import re
 from importlib.metadata import version
 from typing import Any
 
-import jsonschema  # type: ignore[import-untyped]
+import jsonschema
 import pytest
 import torch
 from torch import Tensor

@@ -5,8 +5,6 @@ sums over pairs, matrices and transposes. SymPy's parsers split ``\sin \omega m`
 Symbols get their values from a dictionary, so that an equation is true or not.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterator

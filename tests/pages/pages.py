@@ -11,8 +11,6 @@ A tie is a comment, invisible to readers, directly after the statement that it s
     It follows.<!--reasoned-->         no output decides it: it follows from what comes before it
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import re

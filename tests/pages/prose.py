@@ -3,8 +3,6 @@
 Each rule takes a page and yields its problems, each with a remedy. tests/pages/test_prose.py applies the rules.
 """
 
-from __future__ import annotations
-
 import functools
 import io
 import json
@@ -13,7 +11,7 @@ import tokenize
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from pybtex.database import BibliographyData, parse_file  # type: ignore[import-untyped]
+from pybtex.database import BibliographyData, parse_file
 
 from tests.pages.pages import (
     BOOK,

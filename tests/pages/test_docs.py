@@ -1,7 +1,5 @@
 """README, CONTRIBUTING, plans and the package's page with its docstrings describe the repository correctly."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import pkgutil

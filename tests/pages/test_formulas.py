@@ -4,8 +4,6 @@ Each row names a page, a piece that finds one formula on it, how many equations 
 symbols. A piece that ends in $ is the text before an inline formula, which is then evaluated whatever it says.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from typing import Any, NamedTuple

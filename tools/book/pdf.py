@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-import yaml  # type: ignore[import-untyped]
+import yaml
 from bs4 import BeautifulSoup, Tag
 from playwright.sync_api import Page
 from pypdf import PdfReader, PdfWriter

@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from zipfile import ZipFile
 
-from flit_core.wheel import WheelBuilder  # type: ignore[import-untyped]
+from flit_core.wheel import WheelBuilder
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -5,8 +5,6 @@ group names. The candidates take turns, and the median of each candidate's round
 posenc_course/data/speed.json and accuracy.json.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import math
@@ -48,8 +46,8 @@ def with_rope(shape: list[int], dtype: str, backward: bool) -> dict[str, Call]:
 
     The tables are made beforehand; RotaryPositions reuses those of the previous call, as it does in a model's next layer.
     """
-    import rotary_embedding_torch  # type: ignore[import-untyped]
-    import x_transformers.x_transformers as x_transformers  # type: ignore[import-untyped]
+    import rotary_embedding_torch
+    import x_transformers.x_transformers as x_transformers
     from transformers import LlamaConfig
     from transformers.models.gptj import modeling_gptj as gptj
     from transformers.models.llama import modeling_llama as llama
@@ -204,7 +202,7 @@ def some_positions(limits: list[int]) -> Tensor:
 
 def exact_angles(positions: Tensor) -> Angles:
     """Cosines and sines computed with 50 digits and rounded once to float64."""
-    import mpmath  # type: ignore[import-untyped]
+    import mpmath
 
     with mpmath.workdps(50):
         omega = [mpmath.mpf(BASE) ** (-mpmath.mpf(2 * i) / D_HEAD) for i in range(D_HEAD // 2)]

@@ -13,8 +13,6 @@ What the inspector knows of a class without running it is a row of posenc_course
 The first rows were measured by a program that this file had up to commit 25ef3c6.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

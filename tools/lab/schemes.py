@@ -1,7 +1,5 @@
 """Schemes that only recorded experiments need: variants that papers or released models have, and two for chapter 5."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

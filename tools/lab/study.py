@@ -6,8 +6,6 @@
 The table of all runs goes to posenc_course/data/NAME.json; then run `make checksums`.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import sys

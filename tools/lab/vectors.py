@@ -7,14 +7,12 @@ and run this. Every number comes from a formula in this file, which shares no co
 digits, and is written with up to 50. The README beside the vectors says what the fields mean.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import mpmath as mp  # type: ignore[import-untyped]
+import mpmath as mp
 from mpmath import mpf
 
 FOLDER = Path(__file__).resolve().parents[2] / "posenc_course" / "data" / "vectors"

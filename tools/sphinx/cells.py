@@ -9,8 +9,8 @@ from html import escape
 from itertools import takewhile
 from typing import Any, NamedTuple
 
-from docutils import nodes  # type: ignore[import-untyped]
-from myst_nb.sphinx_ import HideCodeCellNode, HideInputCells  # type: ignore[import-untyped]
+from docutils import nodes
+from myst_nb.sphinx_ import HideCodeCellNode, HideInputCells
 from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 

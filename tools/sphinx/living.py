@@ -12,7 +12,7 @@ from pathlib import Path
 from runpy import run_path
 from typing import Any
 
-from rjsmin import jsmin  # type: ignore[import-untyped]
+from rjsmin import jsmin
 from sphinx.application import Sphinx
 
 IMPORT = re.compile(r'^import \{ (\w+(?:, \w+)*) \} from "\./(\w+)\.js";\n', re.MULTILINE)

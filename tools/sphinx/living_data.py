@@ -4,8 +4,6 @@ It only reads what tools have stored: a build of the book runs no model. Each va
 `await living.load("data/NAME")`.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import zipfile

@@ -10,7 +10,7 @@ from html import escape, unescape
 from typing import Any
 
 from bs4 import BeautifulSoup, Tag
-from docutils import nodes  # type: ignore[import-untyped]
+from docutils import nodes
 from math_core import LatexError, LatexToMathML
 from sphinx.application import Sphinx
 from sphinx.util import logging

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from bs4 import BeautifulSoup
-from docutils import nodes  # type: ignore[import-untyped]
+from docutils import nodes
 from sphinx.addnodes import toctree
 from sphinx.application import Sphinx
 

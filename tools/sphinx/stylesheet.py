@@ -13,7 +13,7 @@ from os.path import relpath
 from pathlib import Path
 from unicodedata import normalize
 
-from fontTools.subset import Options, Subsetter, load_font, save_font  # type: ignore[import-untyped]
+from fontTools.subset import Options, Subsetter, load_font, save_font
 from lightningcss import process_stylesheet
 from sphinx.application import Sphinx
 

@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import nbformat
-from nbgrader.utils import determine_grade  # type: ignore[import-untyped]
+from nbgrader.utils import determine_grade
 
 HERE = Path(__file__).resolve().parent
 (SOURCE,) = HERE.glob("source/*/*.ipynb")

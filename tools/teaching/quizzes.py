@@ -16,12 +16,12 @@ from string import ascii_lowercase
 from typing import Any, NamedTuple
 from urllib.parse import urljoin
 
-import text2qti.quiz  # type: ignore[import-untyped]
+import text2qti.quiz
 from jinja2 import Template
 from markdown_it import MarkdownIt
 from mdit_py_plugins.dollarmath import dollarmath_plugin
-from text2qti.config import Config  # type: ignore[import-untyped]
-from text2qti.qti import QTI  # type: ignore[import-untyped]
+from text2qti.config import Config
+from text2qti.qti import QTI
 
 from posenc_course._system import write_whole
 

@@ -8,8 +8,6 @@ tokens are read, five pieces of the held-out code and five of prose (prose.xz sa
 from one to twenty. Losses are means over 64, 128 or 256 tokens, in thousandths of a nat. Nothing is trained.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sys

@@ -1,7 +1,5 @@
 """Where each head looks, and with which pairs; and what the model loses without some of its RoPE."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections import defaultdict

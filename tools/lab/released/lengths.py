@@ -1,7 +1,5 @@
 """How far the model reads, counts and writes; and what changes that: speeds of pairs, recipes, windows, precision."""
 
-from __future__ import annotations
-
 import math
 from copy import copy
 from functools import cache

@@ -1,7 +1,5 @@
 """The model, the texts, and how its losses on them are measured."""
 
-from __future__ import annotations
-
 import json
 import lzma
 import math

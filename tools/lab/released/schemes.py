@@ -1,7 +1,5 @@
 """Schemes for SmolLM2 that only these measurements need, beside those in tools/lab/schemes.py."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 

@@ -1,7 +1,5 @@
 """Experiments behind the report on newer claims. Their models are those of the preset newer, unless they say otherwise."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from contextlib import nullcontext

@@ -1,7 +1,5 @@
 """What trained forget gates subtract for each byte, for chapter 15 and the page below it."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 import torch

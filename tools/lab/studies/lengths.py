@@ -1,7 +1,5 @@
 """Two studies for chapters 8 and 13: losses with fewer bytes in sight, and a baseline without positions."""
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from posenc_course.experiment import Config, Run, changed, load_model, load_results, preset, token_losses

@@ -3,8 +3,6 @@
 The models with seed 0 of each scheme, and all RoPE models, go to posenc_course/data/models/recite.zip.
 """
 
-from __future__ import annotations
-
 from zipfile import ZipFile
 
 import torch

@@ -3,8 +3,6 @@
 In chapter 2, its lengths vary; in chapter 5, words start small or large.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import product
 
