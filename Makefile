@@ -28,7 +28,7 @@ help:  ## show this list
 book: _build/complete  ## build the course, with a set-up if needed; without the assignments' solutions: make book SOLUTIONS=no
 	@echo "Open $(CURDIR)/_build/html/index.html"
 
-check: lint  ## check style and types, and run the fast tests (a minute); to select tests: make check ONLY=rope
+check: notebooks lint  ## check style and types, and run the fast tests (a minute); to select tests: make check ONLY=rope
 	.venv/bin/pytest -m "not slow" $(or $(filter-out %.ipynb,$(SELECTED)),tests)
 
 fix: notebooks  ## correct the style as far as ruff can

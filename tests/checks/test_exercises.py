@@ -214,7 +214,8 @@ def test_the_solutions_are_right_and_the_key_prints_what_it_says(assignment: str
     assert execute(page) == 0
     key = next(cell for cell in read(page.notebook).cells if grader(cell).get("grade_id") == "key")
     says = re.findall(r"^# (.*)$", key.source.partition("# For the number 1815, it prints:\n")[2], re.MULTILINE)
-    assert says == key.outputs[0].text.splitlines(), f"text/source/{assignment}.md: correct the comments at the key's end"
+    prints = key.outputs[0].text
+    assert says == prints.splitlines(), f"text/source/{assignment}.md: the comments at the key's end should be\n{prints}"
 
 
 @pytest.mark.parametrize("assignment", SOURCES)

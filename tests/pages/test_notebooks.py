@@ -3,8 +3,6 @@
 Each rule takes a notebook and yields its problems.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 import re
@@ -320,7 +318,7 @@ def test_text_and_notebook_are_alike(name: str) -> None:
     page = texts.pages([name])[name]
     assert page.text.exists(), f"make text CHAPTER={name}"
     if page.text.read_text("utf-8") != texts.text_of(texts.read(page.notebook)):
-        here = f"edited text/: make notebooks CHAPTER={name}. Edited the notebook: make text CHAPTER={name}"
+        here = f"Edited text/: make notebooks CHAPTER={name}. Edited the notebook: make text CHAPTER={name}"
         pytest.fail(f"{page.text} and {page.notebook} have different cells. {here}", pytrace=False)
 
 
@@ -345,8 +343,9 @@ def test_changed_sentence_changes_one_line_of_the_notebook(page: texts.Page) -> 
     before = page.notebook.read_text().splitlines()
     assert texts.main([]) == 0
     assert page.notebook.read_text().splitlines() == before
-    later(page.text, page.text.read_text().replace("A sentence.", "A clear sentence."))
+    later(page.text, page.text.read_text().replace("A sentence.", "A clear sentence.") + "\n")
     assert texts.main(["01_small"]) == 0
+    assert page.text.read_text() == texts.text_of(texts.read(page.notebook)), "an empty line too many"
     after = page.notebook.read_text().splitlines()
     changed = [line for line, old in zip(after, before, strict=True) if line != old]
     assert changed == ['    "A clear sentence.\\n",']

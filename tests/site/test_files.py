@@ -7,7 +7,7 @@ from copy import copy
 from xml.etree import ElementTree as ET
 
 import pytest
-from fontTools.ttLib import TTFont  # type: ignore[import-untyped]
+from fontTools.ttLib import TTFont
 from PIL import Image
 
 from tests.commands import ROOT
@@ -99,7 +99,7 @@ def test_no_markup_is_left_raw(site: Site, page: str) -> None:
     for rendered in article.select("pre, code, script, .math"):
         rendered.decompose()
     raw = [line for line in article.get_text().splitlines() if re.search(r"\$|:::|\{[a-z:]+\}\s*$|\]\(", line)]
-    assert not raw, f"{page} shows raw markup: close the $...$, the role or the directive in {raw}"
+    assert not raw, f"{page} shows raw markup, which doesn't work in HTML: close the $...$, the role or the directive in {raw}"
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -4,8 +4,6 @@
 CHAPTER=source/01_order its assignment.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys
@@ -14,7 +12,7 @@ import time
 from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
-from nbval.kernel import CURRENT_ENV_KERNEL_NAME, NbvalKernelspecManager  # type: ignore[import-untyped]
+from nbval.kernel import CURRENT_ENV_KERNEL_NAME, NbvalKernelspecManager
 
 from tools.book import text
 
@@ -54,7 +52,7 @@ def execute(page: text.Page) -> int:
             # Raised on purpose; its paths mustn't depend on where this copy is.
             if output.output_type == "error":
                 output.traceback = [line.replace(f"{text.ROOT}/", "") for line in output.traceback]
-    text.write(path, notebook)
+    text.store(page, notebook)
     print(f"{path.stem}: {time.perf_counter() - start:.1f} s")
     return 0
 

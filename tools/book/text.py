@@ -10,17 +10,15 @@ points if it's graded. A cell is `given` to students as it is, or it's their `an
 `words`, which a person grades.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jupytext  # type: ignore[import-untyped]
+import jupytext
 import nbformat
-from jupytext.combine import combine_inputs_with_outputs  # type: ignore[import-untyped]
+from jupytext.combine import combine_inputs_with_outputs
 
 from posenc_course._system import write_whole
 
@@ -128,6 +126,14 @@ def write(path: Path, notebook: Notebook) -> None:
     write_whole(path, nbformat.writes(notebook).encode() + b"\n")
 
 
+def store(page: Page, notebook: Notebook) -> None:
+    """Write the notebook, and its text as it would be made from it, for example with other breaks of lines."""
+    write(page.notebook, notebook)
+    text = text_of(notebook).encode()
+    if not page.text.exists() or page.text.read_bytes() != text:
+        write_whole(page.text, text)
+
+
 def updated(page: Page) -> Notebook:
     """The page's notebook as its text has it. Raises ValueError if the notebook was edited after the text."""
     stored = read(page.notebook)
@@ -164,7 +170,7 @@ def main(names: list[str], *, from_notebooks: bool = False) -> int:
                 write_whole(page.text, text.encode())
                 print(_short(page.text))
             elif not from_notebooks and (new := updated(page)) != read(page.notebook):
-                write(page.notebook, new)
+                store(page, new)
                 print(_short(page.notebook))
         except ValueError as error:
             print(error, file=sys.stderr)
