@@ -129,15 +129,19 @@ def write(path: Path, notebook: Notebook) -> None:
 def store(page: Page, notebook: Notebook) -> None:
     """Write the notebook, and its text as it would be made from it, for example with other breaks of lines."""
     write(page.notebook, notebook)
-    text = text_of(notebook).encode()
-    if not page.text.exists() or page.text.read_bytes() != text:
-        write_whole(page.text, text)
+    if (text := text_of(notebook)) != _written(page):
+        write_whole(page.text, text.encode())
+
+
+def _written(page: Page) -> str | None:
+    """The page's text as it stands, or None if it has none."""
+    return page.text.read_text("utf-8") if page.text.exists() else None
 
 
 def updated(page: Page) -> Notebook:
     """The page's notebook as its text has it. Raises ValueError if the notebook was edited after the text."""
     stored = read(page.notebook)
-    if stored is not None and (not page.text.exists() or page.text.read_text("utf-8") == text_of(stored)):
+    if stored is not None and _written(page) in (None, text_of(stored)):
         return stored
     if stored is not None:
         _require_newer(page.text, page.notebook, "make text")
@@ -162,11 +166,11 @@ def main(names: list[str], *, from_notebooks: bool = False) -> int:
     for page in pages(names).values():
         try:
             if from_notebooks and (stored := read(page.notebook)) is not None:
-                text = text_of(stored)
-                if page.text.exists() and page.text.read_text("utf-8") != text:
-                    _require_newer(page.notebook, page.text, "make notebooks")
-                elif page.text.exists():
+                old, text = _written(page), text_of(stored)
+                if old == text:
                     continue
+                if old is not None:
+                    _require_newer(page.notebook, page.text, "make notebooks")
                 write_whole(page.text, text.encode())
                 print(_short(page.text))
             elif not from_notebooks and (new := updated(page)) != read(page.notebook):
